@@ -1,0 +1,64 @@
+# softcr on a bare machine: every command sets up what it needs. `make help` lists them.
+# For example: make sim DURATION=60 REFERENCE=circle
+
+PYTHON ?= python3
+VENV := .venv
+STAMP := $(VENV)/softcr.stamp
+
+# Options of `softcr up simulation`, given as capitals: make sim POPULATION=512 TIP_NOISE_MM=0.5
+OPTIONS := robot duration mode seed reference reference-file population horizon plant-intervals \
+           bending-compliance-factor tip-mass-factor tip-noise-mm results
+capitals = $(shell echo '$(1)' | tr 'a-z-' 'A-Z_')
+option = $(if $($(call capitals,$(1))),--$(1) '$($(call capitals,$(1)))')
+
+# pinocchio and numba's threads need the OpenMP library, which a bare Debian has not: a small wheel
+# carries it, and .venv/lib is where the ROS wheels let the loader look.
+HAS_LIBGOMP := $(VENV)/bin/python -c 'import ctypes; \
+	[ctypes.CDLL(name) for name in ("libgomp.so.1", "libgomp.so.1.0.0")]'
+
+.PHONY: help setup sim test bench lint clean
+.DEFAULT_GOAL := help
+
+help: ## show this list
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+setup: $(STAMP) ## create .venv with everything, ROS 2 included (again only when a pin changes)
+
+sim: $(STAMP) ## run the closed loop in simulation; options as DURATION=60 MODE=lockstep ...
+	@$(VENV)/bin/softcr up simulation $(foreach name,$(OPTIONS),$(call option,$(name)))
+
+test: export ROS_AUTOMATIC_DISCOVERY_RANGE := LOCALHOST
+test: export OPENBLAS_NUM_THREADS := 1
+test: $(STAMP) ## run the tests; more for pytest as ARGS="-k rod -x"
+	@ROS_DOMAIN_ID=$$(shuf -i 1-100 -n 1) $(VENV)/bin/python -m pytest $(ARGS)
+
+bench: export OPENBLAS_NUM_THREADS := 1
+bench: $(STAMP) ## measure rod, filter and controller beside their rivals
+	@$(VENV)/bin/softcr bench
+
+lint: $(STAMP) ## check style and types
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/ruff format --check .
+	@$(VENV)/bin/mypy
+
+clean: ## remove .venv and what builds left; results stay
+	rm -rf $(VENV) build dist install log *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(STAMP): constraints.txt setup.py setup.cfg pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' || { \
+		echo "softcr: error: $(PYTHON) is $$($(PYTHON) --version 2>&1): Python 3.10 to 3.13 is needed;" \
+		"name another one: make setup PYTHON=python3.11" >&2; exit 2; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "softcr: error: $(PYTHON) cannot make virtual environments:" \
+		"sudo apt install python3-venv" >&2; exit 2; }
+	@$(VENV)/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	@echo "installing the pinned packages into $(VENV) (minutes the first time)"
+	@$(VENV)/bin/python -m pip install --quiet -c constraints.txt pip setuptools
+	@PYTHONWARNINGS=ignore $(VENV)/bin/python -m pip install --quiet -c constraints.txt --no-build-isolation -e '.[bench,lint,test]'
+	@$(HAS_LIBGOMP) 2>/dev/null || { \
+		$(VENV)/bin/python -m pip install --quiet -c constraints.txt --no-deps pykdtree && \
+		cp $(VENV)/lib/python3*/site-packages/pykdtree.libs/libgomp-* $(VENV)/lib/libgomp.so.1 && \
+		ln -sf libgomp.so.1 $(VENV)/lib/libgomp.so.1.0.0 && $(HAS_LIBGOMP); } || { \
+		echo "softcr: error: the system lacks libgomp: sudo apt install libgomp1" >&2; exit 2; }
+	@touch $@

@@ -1,0 +1,69 @@
+"""The one place of the package's metadata, for pip and for colcon (ament_python)."""
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+PACKAGE = "softcr"
+
+# Wheels of ROS 2 Jazzy: pip brings ROS to a machine without it; colcon leaves them alone.
+ROS_WHEELS = ["ros-jazzy-rclpy", "ros-jazzy-common-interfaces", "ros-jazzy-rmw-fastrtps-cpp"]
+
+NODES = {
+    "simulator": "softcr_hardware.nodes.simulator",
+    "estimator": "softcr_estimation.nodes.estimator",
+    "reference": "softcr_control.nodes.reference",
+    "nempc_controller": "softcr_control.nodes.nempc_controller",
+    "recorder": "softcr_tools.nodes.recorder",
+}
+
+
+def shared_files(*roots: str) -> list[tuple[str, list[str]]]:
+    """Every file below the roots, for the same place below share/softcr."""
+    folders: dict[str, list[str]] = {}
+    for root in roots:
+        for path in sorted(Path(root).rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                folders.setdefault(f"share/{PACKAGE}/{path.parent}", []).append(str(path))
+    return sorted(folders.items())
+
+
+setup(
+    name=PACKAGE,
+    version="0.1.0",
+    description="Estimation and predictive control of soft continuum robots",
+    license="Apache-2.0",
+    python_requires=">=3.10",
+    packages=find_packages(include=["softcr_*"]),
+    data_files=[
+        ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),
+        (f"share/{PACKAGE}", ["package.xml"]),
+        *shared_files("config", "launch"),
+    ],
+    install_requires=[
+        "matplotlib",
+        "mcap",
+        "numba>=0.60",
+        "numpy",
+        "pin",
+        "pydantic>=2",
+        "pyyaml",
+        "rich",
+        "rosbags>=0.11",
+        "scipy",
+        "threadpoolctl",
+        *ROS_WHEELS,
+    ],
+    extras_require={
+        "bench": ["pyelastica"],
+        "lint": ["mypy", "ruff"],
+        "test": ["hypothesis", "psutil", "pytest"],
+    },
+    entry_points={
+        "console_scripts": [
+            "softcr = softcr_tools.cli:main",
+            *(f"{name} = {module}:main" for name, module in NODES.items()),
+        ],
+    },
+    zip_safe=False,
+)

@@ -1,0 +1,66 @@
+"""Which cost terms a controller uses, and how much each counts."""
+
+from typing import Annotated
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from softcr_control.costs.input_rate import InputRate
+from softcr_control.costs.rollout import CostTerm
+from softcr_control.costs.state_error import StateError
+from softcr_control.costs.tip_orientation import TipOrientation
+from softcr_control.costs.tip_position import TipPosition
+from softcr_models.prediction import PredictionModel
+from softcr_models.rod.state import RodState
+
+Weight = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+
+
+class CostSettings(BaseModel):
+    """Weights; a term of weight 0 is left out. Defaults are those of config/controllers/nempc.yaml.
+
+    The state weights are Q of Table VII: on normalised states, shared by all nodes.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    velocity: Weight = Field(default=0.0, description="weight of linear velocities, q_velo")
+    angular_velocity: Weight = Field(
+        default=0.0, description="weight of angular velocities, q_angvel"
+    )
+    force: Weight = Field(default=0.0, description="weight of shear forces, q_force")
+    force_z: Weight = Field(default=0.0, description="weight of axial forces, q_forceZ")
+    torque: Weight = Field(default=0.0, description="weight of moments, q_torque")
+    tip_position: Weight = Field(
+        default=1e4, description="weight of the tip's distance squared [1/m^2]"
+    )
+    tip_orientation: Weight = Field(
+        default=0.0, description="weight of the tip's angle squared [1/rad^2]"
+    )
+    input_rate: Weight = Field(
+        default=0.5, description="weight of changes of command / pressure range, R"
+    )
+
+    def terms(self, prediction: PredictionModel, input_range: float) -> tuple[CostTerm, ...]:
+        """The terms that count, for a rod's prediction and an input range [Pa]."""
+        weights = self._state_weights(prediction.state_size)
+        terms: list[CostTerm] = []
+        if weights.any():
+            terms.append(StateError(weights, prediction.state_scale))
+        if self.tip_position:
+            terms.append(TipPosition(self.tip_position))
+        if self.tip_orientation:
+            terms.append(TipOrientation(self.tip_orientation))
+        if self.input_rate:
+            terms.append(InputRate(self.input_rate, input_range))
+        return tuple(terms)
+
+    def _state_weights(self, state_size: int) -> np.ndarray:
+        weights = np.zeros(state_size)
+        view = RodState(weights)
+        view.velocities[:, :3] = self.velocity
+        view.velocities[:, 3:] = self.angular_velocity
+        wrench = [self.force, self.force, self.force_z, self.torque, self.torque, self.torque]
+        view.wrenches[:] = wrench
+        view.base_wrench[:] = wrench
+        return weights

@@ -1,0 +1,29 @@
+"""Angle between the predicted tip and the reference tip."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from softcr_control.costs.rollout import Rollout
+
+
+@dataclass(frozen=True)
+class TipOrientation:
+    """weight * sum_k 2 (1 - cos angle(k)), which is weight * angle^2 for small angles.
+
+    The angle is that of the rotation between predicted and wanted tip. Rows whose reference state
+    is unknown (NaN) contribute nothing.
+
+    Attributes:
+        weight: [cost/rad^2].
+    """
+
+    weight: float
+    name: ClassVar[str] = "tip_orientation"
+
+    def __call__(self, rollout: Rollout) -> np.ndarray:
+        known = rollout.reference_known
+        error = rollout.tip_rotations[:, known] - rollout.reference_tip_rotations[known]
+        # |R - R_goal|_F^2 = 4 (1 - cos angle)
+        return 0.5 * self.weight * np.einsum("bkij,bkij->b", error, error)

@@ -1,0 +1,48 @@
+"""Piecewise-linear input trajectories: few knots stand for the commands of a whole horizon."""
+
+import numpy as np
+
+
+class Knots:
+    """Where the knots lie and how commands, time shift and slew follow from them (Fig. 10b, c).
+
+    Times are counted in ticks from the first command that is optimised. Command i is held over the
+    tick [i, i + 1) and is the value of the polyline at the BEGINNING of that tick. A free first
+    knot lies at tick 0, so it is the command sent next; a fixed one lies at tick -1 and is the
+    command active now. The last knot lies at the beginning of the last tick; the others are evenly
+    spaced.
+
+    Attributes:
+        count: number of knots K = segments + 1.
+        times: (K,) [ticks].
+        first_fixed: whether the first knot is the command active now.
+        spans: (K,) [ticks] from the knot before (from the command active now) to each knot.
+    """
+
+    def __init__(self, segments: int, horizon: int, first_fixed: bool, channels: int) -> None:
+        self.count = segments + 1
+        self.first_fixed = first_fixed
+        self.times = np.linspace(-1.0 if first_fixed else 0.0, horizon - 1.0, self.count)
+        self.spans = np.diff(self.times, prepend=-1.0)
+        self._channels = channels
+        self._to_commands = self._matrix(np.arange(horizon, dtype=float))
+        self._to_next_tick = self._matrix(np.minimum(self.times + 1.0, self.times[-1]))
+
+    def commands(self, knots: np.ndarray) -> np.ndarray:
+        """Knots (B, K, m) to the commands of the horizon (B, N, m)."""
+        return self._mapped(knots, self._to_commands)
+
+    def shifted(self, knots: np.ndarray) -> np.ndarray:
+        """Knots (B, K, m) of the same polylines a tick later; past the end the last value holds."""
+        return self._mapped(knots, self._to_next_tick)
+
+    def _mapped(self, knots: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+        return (knots.reshape(len(knots), -1) @ matrix).reshape(len(knots), -1, self._channels)
+
+    def _matrix(self, times: np.ndarray) -> np.ndarray:
+        """(K m, T m): knots to the polyline's values at `times`, both flat.
+
+        One product for all channels and candidates: many times faster than one small product each.
+        """
+        weights = np.array([np.interp(times, self.times, row) for row in np.eye(self.count)])
+        return np.kron(weights, np.eye(self._channels))

@@ -1,0 +1,19 @@
+"""State and parameter estimation. Plain modules; nodes live in `softcr_estimation.nodes`."""
+
+from softcr_estimation.extended import ExtendedFilter
+from softcr_estimation.rod_estimator import (
+    Estimate,
+    EstimatorError,
+    EstimatorSettings,
+    RodEstimator,
+)
+from softcr_estimation.unscented import UnscentedFilter
+
+__all__ = [
+    "Estimate",
+    "EstimatorError",
+    "EstimatorSettings",
+    "ExtendedFilter",
+    "RodEstimator",
+    "UnscentedFilter",
+]

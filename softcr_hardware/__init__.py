@@ -1,0 +1,1 @@
+"""The machine side: plant, drivers, safety. Plain modules; nodes live in `nodes`."""

@@ -1,0 +1,267 @@
+"""The simulated actuator as a node: commands in, sensor data out, on the hardware's topics."""
+
+import json
+import sys
+import threading
+import time
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+
+from softcr_hardware.plant import Measurement, Mismatch, SensorModel, SimulatedPlant
+from softcr_models.rod.kernel import MAX_INTERVALS
+from softcr_models.runtime.cycle_timer import CycleTimer
+from softcr_models.runtime.mailbox import Letter
+from softcr_models.runtime.messages import (
+    clock_to_message,
+    pose_to_message,
+    pressures_from_message,
+    pressures_to_message,
+    rod_cloud_message,
+    wrench_to_message,
+)
+from softcr_models.runtime.node import LoopNode, run
+from softcr_models.runtime.settings import NodeSettings
+
+
+class SimulatorSettings(NodeSettings):
+    """Plant, sensors and what happens when commands stop."""
+
+    intervals: int = Field(10, ge=2, le=MAX_INTERVALS, description="intervals of the plant's rod")
+    bending_compliance_factor: float = Field(
+        1.0, ge=0.2, le=5.0, description="bending compliance of the plant over the robot file's"
+    )
+    tip_mass_factor: float = Field(
+        1.0, ge=0.0, le=5.0, description="tip mass of the plant over the robot file's"
+    )
+    damping_factor: float = Field(
+        1.0, ge=0.1, le=10.0, description="relaxation times of the plant over the robot file's"
+    )
+    tip_noise: float = Field(
+        2e-4, ge=0.0, le=0.05, description="of the measured tip", json_schema_extra={"unit": "m"}
+    )
+    pressure_noise: float = Field(
+        0.0, ge=0.0, le=1e4, description="of measured pressures", json_schema_extra={"unit": "Pa"}
+    )
+    force_noise: float = Field(
+        0.02, ge=0.0, le=5.0, description="of the base force", json_schema_extra={"unit": "N"}
+    )
+    moment_noise: float = Field(
+        5e-4, ge=0.0, le=1.0, description="of the base moment", json_schema_extra={"unit": "N m"}
+    )
+    mocap_latency: int = Field(0, ge=0, le=20, description="cycles by which a tip pose comes late")
+    command_timeout: float = Field(
+        0.1,
+        ge=0.01,
+        le=10.0,
+        description="without a command for so long the chambers vent (wall mode)",
+        json_schema_extra={"unit": "s"},
+    )
+    lockstep_timeout: float = Field(
+        2.0,
+        ge=0.1,
+        le=60.0,
+        description="wall time to wait for a cycle's command before venting (lock-step)",
+        json_schema_extra={"unit": "s"},
+    )
+    duration: float = Field(
+        0.0,
+        ge=0.0,
+        le=86400.0,
+        description="simulated time after which the plant stands still; 0 for never",
+        json_schema_extra={"unit": "s"},
+    )
+
+
+class Simulator(LoopNode):
+    """Simulates the soft actuator: a finer rod with its own parameters, pressure lag, sensors."""
+
+    default_name = "simulator"
+    Settings = SimulatorSettings
+    settings: SimulatorSettings
+    _plant: SimulatedPlant | None = None
+    _timeouts = 0
+    _vented = True
+    _finished = False
+
+    def on_configure_node(self) -> None:
+        settings = self.settings
+        mismatch = Mismatch(
+            settings.bending_compliance_factor, settings.tip_mass_factor, settings.damping_factor
+        )
+        sensors = SensorModel(
+            settings.tip_noise,
+            settings.pressure_noise,
+            settings.force_noise,
+            settings.moment_noise,
+            settings.mocap_latency,
+            settings.seed,
+        )
+        self._plant = SimulatedPlant(self.robot, mismatch, sensors, settings.intervals)
+        # compiles every kernel the loop will call
+        self._plant.advance(settings.period)
+        self._truth_message(self._plant.measure(1))
+        self._pressure_state = self.advertise("pressure/state")
+        self._mocap = self.advertise("mocap/tip/pose")
+        self._wrench = self.advertise("force_torque/wrench")
+        self._truth_rod = self.advertise("simulation/truth/rod")
+        self._truth_tip = self.advertise("simulation/truth/tip/pose")
+        self._simulated_time = self.advertise("/clock") if settings.lockstep else None
+        self.receive("pressure/command", self._decoded_command)
+
+    def on_activate_node(self) -> None:
+        self._plant.reset()
+        self._timeouts = 0
+        self._vented = True
+        self._finished = False
+
+    def loop(self, stop: threading.Event) -> None:
+        if self.settings.lockstep:
+            self._loop_in_lockstep(stop)
+        else:
+            self._loop_on_wall_clock(stop)
+
+    def diagnostic_values(self) -> dict[str, Any]:
+        if self._plant is None:
+            return {}
+        mismatch = self._plant.mismatch
+        rod = self._plant.rod
+        return {
+            "plant_mismatch": {
+                "bending_compliance": round(mismatch.bending_compliance_factor - 1.0, 12),
+                "tip_mass": round(mismatch.tip_mass_factor - 1.0, 12),
+                "damping": round(mismatch.damping_factor - 1.0, 12),
+                "intervals": rod.intervals,
+                "tip_noise_mm": 1e3 * self.settings.tip_noise,
+                "pressure_noise_pa": self.settings.pressure_noise,
+                "mocap_latency_cycles": self.settings.mocap_latency,
+            },
+            "true_parameters": {
+                "bending_compliance": rod.robot.bending_compliance,
+                "tip_mass": rod.robot.tip_mass,
+                "damping_factor": mismatch.damping_factor,
+            },
+            "intervals": rod.intervals,
+            "robot": json.loads(self.robot.model_dump_json()),
+            "commands_stale": self._timeouts,
+            "vented": self._vented,
+            "finished": self._finished,
+        }
+
+    def diagnostic_warnings(self) -> list[str]:
+        if self._timeouts and self._vented:
+            return ["no pressure commands: chambers vented"]
+        return []
+
+    # --- the two ways of pacing -------------------------------------------------------------
+
+    def _loop_on_wall_clock(self, stop: threading.Event) -> None:
+        """Cycle k at t_k: sensors are read, then the newest command is followed until t_{k+1}."""
+        period = self.settings.period
+        timer = CycleTimer(period)
+        last_command = time.monotonic()
+        last_stamp = None
+        while not stop.is_set():
+            self.statistics.skip(timer.wait())
+            begin = time.monotonic()
+            stamp = self.now()
+            if last_stamp is not None:
+                # a late cycle has waited longer; the plant must not live more slowly than the clock
+                self._plant.advance(min((stamp - last_stamp) * 1e-9, 20 * period))
+            last_stamp = stamp
+            letter = self._newest_command()
+            if letter is not None:
+                last_command = letter.received
+                self._follow(letter.value)
+            elif begin - last_command > self.settings.command_timeout:
+                self._vent()
+            self._publish(self._plant.measure(stamp))
+            self.statistics.add(time.monotonic() - begin)
+
+    def _loop_in_lockstep(self, stop: threading.Event) -> None:
+        """The same cycle on simulated time: t_{k+1} comes when the command for t_k is there."""
+        period = round(1e9 * self.settings.period)
+        stamp = 0
+        letter: Letter | None = None
+        while not stop.is_set():
+            begin = time.monotonic()
+            if stamp > 0:
+                self._plant.advance(period * 1e-9)
+                # as on the wall clock, the answer to one cycle is followed from the next one on
+                if letter is not None:
+                    self._follow(letter.value)
+                else:
+                    self._vent()
+            stamp += period
+            self._simulated_time.publish(clock_to_message(stamp))
+            self._publish(self._plant.measure(stamp))
+            self.statistics.add(time.monotonic() - begin)
+            if 0.0 < self.settings.duration <= stamp * 1e-9:
+                self._finished = True
+                self.publish_diagnostics()
+                stop.wait()
+                return
+            letter = self._command_for(stamp)
+
+    def _newest_command(self) -> Letter | None:
+        newest = None
+        while (letter := self.inbox.get(timeout=0)) is not None:
+            newest = letter
+        return newest
+
+    def _command_for(self, stamp: int) -> Letter | None:
+        """The command that answers `stamp`; None after the timeout, once vented soon."""
+        wait = self.settings.period if self._vented and self._timeouts else 0.0
+        deadline = time.monotonic() + (wait or self.settings.lockstep_timeout)
+        while (left := deadline - time.monotonic()) > 0.0:
+            letter = self.inbox.get(timeout=left)
+            if letter is None:
+                return None
+            if letter.stamp == stamp:
+                return letter
+            self.reject("pressure/command", "stamp of another cycle")
+        return None
+
+    def _follow(self, command: np.ndarray) -> None:
+        self._plant.follow(command)
+        self._vented = False
+
+    def _vent(self) -> None:
+        if not self._vented:
+            self._timeouts += 1
+            self._vented = True
+            self.get_logger().warning("no pressure commands: chambers vented")
+        self._plant.vent()
+
+    # --- messages ---------------------------------------------------------------------------
+
+    def _decoded_command(self, message: Any) -> np.ndarray:
+        return pressures_from_message(message, self.robot.chamber_names, "pressure/command")
+
+    def _publish(self, measured: Measurement) -> None:
+        stamp, chambers = measured.stamp, self.robot.chamber_names
+        if measured.tip_pose is not None:
+            self._mocap.publish(pose_to_message(measured.tip_pose, measured.tip_stamp))
+        self._pressure_state.publish(pressures_to_message(measured.pressures, chambers, stamp))
+        self._wrench.publish(wrench_to_message(measured.wrench, stamp))
+        self._truth_tip.publish(pose_to_message(measured.true_tip_pose, stamp))
+        self._truth_rod.publish(self._truth_message(measured))
+
+    def _truth_message(self, measured: Measurement) -> Any:
+        rod = self._plant.rod
+        parameters = {
+            "bending_compliance": rod.robot.bending_compliance,
+            "tip_mass": rod.robot.tip_mass,
+        }
+        poses = np.concatenate((measured.node_poses[:1], measured.node_poses))
+        return rod_cloud_message(measured.state, poses, parameters, {}, measured.stamp)
+
+
+def main() -> int:
+    """Entry point of `ros2 run softcr simulator`."""
+    return run(Simulator)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

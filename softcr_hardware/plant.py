@@ -1,0 +1,170 @@
+"""A simulated soft actuator: what simulator and emulators put in the place of the hardware."""
+
+import math
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+
+from softcr_models.robot import Robot
+from softcr_models.rod.cosserat_rod import CosseratRod
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """How the plant differs from the robot file that filter and controller know.
+
+    Attributes:
+        bending_compliance_factor, tip_mass_factor, damping_factor: on the file's values.
+    """
+
+    bending_compliance_factor: float = 1.0
+    tip_mass_factor: float = 1.0
+    damping_factor: float = 1.0
+
+
+@dataclass(frozen=True)
+class SensorModel:
+    """What the sensors add to the truth.
+
+    Attributes:
+        tip_noise: standard deviation of each coordinate of the tip [m].
+        pressure_noise: standard deviation of each pressure [Pa].
+        force_noise, moment_noise: of the base wrench [N], [N m].
+        mocap_latency: cycles by which a pose arrives late.
+        seed: of all of them.
+    """
+
+    tip_noise: float = 0.0
+    pressure_noise: float = 0.0
+    force_noise: float = 0.0
+    moment_noise: float = 0.0
+    mocap_latency: int = 0
+    seed: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """One sample of all sensors, with the truth behind it.
+
+    Attributes:
+        stamp: time of the sample [ns].
+        pressures: (m,) measured [Pa].
+        tip_pose: (4, 4) measured, base frame [m], taken at `tip_stamp` [ns]; None until the first
+        one
+            has come through the latency.
+        wrench: (6,) measured force [N], moment [N m], force-torque frame.
+        state: (nx,) true state of the plant's rod.
+        node_poses: (n + 1, 4, 4) true poses of the rod's nodes, base frame [m].
+        true_tip_pose: (4, 4) at `stamp`.
+        true_pressures: (m,) [Pa].
+    """
+
+    stamp: int
+    pressures: np.ndarray
+    tip_pose: np.ndarray | None
+    tip_stamp: int
+    wrench: np.ndarray
+    state: np.ndarray
+    node_poses: np.ndarray
+    true_tip_pose: np.ndarray
+    true_pressures: np.ndarray
+
+
+class SimulatedPlant:
+    """Rod, pressure lag, valve limits and sensors of one robot.
+
+    The plant is never the controller's model: its rod has its own number of intervals, its own
+    parameters and a finer time step.
+
+    Attributes:
+        rod: the plant's rod.
+        pressures: (m,) true chamber pressures [Pa].
+        command: (m,) what the valves follow [Pa], inside their limits.
+    """
+
+    # the lag is exact on each piece, and the wrench linear over it
+    _PIECE = 0.004
+
+    def __init__(
+        self, robot: Robot, mismatch: Mismatch, sensors: SensorModel, intervals: int = 10
+    ) -> None:
+        self.mismatch = mismatch
+        self.sensors = sensors
+        self.rod = CosseratRod(
+            robot.replace(
+                bending_compliance=robot.bending_compliance * mismatch.bending_compliance_factor,
+                tip_mass=robot.tip_mass * mismatch.tip_mass_factor,
+                relaxation_times=tuple(
+                    mismatch.damping_factor * time for time in robot.relaxation_times
+                ),
+            ),
+            intervals,
+        )
+        self.reset()
+
+    def reset(self) -> None:
+        """Vented and at rest, sensors seeded again."""
+        chambers = self.rod.input_size
+        self._random = np.random.default_rng(self.sensors.seed)
+        self._poses: deque[tuple[int, np.ndarray]] = deque()
+        self.pressures = np.zeros(chambers)
+        self.command = np.zeros(chambers)
+        self.state = self.rod.equilibrium(self.pressures)
+
+    def follow(self, command: np.ndarray) -> None:
+        """From now on the valves follow `command` (m,) [Pa], clipped to what they can."""
+        limits = self.rod.robot.pressure_limits
+        self.command = np.clip(command, limits.minimum, limits.maximum)
+
+    def vent(self) -> None:
+        """From now on the valves let the air out."""
+        self.follow(np.zeros(self.rod.input_size))
+
+    def advance(self, duration: float) -> None:
+        """Let `duration` [s] pass.
+
+        Raises:
+            ArithmeticError: the rod's motion left what numbers can hold.
+        """
+        lag = self.rod.robot.pressure_lag
+        pieces = max(1, math.ceil(duration / self._PIECE - 1e-9))
+        piece = duration / pieces
+        held = np.empty((pieces, self.rod.input_size))
+        for row in held:
+            after = lag.step(self.pressures, self.command, piece)
+            row[:] = 0.5 * (self.pressures + after)
+            self.pressures = after
+        self.state = self.rod.simulate(self.state, held, piece)[-1]
+        if not np.isfinite(self.state).all():
+            raise ArithmeticError(
+                f"the plant diverged under pressures {self.pressures.tolist()} Pa"
+            )
+
+    def measure(self, stamp: int) -> Measurement:
+        """Read all sensors at `stamp` [ns]."""
+        sensors, random = self.sensors, self._random
+        nodes = self.rod.node_poses(self.state)
+        true_pose = self.rod.tip_pose_from_rod_tip(nodes[-1])
+        seen = true_pose.copy()
+        seen[:3, 3] += sensors.tip_noise * random.standard_normal(3)
+        wrench = self.rod.base_wrench(self.state, self.pressures)
+        noise = random.standard_normal(6)
+        noise[:3] *= sensors.force_noise
+        noise[3:] *= sensors.moment_noise
+        self._poses.append((stamp, seen))
+        tip_stamp, tip_pose = 0, None
+        if len(self._poses) > sensors.mocap_latency:
+            tip_stamp, tip_pose = self._poses.popleft()
+        chambers = random.standard_normal(self.rod.input_size)
+        return Measurement(
+            stamp=stamp,
+            pressures=self.pressures + sensors.pressure_noise * chambers,
+            tip_pose=tip_pose,
+            tip_stamp=tip_stamp,
+            wrench=wrench + noise,
+            state=self.state.copy(),
+            node_poses=nodes,
+            true_tip_pose=true_pose,
+            true_pressures=self.pressures.copy(),
+        )

@@ -1,0 +1,45 @@
+"""The pressure chain between a command and a chamber: first-order lag, eq. (32)."""
+
+import math
+from typing import Annotated
+
+import numpy as np
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
+
+_Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+
+
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class PressureLag:
+    """G_p(s) = gain / (s + pole) per chamber, Licher et al. (32), discretised exactly.
+
+    Attributes:
+        gain: numerator [1/s].
+        pole: pole [1/s].
+    """
+
+    gain: _Positive
+    pole: _Positive
+
+    def step(self, pressures: np.ndarray, command: np.ndarray, dt: float) -> np.ndarray:
+        """Pressures (..., m) [Pa] after `dt` [s] under a command (..., m) [Pa] held constant."""
+        final = self.gain / self.pole * np.asarray(command)
+        return final + (np.asarray(pressures) - final) * math.exp(-self.pole * dt)
+
+    def trajectory(self, measured: np.ndarray, commands: np.ndarray, dt: float) -> np.ndarray:
+        """Pressures at the grid points under commands held over each step.
+
+        Args:
+            measured: (m,) pressures now [Pa].
+            commands: (B, T, m) commands [Pa], each held for `dt` [s].
+
+        Returns:
+            (B, T + 1, m) pressures [Pa]; row 0 is `measured`.
+        """
+        batch, steps, chambers = commands.shape
+        pressures = np.empty((batch, steps + 1, chambers), commands.dtype)
+        pressures[:, 0] = measured
+        for step in range(steps):
+            pressures[:, step + 1] = self.step(pressures[:, step], commands[:, step], dt)
+        return pressures

@@ -1,0 +1,208 @@
+"""A SIMD value type for numba, so that one kernel text advances many rods at once.
+
+`Vec` is an LLVM vector of floats, one lane per candidate. Numba's loop vectoriser fails on kernels
+of this size (findings/numba_lanes.md, section 2: 2.4 to 13 times slower), so lanes are explicit.
+Only what
+the kernels need exists: + - * / and negation, numbers broadcast to all lanes, and two ways to get
+arrays of lanes: `as_lanes` (a view) and `local` (scratch on the stack).
+
+Without numba's low-level interface (an incompatible version) `AVAILABLE` is False and everything
+runs on scalars.
+"""
+
+import operator
+import platform
+
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.imputils import lower_builtin, lower_cast
+from numba.core.typeconv import Conversion
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import intrinsic, models, overload, register_model
+from numba.np.arrayobj import make_array, populate_array
+
+
+class Vec(types.Type):
+    """`lanes` floats of type `dtype` that travel together."""
+
+    def __init__(self, dtype: types.Float, lanes: int) -> None:
+        self.dtype = dtype
+        self.lanes = lanes
+        super().__init__(name=f"Vec({dtype}, {lanes})")
+
+    def can_convert_from(self, typing_context, other):
+        """Numbers broadcast."""
+        return Conversion.safe if isinstance(other, types.Number) else None
+
+    def unify(self, typing_context, other):
+        """`v = 0.0; v += lanes` makes v lanes from the start."""
+        return self if isinstance(other, types.Number) else None
+
+
+@register_model(Vec)
+class _VecModel(models.PrimitiveModel):
+    def __init__(self, manager, vec):
+        element = ir.FloatType() if vec.dtype == types.float32 else ir.DoubleType()
+        super().__init__(manager, vec, ir.VectorType(element, vec.lanes))
+
+
+class _BinaryTemplate(AbstractTemplate):
+    def generic(self, args, kws):
+        lanes = [arg for arg in args if isinstance(arg, Vec)]
+        if len(args) == 2 and lanes and all(isinstance(a, (Vec, types.Number)) for a in args):
+            return signature(lanes[0], lanes[0], lanes[0])
+        return None
+
+
+class _UnaryTemplate(AbstractTemplate):
+    def generic(self, args, kws):
+        return signature(args[0], args[0]) if len(args) == 1 and isinstance(args[0], Vec) else None
+
+
+def _register_binary(instruction, *operators):
+    def lower(context, builder, sig, args):
+        return getattr(builder, instruction)(*args, flags=("fast",))
+
+    for operation in operators:
+        template = type(f"Vec_{operation.__name__}", (_BinaryTemplate,), {"key": operation})
+        infer_global(operation)(template)
+        lower_builtin(operation, Vec, Vec)(lower)
+
+
+_register_binary("fadd", operator.add, operator.iadd)
+_register_binary("fsub", operator.sub, operator.isub)
+_register_binary("fmul", operator.mul, operator.imul)
+_register_binary("fdiv", operator.truediv, operator.itruediv)
+infer_global(operator.neg)(type("Vec_neg", (_UnaryTemplate,), {"key": operator.neg}))
+
+
+@lower_builtin(operator.neg, Vec)
+def _negate(context, builder, sig, args):
+    return builder.fneg(args[0], flags=("fast",))
+
+
+@lower_cast(types.Number, Vec)
+def _broadcast(context, builder, from_type, to_type, value):
+    scalar = context.cast(builder, value, from_type, to_type.dtype)
+    vector_type = context.get_value_type(to_type)
+    first = builder.insert_element(
+        ir.Constant(vector_type, ir.Undefined), scalar, ir.Constant(ir.IntType(32), 0)
+    )
+    mask = ir.Constant(ir.VectorType(ir.IntType(32), to_type.lanes), [0] * to_type.lanes)
+    return builder.shuffle_vector(first, ir.Constant(vector_type, ir.Undefined), mask)
+
+
+def local(like, shape: tuple[int, ...]) -> np.ndarray:
+    """Uninitialised scratch of `shape` whose elements are of the kind of `like` (number or lanes).
+
+    In compiled code it lives on the stack of the caller, so it must not be returned. In plain
+    Python `like` may be an array of lanes: the scratch gets the same trailing axes.
+    """
+    return np.empty(shape + np.shape(like), np.result_type(like))
+
+
+@overload(local, prefer_literal=True, inline="always")
+def _overload_local(like, shape):
+    def implementation(like, shape):
+        return _stack_array(like, shape)
+
+    return implementation
+
+
+@intrinsic(prefer_literal=True)
+def _stack_array(typing_context, like, shape):
+    if not all(isinstance(extent, types.IntegerLiteral) for extent in shape):
+        return None
+    extents = tuple(extent.literal_value for extent in shape)
+    array_type = types.Array(types.unliteral(like), len(extents), "C", aligned=False)
+
+    def generate(context, builder, sig, args):
+        element = context.get_data_type(array_type.dtype)
+        size = context.get_abi_sizeof(element)
+        count = int(np.prod(extents))
+        memory = cgutils.alloca_once(builder, element, size=context.get_constant(types.intp, count))
+        memory.align = 64
+        array = make_array(array_type)(context, builder)
+        strides = [size * int(np.prod(extents[axis + 1 :])) for axis in range(len(extents))]
+        populate_array(
+            array,
+            data=memory,
+            shape=[context.get_constant(types.intp, extent) for extent in extents],
+            strides=[context.get_constant(types.intp, stride) for stride in strides],
+            itemsize=context.get_constant(types.intp, size),
+            meminfo=None,
+        )
+        return array._getvalue()
+
+    return array_type(like, shape), generate
+
+
+@intrinsic(prefer_literal=True)
+def as_lanes(typing_context, array, lanes):
+    """View of a C-contiguous float array (..., lanes) as an array (...) of lanes."""
+    if not isinstance(lanes, types.IntegerLiteral):
+        return None
+    count = lanes.literal_value
+    dtype = Vec(array.dtype, count) if count > 1 else array.dtype
+    view_type = types.Array(dtype, array.ndim - 1, "C", aligned=False)
+
+    def generate(context, builder, sig, args):
+        source = make_array(array)(context, builder, args[0])
+        view = make_array(view_type)(context, builder)
+        shape = cgutils.unpack_tuple(builder, source.shape)[:-1]
+        strides = cgutils.unpack_tuple(builder, source.strides)[:-1]
+        element = context.get_data_type(dtype)
+        populate_array(
+            view,
+            data=builder.bitcast(source.data, element.as_pointer()),
+            shape=shape,
+            strides=strides,
+            itemsize=context.get_constant(types.intp, context.get_abi_sizeof(element)),
+            meminfo=source.meminfo,
+            parent=source.parent,
+        )
+        if context.enable_nrt:
+            context.nrt.incref(builder, view_type, view._getvalue())
+        return view._getvalue()
+
+    return view_type(array, lanes), generate
+
+
+_FLUSH_TO_ZERO = 0x8040  # MXCSR bits FTZ and DAZ
+
+
+@intrinsic
+def flush_denormals(typing_context, enable):
+    """Sets flush-to-zero of this thread (x86; elsewhere nothing) and returns the old control word.
+
+    Call with -1 to switch it on, with the returned word to restore. A straight rod in float32 is
+    full of products near 1e-40, and denormal arithmetic made such a batch three times slower.
+    """
+    if not isinstance(enable, types.Integer):
+        return None
+
+    def generate(context, builder, sig, args):
+        if platform.machine() not in ("x86_64", "AMD64"):
+            return ir.Constant(ir.IntType(64), 0)
+        word_type = ir.IntType(32)
+        pointer_type = ir.IntType(8).as_pointer()
+        function_type = ir.FunctionType(ir.VoidType(), [pointer_type])
+        store = cgutils.get_or_insert_function(
+            builder.module, function_type, "llvm.x86.sse.stmxcsr"
+        )
+        load = cgutils.get_or_insert_function(builder.module, function_type, "llvm.x86.sse.ldmxcsr")
+        memory = cgutils.alloca_once(builder, word_type)
+        pointer = builder.bitcast(memory, pointer_type)
+        builder.call(store, [pointer])
+        old = builder.load(memory)
+        wanted = builder.trunc(args[0], word_type)
+        switched_on = builder.or_(old, ir.Constant(word_type, _FLUSH_TO_ZERO))
+        new = builder.select(
+            builder.icmp_signed("<", args[0], ir.Constant(args[0].type, 0)), switched_on, wanted
+        )
+        builder.store(new, memory)
+        builder.call(load, [pointer])
+        return builder.zext(old, ir.IntType(64))
+
+    return types.int64(types.int64), generate

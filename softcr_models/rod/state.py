@@ -1,0 +1,93 @@
+"""The layout of a rod's state vector, in one place."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from softcr_models.errors import UserError
+
+
+def state_size(intervals: int) -> int:
+    """Number of states of a rod of `intervals` intervals: 12 (n + 1)."""
+    return 12 * (intervals + 1)
+
+
+def intervals_of(size: int) -> int:
+    """Number of intervals of a rod with `size` states.
+
+    Raises:
+        UserError: if no rod has that many states.
+    """
+    if size < 24 or size % 12:
+        raise UserError(f"state of {size} numbers: a rod has 12 (n + 1), n >= 1 intervals")
+    return size // 12 - 1
+
+
+@dataclass(frozen=True)
+class RodState:
+    """Named views of a state vector, or of a batch of them; they share its memory.
+
+    Attributes:
+        array: (..., 12 (n + 1)).
+    """
+
+    array: np.ndarray
+
+    @property
+    def intervals(self) -> int:
+        """Number of intervals n."""
+        return intervals_of(self.array.shape[-1])
+
+    @property
+    def velocities(self) -> np.ndarray:
+        """(..., n, 6) of nodes 1..n: linear [m/s], angular [rad/s], in the nodes' frames."""
+        n = self.intervals
+        return self.array[..., : 6 * n].reshape(*self.array.shape[:-1], n, 6)
+
+    @property
+    def wrenches(self) -> np.ndarray:
+        """(..., n + 1, 6) elastic wrenches x2 of nodes 0+..n-: force [N], moment [N m]."""
+        n = self.intervals
+        wrenches = self.array[..., 6 * n : 12 * n + 6]
+        return wrenches.reshape(*self.array.shape[:-1], n + 1, 6)
+
+    @property
+    def base_wrench(self) -> np.ndarray:
+        """(..., 6) elastic wrench x2(0-) on the mounting side of the base jump."""
+        return self.array[..., -6:]
+
+    @classmethod
+    def join(
+        cls, velocities: np.ndarray, wrenches: np.ndarray, base_wrench: np.ndarray
+    ) -> "RodState":
+        """A state from its parts, shapes as the attributes."""
+        lead = base_wrench.shape[:-1]
+        parts = (velocities.reshape(*lead, -1), wrenches.reshape(*lead, -1), base_wrench)
+        return cls(np.concatenate(parts, axis=-1))
+
+
+def restrict_to_nodes(states: np.ndarray, intervals: int) -> np.ndarray:
+    """States of a rod seen only at the nodes of a coarser grid.
+
+    Args:
+        states: (..., 12 (n + 1)) of a rod whose n is a multiple of `intervals`.
+        intervals: of the coarser grid.
+
+    Returns:
+        (..., 12 (intervals + 1)).
+
+    Raises:
+        UserError: if the coarser nodes are not among the finer ones.
+    """
+    fine = RodState(states)
+    if fine.intervals % intervals:
+        raise UserError(
+            f"{intervals} intervals: the nodes of a rod of {fine.intervals} do not include theirs; "
+            "allowed are divisors of it"
+        )
+    every = fine.intervals // intervals
+    return RodState.join(
+        fine.velocities[..., every - 1 :: every, :],
+        fine.wrenches[..., ::every, :],
+        fine.base_wrench,
+    ).array

@@ -1,0 +1,686 @@
+"""The base of every node: a ROS 2 lifecycle node with settings, one loop thread and diagnostics.
+
+Two threads share the work. The executor's thread serves parameters, lifecycle and diagnostics. The
+loop's thread does the work, from activation to deactivation: it takes messages out of the inbox,
+computes and publishes. Callbacks of `receive` run in it, too, so nothing in a loop needs a lock.
+A complete node:
+
+    class RelaySettings(NodeSettings):
+        factor: float = Field(1.0, ge=0.0, le=2.0, description="of measured pressures")
+
+    class Relay(LoopNode):
+        \"\"\"Commands the measured pressures times a factor.\"\"\"
+
+        default_name = "relay"
+        Settings = RelaySettings
+        settings: RelaySettings
+
+        def on_configure_node(self) -> None:
+            self.receive("pressure/state", self._decoded)
+            self._command = self.advertise("pressure/command")
+
+        def loop(self, stop: threading.Event) -> None:
+            while not stop.is_set():
+                letter = self.inbox.get(timeout=1.0)
+                if letter is not None:
+                    self._send(self.settings.factor * letter.value, letter.stamp)
+                    self.finish_tick(letter.received, letter.stamp)
+
+        def on_deactivate_node(self) -> None:
+            self._send(np.zeros(len(self.robot.chambers)), self.now())
+
+        def _decoded(self, message: Any) -> np.ndarray:
+            return pressures_from_message(message, self.robot.chamber_names, "pressure/state")
+
+        def _send(self, pressures: np.ndarray, stamp: int) -> None:
+            chambers = self.robot.chamber_names
+            self._command.publish(pressures_to_message(pressures, chambers, stamp))
+
+    def main() -> int:
+        return run(Relay)
+"""
+
+import gc
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import rclpy
+from rcl_interfaces.msg import (
+    FloatingPointRange,
+    IntegerRange,
+    ParameterDescriptor,
+    SetParametersResult,
+)
+from rclpy.clock import Clock, ClockType
+from rclpy.event_handler import SubscriptionEventCallbacks
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.lifecycle.publisher import LifecyclePublisher
+from rclpy.parameter import Parameter
+from rclpy.signals import SignalHandlerOptions
+from rclpy.subscription import Subscription
+from rclpy.utilities import remove_ros_args
+from threadpoolctl import threadpool_limits
+
+from softcr_models.errors import UserError
+from softcr_models.robot import Robot, load_robot
+from softcr_models.runtime.cycle_timer import TickStatistics
+from softcr_models.runtime.mailbox import LeftAlone, Letter, Mailbox
+from softcr_models.runtime.messages import (
+    DiagnosticReport,
+    MessageError,
+    diagnostics_to_message,
+    from_stamp,
+)
+from softcr_models.runtime.realtime import schedule_realtime
+from softcr_models.runtime.settings import (
+    NodeSettings,
+    Setting,
+    build_settings,
+    declared_settings,
+    setting_values,
+)
+from softcr_models.runtime.topics import TOPICS, qos
+
+OK, WARN, ERROR, STALE = range(4)
+"""Levels of diagnostic_msgs/DiagnosticStatus."""
+
+MAXIMUM_CLOCK_DIFFERENCE = 0.5
+"""How far a received stamp may lie from this machine's clock in wall mode, either way [s]."""
+
+_DIAGNOSTICS_PERIOD = 1.0  # [s]
+_LOOP_STOP_TIMEOUT = 1.0  # how long deactivation waits for the tick in progress [s]
+_END_TIMEOUT = 2.0  # how long a process waits for its node to end [s]
+_MOST_REASONS = 50  # distinct reasons of rejection that are kept apart
+
+
+class LoopNode(LifecycleNode):
+    """A lifecycle node whose work is done by one loop thread while it is active.
+
+    Subclasses set `default_name` and `Settings`, write `loop` and what they need of the four
+    `on_..._node`. An exception in any of them is logged and counted, never fatal: a failed
+    configure or activate is refused, deactivate and cleanup always end where they should, the loop
+    is entered again one period later.
+
+    Attributes:
+        settings: the parameters' values; a new object whenever one changes.
+        robot: the robot that `settings.robot` names.
+        inbox: where the loop gets messages from.
+        statistics: of the ticks since activation.
+    """
+
+    default_name: ClassVar[str]
+    Settings: ClassVar[type[NodeSettings]] = NodeSettings
+    settings: NodeSettings
+    robot: Robot
+    _last_tick_stamp: int | None
+
+    def __init__(self, **node_options: Any):
+        """Declare the parameters.
+
+        Args:
+            node_options: for rclpy's Node: context, parameter_overrides, ...
+
+        Raises:
+            UserError: one line about a parameter that is unknown or has a value not allowed.
+        """
+        super().__init__(self.default_name, **node_options)
+        self._declared = declared_settings(self.Settings)
+        self._settings_candidate = self._settings_from_overrides()
+        self._use_settings_candidate([])
+        self._declare_parameters()
+        self.inbox = Mailbox(self.context, self.reject)
+        self.statistics = TickStatistics(self.settings.period)
+        self.on_finalized: Callable[[], None] = lambda: None
+        self._state = "unconfigured"
+        self._loop_thread: threading.Thread | None = None
+        self._loop_stop = threading.Event()
+        self._count_lock = threading.Lock()
+        self._publishers_advertised: list[LifecyclePublisher] = []
+        self._subscriptions_made: list[Subscription] = []
+        self._forget_counts()
+        self._answer_invalid_transitions()
+        self._diagnostics = self.create_publisher(
+            TOPICS["/diagnostics"].message_class(), "/diagnostics", qos("/diagnostics")
+        )
+        # a steady clock: simulated time may run fast, slowly or not at all
+        self.create_timer(
+            _DIAGNOSTICS_PERIOD,
+            self.publish_diagnostics,
+            clock=Clock(clock_type=ClockType.STEADY_TIME),
+        )
+
+    # --- what a subclass writes -------------------------------------------------------------
+
+    def on_configure_node(self) -> None:
+        """Open, validate, compile, subscribe and advertise; may take long.
+
+        Raises:
+            UserError: one line about what a person must mend; the node stays unconfigured.
+        """
+
+    def on_activate_node(self) -> None:
+        """Get ready for the loop, which starts right after; publishers are enabled."""
+
+    def loop(self, stop: threading.Event) -> None:
+        """The work, in a thread of its own; must return soon after `stop` is set.
+
+        The inbox is closed when `stop` is set, so that a waiting `inbox.get()` returns None.
+        """
+        raise NotImplementedError
+
+    def on_deactivate_node(self) -> None:
+        """Leave everything safe: hold or vent; the loop has ended, publishers are still enabled."""
+
+    def on_cleanup_node(self) -> None:
+        """Close what was opened; also called after a configure that failed half-way."""
+
+    def diagnostic_values(self) -> dict[str, Any]:
+        """More values for the diagnostics: text, or what JSON can hold."""
+        return {}
+
+    def diagnostic_warnings(self) -> list[str]:
+        """Short lines about what is not as it should be; any of them makes the level WARN."""
+        return []
+
+    # --- what a subclass uses ---------------------------------------------------------------
+
+    @property
+    def active(self) -> bool:
+        """Whether the node is active."""
+        return self._state == "active"
+
+    def now(self) -> int:
+        """ROS time [ns]."""
+        return self.get_clock().now().nanoseconds
+
+    def advertise(self, topic: str) -> LifecyclePublisher:
+        """A publisher of a topic of the table; silent while the node is not active."""
+        row = TOPICS[topic]
+        publisher = self.create_lifecycle_publisher(
+            row.message_class(),
+            row.name,
+            qos(topic, self.settings.lockstep, offered_period=self.settings.period),
+        )
+        self._publishers_advertised.append(publisher)
+        return publisher
+
+    def receive(
+        self,
+        topic: str,
+        decode: Callable[[Any], Any],
+        raw: bool = False,
+        depth: int | None = None,
+    ) -> None:
+        """Receive a topic of the table while active; call it in `on_configure_node`.
+
+        Messages are decoded when the loop asks the inbox. Rejected are those that `decode` refuses
+        with MessageError, those whose stamp is not newer than the last one, and in wall mode those
+        far from this machine's time. Raw ones are not looked at.
+
+        Args:
+            topic: name in the table.
+            decode: what it makes of a message comes out of the inbox; None does not.
+            raw: whether it is given CDR bytes; its letter is stamped when it is taken.
+            depth: of the queue, for who must not lose any; None for the topic's own.
+        """
+
+        def read(message: Any, received: float) -> Letter | None:
+            try:
+                stamp = self.now() if raw else self._checked_stamp(message, topic)
+                value = decode(message)
+            except MessageError as error:
+                self.reject(error.topic, error.what)
+                return None
+            except Exception:
+                self.count_exception(topic)
+                return None
+            self._last_stamps[topic] = stamp
+            return None if value is None else Letter(topic, stamp, value, received)
+
+        row = TOPICS[topic]
+        profile = qos(topic, self.settings.lockstep)
+        profile.depth = depth or profile.depth
+        subscription = self.create_subscription(
+            row.message_class(),
+            row.name,
+            lambda _: None,
+            profile,
+            callback_group=LeftAlone(),
+            event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),
+            raw=raw,
+        )
+        self._subscriptions_made.append(subscription)
+        self.inbox.add(topic, subscription, read)
+
+    def reject(self, topic: str, reason: str) -> None:
+        """Count a received message that must not be used; the first of its kind is logged."""
+        key = f"{topic}: {reason}"
+        with self._count_lock:
+            if key not in self._rejections and len(self._rejections) >= _MOST_REASONS:
+                key = "other"
+            self._rejections[key] += 1
+            first = self._rejections[key] == 1
+        if first:
+            self.get_logger().warning(f"rejected {key}")
+
+    def finish_tick(self, received: float, stamp: int) -> None:
+        """Count a tick whose output has just been published.
+
+        Args:
+            received: when its input was complete, on the monotonic clock [s].
+            stamp: of that input [ns]; stamps left out since the last tick count as missed.
+        """
+        self.statistics.add(time.monotonic() - received)
+        if self._last_tick_stamp is not None:
+            periods = (stamp - self._last_tick_stamp) * 1e-9 / self.settings.period
+            self.statistics.skip(max(round(periods) - 1, 0))
+        self._last_tick_stamp = stamp
+
+    def publish_diagnostics(self) -> None:
+        """Publish how the node is, now; once a second this happens by itself."""
+        try:
+            report = self._diagnostic_report()
+            self._diagnostics.publish(diagnostics_to_message([report], self.now()))
+        except Exception:
+            self.count_exception("diagnostics")
+
+    def count_exception(self, where: str) -> None:
+        """Log and count the exception that is being handled."""
+        error = sys.exc_info()[1]
+        with self._count_lock:
+            self._exceptions += 1
+            self._last_exception = f"{where}: {type(error).__name__}: {error}"
+        self.get_logger().error(
+            f"{self._last_exception}\n{traceback.format_exc()}", throttle_duration_sec=1.0
+        )
+
+    def finish(self) -> None:
+        """From any state: deactivate, clean up, shut down. Call it in the executor's thread."""
+        if self._state == "active":
+            self.trigger_deactivate()
+        if self._state == "inactive":
+            self.trigger_cleanup()
+        if self._state == "unconfigured":
+            self.trigger_shutdown()
+
+    # --- lifecycle --------------------------------------------------------------------------
+
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Lifecycle: see `on_configure_node`."""
+        if not self._succeeds("configure", self.on_configure_node):
+            self._release()
+            return TransitionCallbackReturn.FAILURE
+        # Looking through all that numba and others left takes the collector 0.1 s, once in a while
+        # and in the middle of a cycle. Nothing of it is garbage: it need not look again.
+        gc.collect()
+        gc.freeze()
+        self._state = "inactive"
+        return TransitionCallbackReturn.SUCCESS
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Lifecycle: see `on_activate_node`."""
+        self._forget_counts()
+        self.inbox.open()
+        self.statistics = TickStatistics(self.settings.period)
+        super().on_activate(state)
+        if not self._succeeds("activate", self.on_activate_node):
+            super().on_deactivate(state)
+            return TransitionCallbackReturn.FAILURE
+        self._state = "active"
+        self._schedule(self.settings.realtime_priority)
+        self._start_loop()
+        return TransitionCallbackReturn.SUCCESS
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Lifecycle: see `on_deactivate_node`; always ends inactive."""
+        self._stop_loop()
+        self._schedule(0)
+        self._state = "inactive"
+        self._succeeds("deactivate", self.on_deactivate_node)
+        self.publish_diagnostics()
+        return super().on_deactivate(state)
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Lifecycle: see `on_cleanup_node`; always ends unconfigured."""
+        self._release()
+        self._state = "unconfigured"
+        return TransitionCallbackReturn.SUCCESS
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Lifecycle: deactivate and clean up as far as needed; a process ends after it."""
+        if self._state == "active":
+            self.on_deactivate(state)
+        if self._state == "inactive":
+            self.on_cleanup(state)
+        self._state = "finalized"
+        self.on_finalized()
+        return TransitionCallbackReturn.SUCCESS
+
+    def _succeeds(self, transition: str, action: Callable[[], None]) -> bool:
+        try:
+            action()
+        except UserError as error:
+            self.get_logger().error(str(error))
+            return False
+        except Exception:
+            self.count_exception(transition)
+            return False
+        return True
+
+    def _release(self) -> None:
+        self._succeeds("cleanup", self.on_cleanup_node)
+        gc.unfreeze()
+        self.inbox.destroy()
+        self.inbox = Mailbox(self.context, self.reject)
+        for publisher in self._publishers_advertised:
+            self.destroy_lifecycle_publisher(publisher)
+        for subscription in self._subscriptions_made:
+            self.destroy_subscription(subscription)
+        self._publishers_advertised.clear()
+        self._subscriptions_made.clear()
+
+    def _answer_invalid_transitions(self) -> None:
+        """Answer a transition that the state does not allow; rclpy lets it end the executor."""
+        service = self._service_change_state
+        change_state = service.callback
+
+        def answer(request: Any, response: Any) -> Any:
+            try:
+                return change_state(request, response)
+            except Exception as error:  # RCLError is not public
+                self.get_logger().warning(f"transition refused: {error}".splitlines()[0])
+                response.success = False
+                return response
+
+        service.callback = answer
+
+    def _schedule(self, priority: int) -> None:
+        """Before the loop's thread starts: it inherits it, and so do the pools it starts."""
+        if self.settings.realtime_priority:
+            problem = schedule_realtime(priority)
+            if problem:
+                self.get_logger().info(f"ordinary scheduling: {problem}")
+
+    # --- loop -------------------------------------------------------------------------------
+
+    def _start_loop(self) -> None:
+        self._loop_stop = threading.Event()
+        self._loop_thread = threading.Thread(
+            target=self._run_loop, args=(self._loop_stop,), name="loop", daemon=True
+        )
+        self._loop_thread.start()
+
+    def _run_loop(self, stop: threading.Event) -> None:
+        while not stop.is_set():
+            try:
+                self.loop(stop)
+                return
+            except Exception:
+                self.count_exception("loop")
+                stop.wait(self.settings.period)
+
+    def _stop_loop(self) -> None:
+        self._loop_stop.set()
+        self.inbox.close()
+        if self._loop_thread is not None:
+            self._loop_thread.join(_LOOP_STOP_TIMEOUT)
+            if self._loop_thread.is_alive():
+                self.get_logger().error(f"the loop did not end within {_LOOP_STOP_TIMEOUT} s")
+            self._loop_thread = None
+
+    # --- input ------------------------------------------------------------------------------
+
+    def _checked_stamp(self, message: Any, topic: str) -> int:
+        stamp = from_stamp(message, topic)
+        if stamp <= self._last_stamps.get(topic, 0):
+            raise MessageError(topic, "stale: stamp not newer than the last one")
+        if not self.settings.lockstep:
+            age = (self.now() - stamp) * 1e-9
+            limit = f"{MAXIMUM_CLOCK_DIFFERENCE} s"
+            if age > MAXIMUM_CLOCK_DIFFERENCE:
+                raise MessageError(topic, f"stale: stamp more than {limit} old")
+            if age < -MAXIMUM_CLOCK_DIFFERENCE:
+                raise MessageError(topic, f"stamp more than {limit} in the future")
+        return stamp
+
+    # --- diagnostics ------------------------------------------------------------------------
+
+    def _forget_counts(self) -> None:
+        self._rejections: Counter[str] = Counter()
+        self._exceptions = 0
+        self._last_exception = ""
+        self._last_stamps: dict[str, int] = {}
+        self._last_tick_stamp = None
+        self._reported = (0, 0, 0, 0)  # exceptions, rejections, missed, cycles at the last report
+
+    def _diagnostic_report(self) -> DiagnosticReport:
+        summary = self.statistics.summary()
+        with self._count_lock:
+            rejections, exceptions = dict(self._rejections), self._exceptions
+        counts = (
+            exceptions,
+            sum(rejections.values()),
+            summary["missed_cycles"],
+            summary["cycles"],
+        )
+        new = [count - before for count, before in zip(counts, self._reported, strict=True)]
+        self._reported = counts
+        level, message = self._assessment(summary, *new)
+        values = summary | {
+            "rejected_messages": sum(rejections.values()),
+            "rejections": rejections,
+            "exceptions": exceptions,
+            "mode": self.settings.mode,
+            "seed": self.settings.seed,
+        }
+        return DiagnosticReport(
+            name=f"{self.get_name()}: loop",
+            level=level,
+            message=message,
+            hardware_id=self.robot.name,
+            values=values | self.diagnostic_values(),
+        )
+
+    def _assessment(
+        self, summary: dict[str, Any], exceptions: int, rejected: int, missed: int, cycles: int
+    ) -> tuple[int, str]:
+        """Level and line for what happened since the last report."""
+        if exceptions:
+            return ERROR, f"{exceptions} exceptions, last in {self._last_exception}"
+        if not self.active:
+            return OK, self._state
+        if cycles == 0 and summary["cycles"] > 0:
+            return STALE, f"no cycle for {_DIAGNOSTICS_PERIOD:.0f} s"
+        warnings = self.diagnostic_warnings()
+        warnings += [f"{rejected} messages rejected"] * bool(rejected)
+        warnings += [f"{missed} cycles missed"] * bool(missed)
+        if warnings:
+            return WARN, ", ".join(warnings)
+        if summary["cycles"] == 0:
+            return OK, "active, no cycle yet"
+        return OK, f"{summary['rate_hz']:.1f} Hz, p99 {summary['p99_ms']:.2f} ms"
+
+    # --- parameters -------------------------------------------------------------------------
+
+    def _settings_from_overrides(self) -> NodeSettings:
+        # rclpy offers no other way to see an override before, and without, a declaration
+        overrides = {
+            name: parameter.value
+            for name, parameter in self._parameter_overrides.items()
+            if not self.has_parameter(name) and not name.startswith("qos_overrides.")
+        }
+        return build_settings(self.Settings, overrides)
+
+    def _declare_parameters(self) -> None:
+        values = setting_values(self.settings)
+        for setting in self._declared.values():
+            # a whole number given for a number was accepted, and is declared as a number
+            value = _as_kind(setting, values[setting.name])
+            self.declare_parameter(setting.name, value, _descriptor(setting), ignore_override=True)
+        self.add_on_set_parameters_callback(self._check_parameters)
+        self.add_post_set_parameters_callback(self._use_settings_candidate)
+
+    def _check_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
+        changes = {p.name: p.value for p in parameters if p.name in self._declared}
+        fixed = [name for name in changes if not self._declared[name].live]
+        if fixed and self._state != "unconfigured":
+            reason = f"parameter {fixed[0]} cannot change while the node is {self._state}"
+            return SetParametersResult(successful=False, reason=f"{reason}: clean up first")
+        try:
+            candidate = build_settings(self.Settings, setting_values(self.settings) | changes)
+            load_robot(candidate.robot)
+        except UserError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        self._settings_candidate = candidate
+        return SetParametersResult(successful=True)
+
+    def _use_settings_candidate(self, _: list[Parameter]) -> None:
+        self.settings = self._settings_candidate
+        self.robot = load_robot(self.settings.robot)
+
+
+class SupervisedExecutor(SingleThreadedExecutor):
+    """Spins one node; whatever a callback raises is counted by the node and survived."""
+
+    def __init__(self, node: LoopNode):
+        super().__init__(context=node.context)
+        self._node = node
+        self._stopping = False
+        self.add_node(node)
+
+    def spin(self) -> None:
+        """Execute callbacks until `stop`, or until the context is shut down."""
+        while self.context.ok() and not self._stopping:
+            try:
+                self.spin_once()
+            except Exception:
+                if self.context.ok():
+                    self._node.count_exception("callback")
+
+    def stop(self) -> None:
+        """Let `spin` return after what is under way; from any thread."""
+        self._stopping = True
+        self.wake()
+
+
+def run(node_class: type[LoopNode], arguments: list[str] | None = None) -> int:
+    """Run a node as a process: the main function of every entry point.
+
+    SIGINT, SIGTERM and SIGHUP deactivate it, clean up and end it with exit code 0. With
+    SOFTCR_SUPERVISED=1 in the environment it ignores SIGINT, because whoever supervises it brings
+    it down by lifecycle transitions and SIGTERM.
+
+    Args:
+        node_class: the node.
+        arguments: command line, program name first; None for that of the process.
+
+    Returns:
+        0, or 2 after one line on stderr about an argument or parameter that is not allowed.
+    """
+    arguments = sys.argv if arguments is None else arguments
+    end = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: end.set())
+    if os.environ.get("SOFTCR_SUPERVISED") == "1":
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # The nodes share the cores and their matrices are small. At run time, because numpy has read
+    # OPENBLAS_NUM_THREADS long before; numba's threads are none of BLAS's.
+    threadpool_limits(limits=1, user_api="blas")
+    try:
+        if _wants_help(arguments):
+            print(_help(node_class))
+            return 0
+        # rclpy's own handlers shut the context down, and with it a controller's last command
+        rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
+        node = node_class()
+    except UserError as error:
+        print(f"{node_class.default_name}: error: {error}", file=sys.stderr)
+        rclpy.try_shutdown()
+        return 2
+    _spin_until(end, node)
+    node.destroy_node()
+    rclpy.try_shutdown()
+    return 0
+
+
+def _spin_until(end: threading.Event, node: LoopNode) -> None:
+    """Spin in a thread of its own, so that the main thread is free to take signals at once."""
+    executor = SupervisedExecutor(node)
+    node.on_finalized = end.set
+    spinning = threading.Thread(target=executor.spin, name="executor", daemon=True)
+    spinning.start()
+    end.wait()
+
+    def finish() -> None:
+        try:
+            node.finish()
+        finally:
+            executor.stop()
+
+    executor.create_task(finish)
+    spinning.join(_END_TIMEOUT)
+    if spinning.is_alive():
+        # compiling in configure, most likely: nothing to save, and nothing can interrupt it
+        print(f"{node.default_name}: did not end within {_END_TIMEOUT} s", file=sys.stderr)
+        sys.stderr.flush()
+        os._exit(1 if node.active else 0)
+
+
+def _wants_help(arguments: list[str]) -> bool:
+    try:
+        others = remove_ros_args(arguments)[1:]
+    except Exception as error:  # its kinds are not public
+        raise UserError(str(error).split(", at /")[0]) from None
+    if not others:
+        return False
+    if others[0] in ("-h", "--help"):
+        return True
+    raise UserError(f"argument {others[0]!r}: unknown; parameters follow --ros-args, see --help")
+
+
+def _help(node_class: type[LoopNode]) -> str:
+    name = node_class.default_name
+    lines = [
+        f"usage: {name} [--ros-args -p NAME:=VALUE ... -r __node:=NAME -r __ns:=NAMESPACE]",
+        "",
+        (node_class.__doc__ or "").strip().splitlines()[0],
+        "",
+        "parameters, with their defaults:",
+    ]
+    for setting in declared_settings(node_class.Settings).values():
+        lines.append(f"  {setting.name} := {_yaml(setting.default)}")
+        lines.append(f"      {setting.description}; {setting.allowed}")
+    return "\n".join(lines)
+
+
+def _yaml(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def _descriptor(setting: Setting) -> ParameterDescriptor:
+    unit = f" [{setting.unit}]" if setting.unit else ""
+    descriptor = ParameterDescriptor(
+        description=setting.description + unit, additional_constraints=setting.allowed
+    )
+    if setting.low is not None and setting.high is not None:
+        if setting.kind == "integer":
+            limits = IntegerRange(from_value=int(setting.low), to_value=int(setting.high))
+            descriptor.integer_range = [limits]
+        else:
+            limits = FloatingPointRange(from_value=float(setting.low), to_value=float(setting.high))
+            descriptor.floating_point_range = [limits]
+    return descriptor
+
+
+def _as_kind(setting: Setting, value: Any) -> Any:
+    if setting.kind != "number":
+        return value
+    return [float(element) for element in value] if setting.is_list else float(value)

@@ -1,0 +1,29 @@
+"""Real-time scheduling of a process, where the system permits it."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+
+def schedule_realtime(priority: int) -> str:
+    """Give every thread of this process a fixed priority (SCHED_FIFO); later threads inherit it.
+
+    On cores shared by a chain of processes the ordinary scheduler lets a woken thread wait for the
+    end of another's slice, milliseconds each time; with priorities along the chain it runs at once.
+
+    Args:
+        priority: 1 (lowest) to 99; 0 for the ordinary scheduler.
+
+    Returns:
+        Why it could not be done; empty if it was.
+    """
+    policy = os.SCHED_FIFO if priority else os.SCHED_OTHER
+    try:
+        for thread in Path("/proc/self/task").iterdir():
+            with suppress(ProcessLookupError):  # ended meanwhile
+                os.sched_setscheduler(int(thread.name), policy, os.sched_param(priority))
+    except PermissionError:
+        return f"priority {priority} needs root, or rtprio in /etc/security/limits.conf"
+    except OSError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,250 @@
+"""Settings of a node: a pydantic model, each field of which becomes one ROS parameter. No ROS here.
+
+A field tells range, unit and meaning once, and everything else follows from it: the declared
+parameter, the check of every value, the list printed by `--help`:
+
+    delay: float = Field(
+        0.01, ge=0.0, le=1.0, description="of the camera", json_schema_extra={"unit": "s"}
+    )
+
+A field that is itself a model becomes parameters with dotted names (`cost.tip_position`). A field
+with `json_schema_extra={"live": True}` may change while the node is configured or active.
+"""
+
+import math
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from softcr_models.errors import UserError
+
+Model = TypeVar("Model", bound=BaseModel)
+Kind = Literal["boolean", "integer", "number", "string"]
+
+_ACCEPTED: dict[Kind, tuple[type, ...]] = {
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+    "string": (str,),
+}
+_WORDS: dict[Kind, str] = {
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+    "string": "text",
+}
+_LARGEST: dict[Kind, float] = {"integer": 2**63 - 1, "number": sys.float_info.max}
+
+
+class NodeSettings(BaseModel):
+    """What every node can be told."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    robot: str = Field(
+        "licher2025", min_length=1, description="a robot of config/robots, or a YAML file"
+    )
+    mode: Literal["wall", "lockstep"] = Field(
+        "wall", description="paced by the wall clock, or each cycle waiting for the one before"
+    )
+    rate_hz: float = Field(
+        70.0,
+        ge=1.0,
+        le=1000.0,
+        description="cycles per second",
+        json_schema_extra={"unit": "Hz"},
+    )
+    seed: int = Field(0, ge=0, le=2**31 - 1, description="of every random number the node draws")
+    realtime_priority: int = Field(
+        0, ge=0, le=90, description="while active (SCHED_FIFO); 0 for the ordinary scheduler"
+    )
+
+    @property
+    def period(self) -> float:
+        """Time between cycles [s]."""
+        return 1.0 / self.rate_hz
+
+    @property
+    def lockstep(self) -> bool:
+        """Whether each cycle waits for the one before."""
+        return self.mode == "lockstep"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One parameter, as its field declares it.
+
+    Attributes:
+        name: dotted path of the field.
+        kind: type of the value, or of its elements, in the words of JSON schema.
+        is_list: whether the value is a list.
+        default: value when nothing is given.
+        low, high: inclusive range; None for a list and for what has no range.
+        allowed: the allowed values in words.
+        unit: of the value; empty for none.
+        description: what it means.
+        live: whether it may change while the node is active.
+    """
+
+    name: str
+    kind: Kind
+    is_list: bool
+    default: Any
+    low: float | None
+    high: float | None
+    allowed: str
+    unit: str
+    description: str
+    live: bool
+
+
+def declared_settings(model: type[BaseModel]) -> dict[str, Setting]:
+    """All parameters of a model by dotted name, in the order of its fields.
+
+    Raises:
+        TypeError: a field has no default, or a type that no ROS parameter can hold.
+    """
+    schema = model.model_json_schema()
+    return {setting.name: setting for setting in _declared(schema, schema.get("$defs", {}), "")}
+
+
+def setting_values(settings: BaseModel) -> dict[str, Any]:
+    """The values of a model by dotted name, as ROS parameters hold them: tuples are lists."""
+    values: dict[str, Any] = {}
+    for name in type(settings).model_fields:
+        value = getattr(settings, name)
+        if isinstance(value, BaseModel):
+            values.update({f"{name}.{key}": inner for key, inner in setting_values(value).items()})
+        else:
+            values[name] = list(value) if isinstance(value, tuple) else value
+    return values
+
+
+def build_settings(model: type[Model], values: Mapping[str, Any]) -> Model:
+    """A model from values by dotted name; what is not named keeps its default.
+
+    Raises:
+        UserError: one line naming the parameter, its value and what is allowed.
+    """
+    declared = declared_settings(model)
+    nested: dict[str, Any] = {}
+    for name, value in values.items():
+        if name not in declared:
+            known = ", ".join(declared)
+            raise UserError(f"parameter {name} = {value!r}: unknown; known are {known}")
+        if not _has_type(declared[name], value):
+            raise UserError(f"parameter {name} = {value!r}: must be {declared[name].allowed}")
+        *groups, leaf = name.split(".")
+        group = nested
+        for part in groups:
+            group = group.setdefault(part, {})
+        group[leaf] = value
+    try:
+        return model.model_validate(nested)
+    except ValidationError as error:
+        raise UserError(_first_problem(error, declared)) from None
+
+
+def _has_type(setting: Setting, value: Any) -> bool:
+    if isinstance(value, (list, tuple)) != setting.is_list:
+        return False
+    elements = value if setting.is_list else [value]
+    accepted = _ACCEPTED[setting.kind]
+    # to Python true is a whole number, to a user it is not
+    return all(
+        isinstance(element, accepted) and (bool in accepted or not isinstance(element, bool))
+        for element in elements
+    )
+
+
+def _first_problem(error: ValidationError, declared: Mapping[str, Setting]) -> str:
+    problem = error.errors()[0]
+    name = ".".join(part for part in problem["loc"] if isinstance(part, str))
+    if name in declared:
+        return f"parameter {name} = {problem['input']!r}: must be {declared[name].allowed}"
+    # a rule between several parameters
+    return f"parameters{f' {name}' if name else ''}: {problem['msg'].removeprefix('Value error, ')}"
+
+
+def _declared(
+    schema: Mapping[str, Any], definitions: Mapping[str, Any], prefix: str
+) -> Iterator[Setting]:
+    for field_name, field in schema["properties"].items():
+        name = prefix + field_name
+        if "$ref" in field:
+            nested = definitions[field["$ref"].removeprefix("#/$defs/")]
+            yield from _declared(nested, definitions, f"{name}.")
+        else:
+            yield _setting(name, field)
+
+
+def _setting(name: str, field: Mapping[str, Any]) -> Setting:
+    is_list = field.get("type") == "array"
+    element = field.get("items") or field.get("prefixItems", [{}])[0] if is_list else field
+    default = field.get("default")
+    if element.get("type") not in _WORDS:
+        raise TypeError(f"setting {name}: no ROS parameter can hold its type: {dict(field)}")
+    if default is None or (is_list and not default):
+        raise TypeError(f"setting {name}: needs a default that a ROS parameter can hold")
+    kind: Kind = element["type"]
+    low, high = (None, None) if is_list else _range(kind, element)
+    unit = field.get("unit", "-")
+    allowed = " ".join(filter(None, [_in_words(kind, element), unit.strip("-")]))
+    return Setting(
+        name=name,
+        kind=kind,
+        is_list=is_list,
+        default=default,
+        low=low,
+        high=high,
+        allowed=f"{_lengths_in_words(field)}, each {allowed}" if is_list else allowed,
+        unit=unit.strip("-"),
+        description=field.get("description", ""),
+        live=field.get("live", False),
+    )
+
+
+def _range(kind: Kind, element: Mapping[str, Any]) -> tuple[float | None, float | None]:
+    """The range as ROS declares it, inclusive: an exclusive bound is its neighbouring number."""
+    bounds = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
+    if not any(bound in element for bound in bounds):
+        return None, None
+    low = element.get("minimum", -_LARGEST[kind])
+    high = element.get("maximum", _LARGEST[kind])
+    if "exclusiveMinimum" in element:
+        low = _neighbour(kind, element["exclusiveMinimum"], +1)
+    if "exclusiveMaximum" in element:
+        high = _neighbour(kind, element["exclusiveMaximum"], -1)
+    return low, high
+
+
+def _neighbour(kind: Kind, bound: float, side: int) -> float:
+    return bound + side if kind == "integer" else math.nextafter(bound, side * math.inf)
+
+
+def _in_words(kind: Kind, element: Mapping[str, Any]) -> str:
+    if "enum" in element:
+        return "one of " + ", ".join(element["enum"])
+    if "minimum" in element and "maximum" in element:
+        return f"{_WORDS[kind]} from {element['minimum']} to {element['maximum']}"
+    bounds = [
+        f"{word} {element[bound]}"
+        for bound, word in (
+            ("minimum", "at least"),
+            ("exclusiveMinimum", "above"),
+            ("maximum", "at most"),
+            ("exclusiveMaximum", "below"),
+        )
+        if bound in element
+    ]
+    return " ".join(filter(None, [_WORDS[kind], " and ".join(bounds)]))
+
+
+def _lengths_in_words(field: Mapping[str, Any]) -> str:
+    shortest, longest = field.get("minItems", 0), field.get("maxItems")
+    if shortest == longest:
+        return f"a list of {shortest}"
+    return f"a list of at least {shortest}" if shortest else "a list"

@@ -1,0 +1,154 @@
+"""The one table of topics: name, type, quality of service, meaning.
+
+Names are relative, so a namespace moves a whole system. The table itself needs no ROS.
+"""
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from rclpy.qos import QoSProfile
+
+Profile = Literal["command", "sensor", "reliable", "latched", "diagnostics", "clock"]
+
+
+@dataclass(frozen=True)
+class Topic:
+    """One row of the table.
+
+    Attributes:
+        name: relative, or absolute where ROS fixes it.
+        type: as in `sensor_msgs/msg/JointState`, the form bags use too.
+        profile: quality of service, see `qos`.
+        meaning: what it carries, with units.
+    """
+
+    name: str
+    type: str
+    profile: Profile
+    meaning: str
+
+    def message_class(self) -> Any:
+        """The Python class of the type; imports its ROS package."""
+        package, _, name = self.type.split("/")
+        return getattr(import_module(f"{package}.msg"), name)
+
+
+_ROWS = (
+    Topic(
+        "pressure/command",
+        "sensor_msgs/msg/JointState",
+        "command",
+        "gauge pressures wanted: name = chambers, effort [Pa]; stamp of the estimate it answers",
+    ),
+    Topic(
+        "pressure/state",
+        "sensor_msgs/msg/JointState",
+        "sensor",
+        "gauge pressures measured: name = chambers, effort [Pa]",
+    ),
+    Topic(
+        "mocap/tip/pose",
+        "geometry_msgs/msg/PoseStamped",
+        "sensor",
+        "tip seen by the cameras [m]; stamp = middle of the exposure",
+    ),
+    Topic(
+        "force_torque/wrench",
+        "geometry_msgs/msg/WrenchStamped",
+        "sensor",
+        "what the sensor below the base reads [N, N m]",
+    ),
+    Topic(
+        "estimate/rod",
+        "sensor_msgs/msg/PointCloud2",
+        "reliable",
+        "estimated rod state, one point per node, with estimated parameters",
+    ),
+    Topic(
+        "estimate/tip/pose",
+        "geometry_msgs/msg/PoseWithCovarianceStamped",
+        "reliable",
+        "tip of the estimated state [m]",
+    ),
+    Topic(
+        "estimate/shape", "nav_msgs/msg/Path", "reliable", "centre line of the estimated state [m]"
+    ),
+    Topic(
+        "reference/rod",
+        "sensor_msgs/msg/PointCloud2",
+        "reliable",
+        "where the rod should be: one row per step of the horizon, one point per node",
+    ),
+    Topic(
+        "markers",
+        "visualization_msgs/msg/MarkerArray",
+        "reliable",
+        "what viewers draw beside the rod",
+    ),
+    Topic(
+        "safety/state", "diagnostic_msgs/msg/DiagnosticStatus", "latched", "action taken, and why"
+    ),
+    Topic(
+        "simulation/truth/rod",
+        "sensor_msgs/msg/PointCloud2",
+        "sensor",
+        "true rod state of the simulator, as estimate/rod; for recorder and viewers only",
+    ),
+    Topic(
+        "simulation/truth/tip/pose",
+        "geometry_msgs/msg/PoseStamped",
+        "sensor",
+        "true tip of the simulator [m]; for recorder and viewers only",
+    ),
+    Topic(
+        "/diagnostics",
+        "diagnostic_msgs/msg/DiagnosticArray",
+        "diagnostics",
+        "health of every node, once a second",
+    ),
+    Topic("/clock", "rosgraph_msgs/msg/Clock", "clock", "simulated time"),
+)
+
+TOPICS: dict[str, Topic] = {topic.name: topic for topic in _ROWS}
+"""All topics by name."""
+
+
+def qos(topic: str, lockstep: bool = False, offered_period: float | None = None) -> "QoSProfile":
+    """Quality of service of a topic.
+
+    On the wall clock the newest value counts: sensor data is best effort, keep last 5; everything
+    else reliable, keep last 1. In lock-step nothing may be lost: reliable, keep last 10.
+
+    Args:
+        topic: name in `TOPICS`.
+        lockstep: whether the system runs in lock-step.
+        offered_period: given by publishers, the time between messages [s]. A pressure command then
+            promises a new one every two periods and expires after two. A subscriber demands no such
+            promise, because DDS would refuse it every publisher that does not make it, a command
+            line included; it watches the stamps.
+
+    Raises:
+        KeyError: the table does not have this topic.
+    """
+    from rclpy.duration import Duration
+    from rclpy.qos import QoSDurabilityPolicy, QoSProfile, QoSReliabilityPolicy
+
+    profile = TOPICS[topic].profile
+    best_effort = profile == "sensor" and not lockstep
+    depths = {"sensor": 5, "diagnostics": 10}
+    settings = QoSProfile(
+        depth=10 if lockstep else depths.get(profile, 1),
+        reliability=QoSReliabilityPolicy.BEST_EFFORT
+        if best_effort
+        else QoSReliabilityPolicy.RELIABLE,
+        durability=QoSDurabilityPolicy.TRANSIENT_LOCAL
+        if profile == "latched"
+        else QoSDurabilityPolicy.VOLATILE,
+    )
+    if profile == "command" and offered_period is not None and not lockstep:
+        two_periods = Duration(nanoseconds=round(2e9 * offered_period))
+        settings.deadline = two_periods
+        settings.lifespan = two_periods
+    return settings

@@ -1,0 +1,36 @@
+"""Compiling every kernel ahead of time, so that no node does it while a robot waits.
+
+`python -m softcr_models.warm_up` does it once per version and processor; later it loads them.
+"""
+
+import sys
+
+import numpy as np
+
+from softcr_models.prediction import RodPrediction
+from softcr_models.robot import load_robot
+from softcr_models.rod.compilation import cache_directory
+from softcr_models.rod.cosserat_rod import CosseratRod
+
+_MARK = "complete"
+
+
+def is_warm() -> bool:
+    """Whether the compiled kernels of this version lie on this machine already."""
+    return (cache_directory() / _MARK).is_file()
+
+
+def warm_up() -> None:
+    """Compile, or load, what simulator, filters and controllers call; minutes at most."""
+    rod = CosseratRod(load_robot("licher2025"))
+    RodPrediction(rod).warm_up()
+    RodPrediction(rod, single_precision=False).warm_up()
+    rod.linearize_parameters(rod.rest_state(), np.zeros(rod.input_size))
+    cache_directory().mkdir(parents=True, exist_ok=True)
+    (cache_directory() / _MARK).touch()
+
+
+if __name__ == "__main__":
+    if not is_warm():
+        warm_up()
+    sys.exit(0)

@@ -1,0 +1,1 @@
+"""The `softcr` command: starts systems, records them, reports on them."""

@@ -1,0 +1,127 @@
+"""A rod of PyElastica, simulated and timed in a process of its own.
+
+A script, not a module of the package: softcr sets options of numba for its own kernels, which would
+slow PyElastica down. It reads one JSON object from stdin (see `pyelastica_runs.py`) and writes one
+result for each run to stdout, as JSON. The rod is made of PyElastica's documented pieces:
+CosseratRod, OneEndFixedBC, GravityForces, AnalyticalLinearDamper with `uniform_damping_constant`,
+PositionVerlet.
+"""
+
+import json
+import sys
+import time
+from typing import Any
+
+import elastica
+import numpy as np
+
+
+class _Simulator(
+    elastica.BaseSystemCollection, elastica.Constraints, elastica.Forcing, elastica.Damping
+):
+    pass
+
+
+def main() -> None:
+    """Do all runs asked for, the first one twice: it compiles."""
+    order = json.load(sys.stdin)
+    rod, strains = order["rod"], np.array(order["intrinsic_strains"])
+    simulate(rod, strains[:1], order["period"], **order["runs"][0])
+    results = [simulate(rod, strains, order["period"], **run) for run in order["runs"]]
+    json.dump(results, sys.stdout)
+
+
+def simulate(
+    rod: dict[str, Any],
+    intrinsic_strains: np.ndarray,
+    period: float,
+    elements: int,
+    steps_per_period: int,
+) -> dict[str, Any]:
+    """Tips [m] after each period, from rest, and the time it took [s].
+
+    Args:
+        rod: what it is made of.
+        intrinsic_strains: (T, 6) strains without load, shears and bendings first in x, linear
+            before angular, each held for a period.
+        period: [s].
+        elements: of the rod.
+        steps_per_period: of PositionVerlet.
+    """
+    step = period / steps_per_period
+    simulator = _Simulator()
+    body = _make_rod(rod, elements)
+    simulator.append(body)
+    simulator.constrain(body).using(
+        elastica.OneEndFixedBC, constrained_position_idx=(0,), constrained_director_idx=(0,)
+    )
+    simulator.add_forcing_to(body).using(
+        elastica.GravityForces, acc_gravity=np.array(rod["gravity"])
+    )
+    simulator.dampen(body).using(
+        elastica.AnalyticalLinearDamper,
+        uniform_damping_constant=rod["damping_constant"],
+        time_step=step,
+    )
+    simulator.finalize()
+    stepper = elastica.PositionVerlet()
+    share = _joint_shares(elements)
+    tips, now = np.empty((len(intrinsic_strains), 3)), np.float64(0.0)
+    begin = time.perf_counter()
+    with np.errstate(all="ignore"):
+        for row, strain in enumerate(intrinsic_strains):
+            body.rest_sigma[:] = strain[:3, None]
+            body.rest_kappa[:] = strain[3:, None] * share
+            for _ in range(steps_per_period):
+                now = stepper.step(simulator, now, step)
+            tips[row] = body.position_collection[:, -1]
+    seconds = time.perf_counter() - begin
+    # JSON knows no NaN
+    return {"tips": tips.tolist() if np.isfinite(tips).all() else None, "seconds": seconds}
+
+
+def _make_rod(rod: dict[str, Any], elements: int) -> elastica.CosseratRod:
+    """A straight upright rod with the masses, inertias and stiffnesses given."""
+    area, length = rod["area"], rod["length"]
+    piece = length / elements
+    edges = np.linspace(0.0, length, elements + 1)
+    tip_length = rod["tip_mass_fraction"] * length
+    covered = np.clip(edges[1:] - np.maximum(edges[:-1], length - tip_length), 0.0, None)
+    density = rod["density"] + rod["tip_mass"] * covered / tip_length / (area * piece)
+    body = elastica.CosseratRod.straight_rod(
+        elements,
+        np.zeros(3),
+        np.array([0.0, 0.0, 1.0]),
+        np.array([1.0, 0.0, 0.0]),
+        length,
+        np.sqrt(area / np.pi),
+        density,
+        youngs_modulus=rod["stiffness"][2] / area,
+    )
+    # The constructor knows solid circular sections only; masses are right, the rest is set here.
+    second_moments = rod["second_moment_of_area"] * np.array([1.0, 1.0, 2.0])
+    share = _joint_shares(elements)
+    for axis in range(3):
+        inertia = density * piece * second_moments[axis]
+        body.mass_second_moment_of_inertia[axis, axis] = inertia
+        body.inv_mass_second_moment_of_inertia[axis, axis] = 1.0 / inertia
+        body.shear_matrix[axis, axis] = rod["stiffness"][axis]
+        body.bend_matrix[axis, axis] = rod["stiffness"][3 + axis] / share
+    return body
+
+
+def _joint_shares(elements: int) -> np.ndarray:
+    """(elements - 1,) piece of rod that each joint stands for, in element lengths.
+
+    PyElastica bends a rod at the joints between elements only, so the half elements at both ends
+    stay stiff and its error falls with the first power of their length. Letting the outer joints
+    bend for them makes it the second power.
+    """
+    share = np.ones(elements - 1)
+    share[0] += 0.5
+    share[-1] += 0.5
+    return share
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""The `softcr` command: `softcr COMMAND ...`, each command with a parser of its own."""
+
+import argparse
+import importlib.metadata
+from collections.abc import Callable, Sequence
+
+from softcr_tools.console import USER_ERROR, complain
+
+INTERRUPTED = 130
+
+# What a command needs is imported when it runs, so that --help answers at once.
+
+
+def _up(arguments: Sequence[str]) -> int:
+    """start a system of nodes, record it, report on it"""
+    from softcr_tools import up
+
+    return up.main(arguments)
+
+
+def _report(arguments: Sequence[str]) -> int:
+    """compute the report of a recorded run again"""
+    from softcr_tools import report
+
+    return report.main(arguments)
+
+
+def _bench(arguments: Sequence[str]) -> int:
+    """measure rod, filter and controller beside their rivals"""
+    from softcr_tools import benchmarks
+
+    return benchmarks.main(arguments)
+
+
+COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
+    "up": _up,
+    "report": _report,
+    "bench": _bench,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Returns:
+        The exit code: 0 good, 1 the run failed, 2 a mistake of the user, 130 interrupted.
+    """
+    chosen = _parser().parse_args(arguments)
+    from softcr_models.errors import UserError
+
+    try:
+        return COMMANDS[chosen.command](chosen.arguments)
+    except UserError as error:
+        line = str(error)
+    except OSError as error:
+        line = f"{error.filename or chosen.command}: {error.strerror or error}"
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    complain(line)
+    return USER_ERROR
+
+
+def _parser() -> argparse.ArgumentParser:
+    listed = "\n".join(f"  {name:10}{run.__doc__}" for name, run in COMMANDS.items())
+    parser = argparse.ArgumentParser(
+        prog="softcr",
+        description="Estimation and predictive control of soft continuum robots.",
+        epilog=f"commands:\n{listed}\n\nsoftcr COMMAND --help tells more.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    version = importlib.metadata.version("softcr")
+    parser.add_argument("--version", action="version", version=f"softcr {version}")
+    parser.add_argument("command", choices=COMMANDS, metavar="COMMAND", help="see below")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="its own")
+    return parser

@@ -1,0 +1,33 @@
+"""How the `softcr` command speaks to the person."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+FAILED = 1
+USER_ERROR = 2
+"""Exit codes of the command; a node that was told something wrong ends with USER_ERROR, too."""
+
+
+def complain(line: str) -> None:
+    """Say what went wrong, in the one form all errors have."""
+    print(f"softcr: error: {line}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def step(console: "Console", what: str) -> Iterator[None]:
+    """Show what is being done, and how long it took once it is done."""
+    began = time.monotonic()
+    with console.status(f"{what} ..."):
+        yield
+    say(console, f"{what} ... {time.monotonic() - began:.1f} s")
+
+
+def say(console: "Console", line: str, style: str = "") -> None:
+    """Print a line as it is."""
+    console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,157 @@
+"""The recorder as a node: every topic of the table into one bag, byte by byte as it was sent."""
+
+import sys
+import threading
+import time
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+from pydantic import Field
+from rclpy.duration import Duration
+from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
+from rclpy.qos import QoSProfile
+from rosbags.interfaces import (
+    Qos,
+    QosDurability,
+    QosHistory,
+    QosLiveliness,
+    QosReliability,
+    QosTime,
+)
+
+from softcr_models.errors import UserError
+from softcr_models.runtime.mailbox import Letter
+from softcr_models.runtime.node import ERROR, LoopNode, run
+from softcr_models.runtime.settings import NodeSettings
+from softcr_models.runtime.topics import TOPICS, qos
+from softcr_tools.recording import BagRecording, RecordedTopic
+
+TAKING_PERIOD = 0.05
+"""Between two looks at what has arrived [s]; far fewer wake-ups than one for every message."""
+
+QUEUE_DEPTH = 1000
+"""Messages of a topic that may arrive between two looks."""
+
+LINGERING_TIME = 0.2
+"""For the last words of nodes that were deactivated just before [s]."""
+
+BACKLOG = 5000
+"""More messages than this waiting for the disk are worth a warning."""
+
+FAILED = 2
+"""Exit code of a recorder that could not go on."""
+
+
+class RecorderSettings(NodeSettings):
+    """Where to record to."""
+
+    bag: str = Field("", description="directory of the bag; must not exist yet")
+
+
+class RecorderNode(LoopNode):
+    """Records every topic of the table into a bag.
+
+    The bag is made by configure, filled while the node is active and finished by cleanup. When the
+    disk refuses, the bag is finished with what it holds and the process ends with exit code 2: a
+    run without its record is worth little.
+    """
+
+    default_name = "recorder"
+    Settings = RecorderSettings
+    settings: RecorderSettings
+    failure: ClassVar[str | None] = None
+    _recording: BagRecording | None = None
+
+    def on_configure_node(self) -> None:
+        if not self.settings.bag:
+            raise UserError("parameter bag = '': the directory of a new bag is needed")
+        topics = {topic: self._recorded_topic(topic) for topic in TOPICS}
+        self._names = {topic: recorded.name for topic, recorded in topics.items()}
+        self._recording = BagRecording(Path(self.settings.bag), list(topics.values()))
+        for topic in TOPICS:
+            self.receive(topic, bytes, raw=True, depth=QUEUE_DEPTH)
+
+    def loop(self, stop: threading.Event) -> None:
+        recording = cast(BagRecording, self._recording)  # made by configure
+        while not stop.wait(TAKING_PERIOD) and recording.statistics.failure is None:
+            for letter in self._arrived():
+                recording.write(self._names[letter.topic], _received(letter), letter.value)
+        if recording.statistics.failure:
+            self._fail(recording.statistics.failure)
+            self.on_finalized()
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Lifecycle: record the last words of the nodes that were deactivated before."""
+        time.sleep(LINGERING_TIME)
+        return super().on_deactivate(state)
+
+    def on_cleanup_node(self) -> None:
+        if self._recording is not None:
+            failure = self._recording.close().failure
+            if failure:
+                self._fail(failure)
+            self._recording = None
+
+    def diagnostic_values(self) -> dict[str, Any]:
+        if self._recording is None:
+            return {}
+        return {"bag": self.settings.bag, **asdict(self._recording.statistics)}
+
+    def diagnostic_warnings(self) -> list[str]:
+        waiting = self._recording.statistics.waiting if self._recording else 0
+        return [f"{waiting} messages wait for the disk"] * (waiting > BACKLOG)
+
+    def _arrived(self) -> list[Letter]:
+        """What has arrived since the last look, in the order of reception."""
+        letters = iter(partial(self.inbox.get, timeout=0.0), None)
+        return sorted(letters, key=lambda letter: letter.received)
+
+    def _fail(self, failure: str) -> None:
+        """Tell a failure, once."""
+        if self.failure is None:
+            type(self).failure = failure
+            self.get_logger().error(failure)
+            self.publish_diagnostics()
+
+    def _assessment(self, *arguments: Any) -> tuple[int, str]:
+        return (ERROR, self.failure) if self.failure else super()._assessment(*arguments)
+
+    def _recorded_topic(self, topic: str) -> RecordedTopic:
+        offered = qos(topic, self.settings.lockstep, offered_period=self.settings.period)
+        name = self.resolve_topic_name(topic)
+        return RecordedTopic(name, TOPICS[topic].type, _qos_of_bag(offered))
+
+
+def _received(letter: Letter) -> int:
+    """When DDS delivered a letter, on the system clock [ns]."""
+    return time.time_ns() - round((time.monotonic() - letter.received) * 1e9)
+
+
+def _qos_of_bag(profile: QoSProfile) -> Qos:
+    """A quality of service in the words of rosbags, which are those of ROS."""
+
+    def duration(value: Duration) -> QosTime:
+        return QosTime(*divmod(value.nanoseconds, 10**9))
+
+    return Qos(
+        history=QosHistory(profile.history.value),
+        depth=profile.depth,
+        reliability=QosReliability(profile.reliability.value),
+        durability=QosDurability(profile.durability.value),
+        deadline=duration(profile.deadline),
+        lifespan=duration(profile.lifespan),
+        liveliness=QosLiveliness(profile.liveliness.value),
+        liveliness_lease_duration=duration(profile.liveliness_lease_duration),
+        avoid_ros_namespace_conventions=profile.avoid_ros_namespace_conventions,
+    )
+
+
+def main() -> int:
+    """Entry point of `ros2 run softcr recorder`."""
+    return run(RecorderNode) or (FAILED if RecorderNode.failure else 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

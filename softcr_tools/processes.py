@@ -1,0 +1,138 @@
+"""Node processes: started apart from the terminal, ended with their parent, watched and reaped."""
+
+import ctypes
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from softcr_tools.systems import NodeSpec
+
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None)
+_LOG_LINE = re.compile(r"\[(DEBUG|INFO|WARN|ERROR|FATAL)\] \[[^]]*\] \[[^]]*\]: (.*)")
+
+
+@dataclass(frozen=True)
+class Exit:
+    """How a process ended: killed by a signal, or on its own with an exit code."""
+
+    signal: int | None
+    code: int | None
+
+    @classmethod
+    def of(cls, return_code: int) -> "Exit":
+        """From the number that `subprocess` and launch give: a signal is below zero."""
+        return cls(-return_code, None) if return_code < 0 else cls(None, return_code)
+
+    def __str__(self) -> str:
+        return f"exit code {self.code}" if self.signal is None else f"signal {self.signal}"
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """A line a node wrote; `level` is empty for what did not come from its ROS logger."""
+
+    level: str
+    text: str
+
+
+class NodeProcess:
+    """One node in a process of its own, its output in a file.
+
+    The process leads its own session: Ctrl-C in the terminal reaches the supervisor only. When the
+    supervisor dies, of whatever, the kernel sends the node SIGTERM. Start it from the main thread,
+    because the kernel takes the end of the starting thread for the parent's death.
+    """
+
+    def __init__(
+        self, spec: NodeSpec, parameters: Path, log: Path, environment: Mapping[str, str]
+    ) -> None:
+        """Start the node.
+
+        Args:
+            spec: the node.
+            parameters: ROS parameter file with the node's section.
+            log: file for everything the node prints.
+            environment: variables beside, and above, those of this process.
+        """
+        self.name = spec.name
+        command = [
+            *(sys.executable, "-m", spec.module, "--ros-args", "-r", f"__node:={spec.name}"),
+            *("--params-file", str(parameters), "--disable-external-lib-logs"),
+        ]
+        with log.open("wb") as output:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={
+                    **os.environ,
+                    # the form `LogLine`s are read from
+                    "RCUTILS_CONSOLE_OUTPUT_FORMAT": "[{severity}] [{time}] [{name}]: {message}",
+                    "RCUTILS_COLORIZED_OUTPUT": "0",
+                    "PYTHONUNBUFFERED": "1",
+                    **environment,
+                },
+                start_new_session=True,
+                preexec_fn=partial(_die_with, os.getpid()),
+            )
+        self._log = log.open("rb")
+        self._unfinished = b""
+        self._last_error = ""
+        self._last_line = ""
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    def exit(self) -> Exit | None:
+        """How it ended, and reaped; None while it runs."""
+        code = self._process.poll()
+        return None if code is None else Exit.of(code)
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal to the node and to whatever it started; nothing when all have ended."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, number)
+
+    def new_lines(self) -> list[LogLine]:
+        """What was logged since the last call, whole lines only."""
+        *lines, self._unfinished = (self._unfinished + self._log.read()).split(b"\n")
+        logged = [_parsed(line.decode(errors="replace")) for line in lines if line.strip()]
+        for line in logged:
+            self._last_line = line.text
+            if line.level in ("ERROR", "FATAL"):
+                self._last_error = line.text
+        return logged
+
+    def complaint(self) -> str:
+        """The last error it logged, or else its last line; empty when it said nothing."""
+        self.new_lines()
+        return (self._last_error or self._last_line).removeprefix(f"{self.name}: error: ")
+
+    def close(self) -> None:
+        """End it for good: kill what still runs of its group, reap it, close the log."""
+        self.send(signal.SIGKILL)
+        self._process.wait()
+        self._log.close()
+
+
+def _parsed(line: str) -> LogLine:
+    match = _LOG_LINE.match(line)
+    level, text = match.groups() if match else ("", line.strip())
+    return LogLine(level, text)
+
+
+def _die_with(parent: int) -> None:
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:  # it died before the kernel was told
+        os._exit(1)

@@ -1,0 +1,88 @@
+"""The report of a recorded run: summary.json, report.html and figures, from the bag alone."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from softcr_models.errors import UserError
+from softcr_tools.bag_reading import Bag
+from softcr_tools.report_figures import draw_figures
+from softcr_tools.report_html import render
+from softcr_tools.report_run import read_run
+from softcr_tools.report_summary import Summary, summarize
+
+
+def build(bag: Path, output: Path, system: dict[str, Any] | None = None) -> Summary:
+    """Write the report of a run.
+
+    Args:
+        bag: a bag directory, one of its files, or a run's directory with a bag in `bag/`.
+        output: directory for summary.json, report.html and figures/*.png; made if needed.
+        system: content of the run's system.json; read from beside the bag when not given.
+
+    Raises:
+        UserError: there is no readable bag, or `output` cannot be written.
+    """
+    opened = Bag(bag)
+    run = read_run(opened)
+    summary = summarize(run, _system_beside(opened.path) if system is None else system)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        figures = draw_figures(run, output / "figures")
+        content = json.dumps(summary.to_dict(), indent=2, allow_nan=False)
+        (output / "summary.json").write_text(content + "\n", encoding="utf-8")
+        (output / "report.html").write_text(render(summary, figures), encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"cannot write the report to {output}: {error.strerror}") from None
+    return summary
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line after `softcr report`; returns the exit code.
+
+    Raises:
+        UserError: there is no readable bag, or the report cannot be written.
+    """
+    given = _parser().parse_args(arguments)
+    output = given.output or _home_of(given.bag)
+    console = Console()
+    console.print(build(given.bag, output).table())
+    console.print(
+        f"report: {output / 'report.html'}", markup=False, highlight=False, soft_wrap=True
+    )
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="softcr report", description="Compute the report of a recorded run again."
+    )
+    parser.add_argument("bag", type=Path, help="bag, or directory of a run with its bag in bag/")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="DIRECTORY",
+        help="where to write it (default: the run's directory, or NAME_report beside a bag NAME)",
+    )
+    return parser
+
+
+def _home_of(bag: Path) -> Path:
+    """The directory of the run; a bag recorded elsewhere gets a directory beside it."""
+    bag = bag.resolve()
+    if (bag / "bag").is_dir():
+        return bag
+    return bag.parent if bag.name == "bag" else bag.parent / f"{bag.stem}_report"
+
+
+def _system_beside(bag: Path) -> dict[str, Any]:
+    """What the supervisor wrote of the run; empty when it is not there or not readable."""
+    try:
+        content = json.loads((bag.parent / "system.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}

@@ -1,0 +1,435 @@
+"""Running a system: start its nodes, bring them up, watch them, take them down.
+
+Everything happens in one thread, whose loop looks at ROS, at the processes and at the person's wish
+to end. Whatever goes wrong on the way up or in the run, the way down is the same and begins with
+the controller, so that the robot is vented first.
+"""
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import rclpy
+import yaml
+from diagnostic_msgs.msg import DiagnosticArray
+from lifecycle_msgs.msg import State
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.signals import SignalHandlerOptions
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+from rosgraph_msgs.msg import Clock
+
+from softcr_models.errors import UserError
+from softcr_tools.console import FAILED, USER_ERROR, complain, say, step
+from softcr_tools.lifecycle import (
+    ACTIVATE,
+    CLEAN_UP,
+    CONFIGURE,
+    DEACTIVATE,
+    Change,
+    LifecycleClient,
+    says_finished,
+)
+from softcr_tools.processes import Exit, NodeProcess
+from softcr_tools.run_record import EndReason, RunRecord
+from softcr_tools.systems import System
+
+POLL_PERIOD = 0.02  # [s]
+REST_TIME = 0.1  # between two looks at ROS while the run goes on: the cores are the nodes' [s]
+DISCOVERY_TIME = 0.6  # until nodes that already run have been heard of [s]
+ANSWER_TIMEOUT = 2.0  # of a node that already runs [s]
+START_TIMEOUT = 120.0  # from the process to its services [s]
+CHANGE_TIMEOUTS = {  # [s]
+    CONFIGURE: 900.0,  # on a new machine this compiles the kernels
+    ACTIVATE: 60.0,
+    DEACTIVATE: 5.0,
+    CLEAN_UP: 30.0,  # the recorder finishes the bag
+}
+VENT_TIME = 1.0  # recorded after a failure, while the chambers empty [s]
+LEAVE_TIME = 3.0  # for a node that stopped being active to end, and so to tell why [s]
+EXIT_TIMEOUT = 5.0  # from SIGTERM to SIGKILL [s]
+STALL_TIMEOUT = 60.0  # without progress of simulated time [s]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: the command's exit code, and whether the run began at all."""
+
+    exit_code: int
+    ran: bool
+
+
+class _RunFailure(Exception):
+    """The run cannot go on; the text is the line for the person."""
+
+    def __init__(self, line: str, reason: EndReason = "failure", exit_code: int = FAILED) -> None:
+        super().__init__(line)
+        self.reason = reason
+        self.exit_code = exit_code
+
+
+class _Interrupted(Exception):
+    """The person wants the run to end."""
+
+
+class _InterruptedTwice(Exception):
+    """The person does not want to wait for it."""
+
+
+class Supervisor:
+    """One run of one system."""
+
+    def __init__(
+        self, system: System, directory: Path, options: dict[str, Any], console: Console
+    ) -> None:
+        """Prepare a run.
+
+        Args:
+            system: what to run.
+            directory: for the nodes' parameters and logs and for system.json; must exist.
+            options: what the system was made from, for system.json.
+            console: where the person reads along.
+        """
+        self._system = system
+        self._directory = directory
+        self._console = console
+        self._names = [node.name for node in system.nodes]
+        self._processes: dict[str, NodeProcess] = {}
+        self._clients: dict[str, LifecycleClient] = {}
+        self._ends: dict[str, Exit] = {}
+        self._wishes_to_end = 0
+        self._going_up = False
+        self._going_down = False
+        self._active = False
+        self._simulated_time = 0.0
+        self._finished = False
+        self._record = RunRecord(directory / "system.json", system.name, options, list(self._names))
+
+    def run(self) -> Outcome:
+        """Run the system to its end; every process is gone on return.
+
+        Raises:
+            UserError: a system, or nodes of these names, already run in this ROS domain.
+        """
+        with self._alone(), self._person_may_end(), self._ros(), self._no_process_left():
+            self._refuse_to_run_twice()
+            try:
+                self._go_up_and_run()
+                self._take_down()
+            except _InterruptedTwice:
+                self._note_failure(_RunFailure("killed before it had ended", "interrupt"))
+        self._record.write()
+        if self._record.unwritten:
+            complain(self._record.unwritten)
+        return Outcome(self._record.exit_code or 0, ran=self._active)
+
+    def _go_up_and_run(self) -> None:
+        """From nothing to the end of the run, whatever ends it."""
+        try:
+            self._going_up = True
+            self._start()
+            for name in self._names:
+                with step(self._console, f"configuring {name}"):
+                    self._change(name, CONFIGURE)
+            with step(self._console, "activating"):
+                for name in self._system.activation:
+                    self._change(name, ACTIVATE)
+            self._going_up = False
+            self._active = True
+            self._wait_for_the_end()
+            self._record.ended_by = "duration"
+        except _Interrupted:
+            self._record.ended_by = "interrupt"
+            self._record.add("interrupted")
+            say(self._console, "ending the run; once more to kill it")
+        except _RunFailure as failure:
+            self._note_failure(failure)
+        self._record.exit_code = self._record.exit_code or 0
+
+    def _note_failure(self, failure: _RunFailure) -> None:
+        complain(str(failure))
+        self._record.ended_by = failure.reason
+        self._record.error = str(failure)
+        self._record.exit_code = failure.exit_code
+        self._record.write()
+
+    # --- the way up ---
+
+    def _refuse_to_run_twice(self) -> None:
+        self._wait(lambda: False, DISCOVERY_TIME)
+        for name in sorted(set(self._names) & set(self._node.get_node_names())):
+            # A killed node stays in the graph for a while, but does not answer.
+            if self._answers(LifecycleClient(self._node, name), ANSWER_TIMEOUT):
+                raise UserError(_runs_already(f"node {name}"))
+
+    def _start(self) -> None:
+        parameters = self._directory / "parameters.yaml"
+        sections = {
+            f"/{node.name}": {"ros__parameters": dict(node.parameters)}
+            for node in self._system.nodes
+        }
+        parameters.write_text(yaml.safe_dump(sections, sort_keys=False), encoding="utf-8")
+        logs = self._directory / "log"
+        logs.mkdir()
+        # One BLAS thread: the nodes share the cores, and their matrices are small.
+        environment = {"SOFTCR_SUPERVISED": "1", "OPENBLAS_NUM_THREADS": "1"}
+        with step(self._console, "starting"):
+            for node in self._system.nodes:
+                process = NodeProcess(node, parameters, logs / f"{node.name}.log", environment)
+                self._processes[node.name] = process
+                self._clients[node.name] = LifecycleClient(self._node, node.name)
+                self._record.add("started", node.name, f"pid {process.pid}")
+            for name in self._names:
+                if not self._answers(self._clients[name], START_TIMEOUT):
+                    raise self._failure(name, f"did not start within {START_TIMEOUT:.0f} s")
+
+    def _answers(self, client: LifecycleClient, timeout: float) -> bool:
+        """Whether a node tells its state in time; a killed one has services, but no answer."""
+        deadline = time.monotonic() + timeout
+        while self._wait(client.is_ready, deadline - time.monotonic()):
+            answer = client.request_state()
+            if self._wait(answer.done, 1.0):
+                client.state = answer.result().current_state.id
+                return True
+        return False
+
+    def _change(self, name: str, change: Change) -> None:
+        answer = self._clients[name].request(change)
+        timeout = CHANGE_TIMEOUTS[change]
+        if not self._wait(lambda: answer.done() or name in self._ends, timeout):
+            raise self._failure(name, f"did not {change.verb} within {timeout:.0f} s")
+        if name in self._ends:
+            raise _RunFailure(f"node {name} ended while {change.passing}")
+        if not answer.result().success:
+            # It runs on and refuses: it was given something it cannot work with.
+            raise self._failure(name, f"did not {change.verb}", USER_ERROR)
+        self._clients[name].state = change.goal
+        self._record.add(change.done, name)
+
+    # --- the run ---
+
+    def _wait_for_the_end(self) -> None:
+        self._record.add("run_started")
+        duration = self._system.duration
+        began = progressed = time.monotonic()
+        seen = 0.0
+        with Progress(
+            TextColumn("running"),
+            BarColumn(),
+            TextColumn("{task.completed:.1f} / {task.total:.1f} s"),
+            console=self._console,
+            refresh_per_second=2,
+        ) as progress:
+            task = progress.add_task("run", total=duration)
+            # In simulated time only the plant knows when its last cycle is complete: it says so.
+            while not self._finished and (self._system.simulated_time or seen < duration):
+                self._rest(REST_TIME)
+                self._turn()
+                now = time.monotonic()
+                time_now = self._simulated_time if self._system.simulated_time else now - began
+                if time_now > seen:
+                    seen, progressed = time_now, now
+                elif now - progressed > STALL_TIMEOUT:
+                    raise _RunFailure(f"simulated time stands still at {seen:.3f} s")
+                progress.update(task, completed=min(seen, duration))
+        self._record.add("run_ended")
+
+    # --- the way down ---
+
+    def _take_down(self) -> None:
+        self._going_down = True
+        self._lower(self._system.controller, DEACTIVATE, State.PRIMARY_STATE_ACTIVE)
+        if self._active and self._record.error:
+            self._wait(lambda: False, VENT_TIME)
+        with step(self._console, "ending"):
+            for name in reversed(self._names):
+                self._lower(name, DEACTIVATE, State.PRIMARY_STATE_ACTIVE)
+            for name in reversed(self._names):
+                self._lower(name, CLEAN_UP, State.PRIMARY_STATE_INACTIVE)
+            self._end_processes()
+
+    def _lower(self, name: str, change: Change, from_state: int) -> None:
+        """A change on the way down; what cannot be done is noted, and the way goes on."""
+        if name in self._ends or name not in self._clients:
+            return
+        if self._clients[name].state != from_state:
+            return
+        try:
+            self._change(name, change)
+        except _RunFailure as failure:
+            self._record.add("failed", name, str(failure))
+            say(self._console, str(failure), "yellow")
+
+    def _end_processes(self) -> None:
+        running = {
+            name: process for name, process in self._processes.items() if name not in self._ends
+        }
+        for process in running.values():
+            process.send(signal.SIGTERM)
+        deadline = time.monotonic() + EXIT_TIMEOUT
+        for name, process in running.items():
+            while process.exit() is None and time.monotonic() < deadline:
+                self._turn(watched=False)
+            if end := process.exit():
+                self._record.add("ended", name, str(end))
+            else:
+                process.send(signal.SIGKILL)
+                self._record.add("killed", name, f"{EXIT_TIMEOUT:.0f} s after SIGTERM")
+
+    # --- the loop ---
+
+    def _wait(self, condition: Callable[[], bool], timeout: float) -> bool:
+        """Turn the loop until a condition holds; whether it did within the timeout [s]."""
+        deadline = time.monotonic() + timeout
+        while not condition():
+            if time.monotonic() >= deadline:
+                return False
+            self._turn()
+        return True
+
+    def _turn(self, watched: bool = True) -> None:
+        """Look at everything once; a failure or a wish to end leaves as an exception."""
+        self._executor.spin_once(timeout_sec=POLL_PERIOD)
+        self._relay_logs()
+        self._check(watched)
+
+    def _rest(self, duration: float) -> None:
+        """Watch over processes and wishes only, which costs next to nothing [s]."""
+        end = time.monotonic() + duration
+        while time.monotonic() < end:
+            time.sleep(POLL_PERIOD)
+            self._check()
+
+    def _relay_logs(self) -> None:
+        # On the way up an error ends it, and is told then.
+        levels = ("WARN",) if self._going_up else ("WARN", "ERROR", "FATAL")
+        for name, process in self._processes.items():
+            for line in process.new_lines():
+                if line.level in levels:
+                    say(self._console, f"{name}: {line.text}", "yellow")
+
+    def _check(self, watched: bool = True) -> None:
+        if self._wishes_to_end > 1:
+            raise _InterruptedTwice
+        if watched:
+            self._watch_nodes()
+        if self._wishes_to_end and not self._going_down:
+            raise _Interrupted
+
+    def _watch_nodes(self) -> None:
+        for name, process in self._processes.items():
+            left = self._active and not self._going_down and not self._clients[name].is_active()
+            if left and name not in self._ends:
+                deadline = time.monotonic() + LEAVE_TIME
+                while process.exit() is None and time.monotonic() < deadline:
+                    self._turn(watched=False)
+            if name not in self._ends and (end := process.exit()):
+                self._ends[name] = end
+                self._record.add_death(name, end)
+                self._tell_death(name, end)
+            elif left:
+                raise self._failure(name, "stopped being active")
+
+    def _tell_death(self, name: str, end: Exit) -> None:
+        complaint = self._processes[name].complaint()
+        if end.code == USER_ERROR and complaint:
+            failure = _RunFailure(f"node {name}: {complaint}", "failure", USER_ERROR)
+        else:
+            why = f": {complaint}" if end.signal is None and complaint else ""
+            failure = _RunFailure(f"node {name} died ({end}){why}", "death")
+        if not self._going_down:
+            raise failure
+        if self._record.error is None:
+            self._note_failure(failure)
+        else:
+            complain(str(failure))
+
+    def _failure(self, name: str, what: str, exit_code: int = FAILED) -> _RunFailure:
+        complaint = self._processes[name].complaint()
+        why = f": {complaint}" if complaint else ""
+        return _RunFailure(f"node {name} {what}{why}", exit_code=exit_code)
+
+    # --- what holds from beginning to end ---
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Hold a lock that the kernel takes back whatever happens: one system per ROS domain."""
+        with socket.socket(socket.AF_UNIX) as lock:
+            try:
+                lock.bind(f"\0softcr/{_domain()}")
+            except OSError:
+                raise UserError(_runs_already("a softcr system")) from None
+            yield
+
+    @contextmanager
+    def _person_may_end(self) -> Iterator[None]:
+        """SIGINT, SIGTERM and SIGHUP are wishes to end, counted here and granted by the loop."""
+
+        def wish(number: int, frame: FrameType | None) -> None:
+            self._wishes_to_end += 1
+
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        before = {number: signal.signal(number, wish) for number in numbers}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    @contextmanager
+    def _ros(self) -> Iterator[None]:
+        # A simulation is nobody's business on the laboratory's network, unless somebody says so.
+        os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+        context = rclpy.Context()
+        rclpy.init(context=context, signal_handler_options=SignalHandlerOptions.NO)
+        self._executor = SingleThreadedExecutor(context=context)
+        self._node = rclpy.create_node(
+            f"softcr_supervisor_{os.getpid()}",
+            context=context,
+            enable_rosout=False,
+            start_parameter_services=False,
+        )
+        self._executor.add_node(self._node)
+        self._node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
+        if self._system.simulated_time:
+            newest = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+            self._node.create_subscription(Clock, "/clock", self._on_clock, newest)
+        try:
+            yield
+        finally:
+            self._executor.shutdown()
+            self._node.destroy_node()
+            context.try_shutdown()
+
+    @contextmanager
+    def _no_process_left(self) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            for process in self._processes.values():
+                process.close()
+
+    def _on_diagnostics(self, message: DiagnosticArray) -> None:
+        self._finished |= says_finished(message)
+
+    def _on_clock(self, message: Clock) -> None:
+        self._simulated_time = message.clock.sec + message.clock.nanosec * 1e-9
+
+
+def _domain() -> str:
+    return os.environ.get("ROS_DOMAIN_ID") or "0"
+
+
+def _runs_already(what: str) -> str:
+    return (
+        f"{what} already runs in ROS domain {_domain()} on this machine: "
+        "end it, or choose another domain with ROS_DOMAIN_ID"
+    )

@@ -1,0 +1,193 @@
+"""Systems as data: which nodes run, with which numbers, in which order.
+
+`softcr up` and the launch files start the same description; simulation and hardware differ in
+nothing else.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from softcr_models.robot import load_robot
+from softcr_models.rod.kernel import MAX_INTERVALS
+from softcr_models.runtime.settings import Setting, build_settings, declared_settings
+
+Parameter = bool | int | float | str
+
+
+@dataclass(frozen=True)
+class NodeSpec:
+    """One lifecycle node: the module that runs it and its ROS parameters.
+
+    The executable under `ros2 run softcr`, and the node's name, is the last part of the module.
+    """
+
+    module: str
+    parameters: dict[str, Parameter] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Node name and executable."""
+        return self.module.rpartition(".")[2]
+
+
+@dataclass(frozen=True)
+class System:
+    """What runs together.
+
+    Nodes are started and configured in the order of `nodes`, activated in the order of `activation`
+    (names of all nodes) and taken down in the reverse order of `nodes`: what may move the robot
+    comes last in it, so that it stops first.
+    """
+
+    name: str
+    nodes: tuple[NodeSpec, ...]
+    activation: tuple[str, ...]
+    duration: float  # of the run after the last activation [s]
+    simulated_time: bool  # the duration counts on /clock, otherwise on the wall clock
+    controller: str  # node to deactivate at once when another one dies
+
+    def __post_init__(self) -> None:
+        names = sorted(node.name for node in self.nodes)
+        if names != sorted(self.activation) or self.controller not in names:
+            raise ValueError(
+                f"system {self.name}: activation {self.activation} and controller "
+                f"{self.controller} must name its nodes {names}, each once"
+            )
+
+
+class SimulationOptions(BaseModel):
+    """The closed loop in simulation: what can be chosen, with unit and range.
+
+    `softcr up simulation` and launch/simulation.launch.py offer every field by its name.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    robot: str = Field("licher2025", description="a robot of config/robots, or a YAML file")
+    duration: float = Field(
+        30.0, ge=1.0, le=3600.0, description="length of the run", json_schema_extra={"unit": "s"}
+    )
+    mode: Literal["wall", "lockstep"] = Field(
+        "wall", description="paced by the wall clock, or each cycle waiting for the one before"
+    )
+    seed: int = Field(1, ge=0, le=2**31 - 1, description="of sensor noise and optimiser")
+    reference: Literal["setpoint", "circle", "chirp_circle", "trajectory", "tip_circle", "file"] = (
+        Field("trajectory", description="what the rod should do")
+    )
+    reference_file: str = Field("", description="CSV or NPZ with the reference 'file'")
+    population: int = Field(512, ge=8, le=100_000, description="candidates of the controller")
+    horizon: int = Field(8, ge=2, le=200, description="control periods the controller looks ahead")
+    plant_intervals: int = Field(
+        10, ge=2, le=MAX_INTERVALS, description="intervals of the simulated rod"
+    )
+    bending_compliance_factor: float = Field(
+        0.95, ge=0.2, le=5.0, description="bending compliance of the plant over the robot file's"
+    )
+    tip_mass_factor: float = Field(
+        1.1, ge=0.0, le=5.0, description="tip mass of the plant over the robot file's"
+    )
+    tip_noise_mm: float = Field(
+        0.2,
+        ge=0.0,
+        le=50.0,
+        description="standard deviation of the measured tip position",
+        json_schema_extra={"unit": "mm"},
+    )
+
+    @model_validator(mode="after")
+    def _file_fits_reference(self) -> "SimulationOptions":
+        if (self.reference == "file") != bool(self.reference_file):
+            raise ValueError(
+                f"reference = {self.reference!r} with reference_file = {self.reference_file!r}: "
+                "a file goes with reference 'file', and only with it"
+            )
+        if self.reference_file and not Path(self.reference_file).is_file():
+            raise ValueError(f"reference_file = {self.reference_file!r}: no such file")
+        return self
+
+
+def simulation_options(texts: Mapping[str, str]) -> SimulationOptions:
+    """Options from texts by name; what is not named keeps its default.
+
+    Raises:
+        UserError: an option is unknown or out of range, or the robot cannot be loaded.
+    """
+    declared = declared_settings(SimulationOptions)
+    values = {name: _parsed(declared.get(name), text) for name, text in texts.items()}
+    options = build_settings(SimulationOptions, values)
+    load_robot(options.robot)
+    return options
+
+
+def simulation_system(options: SimulationOptions, bag: Path) -> System:
+    """Simulated plant, estimator, reference, controller and recorder around one robot.
+
+    The recorder comes first and leaves last; the plant is configured before those that listen to it
+    and activated after them, so that nothing of the run's first instant is lost.
+    """
+    common: dict[str, Parameter] = {"robot": options.robot, "mode": options.mode}
+    seeded = common | {"seed": options.seed}
+    lockstep = options.mode == "lockstep"
+    recorder = NodeSpec(
+        "softcr_tools.nodes.recorder", common | {"bag": str(bag)} | _priority(options, 10)
+    )
+    simulator = NodeSpec(
+        "softcr_hardware.nodes.simulator",
+        seeded
+        | {
+            "intervals": options.plant_intervals,
+            "bending_compliance_factor": options.bending_compliance_factor,
+            "tip_mass_factor": options.tip_mass_factor,
+            "tip_noise": options.tip_noise_mm * 1e-3,
+        }
+        | _priority(options, 40)
+        # On the wall clock the plant runs until it is told to stop, so that the loop is whole up
+        # to the moment the controller leaves it.
+        | ({"duration": options.duration} if lockstep else {}),
+    )
+    estimator = NodeSpec("softcr_estimation.nodes.estimator", common | _priority(options, 30))
+    reference = NodeSpec(
+        "softcr_control.nodes.reference",
+        common
+        | {
+            "reference": options.reference,
+            "horizon": options.horizon,
+            "duration": options.duration,
+        }
+        | _priority(options, 25)
+        | ({"file": options.reference_file} if options.reference_file else {}),
+    )
+    controller = NodeSpec(
+        "softcr_control.nodes.nempc_controller",
+        seeded
+        | {"population": options.population, "horizon": options.horizon}
+        | _priority(options, 20),
+    )
+    return System(
+        name="simulation",
+        nodes=(recorder, simulator, estimator, reference, controller),
+        activation=tuple(
+            node.name for node in (recorder, estimator, reference, controller, simulator)
+        ),
+        duration=options.duration,
+        simulated_time=lockstep,
+        controller=controller.name,
+    )
+
+
+def _priority(options: SimulationOptions, priority: int) -> dict[str, Parameter]:
+    """Along the chain what comes first goes first; in lock-step everybody waits for it anyway."""
+    return {"realtime_priority": priority} if options.mode == "wall" else {}
+
+
+def _parsed(setting: Setting | None, text: str) -> Parameter:
+    """A text as the type of its setting; unchanged where it is none, for the check that follows."""
+    convert = {"integer": int, "number": float}.get(setting.kind if setting else "", str)
+    try:
+        return convert(text)
+    except ValueError:
+        return text

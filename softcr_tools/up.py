@@ -1,0 +1,111 @@
+"""`softcr up SYSTEM`: run a system, record it, report on it."""
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from rich.console import Console
+
+from softcr_models.errors import UserError
+from softcr_models.runtime.settings import Setting, declared_settings
+from softcr_models.warm_up import is_warm
+from softcr_tools.console import USER_ERROR, complain, say, step
+from softcr_tools.results import new_run_directory, point_latest_to
+from softcr_tools.systems import SimulationOptions, simulation_options, simulation_system
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line after `softcr up`; returns the exit code.
+
+    Raises:
+        UserError: an option, the robot or the results directory cannot be used.
+    """
+    given = vars(_parser().parse_args(arguments))
+    given.pop("system")
+    results = given.pop("results")
+    return run_simulation(simulation_options(given), results)
+
+
+def run_simulation(options: SimulationOptions, results: Path) -> int:
+    """The closed loop in simulation, from the first node to the report; returns the exit code.
+
+    Raises:
+        UserError: the results directory cannot be written, or the system already runs.
+    """
+    from softcr_tools.supervisor import Supervisor
+
+    console = Console()
+    directory = new_run_directory(results)
+    system = simulation_system(options, directory / "bag")
+    try:
+        _compile_kernels(console)
+        outcome = Supervisor(system, directory, options.model_dump(), console).run()
+    except (UserError, KeyboardInterrupt):
+        with suppress(OSError):  # nothing happened: leave nothing, if nothing is in it
+            directory.rmdir()
+        raise
+    point_latest_to(directory)
+    if not outcome.ran:
+        say(console, f"the run did not begin; what the nodes said is in {directory / 'log'}")
+        return outcome.exit_code
+    try:
+        _report(directory, console)
+    except UserError as error:
+        complain(str(error))
+        return outcome.exit_code or USER_ERROR
+    return outcome.exit_code
+
+
+def _compile_kernels(console: Console) -> None:
+    """Once per version and machine, here rather than in five nodes at a time."""
+    if not is_warm():
+        with step(console, "compiling the rod's kernels, once on this machine"):
+            command = [sys.executable, "-m", "softcr_models.warm_up"]
+            if subprocess.run(command).returncode != 0:
+                raise UserError("the rod's kernels could not be compiled: see above")
+
+
+def _report(directory: Path, console: Console) -> None:
+    from softcr_tools import report
+
+    summary = report.build(directory / "bag", directory)
+    console.print(summary.table())
+    say(console, f"report: {directory / 'report.html'}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="softcr up", description="Start a system, record it and report on it."
+    )
+    systems = parser.add_subparsers(dest="system", required=True, metavar="SYSTEM")
+    simulation = systems.add_parser(
+        "simulation",
+        help="the closed loop with a simulated plant",
+        description="The closed loop with a simulated plant: simulator, estimator, reference, "
+        "controller and recorder. Ctrl-C ends the run early and well; twice kills it.",
+        allow_abbrev=False,
+    )
+    for setting in declared_settings(SimulationOptions).values():
+        simulation.add_argument(
+            f"--{setting.name.replace('_', '-')}",
+            dest=setting.name,
+            default=argparse.SUPPRESS,
+            metavar="VALUE",
+            help=_help(setting),
+        )
+    simulation.add_argument(
+        "--results",
+        type=Path,
+        default=Path("results/sim"),
+        metavar="DIRECTORY",
+        help="where the run's directory is made (default: %(default)s)",
+    )
+    return parser
+
+
+def _help(setting: Setting) -> str:
+    default = f"default: {setting.default}" if setting.default != "" else "default: none"
+    return f"{setting.description}; {setting.allowed} ({default})"

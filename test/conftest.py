@@ -1,0 +1,7 @@
+"""What all tests share. ROS stays on this machine, in a domain of its own."""
+
+import os
+import random
+
+os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+os.environ.setdefault("ROS_DOMAIN_ID", str(random.SystemRandom().randint(1, 100)))

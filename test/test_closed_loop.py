@@ -1,0 +1,103 @@
+"""Plant, filter and controller together, in plain Python: the accuracy the house promises.
+
+The plant is not the model: 10 intervals against 5, 5 % stiffer, 10 % more tip mass, pressure lag,
+0.2 mm tip noise, one cycle of delay.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from softcr_control.controller_file import load_nempc
+from softcr_control.nempc import Nempc
+from softcr_control.reference_settings import ReferenceSettings
+from softcr_control.references import SampledReference
+from softcr_estimation import EstimatorSettings, RodEstimator
+from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
+from softcr_models import CosseratRod, load_robot
+from softcr_models.prediction import RodPrediction
+from softcr_models.rod.state import restrict_to_nodes
+
+ROBOT = load_robot("licher2025")
+PERIOD = 1 / 70
+MISMATCH = Mismatch(bending_compliance_factor=0.95, tip_mass_factor=1.1)
+
+
+@dataclass(frozen=True)
+class Run:
+    """Errors per cycle [mm]; bending compliance relative to the truth [-]."""
+
+    tip: np.ndarray
+    estimate: np.ndarray
+    compliance: np.ndarray
+    commands: np.ndarray
+
+    def after(self, seconds, values):
+        return values[round(seconds / PERIOD) :]
+
+
+def closed_loop(kind, duration, dropout=(), seed=1):
+    """Simulate; `dropout` holds cycles without a tip pose."""
+    plant = SimulatedPlant(ROBOT, MISMATCH, SensorModel(tip_noise=2e-4, seed=seed), 10)
+    prediction = RodPrediction(CosseratRod(ROBOT, 5))
+    estimator = RodEstimator(prediction, EstimatorSettings())
+    file = load_nempc()
+    terms = file.costs.terms(prediction, file.nempc.input_range)
+    settings = file.nempc.model_copy(update={"seed": seed})
+    controller = Nempc(prediction, ROBOT.pressure_lag, settings, terms)
+    fine = RodPrediction(CosseratRod(ROBOT, 10), substeps=3)
+    made = ReferenceSettings(kind=kind, duration=duration).source(fine, PERIOD)
+    states = restrict_to_nodes(made.states, 5)
+    source = SampledReference(PERIOD, states, made.tip_positions)
+    tip, estimated, compliance, commands = [], [], [], []
+    command = np.zeros(3)
+    for cycle in range(round(duration / PERIOD)):
+        stamp = (cycle + 1) * PERIOD
+        if cycle:
+            plant.advance(PERIOD)
+        plant.follow(command)
+        measured = plant.measure(round(1e9 * stamp))
+        if cycle == 0:
+            estimate = estimator.start(measured.pressures, stamp)
+        else:
+            position = None if cycle in dropout else measured.tip_pose[:3, 3]
+            estimate = estimator.update(measured.pressures, position, stamp)
+        rows = source.window(cycle * PERIOD, controller.rows)
+        command = controller.command(
+            estimate.state,
+            estimate.bending_compliance,
+            rows,
+            measured.pressures,
+            estimate.parameters,
+        ).pressures
+        true_tip = measured.true_tip_pose[:3, 3]
+        tip.append(1e3 * np.linalg.norm(true_tip - rows.tip_positions[0]))
+        estimated.append(1e3 * np.linalg.norm(estimate.tip_position - true_tip))
+        compliance.append(estimate.bending_compliance / plant.rod.robot.bending_compliance)
+        commands.append(command)
+    return Run(*(np.array(values) for values in (tip, estimated, compliance, commands)))
+
+
+@pytest.mark.parametrize("kind", ["trajectory", "circle"])
+def test_tracking_with_a_plant_that_is_not_the_model(kind):
+    run = closed_loop(kind, 8.0)
+    assert run.tip.mean() <= 2.0  # issue: AED <= 2.0 mm; paper, without mismatch: 2.68 mm
+    assert run.estimate.mean() <= 0.5
+    assert np.abs(run.after(5.0, run.compliance) - 1.0).max() <= 0.01
+    low, high = ROBOT.pressure_limits.minimum, ROBOT.pressure_limits.maximum
+    assert low <= run.commands.min()
+    assert run.commands.max() <= high
+
+
+def test_setpoint_is_reached():
+    run = closed_loop("setpoint", 5.0)
+    assert run.after(2.0, run.tip).max() <= 1.0
+
+
+def test_half_a_second_without_poses_is_predicted_through():
+    dropout = range(280, 315)
+    run = closed_loop("circle", 6.0, dropout)
+    during = run.estimate[280:315]
+    assert during.max() < 10.0
+    assert run.after(5.5, run.tip).mean() < 2.0

@@ -1,0 +1,542 @@
+"""Arrays to messages and back, and what is refused on the way in."""
+
+import copy
+import math
+import struct
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from rclpy.serialization import deserialize_message, serialize_message
+from rosbags.typesys import Stores, get_typestore
+from scipy.spatial.transform import Rotation
+
+from softcr_models.rod.state import RodState
+from softcr_models.runtime.messages import (
+    ROD_FIELDS,
+    DiagnosticReport,
+    MessageError,
+    clock_to_message,
+    diagnostics_from_message,
+    diagnostics_to_message,
+    from_stamp,
+    pose_from_message,
+    pose_to_message,
+    pose_with_covariance_from_message,
+    pose_with_covariance_to_message,
+    pressures_from_message,
+    pressures_to_message,
+    reference_cloud_from_message,
+    reference_cloud_message,
+    rod_cloud_from_message,
+    rod_cloud_message,
+    wrench_from_message,
+    wrench_to_message,
+)
+from softcr_models.runtime.topics import TOPICS, qos
+
+STAMP = 1_764_000_000_123_456_789
+CHAMBERS = ("a", "b", "c")
+INTERVALS = 5
+PARAMETERS = {"bending_compliance": 47.4, "tip_mass": 0.0668, "pressure_offset_1": -12.5}
+STD = {"bending_compliance": 0.3, "tip_mass": 1e-4, "pressure_offset_1": 100.0}
+finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+def _over_the_wire(message):
+    """What a subscriber gets."""
+    return deserialize_message(serialize_message(message), type(message))
+
+
+def _out_of_a_bag(message, type_name):
+    """What rosbags makes of the same bytes."""
+    return get_typestore(Stores.ROS2_JAZZY).deserialize_cdr(serialize_message(message), type_name)
+
+
+def _poses(count, seed=0):
+    rng = np.random.default_rng(seed)
+    poses = np.tile(np.eye(4), (count, 1, 1))
+    poses[:, :3, :3] = Rotation.random(count, rng=rng).as_matrix()
+    poses[:, :3, 3] = rng.normal(size=(count, 3))
+    return poses
+
+
+def _rod_message(state=None, **changes):
+    state = np.arange(72.0) if state is None else state
+    arguments = {"parameters": PARAMETERS, "parameters_std": STD, "stamp": STAMP} | changes
+    return rod_cloud_message(state, _poses(INTERVALS + 2), **arguments)
+
+
+def _reference_message(states=None, rows=4):
+    states = np.random.default_rng(3).normal(size=(rows, 72)) if states is None else states
+    poses = _poses(rows * 7).reshape(rows, 7, 4, 4)
+    tips = np.arange(3.0 * rows).reshape(rows, 3)
+    return reference_cloud_message(states, poses, tips, STAMP, 1 / 70)
+
+
+def _cell(message, point, field, value=None, height_row=0):
+    """Read or overwrite one float64 of a cloud, by the offsets it declares."""
+    offset = {f.name: f.offset for f in message.fields}[field]
+    begin = height_row * message.row_step + point * message.point_step + offset
+    if value is not None:
+        message.data[begin : begin + 8] = type(message.data)("B", struct.pack("<d", value))
+    return struct.unpack("<d", bytes(message.data[begin : begin + 8]))[0]
+
+
+# --- stamps -------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 2**31 * 10**9 - 1))
+def test_stamps_are_exact_to_the_nanosecond(stamp):
+    message = pressures_to_message(np.zeros(3), CHAMBERS, stamp)
+    assert from_stamp(message, "t") == stamp
+    clock = clock_to_message(stamp).clock
+    assert clock.sec * 10**9 + clock.nanosec == stamp
+
+
+@pytest.mark.parametrize(("sec", "nanosec"), [(0, 0), (-1, 5), (3, 10**9)])
+def test_a_stamp_that_is_no_time_is_refused(sec, nanosec):
+    stamp = SimpleNamespace(sec=sec, nanosec=nanosec)
+    message = SimpleNamespace(header=SimpleNamespace(stamp=stamp))
+    with pytest.raises(MessageError, match="mocap/tip/pose: stamp"):
+        from_stamp(message, "mocap/tip/pose")
+
+
+# --- pressures ----------------------------------------------------------------------------------
+
+
+@given(arrays(float, 3, elements=finite))
+def test_pressures_round_trip_bit_for_bit(pressures):
+    message = _over_the_wire(pressures_to_message(pressures, CHAMBERS, STAMP))
+    assert message.name == list(CHAMBERS)
+    assert pressures_from_message(message, CHAMBERS, "t").tobytes() == pressures.tobytes()
+
+
+def test_pressures_in_another_order_are_put_in_ours():
+    message = pressures_to_message(np.array([3.0, 1.0, 2.0]), ("c", "a", "b"), STAMP)
+    assert pressures_from_message(message, CHAMBERS, "t").tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("names", "effort", "what"),
+    [
+        (["a", "b"], [1.0, 2.0], "chambers"),
+        (["a", "b", "x"], [1.0, 2.0, 3.0], "chambers"),
+        (["a", "b", "b"], [1.0, 2.0, 3.0], "chambers"),
+        ([], [], "chambers"),
+        (["a", "b", "c"], [1.0, 2.0], "effort has 2 values, must have 3"),
+        (["a", "b", "c"], [], "effort has 0 values"),
+        (["c", "b", "a"], [1.0, 2.0, math.nan], "effort of a = nan must be finite"),
+        (["a", "b", "c"], [1.0, math.inf, 3.0], "effort of b = inf must be finite"),
+    ],
+)
+def test_pressures_that_do_not_fit_the_robot_are_refused(names, effort, what):
+    message = SimpleNamespace(name=names, effort=effort)
+    with pytest.raises(MessageError, match="pressure/command: ") as caught:
+        pressures_from_message(message, CHAMBERS, "pressure/command")
+    assert what in str(caught.value)
+    assert caught.value.topic == "pressure/command"
+
+
+def test_pressures_of_a_wrong_number_are_not_sent():
+    with pytest.raises(ValueError, match="shape"):
+        pressures_to_message(np.zeros(2), CHAMBERS, STAMP)
+
+
+# --- poses and wrenches -------------------------------------------------------------------------
+
+
+def test_poses_round_trip_also_at_half_turns():
+    half_turns = Rotation.from_rotvec(math.pi * np.eye(3)).as_matrix()
+    poses = _poses(20)
+    poses[:3, :3, :3] = half_turns
+    for pose in poses:
+        message = _over_the_wire(pose_to_message(pose, STAMP, "world"))
+        assert message.header.frame_id == "world"
+        assert from_stamp(message, "t") == STAMP
+        np.testing.assert_allclose(pose_from_message(message, "t"), pose, atol=1e-14)
+
+
+def test_orientation_is_the_quaternion_of_the_rotation():
+    pose = np.eye(4)
+    pose[:3, :3] = [[0, -1, 0], [1, 0, 0], [0, 0, 1]]  # a quarter turn about z
+    orientation = pose_to_message(pose, STAMP).pose.orientation
+    quaternion = np.array([orientation.x, orientation.y, orientation.z, orientation.w])
+    np.testing.assert_allclose(quaternion / np.sign(quaternion[3]), [0, 0, 0.5**0.5, 0.5**0.5])
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("part", ["position", "orientation"])
+def test_a_pose_that_is_not_finite_is_refused(part, bad):
+    message = pose_to_message(_poses(1)[0], STAMP)
+    getattr(message.pose, part).y = bad
+    with pytest.raises(MessageError, match=rf"{part}\.y = .* must be finite"):
+        pose_from_message(message, "t")
+
+
+def test_a_quaternion_of_another_length_is_refused():
+    message = pose_to_message(np.eye(4), STAMP)
+    message.pose.orientation.w = 0.0
+    with pytest.raises(MessageError, match="length 0, must be 1"):
+        pose_from_message(message, "t")
+
+
+def test_tip_estimates_round_trip_with_their_covariance():
+    pose = _poses(1)[0]
+    covariance = np.array([[4.0, 1.0, 0.0], [1.0, 3.0, -0.5], [0.0, -0.5, 2.0]])
+    message = _over_the_wire(pose_with_covariance_to_message(pose, covariance, STAMP))
+    decoded, decoded_covariance = pose_with_covariance_from_message(message, "t")
+    np.testing.assert_allclose(decoded, pose, atol=1e-14)
+    np.testing.assert_array_equal(decoded_covariance[:3, :3], covariance)
+    np.testing.assert_array_equal(decoded_covariance[:3, 3:], 0.0)
+    message.pose.covariance[0] = -1.0
+    with pytest.raises(MessageError, match="at least 0"):
+        pose_with_covariance_from_message(message, "t")
+
+
+@given(arrays(float, 6, elements=finite))
+def test_wrenches_round_trip_bit_for_bit(wrench):
+    message = _over_the_wire(wrench_to_message(wrench, STAMP))
+    assert wrench_from_message(message, "t").tobytes() == wrench.tobytes()
+
+
+def test_a_wrench_that_is_not_finite_is_refused():
+    message = wrench_to_message(np.array([1, 2, 3, 4, math.nan, 6.0]), STAMP)
+    with pytest.raises(MessageError, match=r"torque\.y = nan must be finite"):
+        wrench_from_message(message, "t")
+
+
+# --- rod clouds ---------------------------------------------------------------------------------
+
+
+@settings(max_examples=50)
+@given(arrays(float, 72, elements=finite), st.lists(finite, min_size=6, max_size=6))
+def test_rod_states_and_parameters_round_trip_bit_for_bit(state, numbers):
+    parameters = dict(zip(PARAMETERS, numbers[:3], strict=True))
+    std = dict(zip(PARAMETERS, numbers[3:], strict=True))
+    message = _over_the_wire(_rod_message(state, parameters=parameters, parameters_std=std))
+    cloud = rod_cloud_from_message(message, "estimate/rod", INTERVALS)
+    assert cloud.state.tobytes() == state.tobytes()
+    assert cloud.stamp == STAMP
+    assert list(cloud.parameters) == list(PARAMETERS)
+    for name in PARAMETERS:
+        assert struct.pack("d", cloud.parameters[name]) == struct.pack("d", parameters[name])
+        assert struct.pack("d", cloud.parameters_std[name]) == struct.pack("d", std[name])
+
+
+def test_a_rod_cloud_is_laid_out_as_viewers_expect():
+    state = np.random.default_rng(5).normal(size=72)
+    poses = _poses(7)
+    message = rod_cloud_message(state, poses, PARAMETERS, STD, STAMP)
+    names = [field.name for field in message.fields]
+    assert names == [
+        "x",
+        "y",
+        "z",
+        "qx",
+        "qy",
+        "qz",
+        "qw",
+        "vx",
+        "vy",
+        "vz",
+        "wx",
+        "wy",
+        "wz",
+        "fx",
+        "fy",
+        "fz",
+        "mx",
+        "my",
+        "mz",
+        "bending_compliance",
+        "bending_compliance_std",
+        "tip_mass",
+        "tip_mass_std",
+        "pressure_offset_1",
+        "pressure_offset_1_std",
+    ]
+    assert [field.offset for field in message.fields] == [8 * k for k in range(25)]
+    assert all(field.datatype == field.FLOAT64 and field.count == 1 for field in message.fields)
+    assert (message.height, message.width, message.point_step) == (1, 7, 200)
+    assert (message.row_step, len(message.data), message.is_dense) == (1400, 1400, True)
+    assert message.header.frame_id == "base"
+    rod = RodState(state)
+    for point in range(7):
+        velocity = np.zeros(6) if point < 2 else rod.velocities[point - 2]
+        wrench = rod.base_wrench if point == 0 else rod.wrenches[point - 1]
+        expected = [*poses[point, :3, 3], *velocity, *wrench]
+        fields = [*names[:3], *names[7:19]]
+        assert [_cell(message, point, field) for field in fields] == expected
+        quaternion = [_cell(message, point, field) for field in names[3:7]]
+        rotation = Rotation.from_quat(quaternion).as_matrix()
+        np.testing.assert_allclose(rotation, poses[point, :3, :3], atol=1e-14)
+        assert [_cell(message, point, name) for name in PARAMETERS] == list(PARAMETERS.values())
+    cloud = rod_cloud_from_message(message, "estimate/rod")
+    np.testing.assert_array_equal(cloud.positions, poses[:, :3, 3])
+    rotations = Rotation.from_quat(cloud.quaternions).as_matrix()
+    np.testing.assert_allclose(rotations, poses[:, :3, :3], atol=1e-14)
+
+
+def test_bending_compliance_comes_first_and_truth_has_no_deviation():
+    message = _rod_message(
+        parameters={"tip_mass": 0.1, "bending_compliance": 40.0}, parameters_std={}
+    )
+    cloud = rod_cloud_from_message(message, "simulation/truth/rod")
+    assert list(cloud.parameters) == ["bending_compliance", "tip_mass"]
+    assert cloud.parameters_std == {"bending_compliance": 0.0, "tip_mass": 0.0}
+    with pytest.raises(ValueError, match="bending_compliance"):
+        _rod_message(parameters={"tip_mass": 0.1})
+
+
+def test_a_foreign_layout_is_read_by_field_names():
+    ours = _rod_message(np.random.default_rng(2).normal(size=72))
+    table = np.frombuffer(ours.data, "<f8").reshape(7, 25)
+    order = np.random.default_rng(7).permutation(25)
+    theirs = copy.deepcopy(ours)
+    theirs.is_bigendian = True
+    theirs.point_step, theirs.row_step = 26 * 8, 7 * 26 * 8  # and one number of padding
+    for column, field in zip(order, theirs.fields, strict=True):
+        field.offset = int(8 * column)
+    shuffled = np.zeros((7, 26))
+    shuffled[:, order] = table
+    theirs.data = shuffled.astype(">f8").tobytes()
+    expected = rod_cloud_from_message(ours, "t")
+    found = rod_cloud_from_message(theirs, "t")
+    np.testing.assert_array_equal(found.state, expected.state)
+    assert found.parameters == expected.parameters
+
+
+@pytest.mark.parametrize("field", ["x", "qw", "vx", "mz", "bending_compliance", "tip_mass_std"])
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_an_estimate_may_hold_nothing_that_is_not_finite(field, bad):
+    message = _rod_message()
+    _cell(message, 4, field, bad)
+    with pytest.raises(MessageError, match=f"estimate/rod: {field} = {bad} must be finite"):
+        rod_cloud_from_message(message, "estimate/rod")
+
+
+def test_an_estimate_that_is_not_finite_is_not_sent():
+    with pytest.raises(ValueError, match="finite"):
+        _rod_message(np.full(72, math.nan))
+    with pytest.raises(ValueError, match="finite"):
+        _rod_message(parameters={"bending_compliance": math.nan})
+
+
+def test_shapes_that_do_not_belong_together_are_not_sent():
+    with pytest.raises(ValueError, match=r"poses have shape \(1, 7, 4, 4\)"):
+        _rod_message(np.zeros(84))
+
+
+def _without_field(message, name):
+    message.fields = [field for field in message.fields if field.name != name]
+
+
+def _renamed(message, old, new):
+    message.fields = copy.deepcopy(message.fields)
+    next(field for field in message.fields if field.name == old).name = new
+
+
+def _changed_field(message, **changes):
+    message.fields = copy.deepcopy(message.fields)
+    for name, value in changes.items():
+        setattr(message.fields[3], name, value)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "what"),
+    [
+        (lambda m: _without_field(m, "wy"), r"\['wy'\] are missing"),
+        (lambda m: _without_field(m, "tip_mass_std"), "pairs NAME, NAME_std"),
+        (lambda m: _renamed(m, "tip_mass", "temperature"), "pairs NAME, NAME_std"),
+        (lambda m: _renamed(m, "y", "x"), "x must be there once"),
+        (lambda m: _changed_field(m, datatype=7), "one aligned FLOAT64"),
+        (lambda m: _changed_field(m, count=2), "one aligned FLOAT64"),
+        (lambda m: _changed_field(m, offset=4), "one aligned FLOAT64"),
+        (lambda m: _changed_field(m, offset=200), "inside the point"),
+        (lambda m: setattr(m, "fields", []), "are missing"),
+        (lambda m: setattr(m, "height", 2), "must fit"),
+        (lambda m: setattr(m, "width", 6), "width 6 must be 7"),
+        (lambda m: setattr(m, "point_step", 192), "inside the point"),
+        (lambda m: setattr(m, "row_step", 8), "row_step 8"),
+        (lambda m: setattr(m, "data", m.data[:-8]), "1392 bytes"),
+        (lambda m: setattr(m, "data", m.data[:0]), "0 bytes"),
+        (lambda m: _cell(m, 3, "tip_mass", 1.0), "tip_mass must be the same on every point"),
+        (lambda m: setattr(m.header.stamp, "nanosec", 2**32 - 1), "positive time"),
+    ],
+)
+def test_a_cloud_that_is_no_rod_is_refused_by_name(spoil, what):
+    message = _rod_message()
+    spoil(message)
+    with pytest.raises(MessageError, match="estimate/rod: ") as caught:
+        rod_cloud_from_message(message, "estimate/rod", INTERVALS)
+    caught.match(what)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_rod_of_other_intervals_is_refused_only_where_they_matter():
+    message = rod_cloud_message(np.zeros(132), _poses(12), PARAMETERS, {}, STAMP)
+    assert rod_cloud_from_message(message, "t").state.shape == (132,)
+    with pytest.raises(MessageError, match="width 12 must be 7 for a rod of 5 intervals"):
+        rod_cloud_from_message(message, "t", INTERVALS)
+
+
+# --- reference clouds ---------------------------------------------------------------------------
+
+
+def test_references_round_trip_bit_for_bit():
+    states = np.random.default_rng(8).normal(size=(10, 72))
+    message = _over_the_wire(_reference_message(states, rows=10))
+    assert [f.name for f in message.fields] == [*ROD_FIELDS, "period"]
+    assert (message.height, message.width) == (10, 7)
+    reference = reference_cloud_from_message(message, "reference/rod", INTERVALS)
+    assert reference.states.tobytes() == states.tobytes()
+    assert reference.tip_positions.tolist() == np.arange(30.0).reshape(10, 3).tolist()
+    assert (reference.period, reference.stamp) == (1 / 70, STAMP)
+    expected = _poses(70).reshape(10, 7, 4, 4)[..., :3, 3]
+    np.testing.assert_array_equal(reference.positions[:, :-1], expected[:, :-1])
+    np.testing.assert_array_equal(reference.positions[:, -1], reference.tip_positions)
+
+
+def test_a_reference_may_know_only_the_tip():
+    tips = np.arange(9.0).reshape(3, 3)
+    message = reference_cloud_message(np.full((3, 72), math.nan), None, tips, STAMP, 0.1)
+    assert not message.is_dense
+    reference = reference_cloud_from_message(_over_the_wire(message), "reference/rod", INTERVALS)
+    assert np.isnan(reference.states).all()
+    np.testing.assert_array_equal(reference.tip_positions, tips)
+
+
+@pytest.mark.parametrize(
+    ("point", "field", "value", "what"),
+    [
+        (6, "z", math.nan, "tip z = nan must be finite"),
+        (6, "x", math.inf, "tip x = inf must be finite"),
+        (3, "vx", math.nan, "all finite or, with only a tip, all NaN"),
+        (3, "fx", math.inf, "all finite or, with only a tip, all NaN"),
+        (0, "period", 0.0, "period = 0.0 s must be positive"),
+        (0, "period", math.nan, "period = nan s must be positive"),
+        (2, "period", 0.5, "period must be the same on every point"),
+    ],
+)
+def test_a_reference_that_cannot_be_followed_is_refused(point, field, value, what):
+    message = _reference_message()
+    _cell(message, point, field, value)
+    with pytest.raises(MessageError, match=what):
+        reference_cloud_from_message(message, "reference/rod", INTERVALS)
+
+
+def test_rod_and_reference_clouds_are_not_mistaken_for_each_other():
+    with pytest.raises(MessageError, match="height 4 must be 1"):
+        rod_cloud_from_message(_reference_message(), "estimate/rod")
+    with pytest.raises(MessageError, match="must be period"):
+        reference_cloud_from_message(_rod_message(), "reference/rod")
+    with pytest.raises(ValueError, match="tip positions"):
+        reference_cloud_message(np.zeros((2, 72)), None, np.zeros((3, 3)), STAMP, 0.1)
+
+
+# --- diagnostics --------------------------------------------------------------------------------
+
+
+def test_diagnostics_round_trip_with_structured_values():
+    report = DiagnosticReport(
+        name="estimator: loop",
+        level=2,
+        message="one line",
+        hardware_id="licher2025",
+        values={"cycles": 3, "p50_ms": 1.25, "mode": "wall", "edges": {"a": [1, 2.5]}, "ok": True},
+    )
+    message = diagnostics_to_message([report], STAMP)
+    assert {v.key: v.value for v in message.status[0].values}["edges"] == '{"a": [1, 2.5]}'
+    assert diagnostics_from_message(_over_the_wire(message)) == [report]
+    in_bag = _out_of_a_bag(message, "diagnostic_msgs/msg/DiagnosticArray")
+    assert diagnostics_from_message(in_bag) == [report]
+
+
+def test_a_number_that_json_does_not_know_survives():
+    report = DiagnosticReport("n: loop", 0, "", "", {"p50_ms": math.nan})
+    (decoded,) = diagnostics_from_message(diagnostics_to_message([report], STAMP))
+    assert math.isnan(decoded.values["p50_ms"])
+
+
+# --- bags ---------------------------------------------------------------------------------------
+
+
+def test_messages_from_a_bag_are_decoded_by_the_same_functions():
+    state = np.random.default_rng(4).normal(size=72)
+    cloud = _out_of_a_bag(_rod_message(state), "sensor_msgs/msg/PointCloud2")
+    assert isinstance(cloud.data, np.ndarray)
+    decoded = rod_cloud_from_message(cloud, "estimate/rod", INTERVALS)
+    assert decoded.state.tobytes() == state.tobytes()
+    assert decoded.parameters == PARAMETERS
+
+    reference = _out_of_a_bag(_reference_message(), "sensor_msgs/msg/PointCloud2")
+    assert reference_cloud_from_message(reference, "reference/rod").period == 1 / 70
+
+    pose = _poses(1)[0]
+    stamped = _out_of_a_bag(pose_to_message(pose, STAMP), "geometry_msgs/msg/PoseStamped")
+    np.testing.assert_allclose(pose_from_message(stamped, "t"), pose, atol=1e-14)
+
+    types = get_typestore(Stores.ROS2_JAZZY).types
+    joint_state = types["sensor_msgs/msg/JointState"](
+        header=stamped.header,
+        name=["c", "b", "a"],
+        position=np.array([]),
+        velocity=np.array([]),
+        effort=np.array([3.0, 2.0, 1.0]),
+    )
+    assert pressures_from_message(joint_state, CHAMBERS, "t").tolist() == [1.0, 2.0, 3.0]
+    assert from_stamp(joint_state, "t") == STAMP
+
+
+def test_decoding_and_the_table_need_no_ros():
+    code = (
+        "import sys\n"
+        "for name in ('rclpy', 'sensor_msgs', 'std_msgs', 'builtin_interfaces'):\n"
+        "    sys.modules[name] = None\n"
+        "import softcr_models.runtime.messages\n"
+        "from softcr_models.runtime.topics import TOPICS\n"
+        "print(TOPICS['estimate/rod'].type)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "sensor_msgs/msg/PointCloud2\n"), done.stderr
+
+
+# --- topics -------------------------------------------------------------------------------------
+
+
+def test_every_type_of_the_table_exists():
+    for topic in TOPICS.values():
+        message_class = topic.message_class()
+        assert message_class.__name__ == topic.type.rpartition("/")[2]
+
+
+def test_quality_of_service_on_the_wall_clock():
+    from rclpy.qos import DurabilityPolicy, ReliabilityPolicy
+
+    period = 1 / 70
+    command = qos("pressure/command", offered_period=period)
+    assert (command.reliability, command.depth) == (ReliabilityPolicy.RELIABLE, 1)
+    assert command.deadline.nanoseconds == command.lifespan.nanoseconds == round(2e9 * period)
+    demanded = qos("pressure/command")
+    assert demanded.deadline.nanoseconds == demanded.lifespan.nanoseconds == 0
+    sensor = qos("mocap/tip/pose", offered_period=period)
+    assert (sensor.reliability, sensor.depth) == (ReliabilityPolicy.BEST_EFFORT, 5)
+    assert sensor.deadline.nanoseconds == 0
+    assert qos("estimate/rod").reliability == ReliabilityPolicy.RELIABLE
+    assert qos("safety/state").durability == DurabilityPolicy.TRANSIENT_LOCAL
+    assert qos("estimate/rod").durability == DurabilityPolicy.VOLATILE
+
+
+def test_nothing_is_lost_or_expires_in_lockstep():
+    from rclpy.qos import ReliabilityPolicy
+
+    for topic in TOPICS:
+        profile = qos(topic, lockstep=True, offered_period=1 / 70)
+        assert (profile.reliability, profile.depth) == (ReliabilityPolicy.RELIABLE, 10)
+        assert profile.deadline.nanoseconds == profile.lifespan.nanoseconds == 0

@@ -1,0 +1,521 @@
+"""The base of all nodes, in real rclpy: lifecycle, faults, diagnostics, parameters, process."""
+
+import itertools
+import math
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import rclpy
+from lifecycle_msgs.msg import Transition, TransitionEvent
+from lifecycle_msgs.srv import ChangeState, GetState
+from rcl_interfaces.srv import DescribeParameters, SetParameters
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.parameter import Parameter
+from relay import Relay
+
+from softcr_models import load_robot
+from softcr_models.errors import UserError
+from softcr_models.runtime.messages import (
+    diagnostics_from_message,
+    from_stamp,
+    pressures_to_message,
+)
+from softcr_models.runtime.node import ERROR, OK, STALE, WARN, SupervisedExecutor, run
+from softcr_models.runtime.settings import declared_settings
+from softcr_models.runtime.topics import TOPICS, qos
+
+TIMEOUT = 60.0  # of a condition that will come true, on a busy machine [s]
+CHAMBERS = load_robot("licher2025").chamber_names
+CONFIGURE = Transition.TRANSITION_CONFIGURE
+ACTIVATE = Transition.TRANSITION_ACTIVATE
+DEACTIVATE = Transition.TRANSITION_DEACTIVATE
+CLEANUP = Transition.TRANSITION_CLEANUP
+SHUTDOWN = Transition.TRANSITION_ACTIVE_SHUTDOWN
+
+
+class World:
+    """The rest of the world: sends pressures, hears commands and diagnostics, asks services."""
+
+    def __init__(self, lockstep: bool = False):
+        self.context = rclpy.Context()
+        rclpy.init(context=self.context)
+        self._node = rclpy.create_node("tester", context=self.context)
+        self._executor = SingleThreadedExecutor(context=self.context)
+        self._executor.add_node(self._node)
+        self._clients = {}
+        self._lockstep = lockstep
+        self._small_stamps = itertools.count(1)
+        self.commands = []
+        self.reports = []
+        self.states = []
+        self._pressures = self._node.create_publisher(
+            TOPICS["pressure/state"].message_class(),
+            "pressure/state",
+            qos("pressure/state", lockstep),
+        )
+        self._node.create_subscription(
+            TOPICS["pressure/command"].message_class(),
+            "pressure/command",
+            self.commands.append,
+            qos("pressure/command", lockstep),
+        )
+        self._node.create_subscription(
+            TOPICS["/diagnostics"].message_class(),
+            "/diagnostics",
+            lambda message: self.reports.extend(diagnostics_from_message(message)),
+            qos("/diagnostics"),
+        )
+        self._node.create_subscription(
+            TransitionEvent,
+            "relay/transition_event",
+            lambda event: self.states.append(event.goal_state.label),
+            10,
+        )
+
+    def spin(self, duration: float, until: Callable[[], bool] = lambda: False) -> None:
+        end = time.monotonic() + duration
+        while not until() and time.monotonic() < end:
+            self._executor.spin_once(timeout_sec=0.05)
+
+    def until(self, condition: Callable[[], bool], timeout: float = TIMEOUT) -> None:
+        self.spin(timeout, until=condition)
+        assert condition(), "it never came"
+
+    def connect(self) -> None:
+        """Send until an answer comes, and forget it: DDS has found both directions then."""
+        while not self.commands:
+            self.send([0.0] * 3, stamp=next(self._small_stamps) if self._lockstep else None)
+            self.spin(0.2, until=lambda: bool(self.commands))
+        self.spin(0.2)  # answers to earlier ones
+        self.commands.clear()
+
+    def client(self, service_type, name: str):
+        """A client of the relay that the relay knows.
+
+        An answer is lost when the server has not discovered the client yet. It discovers in the
+        order of creation: once it answers a later client it knows this one, too. service_is_ready
+        tells less, and within one process it may stay False while the service answers.
+        """
+        if name not in self._clients:
+            self._clients[name] = self._node.create_client(service_type, f"relay/{name}")
+            later = self._node.create_client(GetState, "relay/get_state")
+            self.until(lambda: self._gets_an_answer(later))
+            self._node.destroy_client(later)
+        return self._clients[name]
+
+    def ask(self, service_type, name: str, request):
+        answer = self.client(service_type, name).call_async(request)
+        self.until(answer.done)
+        return answer.result()
+
+    def _gets_an_answer(self, client) -> bool:
+        answer = client.call_async(GetState.Request())
+        self.spin(1.0, until=answer.done)
+        return answer.done()
+
+    def change(self, transition: int) -> bool:
+        request = ChangeState.Request(transition=Transition(id=transition))
+        return self.ask(ChangeState, "change_state", request).success
+
+    def state(self) -> str:
+        return self.ask(GetState, "get_state", GetState.Request()).current_state.label
+
+    def set(self, name: str, value) -> SimpleNamespace:
+        parameter = Parameter(name, value=value).to_parameter_msg()
+        request = SetParameters.Request(parameters=[parameter])
+        return self.ask(SetParameters, "set_parameters", request).results[0]
+
+    def send(self, pressures, stamp: int | None = None, names=CHAMBERS) -> int:
+        stamp = time.time_ns() if stamp is None else stamp
+        pressures = np.asarray(pressures, dtype=float)
+        self._pressures.publish(pressures_to_message(pressures, names, stamp))
+        return stamp
+
+    def send_bytes(self, content: bytes) -> None:
+        self._pressures.publish(content)
+
+    def answered(self, stamp: int) -> list[float]:
+        """The command with this stamp; waits for it."""
+        found = []
+
+        def arrived() -> bool:
+            found[:] = [c for c in self.commands if from_stamp(c, "pressure/command") == stamp]
+            return bool(found)
+
+        self.until(arrived)
+        return list(found[0].effort)
+
+    def close(self) -> None:
+        self._executor.shutdown()
+        self._node.destroy_node()
+        self.context.shutdown()
+
+
+@contextmanager
+def _running(lockstep: bool = False, **parameters) -> Iterator[tuple[Relay, World]]:
+    """A relay that spins in a thread, and a world beside it."""
+    context = rclpy.Context()
+    rclpy.init(context=context)
+    if lockstep:
+        parameters["mode"] = "lockstep"
+    overrides = [Parameter(name, value=value) for name, value in parameters.items()]
+    node = Relay(context=context, parameter_overrides=overrides)
+    executor = SupervisedExecutor(node)
+    spinning = threading.Thread(target=executor.spin)
+    spinning.start()
+    world = World(lockstep)
+    try:
+        yield node, world
+    finally:
+        world.close()
+        executor.create_task(node.finish)
+        executor.stop()
+        spinning.join(TIMEOUT)
+        node.destroy_node()
+        context.shutdown()
+        assert not spinning.is_alive()
+
+
+@contextmanager
+def _active(lockstep: bool = False, **parameters) -> Iterator[tuple[Relay, World]]:
+    with _running(lockstep, **parameters) as (node, world):
+        assert world.change(CONFIGURE)
+        assert world.change(ACTIVATE)
+        world.connect()
+        yield node, world
+
+
+# --- lifecycle ----------------------------------------------------------------------------------
+
+
+def test_a_whole_life_answers_only_while_active_and_leaves_a_vent_command():
+    with _running(factor=2.0) as (node, world):
+        assert world.state() == "unconfigured"
+        assert world.change(CONFIGURE)
+        world.send([1e3, 2e3, 3e3])  # nobody is to answer this one
+        assert world.change(ACTIVATE)
+        assert node.active
+        assert not world.commands
+        world.connect()
+        stamp = world.send([10e3, 20e3, 30e3])
+        assert world.answered(stamp) == [20e3, 40e3, 60e3]
+        assert len(world.commands) == 1
+        assert world.change(DEACTIVATE)
+        world.until(lambda: len(world.commands) == 2)
+        assert list(world.commands[1].effort) == [0.0, 0.0, 0.0]
+        assert not any(thread.name == "loop" for thread in threading.enumerate())
+        assert world.change(CLEANUP)
+        assert world.state() == "unconfigured"
+        # and once more from the beginning
+        assert world.change(CONFIGURE)
+        assert world.change(ACTIVATE)
+        world.connect()
+        assert world.answered(world.send([1e3, 0.0, 0.0])) == [2e3, 0.0, 0.0]
+
+
+def test_a_transition_the_state_does_not_allow_is_answered_and_survived():
+    with _running() as (_, world):
+        assert not world.change(ACTIVATE)
+        assert not world.change(99)
+        assert world.state() == "unconfigured"
+        assert world.change(CONFIGURE)
+
+
+def test_a_configure_that_fails_leaves_nothing_behind_and_may_be_repeated():
+    with _running() as (node, world):
+        node.device_broken = True
+        assert not world.change(CONFIGURE)
+        assert world.state() == "unconfigured"
+        node.device_broken = False
+        assert world.change(CONFIGURE)
+        assert len(node._subscriptions_made) == len(node._publishers_advertised) == 1
+
+
+def test_a_deactivate_that_fails_ends_inactive_all_the_same():
+    with _active() as (node, world):
+        node.fail_deactivate = True
+        assert world.change(DEACTIVATE)
+        assert world.state() == "inactive"
+        world.until(lambda: any(report.level == ERROR for report in world.reports))
+        assert "cannot stop" in world.reports[-1].message
+
+
+def test_shutdown_from_active_vents_first():
+    with _active() as (node, world):
+        finalized = threading.Event()
+        node.on_finalized = finalized.set
+        assert world.change(SHUTDOWN)
+        assert finalized.is_set()
+        world.until(lambda: bool(world.commands))
+        assert list(world.commands[0].effort) == [0.0, 0.0, 0.0]
+        assert world.state() == "finalized"
+
+
+# --- faults -------------------------------------------------------------------------------------
+
+
+def test_bad_messages_are_rejected_counted_and_named():
+    with _active() as (node, world):
+        good = world.send([1e3] * 3)
+        world.answered(good)
+        bad = (
+            lambda: world.send([1e3, math.nan, 1e3]),
+            lambda: world.send([1e3, 1e3], names=CHAMBERS[:2]),
+            lambda: world.send([1e3] * 3, stamp=good),  # a repetition
+            lambda: world.send([1e3] * 3, stamp=time.time_ns() - 10 * 10**9),
+            lambda: world.send([1e3] * 3, stamp=time.time_ns() + 10 * 10**9),
+            lambda: world.send_bytes(b"\x00\x01\x00\x00garbage"),
+        )
+        for count, send in enumerate(bad, start=1):
+            send()
+            world.until(lambda count=count: sum(node._rejections.values()) == count)
+        last = world.send([2e3] * 3)
+        assert world.answered(last) == [2e3] * 3
+        assert len(world.commands) == 2
+        node.publish_diagnostics()
+        world.until(
+            lambda: world.reports and world.reports[-1].values["rejected_messages"] == len(bad)
+        )
+        report = world.reports[-1]
+        rejections = " | ".join(report.values["rejections"])
+        for word in ("nan must be finite", "must be the chambers", "not newer", "future"):
+            assert word in rejections
+        assert "not readable as a message of its type" in rejections
+        assert all(reason.startswith("pressure/state: ") for reason in report.values["rejections"])
+
+
+def test_old_messages_are_refused_on_the_wall_clock_and_welcome_in_lockstep():
+    with _active() as (node, world):
+        world.send([1e3] * 3, stamp=time.time_ns() - 10**10)
+        world.until(lambda: sum(node._rejections.values()) == 1)
+        assert "stale" in next(iter(node._rejections))
+    with _active(lockstep=True) as (_, world):
+        assert world.answered(world.send([1e3] * 3, stamp=14_285_714)) == [1e3] * 3
+
+
+def test_rejections_stay_bounded():
+    with _running() as (node, _):
+        for number in range(1000):
+            node.reject("pressure/state", f"reason {number}")
+        assert len(node._rejections) == 51
+        assert sum(node._rejections.values()) == 1000
+
+
+def test_exceptions_in_loop_decoder_and_callbacks_are_counted_and_survived():
+    with _active() as (node, world):
+        node.fail_next_tick = True
+        world.send([1e3] * 3)
+        world.until(lambda: node._exceptions == 1)
+        world.send([66e3] * 3)
+        world.until(lambda: node._exceptions == 2)
+
+        def fail() -> None:
+            timer.cancel()
+            raise OSError("a bug in a timer")
+
+        timer = node.create_timer(0.001, fail)
+        world.until(lambda: node._exceptions == 3)
+        assert world.answered(world.send([2e3] * 3)) == [2e3] * 3
+        node.publish_diagnostics()
+        world.until(lambda: world.reports and world.reports[-1].values.get("exceptions") == 3)
+        assert any(
+            report.level == ERROR and "a bug in a timer" in report.message
+            for report in world.reports
+        )
+
+
+# --- diagnostics --------------------------------------------------------------------------------
+
+
+def test_diagnostics_tell_how_the_run_went():
+    with _active(lockstep=True, rate_hz=1.0, seed=7) as (node, world):
+        period = 1_000_000_000
+        before = node.statistics.cycles
+        for cycle in (1, 2, 3, 6):  # 4 and 5 never come
+            world.answered(world.send([1e3] * 3, stamp=cycle * period))
+        assert world.change(DEACTIVATE)
+        world.until(lambda: world.reports and world.reports[-1].values["cycles"] == before + 4)
+        report = world.reports[-1]
+    assert report.name == "relay: loop"
+    assert report.hardware_id == "licher2025"
+    values = report.values
+    assert values["missed_cycles"] == 2
+    assert values["deadline_ms"] == 1000.0
+    assert (values["mode"], values["seed"]) == ("lockstep", 7)
+    assert values["nested"] == {"a": [1, 2]}
+    assert sum(values["tick_time_histogram_ms"]["counts"]) == before + 4
+    assert 0.0 < values["p50_ms"] <= values["p99_ms"] <= values["max_ms"]
+    assert values["rejected_messages"] == 0
+    assert values["rejections"] == {}
+
+
+def test_levels_follow_what_happened_since_the_last_report():
+    with _active() as (node, world):
+        assert node._assessment({"cycles": 0}, 0, 0, 0, 0) == (OK, "active, no cycle yet")
+        world.answered(world.send([1e3] * 3))
+        summary = node.statistics.summary()
+        assert node._assessment(summary, 0, 0, 0, 1)[0] == OK
+        assert node._assessment(summary, 0, 0, 0, 0)[0] == STALE
+        assert node._assessment(summary, 0, 2, 0, 1) == (WARN, "2 messages rejected")
+        assert node._assessment(summary, 0, 0, 3, 1) == (WARN, "3 cycles missed")
+        assert node._assessment(summary, 1, 0, 0, 1)[0] == ERROR
+        assert world.set("factor", 0.0).successful
+        assert node._assessment(summary, 0, 0, 0, 1) == (WARN, "factor is 0")
+
+
+# --- parameters ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "line"),
+    [
+        ("factor", 2.5, "parameter factor = 2.5: must be a number from 0.0 to 2.0"),
+        ("rate_hz", 0.5, "parameter rate_hz = 0.5: must be a number from 1.0 to 1000.0 Hz"),
+        ("factr", 1.0, "parameter factr = 1.0: unknown; known are robot, mode, rate_hz"),
+        ("mode", "fast", "parameter mode = 'fast': must be one of wall, lockstep"),
+        ("robot", "nobody", "robot 'nobody': unknown"),
+    ],
+)
+def test_a_bad_parameter_is_refused_at_the_start(name, value, line):
+    context = rclpy.Context()
+    rclpy.init(context=context)
+    try:
+        with pytest.raises(UserError) as caught:
+            Relay(context=context, parameter_overrides=[Parameter(name, value=value)])
+        assert line in str(caught.value)
+    finally:
+        context.shutdown()
+
+
+def test_parameters_are_declared_with_range_description_and_value():
+    with _running(rate_hz=50) as (node, world):
+        assert node.settings.rate_hz == node.get_parameter("rate_hz").value == 50.0
+        assert node.get_parameter("names").value == ["a", "b"]
+        request = DescribeParameters.Request(names=["rate_hz", "seed", "busy", "mode"])
+        rate, seed, busy, mode = world.ask(
+            DescribeParameters, "describe_parameters", request
+        ).descriptors
+        assert rate.floating_point_range[0].from_value == 1.0
+        assert rate.floating_point_range[0].to_value == 1000.0
+        assert (seed.integer_range[0].from_value, seed.integer_range[0].to_value) == (0, 2**31 - 1)
+        assert busy.description == "time configure takes [s]"
+        assert mode.additional_constraints == "one of wall, lockstep"
+
+
+def test_parameters_change_only_when_they_may():
+    with _running() as (node, world):
+        assert world.set("rate_hz", 35.0).successful
+        assert node.settings.rate_hz == 35.0
+        refused = world.set("rate_hz", 5000.0)
+        assert not refused.successful
+        assert "rate_hz" in refused.reason
+        assert "1000" in refused.reason
+        assert not world.set("robot", "nobody").successful
+        assert not world.set("unheard_of", 1).successful
+        world.change(CONFIGURE)
+        refused = world.set("rate_hz", 70.0)
+        assert (refused.successful, node.settings.rate_hz) == (False, 35.0)
+        assert refused.reason.startswith(
+            "parameter rate_hz cannot change while the node is inactive"
+        )
+        world.change(ACTIVATE)
+        world.connect()
+        assert world.set("factor", 0.5).successful
+        assert world.answered(world.send([8e3] * 3)) == [4e3] * 3
+
+
+# --- the process --------------------------------------------------------------------------------
+
+
+def _process(*arguments: str, **environment: str) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("relay.py")), *arguments],
+        env=os.environ | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.fixture
+def _signal_handlers() -> Iterator[None]:
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in numbers}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("_signal_handlers")
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--ros-args", "-p", "rate_hz:=7000.0"], "parameter rate_hz = 7000.0: must be a number"),
+        (["--ros-args", "-p", "rate_hz"], "Failed to parse ROS arguments: Couldn't parse"),
+        (["--ros-args", "--params-file", "/no/file.yaml"], "Failed to parse ROS arguments"),
+        (["--rate", "7"], "argument '--rate': unknown"),
+    ],
+)
+def test_what_a_person_got_wrong_is_one_line_and_exit_code_two(arguments, line, capfd):
+    assert run(Relay, ["relay", *arguments]) == 2
+    errors = capfd.readouterr().err
+    assert errors.startswith(f"relay: error: {line}")
+    assert errors.count("\n") == 1
+
+
+@pytest.mark.usefixtures("_signal_handlers")
+def test_help_lists_every_parameter_with_unit_range_default_and_meaning(capsys):
+    assert run(Relay, ["relay", "--help"]) == 0
+    output = capsys.readouterr().out
+    assert "Commands the measured pressures times a factor." in output
+    assert "rate_hz := 70.0\n      cycles per second; a number from 1.0 to 1000.0 Hz" in output
+    assert "factor := 1.0\n      of measured pressures; a number from 0.0 to 2.0" in output
+    assert all(f"  {name} := " in output for name in declared_settings(Relay.Settings))
+
+
+@pytest.mark.parametrize(
+    ("supervised", "number"),
+    [("0", signal.SIGINT), ("1", signal.SIGTERM)],
+)
+def test_a_signal_vents_and_ends_the_process_cleanly(supervised, number):
+    process = _process(SOFTCR_SUPERVISED=supervised)
+    world = World()
+    try:
+        assert world.change(CONFIGURE)
+        assert world.change(ACTIVATE)
+        world.connect()
+        if supervised == "1":
+            process.send_signal(signal.SIGINT)  # a Ctrl-C that reached the whole process group
+        assert world.answered(world.send([1e3] * 3)) == [1e3] * 3
+        process.send_signal(number)
+        world.until(lambda: list(world.commands[-1].effort) == [0.0] * 3)
+        _, errors = process.communicate(timeout=TIMEOUT)
+        assert (process.returncode, errors) == (0, "")
+    finally:
+        process.kill()
+        world.close()
+
+
+def test_a_signal_while_configuring_ends_the_process_soon():
+    process = _process("--ros-args", "-p", "busy:=60.0")
+    world = World()
+    try:
+        client = world.client(ChangeState, "change_state")
+        client.call_async(ChangeState.Request(transition=Transition(id=CONFIGURE)))
+        world.until(lambda: "configuring" in world.states)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=TIMEOUT)
+        assert process.returncode == 0
+    finally:
+        process.kill()
+        world.close()

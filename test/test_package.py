@@ -1,0 +1,178 @@
+"""The package as others get it: metadata, dependencies, what a wheel holds, the make targets."""
+
+import ast
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+import zipfile
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from softcr_models.config import config_directory
+from softcr_tools.systems import SimulationOptions, simulation_options, simulation_system
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = sorted(path.name for path in ROOT.glob("softcr_*") if path.is_dir())
+INTERFACES = {"builtin_interfaces", "rcl_interfaces"}
+OF_ROS_ONLY = {"launch", "launch_ros"}  # imported by launch files, not on PyPI
+
+
+def imported():
+    """Top-level names that the package's modules import, standard library and own ones left out."""
+    names = set()
+    for package in PACKAGES:
+        for path in (ROOT / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Import):
+                    names |= {alias.name.partition(".")[0] for alias in node.names}
+                elif isinstance(node, ast.ImportFrom):
+                    names.add(node.module.partition(".")[0])
+    return names - set(sys.stdlib_module_names) - set(PACKAGES)
+
+
+def is_ros(name):
+    return name.startswith("rclpy") or name.endswith("_msgs") or name in INTERFACES | OF_ROS_ONLY
+
+
+def package_xml():
+    return ElementTree.parse(ROOT / "package.xml").getroot()
+
+
+def requirements(name, extras=frozenset()):
+    """Names of everything a distribution needs here, and what that needs in turn."""
+    found = set()
+    waiting = [(name, frozenset(extras))]
+    while waiting:
+        name, extras = waiting.pop()
+        for text in importlib.metadata.requires(name) or []:
+            needed = Requirement(text)
+            environments = [{"extra": extra} for extra in extras or {""}]
+            if needed.marker and not any(needed.marker.evaluate(env) for env in environments):
+                continue
+            if needed.name not in found:
+                found.add(needed.name)
+                waiting.append((needed.name, frozenset(needed.extras)))
+    return {canonicalize_name(name) for name in found}
+
+
+def test_version_stands_the_same_in_both_descriptions():
+    assert package_xml().findtext("version") == importlib.metadata.version("softcr")
+
+
+def test_what_is_imported_from_ros_stands_in_package_xml():
+    depends = {element.text for element in package_xml().iter("exec_depend")}
+    assert {name for name in imported() if is_ros(name)} <= depends
+
+
+def test_what_is_imported_otherwise_is_required_by_the_distribution():
+    required = {
+        canonicalize_name(Requirement(text).name) for text in importlib.metadata.requires("softcr")
+    }
+    distributions = importlib.metadata.packages_distributions()
+    for name in sorted(imported()):
+        if not is_ros(name):
+            owners = {canonicalize_name(owner) for owner in distributions.get(name, [])}
+            # pinocchio comes into a folder of its own, llvmlite with numba whose types it carries
+            owners |= {"pinocchio": {"pin"}, "llvmlite": {"numba"}}.get(name, set())
+            assert owners & required, f"{name} is imported, but not required in setup.py"
+
+
+def test_everything_that_is_installed_is_pinned():
+    pinned = {
+        canonicalize_name(Requirement(line).name)
+        for line in (ROOT / "constraints.txt").read_text().splitlines()
+        if line and not line.startswith("#")
+    }
+    assert requirements("softcr", {"bench", "lint", "test"}) <= pinned
+
+
+def test_every_node_of_a_system_is_an_executable_of_its_name():
+    scripts = {
+        entry.name: entry.module
+        for entry in importlib.metadata.distribution("softcr").entry_points
+        if entry.group == "console_scripts"
+    }
+    system = simulation_system(simulation_options({}), Path("bag"))
+    assert {node.name: node.module for node in system.nodes}.items() <= scripts.items()
+    assert "softcr" in scripts
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """A wheel of this checkout, built from a copy so that nothing is left here."""
+    copy = tmp_path_factory.mktemp("copy") / "softcr"
+    kept = [*PACKAGES, "config", "launch", "resource"]
+    for name in kept:
+        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("setup.py", "setup.cfg", "pyproject.toml", "package.xml", "LICENSE"):
+        shutil.copy(ROOT / name, copy)
+    build = "from setuptools.build_meta import build_wheel; print(build_wheel('.'))"
+    run = subprocess.run(
+        [sys.executable, "-c", build], cwd=copy, check=True, capture_output=True, text=True
+    )
+    return copy / run.stdout.splitlines()[-1]
+
+
+def test_a_wheel_installed_into_a_prefix_works_far_from_the_checkout(wheel, tmp_path):
+    # what pip does with a wheel; colcon's layout of lib/ and share/ is the same
+    site = tmp_path / "lib" / "python3" / "site-packages"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    (data,) = site.glob("softcr-*.data")
+    shutil.move(data / "data" / "share", tmp_path / "share")
+    share = tmp_path / "share" / "softcr"
+    for name in ("config", "launch"):
+        files = {path.relative_to(ROOT) for path in (ROOT / name).rglob("*") if path.is_file()}
+        files = {path for path in files if "__pycache__" not in path.parts}
+        assert files, name
+        assert all((share / path).is_file() for path in files)
+    assert (share / "package.xml").is_file()
+    assert (tmp_path / "share/ament_index/resource_index/packages/softcr").is_file()
+    code = (
+        "from softcr_models.config import config_directory as d; "
+        "from softcr_models.robot import load_robot as r; print(d(), r('licher2025').name)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(site)},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert run.stdout.split() == [str(share / "config"), "licher2025"]
+
+
+def test_a_checkout_uses_its_own_config():
+    assert config_directory() == ROOT / "config"
+
+
+def make(*arguments):
+    run = subprocess.run(
+        ["make", "--dry-run", *arguments], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    return run.stdout
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_make_sim_hands_every_option_on():
+    given = {name.upper(): f"value-of-{name}" for name in SimulationOptions.model_fields}
+    command = make("sim", *(f"{name}={value}" for name, value in given.items()), "RESULTS=here")
+    words = re.sub(r"['\"\\\n]", "", command[command.index("up simulation") :]).split()
+    options = dict(zip(words[2::2], words[3::2], strict=True))
+    expected = {f"--{name.lower().replace('_', '-')}": value for name, value in given.items()}
+    assert options == expected | {"--results": "here"}
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_continuous_integration_runs_make_test():
+    assert os.access(ROOT / ".ci/run", os.X_OK)
+    assert "make test" in (ROOT / ".ci/run").read_text()
+    assert "pytest" in make("test")

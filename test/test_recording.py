@@ -1,0 +1,415 @@
+"""Bags written by BagRecording, read back by Bag: whole, killed, cut, damaged, on a full disk."""
+
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mcap.reader import make_reader
+from rosbags.interfaces import (
+    Qos,
+    QosDurability,
+    QosHistory,
+    QosLiveliness,
+    QosReliability,
+    QosTime,
+)
+from rosbags.rosbag2 import Reader, StoragePlugin, Writer
+from rosbags.typesys import Stores, get_typestore
+
+from softcr_models.errors import UserError
+from softcr_tools.bag_reading import Bag
+from softcr_tools.recording import BagRecording, RecordedTopic, RecordingStatistics
+
+TYPESTORE = get_typestore(Stores.ROS2_JAZZY)
+SENSOR_DATA = Qos(
+    QosHistory.KEEP_LAST, 5, QosReliability.BEST_EFFORT, QosDurability.VOLATILE,
+    QosTime(0, 0), QosTime(0, 0), QosLiveliness.AUTOMATIC, QosTime(0, 0), False,
+)  # fmt: skip
+PRESSURE = RecordedTopic("/pressure/state", "sensor_msgs/msg/JointState", SENSOR_DATA)
+POSE = RecordedTopic("/mocap/tip/pose", "geometry_msgs/msg/PoseStamped", SENSOR_DATA)
+
+# what a test process of its own needs to write messages of 1 kB into a bag at argv[1]
+WRITING_PROCESS = """
+import resource, sys, time
+from pathlib import Path
+sys.path[:0] = sys.argv[2:]
+from test_recording import PRESSURE
+from softcr_tools.recording import BagRecording
+
+recording = BagRecording(Path(sys.argv[1]), [PRESSURE])
+def write(count):
+    for number in range(count):
+        recording.write(PRESSURE.name, number, number.to_bytes(4, "little") * 256)
+"""
+
+
+def pressure_payload(second: int) -> bytes:
+    types = TYPESTORE.types
+    time = types["builtin_interfaces/msg/Time"](sec=second, nanosec=5)
+    header = types["std_msgs/msg/Header"](stamp=time, frame_id="base")
+    empty = np.array([])
+    message = types[PRESSURE.type](
+        header=header, name=["a", "b"], position=empty, velocity=empty,
+        effort=np.array([1e3 * second, -0.5]),
+    )  # fmt: skip
+    return bytes(TYPESTORE.serialize_cdr(message, PRESSURE.type))
+
+
+def record(directory: Path, count: int = 20) -> list[bytes]:
+    recording = BagRecording(directory, [PRESSURE, POSE])
+    payloads = [pressure_payload(second) for second in range(count)]
+    for second, payload in enumerate(payloads):
+        recording.write(PRESSURE.name, 10**9 * second + 7, payload)
+    assert recording.close() == RecordingStatistics(count, waiting=0, lost=0, failure=None)
+    return payloads
+
+
+def wait_until_recorded(recording: BagRecording, count: int) -> None:
+    while recording.statistics.recorded < count:
+        time.sleep(0.001)
+
+
+def run_process(body: str, bag: Path) -> subprocess.Popen:
+    here = Path(__file__).resolve().parent
+    code = WRITING_PROCESS + textwrap.dedent(body)
+    return subprocess.Popen(
+        [sys.executable, "-c", code, str(bag), str(here), str(here.parent)],
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def test_messages_come_back_as_they_went_in(tmp_path):
+    payloads = record(tmp_path / "bag")
+    bag = Bag(tmp_path / "bag")
+    messages = list(bag.messages("pressure/state"))
+    assert [message.payload for message in messages] == payloads
+    assert [message.time for message in messages] == [10**9 * k + 7 for k in range(20)]
+    assert bag.damage is None
+    decoded = messages[3].decode()
+    assert decoded.header.stamp.sec == 3
+    assert decoded.name == ["a", "b"]
+    np.testing.assert_array_equal(decoded.effort, [3e3, -0.5])
+
+
+def test_the_bag_is_what_rosbag2_expects(tmp_path):
+    record(tmp_path / "bag")
+    with Reader(tmp_path / "bag") as reader:  # an independent reader, through metadata.yaml
+        assert {c.topic: (c.msgtype, c.msgcount) for c in reader.connections} == {
+            PRESSURE.name: (PRESSURE.type, 20),
+            POSE.name: (POSE.type, 0),
+        }
+        assert all(c.ext.offered_qos_profiles == [SENSOR_DATA] for c in reader.connections)
+        assert all(c.digest.startswith("RIHS01_") for c in reader.connections)
+        assert reader.duration == 19 * 10**9 + 1
+    with (tmp_path / "bag" / "bag.mcap").open("rb") as file:  # and through the index of the mcap
+        reader = make_reader(file, validate_crcs=True)
+        summary = reader.get_summary()
+        assert reader.get_header().profile == "ros2"
+        assert summary.statistics.message_count == 20
+        schema = next(s for s in summary.schemas.values() if s.name == PRESSURE.type)
+        assert schema.encoding == "ros2msg"
+        assert b"float64[] effort" in schema.data
+        assert b"MSG: std_msgs/Header" in schema.data
+        assert len(list(reader.iter_messages(topics=[PRESSURE.name]))) == 20
+
+
+def test_a_killed_recorder_loses_nothing_that_was_committed(tmp_path):
+    process = run_process(
+        """
+        write(500)
+        while recording.statistics.recorded < 500:
+            time.sleep(0.01)
+        write(500)
+        print(recording.statistics.recorded, flush=True)
+        time.sleep(60)
+        """,
+        tmp_path / "bag",
+    )
+    committed = int(process.stdout.readline())
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert committed >= 500
+    assert not (tmp_path / "bag" / "metadata.yaml").exists()
+    bag = Bag(tmp_path / "bag")
+    messages = list(bag.messages("pressure/state"))
+    assert len(messages) >= committed
+    for number, message in enumerate(messages):
+        assert message.payload == number.to_bytes(4, "little") * 256
+    assert "was not finished" in bag.damage
+
+
+def test_a_file_that_may_not_grow_keeps_what_it_holds(tmp_path):
+    limit = 9 << 20  # above the reserve, which is a file too
+    process = run_process(
+        f"""
+        resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
+        write(20000)
+        statistics = recording.close()
+        print(statistics.recorded, statistics.lost, statistics.failure)
+        """,
+        tmp_path / "bag",
+    )
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    recorded, lost, failure = output.strip().split(maxsplit=2)
+    assert int(recorded) > 7000
+    assert int(recorded) + int(lost) == 20000
+    assert int(lost) > 0
+    assert str(tmp_path / "bag") in failure
+    assert os.strerror(errno.EFBIG) in failure
+    assert "\n" not in failure
+    count = sum(1 for _ in Bag(tmp_path / "bag").messages("pressure/state"))
+    assert count == int(recorded)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A directory on a file system of 16 MiB."""
+    directory = tmp_path / "disk"
+    directory.mkdir()
+    mounted = shutil.which("mount") and subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=16m", "softcr_test", directory], capture_output=True
+    )
+    if not mounted or mounted.returncode:
+        pytest.skip("needs the right to mount a tmpfs")
+    yield directory
+    subprocess.run(["umount", directory], check=True)
+
+
+def test_a_full_disk_still_gets_a_finished_bag(small_disk):
+    recording = BagRecording(small_disk / "bag", [PRESSURE])
+    for number in range(20000):
+        recording.write(PRESSURE.name, number, bytes(1024))
+    statistics = recording.close()
+    assert os.strerror(errno.ENOSPC) in statistics.failure
+    assert 7000 < statistics.recorded < 20000
+    assert statistics.recorded + statistics.lost == 20000
+    with Reader(small_disk / "bag") as reader:
+        assert reader.message_count == statistics.recorded
+    assert Bag(small_disk / "bag").damage is None
+
+
+def test_a_disk_that_is_full_already_is_refused_in_one_line(small_disk):
+    (small_disk / "filling").write_bytes(bytes(12 << 20))
+    with pytest.raises(UserError, match=r"cannot record to .*/bag: No space left on device"):
+        BagRecording(small_disk / "bag", [PRESSURE])
+
+
+def test_places_that_cannot_be_written_are_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "bag").mkdir()
+    for place, reason in {"file/bag": "Not a directory", "bag": "exists already"}.items():
+        with pytest.raises(UserError) as caught:
+            BagRecording(tmp_path / place, [PRESSURE])
+        assert str(tmp_path / place) in str(caught.value)
+        assert reason in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_no_write_permission_is_named(tmp_path):
+    (tmp_path / "locked").mkdir(mode=0o500)
+    if os.access(tmp_path / "locked", os.W_OK):
+        pytest.skip("root may write everywhere")
+    with pytest.raises(UserError, match="Permission denied"):
+        BagRecording(tmp_path / "locked" / "bag", [PRESSURE])
+
+
+@pytest.fixture(scope="module")
+def chunked_file(tmp_path_factory) -> Path:
+    """A finished mcap file of five chunks with 200 messages."""
+    directory = tmp_path_factory.mktemp("chunked") / "bag"
+    recording = BagRecording(directory, [PRESSURE])
+    for number in range(200):
+        recording.write(PRESSURE.name, number, number.to_bytes(4, "little"))
+        if number % 40 == 39:
+            wait_until_recorded(recording, number + 1)
+    recording.close()
+    return directory / "bag.mcap"
+
+
+def numbers_in(path: Path) -> list[int]:
+    """The numbers in the payloads; none when the bag is refused, which must be in one line."""
+    try:
+        bag = Bag(path)
+    except UserError as error:
+        assert path.name in str(error)  # noqa: PT017 (it may refuse, it need not)
+        return []
+    if "/pressure/state" not in bag.topics:
+        return []
+    return [int.from_bytes(m.payload, "little") for m in bag.messages("pressure/state")]
+
+
+@given(st.floats(0, 1))
+@settings(deadline=None, max_examples=50)
+def test_a_cut_file_is_read_up_to_the_cut(chunked_file, fraction):
+    content = chunked_file.read_bytes()
+    path = chunked_file.with_name("cut.mcap")
+    path.write_bytes(content[: int(fraction * len(content))])
+    numbers = numbers_in(path)
+    assert numbers == list(range(len(numbers)))
+    assert len(numbers) % 40 == 0
+    if fraction == 1.0:
+        assert len(numbers) == 200
+
+
+@given(st.floats(0, 1, exclude_max=True), st.integers(1, 255))
+@settings(deadline=None, max_examples=100)
+def test_a_damaged_byte_is_no_traceback(chunked_file, fraction, flip):
+    content = bytearray(chunked_file.read_bytes())
+    content[int(fraction * len(content))] ^= flip
+    path = chunked_file.with_name("damaged.mcap")
+    path.write_bytes(content)
+    assert len(numbers_in(path)) <= 200
+
+
+def test_a_sqlite3_bag_is_read(tmp_path):
+    with Writer(tmp_path / "old", version=8, storage_plugin=StoragePlugin.SQLITE3) as writer:
+        connection = writer.add_connection(
+            "/arm/pressure/state", PRESSURE.type, typestore=TYPESTORE
+        )
+        for second in range(3):
+            writer.write(connection, second, pressure_payload(second))
+    for path in (tmp_path / "old", tmp_path / "old" / "old.db3"):
+        messages = list(Bag(path).messages("pressure/state"))
+        assert [message.decode().effort[0] for message in messages] == [0.0, 1e3, 2e3]
+        assert messages[0].topic == "/arm/pressure/state"
+    (tmp_path / "old" / "metadata.yaml").unlink()
+    assert Bag(tmp_path / "old").topics["/arm/pressure/state"].count == 3
+
+
+def test_what_is_missing_is_named(tmp_path):
+    record(tmp_path / "run" / "bag", count=1)
+    bag = Bag(tmp_path / "run")  # the directory of a run serves as well
+    assert bag.find("mocap/tip/pose") is None
+    with pytest.raises(UserError, match="no message on topic mocap/tip/pose; it holds /pre"):
+        bag.messages("pressure/state", "mocap/tip/pose")
+    with pytest.raises(UserError, match="nowhere: no such file"):
+        Bag(tmp_path / "nowhere")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError, match=r"no metadata.yaml, \.mcap or \.db3 file"):
+        Bag(tmp_path / "empty")
+    (tmp_path / "text.db3").write_text("not a data base")
+    with pytest.raises(UserError, match=r"text\.db3: cannot be read"):
+        Bag(tmp_path / "text.db3")
+
+
+def test_two_robots_in_one_bag_are_not_mixed(tmp_path):
+    names = ("/left/pressure/state", "/right/pressure/state")
+    topics = [RecordedTopic(name, PRESSURE.type, SENSOR_DATA) for name in names]
+    recording = BagRecording(tmp_path / "bag", topics)
+    for name in names:
+        recording.write(name, 1, pressure_payload(1))
+    recording.close()
+    bag = Bag(tmp_path / "bag")
+    with pytest.raises(UserError, match="ambiguous: /left/pressure/state, /right/pressure/state"):
+        bag.find("pressure/state")
+    assert bag.find("/left/pressure/state") == "/left/pressure/state"
+
+
+def test_a_payload_of_another_type_is_a_value_error(tmp_path):
+    recording = BagRecording(tmp_path / "bag", [POSE])
+    recording.write(POSE.name, 1, pressure_payload(1)[:10])
+    recording.close()
+    (message,) = Bag(tmp_path / "bag").messages("mocap/tip/pose")
+    with pytest.raises(ValueError, match="/mocap/tip/pose: not a geometry_msgs/msg/PoseStamped"):
+        message.decode()
+
+
+@pytest.fixture
+def recorder(tmp_path, monkeypatch):
+    """A recorder node in this process, to a bag below tmp_path; inactive."""
+    rclpy = pytest.importorskip("rclpy")
+    from softcr_tools.nodes.recorder import RecorderNode
+
+    monkeypatch.setattr(RecorderNode, "failure", None)
+    rclpy.init()
+    bag = rclpy.Parameter("bag", value=str(tmp_path / "bag"))
+    node = RecorderNode(parameter_overrides=[bag])
+    node.trigger_configure()
+    yield node
+    node.finish()
+    node.destroy_node()
+    rclpy.try_shutdown()
+
+
+def publisher_of(node, topic: str):
+    """A publisher that the node has found."""
+    from softcr_models.runtime.topics import TOPICS, qos
+
+    publisher = node.create_publisher(TOPICS[topic].message_class(), topic, qos(topic))
+    deadline = time.monotonic() + 10.0
+    while publisher.get_subscription_count() == 0:
+        assert time.monotonic() < deadline, f"nobody subscribes {topic}"
+        time.sleep(0.01)
+    return publisher
+
+
+def test_the_node_records_what_was_on_the_wire(recorder, tmp_path):
+    from softcr_models.runtime.messages import pressures_to_message, wrench_to_message
+
+    commands = publisher_of(recorder, "pressure/command")
+    wrenches = publisher_of(recorder, "force_torque/wrench")
+    recorder.trigger_activate()
+    before = time.time_ns()
+    for number in range(1, 51):
+        commands.publish(pressures_to_message(np.array([number, 0.5]), ["a", "b"], number))
+        wrenches.publish(wrench_to_message(np.arange(6.0), number))
+        time.sleep(0.001)
+    recorder.trigger_deactivate()
+    recorder.trigger_cleanup()
+    bag = Bag(tmp_path / "bag")
+    assert bag.damage is None
+    messages = list(bag.messages("pressure/command", "force_torque/wrench"))
+    sent = [m.decode() for m in messages if m.topic == "/pressure/command"]
+    assert [message.effort.tolist() for message in sent] == [[k, 0.5] for k in range(1, 51)]
+    assert bag.topics["/force_torque/wrench"].count == 50
+    times = [message.time for message in messages]
+    assert times == sorted(times)
+    assert before <= times[0] <= times[-1] <= time.time_ns()
+    command = messages[0]
+    decoded = TYPESTORE.deserialize_cdr(command.payload, command.type)
+    assert bytes(TYPESTORE.serialize_cdr(decoded, command.type)) == command.payload
+    with Reader(tmp_path / "bag") as reader:
+        connection = next(c for c in reader.connections if c.topic == "/pressure/command")
+        (offered,) = connection.ext.offered_qos_profiles
+        assert offered.reliability == QosReliability.RELIABLE
+        assert offered.deadline == QosTime(0, round(2e9 / 70))
+
+
+def test_the_node_ends_when_the_disk_refuses(recorder, tmp_path, monkeypatch):
+    from softcr_models.runtime.messages import wrench_to_message
+    from softcr_models.runtime.node import ERROR
+
+    def refuse(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    ended = threading.Event()
+    recorder.on_finalized = ended.set
+    wrenches = publisher_of(recorder, "force_torque/wrench")
+    recorder.trigger_activate()
+    monkeypatch.setattr("softcr_tools.recording._AppendedFile.commit", refuse)
+    wrenches.publish(wrench_to_message(np.arange(6.0), 1))
+    assert ended.wait(10.0)
+    level, line = recorder._diagnostic_report().level, recorder._diagnostic_report().message
+    assert level == ERROR
+    assert line == recorder.failure
+    assert f"recording to {tmp_path / 'bag'} stopped: No space left on device" in line
+
+
+def test_a_bag_that_cannot_be_made_is_refused_by_configure(recorder, capfd):
+    from rclpy.lifecycle import TransitionCallbackReturn
+
+    recorder.trigger_cleanup()
+    assert recorder.trigger_configure() == TransitionCallbackReturn.FAILURE  # the bag is there
+    assert "bag exists already" in capfd.readouterr().err

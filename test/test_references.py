@@ -1,0 +1,247 @@
+"""References: signals, feasibility of what the rod is asked, files, windows."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_nempc import PERIOD, LinearModel
+
+from softcr_control import signals
+from softcr_control.reference_settings import ReferenceSettings
+from softcr_control.references import (
+    SampledReference,
+    from_file,
+    pressure_trajectory,
+    setpoint,
+    tip_circle,
+)
+from softcr_models.errors import UserError
+from softcr_models.prediction import RodPrediction
+from softcr_models.robot import load_robot
+from softcr_models.rod.cosserat_rod import CosseratRod
+
+
+class SmallModel(LinearModel):
+    """The linear model of the NEMPC tests, with its equilibrium."""
+
+    def equilibrium(self, pressures, parameters):
+        return np.linalg.solve(np.eye(5) - self._a, self._b @ pressures)
+
+
+def ramp(rows: int = 11) -> SampledReference:
+    steps = np.arange(rows, dtype=float)
+    return SampledReference(0.1, np.stack([steps, -steps], axis=1), np.stack([steps] * 3, axis=1))
+
+
+def test_window_on_the_grid_is_exactly_the_computed_rows():
+    window = ramp().window(0.1 * 3, 4)
+    assert window.stamp == 0.1 * 3
+    assert window.period == 0.1
+    assert np.array_equal(window.states[:, 0], [3, 4, 5, 6])
+    assert np.array_equal(window.tip_positions[:, 2], [3, 4, 5, 6])
+
+
+@given(st.floats(0.0, 0.7))
+def test_window_between_grid_points_is_interpolated(time):
+    window = ramp().window(time, 3)
+    assert np.allclose(window.tip_positions[:, 0], time / 0.1 + np.arange(3), atol=1e-5)
+
+
+def test_last_row_holds_after_the_end_and_first_before_the_begin():
+    assert np.array_equal(ramp().window(0.9, 4).tip_positions[:, 0], [9, 10, 10, 10])
+    assert np.array_equal(ramp().window(99.0, 2).tip_positions[:, 0], [10, 10])
+    assert np.array_equal(ramp().window(-0.2, 4).tip_positions[:, 0], [0, 0, 0, 1])
+    assert ramp().duration == pytest.approx(1.0)
+
+
+def test_unknown_state_of_one_row_does_not_reach_another_on_the_grid():
+    source = ramp()
+    source.states[4] = np.nan
+    assert np.array_equal(np.isnan(source.window(0.3, 3).states[:, 0]), [False, True, False])
+
+
+def test_tips_must_be_known():
+    with pytest.raises(UserError, match="tip position of row 1 is not finite"):
+        SampledReference(0.1, np.zeros((2, 5)), [[0, 0, 0], [0, np.nan, 0]])
+
+
+def test_setpoint_is_the_equilibrium_for_ever():
+    model, pressures = SmallModel(), np.array([45e3, 25e3, 15e3])
+    window = setpoint(model, pressures, PERIOD).window(17.3, 5)
+    state = model.equilibrium(pressures, None)
+    assert np.allclose(window.states, state)
+    later = model.step(state, pressures, pressures, None, PERIOD)
+    assert np.allclose(later, state)
+    assert np.allclose(window.tip_positions, model.tip_positions(state[None], None))
+
+
+@pytest.mark.parametrize("kind", ["circle", "chirp_circle", "trajectory"])
+def test_moving_references_obey_the_model_from_a_vented_start(kind):
+    model = SmallModel()
+    source = ReferenceSettings(kind=kind, duration=3.0).source(model, PERIOD)
+    assert source.duration == pytest.approx(3.0)
+    assert np.allclose(source.states[0], model.equilibrium(np.zeros(3), None))
+    # Rows belong together if some pressures inside the box make each row from the one before.
+    forced = source.states[1:] - source.states[:-1] @ model._a.T
+    pressures = forced @ np.linalg.pinv(model._b).T
+    assert np.allclose(pressures @ model._b.T, forced, atol=1e-12)
+    assert pressures.min() >= -1e-6
+    assert pressures.max() <= 55e3 * 1.0001
+    assert pressures[70:].min() >= 15e3 * 0.999
+
+
+def test_soft_start_is_slow_enough_for_the_valves():
+    times = signals.time_grid(3.0, PERIOD)
+    wanted = signals.sines(times, 3, 35e3, 20e3, (0.5, 1.0, 1.5))
+    pressures = signals.soft_start(wanted, np.zeros(3), times, 1.0)
+    assert np.array_equal(pressures[0], np.zeros(3))
+    assert np.array_equal(pressures[times >= 1.0], wanted[times >= 1.0])
+    # The command that makes a lag (11, 10.94) follow: (dp/dt + 10.94 p) / 11.
+    rates = np.gradient(pressures, PERIOD, axis=0)
+    commands = (rates + 10.94 * pressures) / 11.0
+    assert commands.min() > -1e-9
+    assert commands.max() < 1e5
+
+
+def test_rotating_pressures_keep_their_sum_and_turn_the_bending_direction():
+    phase = np.linspace(0, 7, 50)
+    pressures = signals.rotating_pressures(phase, 3, 35e3, 20e3)
+    assert np.allclose(pressures.sum(axis=1), 105e3)
+    directions = np.exp(2j * np.pi * np.arange(3) / 3)
+    assert np.allclose(pressures @ directions, 30e3 * np.exp(1j * phase))
+
+
+def test_chirp_sweeps_from_first_to_last_frequency():
+    times = signals.time_grid(10.0, 0.001)
+    frequency = np.gradient(signals.chirp_phase(times, 0.2, 1.5), times) / (2 * np.pi)
+    assert frequency[0] == pytest.approx(0.2, abs=1e-3)
+    assert frequency[5000] == pytest.approx(0.85, abs=1e-3)
+    assert frequency[-1] == pytest.approx(1.5, abs=1e-3)
+
+
+def test_sines_hold_their_frequencies_bounds_and_phase_shift():
+    times = np.arange(4000) * 0.01
+    pressures = signals.sines(times, 3, 35e3, 20e3, (0.5, 1.0, 1.5))
+    assert pressures.min() >= 15e3
+    assert pressures.max() <= 55e3
+    spectrum = np.abs(np.fft.rfft(pressures - 35e3, axis=0))
+    frequencies = np.fft.rfftfreq(4000, 0.01)
+    for channel in spectrum.T:
+        assert np.allclose(np.sort(frequencies[np.argsort(channel)[-3:]]), [0.5, 1.0, 1.5])
+    assert np.allclose(pressures.mean(axis=0), 35e3)
+    assert not np.allclose(pressures[:, 0], pressures[:, 1], atol=5e3)
+
+
+def test_tip_circle_knows_the_tip_only():
+    model, times = SmallModel(), signals.time_grid(4.0, PERIOD)
+    source = tip_circle(model, times, np.array([0.0, 0.0, 0.1]), 0.02, 0.5, 1.0)
+    assert np.isnan(source.states).all()
+    assert np.allclose(source.tip_positions[0], 0.0)
+    moving = source.tip_positions[times >= 1.0]
+    assert np.allclose(np.hypot(*moving[:, :2].T), 0.02)
+    assert np.allclose(moving[:, 2], 0.1)
+    assert np.allclose(source.tip_positions[70 * 2], source.tip_positions[70 * 4])
+
+
+@pytest.mark.parametrize("bad", [[[1e3, 1e3]], [[np.nan, 0, 0]], [1e3, 1e3, 1e3]])
+def test_pressures_must_fit_the_robot(bad):
+    with pytest.raises(UserError, match="reference: pressure trajectory"):
+        pressure_trajectory(SmallModel(), bad, PERIOD)
+
+
+def test_a_model_that_fails_is_told_with_time_and_pressures():
+    class Failing(SmallModel):
+        def rollout(self, state, pressures, parameters, dt):
+            states = super().rollout(state, pressures, parameters, dt)
+            states[:, 5:] = np.nan
+            return states
+
+    with pytest.raises(UserError, match=r"the model fails at 0\.086 s"):
+        pressure_trajectory(Failing(), np.full((20, 3), 1e3), PERIOD)
+
+
+def write_csv(path, header, rows):
+    path.write_text("\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n")
+    return path
+
+
+def test_csv_of_pressures_is_simulated(tmp_path):
+    model = SmallModel()
+    rows = [(0.5, 1e3, 0, 0), (0.7, 2e3, 0, 0), (1.5, 2e3, 1e3, 0)]
+    path = write_csv(tmp_path / "p.csv", "time,pressure_1,pressure_2,pressure_3", rows)
+    source = from_file(model, path, 0.1)
+    expected = pressure_trajectory(
+        model,
+        np.stack(
+            [
+                np.interp(np.arange(11) * 0.1, [0, 0.2, 1.0], column)
+                for column in ([1e3, 2e3, 2e3], [0, 0, 1e3], [0, 0, 0])
+            ],
+            axis=1,
+        ),
+        0.1,
+    )
+    assert np.allclose(source.states, expected.states)
+
+
+def test_csv_of_tips_and_npz_of_states(tmp_path):
+    model = SmallModel()
+    path = write_csv(tmp_path / "t.csv", "time, tip_x, tip_y, tip_z", [(0, 0, 0, 1), (1, 2, 0, 1)])
+    source = from_file(model, path, 0.25)
+    assert np.allclose(source.tip_positions[:, 0], [0, 0.5, 1, 1.5, 2])
+    assert np.isnan(source.states).all()
+    assert source.states.shape == (5, 5)
+
+    states = np.random.default_rng(0).standard_normal((4, 5))
+    np.savez(tmp_path / "s.npz", time=np.arange(4) * 0.5, states=states)
+    source = from_file(model, tmp_path / "s.npz", 0.5)
+    assert np.allclose(source.states, states)
+    assert np.allclose(source.tip_positions, model.tip_positions(states, None))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("time,pressure_1\n0,1\n", "holds time, pressure_1; allowed are time and exactly one of"),
+        ("time,tip_x,tip_y,tip_z\n0,1,2\n", "4 names in the header, 3 columns"),
+        ("time,tip_x,tip_y,tip_z\n0,1,2,a\n", "cannot be read as a reference: .*'a'"),
+        ("time,tip_x,tip_y,tip_z\n0,1,2,3\n0,1,2,3\n", "time of row 1, 0.0, must be above"),
+        ("time,tip_x,tip_y,tip_z\n0,1,nan,3\n", "tip_positions of row 0 is not finite"),
+        ("", "holds no rows"),
+        ("time,tip_x,tip_y,tip_z\n", "holds no rows"),
+    ],
+)
+def test_bad_csv_gets_one_clear_line(tmp_path, content, message):
+    path = tmp_path / "bad.csv"
+    path.write_text(content)
+    with pytest.raises(UserError, match=message) as caught:
+        from_file(SmallModel(), path, PERIOD)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["missing.csv", "missing.npz", "reference.txt", "broken.npz"])
+def test_unreadable_files_get_one_clear_line(tmp_path, name):
+    (tmp_path / "broken.npz").write_bytes(b"PK not a zip")
+    with pytest.raises(UserError, match=name) as caught:
+        from_file(SmallModel(), tmp_path / name, PERIOD)
+    assert "\n" not in str(caught.value)
+
+
+def test_settings_refuse_what_they_do_not_know():
+    with pytest.raises(ValueError, match="kind"):
+        ReferenceSettings(kind="square")
+
+
+def test_circle_of_the_rod_is_feasible_and_nearly_a_circle_when_slow():
+    rod = RodPrediction(CosseratRod(load_robot("licher2025"), intervals=5), single_precision=False)
+    source = ReferenceSettings(kind="circle", frequency=0.1, duration=10.0).source(rod, PERIOD)
+    times = np.arange(len(source.states)) * PERIOD
+    phase = signals.circle_phase(times, 0.1)
+    wanted = signals.rotating_pressures(phase, 3, 35e3, 20e3)
+    pressures = signals.soft_start(wanted, np.zeros(3), times, 1.0)
+    nominal = np.repeat(rod.nominal_parameters[None], len(times) - 1, axis=0)
+    moved = rod.step(source.states[:-1], pressures[:-1], pressures[1:], nominal, PERIOD)
+    assert np.abs((moved - source.states[1:]) / rod.state_scale).max() < 1e-9
+    radii = np.hypot(*source.tip_positions[times > 5.0, :2].T)
+    assert radii.min() > 0.97 * radii.max() > 0.05

@@ -1,0 +1,477 @@
+"""The report of synthetic runs whose numbers are known beforehand."""
+
+import base64
+import io
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+from rosbags.interfaces import (
+    Qos,
+    QosDurability,
+    QosHistory,
+    QosLiveliness,
+    QosReliability,
+    QosTime,
+)
+from rosbags.typesys import Stores, get_typestore
+
+from softcr_models.errors import UserError
+from softcr_models.runtime.messages import ROD_FIELDS
+from softcr_models.runtime.topics import TOPICS
+from softcr_tools import report
+from softcr_tools.bag_reading import Bag
+from softcr_tools.recording import BagRecording, RecordedTopic
+from softcr_tools.report_run import read_run
+from softcr_tools.report_summary import Summary, summarize
+
+TYPESTORE = get_typestore(Stores.ROS2_JAZZY)
+TYPES = TYPESTORE.types
+QOS = Qos(
+    QosHistory.KEEP_LAST, 5, QosReliability.RELIABLE, QosDurability.VOLATILE,
+    QosTime(0, 0), QosTime(0, 0), QosLiveliness.AUTOMATIC, QosTime(0, 0), False,
+)  # fmt: skip
+
+PERIOD = 1 / 70  # [s]
+DECODED = {
+    "simulation/truth/tip/pose", "simulation/truth/rod", "mocap/tip/pose", "estimate/tip/pose",
+    "estimate/rod", "reference/rod", "pressure/command", "pressure/state", "force_torque/wrench",
+    "/diagnostics",
+}  # fmt: skip
+CHAMBERS = ["chamber_1", "chamber_2", "chamber_3"]
+ROBOT = {
+    "name": "licher2025",
+    "length": 0.125,
+    "pressure_limits": {"minimum": 0.0, "maximum": 1e5, "maximum_rate": 2e6},
+}
+LOOP = {
+    "rate_hz": 69.9, "p50_ms": 1.5, "p99_ms": 4.25, "max_ms": 9.0, "missed_cycles": 3,
+    "cycles": 700, "deadline_ms": 14.2857, "rejected_messages": 2, "rejections": {"stale": 2},
+    "mode": "wall", "seed": 7, "robot": ROBOT,
+    "tick_time_histogram_ms": {"edges": [0.5, 1.0, 2.0, 5.0, 10.0], "counts": [0, 600, 90, 10]},
+}  # fmt: skip
+
+
+def ticks(duration: float) -> np.ndarray:
+    """Stamps of the control periods [ns]; the wall clock started long ago."""
+    count = round(duration / PERIOD)
+    return 1_700_000_000_000_000_000 + np.round(1e9 * PERIOD * np.arange(count)).astype(np.int64)
+
+
+def circle(stamps: np.ndarray) -> np.ndarray:
+    """(T, 3) points on a circle of 30 mm at 0.5 Hz [m]."""
+    phase = 2 * np.pi * 0.5 * (stamps - stamps[0]) * 1e-9
+    return np.stack([0.03 * np.cos(phase), 0.03 * np.sin(phase), np.full(len(phase), 0.11)], axis=1)
+
+
+def header(stamp: int) -> object:
+    time = TYPES["builtin_interfaces/msg/Time"](sec=int(stamp) // 10**9, nanosec=int(stamp) % 10**9)
+    return TYPES["std_msgs/msg/Header"](stamp=time, frame_id="base")
+
+
+def pose(position: np.ndarray) -> object:
+    x, y, z = map(float, position)
+    return TYPES["geometry_msgs/msg/Pose"](
+        position=TYPES["geometry_msgs/msg/Point"](x=x, y=y, z=z),
+        orientation=TYPES["geometry_msgs/msg/Quaternion"](x=0.0, y=0.0, z=0.0, w=1.0),
+    )
+
+
+def pose_stamped(stamp: int, position: np.ndarray) -> object:
+    return TYPES["geometry_msgs/msg/PoseStamped"](header=header(stamp), pose=pose(position))
+
+
+def pose_with_covariance(stamp: int, position: np.ndarray) -> object:
+    body = TYPES["geometry_msgs/msg/PoseWithCovariance"](
+        pose=pose(position), covariance=np.zeros(36)
+    )
+    return TYPES["geometry_msgs/msg/PoseWithCovarianceStamped"](header=header(stamp), pose=body)
+
+
+def joint_state(stamp: int, pressures: np.ndarray) -> object:
+    return TYPES["sensor_msgs/msg/JointState"](
+        header=header(stamp), name=CHAMBERS, position=np.array([]), velocity=np.array([]),
+        effort=np.asarray(pressures, dtype=float),
+    )  # fmt: skip
+
+
+def wrench(stamp: int, values: np.ndarray) -> object:
+    vector = TYPES["geometry_msgs/msg/Vector3"]
+    body = TYPES["geometry_msgs/msg/Wrench"](force=vector(*values[:3]), torque=vector(*values[3:]))
+    return TYPES["geometry_msgs/msg/WrenchStamped"](header=header(stamp), wrench=body)
+
+
+def cloud(stamp: int, table: np.ndarray, names: list[str]) -> object:
+    field = TYPES["sensor_msgs/msg/PointField"]
+    height, width, columns = table.shape
+    return TYPES["sensor_msgs/msg/PointCloud2"](
+        header=header(stamp), height=height, width=width,
+        fields=[field(name=n, offset=8 * k, datatype=8, count=1) for k, n in enumerate(names)],
+        is_bigendian=False, point_step=8 * columns, row_step=8 * columns * width,
+        data=np.ascontiguousarray(table).view(np.uint8).reshape(-1), is_dense=True,
+    )  # fmt: skip
+
+
+def rod_cloud(stamp: int, tip: np.ndarray, points: int, compliance: float, std: float) -> object:
+    """A rod whose centre line goes straight from the origin to the tip."""
+    names = [*ROD_FIELDS, "bending_compliance", "bending_compliance_std"]
+    table = np.zeros((1, points, len(names)))
+    table[0, :, :3] = np.linspace(0, 1, points)[:, None] * tip
+    table[0, :, 6] = 1.0
+    table[0, :, -2:] = compliance, std
+    return cloud(stamp, table, names)
+
+
+def reference_cloud(stamp: int, tip: np.ndarray) -> object:
+    table = np.full((10, 7, 20), np.nan)
+    table[:, -1, :3] = tip + 1e-3 * np.arange(10)[:, None]  # only row 0 counts
+    table[:, :, -1] = PERIOD
+    return cloud(stamp, table, [*ROD_FIELDS, "period"])
+
+
+def diagnostics(stamp: int, node: str, values: dict, level: int = 0, message: str = "") -> object:
+    pair = TYPES["diagnostic_msgs/msg/KeyValue"]
+    status = TYPES["diagnostic_msgs/msg/DiagnosticStatus"](
+        level=level, name=f"{node}: loop", message=message, hardware_id="licher2025",
+        values=[
+            pair(key=key, value=value if isinstance(value, str) else json.dumps(value))
+            for key, value in values.items()
+        ],
+    )  # fmt: skip
+    return TYPES["diagnostic_msgs/msg/DiagnosticArray"](header=header(stamp), status=[status])
+
+
+def write_bag(directory: Path, messages: list[tuple[str, int, object]]) -> Path:
+    """Record messages, each at its stamp plus 1 ms."""
+    names = {topic: topic if topic.startswith("/") else f"/{topic}" for topic in TOPICS}
+    recording = BagRecording(
+        directory, [RecordedTopic(names[t.name], t.type, QOS) for t in TOPICS.values()]
+    )
+    for topic, stamp, message in sorted(messages, key=lambda entry: entry[1]):
+        payload = bytes(TYPESTORE.serialize_cdr(message, TOPICS[topic].type))
+        recording.write(names[topic], int(stamp) + 10**6, payload)
+    assert recording.close().failure is None
+    return directory
+
+
+OFFSET = np.array([0.6e-3, 0.0, 0.8e-3])  # of the tip from the reference: 1 mm
+ESTIMATE_OFFSET = np.array([0.0, 0.3e-3, -0.4e-3])  # of the estimate from the tip: 0.5 mm
+
+
+def closed_loop(duration: float = 8.0, reference=circle) -> list[tuple[str, int, object]]:
+    """A run in which every error is known: the tip is 1 mm off, for the first second 3 mm."""
+    stamps = ticks(duration)
+    messages = []
+    for k, (stamp, goal) in enumerate(zip(stamps, reference(stamps), strict=True)):
+        seconds = (stamp - stamps[0]) * 1e-9
+        tip = goal + OFFSET * (3 if seconds < 1 - 1e-6 else 1)
+        # the estimate approaches the truth of 48 from 50: it is 1 % off after 5 s, exact at 10 s
+        compliance = 48 * (1 + 0.02 * (1 - seconds / 10))
+        command = np.array([0.0 if k % 10 == 0 else 2e4, 5e4, 4e4])
+        messages += [
+            ("simulation/truth/tip/pose", stamp, pose_stamped(stamp, tip)),
+            ("simulation/truth/rod", stamp, rod_cloud(stamp, tip, 12, 48.0, 0.0)),
+            ("mocap/tip/pose", stamp, pose_stamped(stamp, tip + 1e-4)),
+            ("pressure/state", stamp, joint_state(stamp, [2.1e4, 5e4, 4e4])),
+            ("pressure/command", stamp, joint_state(stamp, command)),
+            ("force_torque/wrench", stamp, wrench(stamp, np.array([3.0, 0, 4, 0, 0.1, 0]))),
+            ("estimate/tip/pose", stamp, pose_with_covariance(stamp, tip + ESTIMATE_OFFSET)),
+            ("estimate/rod", stamp, rod_cloud(stamp, tip, 7, compliance, 0.25)),
+            ("reference/rod", stamp, reference_cloud(stamp, goal)),
+        ]
+    for stamp in [*stamps[:: round(1 / PERIOD)], stamps[-1]]:
+        extra = {
+            "simulator": {"plant_mismatch": {"bending_compliance": -0.05}},
+            "estimator": {"initial_parameters": {"bending_compliance": 49.9}},
+            "nempc_controller": {"population": 1000, "horizon": 8},
+            "reference": {"reference": "circle"},
+        }
+        messages += [
+            ("/diagnostics", stamp, diagnostics(stamp, node, LOOP | values))
+            for node, values in extra.items()
+        ]
+    return messages
+
+
+def without(messages: list, *topics: str) -> list:
+    return [entry for entry in messages if entry[0] not in topics]
+
+
+def numbers_of(bag: Path, system: dict | None = None) -> Summary:
+    return summarize(read_run(Bag(bag)), system or {})
+
+
+@pytest.fixture(scope="module")
+def complete_run(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("run")
+    write_bag(directory / "bag", closed_loop())
+    return directory, report.build(directory / "bag", directory)
+
+
+def test_the_numbers_are_those_put_in(complete_run):
+    _, summary = complete_run
+    count = round(8.0 / PERIOD)
+    first_second = round(1.0 / PERIOD)
+    aed = (3 * first_second + (count - first_second)) / count
+    assert summary.tip_aed_mm == pytest.approx(aed, rel=1e-9)
+    assert summary.tip_aed_percent_of_length == pytest.approx(aed / 1.25, rel=1e-9)
+    assert summary.tip_aed_settled_mm == pytest.approx(1.0, rel=1e-9)
+    assert summary.tip_error_max_mm == pytest.approx(3.0, rel=1e-9)
+    assert summary.setpoint_error_mm is None  # the reference moves
+    assert summary.estimate_tip_aed_mm == pytest.approx(0.5, rel=1e-9)
+    assert summary.duration_s == pytest.approx(8.0 - PERIOD, abs=1e-6)
+    compliance = summary.bending_compliance
+    assert (compliance.true, compliance.initial, compliance.std) == (48.0, 49.9, 0.25)
+    assert compliance.error_percent == pytest.approx(2 * (1 - (8.0 - PERIOD) / 10), abs=1e-6)
+    assert compliance.worst_error_percent == pytest.approx(1.0, abs=2 * PERIOD / 10)
+    assert summary.wrench.force_mean_n == pytest.approx(5.0)
+    assert summary.wrench.moment_max_nm == pytest.approx(0.1)
+    assert summary.pressure.commanded_min_kpa == 0.0
+    assert summary.pressure.commanded_max_kpa == 50.0
+    assert summary.pressure.measured_min_kpa == 21.0
+    assert summary.pressure.at_limit_percent == pytest.approx(10.0)
+    assert summary.problems == [
+        f"{node}: rejected stale, 2 times"
+        for node in ("simulator", "estimator", "nempc_controller", "reference")
+    ]
+
+
+def test_summary_json_has_the_agreed_keys(complete_run):
+    directory, summary = complete_run
+    content = json.loads((directory / "summary.json").read_text())
+    assert content["tip_aed_mm"] == summary.tip_aed_mm
+    assert set(content["bending_compliance"]) >= {"true", "estimated", "initial"}
+    for node in ("simulator", "estimator", "nempc_controller"):
+        told = {name: content[node][name] for name in LOOP if name in content[node]}
+        assert told == {name: LOOP[name] for name in told}
+        assert set(told) >= {
+            "rate_hz", "p50_ms", "p99_ms", "max_ms", "missed_cycles", "cycles",
+            "rejected_messages",
+        }  # fmt: skip
+    assert content["population"] == 1000
+    assert content["horizon"] == 8
+    assert content["mode"] == "wall"
+    assert content["seed"] == 7
+    assert content["plant_mismatch"] == {"bending_compliance": -0.05}
+    assert content["reference"] == "circle"
+    assert content["other_nodes"]["reference"]["cycles"] == 700
+
+
+def test_the_report_is_one_file_that_needs_nothing_else(complete_run):
+    directory, _ = complete_run
+    page = (directory / "report.html").read_text()
+    assert re.findall(r"""(?:src|href)=["'](?!data:)""", page) == []
+    assert "http" not in page
+    figures = sorted(path.stem for path in (directory / "figures").glob("*.png"))
+    assert figures == [
+        "bending_compliance", "pressures", "shape", "tick_times", "tip_error", "tip_path",
+        "tip_tracking",
+    ]  # fmt: skip
+    assert page.count("data:image/png;base64,") == len(figures)
+    for path in (directory / "figures").glob("*.png"):
+        assert base64.b64encode(path.read_bytes()).decode() in page
+    assert "1.25 mm" in page  # the AED
+    assert "3 (0.4 %)" in page
+
+
+def test_the_terminal_shows_one_screen(complete_run):
+    _, summary = complete_run
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(summary.table())
+    text = console.export_text()
+    assert len(text.splitlines()) <= 24
+    for expected in (
+        "1.25 mm",
+        "0.50 mm",
+        "48.19",
+        "nempc_controller",
+        "69.9",
+        "3 (0.4 %)",
+        "rejected stale",
+    ):
+        assert expected in text
+
+
+def test_the_command_computes_the_same_again(complete_run, capsys, without_figures):
+    directory, _ = complete_run
+    before = (directory / "summary.json").read_text()
+    (directory / "summary.json").unlink()
+    (directory / "report.html").unlink()
+    assert report.main([str(directory / "bag")]) == 0
+    assert (directory / "summary.json").read_text() == before
+    assert (directory / "report.html").exists()
+    assert "1.25 mm" in capsys.readouterr().out
+
+
+@pytest.fixture
+def without_figures(monkeypatch):
+    monkeypatch.setattr(report, "draw_figures", lambda run, directory: [])
+
+
+def test_a_bag_from_elsewhere_gets_a_report_of_its_own(tmp_path, without_figures):
+    write_bag(tmp_path / "lab_7", without(closed_loop(0.5), "simulation/truth/rod"))
+    report.main([str(tmp_path / "lab_7")])
+    assert (tmp_path / "lab_7_report" / "summary.json").exists()
+    assert not (tmp_path / "summary.json").exists()
+
+
+def test_a_setpoint_is_judged_after_two_seconds(tmp_path):
+    def standing(stamps):
+        return np.tile([0.02, 0.0, 0.11], (len(stamps), 1))
+
+    write_bag(tmp_path / "bag", closed_loop(3.0, standing))
+    summary = numbers_of(tmp_path / "bag")
+    assert summary.setpoint_error_mm == pytest.approx(1.0, rel=1e-9)
+    assert summary.setpoint_error_max_mm == pytest.approx(1.0, rel=1e-9)
+    assert summary.tip_aed_mm > 1.5
+
+
+def test_what_follows_the_venting_command_is_not_the_controllers_error(tmp_path):
+    messages = closed_loop(2.0)
+    stamps = ticks(2.5)[round(2.0 / PERIOD) :]
+    messages.append(
+        ("pressure/command", stamps[0] + 10**6, joint_state(stamps[0] + 10**6, [0] * 3))
+    )
+    for stamp in stamps:  # the rod falls, the reference goes on
+        tip = np.array([0.0, 0.0, 0.05])
+        messages += [
+            ("simulation/truth/tip/pose", stamp, pose_stamped(stamp, tip)),
+            ("pressure/state", stamp, joint_state(stamp, [0.0, 0.0, 0.0])),
+            ("reference/rod", stamp, reference_cloud(stamp, np.array([0.03, 0.0, 0.11]))),
+        ]
+    write_bag(tmp_path / "bag", messages)
+    summary = numbers_of(tmp_path / "bag")
+    assert summary.tip_error_max_mm == pytest.approx(3.0, rel=1e-9)
+    assert summary.tip_aed_mm == pytest.approx(2.0, rel=1e-9)
+
+
+def test_on_hardware_mocap_takes_the_place_of_the_truth(tmp_path):
+    truth = ("simulation/truth/tip/pose", "simulation/truth/rod")
+    write_bag(tmp_path / "bag", without(closed_loop(3.0), *truth))
+    summary = numbers_of(tmp_path / "bag")
+    seen = np.linalg.norm(OFFSET + 1e-4) * 1e3
+    assert summary.tip_aed_settled_mm == pytest.approx(seen, rel=1e-9)
+    assert summary.estimate_tip_aed_mm is None
+    assert summary.bending_compliance.true is None
+    assert summary.bending_compliance.estimated == pytest.approx(48.6, abs=0.1)
+    assert any("against mocap" in line for line in summary.problems)
+    assert any("simulation/truth/rod" in line for line in summary.problems)
+
+
+@pytest.mark.parametrize(
+    "topics",
+    [
+        ["reference/rod"],
+        ["estimate/rod", "estimate/tip/pose", "pressure/command"],  # a dead estimator
+        ["/diagnostics"],
+        sorted(set(TOPICS) - {"pressure/state"}),
+        sorted(set(TOPICS) - {"/diagnostics"}),
+        sorted(set(TOPICS) - {"estimate/rod"}),
+    ],
+)
+def test_a_run_with_holes_is_reported_as_far_as_it_goes(tmp_path, topics):
+    write_bag(tmp_path / "bag", without(closed_loop(0.5), *topics))
+    summary = report.build(tmp_path / "bag", tmp_path)
+    assert any(
+        all(topic in line for topic in topics if topic in DECODED) for line in summary.problems
+    )
+    if "reference/rod" in topics:
+        assert summary.tip_aed_mm is None
+    if "/diagnostics" in topics:
+        assert summary.simulator.p99_ms is None
+        assert summary.tip_aed_percent_of_length is None
+    json.loads((tmp_path / "summary.json").read_text(), parse_constant=pytest.fail)  # no NaN
+    assert (tmp_path / "report.html").exists()
+
+
+def test_a_dead_node_is_named(tmp_path, without_figures):
+    dies_at = 2.0
+    messages = [
+        entry
+        for entry in closed_loop(6.0)
+        if not (
+            entry[0] == "/diagnostics"
+            and entry[2].status[0].name.startswith("estimator")
+            and entry[1] > ticks(6.0)[0] + dies_at * 1e9
+        )
+    ]
+    write_bag(tmp_path / "bag", messages)
+    death = {"node": "estimator", "signal": 9, "exit_code": None, "time": 5.1}
+    system = {"deaths": [death], "error": "node estimator died (signal 9)", "ended_by": "death"}
+    (tmp_path / "system.json").write_text(json.dumps(system))
+    summary = report.build(tmp_path / "bag", tmp_path)
+    assert summary.node_deaths == [death]
+    assert "node estimator died (signal 9)" in (tmp_path / "report.html").read_text()
+    (tmp_path / "system.json").write_text("{ broken")
+    summary = report.build(tmp_path / "bag", tmp_path)  # the bag alone tells less, but it tells
+    assert summary.node_deaths == []
+    silences = [line for line in summary.problems if "silent" in line]
+    assert silences == ["estimator fell silent 4.0 s before the end of the recording"]
+
+
+def test_bad_messages_are_left_out_and_named(tmp_path):
+    messages = closed_loop(3.0)
+    bad = ticks(3.0)[100] + 10
+    messages += [
+        ("simulation/truth/tip/pose", bad, pose_stamped(bad, np.array([np.nan, 0, 0]))),
+        ("mocap/tip/pose", bad, joint_state(bad, np.zeros(3))),
+    ]
+    names = {topic: TOPICS[topic].type for topic in TOPICS}
+    recording = BagRecording(
+        tmp_path / "bag",
+        [
+            RecordedTopic(f"/left/{t.lstrip('/')}" if t[0] != "/" else t, names[t], QOS)
+            for t in TOPICS
+        ],
+    )
+    for topic, stamp, message in messages:
+        payload = bytes(TYPESTORE.serialize_cdr(message, message.__msgtype__))
+        name = f"/left/{topic}" if topic[0] != "/" else topic
+        recording.write(name, int(stamp), payload)
+    recording.close()
+    summary = numbers_of(tmp_path / "bag")  # in a namespace, too
+    assert summary.tip_aed_settled_mm == pytest.approx(1.0, rel=1e-9)
+    left_out = [line for line in summary.problems if "left out 1" in line]
+    assert len(left_out) == 2
+    assert any("position.x = nan" in line for line in left_out)
+    assert any("/left/mocap/tip/pose" in line for line in left_out)
+
+
+def test_a_cut_bag_is_reported_up_to_the_cut(tmp_path):
+    write_bag(tmp_path / "bag", closed_loop(3.0))
+    file = tmp_path / "bag" / "bag.mcap"
+    file.write_bytes(file.read_bytes()[: int(0.8 * file.stat().st_size)])
+    (tmp_path / "bag" / "metadata.yaml").unlink()
+    summary = numbers_of(tmp_path / "bag")
+    assert 1.0 < summary.duration_s < 2.9
+    assert summary.estimate_tip_aed_mm == pytest.approx(0.5, rel=1e-9)
+    assert any("bag.mcap was not finished" in line for line in summary.problems)
+
+
+def test_alarms_are_listed_once_and_not_without_end(tmp_path):
+    messages = closed_loop(1.0)
+    for number in range(12):
+        stamp = ticks(1.0)[0] + 10**7 * number
+        line = f"{number} messages rejected" if number < 8 else f"{'abcd'[number - 8]} is odd"
+        messages.append(("/diagnostics", stamp, diagnostics(stamp, "simulator", LOOP, 1, line)))
+    write_bag(tmp_path / "bag", messages)
+    alarms = [line for line in numbers_of(tmp_path / "bag").problems if "simulator" in line]
+    assert alarms == [
+        "simulator: rejected stale, 2 times",
+        "simulator: warning: # messages rejected, 8 times",
+        "simulator: warning: a is odd, 1 times",
+        "simulator: warning: b is odd, 1 times",
+        "simulator: and 2 more",
+    ]
+
+
+def test_a_report_that_cannot_be_written_is_one_line(tmp_path):
+    write_bag(tmp_path / "bag", closed_loop(0.2))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match=r"cannot write the report to .*file: File exists"):
+        report.build(tmp_path / "bag", tmp_path / "file")
+    with pytest.raises(UserError, match="nowhere: no such file"):
+        report.build(tmp_path / "nowhere", tmp_path)

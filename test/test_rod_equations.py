@@ -1,0 +1,319 @@
+"""The rod's equations against computations that share nothing with them."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import solve_ivp
+from scipy.optimize import root
+from scipy.spatial.transform import Rotation
+
+from softcr_models import CosseratRod, load_robot
+from softcr_models.rod import kernel
+from softcr_models.rod.state import RodState
+
+ROBOT = load_robot("licher2025")
+# specs/000.md section 1, n = 5, upright: tip of the rod [mm] after 6 s at pressures [kPa]
+ORACLES = [
+    ([0, 0, 0], [0, 0, 124.1]),
+    ([20, 0, 0], [-50.3, 0, 113.9]),
+    ([40, 0, 0], [-86.1, 0, 82.5]),
+    ([60, 0, 0], [-100.7, 0, 44.5]),
+    ([60, 30, 0], [-88.7, -51.2, 61.6]),
+    ([60, 60, 60], [0, 0, 155.4]),
+]
+
+
+def random_state(rod, seed, scale=1.0):
+    """Velocities up to 1 m/s and 10 rad/s, wrenches as of the actuation."""
+    random = np.random.default_rng(seed)
+    n = rod.intervals
+    velocities = random.normal(size=(n, 6)) * [1, 1, 1, 10, 10, 10]
+    wrenches = random.normal(size=(n + 1, 6)) * [2, 2, 10, 0.2, 0.2, 0.05]
+    base = random.normal(size=6)
+    return scale * RodState.join(velocities, wrenches, base).array
+
+
+def rod_tip_mm(rod, state):
+    poses = rod.backbone(state, 2)
+    return 1e3 * (poses[-1] - poses[0])[:3, 3]
+
+
+@pytest.mark.parametrize(("pressures", "tip"), ORACLES)
+def test_published_steady_tips(pressures, tip):
+    rod = CosseratRod(ROBOT, 5)
+    pressures = 1e3 * np.array(pressures, float)
+    settled = rod.simulate(rod.rest_state(), np.tile(pressures, (420, 1)), 1 / 70)[-1]
+    assert np.linalg.norm(rod_tip_mm(rod, settled) - tip) < 1.0
+    steady = rod.equilibrium(pressures)
+    assert np.linalg.norm(rod_tip_mm(rod, steady) - tip) < 1.0
+    assert np.abs(rod.derivative(steady, pressures)).max() < 1e-6
+
+
+def test_published_linearisation_at_rest():
+    rod = CosseratRod(ROBOT, 5)
+    eigenvalues = np.linalg.eigvals(rod.linearize(rod.rest_state(), np.zeros(3))[0])
+    assert eigenvalues.real.min() == pytest.approx(-3.0e5, rel=0.01)
+    slowest = eigenvalues[np.argmax(eigenvalues.real)]
+    assert slowest.real == pytest.approx(-0.97, abs=0.01)
+    assert abs(slowest.imag) == pytest.approx(16.2, abs=0.05)
+
+
+def test_base_force_at_rest_is_the_weight():
+    rod = CosseratRod(ROBOT, 7)
+    steady = rod.equilibrium(np.zeros(3))
+    mass = ROBOT.density * ROBOT.cross_section_area * ROBOT.length + ROBOT.tip_mass
+    wrench = rod.base_wrench(steady, np.zeros(3))
+    assert wrench == pytest.approx([0, 0, -9.81 * mass, 0, 0, 0], abs=1e-9)
+
+
+def test_hanging_is_upright_with_gravity_reversed():
+    hanging = CosseratRod(ROBOT.replace(base_orientation=(np.pi, 0.0, 0.0)), 6)
+    pressures = np.array([2e4, 0.0, 1e4])
+    steady = hanging.equilibrium(pressures)
+    reversed_rod = CosseratRod(ROBOT, 6)
+    reversed_rod.grid = reversed_rod.grid._replace(gravity=-reversed_rod.grid.gravity)
+    assert hanging.grid.gravity == pytest.approx([0, 0, -9.81], abs=1e-12)
+    assert steady == pytest.approx(reversed_rod.equilibrium(pressures), abs=1e-9)
+    # and it bends less than upright: gravity helps the spring
+    upright = CosseratRod(ROBOT, 6)
+    bend = np.linalg.norm(hanging.tip_pose(steady)[:2, 3])
+    assert bend < np.linalg.norm(upright.tip_pose(upright.equilibrium(pressures))[:2, 3])
+
+
+def boundary_value_solution(robot, pressures):
+    """Static Cosserat rod in the world frame by shooting: classical form, nothing discretised."""
+    compliance, actuation = robot.compliances, robot.actuation_matrix @ pressures
+    jump = robot.length * (1 - robot.tip_mass_fraction)
+    body = robot.density * robot.cross_section_area
+    tip_density = body + robot.tip_mass / (robot.length - jump)
+
+    def rates(_, y, density):
+        rotation = Rotation.from_quat(y[3:7]).as_matrix()
+        force, moment = y[7:10], y[10:13]
+        local = np.concatenate((rotation.T @ force, rotation.T @ moment)) + actuation
+        strain = compliance * local + [0, 0, 1, 0, 0, 0]
+        x, y_, z, w = y[3:7]
+        u = strain[3:]
+        # quaternion rate for body-frame curvature
+        vector = 0.5 * (w * u + np.cross([x, y_, z], u))
+        scalar = -0.5 * np.dot([x, y_, z], u)
+        tangent = rotation @ strain[:3]
+        weight = np.array([0, 0, -density * robot.gravity])
+        return np.concatenate((tangent, vector, [scalar], -weight, -np.cross(tangent, force)))
+
+    def shoot(base):
+        y = np.concatenate((np.zeros(3), [0, 0, 0, 1], base))
+        for start, end, density in ((0, jump, body), (jump, robot.length, tip_density)):
+            arguments = {"args": (density,), "rtol": 1e-10, "atol": 1e-12, "method": "DOP853"}
+            y = solve_ivp(rates, (start, end), y, **arguments).y[:, -1]
+        return y
+
+    total = -robot.gravity * (body * jump + tip_density * (robot.length - jump))
+    base = np.array([0, 0, total, 0, 0, 0])
+    for fraction in np.linspace(0.25, 1.0, 4):
+        actuation = fraction * (robot.actuation_matrix @ pressures)
+        base = root(lambda guess: shoot(guess)[7:], base, tol=1e-12).x
+    return shoot(base)[:3], base
+
+
+@pytest.mark.parametrize("pressures", [[2e4, 0, 0], [6e4, 3e4, 0], [5e4, 5e4, 4e4]])
+def test_statics_converge_to_the_boundary_value_problem(pressures):
+    pressures = np.array(pressures, float)
+    rod = CosseratRod(ROBOT, 40)
+    steady = rod.equilibrium(pressures)
+    tip, base = boundary_value_solution(ROBOT, pressures)
+    found = 1e-3 * rod_tip_mm(rod, steady)
+    assert np.linalg.norm(found - tip) < 0.005 * np.linalg.norm(tip)
+    wrench = rod.base_wrench(steady, pressures)
+    wrench[3:] -= np.cross([0, 0, rod.base_height], wrench[:3])  # back to the rod's base
+    assert np.linalg.norm(wrench[:3] - base[:3]) < 0.005 * np.linalg.norm(base[:3])
+    assert np.linalg.norm(wrench[3:] - base[3:]) < 0.005 * np.linalg.norm(base[3:])
+
+
+def test_spatial_refinement_is_of_second_order():
+    """The fast test of specs/000.md: 1 Hz three-phase pressures, 2 s; n against twice as many."""
+    times = np.arange(140) / 70
+    phases = 2 * np.pi * (times[:, None] + np.arange(3) / 3)
+    pressures = 3e4 + 2.5e4 * np.sin(phases)
+    tips = {}
+    for n in (5, 10, 20, 40):
+        rod = CosseratRod(ROBOT, n)
+        states = rod.simulate(rod.rest_state(), pressures, 1 / 70)
+        tips[n] = np.array([rod_tip_mm(rod, state) for state in states])
+    differences = [np.linalg.norm(tips[n] - tips[2 * n], axis=1).mean() for n in (5, 10, 20)]
+    ratios = np.array(differences[:-1]) / differences[1:]
+    assert ratios == pytest.approx([4.0, 4.0], rel=0.2)
+    # specs/000.md: n = 5 against 20 about 7 mm, n = 10 against 20 about 1.5 mm
+    coarse = np.linalg.norm(tips[5] - tips[20], axis=1).mean()
+    assert 5.0 < coarse < 10.0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_derivative_solves_the_implicit_form(seed):
+    rod = CosseratRod(ROBOT, 5)
+    state, pressures = random_state(rod, seed), np.array([3e4, 6e4, 1e4])
+    rate = rod.derivative(state, pressures)
+    largest = np.abs(rod.residual(state, 0 * rate, pressures)).max()
+    assert np.abs(rod.residual(state, rate, pressures)).max() < 1e-11 * largest
+
+
+def complex_derivative(rod, state, pressures, parameters):
+    """The kernel's text in plain numpy on complex numbers."""
+    parts = RodState(state)
+    e = np.concatenate((np.zeros((1, 6), complex), parts.velocities))
+    s, base = parts.wrenches, parts.base_wrench
+    wrench = (rod.robot.actuation_matrix @ pressures).astype(complex)
+    compliance = rod.body.compliance.astype(complex)
+    compliance[3:5] = parameters[0]
+    relaxation = rod.body.relaxation * parameters[2]
+    density = rod.body.line_density + parameters[1] * rod.body.tip_share
+    section = kernel.Section(
+        compliance, 1 / compliance, relaxation, 1 / relaxation, density, 1 / density
+    )
+    de, ds = np.empty_like(e), np.empty(s.shape, complex)
+    kernel.derivative(e, s, wrench, section, rod.grid, de, ds)
+    base_rate = ds[0] - (wrench + base - s[0]) / relaxation
+    return np.concatenate((de[1:].ravel(), ds.ravel(), base_rate))
+
+
+@pytest.mark.parametrize("intervals", [1, 5, 8])
+def test_jacobians_against_complex_step(intervals):
+    rod = CosseratRod(ROBOT, intervals)
+    point = (random_state(rod, 7), np.array([3e4, 5e4, 1e4]), rod.nominal_parameters)
+    found = (*rod.linearize(*point[:2]), rod.linearize_parameters(*point[:2]))
+    for which, jacobian in enumerate(found):
+        expected = np.empty(jacobian.shape)
+        for column in range(jacobian.shape[1]):
+            moved = [part.astype(complex) for part in point]
+            moved[which][column] += 1e-30j
+            expected[:, column] = complex_derivative(rod, *moved).imag / 1e-30
+        scale = np.abs(expected).max(axis=0)
+        assert (np.abs(jacobian - expected) / scale).max() < 1e-12
+
+
+def test_jacobian_against_central_differences_of_the_compiled_derivative():
+    rod = CosseratRod(ROBOT, 5)
+    state, pressures = random_state(rod, 2), np.array([3e4, 5e4, 1e4])
+    jacobian, _ = rod.linearize(state, pressures)
+    scale = np.concatenate((np.ones(30), np.tile([2, 2, 10, 0.2, 0.2, 0.05], 7)))
+    for column in range(rod.state_size):
+        move = np.zeros(rod.state_size)
+        move[column] = 1e-4 * scale[column]
+        difference = rod.derivative(state + move, pressures) - rod.derivative(
+            state - move, pressures
+        )
+        expected = difference / (2 * move[column])
+        assert np.abs(jacobian[:, column] - expected).max() < 1e-6 * np.abs(expected).max()
+
+
+def energy_rate(rod, state, rate):
+    """d/dt of the discrete kinetic and elastic energy, and the damping's power, without gravity."""
+    n, h = rod.intervals, rod.grid.interval_length
+    parts, rates = RodState(state), RodState(rate)
+    e = np.concatenate((np.zeros((1, 6)), parts.velocities))
+    de = np.concatenate((np.zeros((1, 6)), rates.velocities))
+    density = rod.body.line_density + rod.robot.tip_mass * rod.body.tip_share
+    inertia = rod.grid.bending_inertia
+    mass = density[:, None] * [1, 1, 1, inertia, inertia, 2 * inertia]
+    mean = [0.5 * (y[:-1] + y[1:]) for y in (e, de, parts.wrenches, rates.wrenches)]
+    compliance = rod.body.compliance
+    kinetic = h * np.sum(mass * mean[0] * mean[1])
+    elastic = h * np.sum(compliance * mean[2] * mean[3])
+    damping = h * np.sum(compliance * rod.body.relaxation * mean[3] ** 2)
+    assert mass.shape == (n, 6)
+    return kinetic + elastic, damping
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(0, 10**6), st.sampled_from([1, 2, 5, 9]), st.floats(1e-3, 3.0))
+def test_energy_only_leaves_through_damping(seed, intervals, scale):
+    """The collocation keeps the power balance: dE/dt = - sum h s'_m D C s'_m, any state."""
+    rod = CosseratRod(ROBOT.replace(gravity=0.0), intervals)
+    state = random_state(rod, seed, scale)
+    change, damping = energy_rate(rod, state, rod.derivative(state, np.zeros(3)))
+    assert change == pytest.approx(-damping, rel=1e-9)
+    assert change < 0.0
+
+
+def test_simulated_energy_never_grows_without_input():
+    rod = CosseratRod(ROBOT.replace(gravity=0.0), 5, max_substep=1e-3)
+    start = rod.equilibrium(np.array([4e4, 1e4, 0.0]))
+    states = rod.simulate(start, np.zeros((100, 3)), 1 / 140)
+    energies = []
+    for state in (start, *states):
+        parts = RodState(state)
+        e = np.concatenate((np.zeros((1, 6)), parts.velocities))
+        mean_e = 0.5 * (e[:-1] + e[1:])
+        mean_s = 0.5 * (parts.wrenches[:-1] + parts.wrenches[1:])
+        density = rod.body.line_density + rod.robot.tip_mass * rod.body.tip_share
+        inertia = rod.grid.bending_inertia
+        mass = density[:, None] * [1, 1, 1, inertia, inertia, 2 * inertia]
+        energies.append(np.sum(mass * mean_e**2) + np.sum(rod.body.compliance * mean_s**2))
+    assert (np.diff(energies) < 1e-9 * energies[0]).all()
+    assert energies[-1] < 0.9 * energies[0]
+
+
+def test_gravity_potential_is_kept_too():
+    """Upright and falling to the side without damping: total energy stays."""
+    robot = ROBOT.replace(relaxation_times=(1e-6,) * 6)
+    rod = CosseratRod(robot, 10, max_substep=5e-5)  # L-stable: long steps eat fast waves
+    start = rod.equilibrium(np.array([1e4, 0.0, 0.0]))
+    density = rod.body.line_density + robot.tip_mass * rod.body.tip_share
+    inertia = rod.grid.bending_inertia
+    mass = density[:, None] * [1, 1, 1, inertia, inertia, 2 * inertia]
+
+    def energy(state):
+        parts = RodState(state)
+        e = np.concatenate((np.zeros((1, 6)), parts.velocities))
+        mean_e = 0.5 * (e[:-1] + e[1:])
+        mean_s = 0.5 * (parts.wrenches[:-1] + parts.wrenches[1:])
+        height = rod.node_poses(state)[:, 2, 3]
+        potential = np.sum(density * robot.gravity * 0.5 * (height[:-1] + height[1:]))
+        quadratic = np.sum(mass * mean_e**2) + np.sum(rod.body.compliance * mean_s**2)
+        return rod.grid.interval_length * (0.5 * quadratic + potential)
+
+    steady = energy(rod.equilibrium(np.zeros(3)))
+    states = rod.simulate(start, np.zeros((200, 3)), 1e-3)
+    energies = np.array([energy(state) for state in (start, *states)])
+    above = energies[0] - steady
+    assert above > 0
+    # the quadrature of gravity's power and of the potential agree to second order in h
+    assert np.abs(energies - energies[0]).max() < 0.02 * above
+
+
+def test_straight_pose_is_smooth():
+    """No 0/0 at zero curvature: derivatives on both sides of straight agree."""
+    rod = CosseratRod(ROBOT, 5)
+    straight = rod.derivative(rod.rest_state(), np.zeros(3))
+    assert np.isfinite(straight).all()
+    slopes = []
+    for small in (1e-4, 1e-7):
+        state = rod.rest_state()
+        RodState(state).wrenches[:, 3] = small
+        slopes.append((rod.derivative(state, np.zeros(3)) - straight) / small)
+    assert slopes[0] == pytest.approx(slopes[1], rel=1e-3, abs=1e-1)
+
+
+def test_poses_are_rigid_and_end_in_the_tip_pose():
+    rod = CosseratRod(ROBOT, 5)
+    state = rod.equilibrium(np.array([7e4, 1e4, 3e4]))
+    backbone = rod.backbone(state, 33)
+    rotations = backbone[:, :3, :3]
+    assert rotations @ rotations.transpose(0, 2, 1) == pytest.approx(
+        np.broadcast_to(np.eye(3), (33, 3, 3)), abs=1e-9
+    )
+    assert backbone[0] == pytest.approx(
+        np.array([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0.024], [0, 0, 0, 1.0]])
+    )
+    tip = rod.tip_pose(state)
+    assert tip[:3, 3] == pytest.approx(backbone[-1, :3, 3] + 0.01 * backbone[-1, :3, 2])
+    assert rod.node_poses(state)[-1] == pytest.approx(backbone[-1], abs=1e-12)
+    # constant curvature: a known wrench gives a circle arc
+    arc = rod.rest_state()
+    curvature = 8.0
+    RodState(arc).wrenches[:, 4] = curvature / ROBOT.bending_compliance
+    end = rod.backbone(arc, 2)[-1, :3, 3]
+    angle = curvature * ROBOT.length
+    expected = [(1 - np.cos(angle)) / curvature, 0, np.sin(angle) / curvature + 0.024]
+    assert end == pytest.approx(expected, abs=1e-9)

@@ -1,0 +1,320 @@
+"""The supervisor, with small real nodes in real processes: what a person sees in every ending."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+rclpy = pytest.importorskip("rclpy")
+
+from rclpy.lifecycle import LifecycleNode  # noqa: E402
+from rich.console import Console  # noqa: E402
+
+from softcr_models.errors import UserError  # noqa: E402
+from softcr_tools import supervisor  # noqa: E402
+from softcr_tools.supervisor import Supervisor  # noqa: E402
+from softcr_tools.systems import NodeSpec, System  # noqa: E402
+
+NAMES = ("plant", "watcher", "mover")
+
+NODES = '''
+import os, sys, time
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.executors import ExternalShutdownException
+from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
+
+GOOD, BAD = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
+
+class Small(LifecycleNode):
+    """Writes what is asked of it to a file, and fails where it is told to."""
+
+    def __init__(self):
+        super().__init__("small")
+        self.said = open(self.declare_parameter("said", "").value, "a")
+        self.behaviour = self.declare_parameter("behaviour", "").value
+        if self.behaviour == "wrong parameter":
+            print("mover: error: parameter size = 3: must be at least 4", file=sys.stderr)
+            sys.exit(2)
+
+    def say(self, word):
+        print(f"{time.monotonic():.6f} {self.get_name()} {word}", file=self.said, flush=True)
+        return GOOD
+
+    def on_configure(self, state):
+        if self.behaviour == "refuses":
+            self.get_logger().error("file /nowhere: no such file")
+            return BAD
+        if self.behaviour == "dies configuring":
+            os.kill(os.getpid(), 11)
+        return self.say("configure")
+
+    def on_activate(self, state):
+        if self.behaviour == "finishes":
+            self.diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
+            self.timer = self.create_timer(0.3, self.tell_finished)
+        if self.behaviour == "warns":
+            self.get_logger().warning("valve 2 is slow")
+        if self.behaviour.startswith("leaves"):
+            self.timer = self.create_timer(0.3, self.leave)
+        return self.say("activate")
+
+    def tell_finished(self):
+        status = DiagnosticStatus(values=[KeyValue(key="finished", value="true")])
+        self.diagnostics.publish(DiagnosticArray(status=[status]))
+
+    def leave(self):
+        self.timer.cancel()
+        self.get_logger().error("the disk is full")
+        self.trigger_deactivate()
+        if self.behaviour == "leaves and ends":
+            sys.exit(2)
+
+    def on_deactivate(self, state):
+        return self.say("deactivate")
+
+    def on_cleanup(self, state):
+        return self.say("cleanup")
+
+rclpy.init()
+node = Small()
+try:
+    if node.behaviour == "hangs":
+        import signal
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    rclpy.spin(node)
+except (KeyboardInterrupt, ExternalShutdownException):
+    node.say("end")
+'''
+
+
+@pytest.fixture(autouse=True)
+def own_domain(monkeypatch, tmp_path):
+    monkeypatch.setenv("ROS_DOMAIN_ID", str(random.SystemRandom().randint(1, 100)))
+    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{Path(__file__).parents[1]}")
+
+
+class Run:
+    """One run of three small nodes under a supervisor in this process.
+
+    `then` are pairs of an event of the run and what to do, in another thread, when it has happened.
+    """
+
+    def __init__(self, directory, duration=300.0, simulated_time=False, then=(), **behaviours):
+        self.directory = directory
+        self._console = Console(record=True, width=200)
+        thread = threading.Thread(target=self._follow, args=(then,), daemon=True)
+        thread.start()
+        system = small_system(directory, duration, simulated_time, behaviours)
+        self.outcome = Supervisor(system, directory, {"size": 3}, self._console).run()
+        thread.join(1.0)
+        self.out = self._console.export_text()
+
+    def _follow(self, then):
+        for event, action in then:
+            wait_for_event(self.directory, event)
+            action()
+
+    @property
+    def record(self):
+        return record_of(self.directory)
+
+    @property
+    def said(self):
+        lines = (self.directory / "said").read_text().splitlines()
+        return [line.split(maxsplit=1)[1] for line in lines]
+
+
+def small_system(directory, duration, simulated_time, behaviours):
+    for name in NAMES:
+        (directory / f"{name}.py").write_text(NODES)
+    said = str(directory / "said")
+    nodes = [NodeSpec(n, {"said": said, "behaviour": behaviours.get(n, "")}) for n in NAMES]
+    activation = ("watcher", "mover", "plant")
+    return System("small", tuple(nodes), activation, duration, simulated_time, "mover")
+
+
+def record_of(directory):
+    return json.loads((directory / "system.json").read_text())
+
+
+def wait_for_event(directory, event):
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if (directory / "system.json").exists() and event in events_of(directory):
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"no event {event} in {directory}")
+
+
+def events_of(directory):
+    return [entry["event"] for entry in record_of(directory)["events"]]
+
+
+def pid_of(directory, name):
+    started = [e for e in record_of(directory)["events"] if e["event"] == "started"]
+    return next(int(e["detail"].removeprefix("pid ")) for e in started if e["node"] == name)
+
+
+def is_running(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def interrupt(number=signal.SIGINT):
+    os.kill(os.getpid(), number)
+
+
+def test_a_run_goes_up_in_order_and_down_with_the_mover_first(tmp_path, capfd):
+    run = Run(tmp_path, duration=0.5, watcher="warns")
+    assert run.outcome.exit_code == 0
+    assert run.said[:6] == [
+        *("plant configure", "watcher configure", "mover configure"),
+        *("watcher activate", "mover activate", "plant activate"),
+    ]
+    assert run.said[6:12] == [
+        *("mover deactivate", "watcher deactivate", "plant deactivate"),
+        *("mover cleanup", "watcher cleanup", "plant cleanup"),
+    ]
+    assert sorted(run.said[12:]) == ["mover end", "plant end", "watcher end"]
+    assert "watcher: valve 2 is slow" in run.out
+    assert capfd.readouterr().err == ""
+    record = run.record
+    assert (record["ended_by"], record["exit_code"], record["deaths"]) == ("duration", 0, [])
+    assert record["options"] == {"size": 3}
+    times = {entry["event"]: entry["time"] for entry in record["events"]}
+    assert times["run_ended"] - times["run_started"] >= 0.5
+
+
+def test_simulated_time_ends_when_the_plant_says_so(tmp_path):
+    run = Run(tmp_path, simulated_time=True, plant="finishes")
+    assert run.outcome.exit_code == 0
+    assert run.record["ended_by"] == "duration"
+
+
+@pytest.mark.parametrize("victim", ["plant", "mover"])
+def test_a_killed_node_ends_the_run_and_stops_the_mover_at_once(tmp_path, capfd, victim):
+    def kill():
+        os.kill(pid_of(tmp_path, victim), signal.SIGKILL)
+
+    run = Run(tmp_path, then=[("run_started", kill)])
+    line = f"node {victim} died (signal 9)"
+    assert run.outcome.exit_code == 1
+    assert capfd.readouterr().err.splitlines() == [f"softcr: error: {line}"]
+    record = run.record
+    assert (record["ended_by"], record["error"]) == ("death", line)
+    (death,) = record["deaths"]
+    assert (death["node"], death["signal"], death["exit_code"]) == (victim, 9, None)
+    rest = [name for name in ("mover", "watcher", "plant") if name != victim]
+    assert run.said[6:8] == [f"{name} deactivate" for name in rest]
+    deactivated = [e["time"] for e in record["events"] if e["event"] == "deactivated"]
+    if victim == "plant":  # the others come after the time that chambers need to empty
+        assert deactivated[1] - deactivated[0] > 0.9 * supervisor.VENT_TIME
+
+
+def test_one_interrupt_ends_the_run_well(tmp_path, capfd):
+    run = Run(tmp_path, then=[("run_started", interrupt)])
+    assert run.outcome.exit_code == 0
+    assert capfd.readouterr().err == ""
+    assert run.said[6:12] == [
+        *("mover deactivate", "watcher deactivate", "plant deactivate"),
+        *("mover cleanup", "watcher cleanup", "plant cleanup"),
+    ]
+    assert run.record["ended_by"] == "interrupt"
+
+
+def test_two_interrupts_kill_what_hangs(tmp_path, capfd):
+    def interrupt_otherwise():
+        interrupt(signal.SIGTERM)
+
+    then = [("run_started", interrupt), ("cleaned_up", interrupt_otherwise)]
+    run = Run(tmp_path, then=then, watcher="hangs")
+    assert run.outcome.exit_code == 1
+    assert "killed before it had ended" in capfd.readouterr().err
+    assert not any(is_running(pid_of(tmp_path, name)) for name in NAMES)
+
+
+def test_a_node_that_refuses_is_a_user_error_in_its_own_words(tmp_path, capfd):
+    run = Run(tmp_path, watcher="refuses")
+    line = "node watcher did not configure: file /nowhere: no such file"
+    assert (run.outcome.exit_code, run.outcome.ran) == (2, False)
+    assert capfd.readouterr().err.splitlines() == [f"softcr: error: {line}"]
+    assert "no such file" not in run.out  # said once
+    assert run.record["error"] == line
+    assert run.said[:2] == ["plant configure", "plant cleanup"]
+
+
+def test_a_node_told_something_wrong_is_a_user_error(tmp_path, capfd):
+    run = Run(tmp_path, mover="wrong parameter")
+    assert run.outcome.exit_code == 2
+    line = "softcr: error: node mover: parameter size = 3: must be at least 4"
+    assert capfd.readouterr().err.splitlines() == [line]
+
+
+def test_a_node_that_dies_while_configuring(tmp_path, capfd):
+    run = Run(tmp_path, watcher="dies configuring")
+    assert run.outcome.exit_code == 1
+    line = "softcr: error: node watcher died (signal 11)"
+    assert capfd.readouterr().err.splitlines() == [line]
+
+
+def test_a_node_that_leaves_the_active_state_ends_the_run(tmp_path, capfd, monkeypatch):
+    monkeypatch.setattr(supervisor, "LEAVE_TIME", 0.3)
+    run = Run(tmp_path, watcher="leaves")
+    assert run.outcome.exit_code == 1
+    line = "softcr: error: node watcher stopped being active: the disk is full"
+    assert capfd.readouterr().err.splitlines() == [line]
+
+
+def test_a_node_that_leaves_and_ends_tells_why_by_its_exit_code(tmp_path, capfd):
+    run = Run(tmp_path, watcher="leaves and ends")
+    assert run.outcome.exit_code == 2
+    line = "softcr: error: node watcher: the disk is full"
+    assert capfd.readouterr().err.splitlines() == [line]
+
+
+def test_a_node_of_the_same_name_that_already_runs_is_respected(tmp_path, monkeypatch):
+    monkeypatch.setattr(supervisor, "DISCOVERY_TIME", 2.0)
+    context = rclpy.Context()
+    rclpy.init(context=context)
+    executor = rclpy.executors.SingleThreadedExecutor(context=context)
+    executor.add_node(LifecycleNode("plant", context=context))
+    thread = threading.Thread(target=executor.spin)
+    thread.start()
+    try:
+        with pytest.raises(UserError, match="node plant already runs in ROS domain"):
+            Run(tmp_path)
+    finally:
+        executor.shutdown()
+        thread.join()
+        context.shutdown()
+    assert not (tmp_path / "log").exists()
+
+
+def test_one_system_per_domain_and_nodes_end_with_a_killed_supervisor(tmp_path):
+    here = Path(__file__)
+    command = f"import sys; sys.path.insert(0, {str(here.parent)!r}); import {here.stem} as test; "
+    command += f"test.Run(test.Path({str(tmp_path)!r}))"
+    process = subprocess.Popen([sys.executable, "-c", command])
+    wait_for_event(tmp_path, "run_started")
+    with pytest.raises(UserError, match="a softcr system already runs in ROS domain"):
+        Run(tmp_path)
+    pids = [pid_of(tmp_path, name) for name in NAMES]
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 10
+    while any(map(is_running, pids)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(is_running, pids))
+    assert record_of(tmp_path)["exit_code"] is None

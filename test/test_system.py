@@ -1,0 +1,170 @@
+"""The whole system as processes over DDS: equal runs in lock-step; what happens when nodes die."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from softcr_models.robot import load_robot
+from softcr_models.runtime.messages import pressures_from_message
+
+CHAMBERS = load_robot("licher2025").chamber_names
+# a small population: these tests are about the nodes, not about control
+COMMAND = [sys.executable, "-m", "softcr_tools.cli", "up", "simulation", "--population", "64"]
+
+
+def start(results, *arguments):
+    """`softcr up simulation` as a person starts it."""
+    return subprocess.Popen(
+        [*COMMAND, *arguments, "--results", str(results)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=os.environ | {"PYTHONUNBUFFERED": "1", "COLUMNS": "120"},
+    )
+
+
+def messages(results):
+    from rosbags.highlevel import AnyReader
+
+    found = defaultdict(list)
+    with AnyReader([results / "latest" / "bag"]) as reader:
+        for connection, received, raw in reader.messages():
+            message = reader.deserialize(raw, connection.msgtype)
+            found[connection.topic.removeprefix("/")].append((received, bytes(raw), message))
+    return found
+
+
+def test_runs_in_lockstep_are_equal_to_the_bit(tmp_path):
+    payloads = []
+    for name in ("first", "second"):
+        arguments = ("--mode", "lockstep", "--duration", "1.5", "--seed", "3")
+        process = start(tmp_path / name, *arguments)
+        output, _ = process.communicate(timeout=240)
+        assert process.returncode == 0, output
+        found = messages(tmp_path / name)
+        payloads.append({topic: [raw for _, raw, _ in rows] for topic, rows in found.items()})
+    first, second = payloads
+    expected = {"pressure/command", "pressure/state", "mocap/tip/pose", "force_torque/wrench"}
+    expected |= {"estimate/rod", "estimate/tip/pose", "reference/rod", "simulation/truth/rod"}
+    assert expected <= first.keys()
+    # diagnostics tell wall time
+    for topic in first.keys() - {"diagnostics"}:
+        assert len(first[topic]) >= 104, topic
+        assert first[topic] == second[topic], topic
+    assert len(set(first["pressure/command"])) > 50
+
+
+def run_and_kill(results, victim):
+    """Kills a node in mid-run; returns when [ns], the exit code and what the person saw."""
+    process = start(results, "--duration", "60")
+    lines = []
+    running = threading.Event()
+
+    def read():
+        for line in process.stdout:
+            lines.append(line)
+            if line.startswith("activating"):
+                running.set()
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        assert running.wait(240), "".join(lines)
+        time.sleep(2.5)  # the chambers must be under pressure
+        children = psutil.Process(process.pid).children(recursive=True)
+        module = re.compile(rf"nodes\.{victim}$")
+        [child] = [c for c in children if any(module.search(part) for part in c.cmdline())]
+        child.send_signal(signal.SIGKILL)
+        killed = time.time_ns()
+        process.wait(60)
+    finally:
+        process.kill()
+        reader.join()
+    return killed, process.returncode, "".join(lines)
+
+
+@pytest.mark.parametrize("victim", ["nempc_controller", "estimator", "reference"])
+def test_a_killed_node_vents_the_chambers_and_is_named(tmp_path, victim):
+    killed, code, output = run_and_kill(tmp_path, victim)
+    assert code == 1
+    assert f"node {victim} died (signal 9" in output
+    summary = json.loads((tmp_path / "latest" / "summary.json").read_text())
+    assert victim in json.dumps(summary["node_deaths"])
+    found = messages(tmp_path)
+    pressures = [
+        (message.header.stamp.sec * 10**9 + message.header.stamp.nanosec,
+         pressures_from_message(message, CHAMBERS, "pressure/state"))
+        for _, _, message in found["pressure/state"]
+    ]  # fmt: skip
+    before = max(p.max() for t, p in pressures if killed - 1e9 < t < killed)
+    after = [p.max() for t, p in pressures if t > killed + 0.5e9]
+    assert before > 5e3
+    assert after, "the bag must show the venting"
+    assert after[0] < 0.1 * before
+
+
+def test_a_killed_plant_or_recorder_ends_the_run_and_leaves_a_readable_bag(tmp_path):
+    for victim in ("simulator", "recorder"):
+        results = tmp_path / victim
+        _, code, output = run_and_kill(results, victim)
+        assert code == 1
+        assert f"node {victim} died (signal 9" in output
+        system = json.loads((results / "latest" / "system.json").read_text())
+        events = [(e["time"], e["node"], e["event"]) for e in system["events"]]
+        [died] = [t for t, node, event in events if event == "died" and node == victim]
+        [vented] = [
+            t for t, node, event in events if (node, event) == ("nempc_controller", "deactivated")
+        ]
+        assert vented - died < 0.5
+        summary = json.loads((results / "latest" / "summary.json").read_text())
+        assert summary["duration_s"] > 1.0
+        assert np.isfinite(summary["estimate_tip_aed_mm"])
+
+
+def test_ctrl_c_ends_cleanly_with_a_readable_bag(tmp_path):
+    process = start(tmp_path, "--duration", "60")
+    for line in process.stdout:
+        if line.startswith("activating"):
+            break
+    time.sleep(2.0)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, output
+    found = messages(tmp_path)
+    assert len(found["estimate/rod"]) > 50
+    # the last command vents
+    last = found["pressure/command"][-1][2]
+    assert pressures_from_message(last, CHAMBERS, "pressure/command").tolist() == [0.0, 0.0, 0.0]
+    assert Path(tmp_path / "latest" / "report.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--robot", "nemo"], "nemo"),
+        (["--robot", "broken.yaml"], "broken.yaml"),
+        (["--population", "many"], "population"),
+        (["--reference", "file", "--reference-file", "nowhere.csv"], "nowhere.csv"),
+    ],
+)
+def test_a_users_mistake_is_one_line_and_exit_code_2(tmp_path, arguments, expected):
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("length: [")
+    arguments = [str(broken) if a == "broken.yaml" else a for a in arguments]
+    process = start(tmp_path / "results", *arguments)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert expected in output
+    assert "Traceback" not in output
+    assert len([line for line in output.splitlines() if line.strip()]) == 1

@@ -1,0 +1,134 @@
+"""Systems as data: options, parameters that the nodes accept, order."""
+
+import importlib
+import inspect
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from softcr_models.errors import UserError
+from softcr_models.runtime.settings import build_settings, declared_settings
+from softcr_tools.systems import (
+    NodeSpec,
+    SimulationOptions,
+    System,
+    simulation_options,
+    simulation_system,
+)
+
+BAG = Path("somewhere/bag")
+
+
+def system_of(**texts):
+    return simulation_system(simulation_options(texts), BAG)
+
+
+def parameters_of(system, name):
+    return next(node.parameters for node in system.nodes if node.name == name)
+
+
+@pytest.mark.parametrize(
+    ("texts", "line"),
+    [
+        ({"population": "3"}, "population = 3: must be a whole number from 8"),
+        ({"population": "many"}, "population = 'many': must be a whole number from 8"),
+        ({"population": "512.5"}, "population = '512.5': must be a whole number from 8"),
+        ({"duration": "nan"}, "duration = nan: must be a number from 1"),
+        ({"duration": "-5"}, "duration = -5.0: must be a number from 1"),
+        ({"mode": "fast"}, "mode = 'fast': must be one of wall, lockstep"),
+        ({"colour": "red"}, "colour = 'red': unknown; known are robot, duration"),
+        ({"robot": "nobody"}, "robot 'nobody': unknown; known are licher2025"),
+        ({"robot": "nowhere/robot.yaml"}, "robot file nowhere/robot.yaml: no such file"),
+        ({"reference": "file"}, "a file goes with reference 'file'"),
+        ({"reference_file": "x.csv"}, "a file goes with reference 'file'"),
+        ({"reference": "file", "reference_file": "x.csv"}, "'x.csv': no such file"),
+    ],
+)
+def test_a_wrong_option_is_one_line_with_name_value_and_what_is_allowed(texts, line):
+    with pytest.raises(UserError) as caught:
+        simulation_options(texts)
+    assert line in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_robot_file_that_is_no_yaml_is_told_by_line(tmp_path):
+    file = tmp_path / "robot.yaml"
+    file.write_text("name: [\n")
+    with pytest.raises(UserError, match=rf"{file}: line \d"):
+        simulation_options({"robot": str(file)})
+
+
+def test_options_written_out_and_read_again_are_the_same():
+    options = simulation_options({"population": "512", "tip_noise_mm": "0.5", "mode": "lockstep"})
+    texts = {name: str(value) for name, value in options.model_dump().items()}
+    assert simulation_options(texts) == options
+
+
+@pytest.mark.parametrize("mode", ["wall", "lockstep"])
+def test_every_node_accepts_its_parameters(mode):
+    pytest.importorskip("rclpy")
+    from softcr_models.runtime.node import LoopNode
+
+    for node in system_of(mode=mode, seed="7").nodes:
+        module = importlib.import_module(node.module)
+        (node_class,) = [
+            kind
+            for _, kind in inspect.getmembers(module, inspect.isclass)
+            if issubclass(kind, LoopNode) and kind.__module__ == node.module
+        ]
+        settings = build_settings(node_class.Settings, node.parameters)
+        assert settings.mode == mode
+        assert node_class.default_name == node.name
+        assert callable(module.main)
+
+
+@pytest.mark.parametrize("option", ["duration", "population", "horizon", "plant_intervals"])
+@pytest.mark.parametrize("end", ["low", "high"])
+def test_an_option_at_its_limit_is_within_the_limits_of_the_nodes(option, end):
+    pytest.importorskip("rclpy")
+    from softcr_control.nodes.nempc_controller import NempcControllerSettings
+    from softcr_control.nodes.reference import ReferenceNodeSettings
+    from softcr_hardware.nodes.simulator import SimulatorSettings
+
+    limit = getattr(declared_settings(SimulationOptions)[option], end)
+    system = system_of(**{option: str(limit)}, mode="lockstep")
+    for name, settings in (
+        ("simulator", SimulatorSettings),
+        ("reference", ReferenceNodeSettings),
+        ("nempc_controller", NempcControllerSettings),
+    ):
+        build_settings(settings, parameters_of(system, name))
+
+
+def test_units_at_the_boundary():
+    system = system_of(tip_noise_mm="0.5")
+    assert parameters_of(system, "simulator")["tip_noise"] == pytest.approx(0.5e-3)
+
+
+def test_the_recorder_frames_the_run_and_the_controller_stops_first():
+    system = system_of()
+    names = [node.name for node in system.nodes]
+    assert (names[0], names[-1]) == ("recorder", system.controller)
+    assert system.activation[0] == "recorder"
+    assert system.activation[-1] == "simulator"
+
+
+def test_only_in_lockstep_the_plant_ends_the_run():
+    assert "duration" not in parameters_of(system_of(duration="7"), "simulator")
+    system = system_of(duration="7", mode="lockstep")
+    assert parameters_of(system, "simulator")["duration"] == 7.0
+    assert system.simulated_time
+
+
+@given(st.permutations(["a", "b", "c"]), st.sampled_from(["a", "d", ""]))
+def test_a_system_names_exactly_its_nodes(activation, controller):
+    nodes = tuple(NodeSpec(f"package.{name}") for name in "abc")
+    if controller == "a":
+        System("s", nodes, tuple(activation), 1.0, False, controller)
+    else:
+        with pytest.raises(ValueError, match="must name its nodes"):
+            System("s", nodes, tuple(activation), 1.0, False, controller)
+    with pytest.raises(ValueError, match="must name its nodes"):
+        System("s", nodes, tuple(activation[:2]), 1.0, False, "a")

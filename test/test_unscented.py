@@ -1,0 +1,378 @@
+import numpy as np
+import pytest
+from estimation_models import (
+    KalmanFilter,
+    random_linear_system,
+    seven_state_measure,
+    seven_state_predict,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chi2
+
+from softcr_estimation import UnscentedFilter
+from softcr_estimation.square_root import downdated, factor_of, factor_of_sum
+
+TABLE_VI = {"alpha": 0.1, "beta": 1.097, "kappa": 10.13}
+SEVEN_NOISE = np.array([0.05, 0.05, 0.05, 0.3, 0.3, 0.3, 0.02])
+SEVEN_COVARIANCE = np.diag(np.array([0.1, 0.1, 0.1, 0.5, 0.5, 0.5, 0.2]) ** 2)
+TIP_NOISE = np.array([1e-3, 1e-3, 0.02])
+DT = 1 / 70
+
+
+def seven_state_filter(**options):
+    unscented = UnscentedFilter(seven_state_predict, seven_state_measure, SEVEN_NOISE, **options)
+    unscented.start(np.zeros(7), SEVEN_COVARIANCE)
+    return unscented
+
+
+def drive(k):
+    return 2000.0 * np.sin(2 * np.pi * 0.7 * DT * k + np.array([0.0, 2.0, 4.0]))
+
+
+class TextbookUnscentedFilter:
+    """Plain covariance form with explicit loops: sigma points, weights, Cholesky."""
+
+    def __init__(self, mean, covariance, alpha, beta, kappa):
+        n = mean.size
+        self.mean, self.covariance = mean, covariance
+        self.spread = alpha**2 * (n + kappa)
+        lam = self.spread - n
+        self.mean_weights = np.full(2 * n + 1, 0.5 / (n + lam))
+        self.mean_weights[0] = lam / (n + lam)
+        self.weights = self.mean_weights.copy()
+        self.weights[0] += 1 - alpha**2 + beta
+
+    def points(self):
+        root = np.linalg.cholesky(self.spread * self.covariance)
+        points = [self.mean]
+        points += [self.mean + root[:, j] for j in range(self.mean.size)]
+        points += [self.mean - root[:, j] for j in range(self.mean.size)]
+        return np.array(points)
+
+    def moments(self, images):
+        mean = sum(w * y for w, y in zip(self.mean_weights, images, strict=True))
+        covariance = sum(
+            w * np.outer(y - mean, y - mean) for w, y in zip(self.weights, images, strict=True)
+        )
+        return mean, covariance
+
+    def predict(self, inputs, dt, process_noise):
+        images = seven_state_predict(self.points(), inputs, dt)
+        self.mean, self.covariance = self.moments(images)
+        self.covariance = self.covariance + np.diag(process_noise**2) * dt
+
+    def update(self, z, noise):
+        points = self.points()
+        images = seven_state_measure(points)
+        mean, covariance = self.moments(images)
+        cross = sum(
+            w * np.outer(x - self.mean, y - mean)
+            for w, x, y in zip(self.weights, points, images, strict=True)
+        )
+        total = covariance + np.diag(noise**2)
+        gain = cross @ np.linalg.inv(total)
+        self.mean = self.mean + gain @ (z - mean)
+        self.covariance = self.covariance - gain @ total @ gain.T
+
+
+@pytest.mark.parametrize(
+    "weights", [{}, {"beta": 2.0}, TABLE_VI], ids=["default", "beta", "table6"]
+)
+def test_equals_the_linear_kalman_filter(weights):
+    rng = np.random.default_rng(3)
+    transition, measurement, process, noise = random_linear_system(rng)
+    unscented = UnscentedFilter(
+        lambda points, inputs, dt: points @ transition.T + inputs,
+        lambda points: points @ measurement.T,
+        process,
+        gate_probability=1 - 1e-15,
+        **weights,
+    )
+    mean, covariance = rng.standard_normal(4), np.diag([1.0, 2.0, 0.5, 1.5])
+    unscented.start(mean, covariance)
+    kalman = KalmanFilter(transition, measurement, process, noise, mean, covariance)
+    truth = mean + rng.standard_normal(4)
+    for k in range(200):
+        dt = rng.uniform(0.005, 0.03)
+        inputs = rng.standard_normal(4)
+        truth = transition @ truth + inputs + np.sqrt(dt) * process * rng.standard_normal(4)
+        unscented.predict(inputs, dt)
+        kalman.predict(inputs, dt)
+        if k % 3:
+            z = measurement @ truth + noise * rng.standard_normal(2)
+            assert unscented.update(z, noise).nis == pytest.approx(
+                kalman.update(z), rel=1e-7, abs=1e-9
+            )
+        np.testing.assert_allclose(unscented.mean, kalman.mean, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(unscented.covariance, kalman.covariance, rtol=0, atol=1e-9)
+    assert unscented.repairs == 0
+
+
+@pytest.mark.parametrize(
+    "weights", [{}, {"beta": 2.0}, TABLE_VI], ids=["default", "beta", "table6"]
+)
+def test_equals_the_textbook_filter_on_a_nonlinear_model(weights):
+    rng = np.random.default_rng(5)
+    unscented = seven_state_filter(gate_probability=1 - 1e-15, **weights)
+    textbook = TextbookUnscentedFilter(
+        np.zeros(7), SEVEN_COVARIANCE, **{"alpha": 1.0, "beta": 0.0, "kappa": 0.0, **weights}
+    )
+    truth = rng.multivariate_normal(np.zeros(7), SEVEN_COVARIANCE)
+    for k in range(100):
+        truth = seven_state_predict(truth[None], drive(k), DT)[0]
+        unscented.predict(drive(k), DT)
+        textbook.predict(drive(k), DT, SEVEN_NOISE)
+        if k % 4:
+            z = seven_state_measure(truth[None])[0] + TIP_NOISE * rng.standard_normal(3)
+            unscented.update(z, TIP_NOISE)
+            textbook.update(z, TIP_NOISE)
+        np.testing.assert_allclose(unscented.mean, textbook.mean, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(unscented.covariance, textbook.covariance, rtol=0, atol=1e-9)
+    assert unscented.repairs == 0
+
+
+def test_the_squared_error_is_what_the_covariance_says():
+    # NEES of 40 seeded runs, each with truth and noises drawn from what the filter assumes.
+    runs, total, innovations = 40, 0.0, []
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        unscented = seven_state_filter()
+        truth = rng.multivariate_normal(np.zeros(7), SEVEN_COVARIANCE)
+        for k in range(50):
+            truth = seven_state_predict(truth[None], drive(k), DT)[0]
+            truth += np.sqrt(DT) * SEVEN_NOISE * rng.standard_normal(7)
+            unscented.predict(drive(k), DT)
+            z = seven_state_measure(truth[None])[0] + TIP_NOISE * rng.standard_normal(3)
+            innovations.append(unscented.update(z, TIP_NOISE).nis)
+        error = truth - unscented.mean
+        total += error @ np.linalg.solve(unscented.covariance, error)
+    low, high = chi2.ppf([0.001, 0.999], 7 * runs)
+    assert low < total < high
+    low, high = chi2.ppf([0.001, 0.999], 3 * len(innovations))
+    assert low < sum(innovations) < high
+
+
+def test_state_and_parameter_converge_from_a_wrong_start():
+    rng = np.random.default_rng(8)
+    unscented = seven_state_filter()
+    truth = np.array([0.3, 0.2, -0.2, 1.0, 0.0, -1.0, np.log(0.8)])
+    for k in range(350):
+        truth = seven_state_predict(truth[None], drive(k), DT)[0]
+        unscented.predict(drive(k), DT)
+        z = seven_state_measure(truth[None])[0] + TIP_NOISE * rng.standard_normal(3)
+        unscented.update(z, TIP_NOISE)
+    assert abs(unscented.mean[6] - truth[6]) < 0.03
+    np.testing.assert_allclose(unscented.mean[:3], truth[:3], atol=0.02)
+
+
+def test_without_measurements_the_mean_follows_the_model_and_the_covariance_grows():
+    unscented = seven_state_filter()
+    unscented.start(np.zeros(7), 1e-8 * np.eye(7))
+    expected = np.zeros((1, 7))
+    determinants = []
+    for k in range(35):
+        expected = seven_state_predict(expected, drive(k), DT)
+        unscented.predict(drive(k), DT)
+        determinants.append(np.linalg.slogdet(unscented.covariance)[1])
+    # Second-order terms of the spread are all that separates mean and model.
+    np.testing.assert_allclose(unscented.mean, expected[0], atol=0.02)
+    assert (np.diff(determinants) > 0).all()
+
+
+@pytest.mark.parametrize("size", [7, 73])
+def test_one_call_advances_all_points(size):
+    batches = []
+
+    def predict(points, inputs, dt):
+        batches.append((points.shape, inputs, dt))
+        return 0.9 * points
+
+    unscented = UnscentedFilter(predict, lambda points: points[:, :3], np.full(size, 0.1))
+    unscented.start(np.zeros(size), np.eye(size))
+    unscented.predict("inputs", DT)
+    unscented.update(np.ones(3), np.ones(3))
+    assert batches == [((2 * size + 1, size), "inputs", DT)]
+
+
+def test_an_outlier_moves_the_state_by_a_bounded_step():
+    unscented = seven_state_filter()
+    unscented.predict(drive(0), DT)
+    mean, covariance = unscented.mean.copy(), unscented.covariance
+    correction = unscented.update(np.array([5.0, 5.0, 50.0]), TIP_NOISE)
+    step = unscented.mean - mean
+    gate = chi2.ppf(0.9999, 3)
+    assert correction.gated
+    assert correction.nis > 100 * gate
+    assert 0 < step @ np.linalg.solve(covariance, step) <= gate * (1 + 1e-9)
+    assert np.linalg.eigvalsh(unscented.covariance).min() > 0
+
+
+def test_an_ordinary_measurement_is_not_gated():
+    unscented = seven_state_filter()
+    unscented.predict(drive(0), DT)
+    expected = unscented.observe().mean
+    assert not unscented.update(expected + 0.5 * TIP_NOISE, TIP_NOISE).gated
+
+
+def test_a_confident_filter_that_is_wrong_finds_back():
+    unscented = seven_state_filter()
+    unscented.start(np.zeros(7), 1e-8 * np.eye(7))
+    truth = np.array([[0.8, 0.6, 0.4, 0.0, 0.0, 0.0, 0.0]])
+    gated = []
+    for _ in range(140):
+        truth = seven_state_predict(truth, np.zeros(3), DT)
+        unscented.predict(np.zeros(3), DT)
+        gated.append(unscented.update(seven_state_measure(truth)[0], TIP_NOISE).gated)
+    assert all(gated[:3])
+    assert not any(gated[-35:])
+    np.testing.assert_allclose(unscented.mean[:3], truth[0, :3], atol=0.02)
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [[3], [10], [3, 10], [0], [0, 3, 10], list(range(14)), list(range(15))],
+    ids=["plus", "minus", "pair", "centre", "centre and pair", "all but one", "all"],
+)
+@pytest.mark.parametrize("weights", [{}, TABLE_VI], ids=["default", "table6"])
+@pytest.mark.parametrize("where", ["predict", "measure"])
+def test_lost_points_are_replaced_and_counted(lost, weights, where):
+    broken = True
+
+    def predict(points, inputs, dt):
+        images = seven_state_predict(points, inputs, dt)
+        if broken and where == "predict":
+            images[lost] = np.inf
+        return images
+
+    def measure(points):
+        images = seven_state_measure(points)
+        if broken and where == "measure":
+            images[lost, 0] = np.nan
+        return images
+
+    unscented = UnscentedFilter(predict, measure, SEVEN_NOISE, **weights)
+    unscented.start(np.zeros(7), SEVEN_COVARIANCE)
+    unscented.predict(drive(3), DT)
+    unscented.update(np.array([0.0, 0.14, 0.1]), TIP_NOISE)
+    assert unscented.repairs >= len(lost)
+    assert np.isfinite(unscented.mean).all()
+    values = np.linalg.eigvalsh(unscented.covariance)
+    assert values.min() > 0
+    assert values.max() < 10
+    broken = False
+    for k in range(70):
+        unscented.predict(drive(k), DT)
+        unscented.update(np.array([0.0, 0.15, 0.0]), TIP_NOISE)
+    assert np.isfinite(unscented.mean).all()
+
+
+def test_a_lost_point_of_a_linear_model_costs_nothing():
+    # The mirror image of its opposite is then exactly what was lost.
+    rng = np.random.default_rng(1)
+    transition = rng.standard_normal((4, 4))
+
+    def predict(points, lost, dt):
+        images = points @ transition.T
+        images[lost] = np.nan
+        return images
+
+    filters = []
+    for lost in ([], [2, 7]):
+        unscented = UnscentedFilter(predict, lambda points: points, np.full(4, 0.1))
+        unscented.start(np.arange(4.0), np.eye(4))
+        unscented.predict(lost, DT)
+        filters.append(unscented)
+    np.testing.assert_allclose(filters[1].mean, filters[0].mean, atol=1e-12)
+    np.testing.assert_allclose(filters[1].covariance, filters[0].covariance, atol=1e-12)
+    assert [unscented.repairs for unscented in filters] == [0, 2]
+
+
+def test_an_indefinite_downdate_is_repaired_and_counted():
+    # Squares of independent states seem anticorrelated without bound under a negative weight.
+    unscented = UnscentedFilter(
+        lambda points, inputs, dt: points + 30 * points**2,
+        lambda points: points,
+        np.full(3, 1e-3),
+        kappa=-2.0,
+    )
+    unscented.start(np.zeros(3), np.eye(3))
+    unscented.predict(None, DT)
+    assert unscented.repairs == 1
+    assert np.linalg.eigvalsh(unscented.covariance).min() > 0
+    unscented.update(np.zeros(3), np.ones(3))
+    assert np.isfinite(unscented.mean).all()
+    assert np.isfinite(unscented.factor).all()
+
+
+def test_points_and_means_stay_in_their_bounds():
+    seen = []
+
+    def predict(points, inputs, dt):
+        seen.append(points[:, 1].copy())
+        return points
+
+    bounds = (np.array([-np.inf, -0.5]), np.array([np.inf, 0.7]))
+    unscented = UnscentedFilter(predict, lambda points: points, np.ones(2), bounds=bounds)
+    unscented.start(np.array([9.0, 3.0]), np.eye(2))
+    assert unscented.mean[1] == 0.7
+    for _ in range(20):
+        unscented.predict(None, DT)
+        unscented.update(np.array([9.0, -4.0]), np.ones(2))
+    assert np.min(seen) >= -0.5
+    assert np.max(seen) <= 0.7
+    # At a bound the mean of the clipped points lies a little inside.
+    assert unscented.mean == pytest.approx([9.0, -0.5], abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"alpha": 0.0}, "alpha"),
+        ({"kappa": -7.0}, "kappa"),
+        ({"beta": np.nan}, "beta"),
+        ({"gate_probability": 1.0}, "gate_probability"),
+    ],
+)
+def test_bad_options_are_named(options, words):
+    with pytest.raises(ValueError, match=words):
+        seven_state_filter(**options)
+
+
+def test_a_bad_start_is_refused():
+    unscented = seven_state_filter()
+    for covariance in (-np.eye(7), np.full((7, 7), np.nan)):
+        with pytest.raises(ValueError, match="covariance"):
+            unscented.start(np.zeros(7), covariance)
+    with pytest.raises(ValueError, match="process_noise"):
+        UnscentedFilter(seven_state_predict, seven_state_measure, np.array([1.0, -1.0]))
+
+
+@given(seed=st.integers(0, 2**32 - 1), size=st.integers(1, 20), rows=st.integers(1, 40))
+@settings(max_examples=60, deadline=None)
+def test_factors_of_sums_and_differences_are_those_of_dense_matrices(seed, size, rows):
+    rng = np.random.default_rng(seed)
+    deviation, deviations = rng.uniform(0.1, 1.0, size), rng.standard_normal((rows, size))
+    dense = np.diag(deviation**2) + deviations.T @ deviations
+    factor = factor_of_sum(deviation, deviations)
+    np.testing.assert_array_equal(factor, np.triu(factor))
+    np.testing.assert_allclose(factor.T @ factor, dense, atol=1e-11 * rows)
+    smaller, definite = downdated(factor, deviations)
+    assert definite
+    np.testing.assert_allclose(smaller.T @ smaller, np.diag(deviation**2), atol=1e-9 * rows)
+    np.testing.assert_allclose(factor_of(dense).T @ factor_of(dense), dense, atol=1e-11 * rows)
+
+
+@given(seed=st.integers(0, 2**32 - 1), size=st.integers(1, 20))
+@settings(max_examples=60, deadline=None)
+def test_an_indefinite_difference_becomes_the_nearest_covariance(seed, size):
+    rng = np.random.default_rng(seed)
+    factor = factor_of_sum(np.ones(size), rng.standard_normal((size, size)))
+    rows = 1.5 * factor[:1]
+    repaired, definite = downdated(factor, rows)
+    assert not definite
+    covariance = repaired.T @ repaired
+    difference = factor.T @ factor - rows.T @ rows
+    values, vectors = np.linalg.eigh(difference)
+    nearest = (vectors * np.maximum(values, 0)) @ vectors.T
+    np.testing.assert_allclose(covariance, nearest, atol=1e-9 * np.abs(difference).max())
