@@ -283,7 +283,7 @@ class Nempc:
         later = self._prediction.rollout(state, pressures + offset, values, settings.period)[0, -1]
         no_commands = np.zeros((1, settings.horizon, len(measured)))
         free = self._lag.trajectory(pressures[0, -1], no_commands, settings.period) + offset
-        tip = self._prediction.tip_positions(state[None], values[None])[0]
+        tip = self._prediction.tip_poses(state[None], values[None])[0, :, 3]
         rows = slice(delay + 1, delay + 1 + settings.horizon)
         return _Problem(
             state=later.astype(float),
@@ -381,20 +381,21 @@ class Nempc:
         return _Evaluation(knots, rollout, terms, costs, best=int(np.argmin(costs)))
 
     def _rollout(self, knots: np.ndarray, problem: _Problem) -> Rollout:
-        period = self.settings.period
         commands = self._knots.commands(knots)
         flat = commands.reshape(len(commands), -1)
         pressures = flat @ self._lag_response
         pressures += problem.free_pressures
         pressures = pressures.reshape(len(commands), -1, commands.shape[2])
         return Rollout(
-            states=self._prediction.rollout(problem.state, pressures, problem.parameters, period),
+            initial_state=problem.state,
+            pressures=pressures,
             commands=commands,
             previous_command=problem.previous_command,
             reference_states=problem.reference_states,
             reference_tip_positions=problem.reference_tip_positions,
             prediction=self._prediction,
             parameters=problem.parameters,
+            period=self.settings.period,
         )
 
     def _polished(self, evaluated: _Evaluation, problem: _Problem) -> _Evaluation:

@@ -156,7 +156,7 @@ def tip_circle(
     turning = np.stack([np.cos(phase), np.sin(phase), np.zeros_like(phase)], axis=1)
     nominal = prediction.nominal_parameters
     unloaded = prediction.equilibrium(np.zeros(prediction.input_size), nominal)
-    start = prediction.tip_positions(unloaded[None], nominal[None])[0]
+    start = prediction.tip_poses(unloaded[None], nominal[None])[0, :, 3]
     tips = start + fade_in(times, fade_seconds)[:, None] * (centre + radius * turning - start)
     unknown = np.full((len(times), prediction.state_size), np.nan)
     return SampledReference(times[1] - times[0], unknown, tips)
@@ -200,7 +200,7 @@ def _from_states(
     prediction: PredictionModel, states: np.ndarray, period: float
 ) -> SampledReference:
     nominal = prediction.nominal_parameters
-    tips = prediction.tip_positions(states, np.repeat(nominal[None], len(states), axis=0))
+    tips = prediction.tip_poses(states, nominal[None])[:, :, 3]
     return SampledReference(period, states, tips)
 
 

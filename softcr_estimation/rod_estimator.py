@@ -247,11 +247,11 @@ class RodEstimator:
 
     def _positions_and_rotations(self, points: np.ndarray, reference: Rotation) -> np.ndarray:
         """(B, 6) tip positions and rotation vectors from a reference, in its tangent space."""
-        poses = self._prediction.tip_poses(self._states(points), self._parameters(points))
+        poses = self._tip_poses(points)
         finite = np.isfinite(poses).all(axis=(1, 2))
         result = np.full((len(points), 6), np.nan)
-        rotations = reference.inv() * Rotation.from_matrix(poses[finite, :3, :3])
-        result[finite] = np.hstack([poses[finite, :3, 3], rotations.as_rotvec()])
+        rotations = reference.inv() * Rotation.from_matrix(poses[finite, :, :3])
+        result[finite] = np.hstack([poses[finite, :, 3], rotations.as_rotvec()])
         return result
 
     def _elapsed(self, stamp: float) -> float:
@@ -286,7 +286,7 @@ class RodEstimator:
             covariance=covariance,
             parameters=values,
             parameters_std=dict.fromkeys(values, 0.0) | dict(zip(self._names, found, strict=True)),
-            tip_position=prediction.tip_positions(states, parameters)[0],
+            tip_position=prediction.tip_poses(states, parameters)[0, :, 3],
             tip_position_covariance=tip_covariance,
             nis=nis,
             gated=gated,
@@ -327,7 +327,10 @@ class RodEstimator:
         return images
 
     def _tip_positions(self, points: np.ndarray) -> np.ndarray:
-        return self._prediction.tip_positions(self._states(points), self._parameters(points))
+        return self._tip_poses(points)[:, :, 3]
+
+    def _tip_poses(self, points: np.ndarray) -> np.ndarray:
+        return self._prediction.tip_poses(self._states(points), self._parameters(points))
 
     def _states(self, points: np.ndarray) -> np.ndarray:
         return points[:, self._state_part] * self._prediction.state_scale

@@ -3,14 +3,14 @@
 A surrogate is one more implementation of the same protocol.
 """
 
-import math
 from typing import Protocol
 
 import numpy as np
 
 from softcr_models.rod import stepper
-from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_models.rod.cosserat_rod import CosseratRod, linearisations
 from softcr_models.rod.state import RodState
+from softcr_models.rod.stepper import Run
 
 
 class PredictionModel(Protocol):
@@ -44,11 +44,19 @@ class PredictionModel(Protocol):
     ) -> np.ndarray:
         """(B, T, state_size) after each step from one state, pressures (B, T + 1, m) [Pa]."""
 
-    def tip_positions(self, states: np.ndarray, parameters: np.ndarray) -> np.ndarray:
-        """(B, 3) [m] in the base frame, of states (B, state_size) and parameters (B, P)."""
+    def rollout_tips(
+        self, state: np.ndarray, pressures: np.ndarray, parameters: np.ndarray, dt: float
+    ) -> np.ndarray:
+        """(B, T, 3, 4) tip poses, rotation beside position [m], of the states of `rollout`.
+
+        A model may do this faster than `rollout` and `tip_poses` one after the other.
+        """
 
     def tip_poses(self, states: np.ndarray, parameters: np.ndarray) -> np.ndarray:
-        """(B, 4, 4) in the base frame."""
+        """(B, 3, 4) tip poses in the base frame, rotation beside position [m].
+
+        Of states (B, state_size) and parameters (B, P), or (1, P) for all.
+        """
 
     def equilibrium(self, pressures: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         """(state_size,) steady state at pressures (m,) [Pa] and parameters (P,)."""
@@ -61,9 +69,8 @@ class RodPrediction:
 
     Attributes:
         rod: the rod; its robot gives nominal parameters.
-        substeps: sub-steps of the time integration per step of at most 15 ms; at n = 5 and 70 Hz
-        two
-            keep the tip within 0.1 mm over an MPC horizon (findings/fastrod.md section 2).
+        substeps: sub-steps of the time integration per linearisation; at n = 5 and 70 Hz two keep
+            the tip within 0.1 mm over an MPC horizon (findings/fastrod.md section 2).
         single_precision: whether rollouts are float32 (tip within micrometres, half the time).
     """
 
@@ -87,35 +94,28 @@ class RodPrediction:
         dt: float,
     ) -> np.ndarray:
         """See PredictionModel; float64."""
-        pressures = np.stack((pressures_begin, pressures_end), axis=1)[:, None]
-        return self._advance(states, pressures, parameters, dt, False)[:, -1]
+        pressures = np.stack((pressures_begin, pressures_end), axis=1)
+        return self._advance(stepper.rollout, states, pressures, parameters, dt, False)[:, -1]
 
     def rollout(
         self, state: np.ndarray, pressures: np.ndarray, parameters: np.ndarray, dt: float
     ) -> np.ndarray:
         """See PredictionModel; float32 if `single_precision`."""
-        batch = len(pressures)
-        ends = np.stack((pressures[:, :-1], pressures[:, 1:]), axis=2)
-        states = np.repeat(np.asarray(state)[None], batch, axis=0)
-        repeated = np.repeat(np.asarray(parameters, float)[None], batch, axis=0)
-        return self._advance(states, ends, repeated, dt, self.single_precision)
+        single = self.single_precision
+        return self._advance(stepper.rollout, state[None], pressures, parameters[None], dt, single)
 
-    def tip_positions(self, states: np.ndarray, parameters: np.ndarray) -> np.ndarray:
-        """See PredictionModel; of the states' float type."""
-        tips = self._rod_tips(states, parameters)
-        tips[:, :, 3] += self.rod.robot.tip_cap_length * tips[:, :, 2]
-        tips[:, 2, 3] += self.rod.base_height
-        return tips[:, :, 3]
+    def rollout_tips(
+        self, state: np.ndarray, pressures: np.ndarray, parameters: np.ndarray, dt: float
+    ) -> np.ndarray:
+        """See PredictionModel; float32 if `single_precision`."""
+        advance, single = stepper.rollout_tips, self.single_precision
+        return self._advance(advance, state[None], pressures, parameters[None], dt, single)
 
     def tip_poses(self, states: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         """See PredictionModel; of the states' float type."""
-        tips = self._rod_tips(states, parameters)
-        poses = np.zeros((len(tips), 4, 4), tips.dtype)
-        poses[:, :3] = tips
-        poses[:, :3, 3] += self.rod.robot.tip_cap_length * tips[:, :, 2]
-        poses[:, 2, 3] += self.rod.base_height
-        poses[:, 3, 3] = 1.0
-        return poses
+        return stepper.tip_poses(
+            np.ascontiguousarray(states), _as_floats(parameters), self.rod.body, self.rod.grid
+        )
 
     def equilibrium(self, pressures: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         """See PredictionModel."""
@@ -128,39 +128,31 @@ class RodPrediction:
         pressures = np.zeros((2, self.input_size))
         self.step(states, pressures, pressures, parameters, 0.01)
         self.step(states[:1], pressures[:1], pressures[:1], parameters[:1], 0.01)
-        rolled = self.rollout(states[0], np.zeros((2, 2, self.input_size)), parameters[0], 0.01)
-        self.tip_positions(states, parameters)
-        self.tip_positions(rolled[:, -1], parameters)
+        levels = np.zeros((2, 2, self.input_size))
+        rolled = self.rollout(states[0], levels, parameters[0], 0.01)
+        self.rollout_tips(states[0], levels, parameters[0], 0.01)
+        self.tip_poses(states, parameters)
+        self.tip_poses(rolled[:, -1], parameters)
         self.rod.equilibrium(pressures[0])
         self.rod.tip_pose(states[0])
         self.rod.base_wrench(states[0], pressures[0])
 
-    def _advance(self, states, pressures, parameters, dt, single_precision):
+    def _advance(self, advance, states, pressures, parameters, dt, single_precision):
         """Steps longer than one linearisation may serve are divided."""
-        pieces = max(1, math.ceil(dt / 0.015 - 1e-9))
+        pieces = linearisations(dt)
         if pieces > 1:
-            begin, end = pressures[:, :, :1], pressures[:, :, 1:]
-            marks = np.linspace(0.0, 1.0, pieces + 1)[:, None]
-            levels = begin + marks * (end - begin)
-            pressures = np.stack((levels[:, :, :-1], levels[:, :, 1:]), axis=3)
-            pressures = pressures.reshape(len(states), -1, 2, self.input_size)
-        states = stepper.rollout(
-            np.ascontiguousarray(states, dtype=float),
-            np.ascontiguousarray(pressures, dtype=float),
-            np.ascontiguousarray(parameters, dtype=float),
-            self.rod.body,
-            self.rod.grid,
-            dt / pieces,
-            self.substeps,
-            single_precision,
-        )
-        return states[:, pieces - 1 :: pieces]
+            marks = np.arange(pieces) / pieces
+            begin, change = pressures[:, :-1, None], np.diff(pressures, axis=1)[:, :, None]
+            divided = begin + marks[:, None] * change
+            divided = divided.reshape(len(pressures), -1, self.input_size)
+            pressures = np.concatenate((divided, pressures[:, -1:]), axis=1)
+        run = Run(self.rod.body, self.rod.grid, dt / pieces, self.substeps)
+        values = (_as_floats(states), _as_floats(pressures), _as_floats(parameters))
+        return advance(*values, run, single_precision)[:, pieces - 1 :: pieces]
 
-    def _rod_tips(self, states: np.ndarray, parameters: np.ndarray) -> np.ndarray:
-        parameters = np.ascontiguousarray(parameters, dtype=float)
-        return stepper.rod_tips(
-            np.ascontiguousarray(states), parameters, self.rod.body, self.rod.grid
-        )
+
+def _as_floats(values: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(values, dtype=float)
 
 
 def _state_scale(rod: CosseratRod) -> np.ndarray:

@@ -66,14 +66,11 @@ class PendulumPrediction:
         mean = np.broadcast_to(0.5 * (pressures_begin + pressures_end), (len(states), 3))
         return pendulum_step(states, mean, parameters[:, 0], dt)
 
-    def tip_positions(self, states, parameters):
-        return pendulum_tip(states)
-
     def tip_poses(self, states, parameters):
-        poses = np.tile(np.eye(4), (len(states), 1, 1))
+        poses = np.tile(np.eye(3, 4), (len(states), 1, 1))
         sine, cosine = np.sin(states[:, 2]), np.cos(states[:, 2])
         poses[:, 0, 0], poses[:, 0, 2], poses[:, 2, 0], poses[:, 2, 2] = cosine, sine, -sine, cosine
-        poses[:, :3, 3] = pendulum_tip(states)
+        poses[:, :, 3] = pendulum_tip(states)
         return poses
 
     def equilibrium(self, pressures, parameters):

@@ -27,16 +27,20 @@ class TurningModel:
 
     def __init__(self):
         self.calls = 0
+        self.states = np.random.default_rng(1).standard_normal((B, N, NX))
 
-    def tip_positions(self, states, parameters):
-        self.calls += 1
-        return parameters[:, :1] * states[:, :3]
+    def rollout(self, state, pressures, parameters, dt):
+        return self.states
+
+    def rollout_tips(self, state, pressures, parameters, dt):
+        rows = self.states.reshape(-1, NX)
+        return self.tip_poses(rows, parameters[None]).reshape(B, N, 3, 4)
 
     def tip_poses(self, states, parameters):
         self.calls += 1
-        poses = np.tile(np.eye(4), (len(states), 1, 1))
-        poses[:, :3, :3] = Rotation.from_rotvec(parameters[:, :1] * states[:, 3:6]).as_matrix()
-        poses[:, :3, 3] = parameters[:, :1] * states[:, :3]
+        poses = np.empty((len(states), 3, 4))
+        poses[:, :, :3] = Rotation.from_rotvec(parameters[:, :1] * states[:, 3:6]).as_matrix()
+        poses[:, :, 3] = parameters[:, :1] * states[:, :3]
         return poses
 
 
@@ -44,14 +48,18 @@ def make_rollout(model=None, reference_states=None, gain=1.0, dtype=float) -> Ro
     draw = np.random.default_rng(0)
     if reference_states is None:
         reference_states = draw.standard_normal((N, NX))
+    model = model or TurningModel()
+    model.states = model.states.astype(dtype)
     return Rollout(
-        states=draw.standard_normal((B, N, NX)).astype(dtype),
+        initial_state=np.zeros(NX),
+        pressures=np.zeros((B, N + 1, M)),
         commands=draw.uniform(0, 1e5, (B, N, M)),
         previous_command=draw.uniform(0, 1e5, M),
         reference_states=reference_states,
         reference_tip_positions=draw.standard_normal((N, 3)),
-        prediction=model or TurningModel(),
+        prediction=model,
         parameters=np.array([gain]),
+        period=0.01,
     )
 
 
@@ -181,6 +189,6 @@ def test_tip_path_of_one_candidate_is_that_row_of_all():
     model = TurningModel()
     rollout = make_rollout(model)
     alone = rollout.tip_path(2)
-    assert np.array_equal(alone, rollout.tip_positions[2])
+    assert np.array_equal(alone, rollout.tip_poses[2, :, :, 3])
     assert np.array_equal(rollout.tip_path(2), alone)
     assert model.calls == 2

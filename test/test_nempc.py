@@ -58,6 +58,16 @@ class LinearModel:
     def tip_positions(self, states, parameters):
         return states @ self._c.T
 
+    def tip_poses(self, states, parameters):
+        poses = np.tile(np.eye(3, 4), (len(states), 1, 1))
+        poses[:, :, 3] = self.tip_positions(states, parameters)
+        return poses
+
+    def rollout_tips(self, state, pressures, parameters, dt):
+        states = self.rollout(state, pressures, parameters, dt)
+        poses = self.tip_poses(states.reshape(-1, 5), parameters)
+        return poses.reshape(*states.shape[:2], 3, 4)
+
 
 class CurvedModel(LinearModel):
     """The same with a tip that depends on the state in a curved way."""
@@ -406,7 +416,7 @@ def test_rod_follows_the_fast_trajectory_with_the_shipped_controller(rod):
     errors, sent = [], []
     for k in range(105):
         window = source.window(k * PERIOD, controller.rows)
-        tip = rod.tip_positions(state[None], nominal)[0]
+        tip = rod.tip_poses(state[None], nominal)[0, :, 3]
         errors.append(np.linalg.norm(tip - window.tip_positions[0]))
         command = controller.command(state, nominal[0, 0], window, pressures)
         assert not command.fallback

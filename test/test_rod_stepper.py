@@ -8,6 +8,7 @@ from softcr_models import CosseratRod, UserError, load_robot
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod import rosenbrock, stepper
 from softcr_models.rod.state import RodState, intervals_of, restrict_to_nodes, state_size
+from softcr_models.rod.stepper import Run
 
 ROBOT = load_robot("licher2025")
 PERIOD = 1 / 70
@@ -28,7 +29,7 @@ def moving(rod):
 def batch_of(moving, count, steps, seed=0):
     random = np.random.default_rng(seed)
     states = moving[random.integers(0, len(moving), count)]
-    pressures = random.uniform(1e4, 6e4, (count, steps, 2, 3))
+    pressures = random.uniform(1e4, 6e4, (count, steps + 1, 3))
     nominal = np.array([ROBOT.bending_compliance, ROBOT.tip_mass, 1.0])
     parameters = nominal * random.uniform(0.8, 1.2, (count, 3))
     return states, pressures, parameters
@@ -89,30 +90,62 @@ def test_reference_test_of_the_specification_within_a_tenth_of_a_millimetre(rod)
 @pytest.mark.parametrize("count", [2, 7, 8, 17])
 def test_lanes_are_scalars(rod, moving, count):
     states, pressures, parameters = batch_of(moving, count, 3)
-    arguments = (rod.body, rod.grid, PERIOD, 2)
-    lanes = stepper.rollout(states, pressures, parameters, *arguments)
+    run = Run(rod.body, rod.grid, PERIOD, 2)
+    lanes = stepper.rollout(states, pressures, parameters, run)
     single = np.concatenate(
         [
-            stepper.rollout(
-                states[i : i + 1], pressures[i : i + 1], parameters[i : i + 1], *arguments
-            )
+            stepper.rollout(states[i : i + 1], pressures[i : i + 1], parameters[i : i + 1], run)
             for i in range(count)
         ]
     )
     scale = np.abs(single).max(axis=(0, 1)) + 1e-6
     assert (np.abs(lanes - single) / scale).max() < 1e-12
-    narrow = stepper.rollout(states, pressures, parameters, *arguments, single_precision=True)
+    narrow = stepper.rollout(states, pressures, parameters, run, single_precision=True)
     assert narrow.dtype == np.float32
     assert (np.abs(narrow - single) / scale).max() < 1e-3
-    tips = stepper.rod_tips(np.ascontiguousarray(single[:, -1]), parameters, rod.body, rod.grid)
-    narrow_tips = stepper.rod_tips(
+    tips = stepper.tip_poses(np.ascontiguousarray(single[:, -1]), parameters, rod.body, rod.grid)
+    narrow_tips = stepper.tip_poses(
         np.ascontiguousarray(narrow[:, -1]), parameters, rod.body, rod.grid
     )
     assert narrow_tips == pytest.approx(tips, abs=2e-5)
     for i in range(count):
-        pose = rod.backbone(single[i, -1], 2, parameters[i])[-1]
-        pose[2, 3] -= rod.base_height
-        assert tips[i] == pytest.approx(pose[:3], abs=1e-12)
+        assert tips[i] == pytest.approx(rod.tip_pose(single[i, -1], parameters[i])[:3], abs=1e-12)
+
+
+def test_tips_of_a_rollout_are_the_tips_of_its_states(rod, moving):
+    states, pressures, parameters = batch_of(moving, 9, 3)
+    run = Run(rod.body, rod.grid, PERIOD, 2)
+    for single_precision, tolerance in ((False, 1e-12), (True, 1e-6)):
+        rolled = stepper.rollout(states, pressures, parameters, run, single_precision)
+        tips = stepper.rollout_tips(states, pressures, parameters, run, single_precision)
+        expected = [stepper.tip_poses(x, p[None], rod.body, rod.grid)
+                    for x, p in zip(rolled, parameters, strict=True)]  # fmt: skip
+        assert tips == pytest.approx(np.array(expected), abs=tolerance)
+
+
+def test_one_row_of_states_or_parameters_serves_all(rod, moving):
+    states, pressures, parameters = batch_of(moving, 9, 3)
+    run = Run(rod.body, rod.grid, PERIOD, 2)
+    repeated = stepper.rollout(
+        np.repeat(states[:1], 9, axis=0), pressures, np.repeat(parameters[:1], 9, axis=0), run
+    )
+    assert np.array_equal(stepper.rollout(states[:1], pressures, parameters[:1], run), repeated)
+
+
+def test_pressures_are_held_or_go_linearly(rod, moving):
+    """A step along a ramp of pressures, and the same with its first row held."""
+    rows = np.array([[[4e4, 2e4, 1e4], [1e4, 3e4, 2e4]]])
+    state, parameters = moving[:1], rod.nominal_parameters[None]
+    eighths = np.linspace(rows[:, 0], rows[:, 1], 9, axis=1)
+
+    def tip(levels, dt, substeps, held):
+        run = Run(rod.body, rod.grid, dt, substeps, 1, held)
+        return stepper.rollout_tips(state, levels, parameters, run)[0, -1, :, 3]
+
+    linear, held = (tip(rows, PERIOD, 8, held) for held in (0, 1))
+    assert linear == pytest.approx(tip(eighths, PERIOD / 8, 1, 0), abs=1e-6)
+    assert held == pytest.approx(tip(0.0 * eighths + eighths[:, :1], PERIOD / 8, 1, 0), abs=1e-6)
+    assert np.linalg.norm(linear - held) > 1e-4
 
 
 def test_the_same_text_in_plain_numpy():
@@ -132,11 +165,10 @@ def test_the_same_text_in_plain_numpy():
     rosenbrock.step(e, s, z, w[0], w[1], 0.01, 2, 0, decay, section, small.grid)
     # pressures that make these wrenches do not exist; feed them through a square actuation
     body = small.body._replace(actuation=np.eye(6))
-    pressures = np.moveaxis(w, -1, 0)[:, None]
+    pressures = np.ascontiguousarray(np.moveaxis(w, -1, 0))
     parameters = np.tile(small.nominal_parameters, (lanes, 1))
-    compiled = stepper.rollout(
-        states, np.ascontiguousarray(pressures), parameters, body, small.grid, 0.01, 2
-    )[:, 0]
+    run = Run(body, small.grid, 0.01, 2)
+    compiled = stepper.rollout(states, pressures, parameters, run)[:, 0]
     found = RodState(compiled)
     assert found.velocities == pytest.approx(np.moveaxis(e[1:], -1, 0), rel=1e-9, abs=1e-12)
     assert found.wrenches == pytest.approx(np.moveaxis(s, -1, 0), rel=1e-9, abs=1e-12)
@@ -174,23 +206,27 @@ def test_what_leaves_the_numbers_is_done_again_finer(rod):
     """Full pressure jumps every tick without lag: one linearisation is not enough for all."""
     random = np.random.default_rng(1)
     count, steps = 64, 60
-    held = random.choice([0.0, 1.2e5], (count, steps, 1, 3))
-    pressures = np.ascontiguousarray(np.repeat(held, 2, axis=2))
+    pressures = random.choice([0.0, 1.2e5], (count, steps + 1, 3))
     states = np.zeros((count, rod.state_size))
     parameters = np.tile(rod.nominal_parameters, (count, 1))
     out = np.empty((count, steps, rod.state_size))
-    stepper._rollout_float64(states, pressures, parameters, rod.body, rod.grid, PERIOD, 1, 0, out)
+    run = Run(rod.body, rod.grid, PERIOD, 1, held=1)
+    no_tips = np.empty((count, 0, 12))
+    stepper._rollout_float64(states, pressures, parameters, *run, out, no_tips)
     raw_failures = ~np.isfinite(out[:, -1]).all(axis=1)
     assert raw_failures.any()
-    retried = stepper.rollout(states, pressures, parameters, rod.body, rod.grid, PERIOD, 1)
-    assert np.isfinite(retried).all(axis=(1, 2)).mean() == 1.0
+    retried = stepper.rollout(states, pressures, parameters, run)
+    assert np.isfinite(retried).all()
+    tips = stepper.rollout_tips(states, pressures, parameters, run)
+    assert np.isfinite(tips).all()
 
 
 def test_a_hopeless_candidate_is_nan_and_harms_no_other(rod, moving):
     states, pressures, parameters = batch_of(moving, 9, 2)
-    good = stepper.rollout(states, pressures, parameters, rod.body, rod.grid, PERIOD, 2)
+    run = Run(rod.body, rod.grid, PERIOD, 2)
+    good = stepper.rollout(states, pressures, parameters, run)
     states[4] = 1e200
-    found = stepper.rollout(states, pressures, parameters, rod.body, rod.grid, PERIOD, 2)
+    found = stepper.rollout(states, pressures, parameters, run)
     assert np.isnan(found[4]).all()
     others = np.delete(np.arange(9), 4)
     assert found[others] == pytest.approx(good[others], rel=1e-12)
@@ -211,13 +247,15 @@ def test_prediction_is_the_rod(rod, moving):
         rod.step(moving[0], pressures[0], PERIOD), rel=1e-9, abs=1e-12
     )
     poses = prediction.tip_poses(stepped, parameters)
-    assert poses[1] == pytest.approx(rod.tip_pose(stepped[1]), abs=1e-12)
-    assert prediction.tip_positions(stepped, parameters) == pytest.approx(poses[:, :3, 3])
+    assert poses[1] == pytest.approx(rod.tip_pose(stepped[1])[:3], abs=1e-12)
     grid = np.repeat(pressures[:, None], 5, axis=1)
     rolled = prediction.rollout(moving[0], grid, parameters[0], PERIOD)
     assert rolled.shape == (2, 4, 72)
     expected = rod.simulate(moving[0], grid[0, :4], PERIOD)
-    tips = prediction.tip_positions(rolled[0], np.tile(parameters[0], (4, 1)))
+    tips = prediction.tip_poses(rolled[0], parameters[:1])[:, :, 3]
+    assert prediction.rollout_tips(moving[0], grid, parameters[0], PERIOD)[0, :, :, 3] == (
+        pytest.approx(tips, abs=1e-6)
+    )
     exact = np.array([rod.tip_pose(x)[:3, 3] for x in expected])
     assert tips == pytest.approx(exact, abs=5e-5)
 

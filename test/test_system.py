@@ -20,7 +20,8 @@ from softcr_models.runtime.messages import pressures_from_message
 
 CHAMBERS = load_robot("licher2025").chamber_names
 # a small population: these tests are about the nodes, not about control
-COMMAND = [sys.executable, "-m", "softcr_tools.cli", "up", "simulation", "--population", "64"]
+SOFTCR = str(Path(sys.executable).with_name("softcr"))
+COMMAND = [SOFTCR, "up", "simulation", "--population", "64"]
 
 
 def start(results, *arguments):
@@ -70,17 +71,20 @@ def run_and_kill(results, victim):
     process = start(results, "--duration", "60")
     lines = []
     running = threading.Event()
+    ended = threading.Event()
 
     def read():
         for line in process.stdout:
             lines.append(line)
             if line.startswith("activating"):
                 running.set()
+        ended.set()
+        running.set()
 
     reader = threading.Thread(target=read)
     reader.start()
     try:
-        assert running.wait(240), "".join(lines)
+        assert running.wait(240) and not ended.is_set(), "".join(lines)
         time.sleep(2.5)  # the chambers must be under pressure
         children = psutil.Process(process.pid).children(recursive=True)
         module = re.compile(rf"nodes\.{victim}$")

@@ -13,25 +13,45 @@ from softcr_models.prediction import PredictionModel
 class Rollout:
     """Predicted futures of B candidates over N ticks.
 
-    Tip positions and poses are computed once, when a term first asks for them.
+    States and tip poses are computed when a term first asks for them. A term that looks at states
+    should come before those that look at tips only: tips then follow from the states; without
+    states, the model computes tips alone, which is faster.
 
     Attributes:
-        states: (B, N, nx) predicted states, row k one tick after row k - 1.
+        initial_state: (nx,) where all of them begin.
+        pressures: (B, N + 1, m) chamber pressures at the grid points [Pa].
         commands: (B, N, m) commands [Pa]; command k is held over the tick that ends at state row k.
         previous_command: (m,) command active before the first of `commands` [Pa].
         reference_states: (N, nx) wanted states at the same times; a row holding NaN is unknown.
         reference_tip_positions: (N, 3) wanted tip positions [m], base frame.
-        prediction: the model that made `states`.
-        parameters: (P,) the model's parameters used for `states`.
+        prediction: the model.
+        parameters: (P,) the model's parameters.
+        period: of a tick [s].
     """
 
-    states: np.ndarray
+    initial_state: np.ndarray
+    pressures: np.ndarray
     commands: np.ndarray
     previous_command: np.ndarray
     reference_states: np.ndarray
     reference_tip_positions: np.ndarray
     prediction: PredictionModel
     parameters: np.ndarray
+    period: float
+
+    @cached_property
+    def states(self) -> np.ndarray:
+        """(B, N, nx) predicted states, row k one tick after row k - 1."""
+        return self.prediction.rollout(*self._inputs)
+
+    @cached_property
+    def tip_poses(self) -> np.ndarray:
+        """(B, N, 3, 4) predicted tip poses, rotation beside position [m], base frame."""
+        if "states" not in vars(self):
+            return self.prediction.rollout_tips(*self._inputs)
+        rows = self.states.reshape(-1, self.states.shape[2])
+        poses = self.prediction.tip_poses(rows, self.parameters[None])
+        return poses.reshape(*self.states.shape[:2], 3, 4)
 
     @cached_property
     def reference_known(self) -> np.ndarray:
@@ -39,45 +59,28 @@ class Rollout:
         return np.isfinite(self.reference_states).all(axis=1)
 
     @cached_property
-    def tip_positions(self) -> np.ndarray:
-        """(B, N, 3) predicted tip positions [m], base frame."""
-        return self._tip_positions_of(self.states)
-
-    @cached_property
-    def tip_rotations(self) -> np.ndarray:
-        """(B, N, 3, 3) predicted tip orientations in the base frame."""
-        rows = self.states.reshape(-1, self.states.shape[2])
-        poses = self.prediction.tip_poses(rows, self._parameters_for(rows))
-        return poses[:, :3, :3].reshape(*self.states.shape[:2], 3, 3)
-
-    @cached_property
     def reference_tip_rotations(self) -> np.ndarray:
         """(N, 3, 3) wanted tip orientations; NaN where the reference state is unknown.
 
         Reference states are made with the nominal parameters, so that is how they are read.
         """
-        rows = len(self.reference_states)
-        nominal = np.broadcast_to(self.prediction.nominal_parameters, (rows, len(self.parameters)))
         known = self.reference_known
-        rotations = np.full((rows, 3, 3), np.nan)
+        rotations = np.full((len(self.reference_states), 3, 3), np.nan)
         if known.any():
-            poses = self.prediction.tip_poses(self.reference_states[known], nominal[known])
-            rotations[known] = poses[:, :3, :3]
+            nominal = self.prediction.nominal_parameters[None]
+            poses = self.prediction.tip_poses(self.reference_states[known], nominal)
+            rotations[known] = poses[:, :, :3]
         return rotations
 
     def tip_path(self, candidate: int) -> np.ndarray:
         """(N, 3) predicted tip positions of one candidate [m], without computing all of them."""
-        if "tip_positions" in vars(self):
-            return self.tip_positions[candidate]
-        return self._tip_positions_of(self.states[candidate : candidate + 1])[0]
+        if "tip_poses" in vars(self):
+            return self.tip_poses[candidate, :, :, 3]
+        return self.prediction.tip_poses(self.states[candidate], self.parameters[None])[:, :, 3]
 
-    def _tip_positions_of(self, states: np.ndarray) -> np.ndarray:
-        rows = states.reshape(-1, states.shape[2])
-        positions = self.prediction.tip_positions(rows, self._parameters_for(rows))
-        return positions.reshape(*states.shape[:2], 3)
-
-    def _parameters_for(self, rows: np.ndarray) -> np.ndarray:
-        return np.broadcast_to(self.parameters, (len(rows), len(self.parameters)))
+    @property
+    def _inputs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+        return self.initial_state, self.pressures, self.parameters, self.period
 
 
 class CostTerm(Protocol):

@@ -24,6 +24,6 @@ class TipOrientation:
 
     def __call__(self, rollout: Rollout) -> np.ndarray:
         known = rollout.reference_known
-        error = rollout.tip_rotations[:, known] - rollout.reference_tip_rotations[known]
+        error = rollout.tip_poses[:, known, :, :3] - rollout.reference_tip_rotations[known]
         # |R - R_goal|_F^2 = 4 (1 - cos angle)
         return 0.5 * self.weight * np.einsum("bkij,bkij->b", error, error)

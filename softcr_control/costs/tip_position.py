@@ -23,5 +23,5 @@ class TipPosition:
     name: ClassVar[str] = "tip_position"
 
     def __call__(self, rollout: Rollout) -> np.ndarray:
-        error = rollout.tip_positions - rollout.reference_tip_positions
+        error = rollout.tip_poses[:, :, :, 3] - rollout.reference_tip_positions
         return self.weight * np.einsum("bki,bki->b", error, error)

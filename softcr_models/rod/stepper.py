@@ -1,9 +1,8 @@
 """Compiled, batched time stepping of rods: states x pressures x parameters in one call.
 
 `Body` holds what does not change between calls; parameters that filters estimate are inputs, one
-row
-per candidate: `PARAMETERS`. A call packs candidates into SIMD lanes, advances every block of lanes
-on one of the cores, and unpacks. Lanes share control flow, so there is no step control: a
+row per candidate: `PARAMETERS`. A call packs candidates into SIMD lanes, advances every block of
+lanes on one of the cores, and unpacks. Lanes share control flow, so there is no step control: a
 candidate that leaves the numbers is done again in finer steps with fresh linearisations (`_retry`).
 """
 
@@ -11,6 +10,7 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
+from numba.extending import register_jitable
 
 from softcr_models.rod import rosenbrock
 from softcr_models.rod.compilation import COMPILE_OPTIONS, lane_counts
@@ -31,6 +31,7 @@ class Body(NamedTuple):
         line_density: rho A of the body alone [kg/m].
         tip_share: (n,) of each interval, 1/m: line density added per kilogram of tip mass.
         actuation: (6, m) wrench per pressure, eq. (7).
+        base_height, tip_cap_length: rigid parts below and above the rod, eq. (29) [m].
     """
 
     compliance: np.ndarray
@@ -38,57 +39,106 @@ class Body(NamedTuple):
     line_density: float
     tip_share: np.ndarray
     actuation: np.ndarray
+    base_height: float
+    tip_cap_length: float
+
+
+class Run(NamedTuple):
+    """What all candidates of a call share: rod, grid and time step.
+
+    Attributes:
+        dt: length of a step [s]; each is done in `substeps` sub-steps of ROS34PW2.
+        fresh: 1 to linearise in every sub-step, 0 to do it once per step.
+        held: 1 if a step's first row of pressures is held over it, 0 if they go linearly to the
+            next row.
+    """
+
+    body: Body
+    grid: Grid
+    dt: float
+    substeps: int
+    fresh: int = 0
+    held: int = 0
 
 
 @numba.njit(**COMPILE_OPTIONS)
-def _pack_section(raw, candidate, lane, parameters, body, substep):
+def _row_of(rows, candidate):
+    """The row of a candidate: one row alone serves them all."""
+    return candidate if rows.shape[0] > 1 else 0
+
+
+@numba.njit(**COMPILE_OPTIONS)
+def _pack_section(raw, row, lane, parameters, body, substep):
     """Section of one candidate into column `lane`: C, 1/C, D, 1/D, decay, mu, 1/mu."""
     n = body.tip_share.shape[0]
     for k in range(6):
         compliance = body.compliance[k]
         if k == 3 or k == 4:
-            compliance = parameters[candidate, 0]
-        relaxation = body.relaxation[k] * parameters[candidate, 2]
+            compliance = parameters[row, 0]
+        relaxation = body.relaxation[k] * parameters[row, 2]
         raw[k, lane] = compliance
         raw[6 + k, lane] = 1.0 / compliance
         raw[12 + k, lane] = relaxation
         raw[18 + k, lane] = 1.0 / relaxation
         raw[24 + k, lane] = np.exp(-substep / relaxation)
     for i in range(n):
-        density = body.line_density + parameters[candidate, 1] * body.tip_share[i]
+        density = body.line_density + parameters[row, 1] * body.tip_share[i]
         raw[30 + i, lane] = density
         raw[30 + n + i, lane] = 1.0 / density
+
+
+@register_jitable(forceinline=True)
+def _tip_pose(pose, s, section, body, grid):
+    """Pose (12,) of the tip cap's outer face in the base frame, rows of (3, 4), eq. (29)."""
+    like = s[0, 0]
+    rotation = local(like, (3, 3))
+    position = local(like, (3,))
+    for r in range(3):
+        position[r] = 0.0 * like
+        for c in range(3):
+            rotation[r, c] = 0.0 * like
+        rotation[r, r] = 1.0 + 0.0 * like
+    position[2] = body.base_height + 0.0 * like
+    for i in range(grid.intervals):
+        walk_interval(rotation, position, s, i, section, grid)
+    for r in range(3):
+        for c in range(3):
+            pose[4 * r + c] = rotation[r, c]
+        pose[4 * r + 3] = position[r] + body.tip_cap_length * rotation[r, 2]
 
 
 def _compiled_block(lanes, dtype):
     """The function that advances one block of candidates, for lanes and a float type."""
 
     @numba.njit(**COMPILE_OPTIONS)
-    def block_rollout(block, states, pressures, parameters, body, grid, dt, substeps, fresh, out):
+    def block_rollout(
+        block, states, pressures, parameters, body, grid, dt, substeps, fresh, held, out, out_tips
+    ):
         n = grid.intervals
-        batch, size = states.shape
-        steps = out.shape[1]
-        chambers = pressures.shape[3]
+        batch, levels, chambers = pressures.shape
+        size = states.shape[1]
         raw_state = np.empty((size, lanes), dtype)
-        raw_wrench = np.empty((12 * steps, lanes), dtype)
+        raw_wrench = np.empty((6 * levels, lanes), dtype)
         raw_section = np.empty((30 + 2 * n, lanes), dtype)
+        raw_pose = np.empty((12, lanes), dtype)
         for lane in range(lanes):
             candidate = min(block * lanes + lane, batch - 1)
-            for row in range(size):
-                raw_state[row, lane] = states[candidate, row]
-            for time in range(steps):
-                for end in range(2):
-                    for k in range(6):
-                        total = 0.0
-                        for chamber in range(chambers):
-                            pressure = pressures[candidate, time, end, chamber]
-                            total += body.actuation[k, chamber] * pressure
-                        raw_wrench[12 * time + 6 * end + k, lane] = total
-            _pack_section(raw_section, candidate, lane, parameters, body, dt / substeps)
+            row = _row_of(states, candidate)
+            for component in range(size):
+                raw_state[component, lane] = states[row, component]
+            for level in range(levels):
+                for k in range(6):
+                    total = 0.0
+                    for chamber in range(chambers):
+                        total += body.actuation[k, chamber] * pressures[candidate, level, chamber]
+                    raw_wrench[6 * level + k, lane] = total
+            row = _row_of(parameters, candidate)
+            _pack_section(raw_section, row, lane, parameters, body, dt / substeps)
 
         state = as_lanes(raw_state, lanes)
         wrench = as_lanes(raw_wrench, lanes)
         packed = as_lanes(raw_section, lanes)
+        pose = as_lanes(raw_pose, lanes)
         like = state[0]
         compliance = local(like, (6,))
         stiffness = local(like, (6,))
@@ -118,21 +168,28 @@ def _compiled_block(lanes, dtype):
                 s[i, k] = state[6 * (n + i) + k]
             z[k] = state[6 * (2 * n + 1) + k] - s[0, k]
         section = Section(compliance, stiffness, relaxation, rate, density, length_per_mass)
+        used = min(lanes, batch - block * lanes)
         control_word = flush_denormals(-1)
-        for time in range(steps):
+        for time in range(levels - 1):
             for k in range(6):
-                w_begin[k] = wrench[12 * time + k]
-                w_end[k] = wrench[12 * time + 6 + k]
+                w_begin[k] = wrench[6 * time + k]
+                w_end[k] = wrench[6 * (time + 1 - held) + k]
             rosenbrock.step(e, s, z, w_begin, w_end, dt, substeps, fresh, decay, section, grid)
-            for k in range(6):
-                for i in range(n):
-                    state[6 * i + k] = e[i + 1, k]
-                for i in range(n + 1):
-                    state[6 * (n + i) + k] = s[i, k]
-                state[6 * (2 * n + 1) + k] = z[k] + s[0, k]
-            for lane in range(min(lanes, batch - block * lanes)):
-                for row in range(size):
-                    out[block * lanes + lane, time, row] = raw_state[row, lane]
+            if out.shape[1] > 0:
+                for k in range(6):
+                    for i in range(n):
+                        state[6 * i + k] = e[i + 1, k]
+                    for i in range(n + 1):
+                        state[6 * (n + i) + k] = s[i, k]
+                    state[6 * (2 * n + 1) + k] = z[k] + s[0, k]
+                for lane in range(used):
+                    for component in range(size):
+                        out[block * lanes + lane, time, component] = raw_state[component, lane]
+            if out_tips.shape[1] > 0:
+                _tip_pose(pose, s, section, body, grid)
+                for lane in range(used):
+                    for component in range(12):
+                        out_tips[block * lanes + lane, time, component] = raw_pose[component, lane]
         flush_denormals(control_word)
 
     return block_rollout
@@ -142,88 +199,122 @@ _block_scalar = _compiled_block(1, np.float64)
 _block_float64 = _compiled_block(FLOAT64_LANES, np.float64)
 _block_float32 = _compiled_block(FLOAT32_LANES, np.float32)
 
-# One definition each: numba's cache does not tell decorator options apart.
+# One definition each: numba's cache does not tell decorator options apart. Flat arguments: parallel
+# loops do not take tuples of tuples. Of the two outputs either may have no rows.
 
 
 @numba.njit(**COMPILE_OPTIONS)
-def _rollout_scalar(states, pressures, parameters, body, grid, dt, substeps, fresh, out):
-    for candidate in range(states.shape[0]):
+def _rollout_scalar(
+    states, pressures, parameters, body, grid, dt, substeps, fresh, held, out, out_tips
+):
+    for block in range(pressures.shape[0]):
         _block_scalar(
-            candidate, states, pressures, parameters, body, grid, dt, substeps, fresh, out
-        )
+            block, states, pressures, parameters,
+            body, grid, dt, substeps, fresh, held, out, out_tips,
+        )  # fmt: skip
 
 
 @numba.njit(parallel=True, **COMPILE_OPTIONS)
-def _rollout_float64(states, pressures, parameters, body, grid, dt, substeps, fresh, out):
-    for block in numba.prange((states.shape[0] + FLOAT64_LANES - 1) // FLOAT64_LANES):
-        _block_float64(block, states, pressures, parameters, body, grid, dt, substeps, fresh, out)
+def _rollout_float64(
+    states, pressures, parameters, body, grid, dt, substeps, fresh, held, out, out_tips
+):
+    for block in numba.prange((pressures.shape[0] + FLOAT64_LANES - 1) // FLOAT64_LANES):
+        _block_float64(
+            block, states, pressures, parameters,
+            body, grid, dt, substeps, fresh, held, out, out_tips,
+        )  # fmt: skip
 
 
 @numba.njit(parallel=True, **COMPILE_OPTIONS)
-def _rollout_float32(states, pressures, parameters, body, grid, dt, substeps, fresh, out):
-    for block in numba.prange((states.shape[0] + FLOAT32_LANES - 1) // FLOAT32_LANES):
-        _block_float32(block, states, pressures, parameters, body, grid, dt, substeps, fresh, out)
+def _rollout_float32(
+    states, pressures, parameters, body, grid, dt, substeps, fresh, held, out, out_tips
+):
+    for block in numba.prange((pressures.shape[0] + FLOAT32_LANES - 1) // FLOAT32_LANES):
+        _block_float32(
+            block, states, pressures, parameters,
+            body, grid, dt, substeps, fresh, held, out, out_tips,
+        )  # fmt: skip
 
 
 def rollout(
     states: np.ndarray,
     pressures: np.ndarray,
     parameters: np.ndarray,
-    body: Body,
-    grid: Grid,
-    dt: float,
-    substeps: int,
+    run: Run,
     single_precision: bool = False,
-    fresh: bool = False,
 ) -> np.ndarray:
-    """Advances a batch of rods over several steps.
+    """Advances a batch of rods over T steps.
 
     Args:
-        states: (B, 12 (n + 1)) float64.
-        pressures: (B, T, 2, m) [Pa] at begin and end of each step, linear between; float64.
-        parameters: (B, 3) in the order of PARAMETERS; float64.
-        dt: length of a step [s]; each is done in `substeps` sub-steps of ROS34PW2.
+        states: (B, 12 (n + 1)), or (1, ...) for all; float64.
+        pressures: (B, T + 1, m) [Pa] at begin and end of the steps; float64.
+        parameters: (B, 3) in the order of PARAMETERS, or (1, 3) for all; float64.
+        run: what they share.
         single_precision: compute and return float32 (twice the lanes).
-        fresh: linearise in every sub-step instead of once per step.
 
     Returns:
         (B, T, 12 (n + 1)) states after each step; rows of NaN where even the finest retry failed.
     """
-    batch, size = states.shape
-    steps = pressures.shape[1]
-    arguments = (body, grid, dt, substeps, int(fresh))
-    out = np.empty((batch, steps, size), np.float32 if single_precision else np.float64)
-    if single_precision:
-        _rollout_float32(states, pressures, parameters, *arguments, out)
-    elif batch == 1:
-        _rollout_scalar(states, pressures, parameters, *arguments, out)
-    else:
-        _rollout_float64(states, pressures, parameters, *arguments, out)
-    failed = ~np.isfinite(out[:, -1]).all(axis=1)
-    if failed.any():
-        _retry(failed, states, pressures, parameters, body, grid, dt, substeps, out)
+    batch, levels, _ = pressures.shape
+    dtype = np.float32 if single_precision else np.float64
+    out = np.empty((batch, levels - 1, states.shape[1]), dtype)
+    _advance(states, pressures, parameters, run, out, np.empty((batch, 0, 12), dtype))
     return out
 
 
-def _retry(failed, states, pressures, parameters, body, grid, dt, substeps, out) -> None:
+def rollout_tips(
+    states: np.ndarray,
+    pressures: np.ndarray,
+    parameters: np.ndarray,
+    run: Run,
+    single_precision: bool = False,
+) -> np.ndarray:
+    """As `rollout`, but returns (B, T, 3, 4) tip poses as `tip_poses` does, and no states."""
+    batch, levels, _ = pressures.shape
+    dtype = np.float32 if single_precision else np.float64
+    out = np.empty((batch, levels - 1, 12), dtype)
+    no_states = np.empty((batch, 0, states.shape[1]), dtype)
+    _advance(states, pressures, parameters, run, no_states, out)
+    return out.reshape(batch, levels - 1, 3, 4)
+
+
+def _advance(states, pressures, parameters, run, out, out_tips) -> None:
+    """Fills whichever of the outputs has rows; failed candidates are done again."""
+    single_precision = out.dtype == np.float32
+    inputs = (states, pressures, parameters)
+    if single_precision:
+        _rollout_float32(*inputs, *run, out, out_tips)
+    elif len(pressures) == 1:
+        _rollout_scalar(*inputs, *run, out, out_tips)
+    else:
+        _rollout_float64(*inputs, *run, out, out_tips)
+    filled = out if out.shape[1] else out_tips
+    failed = ~np.isfinite(filled[:, -1]).all(axis=1)
+    if failed.any():
+        _retry(failed, inputs, run, out, out_tips)
+
+
+def _retry(failed, inputs, run, out, out_tips) -> None:
     """Does failed candidates again, ever finer, in float64 with fresh linearisations."""
     for factor in RETRY_FACTORS:
-        again = np.empty((failed.sum(), *out.shape[1:]))
-        _rollout_scalar(
-            states[failed], pressures[failed], parameters[failed],
-            body, grid, dt, factor * substeps, 1, again,
-        )  # fmt: skip
-        finite = np.isfinite(again).all(axis=(1, 2))
         chosen = np.flatnonzero(failed)
+        rows = [values[chosen] if len(values) > 1 else values for values in inputs]
+        again = np.empty((len(chosen), *out.shape[1:]))
+        again_tips = np.empty((len(chosen), *out_tips.shape[1:]))
+        finer = run._replace(substeps=factor * run.substeps, fresh=1)
+        _rollout_scalar(*rows, *finer, again, again_tips)
+        finite = np.isfinite(again).all(axis=(1, 2)) & np.isfinite(again_tips).all(axis=(1, 2))
         out[chosen[finite]] = again[finite]
+        out_tips[chosen[finite]] = again_tips[finite]
         failed[chosen[finite]] = False
         if not failed.any():
             return
     out[failed] = np.nan
+    out_tips[failed] = np.nan
 
 
 def _compiled_tip_block(lanes, dtype):
-    """The function that computes rod tips of one block of candidates."""
+    """The function that computes tip poses of one block of candidates."""
 
     @numba.njit(**COMPILE_OPTIONS)
     def block_tips(block, states, parameters, body, grid, out):
@@ -234,37 +325,25 @@ def _compiled_tip_block(lanes, dtype):
         raw_pose = np.empty((12, lanes), dtype)
         for lane in range(lanes):
             candidate = min(block * lanes + lane, batch - 1)
-            for row in range(6 * (n + 1)):
-                raw_state[row, lane] = states[candidate, 6 * n + row]
-            _pack_section(raw_section, candidate, lane, parameters, body, 0.0)
+            for component in range(6 * (n + 1)):
+                raw_state[component, lane] = states[candidate, 6 * n + component]
+            row = _row_of(parameters, candidate)
+            _pack_section(raw_section, row, lane, parameters, body, 0.0)
         state = as_lanes(raw_state, lanes)
         packed = as_lanes(raw_section, lanes)
         pose = as_lanes(raw_pose, lanes)
-        like = state[0]
-        compliance = local(like, (6,))
-        s = local(like, (MAX_NODES, 6))
-        rotation = local(like, (3, 3))
-        position = local(like, (3,))
+        compliance = local(state[0], (6,))
+        s = local(state[0], (MAX_NODES, 6))
         for k in range(6):
             compliance[k] = packed[k]
             for i in range(n + 1):
                 s[i, k] = state[6 * i + k]
         # a pose needs the compliance only
         section = Section(compliance, compliance, compliance, compliance, compliance, compliance)
-        for r in range(3):
-            position[r] = 0.0 * like
-            for c in range(3):
-                rotation[r, c] = 0.0 * like
-            rotation[r, r] = 1.0 + 0.0 * like
-        for i in range(n):
-            walk_interval(rotation, position, s, i, section, grid)
-        for r in range(3):
-            for c in range(3):
-                pose[4 * r + c] = rotation[r, c]
-            pose[4 * r + 3] = position[r]
+        _tip_pose(pose, s, section, body, grid)
         for lane in range(min(lanes, batch - block * lanes)):
-            for row in range(12):
-                out[block * lanes + lane, row] = raw_pose[row, lane]
+            for component in range(12):
+                out[block * lanes + lane, component] = raw_pose[component, lane]
 
     return block_tips
 
@@ -285,12 +364,12 @@ def _tips_float32(states, parameters, body, grid, out):
         _tips_float32_block(block, states, parameters, body, grid, out)
 
 
-def rod_tips(states: np.ndarray, parameters: np.ndarray, body: Body, grid: Grid) -> np.ndarray:
-    """Poses of the rods' tips in the frame of the rods' base.
+def tip_poses(states: np.ndarray, parameters: np.ndarray, body: Body, grid: Grid) -> np.ndarray:
+    """Poses of the tips in the robot's base frame, rigid parts included, eq. (29).
 
     Args:
         states: (B, 12 (n + 1)); float32 is computed in float32.
-        parameters: (B, 3) in the order of PARAMETERS; float64.
+        parameters: (B, 3) in the order of PARAMETERS, or (1, 3) for all; float64.
 
     Returns:
         (B, 3, 4) rotation beside position [m], of the states' float type.

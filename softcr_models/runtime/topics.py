@@ -119,7 +119,8 @@ def qos(topic: str, lockstep: bool = False, offered_period: float | None = None)
     """Quality of service of a topic.
 
     On the wall clock the newest value counts: sensor data is best effort, keep last 5; everything
-    else reliable, keep last 1. In lock-step nothing may be lost: reliable, keep last 10.
+    else reliable, keep last 1. In lock-step nothing may be lost: reliable, keep last 10, and kept
+    for readers that DDS has not matched yet: one run in ten lost its first message without that.
 
     Args:
         topic: name in `TOPICS`.
@@ -144,7 +145,7 @@ def qos(topic: str, lockstep: bool = False, offered_period: float | None = None)
         if best_effort
         else QoSReliabilityPolicy.RELIABLE,
         durability=QoSDurabilityPolicy.TRANSIENT_LOCAL
-        if profile == "latched"
+        if profile == "latched" or (lockstep and profile not in ("diagnostics", "clock"))
         else QoSDurabilityPolicy.VOLATILE,
     )
     if profile == "command" and offered_period is not None and not lockstep:

@@ -96,9 +96,9 @@ def _speed(microseconds: float) -> str:
 
 def _rod_ends(rod: CosseratRod, states: np.ndarray) -> np.ndarray:
     """(T, 3) ends of the elastic rod [m] in the frame of its base."""
-    parameters = np.tile(rod.nominal_parameters, (len(states), 1))
-    tips = stepper.rod_tips(np.ascontiguousarray(states), parameters, rod.body, rod.grid)
-    return tips[:, :, 3]
+    elastic = rod.body._replace(base_height=0.0, tip_cap_length=0.0)
+    parameters = rod.nominal_parameters[None]
+    return stepper.tip_poses(np.ascontiguousarray(states), parameters, elastic, rod.grid)[:, :, 3]
 
 
 def _skipped(reason: str) -> Iterator[Row]:

@@ -28,8 +28,7 @@ def three_phase_pressures(periods: int) -> np.ndarray:
 
 def tip_positions(rod: CosseratRod, states: np.ndarray) -> np.ndarray:
     """(T, 3) tips [m] of states (T, 12 (n + 1)) in the base frame."""
-    parameters = np.tile(rod.nominal_parameters, (len(states), 1))
-    return RodPrediction(rod).tip_positions(states, parameters)
+    return RodPrediction(rod).tip_poses(states, rod.nominal_parameters[None])[:, :, 3]
 
 
 def mean_distance(tips: np.ndarray, others: np.ndarray) -> float:
