@@ -73,8 +73,8 @@ class LifecycleClient:
         """
         self.name = name
         self.state = State.PRIMARY_STATE_UNKNOWN
-        self._get = node.create_client(GetState, f"{name}/get_state")
         self._change = node.create_client(ChangeState, f"{name}/change_state")
+        self._get = node.create_client(GetState, f"{name}/get_state")
         self._events = node.create_subscription(
             TransitionEvent, f"{name}/transition_event", self._on_event, 10
         )

@@ -28,6 +28,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rosgraph_msgs.msg import Clock
 
 from softcr_models.errors import UserError
+from softcr_tools.connections import Ends, ends_in, missing_connections
 from softcr_tools.console import FAILED, USER_ERROR, complain, say, step
 from softcr_tools.lifecycle import (
     ACTIVATE,
@@ -47,6 +48,7 @@ REST_TIME = 0.1  # between two looks at ROS while the run goes on: the cores are
 DISCOVERY_TIME = 0.6  # until nodes that already run have been heard of [s]
 ANSWER_TIMEOUT = 2.0  # of a node that already runs [s]
 START_TIMEOUT = 120.0  # from the process to its services [s]
+CONNECT_TIMEOUT = 5.0  # for DDS to bring all nodes together [s]
 CHANGE_TIMEOUTS = {  # [s]
     CONFIGURE: 900.0,  # on a new machine this compiles the kernels
     ACTIVATE: 60.0,
@@ -105,6 +107,7 @@ class Supervisor:
         self._processes: dict[str, NodeProcess] = {}
         self._clients: dict[str, LifecycleClient] = {}
         self._ends: dict[str, Exit] = {}
+        self._connections: dict[str, Ends] = {}
         self._wishes_to_end = 0
         self._going_up = False
         self._going_down = False
@@ -139,6 +142,8 @@ class Supervisor:
             for name in self._names:
                 with step(self._console, f"configuring {name}"):
                     self._change(name, CONFIGURE)
+            with step(self._console, "connecting"):
+                self._connect()
             with step(self._console, "activating"):
                 for name in self._system.activation:
                     self._change(name, ACTIVATE)
@@ -213,6 +218,20 @@ class Supervisor:
             raise self._failure(name, f"did not {change.verb}", USER_ERROR)
         self._clients[name].state = change.goal
         self._record.add(change.done, name)
+
+    def _connect(self) -> None:
+        """Wait until every node sees all others; the run can begin without, and lose messages."""
+        self._connections.clear()  # what was told before all were configured
+
+        def connected() -> bool:
+            told = self._connections.keys() >= set(self._names)
+            return told and not missing_connections(self._connections)
+
+        if not self._wait(connected, CONNECT_TIMEOUT):
+            silent = [f"{name} does not tell" for name in self._names if name not in self._connections]
+            lines = silent + missing_connections(self._connections)
+            self._record.add("unconnected", detail="; ".join(lines))
+            say(self._console, f"not all nodes are connected: {lines[0]}", "yellow")
 
     # --- the run ---
 
@@ -419,6 +438,8 @@ class Supervisor:
 
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
         self._finished |= says_finished(message)
+        known = {name: ends for name, ends in ends_in(message).items() if name in self._names}
+        self._connections |= known
 
     def _on_clock(self, message: Clock) -> None:
         self._simulated_time = message.clock.sec + message.clock.nanosec * 1e-9

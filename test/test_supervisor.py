@@ -100,6 +100,7 @@ def own_domain(monkeypatch, tmp_path):
     monkeypatch.setenv("ROS_DOMAIN_ID", str(random.SystemRandom().randint(1, 100)))
     monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{Path(__file__).parents[1]}")
+    monkeypatch.setattr(supervisor, "CONNECT_TIMEOUT", 0.0)  # small nodes tell no connections
 
 
 class Run:

@@ -478,6 +478,8 @@ class LoopNode(LifecycleNode):
             "rejected_messages": sum(rejections.values()),
             "rejections": rejections,
             "exceptions": exceptions,
+            "publishes": self._readers_seen(),
+            "receives": self._writers_seen(),
             "mode": self.settings.mode,
             "seed": self.settings.seed,
         }
@@ -488,6 +490,13 @@ class LoopNode(LifecycleNode):
             hardware_id=self.robot.name,
             values=values | self.diagnostic_values(),
         )
+
+    def _readers_seen(self) -> dict[str, int]:
+        publishers = [*self._publishers_advertised, self._diagnostics]
+        return {p.topic_name: p.get_subscription_count() for p in publishers}
+
+    def _writers_seen(self) -> dict[str, int]:
+        return {s.topic_name: s.get_publisher_count() for s in self._subscriptions_made}
 
     def _assessment(
         self, summary: dict[str, Any], exceptions: int, rejected: int, missed: int, cycles: int
