@@ -25,11 +25,11 @@ from softcr_tools.systems import NodeSpec, System  # noqa: E402
 NAMES = ("plant", "watcher", "mover")
 
 NODES = '''
-import os, sys, time
+import os, signal, sys, time
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
-from rclpy.executors import ExternalShutdownException
 from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
+from rclpy.signals import SignalHandlerOptions
 
 GOOD, BAD = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 
@@ -83,15 +83,16 @@ class Small(LifecycleNode):
     def on_cleanup(self, state):
         return self.say("cleanup")
 
-rclpy.init()
+rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
 node = Small()
-try:
-    if node.behaviour == "hangs":
-        import signal
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    rclpy.spin(node)
-except (KeyboardInterrupt, ExternalShutdownException):
-    node.say("end")
+asked_to_end = []
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, lambda *_: asked_to_end.append(True))
+if node.behaviour == "hangs":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+while not asked_to_end:
+    rclpy.spin_once(node, timeout_sec=0.05)
+node.say("end")
 '''
 
 

@@ -97,6 +97,7 @@ MAXIMUM_CLOCK_DIFFERENCE = 0.5
 
 _DIAGNOSTICS_PERIOD = 1.0  # [s]
 _LOOP_STOP_TIMEOUT = 1.0  # how long deactivation waits for the tick in progress [s]
+_LAST_WORDS_TIME = 0.05  # for readers to take what deactivation published [s]
 _END_TIMEOUT = 2.0  # how long a process waits for its node to end [s]
 _MOST_REASONS = 50  # distinct reasons of rejection that are kept apart
 
@@ -306,6 +307,8 @@ class LoopNode(LifecycleNode):
         """From any state: deactivate, clean up, shut down. Call it in the executor's thread."""
         if self._state == "active":
             self.trigger_deactivate()
+            # DDS takes back what a reader has not looked at when its writer goes: the last command
+            time.sleep(_LAST_WORDS_TIME)
         if self._state == "inactive":
             self.trigger_cleanup()
         if self._state == "unconfigured":
