@@ -12,7 +12,7 @@ from pydantic import Field
 from softcr_hardware.plant import Measurement, Mismatch, SensorModel, SimulatedPlant
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_models.runtime.cycle_timer import CycleTimer
-from softcr_models.runtime.mailbox import Letter
+from softcr_models.runtime.letter import Letter
 from softcr_models.runtime.messages import (
     clock_to_message,
     pose_to_message,

@@ -19,24 +19,9 @@ from rclpy.guard_condition import GuardCondition
 from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
 from rclpy.subscription import Subscription
 
+from softcr_models.runtime.letter import Letter
+
 _MOST_AT_ONCE = 1000  # messages taken of one topic before the others have their turn
-
-
-@dataclass(frozen=True)
-class Letter:
-    """One received and decoded message.
-
-    Attributes:
-        topic: name in the table of topics.
-        stamp: header stamp [ns].
-        value: what the decoder made of it.
-        received: when DDS delivered it, on the monotonic clock [s].
-    """
-
-    topic: str
-    stamp: int
-    value: Any
-    received: float
 
 
 class Mailbox:

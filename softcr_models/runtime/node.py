@@ -72,7 +72,8 @@ from threadpoolctl import threadpool_limits
 from softcr_models.errors import UserError
 from softcr_models.robot import Robot, load_robot
 from softcr_models.runtime.cycle_timer import TickStatistics
-from softcr_models.runtime.mailbox import LeftAlone, Letter, Mailbox
+from softcr_models.runtime.letter import Letter, check_stamp
+from softcr_models.runtime.mailbox import LeftAlone, Mailbox
 from softcr_models.runtime.messages import (
     DiagnosticReport,
     MessageError,
@@ -91,9 +92,6 @@ from softcr_models.runtime.topics import TOPICS, qos
 
 OK, WARN, ERROR, STALE = range(4)
 """Levels of diagnostic_msgs/DiagnosticStatus."""
-
-MAXIMUM_CLOCK_DIFFERENCE = 0.5
-"""How far a received stamp may lie from this machine's clock in wall mode, either way [s]."""
 
 _DIAGNOSTICS_PERIOD = 1.0  # [s]
 _LOOP_STOP_TIMEOUT = 1.0  # how long deactivation waits for the tick in progress [s]
@@ -443,15 +441,8 @@ class LoopNode(LifecycleNode):
 
     def _checked_stamp(self, message: Any, topic: str) -> int:
         stamp = from_stamp(message, topic)
-        if stamp <= self._last_stamps.get(topic, 0):
-            raise MessageError(topic, "stale: stamp not newer than the last one")
-        if not self.settings.lockstep:
-            age = (self.now() - stamp) * 1e-9
-            limit = f"{MAXIMUM_CLOCK_DIFFERENCE} s"
-            if age > MAXIMUM_CLOCK_DIFFERENCE:
-                raise MessageError(topic, f"stale: stamp more than {limit} old")
-            if age < -MAXIMUM_CLOCK_DIFFERENCE:
-                raise MessageError(topic, f"stamp more than {limit} in the future")
+        now = None if self.settings.lockstep else self.now()
+        check_stamp(topic, stamp, self._last_stamps.get(topic, 0), now)
         return stamp
 
     # --- diagnostics ------------------------------------------------------------------------

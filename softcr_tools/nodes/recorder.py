@@ -22,7 +22,7 @@ from rosbags.interfaces import (
 )
 
 from softcr_models.errors import UserError
-from softcr_models.runtime.mailbox import Letter
+from softcr_models.runtime.letter import Letter
 from softcr_models.runtime.node import ERROR, LoopNode, run
 from softcr_models.runtime.settings import NodeSettings
 from softcr_models.runtime.topics import TOPICS, qos
