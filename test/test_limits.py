@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softcr_control.knots import Knots
-from softcr_control.limits import limit_command, limit_knots
+from softcr_control.limits import limit_knots
+from softcr_models.limits import limit_command
 
 LOW, HIGH, RATE, DT = 0.0, 1e5, 1e6, 0.01  # at most 10 kPa per tick
 

@@ -14,13 +14,13 @@ import numpy as np
 from pydantic import Field
 
 from softcr_control.controller_file import load_nempc
-from softcr_control.limits import limit_command
 from softcr_control.nempc import MAXIMUM_DELAY, Command, Nempc
 from softcr_control.references import Reference
+from softcr_models.limits import limit_command
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.kernel import MAX_INTERVALS
-from softcr_models.runtime.mailbox import Letter
+from softcr_models.runtime.letter import Letter
 from softcr_models.runtime.messages import (
     RodCloud,
     pressures_from_message,

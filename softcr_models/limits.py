@@ -1,0 +1,34 @@
+"""Limits of a command, box and slew rate: the last stage before it is published or sent."""
+
+import numpy as np
+
+
+def limit_command(
+    command: np.ndarray,
+    previous: np.ndarray,
+    low: float | np.ndarray,
+    high: float | np.ndarray,
+    max_rate: float,
+    dt: float,
+) -> tuple[np.ndarray, bool]:
+    """The last stage before a command is published, and again before it reaches the valves.
+
+    First the slew limit round `previous`, then the box, which therefore wins when both cannot hold.
+    A command that is not finite or has the wrong shape is refused as a whole.
+
+    Args:
+        command: (m,) wanted pressures [Pa].
+        previous: (m,) pressures sent last [Pa], finite.
+        low, high: lowest and highest pressure [Pa].
+        max_rate: largest change of a pressure per second [Pa/s].
+        dt: time since `previous` was sent [s].
+
+    Returns:
+        (m,) pressures to send [Pa], and whether they differ from `command`.
+    """
+    command, previous = np.asarray(command, float), np.asarray(previous, float)
+    if command.shape != previous.shape or not np.all(np.isfinite(command)):
+        return np.clip(previous, low, high), True
+    limited = np.clip(command, previous - max_rate * dt, previous + max_rate * dt)
+    limited = np.clip(limited, low, high)
+    return limited, not np.array_equal(limited, command)
