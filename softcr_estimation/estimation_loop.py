@@ -1,0 +1,179 @@
+"""What the estimator does with each sample: start, update, predict, give up. No ROS here.
+
+The node feeds it with what DDS brings, `softcr replay` with what a bag holds.
+"""
+
+from collections import deque
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from softcr_estimation.rod_estimator import Estimate, EstimatorSettings, RodEstimator
+from softcr_models.prediction import RodPrediction
+from softcr_models.robot import Robot
+from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_models.rod.kernel import MAX_INTERVALS
+from softcr_models.runtime.messages import pose_with_covariance_to_message, rod_cloud_message
+from softcr_models.runtime.settings import NodeSettings
+
+UNPAIRED_TOLD = 200
+"""How many of the last stamps without a tip pose are told: of more than one status, at 70 Hz."""
+
+_LOCKSTEP_PATIENCE = 1.0  # in lock-step nothing is lost, only late [s]
+_BLIND_PATIENCE = 0.05  # a blind camera is not waited for every time [periods]
+
+
+class EstimatorNodeSettings(NodeSettings):
+    """The filter's model, and when to go on without a camera."""
+
+    filter: Literal["ukf", "ekf"] = Field("ukf", description="unscented or extended Kalman filter")
+    intervals: int = Field(5, ge=2, le=MAX_INTERVALS, description="intervals of the filter's rod")
+    substeps: int = Field(2, ge=1, le=20, description="sub-steps of the prediction per period")
+    parameters: tuple[str, ...] = Field(
+        EstimatorSettings().parameters,
+        description="estimated beside the state: bending_compliance, tip_mass, damping_factor, "
+        "pressure_offset_1 ...",
+    )
+    use_orientation: bool = Field(False, description="whether the tip's orientation is used too")
+    patience: float = Field(
+        0.5,
+        ge=0.1,
+        le=5.0,
+        description="periods to wait for a tip pose that is due before going on without it",
+    )
+    longest_prediction: float = Field(
+        1.0,
+        ge=0.05,
+        le=60.0,
+        description="without tip poses for so long the estimate is no longer published",
+        json_schema_extra={"unit": "s"},
+    )
+
+
+class EstimationLoop:
+    """One tick per pressure sample, with its tip pose or without.
+
+    Attributes:
+        rod: of the filter.
+        repairs, gated, predicted_only, restarts: counts since `forget`.
+        blind: whether the tip poses have stayed away.
+        unpaired: the last stamps [ns] that had no tip pose. With the published estimates they tell
+            which recorded inputs were used, so that a replay can use the same.
+    """
+
+    def __init__(self, robot: Robot, settings: EstimatorNodeSettings) -> None:
+        """Make rod and filter, compile and rehearse: the first tick is as fast as any.
+
+        Raises:
+            UserError: `settings.parameters` names something that does not exist.
+        """
+        self._settings = settings
+        self._chambers = len(robot.chambers)
+        self.rod = CosseratRod(robot, settings.intervals)
+        prediction = RodPrediction(self.rod, settings.substeps)
+        prediction.warm_up()
+        self._estimator = RodEstimator(
+            prediction,
+            EstimatorSettings(
+                filter=settings.filter, parameters=settings.parameters, period=settings.period
+            ),
+        )
+        self._rehearse()
+        self.forget()
+
+    @property
+    def patience(self) -> float:
+        """How long to wait for the tip pose of a sample [s]."""
+        if self.blind:
+            return _BLIND_PATIENCE * self._settings.period
+        if self._settings.lockstep:
+            return _LOCKSTEP_PATIENCE
+        return self._settings.patience * self._settings.period
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What happened since `forget`, for the diagnostics."""
+        return {
+            "repairs": self.repairs,
+            "gated": self.gated,
+            "predicted_only": self.predicted_only,
+            "restarts": self.restarts,
+        }
+
+    def forget(self) -> None:
+        """Begin anew with the next sample."""
+        self._last_stamp: float | None = None
+        self._last_pose = 0.0
+        self.blind = False
+        self.unpaired: deque[int] = deque(maxlen=UNPAIRED_TOLD)
+        self.repairs = self.gated = self.predicted_only = self.restarts = 0
+
+    def tick(
+        self, pressures: np.ndarray, tip_pose: np.ndarray | None, stamp: int
+    ) -> Estimate | None:
+        """The estimate at `stamp`, or None when there is none to trust.
+
+        Args:
+            pressures: (m,) measured gauge pressures [Pa].
+            tip_pose: (4, 4) measured tip in the base frame [m]; None: predict only.
+            stamp: of both [ns].
+
+        Raises:
+            EstimatorError: the filter refuses an input; it is left as it was.
+        """
+        seconds = stamp * 1e-9
+        if tip_pose is None:
+            self.unpaired.append(stamp)
+        if (
+            self._last_stamp is None
+            or seconds - self._last_stamp > self._settings.longest_prediction
+        ):
+            # the first sample, or a hole too long to predict through
+            self.restarts += self._last_stamp is not None
+            self._last_stamp = seconds
+            self._last_pose = seconds
+            return self._estimator.start(pressures, seconds)
+        self._last_stamp = seconds
+        position = rotation = None
+        if tip_pose is not None:
+            position = tip_pose[:3, 3]
+            rotation = tip_pose[:3, :3] if self._settings.use_orientation else None
+            self._last_pose = seconds
+        estimate = self._estimator.update(pressures, position, seconds, rotation)
+        self.repairs = estimate.repairs
+        self.gated += estimate.gated
+        self.predicted_only += estimate.predicted_only
+        self.blind = seconds - self._last_pose > 2.0 * self._settings.period
+        if seconds - self._last_pose > self._settings.longest_prediction:
+            return None
+        return estimate
+
+    def messages(self, estimate: Estimate, stamp: int) -> tuple[Any, Any]:
+        """The estimate/rod and estimate/tip/pose messages of an estimate; stamp [ns]."""
+        names = RodPrediction.parameter_names
+        nodes = self.rod.node_poses(
+            estimate.state, np.array([estimate.parameters[name] for name in names])
+        )
+        rod = rod_cloud_message(
+            estimate.state,
+            np.concatenate((nodes[:1], nodes)),
+            estimate.parameters,
+            estimate.parameters_std,
+            stamp,
+        )
+        tip = self.rod.tip_pose_from_rod_tip(nodes[-1])
+        covariance = estimate.tip_position_covariance
+        return rod, pose_with_covariance_to_message(tip, covariance, stamp)
+
+    def _rehearse(self) -> None:
+        """Two ticks on nothing, so that no compiled function is first called in the loop."""
+        pressures = np.zeros(self._chambers)
+        tip = self.rod.tip_pose(self.rod.equilibrium(pressures))
+        self._estimator.start(pressures, 0.0)
+        for tick in (1, 2):
+            estimate = self._estimator.update(
+                pressures, tip[:3, 3], tick * self._settings.period,
+                tip[:3, :3] if self._settings.use_orientation else None,
+            )  # fmt: skip
+        self.messages(estimate, 1)

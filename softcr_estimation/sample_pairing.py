@@ -1,0 +1,67 @@
+"""Which tip pose belongs to which pressure sample: by stamp, waiting a little. No ROS here."""
+
+from collections.abc import Callable
+
+from softcr_models.runtime.letter import Letter
+
+PRESSURES, POSES = "pressure/state", "mocap/tip/pose"
+
+
+class SamplePairing:
+    """Pairs pressure samples with the tip poses of the same stamp, in the order they come.
+
+    Clock and inbox are injected: the node waits on the monotonic clock for what DDS brings, a
+    replay on the clock of a recording for what a bag holds.
+    """
+
+    def __init__(
+        self,
+        get: Callable[[float | None], Letter | None],
+        now: Callable[[], float],
+        reject: Callable[[str, str], None],
+    ) -> None:
+        """A pairing with nothing waiting.
+
+        Args:
+            get: the next letter of either topic, waiting for it up to a time [s] (None: for ever);
+                None when there is none.
+            now: the clock on which `get` waits [s].
+            reject: told topic and reason of a letter that came too late.
+        """
+        self._get, self._now, self._reject = get, now, reject
+        self._waiting: dict[str, list[Letter]] = {PRESSURES: [], POSES: []}
+
+    def next_pressures(self) -> Letter | None:
+        """The next pressure sample; None when the inbox has no more."""
+        return self._next(PRESSURES, None)
+
+    def pose_of(self, stamp: int, patience: float) -> Letter | None:
+        """The tip pose of `stamp` [ns], waiting up to `patience` [s]; None if there is none.
+
+        A newer pose is kept for its own sample, an older one is rejected.
+        """
+        deadline = self._now() + patience
+        while (left := deadline - self._now()) > 0.0:
+            letter = self._next(POSES, left)
+            if letter is None:
+                return None
+            if letter.stamp == stamp:
+                return letter
+            if letter.stamp > stamp:
+                self._waiting[POSES].insert(0, letter)
+                return None
+            self._reject(POSES, "came after its cycle")
+        return None
+
+    def _next(self, topic: str, timeout: float | None) -> Letter | None:
+        """The next letter of a topic; letters of the other topic wait in `_waiting`."""
+        deadline = None if timeout is None else self._now() + timeout
+        while not self._waiting[topic]:
+            left = None if deadline is None else deadline - self._now()
+            if left is not None and left <= 0.0:
+                return None
+            letter = self._get(left)
+            if letter is None:
+                return None
+            self._waiting[letter.topic].append(letter)
+        return self._waiting[topic].pop(0)
