@@ -88,7 +88,7 @@ def test_every_node_accepts_its_parameters(mode):
 @pytest.mark.parametrize("end", ["low", "high"])
 def test_an_option_at_its_limit_is_within_the_limits_of_the_nodes(option, end):
     pytest.importorskip("rclpy")
-    from softcr_control.nodes.nempc_controller import NempcControllerSettings
+    from softcr_control.control_loop import NempcControllerSettings
     from softcr_control.nodes.reference import ReferenceNodeSettings
     from softcr_hardware.nodes.simulator import SimulatorSettings
 

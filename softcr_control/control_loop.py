@@ -1,0 +1,153 @@
+"""What the controller does in a tick: an answer to an estimate, limited. No ROS here.
+
+The node feeds it with what DDS brings, `softcr replay` with what a bag holds.
+"""
+
+from collections import deque
+from statistics import median
+
+import numpy as np
+from pydantic import Field
+
+from softcr_control.controller_file import load_nempc
+from softcr_control.nempc import MAXIMUM_DELAY, Nempc
+from softcr_control.references import Reference
+from softcr_models.limits import limit_command
+from softcr_models.prediction import RodPrediction
+from softcr_models.robot import Robot
+from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_models.rod.kernel import MAX_INTERVALS
+from softcr_models.runtime.messages import ReferenceCloud, RodCloud
+from softcr_models.runtime.settings import NodeSettings
+
+_LATENCIES_KEPT = 15  # ticks whose median tells how late answers are
+
+
+class NempcControllerSettings(NodeSettings):
+    """Which controller file, and what in it to replace."""
+
+    controller: str = Field(
+        "nempc", min_length=1, description="a file of config/controllers, or a YAML file"
+    )
+    population: int = Field(1000, ge=8, le=100_000, description="candidates per generation")
+    horizon: int = Field(8, ge=2, le=200, description="periods looked ahead")
+    intervals: int = Field(5, ge=2, le=MAX_INTERVALS, description="intervals of the model's rod")
+    # through the pressure lag nothing jumps: the closed loop's tip error is that of two sub-steps
+    substeps: int = Field(1, ge=1, le=20, description="sub-steps of the prediction per period")
+    threads: int = Field(2, ge=1, le=256, description="of the prediction")
+    input_timeout: float = Field(
+        0.1,
+        ge=0.01,
+        le=5.0,
+        description="without estimate or reference for so long the chambers vent (wall mode)",
+        json_schema_extra={"unit": "s"},
+    )
+
+
+class ControlLoop:
+    """NEMPC from messages to the limited command.
+
+    Attributes:
+        clipped, fallbacks: counts since `forget`.
+    """
+
+    def __init__(self, robot: Robot, settings: NempcControllerSettings) -> None:
+        """Make model and controller, compile and rehearse: the first tick is as fast as any.
+
+        Raises:
+            UserError: the controller file cannot be used.
+        """
+        self._robot, self._settings = robot, settings
+        self._prediction = RodPrediction(CosseratRod(robot, settings.intervals), settings.substeps)
+        self._prediction.warm_up()
+        self._nempc = self._made_controller()
+        self._rehearse()
+        self.forget()
+
+    @property
+    def expected_delay(self) -> int:
+        """Ticks until the plant follows an answer: one, if the chain keeps up."""
+        if self._settings.lockstep or not self._latencies:
+            return 1
+        ticks = 1 + int(median(self._latencies) / self._settings.period)
+        return min(ticks, MAXIMUM_DELAY)
+
+    def forget(self) -> None:
+        """Begin anew, as if newly made."""
+        self._nempc.reset()
+        self._sent = np.zeros(len(self._robot.chambers))
+        self._latencies: deque[float] = deque(maxlen=_LATENCIES_KEPT)
+        self.clipped = self.fallbacks = 0
+
+    def answer(
+        self, estimate: RodCloud, reference: ReferenceCloud, pressures: np.ndarray
+    ) -> np.ndarray:
+        """The command (m,) [Pa] for an estimate, a reference and pressures (m,) of one stamp.
+
+        The limiter is the last stage: what it lets through is what is to be published.
+        """
+        command = self._nempc.command(
+            estimate.state,
+            estimate.parameters["bending_compliance"],
+            Reference(
+                reference.stamp * 1e-9,
+                reference.period,
+                reference.states,
+                reference.tip_positions,
+            ),
+            pressures,
+            estimate.parameters,
+            self.expected_delay,
+        )
+        limits = self._robot.pressure_limits
+        self._sent, clipped = limit_command(
+            command.pressures,
+            self._sent,
+            limits.minimum,
+            limits.maximum,
+            limits.maximum_rate,
+            self._settings.period,
+        )
+        self.clipped += clipped
+        self.fallbacks += command.fallback
+        return self._sent
+
+    def answered(self, latency: float) -> None:
+        """Note how long after its stamp an answer was sent [s]."""
+        self._latencies.append(latency)
+
+    def vent(self, begins: bool) -> np.ndarray:
+        """Zero pressures; where venting begins the controller starts afresh."""
+        if begins:
+            self._nempc.reset()
+        self._sent = np.zeros(len(self._robot.chambers))
+        return self._sent
+
+    def _made_controller(self) -> Nempc:
+        settings, limits = self._settings, self._robot.pressure_limits
+        file = load_nempc(settings.controller)
+        numbers = file.nempc.model_copy(
+            update={
+                "population": settings.population,
+                "horizon": settings.horizon,
+                "period": settings.period,
+                "pressure_low": limits.minimum,
+                "pressure_high": limits.maximum,
+                "max_rate": limits.maximum_rate,
+                "seed": settings.seed,
+            }
+        )
+        terms = file.costs.terms(self._prediction, numbers.input_range)
+        return Nempc(self._prediction, self._robot.pressure_lag, numbers, terms)
+
+    def _rehearse(self) -> None:
+        """A few ticks at rest, so that nothing is compiled or allocated first in the loop."""
+        pressures = np.zeros(len(self._robot.chambers))
+        state = self._prediction.equilibrium(pressures, self._prediction.nominal_parameters)
+        tip = self._prediction.rod.tip_pose(state)[:3, 3]
+        rows = self._nempc.rows
+        reference = Reference(
+            0.0, self._settings.period, np.tile(state, (rows, 1)), np.tile(tip, (rows, 1))
+        )
+        for _ in range(3):
+            self._nempc.command(state, None, reference, pressures)
