@@ -41,6 +41,7 @@ setup(
         *shared_files("config", "launch"),
     ],
     install_requires=[
+        "lz4",
         "matplotlib",
         "mcap",
         "numba>=0.60",
@@ -52,6 +53,7 @@ setup(
         "rosbags>=0.11",
         "scipy",
         "threadpoolctl",
+        "zstandard",
         *ROS_WHEELS,
     ],
     extras_require={

@@ -1,20 +1,27 @@
-"""Reading a recorded run back: rosbag2 bags, mcap or sqlite3, also unfinished and cut ones."""
+"""Reading a recorded run back: rosbag2 bags, mcap or sqlite3, also unfinished and cut ones.
+
+Files are read from front to back by `bag_scanning`, which needs neither metadata.yaml nor an index;
+rosbags reads what rosbag2 itself has compressed.
+"""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from heapq import heappop, heappush
 from pathlib import Path
 from typing import Any
 
-from mcap.exceptions import EndOfFile
-from mcap.records import Channel, Message, Schema
-from mcap.stream_reader import StreamReader
+import yaml
 from rosbags.rosbag2 import Reader
 from rosbags.typesys import Stores, get_typestore
 from rosbags.typesys.store import Typestore
 
 from softcr_models.errors import UserError
+from softcr_tools.bag_scanning import Cut, RawMessage, scan_mcap, scan_sqlite
+
+_REORDERED = 1000
+"""Messages among which a late one is put back into the order of reception."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +57,8 @@ class Bag:
     """A bag opened for reading.
 
     `topics` maps absolute names to what was recorded of them; a topic without a message is not in
-    it. `damage` is None for a bag that was finished, otherwise one line that says what is wrong;
-    what comes before the damage is served as usual.
+    it. `damage` is None for a bag that was finished, otherwise one line that says what is wrong and
+    how much was recovered; what comes before the damage is served as usual.
     """
 
     def __init__(self, path: Path):
@@ -64,8 +71,7 @@ class Bag:
             UserError: there is no bag at `path`, or nothing in it can be read.
         """
         self.path = _locate(Path(path))
-        files = _mcap_files(self.path)
-        self._source = _ScannedMcap(files) if files else _IndexedBag(self.path)
+        self._source = _source_of(self.path)
         self.topics = {
             name: BagTopic(type_, count) for (name, type_), count in self._source.counts.items()
         }
@@ -104,31 +110,48 @@ class Bag:
         return (message for message in self._source.messages() if message.topic in wanted)
 
 
-class _ScannedMcap:
-    """mcap files read from front to back, without the index that an unfinished file lacks."""
+class _ScannedBag:
+    """Files read one after the other, each as far as it goes."""
 
-    def __init__(self, files: list[Path]):
-        self._files = files
-        self.damage: str | None = None
-        self.counts = Counter((message.topic, message.type) for message in self.messages())
+    def __init__(self, files: list[Path], scan: Callable[[Path], Iterator[RawMessage]]):
+        self._files, self._scan = files, scan
+        self._cuts: dict[Path, str] = {}
+        self.counts: Counter[tuple[str, str]] = Counter()
+        first, last = 0, 0
+        for message in self.messages():
+            self.counts[message.topic, message.type] += 1
+            first, last = first or message.time, max(last, message.time)
+        self.damage = self._damage(1e-9 * (last - first))
 
     def messages(self) -> Iterator[BagMessage]:
+        return _in_order(self._unordered())
+
+    def _unordered(self) -> Iterator[BagMessage]:
         for path in self._files:
             try:
-                yield from _scan(path)
+                for message in self._scan(path):
+                    yield BagMessage(*message)
+            except Cut as cut:
+                self._cuts[path] = str(cut)
             except OSError as error:
                 raise UserError(f"bag file {path}: {error.strerror}") from None
-            except Exception as error:  # damaged bytes surface as many kinds
-                cut = isinstance(error, EndOfFile)
-                what = "was not finished" if cut else f"is damaged ({error})"
-                self.damage = f"{path.name} {what}; it is read as far as it goes"
+
+    def _damage(self, duration: float) -> str | None:
+        if not self._cuts:
+            return None
+        what = ", ".join(f"{path.name} {cut}" for path, cut in self._cuts.items())
+        promised = _metadata(self._files[0].parent).get("message_count")
+        of = f" of {promised}" if promised else ""
+        recovered = f"{self.counts.total()}{of} messages, {duration:.1f} s, were recovered"
+        return f"{what}; it is read as far as it goes: {recovered}"
 
 
-class _IndexedBag:
-    """Every other kind of bag (sqlite3, compressed files), read by rosbags."""
+class _CompressedBag:
+    """A bag compressed by rosbag2 itself, file by file or message by message; read by rosbags."""
+
+    damage = None
 
     def __init__(self, path: Path):
-        self.damage = None
         self._reader = self._open(path)
         self.counts: Counter[tuple[str, str]] = Counter()
         for connection in self._reader.connections:
@@ -149,18 +172,32 @@ class _IndexedBag:
             yield BagMessage(connection.topic, connection.msgtype, time, bytes(payload))
 
 
-def _scan(path: Path) -> Iterator[BagMessage]:
-    schemas, channels = {}, {}
-    with path.open("rb") as file:
-        for record in StreamReader(file, validate_crcs=True).records:
-            if isinstance(record, Schema):
-                schemas[record.id] = record
-            elif isinstance(record, Channel):
-                channels[record.id] = record
-            elif isinstance(record, Message):
-                channel = channels[record.channel_id]
-                type_ = schemas[channel.schema_id].name
-                yield BagMessage(channel.topic, type_, record.log_time, record.data)
+def _source_of(path: Path) -> _ScannedBag | _CompressedBag:
+    if not _metadata(path).get("compression_mode"):
+        for suffix, scan in ((".mcap", scan_mcap), (".db3", scan_sqlite)):
+            if files := _files(path, suffix):
+                return _ScannedBag(files, scan)
+    return _CompressedBag(path)
+
+
+def _metadata(bag: Path) -> dict[str, Any]:
+    """What metadata.yaml tells of a bag directory; empty where it is missing or not readable."""
+    try:
+        content = yaml.safe_load((bag / "metadata.yaml").read_text(encoding="utf-8"))
+        return dict(content["rosbag2_bagfile_information"])
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, TypeError, KeyError, ValueError):
+        return {}
+
+
+def _in_order(messages: Iterable[BagMessage]) -> Iterator[BagMessage]:
+    """Writers with a thread per topic write almost, not quite, in the order of reception."""
+    waiting: list[tuple[int, int, BagMessage]] = []
+    for number, message in enumerate(messages):
+        heappush(waiting, (message.time, number, message))
+        if len(waiting) > _REORDERED:
+            yield heappop(waiting)[-1]
+    while waiting:
+        yield heappop(waiting)[-1]
 
 
 def _locate(path: Path) -> Path:
@@ -169,20 +206,18 @@ def _locate(path: Path) -> Path:
         raise UserError(f"bag {path}: no such file or directory")
     if (path / "bag").is_dir():
         return path / "bag"
-    if path.is_dir() and not (path / "metadata.yaml").exists():
-        single = [*path.glob("*.db3")]
-        if len(single) == 1:
-            return single[0]
-        if not _mcap_files(path):
-            raise UserError(f"bag {path}: no metadata.yaml, .mcap or .db3 file in this directory")
+    files = [file for suffix in (".mcap", ".db3") for file in _files(path, suffix)]
+    if path.is_dir() and not files and not (path / "metadata.yaml").exists():
+        raise UserError(f"bag {path}: no metadata.yaml, .mcap or .db3 file in this directory")
     return path
 
 
-def _mcap_files(path: Path) -> list[Path]:
-    if path.suffix == ".mcap":
+def _files(path: Path, suffix: str) -> list[Path]:
+    """The files of a bag in the order they were written."""
+    if path.suffix == suffix:
         return [path]
     # rosbag2 numbers split files NAME_0, NAME_1, ... NAME_10
-    return sorted(path.glob("*.mcap"), key=lambda file: (len(file.name), file.name))
+    return sorted(path.glob(f"*{suffix}"), key=lambda file: (len(file.name), file.name))
 
 
 @cache
