@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from heapq import heappop, heappush
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from rosbags.rosbag2 import Reader
@@ -21,7 +21,7 @@ from softcr_models.errors import UserError
 from softcr_tools.bag_scanning import Cut, RawMessage, scan_mcap, scan_sqlite
 
 _REORDERED = 1000
-"""Messages among which a late one is put back into the order of reception."""
+"""Items among which a late one is put back into its place."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +110,20 @@ class Bag:
         return (message for message in self._source.messages() if message.topic in wanted)
 
 
+Item = TypeVar("Item")
+
+
+def in_order(items: Iterable[Item], key: Callable[[Item], int]) -> Iterator[Item]:
+    """Items that are almost sorted, sorted: writers with a thread per topic mix what is near."""
+    waiting: list[tuple[int, int, Item]] = []
+    for number, item in enumerate(items):
+        heappush(waiting, (key(item), number, item))
+        if len(waiting) > _REORDERED:
+            yield heappop(waiting)[-1]
+    while waiting:
+        yield heappop(waiting)[-1]
+
+
 class _ScannedBag:
     """Files read one after the other, each as far as it goes."""
 
@@ -124,7 +138,7 @@ class _ScannedBag:
         self.damage = self._damage(1e-9 * (last - first))
 
     def messages(self) -> Iterator[BagMessage]:
-        return _in_order(self._unordered())
+        return in_order(self._unordered(), lambda message: message.time)
 
     def _unordered(self) -> Iterator[BagMessage]:
         for path in self._files:
@@ -187,17 +201,6 @@ def _metadata(bag: Path) -> dict[str, Any]:
         return dict(content["rosbag2_bagfile_information"])
     except (OSError, UnicodeDecodeError, yaml.YAMLError, TypeError, KeyError, ValueError):
         return {}
-
-
-def _in_order(messages: Iterable[BagMessage]) -> Iterator[BagMessage]:
-    """Writers with a thread per topic write almost, not quite, in the order of reception."""
-    waiting: list[tuple[int, int, BagMessage]] = []
-    for number, message in enumerate(messages):
-        heappush(waiting, (message.time, number, message))
-        if len(waiting) > _REORDERED:
-            yield heappop(waiting)[-1]
-    while waiting:
-        yield heappop(waiting)[-1]
 
 
 def _locate(path: Path) -> Path:

@@ -12,7 +12,6 @@ from softcr_estimation.estimation_loop import EstimationLoop, EstimatorNodeSetti
 from softcr_estimation.sample_pairing import POSES, PRESSURES, SamplePairing
 from softcr_models.runtime.messages import pose_from_message, pressures_from_message
 from softcr_models.runtime.node import LoopNode, run
-from softcr_models.runtime.settings import setting_values
 
 
 class Estimator(LoopNode):
@@ -66,8 +65,6 @@ class Estimator(LoopNode):
             },
             "intervals": self.settings.intervals,
             "filter": self.settings.filter,
-            # with these a replay of the run's bag knows what the filter was
-            "settings": setting_values(self.settings),
         }
         if self._estimation is not None:
             values |= self._estimation.counts

@@ -476,6 +476,8 @@ class LoopNode(LifecycleNode):
             "receives": self._writers_seen(),
             "mode": self.settings.mode,
             "seed": self.settings.seed,
+            # with these a replay of the run's bag knows what the node was
+            "settings": setting_values(self.settings),
         }
         return DiagnosticReport(
             name=f"{self.get_name()}: loop",
