@@ -224,12 +224,13 @@ class Supervisor:
         self._connections.clear()  # what was told before all were configured
 
         def connected() -> bool:
-            told = self._connections.keys() >= set(self._names)
-            return told and not missing_connections(self._connections)
+            all_told = self._connections.keys() >= set(self._names)
+            return all_told and not missing_connections(self._connections)
 
         if not self._wait(connected, CONNECT_TIMEOUT):
-            silent = [f"{name} does not tell" for name in self._names if name not in self._connections]
-            lines = silent + missing_connections(self._connections)
+            silent = [name for name in self._names if name not in self._connections]
+            lines = [f"{name} does not tell" for name in silent]
+            lines += missing_connections(self._connections)
             self._record.add("unconnected", detail="; ".join(lines))
             say(self._console, f"not all nodes are connected: {lines[0]}", "yellow")
 

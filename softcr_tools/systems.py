@@ -79,7 +79,7 @@ class SimulationOptions(BaseModel):
         Field("trajectory", description="what the rod should do")
     )
     reference_file: str = Field("", description="CSV or NPZ with the reference 'file'")
-    population: int = Field(512, ge=8, le=100_000, description="candidates of the controller")
+    population: int = Field(1000, ge=8, le=100_000, description="candidates of the controller")
     horizon: int = Field(8, ge=2, le=200, description="control periods the controller looks ahead")
     plant_intervals: int = Field(
         10, ge=2, le=MAX_INTERVALS, description="intervals of the simulated rod"

@@ -18,7 +18,8 @@ def test_everyone_sees_everyone():
 
 
 def test_readers_from_elsewhere_do_no_harm():
-    assert missing_connections({"plant": Ends({"/state": 7}, {"/command": 3}), "mover": MOVER}) == []
+    plant = Ends({"/state": 7}, {"/command": 3})
+    assert missing_connections({"plant": plant, "mover": MOVER}) == []
 
 
 def test_each_direction_counts_for_itself():

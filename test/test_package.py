@@ -158,9 +158,7 @@ def make(*arguments):
     # as typed by a person, also where make itself runs these tests
     outside = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     command = ["make", "--dry-run", *arguments]
-    run = subprocess.run(
-        command, cwd=ROOT, check=True, capture_output=True, text=True, env=outside
-    )
+    run = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, env=outside)
     return run.stdout
 
 

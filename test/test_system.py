@@ -84,7 +84,8 @@ def run_and_kill(results, victim):
     reader = threading.Thread(target=read)
     reader.start()
     try:
-        assert running.wait(240) and not ended.is_set(), "".join(lines)
+        running.wait(240)
+        assert not ended.is_set(), "".join(lines)
         time.sleep(2.5)  # the chambers must be under pressure
         children = psutil.Process(process.pid).children(recursive=True)
         module = re.compile(rf"nodes\.{victim}$")

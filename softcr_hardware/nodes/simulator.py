@@ -80,7 +80,7 @@ class Simulator(LoopNode):
     default_name = "simulator"
     Settings = SimulatorSettings
     settings: SimulatorSettings
-    _plant: SimulatedPlant | None = None
+    _plant: SimulatedPlant
     _timeouts = 0
     _vented = True
     _finished = False
@@ -107,7 +107,8 @@ class Simulator(LoopNode):
         self._wrench = self.advertise("force_torque/wrench")
         self._truth_rod = self.advertise("simulation/truth/rod")
         self._truth_tip = self.advertise("simulation/truth/tip/pose")
-        self._simulated_time = self.advertise("/clock") if settings.lockstep else None
+        if settings.lockstep:
+            self._simulated_time = self.advertise("/clock")
         self.receive("pressure/command", self._decoded_command)
 
     def on_activate_node(self) -> None:
@@ -123,7 +124,7 @@ class Simulator(LoopNode):
             self._loop_on_wall_clock(stop)
 
     def diagnostic_values(self) -> dict[str, Any]:
-        if self._plant is None:
+        if not hasattr(self, "_plant"):  # before the first configure
             return {}
         mismatch = self._plant.mismatch
         rod = self._plant.rod

@@ -308,7 +308,7 @@ class CosseratRod:
         )
         return np.concatenate((changes[:, 6:], base_changes), axis=1)
 
-    def _section_for(self, parameters) -> Section:
+    def _section_for(self, parameters: np.ndarray | None) -> Section:
         return (
             self._section if parameters is None else self._section_of(self._parameters(parameters))
         )

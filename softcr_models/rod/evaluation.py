@@ -19,7 +19,9 @@ from softcr_models.rod.stepper import FLOAT64_LANES
 
 
 @numba.njit(**COMPILE_OPTIONS)
-def rates(e: np.ndarray, s: np.ndarray, w: np.ndarray, section: Section, grid: Grid):
+def rates(
+    e: np.ndarray, s: np.ndarray, w: np.ndarray, section: Section, grid: Grid
+) -> tuple[np.ndarray, np.ndarray]:
     """Time derivatives (de, ds), both (n + 1, 6), of velocities e and elastic wrenches s."""
     de = np.empty_like(e)
     ds = np.empty_like(s)
@@ -94,7 +96,14 @@ def _rates_tangent_block(block, e, s, w, section, grid, directions, out):
 
 
 @numba.njit(**COMPILE_OPTIONS)
-def rates_tangents(e, s, w, section, grid, directions) -> np.ndarray:
+def rates_tangents(
+    e: np.ndarray,
+    s: np.ndarray,
+    w: np.ndarray,
+    section: Section,
+    grid: Grid,
+    directions: np.ndarray,
+) -> np.ndarray:
     """Changes of the rates along directions.
 
     Args:

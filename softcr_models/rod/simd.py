@@ -12,6 +12,7 @@ runs on scalars.
 
 import operator
 import platform
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -93,7 +94,7 @@ def _broadcast(context, builder, from_type, to_type, value):
     return builder.shuffle_vector(first, ir.Constant(vector_type, ir.Undefined), mask)
 
 
-def local(like, shape: tuple[int, ...]) -> np.ndarray:
+def local(like: Any, shape: tuple[int, ...]) -> np.ndarray:
     """Uninitialised scratch of `shape` whose elements are of the kind of `like` (number or lanes).
 
     In compiled code it lives on the stack of the caller, so it must not be returned. In plain

@@ -278,7 +278,7 @@ def rollout_tips(
     return out.reshape(batch, levels - 1, 3, 4)
 
 
-def _advance(states, pressures, parameters, run, out, out_tips) -> None:
+def _advance(states, pressures, parameters, run, out, out_tips):
     """Fills whichever of the outputs has rows; failed candidates are done again."""
     single_precision = out.dtype == np.float32
     inputs = (states, pressures, parameters)
@@ -294,7 +294,7 @@ def _advance(states, pressures, parameters, run, out, out_tips) -> None:
         _retry(failed, inputs, run, out, out_tips)
 
 
-def _retry(failed, inputs, run, out, out_tips) -> None:
+def _retry(failed, inputs, run, out, out_tips):
     """Does failed candidates again, ever finer, in float64 with fresh linearisations."""
     for factor in RETRY_FACTORS:
         chosen = np.flatnonzero(failed)

@@ -89,4 +89,4 @@ def cores(count: int) -> Iterator[None]:
 
 def cores_available() -> int:
     """Cores that compiled kernels may use."""
-    return int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
+    return int(numba.config.NUMBA_NUM_THREADS)
