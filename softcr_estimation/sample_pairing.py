@@ -1,13 +1,16 @@
 """Which tip pose belongs to which pressure sample: by stamp, waiting a little. No ROS here."""
 
 from collections.abc import Callable
+from typing import Generic, TypeVar
 
 from softcr_models.runtime.letter import Letter
+
+AnyLetter = TypeVar("AnyLetter", bound=Letter)
 
 PRESSURES, POSES = "pressure/state", "mocap/tip/pose"
 
 
-class SamplePairing:
+class SamplePairing(Generic[AnyLetter]):
     """Pairs pressure samples with the tip poses of the same stamp, in the order they come.
 
     Clock and inbox are injected: the node waits on the monotonic clock for what DDS brings, a
@@ -16,7 +19,7 @@ class SamplePairing:
 
     def __init__(
         self,
-        get: Callable[[float | None], Letter | None],
+        get: Callable[[float | None], AnyLetter | None],
         now: Callable[[], float],
         reject: Callable[[str, str], None],
     ) -> None:
@@ -29,13 +32,13 @@ class SamplePairing:
             reject: told topic and reason of a letter that came too late.
         """
         self._get, self._now, self._reject = get, now, reject
-        self._waiting: dict[str, list[Letter]] = {PRESSURES: [], POSES: []}
+        self._waiting: dict[str, list[AnyLetter]] = {PRESSURES: [], POSES: []}
 
-    def next_pressures(self) -> Letter | None:
+    def next_pressures(self) -> AnyLetter | None:
         """The next pressure sample; None when the inbox has no more."""
         return self._next(PRESSURES, None)
 
-    def pose_of(self, stamp: int, patience: float) -> Letter | None:
+    def pose_of(self, stamp: int, patience: float) -> AnyLetter | None:
         """The tip pose of `stamp` [ns], waiting up to `patience` [s]; None if there is none.
 
         A newer pose is kept for its own sample, an older one is rejected.
@@ -53,7 +56,7 @@ class SamplePairing:
             self._reject(POSES, "came after its cycle")
         return None
 
-    def _next(self, topic: str, timeout: float | None) -> Letter | None:
+    def _next(self, topic: str, timeout: float | None) -> AnyLetter | None:
         """The next letter of a topic; letters of the other topic wait in `_waiting`."""
         deadline = None if timeout is None else self._now() + timeout
         while not self._waiting[topic]:

@@ -25,6 +25,13 @@ def _report(arguments: Sequence[str]) -> int:
     return report.main(arguments)
 
 
+def _replay(arguments: Sequence[str]) -> int:
+    """run estimator and controller again on a recorded run, or publish its sensors"""
+    from softcr_tools import replay
+
+    return replay.main(arguments)
+
+
 def _bench(arguments: Sequence[str]) -> int:
     """measure rod, filter and controller beside their rivals"""
     from softcr_tools import benchmarks
@@ -35,6 +42,7 @@ def _bench(arguments: Sequence[str]) -> int:
 COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "up": _up,
     "report": _report,
+    "replay": _replay,
     "bench": _bench,
 }
 

@@ -1,0 +1,230 @@
+"""One offline replay from bag to report: what is asked, what is written."""
+
+import heapq
+import json
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numba
+from rich.console import Console
+from rich.progress import Progress
+from rosbags.interfaces import (
+    Qos,
+    QosDurability,
+    QosHistory,
+    QosLiveliness,
+    QosReliability,
+    QosTime,
+)
+from threadpoolctl import threadpool_limits
+
+from softcr_control.control_loop import ControlLoop, NempcControllerSettings
+from softcr_estimation.estimation_loop import EstimationLoop, EstimatorNodeSettings
+from softcr_estimation.sample_pairing import POSES, PRESSURES
+from softcr_models.errors import UserError
+from softcr_models.runtime.topics import TOPICS
+from softcr_tools.bag_reading import Bag
+from softcr_tools.console import step
+from softcr_tools.recording import BagRecording, RecordedTopic
+from softcr_tools.replay.comparison import Comparison, Counts, compare, draw
+from softcr_tools.replay.message_bytes import is_known, padded
+from softcr_tools.replay.offline import Output, ReplayedController, replayed_estimates
+from softcr_tools.replay.recorded_inputs import ByStamp, RecordedInbox, estimator_letters
+from softcr_tools.replay.recorded_run import RecordedRun
+from softcr_tools.report_run import read_run
+
+_ESTIMATES = ("estimate/rod", "estimate/tip/pose")
+_COMMANDS = "pressure/command"
+_TIMING = "patience"  # the one parameter that acts on when messages came, not on what they hold
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What to replay: where to, and parameters other than the run's.
+
+    `controller` is None where only the estimator is replayed.
+    """
+
+    output: Path
+    estimator: Mapping[str, Any]
+    controller: Mapping[str, Any] | None
+
+
+def replay(bag: Bag, experiment: Experiment, console: Console) -> Comparison:
+    """Replay a bag into `experiment.output`: a bag, comparison.json and comparison.png.
+
+    Raises:
+        UserError: a needed topic is missing, a parameter is not allowed, the output exists.
+    """
+    check_topics(bag, experiment.controller is not None)
+    if experiment.output.exists():
+        raise UserError(f"{experiment.output} exists already: remove it or choose another --output")
+    # as every node does: more threads give other bits, and the matrices are small
+    threadpool_limits(limits=1, user_api="blas")
+    with step(console, "reading what the run tells of itself"):
+        run = RecordedRun.of(bag)
+    with step(console, "preparing"):
+        stage = _Stage(run, experiment)
+    try:
+        factor = stage.play(experiment.output, console)
+        with step(console, "comparing"):
+            return _reported(bag, stage, experiment.output, factor)
+    except BaseException:
+        shutil.rmtree(experiment.output, ignore_errors=True)
+        raise
+
+
+def check_topics(bag: Bag, controller: bool) -> None:
+    """Refuse a bag that lacks what is needed.
+
+    Raises:
+        UserError: names every missing topic.
+    """
+    needed = [PRESSURES, POSES, *(["reference/rod"] if controller else [])]
+    missing = [topic for topic in needed if bag.find(topic) is None]
+    if missing:
+        held = ", ".join(sorted(bag.topics))
+        raise UserError(f"bag {bag.path}: replay needs {', '.join(missing)}; it holds {held}")
+
+
+class _Stage:
+    """Everything that is needed to play, made before the clock runs."""
+
+    def __init__(self, run: RecordedRun, experiment: Experiment):
+        self._bag = run.bag
+        settings, line = run.settings("estimator", EstimatorNodeSettings, experiment.estimator)
+        robot, difference = run.robot(settings)
+        self.notes = [line]
+        if difference and "robot" not in experiment.estimator:
+            self.notes.append(difference)
+        used = None if _TIMING in experiment.estimator else run.used
+        if used is None:
+            self.notes.append(
+                "poses are paired by when they were recorded: "
+                + (f"{_TIMING} is changed" if run.used else "the run does not tell what it used")
+            )
+        self._inbox = RecordedInbox(iter(()))
+        self._inbox = RecordedInbox(
+            estimator_letters(run.bag, robot, used, lambda *reason: self._inbox.reject(*reason))
+        )
+        self._estimation = EstimationLoop(robot, settings)
+        self._controller = None
+        if experiment.controller is not None:
+            control_settings, line = run.settings(
+                "nempc_controller", NempcControllerSettings, experiment.controller
+            )
+            self.notes.append(line)
+            control_robot, _ = run.robot(control_settings)
+            control = ControlLoop(control_robot, control_settings)
+            self._controller = ReplayedController(
+                run.bag, control_robot, control, control_settings.lockstep
+            )
+        self._replaced = (*_ESTIMATES, *((_COMMANDS,) if self._controller else ()))
+        self.tallies = {topic: _Tally(run.bag, topic) for topic in self._replaced}
+
+    def play(self, directory: Path, console: Console) -> float:
+        """Write the new bag; returns how many times faster than real time that was."""
+        names = {topic: self._bag.find(topic) or self._name(topic) for topic in self._replaced}
+        copied = {
+            name: topic.type
+            for name, topic in self._bag.topics.items()
+            if name not in names.values() and is_known(topic.type)
+        }
+        left_out = sorted(set(self._bag.topics) - copied.keys() - set(names.values()))
+        if left_out:
+            self.notes.append(f"not copied, their types are not known: {', '.join(left_out)}")
+        topics = copied | {name: TOPICS[topic].type for topic, name in names.items()}
+        recording = BagRecording(
+            directory, [RecordedTopic(name, type_, _QOS) for name, type_ in topics.items()]
+        )
+        copies = ((m.time, m.topic, m.payload) for m in self._bag.messages(*copied))
+        outputs = ((o.bag_time, names[o.topic], o.payload) for o in self._outputs(console))
+        began = time.monotonic()
+        for moment, name, payload in heapq.merge(copies, outputs, key=lambda entry: entry[0]):
+            recording.write(name, moment, payload)
+        taken = time.monotonic() - began
+        if (failure := recording.close().failure) is not None:
+            raise UserError(failure)
+        self.notes += [f"not used: {k}, {n} times" for k, n in self._inbox.rejections.items()]
+        return self.tallies[_ESTIMATES[0]].duration / taken
+
+    def _outputs(self, console: Console) -> Iterator[Output]:
+        numba.set_num_threads(1)  # as the estimator does; a second one is waited for longer
+        total = self._bag.topics[self._bag.find(PRESSURES) or ""].count
+        with Progress(console=console) as progress:
+            task = progress.add_task("replaying", total=total)
+            for output in replayed_estimates(self._inbox, self._estimation):
+                yield self._tallied(output)
+                if output.topic != _ESTIMATES[0]:
+                    continue
+                progress.advance(task)
+                command = self._controller.answer(output) if self._controller else None
+                if command is not None:
+                    yield self._tallied(command)
+            progress.update(task, completed=total)
+
+    def _tallied(self, output: Output) -> Output:
+        self.tallies[output.topic].add(output)
+        return output
+
+    def _name(self, topic: str) -> str:
+        """An absolute name in the namespace of the pressures."""
+        pressures = self._bag.find(PRESSURES) or f"/{PRESSURES}"
+        return pressures.removesuffix(PRESSURES) + topic
+
+
+class _Tally:
+    """Counts what is replayed of a topic beside what was recorded of it."""
+
+    def __init__(self, bag: Bag, topic: str):
+        name = bag.find(topic)
+        self._recorded = ByStamp(bag, topic)
+        self._of_record = bag.topics[name].count if name else 0
+        self._replayed = self._compared = self._identical = 0
+        self._first: int | None = None
+        self._last = 0
+
+    @property
+    def duration(self) -> float:
+        """Between the first and the last stamp [s]."""
+        return 1e-9 * (self._last - (self._first or 0))
+
+    @property
+    def counts(self) -> Counts:
+        return Counts(self._of_record, self._replayed, self._compared, self._identical)
+
+    def add(self, output: Output) -> None:
+        self._replayed += 1
+        self._first = output.stamp if self._first is None else self._first
+        self._last = output.stamp
+        recorded = self._recorded.at(output.stamp)
+        if recorded is not None:
+            self._compared += 1
+            self._identical += padded(recorded.payload) == output.payload
+
+
+def _reported(bag: Bag, stage: _Stage, output: Path, factor: float) -> Comparison:
+    recorded, replayed = read_run(bag), read_run(Bag(output))
+    estimates = stage.tallies["estimate/rod"].counts
+    commands = stage.tallies[_COMMANDS].counts if _COMMANDS in stage.tallies else None
+    notes = [*([bag.damage] if bag.damage else []), *stage.notes]
+    comparison = compare(recorded, replayed, estimates, commands, factor, notes)
+    content = {"bag": str(bag.path), **comparison.to_dict()}
+    try:
+        (output / "comparison.json").write_text(
+            json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8"
+        )
+        draw(recorded, replayed, output / "comparison.png")
+    except OSError as error:
+        raise UserError(f"cannot write the comparison to {output}: {error.strerror}") from None
+    return comparison
+
+
+_QOS = Qos(
+    QosHistory.KEEP_LAST, 10, QosReliability.RELIABLE, QosDurability.VOLATILE,
+    QosTime(0, 0), QosTime(0, 0), QosLiveliness.AUTOMATIC, QosTime(0, 0), False,
+)  # fmt: skip

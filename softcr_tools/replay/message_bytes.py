@@ -1,0 +1,42 @@
+"""CDR bytes of ROS messages without rclpy: rosbags serializes what ROS's message classes hold."""
+
+from array import array
+from typing import Any
+
+import numpy as np
+from rosbags.typesys import Stores, get_typestore
+
+_TYPESTORE = get_typestore(Stores.ROS2_JAZZY)
+
+
+def is_known(type_: str) -> bool:
+    """Whether a type, as in `sensor_msgs/msg/JointState`, is one of ROS's standard interfaces."""
+    return type_ in _TYPESTORE.fielddefs
+
+
+def cdr_of(message: Any) -> bytes:
+    """The bytes that rclpy would publish of a message of a standard interface."""
+    return padded(bytes(_TYPESTORE.serialize_cdr(_as_rosbags(message), _type(message))))
+
+
+def padded(payload: bytes) -> bytes:
+    """Bytes filled up to whole words of 4, as they go over the wire (DDSI-RTPS 2.5, 10.2.1.2)."""
+    return payload + bytes(-len(payload) % 4)
+
+
+def _type(message: Any) -> str:
+    package = type(message).__module__.partition(".")[0]
+    return f"{package}/msg/{type(message).__name__}"
+
+
+def _as_rosbags(value: Any) -> Any:
+    if hasattr(value, "get_fields_and_field_types"):
+        fields = {
+            name: _as_rosbags(getattr(value, name)) for name in value.get_fields_and_field_types()
+        }
+        return _TYPESTORE.types[_type(value)](**fields)
+    if isinstance(value, array):
+        return np.frombuffer(value, dtype=value.typecode) if len(value) else np.array(value)
+    if isinstance(value, list):
+        return [_as_rosbags(item) for item in value]
+    return value
