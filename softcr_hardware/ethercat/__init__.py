@@ -1,0 +1,1 @@
+"""Pressure valves and sensors over EtherCAT: terminals, master, pressure loop, emulator."""

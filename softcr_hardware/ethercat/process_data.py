@@ -1,0 +1,137 @@
+"""Process data of a station: bytes of the terminals <-> volts and pressures of the chambers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from softcr_hardware.ethercat.terminals import (
+    FULL_SCALE_COUNTS,
+    FULL_SCALE_VOLTS,
+    STATUS_FAULT,
+    STATUS_TOGGLE,
+    Channel,
+    Station,
+)
+from softcr_models.errors import UserError
+
+INPUT = np.dtype([("status", "<u2"), ("value", "<i2")])
+"""One channel of an input terminal."""
+OUTPUT = np.dtype("<i2")
+"""One channel of an output terminal."""
+
+_VOLTS_PER_COUNT = FULL_SCALE_VOLTS / FULL_SCALE_COUNTS
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """What the input terminals said in one cycle, in the order of the chambers.
+
+    Attributes:
+        volts: (m,) [V].
+        broken: (m,) the terminal says so, or the voltage is none the sensor can have.
+        toggles: (m,) change with each new value.
+    """
+
+    volts: np.ndarray
+    broken: np.ndarray
+    toggles: np.ndarray
+
+
+class ProcessData:
+    """Packs and unpacks what the terminals exchange in a cycle.
+
+    Attributes:
+        zero: (m,) voltages at zero gauge pressure [V]; calibration replaces them.
+    """
+
+    def __init__(self, station: Station):
+        """Of a validated station."""
+        sensors = [chamber.sensor for chamber in station.chambers]
+        self.zero = np.array([sensor.zero for sensor in sensors])
+        self._slope = np.array([sensor.pascal_per_volt for sensor in sensors])
+        self._lowest = np.array([sensor.lowest for sensor in sensors])
+        self._highest = np.array([sensor.highest for sensor in sensors])
+        self._sizes = [terminal.outputs for terminal in station.terminals]
+        self._sensors = _by_terminal(sensors)
+        self._valves = _by_terminal([chamber.valve for chamber in station.chambers])
+        self._rest = round(station.valve.when_dead / _VOLTS_PER_COUNT)  # of channels nobody uses
+
+    def pack(self, volts: np.ndarray) -> dict[int, bytes]:
+        """Output bytes by position of the terminal, for valve commands (m,) [V]."""
+        limited = np.clip(volts, 0.0, FULL_SCALE_VOLTS)
+        counts = np.rint(limited / _VOLTS_PER_COUNT).astype(OUTPUT)
+        packed = {}
+        for position, (chambers, channels) in self._valves.items():
+            words = np.full(self._sizes[position - 1], self._rest, OUTPUT)
+            words[channels] = counts[chambers]
+            packed[position] = words.tobytes()
+        return packed
+
+    def unpack(self, inputs: Mapping[int, bytes]) -> Sample:
+        """The sample in the input bytes by position of the terminal."""
+        words = np.empty(len(self.zero), INPUT)
+        for position, (chambers, channels) in self._sensors.items():
+            words[chambers] = np.frombuffer(inputs[position], INPUT)[channels]
+        volts = words["value"] * _VOLTS_PER_COUNT
+        broken = (words["status"] & STATUS_FAULT) != 0
+        broken |= (volts < self._lowest) | (volts > self._highest)
+        return Sample(volts, broken, (words["status"] & STATUS_TOGGLE) != 0)
+
+    @property
+    def input_positions(self) -> tuple[int, ...]:
+        """Terminals that sensors hang on."""
+        return tuple(self._sensors)
+
+    def pressures(self, volts: np.ndarray) -> np.ndarray:
+        """Gauge pressures (m,) [Pa] of sensor voltages (m,) [V]."""
+        return (volts - self.zero) * self._slope
+
+    def volts(self, pressures: np.ndarray) -> np.ndarray:
+        """What the sensors say [V] at pressures (m,) [Pa]; for who plays the sensors."""
+        return self.zero + np.asarray(pressures) / self._slope
+
+
+def zero_volts(
+    samples: np.ndarray, nominal: np.ndarray, most_noise: float = 0.05, most_offset: float = 0.3
+) -> np.ndarray:
+    """Zero-offset calibration: what the sensors say while the chambers are open to the air.
+
+    Args:
+        samples: (T, m) voltages of vented chambers [V].
+        nominal: (m,) what the station file says [V].
+        most_noise: largest standard deviation [V]; more is a chamber that still empties.
+        most_offset: largest distance from the file's value [V]; more is another sensor, or a fault.
+
+    Returns:
+        (m,) medians [V].
+
+    Raises:
+        UserError: too few samples, too much noise, or an offset that no calibration may hide.
+    """
+    samples = np.asarray(samples, dtype=float)
+    if samples.ndim != 2 or len(samples) < 100 or not np.all(np.isfinite(samples)):
+        raise UserError(f"zero calibration: {len(samples)} samples, at least 100 are needed")
+    zero = np.median(samples, axis=0)
+    noise = samples.std(axis=0)
+    for index, (middle, spread, expected) in enumerate(zip(zero, noise, nominal, strict=True)):
+        where = f"zero calibration: sensor {index + 1}"
+        if spread > most_noise:
+            raise UserError(f"{where} varies by {spread:.3f} V, at most {most_noise} V: vent first")
+        if abs(middle - expected) > most_offset:
+            raise UserError(
+                f"{where} reads {middle:.3f} V, must be within {most_offset} V of the station "
+                f"file's {expected:.3f} V: vented? right sensor?"
+            )
+    return zero
+
+
+def _by_terminal(wires: list) -> dict[int, tuple[list[int], list[int]]]:
+    """Chambers, and the channels they are wired to (from 0), by position of the terminal."""
+    found: dict[int, tuple[list[int], list[int]]] = {}
+    wire: Channel
+    for chamber, wire in enumerate(wires):
+        chambers, channels = found.setdefault(wire.terminal, ([], []))
+        chambers.append(chamber)
+        channels.append(wire.channel - 1)
+    return found

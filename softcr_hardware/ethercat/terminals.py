@@ -1,0 +1,182 @@
+"""The valve station as data: terminals in their order, what hangs on each channel, loop, scaling.
+
+Process data of the terminals known here (Beckhoff, "AI Standard" 0x1A00 and "AO Output" 0x1600): an
+input channel is a status word and a 16-bit value, an output channel a 16-bit value, 0 to 0x7FFF for
+0 to 10 V. To be compared with the terminals' own object lists when the bench is first wired.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from softcr_models.config import config_directory
+from softcr_models.errors import UserError
+
+FULL_SCALE_VOLTS = 10.0
+FULL_SCALE_COUNTS = 0x7FFF
+
+STATUS_FAULT = 0x4043
+"""Underrange (bit 0), overrange (1), error (6), value invalid (14) of an input's status word."""
+STATUS_TOGGLE = 0x8000
+"""Changes with each new value of an input (bit 15 of its status word)."""
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+NonNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+Volts = Annotated[float, Field(ge=0.0, le=FULL_SCALE_VOLTS)]
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Terminal(_Data):
+    """One slave of the chain; its identity is compared with its EEPROM."""
+
+    name: Annotated[str, Field(min_length=1)]
+    vendor: Annotated[int, Field(ge=1, le=0xFFFFFFFF)]
+    product: Annotated[int, Field(ge=1, le=0xFFFFFFFF)]
+    inputs: Annotated[int, Field(ge=0, le=16, description="analog input channels")] = 0
+    outputs: Annotated[int, Field(ge=0, le=16, description="analog output channels")] = 0
+
+
+class Channel(_Data):
+    """Where something is wired to: both count from 1, as on the terminals."""
+
+    terminal: Annotated[int, Field(ge=1, description="position in the chain")]
+    channel: Annotated[int, Field(ge=1)]
+
+
+class Sensor(Channel):
+    """A pressure sensor: pressure = (volts - zero) * pascal_per_volt."""
+
+    zero: Volts = Field(description="output at zero gauge pressure [V]")
+    pascal_per_volt: Positive = Field(description="slope [Pa/V]")
+    lowest: Volts = Field(0.0, description="below, the sensor is taken as broken [V]")
+    highest: Volts = Field(FULL_SCALE_VOLTS, description="above, likewise [V]")
+
+
+class Chamber(_Data):
+    """One chamber: the sensor that reads it and the output that drives its valve."""
+
+    name: Annotated[str, Field(min_length=1)]
+    sensor: Sensor
+    valve: Channel
+
+
+class ValveMap(_Data):
+    """Command of a proportional valve: closed in the middle, exhaust and fill at the ends."""
+
+    exhaust: Volts = Field(description="fully open to the exhaust [V]")
+    closed: Volts = Field(description="middle of the closed range [V]")
+    fill: Volts = Field(description="fully open to the supply [V]")
+    dead_band: NonNegative = Field(description="half width of the closed range [V]")
+    when_dead: Volts = Field(0.0, description="what the terminal puts out after its watchdog [V]")
+
+    @model_validator(mode="after")
+    def _safe_when_dead(self) -> "ValveMap":
+        if not (self.exhaust < self.closed < self.fill or self.exhaust > self.closed > self.fill):
+            raise ValueError(
+                f"closed {self.closed} V must lie between exhaust {self.exhaust} V "
+                f"and fill {self.fill} V"
+            )
+        side = 1.0 if self.exhaust > self.closed else -1.0
+        if side * (self.when_dead - self.closed) <= self.dead_band:
+            raise ValueError(
+                f"when_dead {self.when_dead} V does not open the exhaust: a dead host would leave "
+                "the chambers full; swap the valve's ports or set the terminal's safe value"
+            )
+        return self
+
+
+class Flow(_Data):
+    """How fast a fully open valve changes the pressure: rate = k * (end pressure - pressure)."""
+
+    supply: Positive = Field(description="gauge pressure of the supply [Pa]")
+    fill_rate: Positive = Field(description="k towards the supply [1/s]")
+    exhaust_rate: Positive = Field(description="k towards zero gauge pressure [1/s]")
+
+
+class Gains(_Data):
+    """The pressure loop: wanted rate of pressure from error, its integral, and the setpoint's."""
+
+    proportional: NonNegative = Field(description="pole of the closed loop [1/s]")
+    integral: NonNegative = Field(0.0, description="[1/s^2]")
+    derivative: NonNegative = Field(0.0, description="on the measured pressure [-]")
+    feed_forward: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
+    integral_limit: NonNegative = Field(description="most the integral may ask for [Pa/s]")
+    filter_time: NonNegative = Field(0.002, description="of the derivative [s]")
+
+
+class Station(_Data):
+    """Everything about the valves of one robot that is not the robot's."""
+
+    description: str = ""
+    watchdog: Annotated[float, Field(ge=0.01, le=1.0, description="of the outputs [s]")] = 0.1
+    terminals: Annotated[tuple[Terminal, ...], Field(min_length=1)]
+    chambers: Annotated[tuple[Chamber, ...], Field(min_length=1)]
+    valve: ValveMap
+    flow: Flow
+    gains: Gains
+
+    @model_validator(mode="after")
+    def _wired(self) -> "Station":
+        taken: set[tuple[str, int, int]] = set()
+        names = [chamber.name for chamber in self.chambers]
+        if len(set(names)) != len(names):
+            raise ValueError(f"chambers: names must differ, found {names}")
+        for chamber in self.chambers:
+            for kind, wire in (("inputs", chamber.sensor), ("outputs", chamber.valve)):
+                where = f"{chamber.name}: terminal {wire.terminal} channel {wire.channel}"
+                if wire.terminal > len(self.terminals):
+                    raise ValueError(f"{where}: there are {len(self.terminals)} terminals")
+                terminal = self.terminals[wire.terminal - 1]
+                if wire.channel > getattr(terminal, kind):
+                    there = getattr(terminal, kind)
+                    raise ValueError(f"{where}: {terminal.name} has {there} {kind}")
+                if (kind, wire.terminal, wire.channel) in taken:
+                    raise ValueError(f"{where}: this channel is used twice")
+                taken.add((kind, wire.terminal, wire.channel))
+        return self
+
+
+def load_station(name_or_path: str | Path, chambers: tuple[str, ...] | None = None) -> Station:
+    """The station of `config/ethercat/NAME.yaml`, or of the YAML file at a path.
+
+    Args:
+        name_or_path: which.
+        chambers: names the station must serve, in this order; None for any.
+
+    Raises:
+        UserError: one line with the file, the field, the value found and what is allowed.
+    """
+    path = Path(name_or_path)
+    if path.suffix not in (".yaml", ".yml"):
+        path = config_directory() / "ethercat" / f"{name_or_path}.yaml"
+    try:
+        station = Station.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        known = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml"))) or "none"
+        raise UserError(f"station file {path}: no such file; beside it are: {known}") from None
+    except ValidationError as error:
+        raise UserError(f"{path}: {_first_problem(error)}") from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        problem = " ".join(str(error).split())
+        raise UserError(f"{path}: cannot be read as a station file: {problem}") from None
+    served = tuple(chamber.name for chamber in station.chambers)
+    if chambers is not None and served != chambers:
+        raise UserError(f"{path}: chambers are {list(served)}, the robot's are {list(chambers)}")
+    return station
+
+
+def _first_problem(error: ValidationError) -> str:
+    problem: Any = error.errors()[0]
+    field = ".".join(str(part) for part in problem["loc"])
+    reason = problem["msg"].removeprefix("Value error, ")
+    if problem["type"] == "missing":
+        return f"{field}: missing; this field is required"
+    if problem["type"] == "value_error":
+        return f"{field}: {reason}" if field else reason
+    return f"{field or 'file'}: {problem['input']!r} is not allowed: {reason}"
