@@ -1,5 +1,11 @@
 """State and parameter estimation. Plain modules; nodes live in `softcr_estimation.nodes`."""
 
+from softcr_estimation.cc_estimator import (
+    CcEstimate,
+    CcEstimator,
+    CcEstimatorError,
+    CcEstimatorSettings,
+)
 from softcr_estimation.extended import ExtendedFilter
 from softcr_estimation.rod_estimator import (
     Estimate,
@@ -10,6 +16,10 @@ from softcr_estimation.rod_estimator import (
 from softcr_estimation.unscented import UnscentedFilter
 
 __all__ = [
+    "CcEstimate",
+    "CcEstimator",
+    "CcEstimatorError",
+    "CcEstimatorSettings",
     "Estimate",
     "EstimatorError",
     "EstimatorSettings",

@@ -121,16 +121,21 @@ class ConstantCurvatureModel:
 
     def tip(self, q: np.ndarray) -> np.ndarray:
         """(..., 3) tip [m], f_EE of (1), in the frame of the arc's base."""
-        return self._point(q, np.zeros_like(q), TIP)[0]
+        return self.tip_and_jacobian(q)[0]
+
+    def tip_and_jacobian(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Tip (..., 3) [m] and its Jacobian (..., 3, 3) by q [-], f_EE and J of (1)."""
+        position, jacobian, _ = self._point(q, np.zeros_like(q), TIP)
+        return position, jacobian
 
     def tip_velocity(self, q: np.ndarray, rate: np.ndarray) -> np.ndarray:
         """(..., 3) velocity of the tip [m/s], (1)."""
-        jacobian = self._point(q, rate, TIP)[1]
+        jacobian = self.tip_and_jacobian(q)[1]
         return (jacobian @ np.asarray(rate)[..., None])[..., 0]
 
     def rate_of_tip(self, q: np.ndarray, velocity: np.ndarray) -> np.ndarray:
         """(..., 3) rates q' [m/s] at which the tip has a velocity (..., 3) [m/s]."""
-        jacobian = self._point(q, np.zeros_like(q), TIP)[1]
+        jacobian = self.tip_and_jacobian(q)[1]
         return np.linalg.solve(jacobian, np.asarray(velocity)[..., None])[..., 0]
 
     def motion(
