@@ -4,6 +4,7 @@ import heapq
 import json
 import shutil
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,13 +28,18 @@ from softcr_estimation.estimation_loop import EstimationLoop, EstimatorNodeSetti
 from softcr_estimation.sample_pairing import POSES, PRESSURES
 from softcr_models.errors import UserError
 from softcr_models.runtime.topics import TOPICS
-from softcr_tools.bag_reading import Bag
+from softcr_tools.bag_reading import Bag, BagMessage
 from softcr_tools.console import step
 from softcr_tools.recording import BagRecording, RecordedTopic
 from softcr_tools.replay.comparison import Comparison, Counts, compare, draw
 from softcr_tools.replay.message_bytes import is_known, padded
 from softcr_tools.replay.offline import Output, ReplayedController, replayed_estimates
-from softcr_tools.replay.recorded_inputs import ByStamp, RecordedInbox, estimator_letters
+from softcr_tools.replay.recorded_inputs import (
+    ByStamp,
+    RecordedInbox,
+    SharedReading,
+    estimator_letters,
+)
 from softcr_tools.replay.recorded_run import RecordedRun
 from softcr_tools.report_run import read_run
 
@@ -107,10 +113,10 @@ class _Stage:
                 "poses are paired by when they were recorded: "
                 + (f"{_TIMING} is changed" if run.used else "the run does not tell what it used")
             )
-        self._inbox = RecordedInbox(iter(()))
-        self._inbox = RecordedInbox(
-            estimator_letters(run.bag, robot, used, lambda *reason: self._inbox.reject(*reason))
-        )
+        self._reading = SharedReading(run.bag)
+        self._rejections: Counter[str] = Counter()
+        samples = self._reading.messages(PRESSURES, POSES)
+        self._letters = estimator_letters(samples, robot, used, self._reject)
         self._estimation = EstimationLoop(robot, settings)
         self._controller = None
         if experiment.controller is not None:
@@ -120,11 +126,15 @@ class _Stage:
             self.notes.append(line)
             control_robot, _ = run.robot(control_settings)
             control = ControlLoop(control_robot, control_settings)
+            answers_all = run.bag.find(_COMMANDS) is None
             self._controller = ReplayedController(
-                run.bag, control_robot, control, control_settings.lockstep
+                self._reading, control_robot, control, control_settings.lockstep, answers_all
             )
         self._replaced = (*_ESTIMATES, *((_COMMANDS,) if self._controller else ()))
-        self.tallies = {topic: _Tally(run.bag, topic) for topic in self._replaced}
+        self.tallies = {
+            topic: _Tally(self._reading.messages(topic), self._recorded_count(topic))
+            for topic in self._replaced
+        }
 
     def play(self, directory: Path, console: Console) -> float:
         """Write the new bag; returns how many times faster than real time that was."""
@@ -141,15 +151,16 @@ class _Stage:
         recording = BagRecording(
             directory, [RecordedTopic(name, type_, _QOS) for name, type_ in topics.items()]
         )
-        copies = ((m.time, m.topic, m.payload) for m in self._bag.messages(*copied))
+        copies = ((m.time, m.topic, m.payload) for m in self._reading.messages(*copied))
         outputs = ((o.bag_time, names[o.topic], o.payload) for o in self._outputs(console))
+        self._reading.begin()
         began = time.monotonic()
         for moment, name, payload in heapq.merge(copies, outputs, key=lambda entry: entry[0]):
             recording.write(name, moment, payload)
         taken = time.monotonic() - began
         if (failure := recording.close().failure) is not None:
             raise UserError(failure)
-        self.notes += [f"not used: {k}, {n} times" for k, n in self._inbox.rejections.items()]
+        self.notes += [f"not used: {k}, {n} times" for k, n in self._rejections.items()]
         return self.tallies[_ESTIMATES[0]].duration / taken
 
     def _outputs(self, console: Console) -> Iterator[Output]:
@@ -157,7 +168,9 @@ class _Stage:
         total = self._bag.topics[self._bag.find(PRESSURES) or ""].count
         with Progress(console=console) as progress:
             task = progress.add_task("replaying", total=total)
-            for output in replayed_estimates(self._inbox, self._estimation):
+            for output in replayed_estimates(
+                RecordedInbox(self._letters), self._estimation, self._reject
+            ):
                 yield self._tallied(output)
                 if output.topic != _ESTIMATES[0]:
                     continue
@@ -171,6 +184,13 @@ class _Stage:
         self.tallies[output.topic].add(output)
         return output
 
+    def _reject(self, topic: str, reason: str) -> None:
+        self._rejections[f"{topic}: {reason}"] += 1
+
+    def _recorded_count(self, topic: str) -> int:
+        name = self._bag.find(topic)
+        return self._bag.topics[name].count if name else 0
+
     def _name(self, topic: str) -> str:
         """An absolute name in the namespace of the pressures."""
         pressures = self._bag.find(PRESSURES) or f"/{PRESSURES}"
@@ -180,10 +200,9 @@ class _Stage:
 class _Tally:
     """Counts what is replayed of a topic beside what was recorded of it."""
 
-    def __init__(self, bag: Bag, topic: str):
-        name = bag.find(topic)
-        self._recorded = ByStamp(bag, topic)
-        self._of_record = bag.topics[name].count if name else 0
+    def __init__(self, recorded: Iterator[BagMessage], count: int):
+        self._recorded = ByStamp(recorded)
+        self._of_record = count
         self._replayed = self._compared = self._identical = 0
         self._first: int | None = None
         self._last = 0

@@ -1,11 +1,14 @@
 """CDR bytes of ROS messages without rclpy: rosbags serializes what ROS's message classes hold."""
 
+import struct
 from array import array
+from functools import cache
 from typing import Any
 
 import numpy as np
 from rosbags.typesys import Stores, get_typestore
 
+_POINT_FIELD = "sensor_msgs/msg/PointField"
 _TYPESTORE = get_typestore(Stores.ROS2_JAZZY)
 
 
@@ -24,6 +27,19 @@ def padded(payload: bytes) -> bytes:
     return payload + bytes(-len(payload) % 4)
 
 
+def header_stamp(payload: bytes) -> int:
+    """The stamp [ns] of a message whose first field is a header, without decoding the rest.
+
+    Raises:
+        ValueError: there are too few bytes.
+    """
+    if len(payload) < 12:
+        raise ValueError(f"{len(payload)} bytes hold no header")
+    order = "<" if payload[1] & 1 else ">"
+    seconds, nanoseconds = struct.unpack_from(f"{order}iI", payload, 4)
+    return seconds * 1_000_000_000 + nanoseconds
+
+
 def _type(message: Any) -> str:
     package = type(message).__module__.partition(".")[0]
     return f"{package}/msg/{type(message).__name__}"
@@ -38,5 +54,17 @@ def _as_rosbags(value: Any) -> Any:
     if isinstance(value, array):
         return np.frombuffer(value, dtype=value.typecode) if len(value) else np.array(value)
     if isinstance(value, list):
+        if value and _type(value[0]) == _POINT_FIELD:
+            return _point_fields(tuple((f.name, f.offset, f.datatype, f.count) for f in value))
         return [_as_rosbags(item) for item in value]
     return value
+
+
+@cache
+def _point_fields(rows: tuple[tuple[str, int, int, int], ...]) -> list[Any]:
+    """The layout of a cloud, which is the same all the time and takes long to convert."""
+    make = _TYPESTORE.types[_POINT_FIELD]
+    return [
+        make(name=name, offset=offset, datatype=datatype, count=count)
+        for name, offset, datatype, count in rows
+    ]

@@ -1,6 +1,6 @@
 """A recorded run through estimator and controller again: deterministic, without a ROS graph."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,15 +11,13 @@ from softcr_estimation.sample_pairing import SamplePairing
 from softcr_models.robot import Robot
 from softcr_models.runtime.messages import (
     MessageError,
-    from_stamp,
     pressures_from_message,
     pressures_to_message,
     reference_cloud_from_message,
     rod_cloud_from_message,
 )
-from softcr_tools.bag_reading import Bag
 from softcr_tools.replay.message_bytes import cdr_of
-from softcr_tools.replay.recorded_inputs import ByStamp, RecordedInbox
+from softcr_tools.replay.recorded_inputs import ByStamp, RecordedInbox, SharedReading
 
 
 @dataclass(frozen=True)
@@ -45,9 +43,17 @@ class Output:
         return cls(topic, stamp, bag_time, message, cdr_of(message))
 
 
-def replayed_estimates(inbox: RecordedInbox, estimation: EstimationLoop) -> Iterator[Output]:
-    """What the estimator makes of the letters of an inbox: rod and tip for each sample."""
-    pairing = SamplePairing(inbox.get, inbox.now, inbox.reject)
+def replayed_estimates(
+    inbox: RecordedInbox, estimation: EstimationLoop, reject: Callable[[str, str], None]
+) -> Iterator[Output]:
+    """What the estimator makes of the letters of an inbox: rod and tip for each sample.
+
+    Args:
+        inbox: pressures and tip poses.
+        estimation: begins anew.
+        reject: told topic and reason of a letter that was not used.
+    """
+    pairing = SamplePairing(inbox.get, inbox.now, reject)
     estimation.forget()
     while (pressures := pairing.next_pressures()) is not None:
         pose = pairing.pose_of(pressures.stamp, estimation.patience)
@@ -55,7 +61,7 @@ def replayed_estimates(inbox: RecordedInbox, estimation: EstimationLoop) -> Iter
         try:
             estimate = estimation.tick(pressures.value, tip_pose, pressures.stamp)
         except EstimatorError as error:
-            inbox.reject(pressures.topic, f"refused by the filter: {error}")
+            reject(pressures.topic, f"refused by the filter: {error}")
             continue
         if estimate is not None:
             rod, tip = estimation.messages(estimate, pressures.stamp)
@@ -70,14 +76,29 @@ class ReplayedController:
     the one before; where the run has no command at all, every estimate that has a reference.
     """
 
-    def __init__(self, bag: Bag, robot: Robot, control: ControlLoop, lockstep: bool):
-        """A controller that begins anew; `lockstep` tells whether the run was."""
+    def __init__(
+        self,
+        reading: SharedReading,
+        robot: Robot,
+        control: ControlLoop,
+        lockstep: bool,
+        answers_all: bool,
+    ):
+        """A controller that begins anew.
+
+        Args:
+            reading: of the bag.
+            robot: its chambers are expected.
+            control: made for the robot.
+            lockstep: whether the run was.
+            answers_all: whether the run has no command at all.
+        """
         self._control, self._lockstep = control, lockstep
         self._chambers = robot.chamber_names
-        self._answers_all = bag.find("pressure/command") is None
-        self._references = ByStamp(bag, "reference/rod")
-        self._pressures = ByStamp(bag, "pressure/state")
-        self._commands = ByStamp(bag, "pressure/command")
+        self._answers_all = answers_all
+        self._references = ByStamp(reading.messages("reference/rod"))
+        self._pressures = ByStamp(reading.messages("pressure/state"))
+        self._commands = ByStamp(reading.messages("pressure/command"))
         control.forget()
 
     def answer(self, estimate: Output) -> Output | None:
@@ -96,7 +117,6 @@ class ReplayedController:
         except MessageError:
             return None
         if recorded is not None and not self._lockstep:
-            sent = recorded.time - from_stamp(recorded.decode(), "pressure/command")
-            self._control.answered(1e-9 * sent)
+            self._control.answered(1e-9 * (recorded.time - stamp))
         message = pressures_to_message(command, self._chambers, stamp)
         return Output.of("pressure/command", stamp, estimate.bag_time, message)

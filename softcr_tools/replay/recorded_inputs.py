@@ -1,8 +1,10 @@
 """A bag as an inbox: letters on the clock of the recording."""
 
-from collections import Counter
+import copy
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import tee
 from typing import Any
 
 from softcr_estimation.sample_pairing import POSES, PRESSURES
@@ -15,6 +17,7 @@ from softcr_models.runtime.messages import (
     pressures_from_message,
 )
 from softcr_tools.bag_reading import Bag, BagMessage, in_order
+from softcr_tools.replay.message_bytes import header_stamp
 from softcr_tools.replay.recorded_run import UsedInputs
 
 
@@ -25,19 +28,31 @@ class RecordedLetter(Letter):
     bag_time: int
 
 
-class RecordedInbox:
-    """Delivers recorded letters as if time passed; nothing waits, and it is the same each time.
+class SharedReading:
+    """A bag that is read once for many readers, who stay near each other."""
 
-    Attributes:
-        rejections: how many messages were not used, by topic and reason.
-    """
+    def __init__(self, bag: Bag):
+        self._bag = bag
+        (self._start,) = tee(bag.messages(*bag.topics), 1)
+
+    def messages(self, *topics: str) -> Iterator[BagMessage]:
+        """A reader of some topics, from the beginning; nothing of those the bag does not have."""
+        names = {self._bag.find(topic) for topic in topics}
+        return (message for message in copy.copy(self._start) if message.topic in names)
+
+    def begin(self) -> None:
+        """Forget the beginning, so that what everybody has read need not be kept."""
+        del self._start
+
+
+class RecordedInbox:
+    """Delivers recorded letters as if time passed; nothing waits, and it is the same each time."""
 
     def __init__(self, letters: Iterator[RecordedLetter]):
         """An inbox whose clock starts with the first letter."""
         self._letters = letters
         self._next = next(letters, None)
         self._now = self._next.received if self._next else 0.0
-        self.rejections: Counter[str] = Counter()
 
     def now(self) -> float:
         """The clock of the recording [s]."""
@@ -56,24 +71,23 @@ class RecordedInbox:
         self._next = next(self._letters, None)
         return letter
 
-    def reject(self, topic: str, reason: str) -> None:
-        """Count a message that was not used."""
-        self.rejections[f"{topic}: {reason}"] += 1
-
 
 def estimator_letters(
-    bag: Bag, robot: Robot, used: UsedInputs | None, reject: Callable[[str, str], None]
+    messages: Iterator[BagMessage],
+    robot: Robot,
+    used: UsedInputs | None,
+    reject: Callable[[str, str], None],
 ) -> Iterator[RecordedLetter]:
     """Pressures and tip poses of a bag, decoded and checked as the estimator does it.
 
     Args:
-        bag: has both topics.
+        messages: of both topics.
         robot: its chambers are expected.
         used: deliver what the recorded estimator used, a pose together with its sample. None:
             deliver everything when the recorder received it.
         reject: told topic and reason of a message that is not delivered.
     """
-    letters = _checked_letters(bag, robot, reject)
+    letters = _checked_letters(messages, robot, reject)
     if used is None:
         return letters
     taken = (letter for letter in letters if _was_taken(letter, used))
@@ -88,23 +102,20 @@ def _was_taken(letter: Letter, used: UsedInputs) -> bool:
 
 
 def _checked_letters(
-    bag: Bag, robot: Robot, reject: Callable[[str, str], None]
+    messages: Iterator[BagMessage], robot: Robot, reject: Callable[[str, str], None]
 ) -> Iterator[RecordedLetter]:
-    decoders: dict[str | None, tuple[str, Callable[[Any], Any]]] = {
-        bag.find(PRESSURES): (
-            PRESSURES,
-            lambda message: pressures_from_message(message, robot.chamber_names, PRESSURES),
-        ),
-        bag.find(POSES): (POSES, lambda message: pose_from_message(message, POSES)),
+    decoders: dict[str, Callable[[Any], Any]] = {
+        PRESSURES: lambda content: pressures_from_message(content, robot.chamber_names, PRESSURES),
+        POSES: lambda content: pose_from_message(content, POSES),
     }
-    last_stamps = {PRESSURES: 0, POSES: 0}
-    for message in bag.messages(PRESSURES, POSES):
-        topic, decode = decoders[message.topic]
+    last_stamps = dict.fromkeys(decoders, 0)
+    for message in messages:
+        topic = next(name for name in decoders if message.topic.endswith(name))
         try:
             content = message.decode()
             stamp = from_stamp(content, topic)
             check_stamp(topic, stamp, last_stamps[topic], None)
-            value = decode(content)
+            value = decoders[topic](content)
         except MessageError as error:
             reject(error.topic, error.what)
             continue
@@ -116,26 +127,19 @@ def _checked_letters(
 
 
 class ByStamp:
-    """The messages of a topic, asked for in the order of their stamps; one is held at a time."""
+    """Messages of a topic, asked for in the order of their stamps; one is held at a time."""
 
-    def __init__(self, bag: Bag, topic: str):
-        """Empty when the bag does not have the topic."""
-        self._topic = topic
-        self._messages = iter(bag.messages(topic)) if bag.find(topic) else iter(())
+    def __init__(self, messages: Iterator[BagMessage]):
+        """Of the messages of one topic; what has no stamp is passed over."""
+        self._messages = messages
         self._head: tuple[int, BagMessage] | None = None
-        self._advance()
 
     def at(self, stamp: int) -> BagMessage | None:
         """The message of a stamp [ns], which is later than the last one asked for."""
-        while self._head and self._head[0] < stamp:
-            self._advance()
-        return self._head[1] if self._head and self._head[0] == stamp else None
-
-    def _advance(self) -> None:
-        self._head = None
-        for message in self._messages:
-            try:
-                self._head = from_stamp(message.decode(), self._topic), message
-            except (MessageError, ValueError):
-                continue
-            return
+        while self._head is None or self._head[0] < stamp:
+            message = next(self._messages, None)
+            if message is None:
+                return None
+            with suppress(ValueError):
+                self._head = header_stamp(message.payload), message
+        return self._head[1] if self._head[0] == stamp else None

@@ -1,6 +1,7 @@
 """What a bag tells of the nodes that ran: their settings, and which inputs they used."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -10,12 +11,11 @@ from softcr_models.errors import UserError
 from softcr_models.robot import Robot, load_robot
 from softcr_models.runtime.messages import (
     DiagnosticReport,
-    MessageError,
     diagnostics_from_message,
-    from_stamp,
 )
 from softcr_models.runtime.settings import NodeSettings, build_settings
 from softcr_tools.bag_reading import Bag
+from softcr_tools.replay.message_bytes import header_stamp
 
 Settings = TypeVar("Settings", bound=NodeSettings)
 
@@ -126,10 +126,8 @@ def _stamps(bag: Bag, topic: str) -> Iterator[int]:
     if bag.find(topic) is None:
         return
     for message in bag.messages(topic):
-        try:
-            yield from_stamp(message.decode(), topic)
-        except (MessageError, ValueError):
-            continue
+        with suppress(ValueError):
+            yield header_stamp(message.payload)
 
 
 def _parameters_beside(bag: Bag) -> dict[str, Any]:

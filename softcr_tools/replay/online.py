@@ -1,0 +1,146 @@
+"""The recorded sensors onto the wire again, with /clock, for live nodes on simulated time."""
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.progress import Progress
+
+from softcr_models.errors import UserError
+from softcr_models.runtime.cycle_timer import Clock, MonotonicClock
+from softcr_models.runtime.messages import clock_to_message
+from softcr_models.runtime.topics import TOPICS, qos
+from softcr_tools.bag_reading import Bag
+from softcr_tools.console import say
+from softcr_tools.replay.message_bytes import header_stamp
+
+INPUTS = (
+    "pressure/state",
+    "mocap/tip/pose",
+    "force_torque/wrench",
+    "reference/rod",
+    "simulation/truth/rod",
+    "simulation/truth/tip/pose",
+)
+"""What is published again: what came from sensors, references and simulator. What the live nodes
+answer (estimates, commands, diagnostics) is theirs."""
+
+CLOCK_PERIOD = 0.01
+"""Longest time between two messages on /clock [s of the recording]."""
+
+_SEARCH_PERIOD = 0.05  # between two looks for a subscriber [s]
+_LAST_WORDS_TIME = 0.2  # for readers to take the last messages [s]
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Something to publish when the clock of the recording shows `time` [ns].
+
+    `payload` is the CDR bytes of a message of `topic`, a name in the table; a moment without topic
+    is only shown on the clock.
+    """
+
+    time: int
+    topic: str | None = None
+    payload: bytes = b""
+
+
+def schedule(bag: Bag) -> Iterator[Moment]:
+    """The moments of a bag in recorded order, at least one every `CLOCK_PERIOD`.
+
+    The clock follows the stamps, which are the time that nodes compute with: in a bag of a lock-step
+    run the recorder's own clock went at another speed. It never goes back; a message whose stamp is
+    older than that of the one before follows at once.
+    """
+    topics = {name: topic for topic in INPUTS if (name := bag.find(topic))}
+    step = round(1e9 * CLOCK_PERIOD)
+    now: int | None = None
+    for message in bag.messages(*topics):
+        try:
+            stamp = header_stamp(message.payload)
+        except ValueError:  # what has no stamp has no place on this clock
+            continue
+        now = stamp if now is None else now
+        for tick in range(now + step, stamp, step):
+            yield Moment(tick)
+        now = max(now, stamp)
+        yield Moment(now, topics[message.topic], message.payload)
+
+
+def publish(bag: Bag, rate: float, wait: float, console: Console) -> None:
+    """Publish the recorded inputs of a bag, and /clock, as fast as they were recorded times a rate.
+
+    Args:
+        bag: what to publish.
+        rate: times real time.
+        wait: how long to wait for somebody who subscribes the pressures [s].
+        console: told how it goes.
+
+    Raises:
+        UserError: the rate is not allowed, the bag has none of the inputs.
+    """
+    if not (math.isfinite(rate) and 0.01 <= rate <= 100.0):
+        raise UserError(f"--rate {rate}: must be from 0.01 to 100")
+    if not math.isfinite(wait) or wait < 0.0:
+        raise UserError(f"--wait {wait}: must be at least 0 s")
+    if not any(bag.find(topic) for topic in INPUTS):
+        held = ", ".join(sorted(bag.topics))
+        raise UserError(f"bag {bag.path}: has none of {', '.join(INPUTS)}; it holds {held}")
+    import rclpy
+
+    rclpy.init()
+    try:
+        node = rclpy.create_node("replay")
+        replay = _OnlineReplay(node, bag)
+        if not replay.finds_a_reader(wait):
+            say(console, f"nobody subscribed within {wait:g} s: publishing all the same")
+        replay.play(rate, console, MonotonicClock())
+        time.sleep(_LAST_WORDS_TIME)
+        node.destroy_node()
+    finally:
+        rclpy.try_shutdown()
+
+
+class _OnlineReplay:
+    def __init__(self, node: Any, bag: Bag):
+        self._bag = bag
+        held = [topic for topic in INPUTS if bag.find(topic)]
+        # as in lock-step: reliable, so that readers of either kind get everything
+        self._publishers = {
+            topic: node.create_publisher(
+                TOPICS[topic].message_class(), topic, qos(topic, lockstep=True)
+            )
+            for topic in (*held, "/clock")
+        }
+        self._watched = self._publishers[held[0]]
+
+    def finds_a_reader(self, wait: float) -> bool:
+        """Whether somebody subscribes the first of the topics within `wait` [s]."""
+        end = time.monotonic() + wait
+        while not self._watched.get_subscription_count():
+            if time.monotonic() >= end:
+                return False
+            time.sleep(_SEARCH_PERIOD)
+        return True
+
+    def play(self, rate: float, console: Console, clock: Clock) -> None:
+        """Publish everything, each moment when the clock, times `rate`, shows it."""
+        total = 1e-9 * self._duration()
+        began, first = clock.now(), None
+        with Progress(console=console) as progress:
+            task = progress.add_task("publishing", total=total)
+            for moment in schedule(self._bag):
+                first = moment.time if first is None else first
+                passed = 1e-9 * (moment.time - first)
+                clock.sleep_until(began + passed / rate)
+                self._publishers["/clock"].publish(clock_to_message(moment.time))
+                if moment.topic is not None:
+                    self._publishers[moment.topic].publish(moment.payload)
+                progress.update(task, completed=passed)
+
+    def _duration(self) -> int:
+        moments = [moment.time for moment in schedule(self._bag)]
+        return moments[-1] - moments[0] if moments else 0
