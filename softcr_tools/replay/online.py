@@ -51,9 +51,9 @@ class Moment:
 def schedule(bag: Bag) -> Iterator[Moment]:
     """The moments of a bag in recorded order, at least one every `CLOCK_PERIOD`.
 
-    The clock follows the stamps, which are the time that nodes compute with: in a bag of a lock-step
-    run the recorder's own clock went at another speed. It never goes back; a message whose stamp is
-    older than that of the one before follows at once.
+    The clock follows the stamps, the time that nodes compute with: in a lock-step run the
+    recorder's own clock went at another speed. It never goes back; a message whose stamp is older
+    than that of the one before follows at once.
     """
     topics = {name: topic for topic in INPUTS if (name := bag.find(topic))}
     step = round(1e9 * CLOCK_PERIOD)
@@ -90,8 +90,10 @@ def publish(bag: Bag, rate: float, wait: float, console: Console) -> None:
         held = ", ".join(sorted(bag.topics))
         raise UserError(f"bag {bag.path}: has none of {', '.join(INPUTS)}; it holds {held}")
     import rclpy
+    from rclpy.signals import SignalHandlerOptions
 
-    rclpy.init()
+    # Ctrl-C is Python's: rclpy would shut the context down in the middle of a message
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     try:
         node = rclpy.create_node("replay")
         replay = _OnlineReplay(node, bag)
@@ -142,5 +144,7 @@ class _OnlineReplay:
                 progress.update(task, completed=passed)
 
     def _duration(self) -> int:
-        moments = [moment.time for moment in schedule(self._bag)]
-        return moments[-1] - moments[0] if moments else 0
+        first = last = 0
+        for moment in schedule(self._bag):
+            first, last = first or moment.time, moment.time
+        return last - first
