@@ -135,6 +135,19 @@ class SimulatedPlant:
             after = lag.step(self.pressures, self.command, piece)
             row[:] = 0.5 * (self.pressures + after)
             self.pressures = after
+        self._move(held, piece)
+
+    def impose(self, pressures: np.ndarray, duration: float) -> None:
+        """Let `duration` [s] pass with the chambers at (m,) [Pa]: for who emulates the valves.
+
+        Raises:
+            ArithmeticError: the rod's motion left what numbers can hold.
+        """
+        self.pressures = np.array(pressures, dtype=float)
+        pieces = max(1, math.ceil(duration / self._PIECE - 1e-9))
+        self._move(np.tile(self.pressures, (pieces, 1)), duration / pieces)
+
+    def _move(self, held: np.ndarray, piece: float) -> None:
         self.state = self.rod.simulate(self.state, held, piece)[-1]
         if not np.isfinite(self.state).all():
             raise ArithmeticError(

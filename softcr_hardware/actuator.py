@@ -1,0 +1,74 @@
+"""The actuator behind the emulators: valves and chambers by the millisecond, and the rod they bend.
+
+Chambers follow the flow of their valves (`flow_rate`: first order towards supply or atmosphere; no
+tubes, no temperature, no leak). The rod feels the pressures and does not act back on them.
+"""
+
+import threading
+
+import numpy as np
+
+from softcr_hardware.ethercat.pressure_loop import flow_rate, valve_opening
+from softcr_hardware.ethercat.terminals import Station
+from softcr_hardware.plant import Measurement, SimulatedPlant
+
+_PIECE = 0.001  # [s] of explicit steps of the chambers
+_LONGEST = 1.0  # [s] a gap is not simulated beyond
+
+
+class EmulatedActuator:
+    """Chambers behind real valve voltages, with or without the rod. Its methods may be called from
+    any thread."""
+
+    def __init__(self, station: Station, plant: SimulatedPlant | None = None):
+        """Vented.
+
+        Args:
+            station: valves, flow, sensors.
+            plant: the rod that the chambers bend; None when nobody looks at it.
+        """
+        self._station = station
+        self._plant = plant
+        self._lock = threading.Lock()
+        self._pressures = np.zeros(len(station.chambers))
+        self._rod_pressures = self._pressures
+        self._time: float | None = None
+        self._rod_time: float | None = None
+
+    @property
+    def pressures(self) -> np.ndarray:
+        """(m,) gauge [Pa]."""
+        with self._lock:
+            return self._pressures.copy()
+
+    def advance(self, time: float, volts: np.ndarray) -> np.ndarray:
+        """Chambers at `time` [s], valves having been at (m,) [V] since the last call.
+
+        Returns:
+            (m,) pressures [Pa].
+        """
+        opening = valve_opening(self._station.valve, volts)
+        with self._lock:
+            left = 0.0 if self._time is None else min(time - self._time, _LONGEST)
+            self._time = time
+            pressures = self._pressures.copy()
+            while left > 1e-9:
+                step = min(left, _PIECE)
+                pressures += step * flow_rate(self._station.flow, opening, pressures)
+                left -= step
+            self._pressures = np.clip(pressures, 0.0, self._station.flow.supply)
+            return self._pressures.copy()
+
+    def move_rod(self, time: float) -> None:
+        """Let the rod live until `time` [s] under the pressures there are."""
+        if self._plant is None:
+            return
+        after = self.pressures
+        if self._rod_time is not None and time > self._rod_time:
+            held = 0.5 * (self._rod_pressures + after)
+            self._plant.impose(held, min(time - self._rod_time, _LONGEST))
+        self._rod_time, self._rod_pressures = time, after
+
+    def measure(self, stamp: int) -> Measurement | None:
+        """All sensors of the rod at `stamp` [ns]; None without a rod."""
+        return None if self._plant is None else self._plant.measure(stamp)

@@ -1,0 +1,301 @@
+"""The EtherCAT master (pysoem, an optional package) of one valve station.
+
+One way leads to operation, at the start and after every loss: `open`. It compares every terminal
+with the station file, sets and reads back the output watchdog, goes PREOP - SAFEOP - OP, and then
+proves the watchdog: outputs on exhaust, it falls silent and sees the terminals leave OP by
+themselves.
+
+The working counter says that slaves answered, not that they are well: a tripped watchdog leaves it
+as it was (findings/wire.md). So `check` asks for the states; exchanges alone prove nothing.
+"""
+
+import time
+from typing import Any, Protocol, TextIO
+
+import numpy as np
+
+from softcr_hardware.ethercat.interfaces import check_interface, needs_privileges, own_interface
+from softcr_hardware.ethercat.process_data import ProcessData, Sample
+from softcr_hardware.ethercat.terminals import Station
+from softcr_models.errors import UserError
+
+_ATTEMPTS = 3  # per transition
+_STATE_TIMEOUT = 300_000  # [us] for a state to be reached
+_EXCHANGE_TIMEOUT = 1000  # [us] asked for; a lost frame costs 6-12 ms whatever is asked for
+_CYCLES_TO_OP = 100
+_CYCLE = 0.002  # [s] between exchanges on the way to OP
+_SILENCE = 1.5  # of the watchdog's time, to prove it
+_OUTPUT_MANAGER_CONTROL = 0x0814  # of sync manager 2; bit 6: the watchdog listens to it
+_WATCHDOG_LISTENS = 0x40
+
+
+class ValveBus(Protocol):
+    """What the valve driver needs; the real master, or a stand-in for tests without a network."""
+
+    @property
+    def watchdog_armed(self) -> bool:
+        """Whether the outputs' own watchdog was seen to work since `open`."""
+        ...
+
+    def open(self) -> None:
+        """To operation, outputs on exhaust; again after a loss. UserError in one line."""
+        ...
+
+    def exchange(self, volts: np.ndarray) -> Sample | None:
+        """Send valve commands (m,) [V]; the sample, or None if not every slave took part."""
+        ...
+
+    def check(self) -> str:
+        """What is wrong with the slaves' states; empty if all are operational."""
+        ...
+
+    def close(self) -> None:
+        """Outputs safe, slaves to INIT; idempotent."""
+        ...
+
+
+class EtherCatBus:
+    """The real master. Not thread-safe: one thread owns it from `open` to `close`.
+
+    Attributes:
+        watchdog_armed: see `ValveBus`.
+        incomplete: exchanges without the full working counter since the first `open`.
+    """
+
+    def __init__(self, interface: str, station: Station, data: ProcessData):
+        """Opens nothing yet.
+
+        Raises:
+            UserError: pysoem is not installed.
+        """
+        self._soem = _pysoem()
+        self._interface = interface
+        self._station = station
+        self._data = data
+        self._safe = np.full(len(station.chambers), station.valve.exhaust)
+        self._master: Any = None
+        self._lock: TextIO | None = None
+        self.watchdog_armed = False
+        self.incomplete = 0
+
+    def open(self) -> None:
+        """To operation; see the module.
+
+        Raises:
+            UserError: one line: interface, terminal and what was expected.
+        """
+        self.close()
+        check_interface(self._interface)
+        self._lock = own_interface(self._interface)
+        try:
+            self._bring_up()
+        except self._soem.WkcError:
+            self.close()
+            raise UserError(
+                f"interface {self._interface!r}: a terminal stopped answering"
+            ) from None
+        except BaseException:
+            self.close()
+            raise
+
+    def exchange(self, volts: np.ndarray) -> Sample | None:
+        """One cycle on the wire; other threads of Python may run meanwhile."""
+        master = self._master
+        if master is None:
+            return None
+        for position, data in self._data.pack(volts).items():
+            master.slaves[position - 1].output = data
+        master.send_processdata(release_gil=True)
+        counter = master.receive_processdata(timeout=_EXCHANGE_TIMEOUT, release_gil=True)
+        if counter != master.expected_wkc:
+            self.incomplete += 1
+            return None
+        inputs = {place: master.slaves[place - 1].input for place in self._data.input_positions}
+        return self._data.unpack(inputs)
+
+    def check(self) -> str:
+        """States of all slaves in words, when not all are operational."""
+        if self._master is None:
+            return "the bus is not open"
+        self._master.read_state()
+        wrong = [
+            f"position {position} {terminal.name}: {self._state_words(slave)}"
+            for position, (slave, terminal) in enumerate(self._paired(), 1)
+            if slave.state != self._soem.OP_STATE
+        ]
+        return ", ".join(wrong)
+
+    def close(self) -> None:
+        """Outputs on exhaust while that is possible, then INIT."""
+        master, self._master = self._master, None
+        self.watchdog_armed = False
+        if master is not None:
+            try:
+                if master.slaves and master.expected_wkc:
+                    self._master = master
+                    self.exchange(self._safe)
+                    self._master = None
+                master.state = self._soem.INIT_STATE
+                master.write_state()
+            finally:
+                master.close()
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    # --- bring-up -----------------------------------------------------------------------------
+
+    def _bring_up(self) -> None:
+        master = self._soem.Master()
+        try:
+            master.open(self._interface)
+        except ConnectionError:
+            raise needs_privileges(self._interface) from None
+        self._master = master
+        found = master.config_init()
+        self._check_identities(max(found, 0))
+        self._set_watchdog()
+        try:
+            master.config_map()
+        except self._soem.ConfigMapError as error:
+            first = str(error.error_list[0])
+            raise UserError(f"interface {self._interface!r}: mapping failed: {first}") from None
+        self._check_sizes()
+        self._reach(self._soem.SAFEOP_STATE, "SAFEOP")
+        self._check_watchdog()
+        self._operate()
+        self._prove_watchdog()
+        self._acknowledge()
+        self._operate()
+        self.watchdog_armed = True
+
+    def _check_identities(self, found: int) -> None:
+        expected = self._station.terminals
+        if found == 0:
+            raise UserError(
+                f"interface {self._interface!r}: no EtherCAT terminal answers; is the coupler "
+                "powered and plugged into this interface?"
+            )
+        for position, (slave, terminal) in enumerate(self._paired(), 1):
+            if (slave.man, slave.id) != (terminal.vendor, terminal.product):
+                raise UserError(
+                    f"interface {self._interface!r} position {position}: found {slave.name} "
+                    f"(vendor 0x{slave.man:X}, product 0x{slave.id:08X}), must be {terminal.name} "
+                    f"(vendor 0x{terminal.vendor:X}, product 0x{terminal.product:08X})"
+                )
+        if found != len(expected):
+            raise UserError(
+                f"interface {self._interface!r}: found {found} terminals, must be {len(expected)}: "
+                f"{', '.join(terminal.name for terminal in expected)}"
+            )
+
+    def _check_sizes(self) -> None:
+        for position, (slave, terminal) in enumerate(self._paired(), 1):
+            sizes = len(slave.input), len(slave.output)
+            if sizes != (4 * terminal.inputs, 2 * terminal.outputs):
+                raise UserError(
+                    f"position {position} {terminal.name}: process data of {sizes[0]} bytes in, "
+                    f"{sizes[1]} out; must be {4 * terminal.inputs} and {2 * terminal.outputs}"
+                )
+
+    def _set_watchdog(self) -> None:
+        for slave, _ in self._with_outputs():
+            slave.set_watchdog("processdata", 1e3 * self._station.watchdog)
+
+    def _check_watchdog(self) -> None:
+        """Read back what was set: time, and that the outputs' sync manager feeds it."""
+        for slave, terminal in self._with_outputs():
+            milliseconds = slave.get_watchdog("processdata")
+            if abs(milliseconds - 1e3 * self._station.watchdog) > 1.0:
+                raise UserError(
+                    f"{terminal.name}: its output watchdog is {milliseconds} ms, must be "
+                    f"{1e3 * self._station.watchdog} ms"
+                )
+            control = slave._fprd(_OUTPUT_MANAGER_CONTROL, 1)[0]  # pysoem has no public read
+            if not control & _WATCHDOG_LISTENS:
+                raise UserError(
+                    f"{terminal.name}: its output watchdog is off (sync manager 2 control "
+                    f"0x{control:02X}, bit 6 must be set)"
+                )
+
+    def _reach(self, state: int, name: str) -> None:
+        """A transition of all slaves, with as many attempts as are reasonable."""
+        for _ in range(_ATTEMPTS):
+            if self._master.state_check(state, _STATE_TIMEOUT) == state:
+                return
+            self._master.state = state
+            self._master.write_state()
+        self._master.read_state()
+        wrong = [
+            f"{terminal.name}: {self._state_words(slave)}"
+            for slave, terminal in self._paired()
+            if slave.state != state
+        ]
+        raise UserError(
+            f"interface {self._interface!r}: {name} not reached in {_ATTEMPTS} attempts: "
+            f"{', '.join(wrong) or 'no answer'}"
+        )
+
+    def _operate(self) -> None:
+        """From SAFEOP to OP, outputs on exhaust."""
+        operational = self._soem.OP_STATE
+        for _ in range(_ATTEMPTS):
+            self.exchange(self._safe)
+            self._master.state = operational
+            self._master.write_state()
+            for _ in range(_CYCLES_TO_OP):
+                self.exchange(self._safe)
+                if self._master.state_check(operational, 2000) == operational:
+                    self.exchange(self._safe)
+                    return
+                time.sleep(_CYCLE)
+        self._reach(operational, "OP")
+
+    def _prove_watchdog(self) -> None:
+        time.sleep(_SILENCE * self._station.watchdog)
+        self._master.read_state()
+        for slave, terminal in self._with_outputs():
+            if slave.state == self._soem.OP_STATE:
+                raise UserError(
+                    f"{terminal.name}: still operational after {_SILENCE * self._station.watchdog} "
+                    "s of silence: its output watchdog does not work, the valves stay disarmed"
+                )
+
+    def _acknowledge(self) -> None:
+        """Back to SAFEOP without the error that the watchdog left."""
+        for slave, _ in self._with_outputs():
+            slave.state = self._soem.SAFEOP_STATE + self._soem.STATE_ACK
+            slave.write_state()
+
+    # --- helpers ------------------------------------------------------------------------------
+
+    def _paired(self) -> list[tuple[Any, Any]]:
+        return list(zip(self._master.slaves, self._station.terminals, strict=False))
+
+    def _with_outputs(self) -> list[tuple[Any, Any]]:
+        return [(slave, terminal) for slave, terminal in self._paired() if terminal.outputs]
+
+    def _state_words(self, slave: Any) -> str:
+        soem = self._soem
+        names = {
+            soem.NONE_STATE: "no answer",
+            soem.INIT_STATE: "INIT",
+            soem.PREOP_STATE: "PREOP",
+            soem.SAFEOP_STATE: "SAFEOP",
+            soem.OP_STATE: "OP",
+        }
+        words = names.get(slave.state & 0x0F, f"state {slave.state}")
+        if slave.state & soem.STATE_ERROR:
+            words += f" with error ({soem.al_status_code_to_string(slave.al_status)})"
+        return words
+
+
+def _pysoem() -> Any:
+    try:
+        import pysoem
+    except ImportError:
+        raise UserError(
+            "EtherCAT needs pysoem (SOEM, GPL-3.0 or commercial licence), which is not installed: "
+            "pip install 'softcr[ethercat]'"
+        ) from None
+    return pysoem

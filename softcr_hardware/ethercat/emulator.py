@@ -1,0 +1,236 @@
+"""A chain of emulated terminals on a network interface: what a real EtherCAT master talks to.
+
+Frames of type 0x88A4 come in through a raw socket, pass every slave in turn and go back, as on a
+wire. Valves and chambers are those of `EmulatedActuator`; faults are injected by type. What happens
+is logged with the monotonic time at which it happened.
+"""
+
+import contextlib
+import json
+import select
+import socket
+import struct
+import time
+from collections.abc import Callable
+from threading import Event
+from typing import Any, TextIO
+
+import numpy as np
+
+from softcr_hardware.actuator import EmulatedActuator
+from softcr_hardware.ethercat.interfaces import check_interface, needs_privileges
+from softcr_hardware.ethercat.process_data import INPUT, OUTPUT, ProcessData
+from softcr_hardware.ethercat.slave import EmulatedSlave
+from softcr_hardware.ethercat.terminals import (
+    FULL_SCALE_COUNTS,
+    FULL_SCALE_VOLTS,
+    STATUS_TOGGLE,
+    Station,
+)
+from softcr_hardware.faults import FAULT_KINDS, FaultInjector, FaultKind
+from softcr_models.errors import UserError
+
+ETHERCAT = 0x88A4
+_POLL = 0.005  # [s] at most between looks at the watchdogs
+_CONVERSION = 0.0005  # [s] between new values of an input terminal
+_WRONG = 2e4  # [Pa] that a wrong sensor reads too much
+_LARGEST_FRAME = 1600
+_READS = {1, 3, 4, 6, 7, 9, 10, 12}  # APRD APRW FPRD FPRW BRD BRW LRD LRW
+_WRITES = {2, 3, 5, 6, 8, 9, 11, 12}  # APWR APRW FPWR FPRW BWR BRW LWR LRW
+
+
+class EtherCatEmulator:
+    """Slaves of a station on an interface.
+
+    Attributes:
+        slaves: in their order on the wire.
+        actuator: what they drive and read.
+    """
+
+    def __init__(
+        self,
+        interface: str,
+        station: Station,
+        actuator: EmulatedActuator,
+        log: Callable[[dict[str, Any]], None] = lambda event: None,
+    ):
+        """Powered on; `log` is called with {"time": monotonic [s], "event": name, ...}.
+
+        Raises:
+            UserError: the interface cannot be used.
+        """
+        self.actuator = actuator
+        self._log_event = log
+        self._station = station
+        self._data = ProcessData(station)
+        count = len(station.terminals)
+        self.slaves = [
+            EmulatedSlave(terminal, index == count - 1, self._log)
+            for index, terminal in enumerate(station.terminals)
+        ]
+        self._valve_volts = np.full(len(station.chambers), station.valve.when_dead)
+        self._safe = True
+        self._toggles = False
+        self._converted = -1.0
+        sensors = [chamber.sensor for chamber in station.chambers]
+        self._faults = FaultInjector(
+            np.array([_WRONG / sensor.pascal_per_volt for sensor in sensors]),
+            np.zeros(len(sensors)),
+            np.full(len(sensors), FULL_SCALE_VOLTS),
+        )
+        self._socket = _open(interface)
+
+    def inject(self, kind: FaultKind) -> None:
+        """Begin a fault; `ok` ends it. A reconnect is a power cycle, over at once.
+
+        Raises:
+            UserError: no such fault.
+        """
+        if kind not in FAULT_KINDS:
+            raise UserError(f"fault {kind!r}: unknown; known are {', '.join(FAULT_KINDS)}")
+        self._log("fault", kind=kind)
+        if kind == "reconnect":
+            for slave in self.slaves:
+                slave.power_on()
+            kind = "ok"
+        self._faults.kind = kind
+
+    def run(self, stop: Event) -> None:
+        """Answer frames until `stop`."""
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        while not stop.is_set():
+            ready = poll.poll(1e3 * _POLL)
+            now = time.monotonic()
+            self._live(now)
+            with contextlib.suppress(OSError):  # the link is down
+                if ready:
+                    self._answer(now)
+        self._socket.close()
+
+    def _answer(self, now: float) -> None:
+        frame = bytearray(self._socket.recv(_LARGEST_FRAME))
+        if not self._faults.answers():
+            return
+        try:
+            self._pass_slaves(frame, now)
+        except (IndexError, struct.error):  # cut off: a wire would not care
+            self._log("malformed", length=len(frame))
+            return
+        frame[6] |= 0x02  # as the first slave marks what has passed it
+        self._socket.send(frame)
+        self._see_outputs()
+
+    def _pass_slaves(self, frame: bytearray, now: float) -> None:
+        offset, more = 16, True
+        while more:
+            command, _, position, address, length = struct.unpack_from("<BBHHH", frame, offset)
+            more, size = bool(length & 0x8000), length & 0x07FF
+            begin = offset + 10
+            if begin + size + 2 > len(frame):
+                raise IndexError
+            data = frame[begin : begin + size]
+            (counter,) = struct.unpack_from("<H", frame, begin + size)
+            for slave in self.slaves:
+                counter += _process(slave, command, position, address, data, now)
+                if command in (1, 2, 3, 7, 8, 9, 13):
+                    position = (position + 1) & 0xFFFF
+            frame[begin : begin + size] = data
+            struct.pack_into("<H", frame, offset + 2, position)
+            struct.pack_into("<H", frame, begin + size, counter & 0xFFFF)
+            offset = begin + size + 2
+
+    # --- the analog side ----------------------------------------------------------------------
+
+    def _live(self, now: float) -> None:
+        """Watchdogs, valves, chambers and sensors up to now."""
+        for slave in self.slaves:
+            slave.watch(now)
+        self._see_outputs()
+        pressures = self.actuator.advance(now, self._valve_volts)
+        if now - self._converted >= _CONVERSION:
+            self._converted = now
+            self._sense(self._faults.signals(now, self._data.volts(pressures)))
+
+    def _sense(self, volts: np.ndarray) -> None:
+        self._toggles ^= self._faults.renewed
+        counts = np.rint(np.clip(volts / FULL_SCALE_VOLTS, -1, 1) * FULL_SCALE_COUNTS)
+        for position, slave in enumerate(self.slaves, 1):
+            words = np.zeros(slave.terminal.inputs, INPUT)
+            words["status"] |= STATUS_TOGGLE if self._toggles else 0
+            for chamber, count in zip(self._station.chambers, counts, strict=True):
+                if chamber.sensor.terminal == position:
+                    words["value"][chamber.sensor.channel - 1] = count
+            slave.input_bytes = words.tobytes()
+
+    def _see_outputs(self) -> None:
+        """Valve voltages as the output terminals drive them now."""
+        for index, chamber in enumerate(self._station.chambers):
+            driven = self.slaves[chamber.valve.terminal - 1].outputs
+            if driven is None:
+                self._valve_volts[index] = self._station.valve.when_dead
+            else:
+                count = np.frombuffer(driven, OUTPUT)[chamber.valve.channel - 1]
+                self._valve_volts[index] = count * FULL_SCALE_VOLTS / FULL_SCALE_COUNTS
+        valve = self._station.valve
+        side = np.sign(valve.exhaust - valve.closed)
+        safe = bool(np.all(side * (self._valve_volts - valve.closed) > valve.dead_band))
+        if safe != self._safe:
+            self._safe = safe
+            self._log("outputs", safe=safe, volts=self._valve_volts.round(3).tolist())
+
+    def _log(self, event: str, **values: Any) -> None:
+        self._log_event({"time": time.monotonic(), "event": event, **values})
+
+
+def file_log(stream: TextIO) -> Callable[[dict[str, Any]], None]:
+    """A log of one JSON object per line, each written at once."""
+
+    def log(event: dict[str, Any]) -> None:
+        stream.write(json.dumps(event) + "\n")
+        stream.flush()
+
+    return log
+
+
+def _process(
+    slave: EmulatedSlave, command: int, position: int, address: int, data: bytearray, now: float
+) -> int:
+    """One datagram at one slave: changes `data`, returns what it adds to the working counter."""
+    if command in (10, 11, 12):
+        logical = position | address << 16
+        return slave.exchange(logical, data, command in _READS, command in _WRITES, now)
+    if command in (13, 14):  # ARMW, FRMW: the addressed slave is read, the others written
+        mine = position == 0 if command == 13 else position == slave.station
+        if mine:
+            data[:] = slave.read(address, len(data))
+        else:
+            slave.write(address, bytes(data))
+        return 1
+    if command in (1, 2, 3) and position != 0:
+        return 0
+    if command in (4, 5, 6) and position != slave.station:
+        return 0
+    if command not in _READS | _WRITES:
+        return 0
+    count = 0
+    written = bytes(data)
+    if command in _READS:
+        read = slave.read(address, len(data))
+        data[:] = bytes(a | b for a, b in zip(data, read, strict=True)) if command == 7 else read
+        count += 1
+    if command in _WRITES:
+        slave.write(address, written)
+        count += 2 if command in (3, 6, 9) else 1
+    return count
+
+
+def _open(interface: str) -> socket.socket:
+    check_interface(interface)
+    try:
+        raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETHERCAT))
+    except PermissionError:
+        raise needs_privileges(interface) from None
+    raw.bind((interface, ETHERCAT))
+    raw.setblocking(False)
+    return raw

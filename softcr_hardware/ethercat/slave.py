@@ -1,0 +1,225 @@
+"""One emulated EtherCAT slave: registers, EEPROM, states, sync managers, FMMUs, output watchdog.
+
+Byte-level and as much as a SOEM master asks of an analog terminal without mailbox (findings/wire.md
+1; ETG.1000.4 registers, ETG.2010 EEPROM): it maps from the EEPROM, goes INIT - PREOP - SAFEOP - OP,
+moves process data through FMMUs, and falls back to SAFEOP with its outputs safe when they stay out.
+"""
+
+import struct
+from collections.abc import Callable
+
+from softcr_hardware.ethercat.terminals import Terminal
+
+INIT, PREOP, SAFEOP, OP = 1, 2, 4, 8
+STATE_NAMES = {INIT: "INIT", PREOP: "PREOP", SAFEOP: "SAFEOP", OP: "OP"}
+ERROR = 0x10
+"""Set in the status beside a state; in the control word it acknowledges."""
+
+INVALID_STATE_CHANGE, UNKNOWN_STATE, WATCHDOG_TRIPPED = 0x0011, 0x0012, 0x001B
+INVALID_OUTPUTS, INVALID_INPUTS = 0x001D, 0x001E
+
+STATION, AL_CONTROL, AL_STATUS, AL_CODE = 0x0010, 0x0120, 0x0130, 0x0134
+WATCHDOG_DIVIDER, WATCHDOG_TIME, WATCHDOG_STATUS = 0x0400, 0x0420, 0x0440
+EEPROM_CONTROL, EEPROM_ADDRESS, EEPROM_DATA = 0x0502, 0x0504, 0x0508
+FMMUS, SYNC_MANAGERS = 0x0600, 0x0800
+OUTPUT_AREA, INPUT_AREA = 0x1100, 0x1180
+_EEPROM_READ, _EEPROM_READS_8 = 0x0100, 0x0040
+_WATCHED_OUTPUTS, _BUFFERED_INPUTS = 0x64, 0x20  # sync manager control bytes; 0x40 is the watchdog
+_READ, _WRITE = 1, 2  # types of an FMMU
+
+
+class EmulatedSlave:
+    """A terminal; the emulator calls it for each datagram that passes.
+
+    Attributes:
+        terminal: what it claims to be.
+        input_bytes: what its inputs say in the next exchange.
+    """
+
+    def __init__(self, terminal: Terminal, last: bool, log: Callable[..., None]):
+        """Powered on.
+
+        Args:
+            terminal: identity and channels.
+            last: whether nothing is connected behind it.
+            log: called with the name of an event and values.
+        """
+        self.terminal = terminal
+        self._last = last
+        self._log = log
+        self._eeprom = eeprom(terminal)
+        self.input_bytes = bytes(4 * terminal.inputs)
+        self.power_on()
+
+    def power_on(self) -> None:
+        """Everything written is forgotten: state INIT, no station address."""
+        memory = self._memory = bytearray(0x2000)
+        memory[0x0000:0x000A] = bytes([0x11, 0, 1, 0, 8, 8, 8, 0x0F, 0, 0])  # type, ports; no clock
+        struct.pack_into("<H", memory, 0x0110, 0x5600 if self._last else 0x5A00)
+        struct.pack_into("<H", memory, AL_STATUS, INIT)
+        # the watchdog counts 0.1 ms: (2498 + 2) * 40 ns
+        struct.pack_into("<H", memory, WATCHDOG_DIVIDER, 2498)
+        struct.pack_into("<H", memory, 0x0410, 1000)
+        struct.pack_into("<H", memory, WATCHDOG_TIME, 1000)
+        struct.pack_into("<H", memory, EEPROM_CONTROL, _EEPROM_READS_8)
+        self._fed: float | None = None  # when outputs last came in OP
+
+    @property
+    def state(self) -> int:
+        """INIT, PREOP, SAFEOP or OP."""
+        return self._memory[AL_STATUS] & 0x0F
+
+    @property
+    def station(self) -> int:
+        """The address the master gave it; 0 for none."""
+        return self._word(STATION)
+
+    @property
+    def watchdog_time(self) -> float:
+        """After so long without outputs they are made safe [s]; 0 for never."""
+        return self._word(WATCHDOG_TIME) * (self._word(WATCHDOG_DIVIDER) + 2) * 40e-9
+
+    @property
+    def outputs(self) -> bytes | None:
+        """The output bytes it drives, or None while they are safe."""
+        if self.state != OP or self._fed is None:
+            return None
+        return bytes(self._memory[OUTPUT_AREA : OUTPUT_AREA + 2 * self.terminal.outputs])
+
+    def watch(self, now: float) -> None:
+        """Trip the output watchdog if it is time."""
+        if not self.terminal.outputs or self.state != OP or self._fed is None:
+            return
+        watched = self._memory[SYNC_MANAGERS + 8 * 2 + 4] & 0x40 and self.watchdog_time > 0
+        if watched and now - self._fed > self.watchdog_time:
+            self._log("watchdog", terminal=self.terminal.name, silent_s=now - self._fed)
+            struct.pack_into("<H", self._memory, WATCHDOG_STATUS, 0)
+            self._set_state(SAFEOP, WATCHDOG_TRIPPED)
+
+    # --- datagrams ----------------------------------------------------------------------------
+
+    def read(self, address: int, length: int) -> bytes:
+        """Registers and process memory; zeros where nothing is."""
+        data = bytes(self._memory[address : address + length])
+        return data + bytes(length - len(data))
+
+    def write(self, address: int, data: bytes) -> None:
+        """Write registers; some of them do something."""
+        end = min(address + len(data), len(self._memory))
+        if address >= end:
+            return
+        if address <= AL_CONTROL < end:
+            self._control(data[AL_CONTROL - address])
+            return
+        if AL_STATUS <= address < AL_CODE + 2 or address < STATION:
+            return  # read only
+        self._memory[address:end] = data[: end - address]
+        if address <= EEPROM_CONTROL < end:
+            self._access_eeprom()
+
+    def exchange(self, logical: int, data: bytearray, reads: bool, writes: bool, now: float) -> int:
+        """A logical datagram passes; returns what it adds to the working counter."""
+        count = 0
+        for entry in range(FMMUS, FMMUS + 4 * 16, 16):
+            start, length, _, _, physical, _, kind, active = struct.unpack_from(
+                "<IHBBHBBB", self._memory, entry
+            )
+            low, high = max(start, logical), min(start + length, logical + len(data))
+            if not active & 1 or low >= high or self.state < SAFEOP:
+                continue
+            here = slice(low - logical, high - logical)
+            there = physical + low - start
+            if kind == _WRITE and writes:
+                self._memory[there : there + high - low] = data[here]
+                count += 2 if reads else 1
+                if self.state == OP:
+                    self._fed = now
+                    struct.pack_into("<H", self._memory, WATCHDOG_STATUS, 1)
+            elif kind == _READ and reads:
+                self._memory[INPUT_AREA : INPUT_AREA + len(self.input_bytes)] = self.input_bytes
+                data[here] = self._memory[there : there + high - low]
+                count += 1
+        return count
+
+    # --- inside -------------------------------------------------------------------------------
+
+    def _word(self, address: int) -> int:
+        return struct.unpack_from("<H", self._memory, address)[0]
+
+    def _control(self, word: int) -> None:
+        """A request for a state; one step up at a time, any way down."""
+        wanted, acknowledged = word & 0x0F, bool(word & ERROR)
+        if self._memory[AL_STATUS] & ERROR and not acknowledged and wanted >= self.state:
+            return
+        if wanted not in STATE_NAMES:
+            self._set_state(self.state, UNKNOWN_STATE)
+        elif wanted > 2 * self.state:
+            self._set_state(self.state, INVALID_STATE_CHANGE)
+        elif wanted == SAFEOP and self.state == PREOP and (code := self._wrong_configuration()):
+            self._set_state(PREOP, code)
+        else:
+            if wanted == OP and self.state != OP:
+                self._fed = None  # the watchdog starts with the first outputs
+            self._set_state(wanted, 0)
+
+    def _wrong_configuration(self) -> int:
+        for index, code, size in (
+            (2, INVALID_OUTPUTS, 2 * self.terminal.outputs),
+            (3, INVALID_INPUTS, 4 * self.terminal.inputs),
+        ):
+            if size and self._word(SYNC_MANAGERS + 8 * index + 2) != size:
+                return code
+        return 0
+
+    def _set_state(self, state: int, code: int) -> None:
+        if state != self.state or code:
+            named = {"terminal": self.terminal.name, "state": STATE_NAMES[state], "code": code}
+            self._log("state", **named)
+        struct.pack_into("<H", self._memory, AL_STATUS, state | (ERROR if code else 0))
+        struct.pack_into("<H", self._memory, AL_CODE, code)
+
+    def _access_eeprom(self) -> None:
+        if self._word(EEPROM_CONTROL) & 0x0700 == _EEPROM_READ:
+            begin = 2 * struct.unpack_from("<I", self._memory, EEPROM_ADDRESS)[0]
+            data = self._eeprom[begin : begin + 8].ljust(8, b"\xff")
+            self._memory[EEPROM_DATA : EEPROM_DATA + 8] = data
+        struct.pack_into("<H", self._memory, EEPROM_CONTROL, _EEPROM_READS_8)
+
+
+def eeprom(terminal: Terminal) -> bytes:
+    """The slave information a master maps from: identity, name, FMMUs, sync managers, PDOs."""
+    header = bytearray(0x80)
+    struct.pack_into("<IIII", header, 0x10, terminal.vendor, terminal.product, 0x00100000, 1)
+    struct.pack_into("<HH", header, 0x7C, 0x0F, 1)
+    name = terminal.name.encode()
+    sections = [
+        _section(10, bytes([1, len(name)]) + name),
+        _section(30, bytes(32)),
+        _section(40, bytes([1, 2, 0, 0])),  # outputs, inputs
+        _section(
+            41,
+            struct.pack("<HHBBBB", 0x1000, 0, 0x26, 0, 0, 1)
+            + struct.pack("<HHBBBB", 0x1080, 0, 0x22, 0, 0, 2)
+            + struct.pack("<HHBBBB", OUTPUT_AREA, 2 * terminal.outputs, _WATCHED_OUTPUTS, 0, 1, 3)
+            + struct.pack("<HHBBBB", INPUT_AREA, 4 * terminal.inputs, _BUFFERED_INPUTS, 0, 1, 4),
+        ),
+    ]
+    if terminal.inputs:
+        sections.append(_section(50, _pdos(0x1A00, 0x6000, 3, terminal.inputs, (16, 16))))
+    if terminal.outputs:
+        sections.append(_section(51, _pdos(0x1600, 0x7000, 2, terminal.outputs, (16,))))
+    return bytes(header) + b"".join(sections) + b"\xff\xff"
+
+
+def _section(category: int, data: bytes) -> bytes:
+    data += bytes(len(data) % 2)
+    return struct.pack("<HH", category, len(data) // 2) + data
+
+
+def _pdos(index: int, entry: int, manager: int, count: int, bits: tuple[int, ...]) -> bytes:
+    found = b""
+    for channel in range(count):
+        found += struct.pack("<HBBBBH", index + channel, len(bits), manager, 0, 0, 0)
+        for sub, size in enumerate(bits, 1):
+            found += struct.pack("<HBBBBH", entry + 0x10 * channel, sub, 0, 6, size, 0)
+    return found
