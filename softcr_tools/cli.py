@@ -39,11 +39,19 @@ def _bench(arguments: Sequence[str]) -> int:
     return benchmarks.main(arguments)
 
 
+def _experiment(arguments: Sequence[str]) -> int:
+    """run a published experiment again on our plants"""
+    from softcr_tools import experiments
+
+    return experiments.main(arguments)
+
+
 COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "up": _up,
     "report": _report,
     "replay": _replay,
     "bench": _bench,
+    "experiment": _experiment,
 }
 
 
@@ -69,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    listed = "\n".join(f"  {name:10}{run.__doc__}" for name, run in COMMANDS.items())
+    listed = "\n".join(f"  {name:12}{run.__doc__}" for name, run in COMMANDS.items())
     parser = argparse.ArgumentParser(
         prog="softcr",
         description="Estimation and predictive control of soft continuum robots.",

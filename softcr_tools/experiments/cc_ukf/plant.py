@@ -1,0 +1,136 @@
+"""The Cosserat rod that the filters are to see, and its excitation.
+
+004 gives its rod only by the fitted Table I, row Sim. The rod here is built from that row on the
+cross section and chambers of licher2025: length 130 mm, radius 21 mm, mass 0.16 kg spread along the
+rod, nothing at the tip, stiffness and damping such that a rod of constant strain has the row's
+k_theta, k_dL, d_theta, d_dL. It is upright on the sensor.
+
+Each chamber breathes smoothly between 0 and one amplitude for all, p = A (1 - cos(2 pi f t)) / 2,
+from the static straight pose on. The frequencies differ, so that every part of 10 s begins in
+another pose and velocity. The amplitude is what brings the tip as far from the straight pose as in
+Table II (57.4 mm); with frequencies near 0.7 Hz its speed then comes near Table II's 275.7 mm/s.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from softcr_models import CosseratRod, Robot, load_robot
+from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
+from softcr_models.constant_curvature.kinematics import coordinates_of_tip
+from softcr_models.rod.state import RodState
+
+DT = 0.005
+INTERVALS = 10
+DEFLECTION = 0.0574
+FREQUENCIES = np.array([0.61, 0.73, 0.84])
+FREQUENCY_SPREAD = 0.1
+FORCE_NOISE, MOMENT_NOISE = 1e-3, 1e-4
+"""Standard deviations of the sensor's white noise, R of 004 [N], [N m]."""
+
+# A shorter sub-step moves the tip by less than 0.01 mm.
+_SUBSTEP = 0.0025
+
+
+@dataclass(frozen=True, eq=False)
+class SensedRun:
+    """What happened, and what the base sensor saw, at T samples every DT seconds.
+
+    Attributes:
+        times: (T,) [s].
+        pressures: (T, 3) [Pa].
+        tips, velocities: (T, 3) true end of the rod in the frame of its base [m], [m/s].
+        coordinates, rates: (T, 3) the true constant-curvature coordinates: the arc with this tip,
+            and its rates [m], [m/s].
+        wrenches: (T, 6) force [N], then moment [N m] on the sensor, noise included.
+    """
+
+    times: np.ndarray
+    pressures: np.ndarray
+    tips: np.ndarray
+    velocities: np.ndarray
+    coordinates: np.ndarray
+    rates: np.ndarray
+    wrenches: np.ndarray
+
+    def part(self, begin: int, end: int) -> "SensedRun":
+        """Samples begin to end - 1."""
+        return SensedRun(*(getattr(self, name)[begin:end] for name in self.__dataclass_fields__))
+
+
+def table_one_robot() -> Robot:
+    """licher2025 with the numbers of 004, Table I, Sim."""
+    length, radius, mass = 0.130, 0.021, 0.16
+    bending, bending_damping, elongation, elongation_damping = 505.0, 0.15, 1128.0, 6.23
+    body = load_robot("licher2025").replace(
+        name="mehl2023",
+        description="Mehl et al., Table I, Sim, on the section of licher2025",
+        length=length,
+        outer_diameter=2.0 * radius,
+        tip_mass=0.0,
+        bending_compliance=1.0 / (bending * length * radius**2),
+        dilatation_compliance=1.0 / (elongation * length),
+    )
+    shear, _, _, _, _, torsion = body.relaxation_times
+    bend, stretch = bending_damping / bending, elongation_damping / elongation
+    return body.replace(
+        density=mass / (body.cross_section_area * length),
+        relaxation_times=(shear, shear, stretch, bend, bend, torsion),
+    )
+
+
+def excitation(times: np.ndarray, amplitude: float, frequencies: np.ndarray) -> np.ndarray:
+    """(T, chambers) gauge pressures [Pa] between 0 and the amplitude."""
+    turns = np.multiply.outer(times, frequencies)
+    return 0.5 * amplitude * (1.0 - np.cos(2.0 * np.pi * turns))
+
+
+def sensed_run(robot: Robot, model: ConstantCurvatureModel, seconds: float, seed: int) -> SensedRun:
+    """Simulates the rod; the seed draws frequencies and sensor noise."""
+    random = np.random.default_rng(seed)
+    count = len(robot.chambers)
+    spread = random.uniform(1.0 - FREQUENCY_SPREAD, 1.0 + FREQUENCY_SPREAD, count)
+    frequencies = np.resize(FREQUENCIES, count) * spread
+    rod = CosseratRod(robot, INTERVALS, max_substep=_SUBSTEP)
+    times = DT * np.arange(round(seconds / DT) + 1)
+    amplitude = _amplitude(rod, frequencies, times)
+    pressures = excitation(times, amplitude, frequencies)
+    states = _simulated(rod, pressures)
+    samples = zip(states, pressures, strict=True)
+    wrenches = np.array([rod.base_wrench(*sample) for sample in samples])
+    wrenches += random.normal(size=wrenches.shape) * np.repeat([FORCE_NOISE, MOMENT_NOISE], 3)
+    tips, velocities = _tips(rod, states)
+    coordinates = coordinates_of_tip(tips, model.rest_length, model.radius)
+    rates = model.rate_of_tip(coordinates, velocities)
+    return SensedRun(times, pressures, tips, velocities, coordinates, rates, wrenches)
+
+
+def deflections(tips: np.ndarray, rest_length: float) -> np.ndarray:
+    """(T,) distances [m] of tips (T, 3) from that of the straight, unloaded pose."""
+    distances: np.ndarray = np.linalg.norm(tips - [0.0, 0.0, rest_length], axis=-1)
+    return distances
+
+
+def _amplitude(rod: CosseratRod, frequencies: np.ndarray, times: np.ndarray) -> float:
+    """Amplitude [Pa] for the wanted deflection; found on the first 20 s, to about a percent."""
+    times, limits = times[: round(20.0 / DT)], rod.robot.pressure_limits
+    amplitude = 0.3 * limits.maximum
+    for _ in range(4):
+        tips, _ = _tips(rod, _simulated(rod, excitation(times, amplitude, frequencies)))
+        amplitude *= DEFLECTION / deflections(tips, rod.robot.length).max()
+    return float(min(amplitude, limits.maximum))
+
+
+def _simulated(rod: CosseratRod, pressures: np.ndarray) -> np.ndarray:
+    """(T, nx) states from the steady state on, pressures as linear in time between the samples."""
+    start = rod.equilibrium(pressures[0])
+    between = 0.5 * (pressures[:-1] + pressures[1:])
+    return np.vstack([start, rod.simulate(start, between, DT)])
+
+
+def _tips(rod: CosseratRod, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(T, 3) ends of the rod above its base [m] and their velocities [m/s]."""
+    poses = np.array([rod.backbone(state, 2)[-1] for state in states])
+    in_node_frame = RodState(states).velocities[:, -1, :3]
+    velocities = np.einsum("tij,tj->ti", poses[:, :3, :3], in_node_frame)
+    return poses[:, :3, 3] - [0.0, 0.0, rod.base_height], velocities

@@ -1,0 +1,57 @@
+"""The command line of `softcr experiment`: which experiment, and its own options.
+
+A new experiment is a package or module here with `main(arguments) -> exit code`, and a line in
+EXPERIMENTS; it writes its rows with `results.write_table`.
+"""
+
+import argparse
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What the list of experiments says.
+
+    Attributes:
+        module: below softcr_tools.experiments; imported when the experiment runs.
+        summary: one line.
+    """
+
+    module: str
+    summary: str
+
+
+EXPERIMENTS = {
+    "cc-ukf": Experiment(
+        "cc_ukf", "a constant-curvature filter sees a rod through its base sensor (seed 004)"
+    ),
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line after `softcr experiment`; returns the exit code.
+
+    Raises:
+        UserError: what the experiment refuses.
+    """
+    chosen = _parser().parse_args(arguments)
+    module = EXPERIMENTS[chosen.experiment].module
+    code: int = importlib.import_module(f"softcr_tools.experiments.{module}").main(chosen.arguments)
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    listed = "\n".join(f"  {name:18}{entry.summary}" for name, entry in EXPERIMENTS.items())
+    parser = argparse.ArgumentParser(
+        prog="softcr experiment",
+        description="Runs a published experiment again on our plants; tables and figures go to "
+        "results/experiments/NAME/latest.",
+        epilog=f"experiments:\n{listed}\n\nsoftcr experiment NAME --help tells more.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("experiment", choices=EXPERIMENTS, metavar="NAME", help="see below")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="its own")
+    return parser
