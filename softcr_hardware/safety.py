@@ -84,6 +84,12 @@ class Transition:
     enabled: bool
     reason: str
 
+    @property
+    def words(self) -> str:
+        """In a line: `none -> hold: commands late`."""
+        state = "" if self.enabled else " (disarmed)"
+        return f"{self.before.words} -> {self.after.words}{state}: {self.reason}"
+
 
 @dataclass(frozen=True)
 class Decision:

@@ -1,9 +1,10 @@
 """The numbers of the safety state machine."""
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic.config import JsonDict
 
-_SECOND = {"unit": "s"}
-_PASCAL = {"unit": "Pa"}
+_SECOND: JsonDict = {"unit": "s"}
+_PASCAL: JsonDict = {"unit": "Pa"}
 
 
 class SafetySettings(BaseModel):

@@ -33,7 +33,7 @@ from softcr_models.errors import UserError
 ETHERCAT = 0x88A4
 _POLL = 0.005  # [s] at most between looks at the watchdogs
 _CONVERSION = 0.0005  # [s] between new values of an input terminal
-_WRONG = 2e4  # [Pa] that a wrong sensor reads too much
+_WRONG = 3e4  # [Pa] that a wrong sensor reads too much
 _LARGEST_FRAME = 1600
 _READS = {1, 3, 4, 6, 7, 9, 10, 12}  # APRD APRW FPRD FPRW BRD BRW LRD LRW
 _WRITES = {2, 3, 5, 6, 8, 9, 11, 12}  # APWR APRW FPWR FPRW BWR BRW LWR LRW

@@ -42,13 +42,15 @@ class ProcessData:
     """Packs and unpacks what the terminals exchange in a cycle.
 
     Attributes:
-        zero: (m,) voltages at zero gauge pressure [V]; calibration replaces them.
+        nominal_zero: (m,) voltages at zero gauge pressure in the station file [V].
+        zero: (m,) those in use; calibration replaces them.
     """
 
     def __init__(self, station: Station):
         """Of a validated station."""
         sensors = [chamber.sensor for chamber in station.chambers]
-        self.zero = np.array([sensor.zero for sensor in sensors])
+        self.nominal_zero = np.array([sensor.zero for sensor in sensors])
+        self.zero = self.nominal_zero
         self._slope = np.array([sensor.pascal_per_volt for sensor in sensors])
         self._lowest = np.array([sensor.lowest for sensor in sensors])
         self._highest = np.array([sensor.highest for sensor in sensors])

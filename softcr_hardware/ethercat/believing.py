@@ -1,0 +1,72 @@
+"""Which pressure samples are believed: the door that every value of a sensor comes through."""
+
+import math
+
+import numpy as np
+
+from softcr_hardware.ethercat.process_data import ProcessData, Sample
+from softcr_hardware.ethercat.terminals import Station
+
+_NOISE = 1000.0
+"""A sample may lie this far beyond what the valves can do [Pa]."""
+_SLOW = 0.005
+"""A terminal that brings nothing new for so long is slow [s]."""
+_REACH_TIME = 0.005
+"""The valves' reach stops growing there [s]: else any garbage is within it sooner or later."""
+_STUBBORN = 0.2
+"""A value refused for so long as a jump is believed again: it is where the pressure is [s]."""
+
+
+class PressureSensors:
+    """Believes a sample that its terminal calls good, that is new, and that the valves could reach.
+
+    A fully open valve changes a pressure by `Flow` at most; from the last believed value a sample
+    may be as far as that allows in the time since, 5 ms at most. A wrong offset that comes slowly,
+    or stays within it, is seen only when the valves are enabled: chambers must then read empty.
+
+    Attributes:
+        pressures: (m,) believed last [Pa]; NaN before the first.
+        refused: samples that were not believed, by reason.
+    """
+
+    def __init__(self, station: Station, data: ProcessData):
+        """Nothing seen yet."""
+        self._data = data
+        self._fastest = station.flow.supply * max(station.flow.fill_rate, station.flow.exhaust_rate)
+        self.refused = {"broken": 0, "jump": 0}
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin again, as after a loss of the bus."""
+        self.pressures = np.full(len(self._data.zero), math.nan)
+        self._believed = -math.inf  # when
+        self._renewed = -math.inf
+        self._jumping = math.inf  # since when
+        self._toggles: np.ndarray | None = None
+
+    def see(self, time: float, sample: Sample) -> None:
+        """A sample of the wire at `time` [s]."""
+        if self._toggles is not None and np.array_equal(sample.toggles, self._toggles):
+            return  # nothing new
+        self._toggles = sample.toggles
+        self._renewed = time
+        if sample.broken.any():
+            self.refused["broken"] += 1
+            return
+        pressures = self._data.pressures(sample.volts)
+        reach = _NOISE + self._fastest * min(time - self._believed, _REACH_TIME)
+        if np.any(np.abs(pressures - self.pressures) > reach):  # NaN before the first: believed
+            self.refused["jump"] += 1
+            self._jumping = min(self._jumping, time)
+            if time - self._jumping < _STUBBORN:
+                return
+        self._jumping = math.inf
+        self.pressures, self._believed = pressures, time
+
+    def age(self, time: float) -> float:
+        """Of the last believed sample [s]."""
+        return time - self._believed
+
+    def slow(self, time: float) -> bool:
+        """Whether the terminals bring new values less often than they should."""
+        return time - self._renewed > _SLOW

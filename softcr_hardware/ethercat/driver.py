@@ -1,0 +1,312 @@
+"""The valve driver: bus, sensors, safety, setpoint and pressure loop in one fast cycle.
+
+`tick` is one cycle and takes the time as an argument; `run` calls it at 1 kHz in a thread of its
+own. Everything else hands over values under a lock and returns at once. Whatever fails in a cycle
+ends in vented valves: by command while the bus lives, by the slaves' own watchdog when it does not.
+"""
+
+import contextlib
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from softcr_hardware.backoff import Backoff
+from softcr_hardware.ethercat.believing import PressureSensors
+from softcr_hardware.ethercat.bus import ValveBus
+from softcr_hardware.ethercat.pressure_loop import PressureLoop
+from softcr_hardware.ethercat.process_data import ProcessData, zero_volts
+from softcr_hardware.ethercat.terminals import Station
+from softcr_hardware.safety import Action, Decision, Flags, Safety
+from softcr_hardware.safety_settings import SafetySettings
+from softcr_hardware.setpoint import Setpoint
+from softcr_models.errors import UserError
+from softcr_models.robot import PressureLimits
+from softcr_models.runtime.cycle_timer import CycleTimer, TickStatistics
+
+_LONGEST_STEP = 0.02  # [s] a late cycle integrates no more
+_CHECK_PERIOD = 0.1  # [s] between looks at the slaves' states
+_INCOMPLETE_WARNS = 0.01  # share of incomplete exchanges
+_SMOOTHING = 0.002  # of that share, per cycle
+_SLOW_RANGE = 1.0  # [s] slow samples are told for so long
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0  # [s] between attempts to reopen the bus
+_KEPT_SAMPLES = 500  # for calibration
+
+
+@dataclass(frozen=True, eq=False)
+class ValveReport:
+    """How the valves are, after a cycle.
+
+    Attributes:
+        time: of the cycle [s].
+        pressures: (m,) believed last [Pa]; NaN before the first.
+        sent: (m,) setpoint behind the limiter [Pa].
+        volts: (m,) valve commands [V].
+        decision: of safety.
+        bus: what is wrong with it; empty for nothing.
+        reconnects: times the bus was brought up again.
+        gave_up: whether it is not tried any more.
+    """
+
+    time: float
+    pressures: np.ndarray
+    sent: np.ndarray
+    volts: np.ndarray
+    decision: Decision
+    bus: str
+    reconnects: int
+    gave_up: bool
+
+
+class ValveDriver:
+    """Owns the bus from `open` to `close`; disarmed, hence vented, until `enable` succeeds.
+
+    Attributes:
+        report: of the last cycle.
+        statistics: of the cycles of `run`.
+        safety: the state machine; read it, do not update it.
+    """
+
+    def __init__(
+        self,
+        station: Station,
+        limits: PressureLimits,
+        data: ProcessData,
+        bus: ValveBus,
+        safety: SafetySettings,
+        command_period: float = 1 / 70,
+        vent_rate: float = 2e5,
+        closed_loop: bool = True,
+        most_reconnects: int = 20,
+        period: float = 0.001,
+        say: Callable[[str], None] = lambda line: None,
+    ):
+        """Touches nothing yet.
+
+        Args:
+            station, data, bus: the valves.
+            limits: of the robot's pressures.
+            safety: numbers of the state machine.
+            command_period: of the slow commands [s].
+            vent_rate: slope of a ramp to vent [Pa/s].
+            closed_loop: whether measured pressures steer the valves.
+            most_reconnects: attempts to reopen the bus before it is left alone.
+            period: of the cycle [s].
+            say: told, once each, what a person should know.
+        """
+        chambers = len(station.chambers)
+        self.safety = Safety(safety, limits.maximum)
+        self.statistics = TickStatistics(period)
+        self._bus, self._data, self._say, self._period = bus, data, say, period
+        self._sensors = PressureSensors(station, data)
+        self._loop = PressureLoop(station.gains, station.flow, station.valve, chambers)
+        self._loop.closed = closed_loop
+        self._setpoint = Setpoint(limits, chambers, command_period, vent_rate)
+        self._lock = threading.Lock()
+        self._heard: dict[str, float] = {}
+        self._pressed = self._enable = self._vent = False
+        self._command: np.ndarray | None = None
+        self._impaired: tuple[str, ...] = ()
+        self._volts = self._loop.vent_volts
+        self._past_volts: deque[np.ndarray] = deque(maxlen=_KEPT_SAMPLES)
+        self._bus_trouble = "the bus is not open"
+        self._exchanged = self._checked = self._ticked = -math.inf
+        self._slow_until = -math.inf
+        self._incomplete = 0.0
+        self._backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE, most_reconnects)
+        self._reconnects = 0
+        self.report = self._reported(-math.inf)
+
+    # --- from other threads -------------------------------------------------------------------
+
+    def hear(self, source: str, now: float, value: np.ndarray | bool | None = None) -> None:
+        """An accepted message: `command` (m,) [Pa], `operator` (pressed), `mocap`, `force_torque`.
+
+        Args:
+            source: one of these.
+            now: when it was received, on the clock of `tick` [s].
+            value: of a command or of the operator.
+        """
+        with self._lock:
+            self._heard[source] = now
+            if source == "command":
+                self._command = np.asarray(value, dtype=float)
+            elif source == "operator":
+                self._pressed = bool(value)
+
+    def enable(self) -> None:
+        """Ask once, in the next cycle; `report.decision` says what became of it."""
+        with self._lock:
+            self._enable = True
+
+    def vent(self) -> None:
+        """Vent now and disarm; any thread, any state, any number of times."""
+        with self._lock:
+            self._vent = True
+
+    def impair(self, reasons: tuple[str, ...]) -> None:
+        """What else runs worse than it should, for a warning."""
+        self._impaired = reasons
+
+    def calibrate_zero(self) -> np.ndarray:
+        """Take the sensors' present voltages as zero pressure; valves must be disarmed.
+
+        Returns:
+            (m,) new zeros [V].
+
+        Raises:
+            UserError: armed, or values that no calibration may hide (`zero_volts`).
+        """
+        if self.report.decision.enabled:
+            raise UserError("zero calibration: the valves are enabled, vent them first")
+        with self._lock:
+            samples = np.array(self._past_volts)
+        self._data.zero = zero_volts(samples, self._data.nominal_zero)
+        return self._data.zero
+
+    # --- the thread that owns the bus ---------------------------------------------------------
+
+    def open(self) -> None:
+        """Bring the bus up. Raises UserError in one line when it is not as the station says."""
+        self._bus.open()
+        self._bus_trouble = ""
+        self._sensors.forget()
+
+    def close(self) -> None:
+        """Leave the valves safe."""
+        self._bus.close()
+        self._bus_trouble = "the bus is not open"
+
+    def run(self, stop: threading.Event) -> None:
+        """Cycles until `stop`, then leaves the valves safe; nothing that fails ends it earlier."""
+        timer = CycleTimer(self._period)
+        try:
+            while not stop.is_set():
+                self.statistics.skip(timer.wait())
+                begin = time.monotonic()
+                try:
+                    self.tick(begin)
+                except Exception as error:
+                    self.vent()
+                    self._volts = self._loop.vent_volts
+                    self._lose(begin, f"{type(error).__name__}: {error}")
+                self.statistics.add(time.monotonic() - begin)
+        finally:
+            self.close()
+
+    def tick(self, now: float) -> ValveReport:
+        """One cycle at `now` [s]: exchange, judge, decide, regulate for the next one."""
+        dt = min(max(now - self._ticked, 1e-6), _LONGEST_STEP)
+        self._ticked = now
+        self._exchange(now)
+        with self._lock:
+            flags = self._flags(now)
+            command, self._command = self._command, None
+            self._enable = self._vent = False
+        transitions = self.safety.transition_count
+        decision = self.safety.update(now, flags)
+        if command is not None:
+            self._setpoint.command(command)
+        sent = self._setpoint.advance(decision.action, dt)
+        if decision.action == Action.VENT_NOW:
+            self._volts = self._loop.vent_volts
+            self._loop.reset(sent)
+        else:
+            self._volts = self._loop.volts(sent, self._sensors.pressures, dt)
+        if self.safety.transition_count != transitions:
+            self._say(self.safety.transitions[-1].words)
+        self.report = self._reported(now)
+        return self.report
+
+    # --- inside -------------------------------------------------------------------------------
+
+    def _exchange(self, now: float) -> None:
+        if self._bus_trouble:
+            self._reopen(now)
+            return
+        sample = self._bus.exchange(self._volts)
+        self._incomplete += _SMOOTHING * ((sample is None) - self._incomplete)
+        if sample is not None:
+            self._exchanged = now
+            self._sensors.see(now, sample)
+            with self._lock:
+                self._past_volts.append(sample.volts)
+        elif now - self._exchanged > self.safety.settings.exchange_vent:
+            self._lose(now, "no slave answers, or not all: cable, power or a terminal")
+            return
+        if self._sensors.slow(now):
+            self._slow_until = now + _SLOW_RANGE
+        if now - self._checked >= _CHECK_PERIOD:
+            self._checked = now
+            if trouble := self._bus.check():
+                self._lose(now, trouble)
+
+    def _lose(self, now: float, trouble: str) -> None:
+        if not self._bus_trouble:
+            self._say(f"bus lost: {trouble}; the slaves' watchdog vents")
+            self._backoff.lost(now)
+        self._bus_trouble = trouble
+        with contextlib.suppress(Exception):  # who still listens need not wait for the watchdog
+            self._bus.exchange(self._loop.vent_volts)
+
+    def _reopen(self, now: float) -> None:
+        """Another attempt if it is time; safety knows that the bus is down and has disarmed."""
+        if not self._backoff.due(now):
+            return
+        try:
+            self._bus.open()
+        except UserError as error:
+            self._bus_trouble = str(error)
+            if self._backoff.given_up:
+                self._say(f"bus lost: gave up after {self._backoff.attempts} attempts: {error}")
+            return
+        self._reconnects += 1
+        self._bus_trouble = ""
+        self._sensors.forget()
+        self._exchanged = self._checked = now
+        self._say("bus operational again; an operator must enable the valves")
+
+    def _flags(self, now: float) -> Flags:
+        sensors = self._sensors
+        seen = bool(np.all(np.isfinite(sensors.pressures)))
+        ages = {name: now - heard for name, heard in self._heard.items()}
+        impaired = list(self._impaired)
+        if self._incomplete > _INCOMPLETE_WARNS:
+            impaired.append("bus")
+        if now < self._slow_until:
+            impaired.append("pressure samples")
+        operational = not self._bus_trouble
+        return Flags(
+            operator_pressed=self._pressed,
+            operator_age=ages.get("operator", math.inf),
+            command_age=ages.get("command", math.inf),
+            mocap_age=ages.get("mocap", math.inf),
+            force_torque_age=ages.get("force_torque", math.inf),
+            exchange_age=now - self._exchanged,
+            slaves_operational=operational,
+            watchdog_armed=operational and self._bus.watchdog_armed,
+            pressure_age=sensors.age(now),
+            highest_pressure=float(sensors.pressures.max()) if seen else math.inf,
+            pressure_error=float(np.abs(sensors.pressures - self._setpoint.pressures).max())
+            if seen
+            else math.inf,
+            impaired=tuple(impaired),
+            enable=self._enable,
+            vent=self._vent,
+        )
+
+    def _reported(self, now: float) -> ValveReport:
+        return ValveReport(
+            now,
+            self._sensors.pressures,
+            self._setpoint.pressures,
+            self._volts,
+            self.safety.decision,
+            self._bus_trouble,
+            self._reconnects,
+            self._backoff.given_up and bool(self._bus_trouble),
+        )

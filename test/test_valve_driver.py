@@ -1,0 +1,309 @@
+"""The valve driver on virtual time, over a bus without a wire: real bytes, chambers that fill."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from softcr_hardware.actuator import EmulatedActuator
+from softcr_hardware.backoff import Backoff
+from softcr_hardware.ethercat.driver import ValveDriver
+from softcr_hardware.ethercat.process_data import INPUT, ProcessData
+from softcr_hardware.ethercat.terminals import load_station
+from softcr_hardware.faults import FAULT_KINDS, FaultInjector
+from softcr_hardware.safety import Action
+from softcr_hardware.safety_settings import SafetySettings
+from softcr_models import load_robot
+from softcr_models.errors import UserError
+
+ROBOT = load_robot("licher2025")
+STATION = load_station("licher2025")
+DT = 0.001
+
+
+class WirelessBus:
+    """The bytes and watchdog of the terminals without a network, and faults by type."""
+
+    def __init__(self, data):
+        self.now = 0.0
+        self.actuator = EmulatedActuator(STATION)
+        self.faults = FaultInjector(np.full(3, 1.2), np.zeros(3), np.full(3, 10.0))
+        self.watchdog_armed = False
+        self.is_open = False
+        self.tripped = False
+        self.opened = 0
+        self.sent = []
+        self.raises = None
+        self._data = data
+        self._volts = np.zeros(3)
+        self._fed = 0.0
+        self._toggle = False
+
+    def open(self):
+        if not self.faults.answers():
+            raise UserError("no EtherCAT terminal answers")
+        self.opened += 1
+        self.is_open = self.watchdog_armed = True
+        self.tripped = False
+        self._fed = self.now
+
+    def close(self):
+        self.is_open = self.watchdog_armed = False
+        self._volts = np.zeros(3)
+
+    def check(self):
+        return "EL4004: SAFEOP with error" if self.tripped else ""
+
+    def pass_time(self, now):
+        self.now = now
+        if now - self._fed > STATION.watchdog:
+            self.tripped = True
+            self._volts = np.zeros(3)
+        return self.actuator.advance(now, self._volts)
+
+    def exchange(self, volts):
+        if self.raises:
+            raise self.raises
+        if not self.is_open or not self.faults.answers():
+            return None
+        packed = np.frombuffer(self._data.pack(volts)[3], "<i2") * 10.0 / 0x7FFF
+        self.sent.append(packed[:3])
+        self._fed = self.now
+        if not self.tripped:
+            self._volts = packed[:3]
+        words = np.zeros(4, INPUT)
+        signals = self.faults.signals(self.now, self._data.volts(self.actuator.pressures))
+        self._toggle ^= self.faults.renewed
+        words["value"][:3] = np.rint(np.clip(signals, 0, 10) / 10.0 * 0x7FFF)
+        words["status"] = 0x8000 if self._toggle else 0
+        return self._data.unpack({2: words.tobytes()})
+
+
+class Bench:
+    """Driver, bus and the messages of the rest of the stack, all on one virtual clock."""
+
+    def __init__(self, closed_loop=True, **safety):
+        data = ProcessData(STATION)
+        self.bus = WirelessBus(data)
+        self.said = []
+        self.driver = ValveDriver(
+            STATION,
+            ROBOT.pressure_limits,
+            data,
+            self.bus,
+            SafetySettings(**safety),
+            closed_loop=closed_loop,
+            most_reconnects=5,
+            say=self.said.append,
+        )
+        self.now = 10.0
+        self.command = np.zeros(3)
+        self.pressed = True
+        self.silent = set()
+        self.bus.pass_time(self.now)
+        self.driver.open()
+
+    def run(self, duration):
+        for step in range(round(duration / DT)):
+            self.now += DT
+            self.bus.pass_time(self.now)
+            if step % 14 == 0:
+                self.send()
+            report = self.driver.tick(self.now)
+            assert np.all((report.sent >= 0.0) & (report.sent <= 1e5))
+            assert np.all((report.volts >= 0.0) & (report.volts <= 10.0))
+            if not report.decision.enabled:
+                assert np.all(report.volts == STATION.valve.exhaust)
+        return report
+
+    def send(self):
+        values = {"command": self.command, "operator": self.pressed}
+        for source in ("command", "operator", "mocap", "force_torque"):
+            if source not in self.silent:
+                self.driver.hear(source, self.now, values.get(source))
+
+    def enable(self, command=4e4):
+        self.run(0.5)
+        self.driver.enable()
+        report = self.run(0.002)
+        assert report.decision.enabled, report.decision
+        self.command = np.full(3, command)
+        self.run(0.8)
+        return self
+
+
+def test_enabled_driver_regulates_the_commanded_pressures_and_vents_on_request():
+    bench = Bench().enable(4e4)
+    report = bench.run(0.5)
+    assert np.allclose(bench.bus.actuator.pressures, 4e4, atol=1500)
+    assert np.allclose(report.pressures, bench.bus.actuator.pressures, atol=300)
+    assert report.decision.action == Action.NONE
+    bench.driver.vent()
+    report = bench.run(0.3)
+    assert (report.decision.enabled, report.decision.reason) == (False, "vent asked for")
+    assert bench.bus.actuator.pressures.max() < 500.0
+
+
+def test_open_loop_fills_chambers_by_the_flow_model_alone():
+    bench = Bench(closed_loop=False).enable(4e4)
+    bench.run(1.0)
+    assert np.allclose(bench.bus.actuator.pressures, 4e4, atol=2e3)
+
+
+def test_a_command_step_reaches_the_valves_as_a_ramp_within_the_limits():
+    bench = Bench().enable(0.0)
+    bench.command = np.array([1e9, 5e4, -1e9])
+    sent = np.array([bench.run(DT).sent for _ in range(200)])
+    assert np.abs(np.diff(sent, axis=0)).max() <= 2e6 * DT * 1.001
+    assert np.allclose(sent[-1], [1e5, 5e4, 0.0], atol=1.0)
+    bench.command = np.array([np.nan, 0, 0])
+    assert np.allclose(bench.run(0.05).sent, [1e5, 5e4, 0.0], atol=1.0)
+
+
+# fault of the valves' bus -> the action it ends in, whether enabled, a word of the reason
+END_STATES = {
+    "ok": (Action.NONE, True, ""),
+    "off": (Action.VENT_NOW, False, "bus silent"),
+    "stuck": (Action.VENT_NOW, False, "pressures do not follow"),
+    "garbage": (Action.VENT_NOW, False, "pressures not believable"),
+    "wrong": (Action.VENT_NOW, False, "pressures not believable"),
+    "slow": (Action.WARN, True, "impaired: pressure samples"),
+    "delayed": (Action.NONE, True, ""),
+    "intermittent": (Action.WARN, True, "impaired: bus"),
+    "reconnect": (Action.VENT_NOW, False, "slaves not operational"),
+}
+
+
+@pytest.mark.parametrize("kind", FAULT_KINDS)
+def test_each_fault_of_the_bus_has_a_named_end_state(kind):
+    bench = Bench().enable()
+    bench.command = np.full(3, 8e4)
+    if kind == "reconnect":
+        bench.bus.tripped = True
+    bench.bus.faults.kind = "ok" if kind == "reconnect" else kind
+    report = bench.run(1.0)
+    action, enabled, reason = END_STATES[kind]
+    assert (report.decision.action, report.decision.enabled) == (action, enabled)
+    assert reason in report.decision.reason
+    if not enabled:
+        assert bench.bus.actuator.pressures.max() < 5e3
+
+
+def test_a_wrong_sensor_keeps_the_valves_from_being_enabled():
+    bench = Bench()
+    bench.bus.faults.kind = "wrong"
+    bench.run(1.0)
+    bench.driver.enable()
+    decision = bench.run(0.01).decision
+    assert not decision.enabled
+    assert "chambers not empty" in decision.blockers
+
+
+def test_a_lost_bus_is_said_once_reopened_within_bounds_and_waits_for_the_operator():
+    bench = Bench().enable()
+    bench.bus.faults.kind = "off"
+    bench.run(1.0)
+    assert sum("bus lost" in line for line in bench.said) == 1
+    bench.bus.faults.kind = "ok"
+    report = bench.run(2.0)
+    assert (report.reconnects, report.bus, report.decision.enabled) == (1, "", False)
+    bench.command = np.zeros(3)
+    bench.enable()
+
+
+def test_a_bus_that_never_comes_back_is_given_up_after_a_stated_number_of_attempts():
+    bench = Bench().enable()
+    bench.bus.faults.kind = "off"
+    report = bench.run(12.0)
+    assert report.gave_up
+    assert bench.said[-1].startswith("bus lost: gave up after 5 attempts")
+
+
+def test_an_exception_of_the_master_vents_and_the_thread_lives_on():
+    bench = Bench()
+    stop = threading.Event()
+    bench.bus.raises = RuntimeError("broken library")
+    thread = threading.Thread(target=bench.driver.run, args=(stop,))
+    thread.start()
+    deadline = time.monotonic() + 20.0
+    while not any("broken library" in line for line in bench.said) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    alive = thread.is_alive()
+    stop.set()
+    thread.join(20.0)
+    assert alive
+    assert any("bus lost: RuntimeError: broken library" in line for line in bench.said)
+    assert not bench.driver.report.decision.enabled
+    assert not bench.bus.is_open  # left closed, hence safe
+
+
+def test_zero_calibration_only_when_disarmed_and_within_reason():
+    bench = Bench()
+    bench.run(0.6)
+    assert np.allclose(bench.driver.calibrate_zero(), 1.0, atol=1e-3)
+    bench.enable()
+    with pytest.raises(UserError, match="vent them first"):
+        bench.driver.calibrate_zero()
+
+
+def test_backoff_doubles_its_pauses_and_ends():
+    backoff = Backoff(0.2, 1.0, 5)
+    backoff.lost(0.0)
+    tried = [step / 100 for step in range(1000) if backoff.due(step / 100)]
+    assert tried == pytest.approx([0.2, 0.4, 0.8, 1.6, 2.6])
+    assert backoff.given_up
+    backoff.lost(10.0)
+    assert not backoff.given_up
+
+
+class RandomBus(RuleBasedStateMachine):
+    """Whatever the bus and the messages do: limits hold, nothing escapes, vented is reachable."""
+
+    @initialize()
+    def start(self):
+        self.bench = Bench().enable()
+
+    @rule(kind=st.sampled_from(FAULT_KINDS))
+    def fault(self, kind):
+        self.bench.bus.faults.kind = kind
+
+    @rule(tripped=st.booleans())
+    def watchdog(self, tripped):
+        self.bench.bus.tripped = tripped
+
+    @rule(command=st.lists(st.floats(allow_nan=True, allow_infinity=True), min_size=0, max_size=4))
+    def command(self, command):
+        self.bench.command = np.array(command)
+
+    @rule(source=st.sampled_from(["command", "operator", "mocap", "force_torque"]))
+    def silence(self, source):
+        self.bench.silent ^= {source}
+
+    @rule(pressed=st.booleans(), enable=st.booleans())
+    def operate(self, pressed, enable):
+        self.bench.pressed = pressed
+        if enable:
+            self.bench.driver.enable()
+
+    @rule(ticks=st.integers(1, 300))
+    def live(self, ticks):
+        self.bench.run(ticks * DT)
+
+    @rule()
+    def vent(self):
+        self.bench.driver.vent()
+        assert not self.bench.run(DT).decision.enabled
+
+    def teardown(self):
+        if hasattr(self, "bench"):
+            self.bench.driver.vent()
+            self.bench.run(0.4)
+            assert self.bench.bus.actuator.pressures.max() < 2e3
+
+
+TestRandomBus = RandomBus.TestCase
+TestRandomBus.settings = hypothesis_settings(max_examples=12, stateful_step_count=12, deadline=None)
