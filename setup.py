@@ -14,6 +14,7 @@ NODES = {
     "estimator": "softcr_estimation.nodes.estimator",
     "reference": "softcr_control.nodes.reference",
     "nempc_controller": "softcr_control.nodes.nempc_controller",
+    "rod_mpc": "softcr_control.nodes.rod_mpc",
     "recorder": "softcr_tools.nodes.recorder",
 }
 
@@ -41,6 +42,7 @@ setup(
         *shared_files("config", "launch"),
     ],
     install_requires=[
+        "apsw",
         "lz4",
         "matplotlib",
         "mcap",

@@ -20,6 +20,7 @@ from rosbags.typesys.store import Typestore
 from softcr_models.errors import UserError
 from softcr_tools.bag_scanning import Cut, RawMessage, scan_mcap, scan_sqlite
 
+_MOST_SURPLUS = 16  # bytes behind a message
 _REORDERED = 1000
 """Items among which a late one is put back into its place."""
 
@@ -48,9 +49,27 @@ class BagMessage:
             ValueError: the bytes do not fit the type.
         """
         try:
-            return _typestore().deserialize_cdr(self.payload, self.type)
-        except Exception as error:  # rosbags raises many kinds on foreign bytes
+            return decoded(self.payload, self.type)
+        except ValueError as error:
             raise ValueError(f"{self.topic}: not a {self.type}: {error}") from None
+
+
+def decoded(payload: bytes, type_: str) -> Any:
+    """The message that CDR bytes hold, of a standard interface.
+
+    Fast DDS reserves room to align the numbers of a sequence even where the sequence is empty, and
+    sends what it did not need: rosbags would refuse these bytes at the end.
+
+    Raises:
+        ValueError: the bytes do not fit the type.
+    """
+    refused: Exception | None = None
+    for surplus in range(0, _MOST_SURPLUS + 1, 4):
+        try:
+            return _typestore().deserialize_cdr(payload[: len(payload) - surplus], type_)
+        except Exception as error:  # rosbags raises many kinds on foreign bytes
+            refused = refused or error
+    raise ValueError(refused)
 
 
 class Bag:

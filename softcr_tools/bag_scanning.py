@@ -1,6 +1,5 @@
 """Files of a bag read from front to back, without the index that an unfinished file lacks."""
 
-import sqlite3
 import struct
 from collections.abc import Iterable, Iterator
 from io import BytesIO
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
+import apsw
 import lz4.frame
 import zstandard
 from mcap.exceptions import EndOfFile
@@ -57,12 +57,9 @@ def scan_sqlite(path: Path) -> Iterator[RawMessage]:
         OSError: the file cannot be read.
     """
     path.open("rb").close()  # sqlite would not say why
-    # What a killed recorder left in a write-ahead log is read with it; without one a file on a
-    # read-only disk opens only when it is declared immutable.
-    mode = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "mode=ro&immutable=1"
-    database = sqlite3.connect(f"file:{quote(str(path))}?{mode}", uri=True)
     problem = "cannot be read"
     try:
+        database = _opened(path)
         # otherwise sqlite refuses a whole file because its end is missing
         database.execute("PRAGMA writable_schema = ON")
         topics = {
@@ -74,10 +71,43 @@ def scan_sqlite(path: Path) -> Iterator[RawMessage]:
         for number, time, payload in rows:
             name, type_ = topics[number]
             yield RawMessage(name, type_, time, payload)
-    except (sqlite3.DatabaseError, KeyError) as error:
+    except (apsw.Error, KeyError) as error:
         raise Cut(f"{problem} ({error})") from None
-    finally:
-        database.close()
+
+
+def _opened(path: Path) -> apsw.Connection:
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    if path.with_name(f"{path.name}-wal").exists():
+        # what a killed recorder left in a write-ahead log is read with the file
+        return apsw.Connection(f"file:{quote(str(path))}?mode=ro", flags=flags)
+    # on a read-only disk a file opens only when it is declared immutable
+    uri = f"file:{quote(str(path))}?mode=ro&immutable=1"
+    return apsw.Connection(uri, flags=flags, vfs=_WHOLE_PAGES)
+
+
+class _WholePagesFile(apsw.VFSFile):
+    """A file without the part of a page at its end, which sqlite would fill up with zeros."""
+
+    def __init__(self, name: str | apsw.URIFilename | None, flags: list[int]):
+        super().__init__("", name, flags)
+
+    def xFileSize(self) -> int:
+        size = super().xFileSize()
+        (page,) = struct.unpack(">H", self.xRead(2, 16)) if size >= 18 else (1,)
+        page = 65536 if page == 1 else page  # file format 2, section 1.3.2
+        return size - size % page if page else size
+
+
+class _WholePages(apsw.VFS):
+    def __init__(self, name: str):
+        super().__init__(name, "")
+
+    def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:
+        return _WholePagesFile(name, flags)
+
+
+_WHOLE_PAGES = "softcr_whole_pages"
+_VFS = _WholePages(_WHOLE_PAGES)  # sqlite knows it as long as it lives
 
 
 class _McapChannels:

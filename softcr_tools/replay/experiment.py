@@ -32,7 +32,7 @@ from softcr_tools.bag_reading import Bag, BagMessage
 from softcr_tools.console import step
 from softcr_tools.recording import BagRecording, RecordedTopic
 from softcr_tools.replay.comparison import Comparison, Counts, compare, draw
-from softcr_tools.replay.message_bytes import is_known, padded
+from softcr_tools.replay.message_bytes import is_known, same_content
 from softcr_tools.replay.offline import Output, ReplayedController, replayed_estimates
 from softcr_tools.replay.recorded_inputs import (
     ByStamp,
@@ -223,7 +223,7 @@ class _Tally:
         recorded = self._recorded.at(output.stamp)
         if recorded is not None:
             self._compared += 1
-            self._identical += padded(recorded.payload) == output.payload
+            self._identical += same_content(recorded.payload, output.payload, recorded.type)
 
 
 def _reported(bag: Bag, stage: _Stage, output: Path, factor: float) -> Comparison:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from rosbags.typesys import Stores, get_typestore
 
+from softcr_tools.bag_reading import decoded
+
 _POINT_FIELD = "sensor_msgs/msg/PointField"
 _TYPESTORE = get_typestore(Stores.ROS2_JAZZY)
 
@@ -18,13 +20,27 @@ def is_known(type_: str) -> bool:
 
 
 def cdr_of(message: Any) -> bytes:
-    """The bytes that rclpy would publish of a message of a standard interface."""
-    return padded(bytes(_TYPESTORE.serialize_cdr(_as_rosbags(message), _type(message))))
+    """The bytes that rclpy would publish of a message of a standard interface.
 
-
-def padded(payload: bytes) -> bytes:
-    """Bytes filled up to whole words of 4, as they go over the wire (DDSI-RTPS 2.5, 10.2.1.2)."""
+    They are filled up to whole words, as they go over the wire (DDSI-RTPS 2.5, 10.2.1.2).
+    """
+    payload = bytes(_TYPESTORE.serialize_cdr(_as_rosbags(message), _type(message)))
     return payload + bytes(-len(payload) % 4)
+
+
+def same_content(one: bytes, other: bytes, type_: str) -> bool:
+    """Whether the bytes of two messages of a standard interface hold the same bits.
+
+    What DDS leaves in the gaps between fields and fills up at the end is no content.
+    """
+    return one == other or _canonical(one, type_) == _canonical(other, type_)
+
+
+def _canonical(payload: bytes, type_: str) -> bytes | None:
+    try:
+        return bytes(_TYPESTORE.serialize_cdr(decoded(payload, type_), type_))
+    except ValueError:
+        return None
 
 
 def header_stamp(payload: bytes) -> int:
@@ -57,6 +73,8 @@ def _as_rosbags(value: Any) -> Any:
         if value and _type(value[0]) == _POINT_FIELD:
             return _point_fields(tuple((f.name, f.offset, f.datatype, f.count) for f in value))
         return [_as_rosbags(item) for item in value]
+    if isinstance(value, bytes):  # one byte is bytes in rclpy and an int in rosbags
+        return value[0]
     return value
 
 

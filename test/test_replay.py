@@ -1,0 +1,530 @@
+"""Replays: equal to the bit, from every kind of bag; what is missing is said; onto the wire."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
+from rosbags.typesys import Stores, get_typestore
+from test_report import ESTIMATE_OFFSET, closed_loop, pose_with_covariance, write_bag
+
+from softcr_estimation.estimation_loop import EstimationLoop, EstimatorNodeSettings
+from softcr_estimation.sample_pairing import POSES, PRESSURES, SamplePairing
+from softcr_models import CosseratRod, load_robot
+from softcr_models.errors import UserError
+from softcr_models.runtime.messages import (
+    DiagnosticReport,
+    diagnostics_to_message,
+    pose_to_message,
+    pressures_to_message,
+)
+from softcr_models.runtime.settings import setting_values
+from softcr_models.runtime.topics import TOPICS
+from softcr_tools import cli
+from softcr_tools.bag_reading import Bag
+from softcr_tools.replay.comparison import Counts, compare
+from softcr_tools.replay.message_bytes import cdr_of, header_stamp, same_content
+from softcr_tools.replay.online import CLOCK_PERIOD, schedule
+from softcr_tools.replay.recorded_inputs import RecordedInbox, RecordedLetter
+from softcr_tools.report_run import read_run
+
+ROBOT = load_robot("licher2025")
+TYPESTORE = get_typestore(Stores.ROS2_JAZZY)
+PERIOD = 1 / 70  # [s]
+START = 1_700_000_000_000_000_000  # [ns]
+SOFTCR = str(Path(sys.executable).with_name("softcr"))
+MCAP, SQLITE = StoragePlugin.MCAP, StoragePlugin.SQLITE3
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A message to record: topic of the table, time of reception [ns], CDR bytes."""
+
+    topic: str
+    time: int
+    payload: bytes
+
+    def __repr__(self) -> str:
+        return f"<{self.topic}>"  # pytest and hypothesis print hundreds
+
+
+@pytest.fixture(scope="module")
+def loop() -> EstimationLoop:
+    return EstimationLoop(ROBOT, EstimatorNodeSettings())
+
+
+@pytest.fixture(scope="module")
+def tips() -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    """Pressures (3,) and tip poses (4, 4) of a slow swing by stamp [ns]."""
+    rod, samples = CosseratRod(ROBOT, 5), {}
+    for cycle in range(90):
+        pressures = 2e4 + 1e4 * np.sin(0.05 * cycle + np.array([0.0, 2.1, 4.2]))
+        stamp = START + round(1e9 * PERIOD * cycle)
+        samples[stamp] = pressures, rod.tip_pose(rod.equilibrium(pressures))
+    return samples
+
+
+def lived(
+    loop, samples, unpaired=(), left_out=(), tells=True, delay=lambda stamp: 0
+) -> list[Entry]:
+    """What a recorder would have of an estimator that missed some poses and samples.
+
+    All inputs are recorded, a pose `delay` [ns] after its pressures. Only what the estimator tells
+    of itself says what it used.
+    """
+    loop.forget()
+    entries = []
+    for number, (stamp, (pressures, pose)) in enumerate(samples.items()):
+        message = pressures_to_message(pressures, ROBOT.chamber_names, stamp)
+        entries.append(Entry(PRESSURES, stamp + 10**6, cdr_of(message)))
+        late = stamp + 10**6 + delay(stamp)
+        entries.append(Entry(POSES, late, cdr_of(pose_to_message(pose, stamp))))
+        if number in left_out:
+            continue
+        estimate = loop.tick(pressures, None if number in unpaired else pose, stamp)
+        if estimate is not None:
+            for topic, output in zip(
+                ("estimate/rod", "estimate/tip/pose"), loop.messages(estimate, stamp), strict=True
+            ):
+                entries.append(Entry(topic, stamp + 3 * 10**6, cdr_of(output)))
+    if tells:
+        values = {
+            "settings": setting_values(EstimatorNodeSettings()),
+            "unpaired_stamps": list(loop.unpaired),
+        }
+        report = DiagnosticReport("estimator: loop", 0, "", ROBOT.name, values)
+        stamp = max(samples)
+        told = diagnostics_to_message([report], stamp)
+        entries.append(Entry("/diagnostics", stamp + 4 * 10**6, cdr_of(told)))
+    return sorted(entries, key=lambda entry: entry.time)
+
+
+def write(directory: Path, entries, plugin=MCAP, version=9, compression=None) -> Path:
+    """A bag as rosbags, which is none of ours, writes it."""
+    writer = Writer(directory, version=version, storage_plugin=plugin)
+    if compression:
+        writer.set_compression(compression, CompressionFormat.ZSTD)
+    with writer:
+        connections = {
+            topic: writer.add_connection(
+                f"/{topic.lstrip('/')}", TOPICS[topic].type, typestore=TYPESTORE
+            )
+            for topic in dict.fromkeys(entry.topic for entry in entries)
+        }
+        for entry in entries:
+            writer.write(connections[entry.topic], entry.time, entry.payload)
+    return directory
+
+
+def replayed(bag: Path, *arguments: str) -> dict:
+    """Replay as a person does; the comparison it leaves."""
+    output = bag.parent / f"{bag.stem}-replay"
+    shutil.rmtree(output, ignore_errors=True)
+    assert cli.main(["replay", str(bag), *arguments]) == 0
+    return json.loads((output / "comparison.json").read_text())
+
+
+def rods(bag: Path) -> list[bytes]:
+    return [message.payload for message in Bag(bag).messages("estimate/rod")]
+
+
+# --- the bits -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_what_the_estimator_told_brings_its_bits_back(tmp_path, loop, tips, seed):
+    random = np.random.default_rng(seed)
+    # late poses, samples left out, a camera that is gone for half a second; and from the times of
+    # the recorder nothing of it can be seen
+    unpaired = {*random.choice(90, 12, replace=False).tolist(), *range(40, 75)}
+    left_out = set(random.choice(np.arange(1, 90), 10, replace=False).tolist())
+    jitter = dict(zip(tips, (10**6 * random.integers(-9, 5, len(tips))).tolist(), strict=True))
+    entries = lived(loop, tips, unpaired, left_out, delay=jitter.__getitem__)
+    content = replayed(write(tmp_path / "bag", entries))
+    count = 90 - len(left_out)
+    assert content["estimates"] == {
+        "recorded": count, "replayed": count, "compared": count, "identical": count,
+    }  # fmt: skip
+    assert rods(tmp_path / "bag-replay") == rods(tmp_path / "bag")
+    assert content["notes"] == ["settings of the estimator are from its diagnostics"]
+
+
+@given(st.lists(st.integers(0, 2**40), min_size=12, max_size=12), st.booleans())
+@settings(max_examples=30, deadline=None)
+def test_bytes_are_those_of_rclpy(numbers, empty):
+    serialization = pytest.importorskip("rclpy.serialization")
+    values = np.array(numbers, dtype=float)
+    stamp = 1 + numbers[0] * 10**6
+    matrix = np.eye(4)
+    matrix[:3, 3] = values[:3]
+    names = [] if empty else ["a", "bcd", "ef"]
+    for message in (
+        pressures_to_message(values[: len(names)], names, stamp),
+        pose_to_message(matrix, stamp, "wörld"),
+        diagnostics_to_message([DiagnosticReport("x", 1, "y", "z", {"k": numbers})], stamp),
+    ):
+        expected = serialization.serialize_message(message)
+        package, name = type(message).__module__.partition(".")[0], type(message).__name__
+        assert len(cdr_of(message)) in range(len(expected) - 16, len(expected) + 4)
+        assert same_content(cdr_of(message), expected, f"{package}/msg/{name}")
+        changed = bytearray(expected)
+        changed[4] ^= 1  # of the stamp
+        assert not same_content(cdr_of(message), bytes(changed), f"{package}/msg/{name}")
+        assert header_stamp(expected) == stamp
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory) -> dict[str, Path]:
+    """Directories of two real runs, as `make sim` makes them."""
+    pytest.importorskip("rclpy")
+    directories = {}
+    for mode in ("wall", "lockstep"):
+        results = tmp_path_factory.mktemp(mode)
+        arguments = ("--population", "64", "--duration", "1.5", "--mode", mode)
+        command = [SOFTCR, "up", "simulation", *arguments, "--results", str(results)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+        assert done.returncode == 0, done.stdout + done.stderr
+        directories[mode] = results / "latest"
+    return directories
+
+
+WITHOUT_ROS = """
+import sys
+from softcr_tools import cli
+code = cli.main(sys.argv[1:])
+assert not [name for name in sys.modules if name.startswith("rclpy")]
+sys.exit(code)
+"""
+
+
+@pytest.mark.parametrize("mode", ["wall", "lockstep"])
+def test_a_run_of_make_sim_comes_back_to_the_bit_without_ros(simulated, mode):
+    run = simulated[mode]
+    command = [sys.executable, "-c", WITHOUT_ROS, "replay", str(run), "--controller"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    content = json.loads((run / "bag-replay" / "comparison.json").read_text())
+    estimates, commands = content["estimates"], content["commands"]
+    assert estimates["recorded"] > 90
+    assert len(set(estimates.values())) == 1, estimates
+    assert rods(run / "bag-replay") == rods(run / "bag")
+    if mode == "lockstep":  # the last command vents and answers no estimate
+        assert commands["identical"] == commands["replayed"] == commands["recorded"] - 1
+    for topic in (PRESSURES, "reference/rod", "simulation/truth/rod", "/diagnostics", "/clock"):
+        if Bag(run).find(topic):
+            copied = [m.payload for m in Bag(run / "bag-replay").messages(topic)]
+            assert copied == [m.payload for m in Bag(run).messages(topic)]
+    assert (run / "bag-replay" / "comparison.png").stat().st_size > 10_000
+
+
+# --- pairing without word from the estimator ----------------------------------------------------
+
+
+def letter(topic: str, stamp: int, received: float) -> RecordedLetter:
+    return RecordedLetter(topic, stamp, None, received, round(1e9 * received))
+
+
+def test_an_inbox_lets_the_time_of_the_recording_pass():
+    letters = [letter(PRESSURES, 1, 5.0), letter(POSES, 1, 5.5), letter(PRESSURES, 2, 4.0)]
+    inbox = RecordedInbox(iter(letters))
+    assert inbox.now() == 5.0
+    assert inbox.get(0.1) is letters[0]
+    assert inbox.get(0.25) is None
+    assert inbox.now() == 5.25
+    assert inbox.get(0.25) is letters[1]
+    assert inbox.now() == 5.5
+    assert inbox.get(None) is letters[2]
+    assert inbox.now() == 5.5  # never back
+    assert inbox.get(None) is None
+    assert inbox.get(1.0) is None
+
+
+@given(st.lists(st.tuples(st.booleans(), st.floats(-0.01, 0.03)), min_size=1, max_size=20))
+@settings(max_examples=100, deadline=None)
+def test_a_pose_is_waited_for_as_long_as_patience_lasts(cycles):
+    patience, letters = 0.007, []
+    for number, (there, delay) in enumerate(cycles):
+        letters.append(letter(PRESSURES, number, 0.1 * number))
+        if there:
+            letters.append(letter(POSES, number, 0.1 * number + delay))
+    rejected = []
+    inbox = RecordedInbox(iter(sorted(letters, key=lambda item: item.received)))
+    pairing = SamplePairing(inbox.get, inbox.now, lambda *reason: rejected.append(reason))
+    paired = []
+    while (pressures := pairing.next_pressures()) is not None:
+        pose = pairing.pose_of(pressures.stamp, patience)
+        assert pose is None or pose.stamp == pressures.stamp
+        paired.append(pose is not None)
+    near = [abs(delay - patience) < 1e-9 for _, delay in cycles]
+    expected = [there and delay <= patience for there, delay in cycles]
+    assert all(p == e or n for p, e, n in zip(paired, expected, near, strict=True))
+    assert len(rejected) <= sum(there for there, _ in cycles) - sum(paired)
+
+
+def test_a_run_that_does_not_tell_is_paired_by_when_things_came(tmp_path, loop, tips):
+    late = {number for number in range(90) if number % 9 == 5}
+    stamps = list(tips)
+
+    def delay(stamp):
+        return 12 * 10**6 if stamps.index(stamp) in late else 2 * 10**6
+
+    entries = lived(loop, tips, unpaired=late, tells=False, delay=delay)
+    content = replayed(write(tmp_path / "bag", entries))
+    assert content["estimates"]["identical"] == 90
+    assert "does not tell what it used" in content["notes"][1]
+    assert "mocap/tip/pose: came after its cycle, 10 times" in content["notes"][2]
+    # and more patience, asked for, finds them
+    content = replayed(tmp_path / "bag", "--set", "patience=1.0")
+    assert len(content["notes"]) == 2
+    assert content["estimates"]["identical"] < 90
+    entries = lived(loop, tips, unpaired=late, delay=delay)
+    content = replayed(write(tmp_path / "told", entries), "--set", "patience=1.0")
+    assert "patience is changed" in content["notes"][1]
+
+
+# --- bags of every kind -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def run_entries(loop, tips) -> list[Entry]:
+    return lived(loop, tips, unpaired={7, 8, 30}, left_out={50})
+
+
+@pytest.mark.parametrize("plugin", [MCAP, SQLITE])
+@pytest.mark.parametrize(
+    ("version", "compression"),
+    [(8, None), (9, None), (9, CompressionMode.MESSAGE), (9, CompressionMode.FILE)],
+)
+def test_bags_of_ros_tools_read_the_same(tmp_path, run_entries, plugin, version, compression):
+    if plugin is MCAP and compression is CompressionMode.MESSAGE:
+        pytest.skip("rosbags writes no mcap with compressed messages")
+    bag = write(tmp_path / "bag", run_entries, plugin, version, compression)
+    assert Bag(bag).damage is None
+    content = replayed(bag)
+    assert content["estimates"]["identical"] == 89
+    assert rods(tmp_path / "bag-replay") == rods(bag)
+
+
+@pytest.mark.parametrize("plugin", [MCAP, SQLITE])
+@pytest.mark.parametrize("finished", [True, False])
+def test_a_bag_split_in_files_is_one_bag(tmp_path, run_entries, plugin, finished):
+    whole = tmp_path / "split"
+    whole.mkdir()
+    parts, size = [], len(run_entries) // 11 + 1
+    for number in range(11):  # file 10 comes after file 9, not after file 1
+        part = write(
+            tmp_path / f"part{number}", run_entries[size * number : size * (number + 1)], plugin
+        )
+        suffix = "mcap" if plugin is MCAP else "db3"
+        (file,) = part.glob(f"*.{suffix}")
+        parts.append(f"split_{number}.{suffix}")
+        file.rename(whole / parts[-1])
+        metadata = yaml.safe_load((part / "metadata.yaml").read_text())
+    if finished:
+        metadata["rosbag2_bagfile_information"]["relative_file_paths"] = parts
+        (whole / "metadata.yaml").write_text(yaml.safe_dump(metadata))
+    content = replayed(whole)
+    assert content["estimates"]["identical"] == content["estimates"]["replayed"] == 89
+
+
+@pytest.mark.parametrize("plugin", [MCAP, SQLITE])
+@given(fraction=st.floats(0.0, 1.0, exclude_max=True))
+@settings(max_examples=25, deadline=None)
+def test_a_cut_bag_is_read_up_to_the_cut(tmp_path_factory, run_entries, plugin, fraction):
+    bag = write(tmp_path_factory.mktemp("cut") / "bag", run_entries, plugin)
+    (file,) = (path for path in bag.iterdir() if path.suffix != ".yaml")
+    content = file.read_bytes()
+    file.write_bytes(content[: round(fraction * len(content))])
+    try:
+        opened = Bag(bag)
+    except UserError as error:
+        assert file.name in str(error)  # noqa: PT017 (it may refuse what holds nothing)
+        return
+    payloads = [message.payload for message in opened.messages(*opened.topics)]
+    assert payloads == [entry.payload for entry in run_entries][: len(payloads)]
+    assert payloads
+    if len(payloads) < len(run_entries):
+        assert f"{len(payloads)} of {len(run_entries)} messages" in opened.damage
+
+
+@pytest.mark.parametrize("plugin", [MCAP, SQLITE])
+def test_most_of_a_cut_bag_is_recovered_and_replayed(tmp_path, run_entries, plugin, capsys):
+    bag = write(tmp_path / "bag", run_entries, plugin)
+    (file,) = (path for path in bag.iterdir() if path.suffix != ".yaml")
+    os.truncate(file, round(0.6 * file.stat().st_size))
+    (bag / "metadata.yaml").unlink()  # a killed recorder leaves none
+    content = replayed(bag)
+    estimates = content["estimates"]
+    assert estimates["replayed"] > 30
+    # what the estimator told at the end is lost: poses are paired by when they came
+    assert 5 < estimates["identical"] <= estimates["compared"]
+    output = capsys.readouterr().out
+    assert "was not finished" in output
+    assert "messages, " in output
+    assert "were recovered" in output
+    assert any("were recovered" in note for note in content["notes"])
+
+
+# --- what a person may ask, and get wrong -------------------------------------------------------
+
+
+def test_another_setting_gives_another_answer(tmp_path, run_entries):
+    bag = write(tmp_path / "bag", run_entries)
+    changed = ("--set", "filter=ekf", "--set", "parameters=[bending_compliance]")
+    content = replayed(bag, *changed)
+    assert content["estimates"]["identical"] < content["estimates"]["compared"] == 89
+    assert 0.0 < content["tip_difference_mm"]["max"] < 5.0
+    assert "filter = ekf" in content["notes"][0]
+    content = replayed(bag, "--set", "intervals=4")
+    assert content["shape_difference_mm"] is None
+    assert content["tip_difference_mm"]["max"] > 0.0
+
+
+def test_another_robot_may_be_asked_for(tmp_path, run_entries):
+    bag = write(tmp_path / "bag", run_entries)
+    robot = yaml.safe_load(
+        (Path(__file__).parents[1] / "config/robots/licher2025.yaml").read_text()
+    )
+    robot["bending_compliance"] = 55.0
+    (tmp_path / "soft.yaml").write_text(yaml.safe_dump(robot))
+    content = replayed(bag, "--robot", str(tmp_path / "soft.yaml"))
+    # the poses are those of 49.9
+    assert content["compliance_difference"]["max"] > 1.0
+    assert content["replayed_compliance"] < 55.0
+
+
+def test_settings_come_from_the_run_or_it_is_said(tmp_path, loop, tips):
+    entries = lived(loop, tips, tells=False)
+    bag = write(tmp_path / "bag", entries)
+    assert "defaults are used" in replayed(bag)["notes"][0]
+    section = {"/lab/estimator": {"ros__parameters": {"robot": "licher2025", "filter": "ekf"}}}
+    (tmp_path / "parameters.yaml").write_text(yaml.safe_dump(section))
+    content = replayed(bag)
+    assert content["notes"][0].endswith("from parameters.yaml beside the bag")
+    assert content["estimates"]["identical"] < 90  # the filter was no ekf
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--set", "filter=kalman"], "parameter filter = 'kalman': must be one of ukf, ekf"),
+        (["--set", "colour=1"], "parameter colour = 1: unknown"),
+        (["--set", "filter"], "--set 'filter': must be PARAMETER=VALUE"),
+        (["--set", "nempc_controller.horizon=4"], "needs --controller"),
+        (["--robot", "nemo"], "robot 'nemo': unknown"),
+        (["--controller"], "replay needs reference/rod; it holds /diagnostics, /estimate/rod"),
+        (["--output", "."], ". exists already"),
+        (["--online", "--rate", "0"], "--rate 0.0: must be from 0.01 to 100"),
+        (["--online", "--controller"], "--controller: is for the offline replay"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_two(tmp_path, run_entries, capsys, arguments, line):
+    bag = write(tmp_path / "bag", run_entries)
+    assert cli.main(["replay", str(bag), *arguments]) == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    assert line in error
+    assert not (tmp_path / "bag-replay").exists()
+
+
+@pytest.mark.parametrize("missing", [PRESSURES, POSES])
+def test_a_bag_without_a_needed_topic_is_refused_by_name(tmp_path, run_entries, capsys, missing):
+    bag = write(tmp_path / "bag", [entry for entry in run_entries if entry.topic != missing])
+    assert cli.main(["replay", str(bag)]) == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    assert f"replay needs {missing}; it holds" in error
+
+
+def test_the_numbers_are_those_put_in(tmp_path):
+    messages = closed_loop(2.0)
+    moved = []
+    for topic, stamp, message in messages:
+        if topic == "estimate/tip/pose":
+            p = message.pose.pose.position
+            # half a millimetre back to the true tip, and 0.2 mm beyond
+            tip = np.array([p.x, p.y, p.z]) - 1.4 * ESTIMATE_OFFSET
+            message = pose_with_covariance(stamp, tip)
+        moved.append((topic, stamp, message))
+    recorded, after = (
+        read_run(Bag(write_bag(tmp_path / name, entries)))
+        for name, entries in (("recorded", messages), ("replayed", moved))
+    )
+    result = compare(recorded, after, Counts(140, 140, 140, 0), None, 7.0, [])
+    assert result.tip_difference_mm.mean == pytest.approx(0.7)
+    assert result.recorded_tip_error_mm.max == pytest.approx(0.5)
+    assert result.replayed_tip_error_mm.mean == pytest.approx(0.2)
+    assert result.tip_error_against == "the simulator's truth"
+    assert result.compliance_difference.max == 0.0
+    assert result.true_compliance == 48.0
+    assert result.command_difference_kpa is None
+    assert result.duration_s == pytest.approx(139 / 70)
+    console = Console(width=100)
+    with console.capture() as capture:
+        console.print(result.table())
+    assert "mean 0.7, largest 0.7 mm" in capture.get()
+    assert "0 of 140 equal to the bit" in capture.get()
+
+
+# --- onto the wire ------------------------------------------------------------------------------
+
+
+def test_the_schedule_keeps_order_and_a_steady_clock(tmp_path, run_entries):
+    bag = Bag(write(tmp_path / "bag", run_entries))
+    moments = list(schedule(bag))
+    times = [moment.time for moment in moments]
+    assert times == sorted(times)
+    assert max(np.diff(times)) <= 1e9 * CLOCK_PERIOD
+    inputs = [entry for entry in run_entries if entry.topic in (PRESSURES, POSES)]
+    sent = [(moment.topic, moment.payload) for moment in moments if moment.topic]
+    assert sent == [(entry.topic, entry.payload) for entry in inputs]
+    assert all(moment.time >= header_stamp(moment.payload) for moment in moments if moment.topic)
+
+
+def test_a_live_estimator_runs_on_a_replayed_bag(simulated):
+    rclpy = pytest.importorskip("rclpy")
+    from rclpy.parameter import Parameter
+
+    from softcr_estimation.nodes.estimator import Estimator
+    from softcr_models.runtime.node import SupervisedExecutor
+    from softcr_models.runtime.topics import qos
+
+    context = rclpy.Context()
+    rclpy.init(context=context)
+    overrides = [Parameter("use_sim_time", value=True)]
+    estimator = Estimator(context=context, parameter_overrides=overrides)
+    received = []
+    everything = qos("estimate/rod")
+    everything.depth = 1000
+    estimator.create_subscription(
+        TOPICS["estimate/rod"].message_class(), "estimate/rod", received.append, everything,
+        raw=True,
+    )  # fmt: skip
+    executor = SupervisedExecutor(estimator)
+    spinning = threading.Thread(target=executor.spin)
+    estimator.trigger_configure()
+    estimator.trigger_activate()
+    spinning.start()
+    try:
+        # in a bag of a lock-step run simulated time starts at 1 s: only /clock makes it present
+        assert cli.main(["replay", str(simulated["lockstep"]), "--online", "--wait", "30"]) == 0
+    finally:
+        executor.stop()
+        spinning.join()
+        estimator.finish()
+        estimator.destroy_node()
+        rclpy.try_shutdown(context=context)
+    stamps = {header_stamp(payload) for payload in received}
+    recorded = {header_stamp(payload) for payload in rods(simulated["lockstep"] / "bag")}
+    # a busy machine may lose some of the first before /clock is found, never all
+    assert len(stamps & recorded) > 0.5 * len(recorded)
+    assert stamps <= recorded
