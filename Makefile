@@ -6,7 +6,7 @@ VENV := .venv
 STAMP := $(VENV)/softcr.stamp
 
 # Options of `softcr up simulation`, given as capitals: make sim POPULATION=512 TIP_NOISE_MM=0.5
-OPTIONS := robot duration mode seed reference reference-file population horizon plant-intervals \
+OPTIONS := robot duration mode seed reference reference-file controller population horizon plant-intervals \
            bending-compliance-factor tip-mass-factor tip-noise-mm results
 capitals = $(shell echo '$(1)' | tr 'a-z-' 'A-Z_')
 option = $(if $($(call capitals,$(1))),--$(1) '$($(call capitals,$(1)))')

@@ -1,7 +1,9 @@
 """Controllers and what they follow; no ROS outside `nodes`."""
 
-from softcr_control.nempc import Command, Nempc, NempcSettings
+from softcr_control.command import Command
+from softcr_control.nempc import Nempc, NempcSettings
 from softcr_control.references import Reference, ReferenceSource, SampledReference
+from softcr_control.rod_mpc import RodMpc, RodMpcSettings
 
 __all__ = [
     "Command",
@@ -9,5 +11,7 @@ __all__ = [
     "NempcSettings",
     "Reference",
     "ReferenceSource",
+    "RodMpc",
+    "RodMpcSettings",
     "SampledReference",
 ]

@@ -4,14 +4,19 @@ The node feeds it with what DDS brings, `softcr replay` with what a bag holds.
 """
 
 from collections import deque
+from collections.abc import Mapping
 from statistics import median
+from typing import Protocol
 
 import numpy as np
 from pydantic import Field
 
-from softcr_control.controller_file import load_nempc
-from softcr_control.nempc import MAXIMUM_DELAY, Nempc
+from softcr_control.command import Command
+from softcr_control.controller_file import load_nempc, load_rod_mpc
+from softcr_control.horizon import MAXIMUM_DELAY
+from softcr_control.nempc import Nempc
 from softcr_control.references import Reference
+from softcr_control.rod_mpc import RodMpc
 from softcr_models.limits import limit_command
 from softcr_models.prediction import RodPrediction
 from softcr_models.robot import Robot
@@ -23,18 +28,13 @@ from softcr_models.runtime.settings import NodeSettings
 _LATENCIES_KEPT = 15  # ticks whose median tells how late answers are
 
 
-class NempcControllerSettings(NodeSettings):
-    """Which controller file, and what in it to replace."""
+class ControllerSettings(NodeSettings):
+    """What every predictive controller is told."""
 
-    controller: str = Field(
-        "nempc", min_length=1, description="a file of config/controllers, or a YAML file"
-    )
-    population: int = Field(1000, ge=8, le=100_000, description="candidates per generation")
     horizon: int = Field(8, ge=2, le=200, description="periods looked ahead")
     intervals: int = Field(5, ge=2, le=MAX_INTERVALS, description="intervals of the model's rod")
     # through the pressure lag nothing jumps: the closed loop's tip error is that of two sub-steps
     substeps: int = Field(1, ge=1, le=20, description="sub-steps of the prediction per period")
-    threads: int = Field(2, ge=1, le=256, description="of the prediction")
     input_timeout: float = Field(
         0.1,
         ge=0.01,
@@ -44,24 +44,64 @@ class NempcControllerSettings(NodeSettings):
     )
 
 
+class NempcControllerSettings(ControllerSettings):
+    """Which controller file, and what in it to replace."""
+
+    controller: str = Field(
+        "nempc", min_length=1, description="a file of config/controllers, or a YAML file"
+    )
+    population: int = Field(1000, ge=8, le=100_000, description="candidates per generation")
+    threads: int = Field(2, ge=1, le=256, description="of the prediction")
+
+
+class RodMpcControllerSettings(ControllerSettings):
+    """Which controller file, and what in it to replace."""
+
+    controller: str = Field(
+        "rod_mpc", min_length=1, description="a file of config/controllers, or a YAML file"
+    )
+    threads: int = Field(1, ge=1, le=256, description="of the prediction: one block of lanes")
+
+
+class Controller(Protocol):
+    """What a predictive controller is: `Nempc`, `RodMpc`."""
+
+    @property
+    def rows(self) -> int:
+        """Reference rows that are enough at any delay."""
+
+    def reset(self) -> None:
+        """As if newly made."""
+
+    def command(
+        self,
+        state: np.ndarray,
+        bending_compliance: float | None,
+        reference: Reference,
+        measured_pressures: np.ndarray,
+        parameters: Mapping[str, float] | None = None,
+        delay: int = 1,
+    ) -> Command:
+        """The pressures to send for the tick that begins `delay` ticks from now."""
+
+
 class ControlLoop:
-    """NEMPC from messages to the limited command.
+    """A predictive controller from messages to the limited command.
 
     Attributes:
         clipped, fallbacks: counts since `forget`.
     """
 
-    def __init__(self, robot: Robot, settings: NempcControllerSettings) -> None:
+    def __init__(self, robot: Robot, settings: ControllerSettings) -> None:
         """Make model and controller, compile and rehearse: the first tick is as fast as any.
 
         Raises:
             UserError: the controller file cannot be used.
         """
         self._robot, self._settings = robot, settings
-        self._prediction = RodPrediction(CosseratRod(robot, settings.intervals), settings.substeps)
-        self._prediction.warm_up()
-        self._nempc = self._made_controller()
-        self._rehearse()
+        prediction, self._controller = made_controller(robot, settings)
+        prediction.warm_up()
+        self._rehearse(prediction)
         self.forget()
 
     @property
@@ -74,7 +114,7 @@ class ControlLoop:
 
     def forget(self) -> None:
         """Begin anew, as if newly made."""
-        self._nempc.reset()
+        self._controller.reset()
         self._sent = np.zeros(len(self._robot.chambers))
         self._latencies: deque[float] = deque(maxlen=_LATENCIES_KEPT)
         self.clipped = self.fallbacks = 0
@@ -86,7 +126,7 @@ class ControlLoop:
 
         The limiter is the last stage: what it lets through is what is to be published.
         """
-        command = self._nempc.command(
+        command = self._controller.command(
             estimate.state,
             estimate.parameters["bending_compliance"],
             Reference(
@@ -119,35 +159,49 @@ class ControlLoop:
     def vent(self, begins: bool) -> np.ndarray:
         """Zero pressures; where venting begins the controller starts afresh."""
         if begins:
-            self._nempc.reset()
+            self._controller.reset()
         self._sent = np.zeros(len(self._robot.chambers))
         return self._sent
 
-    def _made_controller(self) -> Nempc:
-        settings, limits = self._settings, self._robot.pressure_limits
-        file = load_nempc(settings.controller)
-        numbers = file.nempc.model_copy(
-            update={
-                "population": settings.population,
-                "horizon": settings.horizon,
-                "period": settings.period,
-                "pressure_low": limits.minimum,
-                "pressure_high": limits.maximum,
-                "max_rate": limits.maximum_rate,
-                "seed": settings.seed,
-            }
-        )
-        terms = file.costs.terms(self._prediction, numbers.input_range)
-        return Nempc(self._prediction, self._robot.pressure_lag, numbers, terms)
-
-    def _rehearse(self) -> None:
+    def _rehearse(self, prediction: RodPrediction) -> None:
         """A few ticks at rest, so that nothing is compiled or allocated first in the loop."""
         pressures = np.zeros(len(self._robot.chambers))
-        state = self._prediction.equilibrium(pressures, self._prediction.nominal_parameters)
-        tip = self._prediction.rod.tip_pose(state)[:3, 3]
-        rows = self._nempc.rows
+        state = prediction.equilibrium(pressures, prediction.nominal_parameters)
+        tip = prediction.rod.tip_pose(state)[:3, 3]
+        rows = self._controller.rows
         reference = Reference(
             0.0, self._settings.period, np.tile(state, (rows, 1)), np.tile(tip, (rows, 1))
         )
         for _ in range(3):
-            self._nempc.command(state, None, reference, pressures)
+            self._controller.command(state, None, reference, pressures)
+
+
+def made_controller(robot: Robot, settings: ControllerSettings) -> tuple[RodPrediction, Controller]:
+    """The controller that settings name, and its model.
+
+    Raises:
+        UserError: the controller file cannot be used.
+    """
+    limits = robot.pressure_limits
+    numbers = {
+        "horizon": settings.horizon,
+        "period": settings.period,
+        "pressure_low": limits.minimum,
+        "pressure_high": limits.maximum,
+        "max_rate": limits.maximum_rate,
+    }
+    rod = CosseratRod(robot, settings.intervals)
+    if isinstance(settings, RodMpcControllerSettings):
+        # finite differences want double precision
+        prediction = RodPrediction(rod, settings.substeps, single_precision=False)
+        gradient = load_rod_mpc(settings.controller)
+        chosen = gradient.rod_mpc.for_horizon(settings.horizon).model_copy(update=numbers)
+        terms = gradient.costs.terms(prediction, chosen.input_range)
+        return prediction, RodMpc(prediction, robot.pressure_lag, chosen, terms)
+    assert isinstance(settings, NempcControllerSettings)
+    prediction = RodPrediction(rod, settings.substeps)
+    file = load_nempc(settings.controller)
+    numbers |= {"population": settings.population, "seed": settings.seed}
+    evolved = file.nempc.model_copy(update=numbers)
+    terms = file.costs.terms(prediction, evolved.input_range)
+    return prediction, Nempc(prediction, robot.pressure_lag, evolved, terms)

@@ -3,26 +3,30 @@
 import numpy as np
 
 
+def even_knots(segments: int, horizon: int, first_fixed: bool) -> np.ndarray:
+    """Times of segments + 1 evenly spaced knots [ticks], see `Knots`."""
+    return np.linspace(-1.0 if first_fixed else 0.0, horizon - 1.0, segments + 1)
+
+
 class Knots:
     """Where the knots lie and how commands, time shift and slew follow from them (Fig. 10b, c).
 
     Times are counted in ticks from the first command that is optimised. Command i is held over the
     tick [i, i + 1) and is the value of the polyline at the BEGINNING of that tick. A free first
     knot lies at tick 0, so it is the command sent next; a fixed one lies at tick -1 and is the
-    command active now. The last knot lies at the beginning of the last tick; the others are evenly
-    spaced.
+    command active now. The last knot lies at the beginning of the last tick.
 
     Attributes:
-        count: number of knots K = segments + 1.
-        times: (K,) [ticks].
+        count: number of knots K.
+        times: (K,) ascending [ticks].
         first_fixed: whether the first knot is the command active now.
         spans: (K,) [ticks] from the knot before (from the command active now) to each knot.
     """
 
-    def __init__(self, segments: int, horizon: int, first_fixed: bool, channels: int) -> None:
-        self.count = segments + 1
-        self.first_fixed = first_fixed
-        self.times = np.linspace(-1.0 if first_fixed else 0.0, horizon - 1.0, self.count)
+    def __init__(self, times: np.ndarray, horizon: int, channels: int) -> None:
+        self.times = np.asarray(times, float)
+        self.count = len(self.times)
+        self.first_fixed = bool(self.times[0] < 0.0)
         self.spans = np.diff(self.times, prepend=-1.0)
         self._channels = channels
         self._to_commands = self._matrix(np.arange(horizon, dtype=float))

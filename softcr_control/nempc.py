@@ -7,9 +7,11 @@ from typing import Annotated
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from softcr_control.costs.rollout import CostTerm, Rollout
+from softcr_control.command import Command, broken_plan
+from softcr_control.costs.rollout import CostTerm, Rollout, evaluate
 from softcr_control.evolution import Evolution
-from softcr_control.knots import Knots
+from softcr_control.horizon import Horizon, Problem
+from softcr_control.knots import Knots, even_knots
 from softcr_control.limits import limit_knots
 from softcr_control.polish import quadratic_proposals
 from softcr_control.references import Reference
@@ -99,42 +101,6 @@ class NempcSettings(BaseModel):
 
 
 @dataclass(frozen=True, eq=False)
-class Command:
-    """What one tick decided.
-
-    Attributes:
-        pressures: (m,) command for the next tick [Pa], inside the limits.
-        cost: of the chosen candidate; inf in a fallback.
-        cost_terms: the same cost by name of term.
-        best_knots: (K, m) the chosen polyline [Pa], see `Knots`.
-        predicted_tips: (N, 3) where it should take the tip at the reference rows compared with [m],
-            base frame; NaN in a fallback.
-        fallback: True when no candidate had a finite cost (state or model broken); `pressures` then
-            continue the previous plan.
-    """
-
-    pressures: np.ndarray
-    cost: float
-    cost_terms: dict[str, float]
-    best_knots: np.ndarray
-    predicted_tips: np.ndarray
-    fallback: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class _Problem:
-    """What stays the same during one tick."""
-
-    state: np.ndarray  # (nx,) at the beginning of the optimised commands
-    free_pressures: np.ndarray  # ((N + 1) m,) [Pa] the model sees if all commands are zero
-    previous_command: np.ndarray  # (m,) [Pa] active until then
-    reference_states: np.ndarray  # (N, nx)
-    reference_tip_positions: np.ndarray  # (N, 3) [m]
-    parameters: np.ndarray  # (P,)
-    control_error: float  # [m] distance of the tip from reference row 0
-
-
-@dataclass(frozen=True, eq=False)
 class _Evaluation:
     """Candidates and what they cost."""
 
@@ -153,10 +119,7 @@ class Nempc:
     (40) and prediction model in one batch, and the first command of the cheapest candidate is the
     answer.
 
-    Timing: `command` is called with the estimate at t_k; its answer becomes active one tick of
-    delay later, at t_{k+1}, until when the previous answer stays active. States at
-    t_{k+2}..t_{k+1+N} are compared with reference rows 2..N+1. A chain that needs `delay` ticks
-    shifts all this by delay - 1.
+    When an answer becomes active, and what is compared with what: see `Horizon`.
 
     Args:
         prediction: the model.
@@ -179,22 +142,17 @@ class Nempc:
         if not names or len(set(names)) != len(names):
             raise UserError(f"nempc: cost terms {names}: at least one and no name twice is allowed")
         self.settings = settings
-        self._prediction = prediction
-        self._lag = lag
         self._terms = tuple(cost_terms)
-        self._knots = Knots(
-            settings.segments,
-            settings.horizon,
-            settings.first_knot_fixed,
-            prediction.input_size,
-        )
-        self._lag_response = self._response_of_lag()
+        times = even_knots(settings.segments, settings.horizon, settings.first_knot_fixed)
+        self._knots = Knots(times, settings.horizon, prediction.input_size)
+        box = settings.pressure_low, settings.pressure_high
+        self._horizon = Horizon(prediction, lag, settings.horizon, settings.period, box)
         self.reset()
 
     @property
     def rows(self) -> int:
-        """Reference rows that `command` needs at any delay, N + 1 + MAXIMUM_DELAY."""
-        return self.settings.horizon + 1 + MAXIMUM_DELAY
+        """Reference rows that are enough at any delay."""
+        return self._horizon.rows
 
     def reset(self) -> None:
         """Forgets population and previous command and seeds again: as if newly made."""
@@ -213,7 +171,7 @@ class Nempc:
         )
         self._generation: tuple[np.ndarray, np.ndarray] | None = None
         self._best: np.ndarray | None = None
-        self._sent: list[np.ndarray] = []  # the last MAXIMUM_DELAY commands, newest last
+        self._horizon.reset()
 
     def command(
         self,
@@ -229,28 +187,16 @@ class Nempc:
         Args:
             state: (nx,) estimated state at t_k.
             bending_compliance: estimated [rad/(N m m)]; None for a model that has none.
-            reference: N + 1 + delay rows from t_k on; of them row 0 and the last N are looked at.
-            measured_pressures: (m,) chamber pressures at t_k [Pa].
-            parameters: other estimated parameters by name; those not given are nominal. An entry
-                `pressure_offset_I` [Pa] is added to measured and predicted pressure of chamber I =
-                1..m.
-            delay: ticks from the estimate to the plant's following the answer; 1 where everything
-                is done within a tick, at most MAXIMUM_DELAY. Until then the plant follows the last
-                `delay` answers, one tick each.
+            reference, measured_pressures, delay: see `Horizon.problem`.
+            parameters: other estimated parameters by name; those not given are nominal.
 
         Raises:
             UserError: too few reference rows, a delay out of range, or an unknown parameter.
         """
-        if not 1 <= delay <= MAXIMUM_DELAY:
-            raise UserError(f"nempc: delay {delay} is not allowed: 1 to {MAXIMUM_DELAY} ticks")
-        needed = self.settings.horizon + 1 + delay
-        if len(reference.tip_positions) < needed:
-            raise UserError(
-                f"nempc: reference has {len(reference.tip_positions)} rows, needs {needed}"
-            )
-        problem = self._problem(
-            state, bending_compliance, reference, measured_pressures, parameters, delay
-        )
+        known = dict(parameters or {})
+        if bending_compliance is not None:
+            known["bending_compliance"] = bending_compliance
+        problem = self._horizon.problem(state, reference, measured_pressures, known, delay)
         evaluated = self._evaluate(self._begin_tick(problem), problem)
         for _ in range(self.settings.generations - 1):
             candidates = self._evolved(evaluated.knots, evaluated.costs, problem)
@@ -261,73 +207,7 @@ class Nempc:
         self._generation = evaluated.knots, evaluated.costs
         return self._chosen(winner)
 
-    def _problem(
-        self,
-        state: np.ndarray,
-        bending_compliance: float | None,
-        reference: Reference,
-        measured: np.ndarray,
-        named: Mapping[str, float] | None,
-        delay: int,
-    ) -> _Problem:
-        """Predicts over the delay: state and pressures when the optimised commands begin."""
-        settings = self.settings
-        state, measured = np.asarray(state, float), np.asarray(measured, float)
-        values, offset = self._model_inputs(bending_compliance, named or {})
-        if not self._sent:
-            known = np.where(np.isfinite(measured), measured, settings.pressure_low)
-            held = np.clip(known, settings.pressure_low, settings.pressure_high)
-            self._sent = [held] * MAXIMUM_DELAY
-        pending = np.array(self._sent[-delay:])
-        pressures = self._lag.trajectory(measured, pending[None], settings.period)
-        later = self._prediction.rollout(state, pressures + offset, values, settings.period)[0, -1]
-        no_commands = np.zeros((1, settings.horizon, len(measured)))
-        free = self._lag.trajectory(pressures[0, -1], no_commands, settings.period) + offset
-        tip = self._prediction.tip_poses(state[None], values[None])[0, :, 3]
-        rows = slice(delay + 1, delay + 1 + settings.horizon)
-        return _Problem(
-            state=later.astype(float),
-            free_pressures=free.ravel(),
-            previous_command=self._sent[-1],
-            reference_states=reference.states[rows],
-            reference_tip_positions=reference.tip_positions[rows],
-            parameters=values,
-            control_error=float(np.linalg.norm(tip - reference.tip_positions[0])),
-        )
-
-    def _remember(self, command: np.ndarray) -> None:
-        self._sent = [*self._sent[1:], command]
-
-    def _response_of_lag(self) -> np.ndarray:
-        """(N m, (N + 1) m): commands to pressures (40) without initial pressures, both flat.
-
-        The lag is linear, so its answer to unit commands is its answer to all of them: one product
-        per generation instead of N strided updates.
-        """
-        horizon, chambers = self.settings.horizon, self._prediction.input_size
-        units = np.eye(horizon * chambers).reshape(-1, horizon, chambers)
-        pressures = self._lag.trajectory(np.zeros(chambers), units, self.settings.period)
-        return pressures.reshape(len(units), -1)
-
-    def _model_inputs(
-        self, bending_compliance: float | None, named: Mapping[str, float]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Model parameters (P,) and pressure offsets (m,) [Pa]."""
-        model = self._prediction
-        values = dict(zip(model.parameter_names, model.nominal_parameters, strict=True))
-        offsets = {f"{PRESSURE_OFFSET}{i + 1}": 0.0 for i in range(model.input_size)}
-        given = dict(named)
-        if bending_compliance is not None:
-            given["bending_compliance"] = bending_compliance
-        for name, value in given.items():
-            group = values if name in values else offsets
-            if name not in group:
-                allowed = ", ".join([*values, *offsets])
-                raise UserError(f"nempc: parameter {name}: unknown; allowed are {allowed}")
-            group[name] = value
-        return np.array(list(values.values()), float), np.array(list(offsets.values()), float)
-
-    def _begin_tick(self, problem: _Problem) -> np.ndarray:
+    def _begin_tick(self, problem: Problem) -> np.ndarray:
         """First candidates of a tick (B, K, m): from the last generation, one tick later."""
         if self._generation is None:
             centre = problem.previous_command
@@ -337,7 +217,7 @@ class Nempc:
         knots, costs = self._generation
         return self._evolved(self._knots.shifted(knots), costs, problem)
 
-    def _evolved(self, knots: np.ndarray, costs: np.ndarray, problem: _Problem) -> np.ndarray:
+    def _evolved(self, knots: np.ndarray, costs: np.ndarray, problem: Problem) -> np.ndarray:
         """The next generation (B, K, m) of candidates with these costs."""
         mutation = self._mutation(problem.control_error)
         bred = self._evolution.next_generation(knots, costs, problem.previous_command, mutation)
@@ -357,7 +237,7 @@ class Nempc:
         scale = max(scale, settings.mutation_scale_low)
         return settings.mutation_noise * settings.input_range * scale
 
-    def _feasible(self, knots: np.ndarray, problem: _Problem) -> np.ndarray:
+    def _feasible(self, knots: np.ndarray, problem: Problem) -> np.ndarray:
         """Knots (B, K, m) moved, in place, to the nearest that keep the limits."""
         settings = self.settings
         if settings.first_knot_fixed:
@@ -372,33 +252,12 @@ class Nempc:
         )
         return knots
 
-    def _evaluate(self, knots: np.ndarray, problem: _Problem) -> _Evaluation:
-        rollout = self._rollout(knots, problem)
-        with np.errstate(over="ignore", invalid="ignore"):
-            terms = {term.name: np.asarray(term(rollout), float) for term in self._terms}
-            total = sum(terms.values())
-        costs = np.where(np.isfinite(total), total, np.inf)
+    def _evaluate(self, knots: np.ndarray, problem: Problem) -> _Evaluation:
+        rollout = self._horizon.rollout(self._knots.commands(knots), problem)
+        terms, costs = evaluate(self._terms, rollout)
         return _Evaluation(knots, rollout, terms, costs, best=int(np.argmin(costs)))
 
-    def _rollout(self, knots: np.ndarray, problem: _Problem) -> Rollout:
-        commands = self._knots.commands(knots)
-        flat = commands.reshape(len(commands), -1)
-        pressures = flat @ self._lag_response
-        pressures += problem.free_pressures
-        pressures = pressures.reshape(len(commands), -1, commands.shape[2])
-        return Rollout(
-            initial_state=problem.state,
-            pressures=pressures,
-            commands=commands,
-            previous_command=problem.previous_command,
-            reference_states=problem.reference_states,
-            reference_tip_positions=problem.reference_tip_positions,
-            prediction=self._prediction,
-            parameters=problem.parameters,
-            period=self.settings.period,
-        )
-
-    def _polished(self, evaluated: _Evaluation, problem: _Problem) -> _Evaluation:
+    def _polished(self, evaluated: _Evaluation, problem: Problem) -> _Evaluation:
         """Tries the proposals of a fitted quadratic; a better one replaces the worst candidate."""
         proposals = quadratic_proposals(
             evaluated.knots,
@@ -420,28 +279,24 @@ class Nempc:
     def _chosen(self, winner: _Evaluation) -> Command:
         best, rollout = winner.best, winner.rollout
         self._best = winner.knots[best].copy()
-        self._remember(rollout.commands[best, 0].copy())
+        pressures = rollout.commands[best, 0].copy()
+        self._horizon.remember(pressures)
         return Command(
-            pressures=self._sent[-1].copy(),
+            pressures=pressures.copy(),
             cost=float(winner.costs[best]),
             cost_terms={name: float(values[best]) for name, values in winner.terms.items()},
             best_knots=self._best.copy(),
             predicted_tips=rollout.tip_path(best).copy(),
         )
 
-    def _fallback(self, problem: _Problem) -> Command:
+    def _fallback(self, problem: Problem) -> Command:
         """Continues the previous plan; the next tick starts from a fresh population."""
         knots = np.repeat(problem.previous_command[None], self._knots.count, axis=0)
         if self._best is not None:
             knots = self._feasible(self._knots.shifted(self._best[None]), problem)[0]
         self._generation = None
         self._best = knots
-        self._remember(self._knots.commands(knots[None])[0, 0])
-        return Command(
-            pressures=self._sent[-1].copy(),
-            cost=np.inf,
-            cost_terms={term.name: np.inf for term in self._terms},
-            best_knots=knots,
-            predicted_tips=np.full((self.settings.horizon, 3), np.nan),
-            fallback=True,
-        )
+        pressures = self._knots.commands(knots[None])[0, 0]
+        self._horizon.remember(pressures)
+        names = [term.name for term in self._terms]
+        return broken_plan(pressures, knots, names, self.settings.horizon)

@@ -102,6 +102,7 @@ class Summary:
     bending_compliance: ComplianceSummary
     simulator: LoopSummary
     estimator: LoopSummary
+    controller: str
     nempc_controller: LoopSummary
     other_nodes: dict[str, LoopSummary]
     population: int | None
@@ -124,6 +125,10 @@ class Summary:
         return terminal_table(self)
 
 
+CONTROLLERS = ("nempc_controller", "rod_mpc")
+"""Nodes that may control; the first stands in the summary even where it did not run."""
+
+
 def summarize(run: Run, system: dict[str, Any]) -> Summary:
     """Compute the numbers of a run.
 
@@ -136,6 +141,7 @@ def summarize(run: Run, system: dict[str, Any]) -> Summary:
     setpoint_mm = settled_mm if has_constant_reference(run) else np.empty(0)
     aed_mm = _reduced(np.mean, error_mm)
     length = run.robot.get("length")
+    controller = next((name for name in CONTROLLERS if name in run.nodes), CONTROLLERS[0])
     return Summary(
         robot=run.robot.get("name"),
         reference=run.said("reference", "reference"),
@@ -152,14 +158,15 @@ def summarize(run: Run, system: dict[str, Any]) -> Summary:
         bending_compliance=_compliance(run),
         simulator=_loop(run, "simulator"),
         estimator=_loop(run, "estimator"),
+        controller=controller,
         nempc_controller=_loop(run, "nempc_controller"),
         other_nodes={
             node: _loop(run, node)
             for node in run.nodes
             if node not in ("simulator", "estimator", "nempc_controller")
         },
-        population=_number(run.said("nempc_controller", "population")),
-        horizon=_number(run.said("nempc_controller", "horizon")),
+        population=_number(run.said(controller, "population")),
+        horizon=_number(run.said(controller, "horizon")),
         plant_mismatch=run.said("simulator", "plant_mismatch"),
         pressure=_pressure(run),
         wrench=_wrench(run),

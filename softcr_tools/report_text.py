@@ -92,10 +92,11 @@ def key_figures(summary: Summary) -> list[KeyFigure]:
 
 def loop_rows(summary: Summary) -> list[tuple[str, ...]]:
     """One row of `LOOP_COLUMNS` for every node with a loop."""
+    evolutionary = summary.controller == "nempc_controller"
     loops = {
         "simulator": summary.simulator,
         "estimator": summary.estimator,
-        "nempc_controller": summary.nempc_controller,
+        **({"nempc_controller": summary.nempc_controller} if evolutionary else {}),
         **summary.other_nodes,
     }
     return [_loop_row(node, loop) for node, loop in loops.items()]

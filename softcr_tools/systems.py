@@ -79,7 +79,10 @@ class SimulationOptions(BaseModel):
         Field("trajectory", description="what the rod should do")
     )
     reference_file: str = Field("", description="CSV or NPZ with the reference 'file'")
-    population: int = Field(1000, ge=8, le=100_000, description="candidates of the controller")
+    controller: Literal["nempc", "rod_mpc"] = Field(
+        "nempc", description="evolutionary, or by the rod's gradients"
+    )
+    population: int = Field(1000, ge=8, le=100_000, description="candidates of the nempc")
     horizon: int = Field(8, ge=2, le=200, description="control periods the controller looks ahead")
     plant_intervals: int = Field(
         10, ge=2, le=MAX_INTERVALS, description="intervals of the simulated rod"
@@ -161,12 +164,7 @@ def simulation_system(options: SimulationOptions, bag: Path) -> System:
         | _priority(options, 25)
         | ({"file": options.reference_file} if options.reference_file else {}),
     )
-    controller = NodeSpec(
-        "softcr_control.nodes.nempc_controller",
-        seeded
-        | {"population": options.population, "horizon": options.horizon}
-        | _priority(options, 20),
-    )
+    controller = _controller(options, seeded)
     return System(
         name="simulation",
         nodes=(recorder, simulator, estimator, reference, controller),
@@ -176,6 +174,15 @@ def simulation_system(options: SimulationOptions, bag: Path) -> System:
         duration=options.duration,
         simulated_time=lockstep,
         controller=controller.name,
+    )
+
+
+def _controller(options: SimulationOptions, seeded: dict[str, Parameter]) -> NodeSpec:
+    parameters = seeded | {"horizon": options.horizon} | _priority(options, 20)
+    if options.controller == "rod_mpc":
+        return NodeSpec("softcr_control.nodes.rod_mpc", parameters)
+    return NodeSpec(
+        "softcr_control.nodes.nempc_controller", parameters | {"population": options.population}
     )
 
 

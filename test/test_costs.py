@@ -192,3 +192,20 @@ def test_tip_path_of_one_candidate_is_that_row_of_all():
     assert np.array_equal(alone, rollout.tip_poses[2, :, :, 3])
     assert np.array_equal(rollout.tip_path(2), alone)
     assert model.calls == 2
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        StateError(np.arange(NX, dtype=float), np.linspace(0.1, 3.0, NX)),
+        TipPosition(3.0),
+        TipOrientation(2.0),
+        InputRate(5.0, 1e5),
+    ],
+    ids=lambda term: term.name,
+)
+def test_residuals_are_what_is_squared(term):
+    reference = np.random.default_rng(2).standard_normal((N, NX))
+    reference[1, 0] = np.nan
+    rollout = make_rollout(reference_states=reference)
+    assert np.allclose((term.residuals(rollout) ** 2).sum(axis=1), term(rollout), rtol=1e-12)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softcr_control.knots import Knots
+from softcr_control.knots import Knots, even_knots
 from softcr_control.limits import limit_knots
 from softcr_models.limits import limit_command
 
@@ -49,7 +49,7 @@ def test_box_wins_over_slew_and_over_a_previous_command_outside():
 @given(st.integers(1, 5), st.booleans(), st.integers(0, 2**32 - 1))
 def test_projected_knots_give_feasible_commands(segments, first_fixed, seed):
     horizon = 8
-    layout = Knots(segments, horizon, first_fixed, 3)
+    layout = Knots(even_knots(segments, horizon, first_fixed), horizon, 3)
     generator = np.random.default_rng(seed)
     knots = generator.normal(5e4, 1e5, (20, layout.count, 3))
     previous = generator.uniform(LOW, HIGH, 3)

@@ -7,7 +7,7 @@ from scipy.optimize import lsq_linear
 
 from softcr_control.controller_file import NempcFile, load_nempc
 from softcr_control.costs import InputRate, StateError, TipPosition
-from softcr_control.knots import Knots
+from softcr_control.knots import Knots, even_knots
 from softcr_control.nempc import Nempc, NempcSettings
 from softcr_control.reference_settings import ReferenceSettings
 from softcr_control.references import Reference
@@ -137,7 +137,7 @@ MEASURED = np.array([30e3, 20e3, 25e3])
 @pytest.mark.parametrize("radius", [0.03, 0.3], ids=["inside", "at the box"])
 def test_cost_approaches_the_optimum_over_generations(segments, first_fixed, radius):
     model, reference = LinearModel(), circle(0.0, 10, radius)
-    layout = Knots(segments, 8, first_fixed, 3)
+    layout = Knots(even_knots(segments, 8, first_fixed), 8, 3)
     least, _ = optimum(model, STATE, MEASURED, MEASURED, layout, reference, 0.05)
     options = {"segments": segments, "first_knot_fixed": first_fixed, "max_rate": 1e9}
     costs = {}
@@ -161,7 +161,7 @@ def reachable() -> Reference:
 
 def test_polish_reaches_an_optimum_inside_the_box():
     model, reference = LinearModel(), reachable()
-    layout = Knots(1, 8, False, 3)
+    layout = Knots(even_knots(1, 8, False), 8, 3)
     least, knots = optimum(model, STATE, MEASURED, MEASURED, layout, reference, 0.05)
     rough = make(model, generations=3, polish=False, max_rate=1e9)
     smooth = make(model, generations=3, polish=True, max_rate=1e9)
@@ -176,8 +176,8 @@ def test_command_is_the_first_of_the_best_polyline_and_cost_is_the_sum_of_terms(
     assert command.cost == pytest.approx(sum(command.cost_terms.values()))
     assert set(command.cost_terms) == {"tip_position", "input_rate"}
     value = residuals(
-        LinearModel(), STATE, MEASURED, MEASURED, command.best_knots, Knots(1, 8, False, 3),
-        circle(0.0, 10), 0.05,
+        LinearModel(), STATE, MEASURED, MEASURED, command.best_knots,
+        Knots(even_knots(1, 8, False), 8, 3), circle(0.0, 10), 0.05,
     )  # fmt: skip
     assert command.cost == pytest.approx(value @ value)
 
@@ -185,7 +185,10 @@ def test_command_is_the_first_of_the_best_polyline_and_cost_is_the_sum_of_terms(
 def test_predicted_tips_come_true_when_the_plan_is_carried_out():
     model, controller = LinearModel(), make()
     command = controller.command(STATE, 49.9, circle(0.0, 10), MEASURED)
-    commands = [MEASURED, *Knots(1, 8, False, 3).commands(command.best_knots[None])[0]]
+    commands = [
+        MEASURED,
+        *Knots(even_knots(1, 8, False), 8, 3).commands(command.best_knots[None])[0],
+    ]
     state, pressures = STATE, MEASURED
     for i, held in enumerate(commands):
         later = LAG.step(pressures, held, PERIOD)
@@ -322,7 +325,7 @@ def test_broken_state_continues_the_plan_and_recovery_follows():
     controller = make(model)
     good = controller.command(STATE, 49.9, circle(0.0, 10), MEASURED)
     bad = controller.command(np.full(5, np.nan), 49.9, circle(PERIOD, 10), MEASURED)
-    plan = Knots(1, 8, False, 3).commands(good.best_knots[None])[0]
+    plan = Knots(even_knots(1, 8, False), 8, 3).commands(good.best_knots[None])[0]
     assert bad.fallback
     assert np.isinf(bad.cost)
     assert np.allclose(bad.pressures, plan[1])

@@ -66,6 +66,17 @@ def test_runs_in_lockstep_are_equal_to_the_bit(tmp_path):
     assert len(set(first["pressure/command"])) > 50
 
 
+def test_the_gradient_controller_takes_the_same_place(tmp_path):
+    arguments = ("--mode", "lockstep", "--duration", "1.5", "--controller", "rod_mpc")
+    process = start(tmp_path, *arguments)
+    output, _ = process.communicate(timeout=240)
+    assert process.returncode == 0, output
+    summary = json.loads((tmp_path / "latest" / "summary.json").read_text())
+    assert summary["controller"] == "rod_mpc"
+    assert summary["tip_aed_mm"] < 2.0
+    assert summary["other_nodes"]["rod_mpc"]["cycles"] >= 104
+
+
 def run_and_kill(results, victim):
     """Kills a node in mid-run; returns when [ns], the exit code and what the person saw."""
     process = start(results, "--duration", "60")

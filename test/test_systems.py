@@ -76,7 +76,9 @@ def test_every_node_accepts_its_parameters(mode):
         (node_class,) = [
             kind
             for _, kind in inspect.getmembers(module, inspect.isclass)
-            if issubclass(kind, LoopNode) and kind.__module__ == node.module
+            if issubclass(kind, LoopNode)
+            and kind.__module__ == node.module
+            and hasattr(kind, "default_name")
         ]
         settings = build_settings(node_class.Settings, node.parameters)
         assert settings.mode == mode
@@ -100,6 +102,16 @@ def test_an_option_at_its_limit_is_within_the_limits_of_the_nodes(option, end):
         ("nempc_controller", NempcControllerSettings),
     ):
         build_settings(settings, parameters_of(system, name))
+
+
+def test_the_gradient_controller_is_a_node_of_its_own():
+    pytest.importorskip("rclpy")
+    from softcr_control.control_loop import RodMpcControllerSettings
+
+    system = system_of(controller="rod_mpc", horizon="12")
+    assert system.controller == "rod_mpc"
+    build_settings(RodMpcControllerSettings, parameters_of(system, "rod_mpc"))
+    assert "nempc_controller" not in [node.name for node in system.nodes]
 
 
 def test_units_at_the_boundary():

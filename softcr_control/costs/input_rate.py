@@ -27,3 +27,10 @@ class InputRate:
         changes = commands[:, 1:] - commands[:, :-1]
         squares = np.einsum("bm,bm->b", first, first) + np.einsum("bkm,bkm->b", changes, changes)
         return self.weight / self.input_range**2 * squares
+
+    def residuals(self, rollout: Rollout) -> np.ndarray:
+        """(B, m N)."""
+        first = np.broadcast_to(rollout.previous_command, rollout.commands[:, :1].shape)
+        path = np.concatenate((first, rollout.commands), axis=1)
+        changes = np.diff(path, axis=1).reshape(len(path), -1)
+        return np.sqrt(self.weight) / self.input_range * changes

@@ -1,5 +1,6 @@
 """What cost terms look at: the predicted futures of all candidates beside the reference."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Protocol
@@ -84,10 +85,24 @@ class Rollout:
 
 
 class CostTerm(Protocol):
-    """One part of the cost (39a)."""
+    """One part of the cost (39a): a sum of squares."""
 
     name: ClassVar[str]
 
     def __call__(self, rollout: Rollout) -> np.ndarray:
         """Costs (B,) of the candidates of a rollout, >= 0 or NaN where a state is not finite."""
         ...
+
+    def residuals(self, rollout: Rollout) -> np.ndarray:
+        """(B, R) numbers whose squares add up to the costs; smooth in the commands."""
+        ...
+
+
+def evaluate(
+    terms: Sequence[CostTerm], rollout: Rollout
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Costs (B,) by name of term, and their sum (B,), inf where it is not finite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        costs = {term.name: np.asarray(term(rollout), float) for term in terms}
+        total = sum(costs.values())
+    return costs, np.where(np.isfinite(total), total, np.inf)

@@ -39,3 +39,9 @@ class StateError:
             error *= error
             costs[block] = error @ weights
         return costs
+
+    def residuals(self, rollout: Rollout) -> np.ndarray:
+        """(B, nx N) for N known rows."""
+        known = rollout.reference_known
+        error = rollout.states[:, known] - rollout.reference_states[known]
+        return (error * np.sqrt(self.weights) / self.scale).reshape(len(error), -1)

@@ -27,3 +27,9 @@ class TipOrientation:
         error = rollout.tip_poses[:, known, :, :3] - rollout.reference_tip_rotations[known]
         # |R - R_goal|_F^2 = 4 (1 - cos angle)
         return 0.5 * self.weight * np.einsum("bkij,bkij->b", error, error)
+
+    def residuals(self, rollout: Rollout) -> np.ndarray:
+        """(B, 9 N) for N known rows."""
+        known = rollout.reference_known
+        error = rollout.tip_poses[:, known, :, :3] - rollout.reference_tip_rotations[known]
+        return np.sqrt(0.5 * self.weight) * error.reshape(len(error), -1)

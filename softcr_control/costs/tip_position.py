@@ -25,3 +25,8 @@ class TipPosition:
     def __call__(self, rollout: Rollout) -> np.ndarray:
         error = rollout.tip_poses[:, :, :, 3] - rollout.reference_tip_positions
         return self.weight * np.einsum("bki,bki->b", error, error)
+
+    def residuals(self, rollout: Rollout) -> np.ndarray:
+        """(B, 3 N)."""
+        error = rollout.tip_poses[:, :, :, 3] - rollout.reference_tip_positions
+        return np.sqrt(self.weight) * error.reshape(len(error), -1)

@@ -9,7 +9,11 @@ from typing import Any
 import numba
 import numpy as np
 
-from softcr_control.control_loop import ControlLoop, NempcControllerSettings
+from softcr_control.control_loop import (
+    ControlLoop,
+    NempcControllerSettings,
+    RodMpcControllerSettings,
+)
 from softcr_models.runtime.letter import Letter
 from softcr_models.runtime.messages import (
     ReferenceCloud,
@@ -24,12 +28,10 @@ from softcr_models.runtime.node import LoopNode, run
 _STAMPS_KEPT = 8  # cycles whose messages are still incomplete
 
 
-class NempcController(LoopNode):
-    """Moves the rod along the reference by nonlinear evolutionary model-predictive control."""
+class PredictiveController(LoopNode):
+    """Moves the rod along the reference by model-predictive control; which, its settings say."""
 
-    default_name = "nempc_controller"
-    Settings = NempcControllerSettings
-    settings: NempcControllerSettings
+    settings: NempcControllerSettings | RodMpcControllerSettings
     _control: ControlLoop | None = None
     _by_stamp: dict[int, dict[str, Letter]]
     _vents = 0
@@ -70,13 +72,14 @@ class NempcController(LoopNode):
 
     def diagnostic_values(self) -> dict[str, Any]:
         settings, control = self.settings, self._control
-        values = {
-            "population": settings.population,
+        values: dict[str, Any] = {
             "horizon": settings.horizon,
             "substeps": settings.substeps,
             "intervals": settings.intervals,
             "vents": self._vents,
         }
+        if isinstance(settings, NempcControllerSettings):
+            values["population"] = settings.population
         if control is not None:
             values |= {
                 "clipped": control.clipped,
@@ -153,6 +156,13 @@ class _Inputs:
         received = max(letter.received for letter in letters.values())
         pressures = letters["pressure/state"].value
         return cls(estimate.stamp, received, estimate.value, reference.value, pressures)
+
+
+class NempcController(PredictiveController):
+    """Moves the rod along the reference by nonlinear evolutionary model-predictive control."""
+
+    default_name = "nempc_controller"
+    Settings = NempcControllerSettings
 
 
 def main() -> int:

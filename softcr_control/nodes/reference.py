@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from softcr_control.nempc import MAXIMUM_DELAY
+from softcr_control.horizon import MAXIMUM_DELAY
 from softcr_control.reference_settings import ReferenceSettings
 from softcr_control.references import SampledReference
 from softcr_models.errors import UserError

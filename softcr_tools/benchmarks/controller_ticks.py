@@ -5,9 +5,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from softcr_control.controller_file import load_nempc
-from softcr_control.nempc import Command, Nempc
+from softcr_control.command import Command
+from softcr_control.controller_file import load_nempc, load_rod_mpc
+from softcr_control.nempc import Nempc
 from softcr_control.references import Reference, pressure_trajectory
+from softcr_control.rod_mpc import RodMpc
 from softcr_models.prediction import RodPrediction
 from softcr_models.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod
@@ -36,6 +38,7 @@ def rows(robot: Robot, effort: Effort) -> Iterator[Row]:
         controller, horizon = _controller(robot, rod, population)
         name = f"NEMPC tick {population} x {horizon}, {'two cores' if count == 2 else 'one core'}"
         timing = _ticks(rod, controller, count, effort)
+        timing_of_nempc = timing.median
         yield Row(
             name,
             UNIT,
@@ -47,6 +50,23 @@ def rows(robot: Robot, effort: Effort) -> Iterator[Row]:
             "reference motion in closed loop with its own model",
         )
 
+    gradient = load_rod_mpc()
+    prediction = RodPrediction(rod, SUBSTEPS, single_precision=False)
+    terms = gradient.costs.terms(prediction, gradient.rod_mpc.input_range)
+    made = RodMpc(prediction, robot.pressure_lag, gradient.rod_mpc, terms)
+    timing = _ticks(rod, made, 1, effort)
+    horizon = gradient.rod_mpc.horizon
+    yield Row(
+        f"Gauss-Newton tick, horizon {horizon}, one core",
+        UNIT,
+        timing,
+        None,
+        Rival("NEMPC", timing_of_nempc),
+        (Requirement(timing.median, "ms", 1.0, 0.4),),
+        f"config/controllers/rod_mpc.yaml, knots {gradient.rod_mpc.knots}, {SUBSTEPS} sub-steps, "
+        "float64 lanes; as the rows above",
+    )
+
 
 def _controller(robot: Robot, rod: CosseratRod, population: int) -> tuple[Nempc, int]:
     """The controller of the default file with another population, and its horizon."""
@@ -57,7 +77,7 @@ def _controller(robot: Robot, rod: CosseratRod, population: int) -> tuple[Nempc,
     return Nempc(prediction, robot.pressure_lag, settings, terms), settings.horizon
 
 
-def _ticks(rod: CosseratRod, controller: Nempc, count: int, effort: Effort) -> Timing:
+def _ticks(rod: CosseratRod, controller: Nempc | RodMpc, count: int, effort: Effort) -> Timing:
     """Time [ms] of a tick in closed loop."""
     commands: list[Command] = []
 

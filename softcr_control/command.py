@@ -1,0 +1,43 @@
+"""The answer of a predictive controller."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Command:
+    """What one tick decided.
+
+    Attributes:
+        pressures: (m,) command for the next tick [Pa], inside the limits.
+        cost: of the chosen plan; inf in a fallback.
+        cost_terms: the same cost by name of term.
+        best_knots: (K, m) the chosen polyline [Pa], see `Knots`.
+        predicted_tips: (N, 3) where it should take the tip at the reference rows compared with [m],
+            base frame; NaN in a fallback.
+        fallback: True when no plan had a finite cost (state or model broken); `pressures` then
+            continue the previous plan.
+    """
+
+    pressures: np.ndarray
+    cost: float
+    cost_terms: dict[str, float]
+    best_knots: np.ndarray
+    predicted_tips: np.ndarray
+    fallback: bool = False
+
+
+def broken_plan(
+    pressures: np.ndarray, knots: np.ndarray, terms: Sequence[str], ticks: int
+) -> Command:
+    """The fallback over a horizon of so many ticks: what to send, and no promise about it."""
+    return Command(
+        pressures=pressures.copy(),
+        cost=np.inf,
+        cost_terms=dict.fromkeys(terms, np.inf),
+        best_knots=knots,
+        predicted_tips=np.full((ticks, 3), np.nan),
+        fallback=True,
+    )
