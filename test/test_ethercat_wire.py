@@ -1,0 +1,246 @@
+"""A real EtherCAT master against the emulated terminals, over a veth pair of its own."""
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from valve_process import valve_driver
+from wire import Emulator, cable, until
+
+from softcr_hardware.ethercat.bus import EtherCatBus
+from softcr_hardware.ethercat.process_data import ProcessData
+from softcr_hardware.ethercat.terminals import load_station
+from softcr_hardware.safety import Action
+from softcr_models.config import config_directory
+from softcr_models.errors import UserError
+
+pysoem = pytest.importorskip("pysoem", reason="pip install 'softcr[ethercat]'")
+pytestmark = pytest.mark.network
+
+STATION = load_station("licher2025")
+
+
+@pytest.fixture(scope="module")
+def wire():
+    with cable() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def terminals(wire, tmp_path_factory):
+    emulator = Emulator(wire, tmp_path_factory.mktemp("wire") / "terminals.jsonl")
+    yield emulator
+    emulator.stop()
+
+
+@pytest.fixture
+def emulator(terminals):
+    terminals.fault("ok")
+    return terminals
+
+
+def new_bus(interface):
+    data = ProcessData(STATION)
+    return EtherCatBus(interface, STATION, data), data
+
+
+class Running:
+    """A driver in its thread, fed with one command; enabled and filled once made."""
+
+    def __init__(self, wire):
+        self.said = []
+        self.driver = valve_driver(wire.near, self.said.append)
+        self.driver.open()
+        self.command = np.zeros(3)
+        self._stop = threading.Event()
+        self._threads = [
+            threading.Thread(target=self.driver.run, args=(self._stop,)),
+            threading.Thread(target=self._feed),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _feed(self):
+        while not self._stop.wait(1 / 70):
+            self.driver.hear("command", time.monotonic(), self.command)
+            self.driver.hear("force_torque", time.monotonic())
+
+    def enable(self, pressure=5e4):
+        def enabled():
+            self.driver.enable()
+            return self.report.decision.enabled
+
+        until(enabled, "enabling")
+        self.command = np.full(3, pressure)
+        until(lambda: self.report.pressures.min() > 0.8 * pressure, "pressure")
+        return self
+
+    @property
+    def report(self):
+        return self.driver.report
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+
+def test_master_reaches_operation_with_a_proven_watchdog_and_moves_bytes(wire, emulator):
+    bus, data = new_bus(wire.near)
+    began = time.monotonic()
+    bus.open()
+    try:
+        assert bus.watchdog_armed
+        assert bus.check() == ""
+        tripped = emulator.events("watchdog", since=began)
+        assert [event["terminal"] for event in tripped] == ["EL4004"]  # the proof
+        closed = np.full(3, STATION.valve.closed)
+        samples = [bus.exchange(closed) for _ in range(200)]
+        complete = [sample for sample in samples if sample is not None]
+        assert len(complete) == 200 - bus.incomplete > 150
+        assert np.allclose(data.pressures(complete[-1].volts), 0.0, atol=100.0)
+        assert len({tuple(sample.toggles) for sample in complete}) == 2
+    finally:
+        bus.close()
+    assert bus.check() == "the bus is not open"
+    last = until(lambda: emulator.events("state", since=began)[-3:], "states")
+    assert {event["state"] for event in last} == {"INIT"}
+
+
+def test_a_second_master_on_the_interface_is_refused(wire, emulator):
+    first, _ = new_bus(wire.near)
+    first.open()
+    try:
+        with pytest.raises(UserError, match=r"process \d+ is the EtherCAT master already"):
+            new_bus(wire.near)[0].open()
+        assert first.check() == ""
+    finally:
+        first.close()
+
+
+def test_a_silent_interface_and_one_that_is_none_say_so_in_a_line(wire, emulator):
+    emulator.fault("off")
+    with pytest.raises(UserError, match="no EtherCAT terminal answers"):
+        new_bus(wire.near)[0].open()
+    with pytest.raises(UserError, match=r"interface 'eth99': not found; there are lo"):
+        new_bus("eth99")[0].open()
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ("swap", r"position 2: found EL4004 \(vendor 0x2, product 0x0FA43052\), must be EL3164"),
+        ("drop", r"found 2 terminals, must be 3: EK1100, EL3164, EL4004"),
+        ("add", r"found 4 terminals, must be 3: EK1100, EL3164, EL4004"),
+    ],
+)
+def test_a_wrong_terminal_is_refused_in_one_line(tmp_path, change, says):
+    content = yaml.safe_load((config_directory() / "ethercat/licher2025.yaml").read_text())
+    chain = content["terminals"]
+    if change == "swap":
+        chain[1], chain[2] = chain[2], chain[1]
+        for chamber in content["chambers"]:
+            chamber["sensor"]["terminal"], chamber["valve"]["terminal"] = 3, 2
+    elif change == "add":
+        chain.append(dict(chain[0]))
+    else:
+        chain[1]["outputs"] = 4  # one terminal less: both kinds of channels on the second
+        del chain[2]
+        for chamber in content["chambers"]:
+            chamber["valve"]["terminal"] = 2
+    (tmp_path / "other.yaml").write_text(yaml.safe_dump(content))
+    with cable("x") as other:
+        emulator = Emulator(other, tmp_path / "log", "--station", tmp_path / "other.yaml")
+        try:
+            with pytest.raises(UserError, match=says) as refused:
+                new_bus(other.near)[0].open()
+            assert "\n" not in str(refused.value)
+        finally:
+            emulator.stop()
+
+
+def test_killed_valve_process_leaves_safe_outputs_within_150_ms(wire, emulator):
+    script = Path(__file__).parent / "valve_process.py"
+    process = subprocess.Popen(
+        [sys.executable, script, wire.near], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "filled\n"
+    process.send_signal(signal.SIGKILL)
+    killed = time.monotonic()
+    process.wait()
+    process.stdout.close()
+    safe = until(
+        lambda: [event for event in emulator.events("outputs", since=killed) if event["safe"]],
+        "safe outputs",
+    )
+    (tripped,) = emulator.events("watchdog", since=killed)
+    assert tripped["terminal"] == "EL4004"
+    assert safe[0]["time"] - killed < 0.150
+    assert safe[0]["volts"] == [STATION.valve.when_dead] * 3
+
+
+def test_cable_off_is_said_vents_and_is_reconnected_for_the_operator_to_enable(wire, emulator):
+    with Running(wire) as running:
+        running.enable()
+        pulled = time.monotonic()
+        wire.unplug()
+        try:
+            until(lambda: not running.report.decision.enabled, "disarmed")
+            assert running.report.decision.reason in ("bus silent", "slaves not operational")
+            until(lambda: emulator.events("watchdog", since=pulled), "the slaves' own watchdog")
+            until(lambda: "no EtherCAT terminal" in running.report.bus, "an attempt")
+        finally:
+            wire.plug()
+        until(lambda: running.report.bus == "", "the bus again")
+        assert running.report.reconnects == 1
+        assert not running.report.decision.enabled
+        lost = [line for line in running.said if line.startswith("bus lost")]
+        assert len(lost) == 1
+        assert running.said[-1] == "bus operational again; an operator must enable the valves"
+        running.command = np.zeros(3)
+        running.enable()
+
+
+# fault -> the action it ends in, whether the valves stay enabled, what the reason begins with
+END_STATES = {
+    "ok": (Action.NONE, True, ""),
+    "off": (Action.VENT_NOW, False, ("bus silent", "slaves not operational")),
+    "stuck": (Action.VENT_NOW, False, "pressures do not follow"),
+    "garbage": (Action.VENT_NOW, False, "pressures not believable"),
+    "wrong": (Action.VENT_NOW, False, "pressures not believable"),
+    "slow": (Action.WARN, True, "impaired: pressure samples"),
+    "delayed": (Action.NONE, True, ""),
+    "intermittent": (Action.WARN, True, "impaired: bus"),
+    "reconnect": (Action.VENT_NOW, False, ("bus silent", "slaves not operational")),
+}
+
+
+@pytest.mark.parametrize("kind", END_STATES)
+def test_each_fault_type_ends_in_its_state(wire, emulator, kind):
+    action, enabled, reason = END_STATES[kind]
+    with Running(wire) as running:
+        running.enable(3e4)
+        emulator.fault(kind)
+        running.command = np.full(3, 8e4)
+        if enabled:
+            until(lambda: running.report.decision.action == action, f"{action.words}")
+            time.sleep(0.5)
+            report = running.report
+            assert (report.decision.action, report.decision.enabled) == (action, True)
+        else:
+            report = until(
+                lambda: running.report if not running.report.decision.enabled else None, "disarmed"
+            )
+        assert report.decision.reason.startswith(reason)
+        if kind == "reconnect":
+            until(lambda: running.report.bus == "", "the bus again")
+            assert running.report.reconnects == 1

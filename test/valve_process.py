@@ -1,0 +1,49 @@
+"""A process that owns the valves of an interface, enables and fills them: to be killed."""
+
+import sys
+import time
+
+import numpy as np
+
+from softcr_hardware.ethercat.bus import EtherCatBus
+from softcr_hardware.ethercat.driver import ValveDriver
+from softcr_hardware.ethercat.process_data import ProcessData
+from softcr_hardware.ethercat.terminals import load_station
+from softcr_hardware.safety_settings import SafetySettings
+from softcr_models import load_robot
+
+EASY = SafetySettings(
+    require_operator=False,
+    require_mocap=False,
+    command_hold=0.5,
+    command_vent=2.0,
+    exchange_vent=0.1,
+)
+"""Nothing but the bus may end what these tests watch; the ages have tests on virtual time."""
+
+
+def valve_driver(interface, say=lambda line: None, **changes):
+    """A driver over the real master, as the node builds it."""
+    station = load_station("licher2025")
+    data = ProcessData(station)
+    bus = EtherCatBus(interface, station, data)
+    limits = load_robot("licher2025").pressure_limits
+    return ValveDriver(station, limits, data, bus, EASY, say=say, **changes)
+
+
+def main():
+    driver = valve_driver(sys.argv[1])
+    driver.open()
+    while True:
+        time.sleep(0.001)
+        now = time.monotonic()
+        driver.hear("command", now, np.full(3, 5e4))
+        report = driver.tick(now)
+        if not report.decision.enabled:
+            driver.enable()
+        elif report.pressures.min() > 4e4:
+            print("filled", flush=True)
+
+
+if __name__ == "__main__":
+    main()
