@@ -46,11 +46,19 @@ def _experiment(arguments: Sequence[str]) -> int:
     return experiments.main(arguments)
 
 
+def _emulate(arguments: Sequence[str]) -> int:
+    """play a device of the bench on its real protocol"""
+    from softcr_tools import emulate
+
+    return emulate.main(arguments)
+
+
 COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "up": _up,
     "report": _report,
     "replay": _replay,
     "bench": _bench,
+    "emulate": _emulate,
     "experiment": _experiment,
 }
 
