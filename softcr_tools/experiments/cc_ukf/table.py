@@ -37,7 +37,6 @@ def rows_of(
     nrmse = np.array([score.nrmse for score in scores])
     worst = np.array([max(score.nrmse.mean() for score in part) for part in by_seed])
     lost = np.array([sum(not score.converged for score in part) for part in by_seed])
-    settling = np.array([max(score.settling for score in part) for part in by_seed])
 
     def row(
         quantity: str,
@@ -60,7 +59,6 @@ def rows_of(
         row("tip error", 3.1, [score.tip for score in scores], "mm", 3.1, 2.0),
         row("tip velocity error", 57.5, [score.velocity for score in scores], "mm/s", 57.5, 40.0),
         row("parts not converged", 2.0, lost, "", 0.0),
-        row("longest settling", None, settling, "s"),
         row("tick", _PAPER_TICK, [score.tick for score in scores], "ms", 0.3),
     ]
 
