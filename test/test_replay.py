@@ -301,14 +301,20 @@ def run_entries(loop, tips) -> list[Entry]:
     return lived(loop, tips, unpaired={7, 8, 30}, left_out={50})
 
 
-@pytest.mark.parametrize("plugin", [MCAP, SQLITE])
 @pytest.mark.parametrize(
-    ("version", "compression"),
-    [(8, None), (9, None), (9, CompressionMode.MESSAGE), (9, CompressionMode.FILE)],
+    ("plugin", "version", "compression"),
+    [
+        (MCAP, 8, None),
+        (MCAP, 9, None),
+        (MCAP, 9, CompressionMode.FILE),
+        (MCAP, 9, CompressionMode.STORAGE),
+        (SQLITE, 8, None),
+        (SQLITE, 9, None),
+        (SQLITE, 9, CompressionMode.FILE),
+        (SQLITE, 9, CompressionMode.MESSAGE),
+    ],
 )
 def test_bags_of_ros_tools_read_the_same(tmp_path, run_entries, plugin, version, compression):
-    if plugin is MCAP and compression is CompressionMode.MESSAGE:
-        pytest.skip("rosbags writes no mcap with compressed messages")
     bag = write(tmp_path / "bag", run_entries, plugin, version, compression)
     assert Bag(bag).damage is None
     content = replayed(bag)
@@ -422,6 +428,8 @@ def test_settings_come_from_the_run_or_it_is_said(tmp_path, loop, tips):
         (["--set", "colour=1"], "parameter colour = 1: unknown"),
         (["--set", "filter"], "--set 'filter': must be PARAMETER=VALUE"),
         (["--set", "nempc_controller.horizon=4"], "needs --controller"),
+        (["--set", "valves.horizon=4"], "with one of nempc_controller, rod_mpc"),
+        (["--set", "filter=[ukf"], "the value must be a number, a word or a list"),
         (["--robot", "nemo"], "robot 'nemo': unknown"),
         (["--controller"], "replay needs reference/rod; it holds /diagnostics, /estimate/rod"),
         (["--output", "."], ". exists already"),
@@ -476,6 +484,12 @@ def test_the_numbers_are_those_put_in(tmp_path):
 
 
 # --- onto the wire ------------------------------------------------------------------------------
+
+
+def test_settings_of_the_other_controller_are_refused(simulated, capsys):
+    arguments = ["--controller", "--set", "rod_mpc.horizon=4", "--output", "/nowhere/replay"]
+    assert cli.main(["replay", str(simulated["wall"]), *arguments]) == 2
+    assert "the controller of this run is nempc_controller" in capsys.readouterr().err
 
 
 def test_the_schedule_keeps_order_and_a_steady_clock(tmp_path, run_entries):

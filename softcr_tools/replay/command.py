@@ -12,7 +12,6 @@ from softcr_models.errors import UserError
 from softcr_tools.bag_reading import Bag
 from softcr_tools.console import say
 
-_CONTROLLER = "nempc_controller"
 _EPILOG = """\
 Offline (the default) the estimator, and with --controller the controller, compute again what they
 computed in the run, from its recorded inputs in recorded order, and nothing else: no ROS graph, no
@@ -47,9 +46,9 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     from softcr_tools.replay.experiment import Experiment, replay
 
-    estimator, controller = _changes(given.set, given.robot, given.controller)
     output = given.output or _beside(bag.path)
-    experiment = Experiment(output, estimator, controller)
+    changes = _changes(given.set, given.controller)
+    experiment = Experiment(output, given.controller, given.robot, changes)
     comparison = replay(bag, experiment, console)
     console.print(comparison.table())
     say(console, f"bag and comparison: {output}")
@@ -62,25 +61,24 @@ def _refuse_offline_options(given: argparse.Namespace) -> None:
             raise UserError(f"--{name}: is for the offline replay, not for --online")
 
 
-def _changes(
-    texts: Sequence[str], robot: str | None, controller: bool
-) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """Changed parameters of estimator and controller; None where no controller is replayed."""
-    changes: dict[str, dict[str, Any]] = {"estimator": {}, _CONTROLLER: {}}
+def _changes(texts: Sequence[str], controller: bool) -> dict[str, dict[str, Any]]:
+    """Changed parameters by node and name."""
+    from softcr_tools.replay.experiment import CONTROLLERS, ESTIMATOR
+
+    changes: dict[str, dict[str, Any]] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         node, _, parameter = name.rpartition(".")
-        if not equals or not parameter or node not in ("", *changes):
+        if not equals or not parameter or node not in ("", ESTIMATOR, *CONTROLLERS):
+            nodes = ", ".join(CONTROLLERS)
             raise UserError(
-                f"--set {text!r}: must be PARAMETER=VALUE or {_CONTROLLER}.PAR...=VALUE"
+                f"--set {text!r}: must be PARAMETER=VALUE of the estimator, or "
+                f"CONTROLLER.PARAMETER=VALUE with one of {nodes}"
             )
-        if node == _CONTROLLER and not controller:
+        if node in CONTROLLERS and not controller:
             raise UserError(f"--set {text!r}: needs --controller")
-        changes[node or "estimator"][parameter] = _parsed(value, text)
-    if robot is not None:
-        for of_node in changes.values():
-            of_node["robot"] = robot
-    return changes["estimator"], changes[_CONTROLLER] if controller else None
+        changes.setdefault(node or ESTIMATOR, {})[parameter] = _parsed(value, text)
+    return changes
 
 
 def _parsed(value: str, text: str) -> Any:
@@ -104,14 +102,16 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("bag", type=Path, help="bag, or directory of a run with its bag in bag/")
-    parser.add_argument("--controller", action="store_true", help="the controller too, open loop")
+    parser.add_argument(
+        "--controller", action="store_true", help="the run's controller too, open loop"
+    )
     parser.add_argument("--robot", metavar="FILE", help="another robot for the models")
     parser.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="PARAMETER=VALUE",
-        help=f"of the estimator, or with {_CONTROLLER}. before it of the controller; repeatable",
+        help="of the estimator, or with CONTROLLER. before it of the controller; repeatable",
     )
     parser.add_argument(
         "--output", type=Path, metavar="DIRECTORY", help="of the new bag (default: BAG-replay)"

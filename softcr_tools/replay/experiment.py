@@ -23,7 +23,12 @@ from rosbags.interfaces import (
 )
 from threadpoolctl import threadpool_limits
 
-from softcr_control.control_loop import ControlLoop, NempcControllerSettings
+from softcr_control.control_loop import (
+    ControllerSettings,
+    ControlLoop,
+    NempcControllerSettings,
+    RodMpcControllerSettings,
+)
 from softcr_estimation.estimation_loop import EstimationLoop, EstimatorNodeSettings
 from softcr_estimation.sample_pairing import POSES, PRESSURES
 from softcr_models.errors import UserError
@@ -43,6 +48,13 @@ from softcr_tools.replay.recorded_inputs import (
 from softcr_tools.replay.recorded_run import RecordedRun
 from softcr_tools.report_run import read_run
 
+ESTIMATOR = "estimator"
+CONTROLLERS: dict[str, type[ControllerSettings]] = {
+    "nempc_controller": NempcControllerSettings,
+    "rod_mpc": RodMpcControllerSettings,
+}
+"""Nodes that can be replayed, with their parameters."""
+
 _ESTIMATES = ("estimate/rod", "estimate/tip/pose")
 _COMMANDS = "pressure/command"
 _TIMING = "patience"  # the one parameter that acts on when messages came, not on what they hold
@@ -50,14 +62,23 @@ _TIMING = "patience"  # the one parameter that acts on when messages came, not o
 
 @dataclass(frozen=True)
 class Experiment:
-    """What to replay: where to, and parameters other than the run's.
+    """What to replay.
 
-    `controller` is None where only the estimator is replayed.
+    Attributes:
+        output: where to.
+        controller: whether the run's controller, too.
+        robot: of all models; None for the run's.
+        changes: parameters other than the run's, by node and name.
     """
 
     output: Path
-    estimator: Mapping[str, Any]
-    controller: Mapping[str, Any] | None
+    controller: bool
+    robot: str | None
+    changes: Mapping[str, Mapping[str, Any]]
+
+    def of(self, node: str) -> dict[str, Any]:
+        """What is changed of a node."""
+        return dict(self.changes.get(node, {})) | ({"robot": self.robot} if self.robot else {})
 
 
 def replay(bag: Bag, experiment: Experiment, console: Console) -> Comparison:
@@ -66,7 +87,7 @@ def replay(bag: Bag, experiment: Experiment, console: Console) -> Comparison:
     Raises:
         UserError: a needed topic is missing, a parameter is not allowed, the output exists.
     """
-    check_topics(bag, experiment.controller is not None)
+    check_topics(bag, experiment.controller)
     if experiment.output.exists():
         raise UserError(f"{experiment.output} exists already: remove it or choose another --output")
     # as every node does: more threads give other bits, and the matrices are small
@@ -102,12 +123,13 @@ class _Stage:
 
     def __init__(self, run: RecordedRun, experiment: Experiment):
         self._bag = run.bag
-        settings, line = run.settings("estimator", EstimatorNodeSettings, experiment.estimator)
+        changes = experiment.of(ESTIMATOR)
+        settings, line = run.settings(ESTIMATOR, EstimatorNodeSettings, changes)
         robot, difference = run.robot(settings)
         self.notes = [line]
-        if difference and "robot" not in experiment.estimator:
+        if difference and experiment.robot is None:
             self.notes.append(difference)
-        used = None if _TIMING in experiment.estimator else run.used
+        used = None if _TIMING in changes else run.used
         if used is None:
             self.notes.append(
                 "poses are paired by when they were recorded: "
@@ -118,23 +140,27 @@ class _Stage:
         samples = self._reading.messages(PRESSURES, POSES)
         self._letters = estimator_letters(samples, robot, used, self._reject)
         self._estimation = EstimationLoop(robot, settings)
-        self._controller = None
-        if experiment.controller is not None:
-            control_settings, line = run.settings(
-                "nempc_controller", NempcControllerSettings, experiment.controller
-            )
-            self.notes.append(line)
-            control_robot, _ = run.robot(control_settings)
-            control = ControlLoop(control_robot, control_settings)
-            answers_all = run.bag.find(_COMMANDS) is None
-            self._controller = ReplayedController(
-                self._reading, control_robot, control, control_settings.lockstep, answers_all
-            )
+        self._controller = self._made_controller(run, experiment) if experiment.controller else None
         self._replaced = (*_ESTIMATES, *((_COMMANDS,) if self._controller else ()))
         self.tallies = {
             topic: _Tally(self._reading.messages(topic), self._recorded_count(topic))
             for topic in self._replaced
         }
+
+    def _made_controller(self, run: RecordedRun, experiment: Experiment) -> ReplayedController:
+        node = run.which_ran(CONTROLLERS)
+        for other in set(CONTROLLERS) & set(experiment.changes) - {node}:
+            raise UserError(f"--set {other}...: the controller of this run is {node}")
+        settings, line = run.settings(node, CONTROLLERS[node], experiment.of(node))
+        self.notes.append(line)
+        robot, _ = run.robot(settings)
+        return ReplayedController(
+            self._reading,
+            robot,
+            ControlLoop(robot, settings),
+            lockstep=settings.lockstep,
+            answers_all=run.bag.find(_COMMANDS) is None,
+        )
 
     def play(self, directory: Path, console: Console) -> float:
         """Write the new bag; returns how many times faster than real time that was."""

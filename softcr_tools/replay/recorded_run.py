@@ -1,6 +1,6 @@
 """What a bag tells of the nodes that ran: their settings, and which inputs they used."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -73,6 +73,11 @@ class RecordedRun:
         told = estimated and "unpaired_stamps" in said.get("estimator", {})
         used = UsedInputs(estimated, frozenset(unpaired)) if told else None
         return cls(bag, said, used, _parameters_beside(bag))
+
+    def which_ran(self, nodes: Iterable[str]) -> str:
+        """Which of some nodes the run had; the first of them where it does not tell."""
+        nodes = tuple(nodes)
+        return next((n for n in nodes if n in self.said or n in self._parameters), nodes[0])
 
     def settings(
         self, node: str, model: type[Settings], changes: Mapping[str, Any]
