@@ -31,6 +31,7 @@ _LATENCIES_KEPT = 15  # ticks whose median tells how late answers are
 class ControllerSettings(NodeSettings):
     """What every predictive controller is told."""
 
+    threads: int = Field(1, ge=1, le=256, description="of the prediction")
     horizon: int = Field(8, ge=2, le=200, description="periods looked ahead")
     intervals: int = Field(5, ge=2, le=MAX_INTERVALS, description="intervals of the model's rod")
     # through the pressure lag nothing jumps: the closed loop's tip error is that of two sub-steps
@@ -60,7 +61,6 @@ class RodMpcControllerSettings(ControllerSettings):
     controller: str = Field(
         "rod_mpc", min_length=1, description="a file of config/controllers, or a YAML file"
     )
-    threads: int = Field(1, ge=1, le=256, description="of the prediction: one block of lanes")
 
 
 class Controller(Protocol):

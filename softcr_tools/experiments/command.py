@@ -17,13 +17,30 @@ class Experiment:
     Attributes:
         module: below softcr_tools.experiments; imported when the experiment runs.
         summary: one line.
+        arguments: what the module's command line begins with.
     """
 
     module: str
     summary: str
+    arguments: tuple[str, ...] = ()
 
+
+_TRACKING = {
+    "3": "the filter finds the bending compliance",
+    "4a": "tracking to 1.5 Hz, both controllers",
+    "4b": "a setpoint",
+    "5a": "tracking to 0.2 Hz",
+    "5b": "a setpoint on the edge of the pressures",
+    "5c": "circles of 0.2 to 1.5 Hz",
+    "6": "adaptive against fixed compliance",
+    "pressure-chain": "biased pressure sensors, a wrong lever arm",
+}
 
 EXPERIMENTS = {
+    **{
+        name: Experiment("tracking", f"{summary} (seed 000)", (name,))
+        for name, summary in _TRACKING.items()
+    },
     "cc-ukf": Experiment(
         "cc_ukf", "a constant-curvature filter sees a rod through its base sensor (seed 004)"
     ),
@@ -37,8 +54,9 @@ def main(arguments: Sequence[str]) -> int:
         UserError: what the experiment refuses.
     """
     chosen = _parser().parse_args(arguments)
-    module = EXPERIMENTS[chosen.experiment].module
-    code: int = importlib.import_module(f"softcr_tools.experiments.{module}").main(chosen.arguments)
+    experiment = EXPERIMENTS[chosen.experiment]
+    module = importlib.import_module(f"softcr_tools.experiments.{experiment.module}")
+    code: int = module.main([*experiment.arguments, *chosen.arguments])
     return code
 
 

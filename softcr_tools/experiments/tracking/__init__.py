@@ -1,0 +1,5 @@
+"""`softcr experiment 3 ... 6`: the control experiments of Licher et al. (000)."""
+
+from softcr_tools.experiments.tracking.command import main
+
+__all__ = ["main"]

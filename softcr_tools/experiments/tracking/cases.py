@@ -1,0 +1,127 @@
+"""The experiments of Licher et al. (000), Sec. V-B: reference, plant, and what was published.
+
+References are motions of the nominal rod, as fine as the plant, caused by pressures inside the box
+(35 +- 20 kPa unless said otherwise), so that a plant a few per cent stiffer can follow them. The
+plant's own tip is the reference where the pressures lie on the edge of the box (5b).
+"""
+
+from dataclasses import dataclass, field
+
+from softcr_control.reference_settings import ReferenceSettings
+from softcr_hardware.plant import Mismatch
+
+CONTROLLERS = ("nempc", "rod_mpc")
+SETTLED = 2.0  # from here on a setpoint counts, and a motion that fades in [s]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What the tip's mean error must and should not exceed [mm], by controller.
+
+    Attributes:
+        must, goal: in the order of CONTROLLERS.
+    """
+
+    must: tuple[float, float]
+    goal: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run: what the rod should do, and how the plant differs from the model.
+
+    Attributes:
+        name: of the row.
+        reference: what the rod should do.
+        duration: of a run [s].
+        paper: published mean tip error [mm]; None: none.
+        bounds: of the mean tip error after SETTLED.
+        mismatch: of the plant.
+        pressure_bias: (m,) of what the pressure sensors read [Pa]; the valves regulate the reading.
+        lever_factor: on the lever arm of the plant's first chamber.
+        adaptive: whether the filter estimates parameters; if not, the model keeps the file's.
+        from_plant: whether the plant, not the nominal rod, makes the reference.
+    """
+
+    name: str
+    reference: ReferenceSettings
+    duration: float = 12.0
+    paper: float | None = None
+    bounds: Bounds | None = None
+    mismatch: Mismatch = field(
+        default=Mismatch(bending_compliance_factor=0.95, tip_mass_factor=1.1)
+    )
+    pressure_bias: tuple[float, ...] = (0.0, 0.0, 0.0)
+    lever_factor: float = 1.0
+    adaptive: bool = True
+    from_plant: bool = False
+
+
+def _fast() -> ReferenceSettings:
+    """Experiment 4a: sines up to 1.5 Hz."""
+    return ReferenceSettings(kind="trajectory")
+
+
+def _slow() -> ReferenceSettings:
+    """Experiment 5a: sines up to 0.2 Hz."""
+    return ReferenceSettings(kind="trajectory", frequencies=(0.05, 0.12, 0.2), fade_in=2.0)
+
+
+def _circle(frequency: float) -> ReferenceSettings:
+    return ReferenceSettings(kind="circle", frequency=frequency)
+
+
+def _circles() -> tuple[Case, ...]:
+    published = {0.2: 3.7, 0.4: 8.7, 0.6: 8.9, 0.8: 8.4, 1.0: 7.3, 1.5: 18.2}
+    bounds = Bounds((2.0, 2.0), (0.7, 0.7))
+    return tuple(
+        Case(f"circle {frequency:g} Hz", _circle(frequency), 12.0, paper, bounds)
+        for frequency, paper in published.items()
+    )
+
+
+# Experiment 6: the file says 49.9 rad/(N m m), the actuator has 45
+_SOFTNESS = Mismatch(bending_compliance_factor=45.0 / 49.9, tip_mass_factor=1.1)
+
+EXPERIMENTS: dict[str, tuple[Case, ...]] = {
+    "4a": (Case("trajectory to 1.5 Hz", _fast(), 12.0, 2.68, Bounds((1.5, 0.7), (0.7, 0.25))),),
+    "4b": (
+        Case(
+            "setpoint (45, 25, 15) kPa",
+            ReferenceSettings(kind="setpoint"),
+            6.0,
+            2.82,
+            Bounds((0.8, 0.3), (0.3, 0.1)),
+        ),
+    ),
+    "5a": (Case("trajectory to 0.2 Hz", _slow(), 30.0, 2.57, Bounds((1.2, 0.5), (0.5, 0.2))),),
+    "5b": (
+        Case(
+            "setpoint (60, 30, 0) kPa",
+            ReferenceSettings(kind="setpoint", pressures=(60e3, 30e3, 0.0)),
+            6.0,
+            1.69,
+            Bounds((0.8, 0.5), (0.3, 0.1)),
+            from_plant=True,
+        ),
+    ),
+    "5c": _circles(),
+    "6": (
+        Case("adaptive", _slow(), 30.0, 1.69, mismatch=_SOFTNESS),
+        Case("fixed compliance", _slow(), 30.0, 5.10, mismatch=_SOFTNESS, adaptive=False),
+    ),
+    "pressure-chain": (
+        Case(
+            "sensors read (1, -1, 0.5) kPa too much",
+            _fast(),
+            bounds=Bounds((1.5, 1.5), (0.8, 0.8)),
+            pressure_bias=(1e3, -1e3, 0.5e3),
+        ),
+        Case(
+            "lever of chamber 1 +5 %",
+            _fast(),
+            bounds=Bounds((2.5, 2.5), (1.0, 1.0)),
+            lever_factor=1.05,
+        ),
+    ),
+}

@@ -1,0 +1,170 @@
+"""The command line of `softcr experiment 3 ... 6`, and the order of things.
+
+The plant is never the model: 20 intervals against 5, 5 % stiffer and 10 % heavier at the tip unless
+a case says otherwise, pressure lag, 0.2 mm tip noise, one cycle of delay. Every case runs with both
+shipped controllers, on the same seeds.
+"""
+
+import argparse
+import itertools
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from threadpoolctl import threadpool_limits
+
+from softcr_control.references import SampledReference
+from softcr_models import Robot, load_robot
+from softcr_models.prediction import RodPrediction
+from softcr_tools.benchmarks.machine import describe_machine
+from softcr_tools.console import say
+from softcr_tools.experiments.results import TABLE_WIDTH, Row, print_table, write_table
+from softcr_tools.experiments.tracking import compliance, figures
+from softcr_tools.experiments.tracking.cases import CONTROLLERS, EXPERIMENTS, Case
+from softcr_tools.experiments.tracking.loop import (
+    MODEL_INTERVALS,
+    PERIOD,
+    PLANT_INTERVALS,
+    TIP_NOISE,
+    Trace,
+    plant_of,
+    run_loop,
+    sampled_reference,
+)
+from softcr_tools.experiments.tracking.table import adaptation_rows, rows_of
+from softcr_tools.results import new_run_directory, point_latest_to
+
+COMPLIANCE, ADAPTATION = "3", "6"
+NAMES = (COMPLIANCE, *EXPERIMENTS)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line after `softcr experiment`, the name first; returns the exit code.
+
+    Raises:
+        UserError: an unknown robot, or a results directory that cannot be written.
+    """
+    given = _parser(arguments[0] if arguments else "").parse_args(arguments)
+    robot = load_robot(given.robot)
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=TABLE_WIDTH)
+    run(given.name, robot, given.seeds, given.results / "experiments" / given.name, console)
+    return 0
+
+
+def run(
+    name: str, robot: Robot, seeds: int, results: Path, console: Console, shortest: float = 0.0
+) -> list[Row]:
+    """Runs one experiment, shows the table, writes table and figures; returns the rows.
+
+    Args:
+        shortest: if above 0, runs last only so long [s]: for who wants to see that it works.
+    """
+    directory = new_run_directory(results)
+    columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
+    with threadpool_limits(limits=1, user_api="blas"), Progress(*columns, console=console) as bar:
+        if name == COMPLIANCE:
+            rows = _find_compliance(robot, seeds, shortest or compliance.DURATION, directory, bar)
+        else:
+            rows = _track(name, robot, seeds, shortest, directory, bar)
+    print_table(console, f"softcr experiment {name}, {robot.name}", rows)
+    path = write_table(directory, _about(name, robot, seeds), rows)
+    point_latest_to(directory)
+    say(console, f"results: {path}")
+    return rows
+
+
+def _find_compliance(
+    robot: Robot, seeds: int, duration: float, directory: Path, bar: Progress
+) -> list[Row]:
+    task = bar.add_task("filter", total=seeds * round(duration / PERIOD))
+    searches = [
+        compliance.search(robot, seed, duration, lambda cycles: bar.advance(task, cycles))
+        for seed in range(seeds)
+    ]
+    figures.draw_searches(directory / "compliance.png", searches)
+    return compliance.rows_of(searches)
+
+
+def _track(
+    name: str, robot: Robot, seeds: int, shortest: float, directory: Path, bar: Progress
+) -> list[Row]:
+    cases = [_shortened(case, shortest) for case in EXPERIMENTS[name]]
+    cycles = sum(round(case.duration / PERIOD) for case in cases)
+    task = bar.add_task("", total=seeds * len(CONTROLLERS) * cycles)
+    traces: dict[tuple[str, str], list[Trace]] = {}
+    for case in cases:
+        source = _reference(robot, case)
+        for controller, seed in itertools.product(CONTROLLERS, range(seeds)):
+            bar.update(task, description=f"{case.name}, {controller}")
+            trace = run_loop(
+                robot, case, source, controller, seed, time.perf_counter,
+                lambda cycles: bar.advance(task, cycles),
+            )  # fmt: skip
+            traces.setdefault((case.name, controller), []).append(trace)
+        shown = {controller: traces[case.name, controller][0] for controller in CONTROLLERS}
+        figures.draw_case(directory / f"{_file_name(case.name)}.png", case.name, shown)
+    rows = rows_of(cases, traces)
+    return [*rows, *adaptation_rows(traces)] if name == ADAPTATION else rows
+
+
+def _shortened(case: Case, shortest: float) -> Case:
+    if not shortest:
+        return case
+    return Case(**{**vars(case), "duration": shortest})
+
+
+def _reference(robot: Robot, case: Case) -> SampledReference:
+    settings = case.reference.model_copy(update={"duration": case.duration + 1.0})
+    if not case.from_plant:
+        return sampled_reference(robot, settings)
+    plant = plant_of(robot, case, 0)
+    return settings.source(RodPrediction(plant.rod, substeps=3, single_precision=False), PERIOD)
+
+
+def _about(name: str, robot: Robot, seeds: int) -> dict[str, object]:
+    return {
+        "experiment": name,
+        "robot": robot.name,
+        "seeds": seeds,
+        "plant_intervals": PLANT_INTERVALS,
+        "model_intervals": MODEL_INTERVALS,
+        "tip_noise_mm": 1e3 * TIP_NOISE,
+        "rate_hz": 1.0 / PERIOD,
+        "machine": describe_machine(),
+    }
+
+
+def _file_name(case: str) -> str:
+    return re.sub(r"\W+", "_", case).strip("_")
+
+
+def _parser(name: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="softcr experiment",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("name", choices=NAMES, help=argparse.SUPPRESS)
+    parser.usage = f"softcr experiment {name} [--seeds N] [--robot ROBOT] [--results DIRECTORY]"
+    parser.add_argument("--seeds", type=_count, default=5, help="runs of each (default: 5)")
+    parser.add_argument("--robot", default="licher2025", help="name or YAML file")
+    parser.add_argument(
+        "--results", type=Path, default=Path("results"), help="directory (default: results)"
+    )
+    return parser
+
+
+def _count(text: str) -> int:
+    try:
+        count = int(text)
+    except ValueError:
+        count = 0
+    if count < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: must be a whole number from 1")
+    return count

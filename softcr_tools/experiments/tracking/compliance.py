@@ -1,0 +1,99 @@
+"""Experiment 3 of Licher et al. (000): the filter alone finds the bending compliance."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from softcr_control import signals
+from softcr_estimation import EstimatorSettings, RodEstimator
+from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
+from softcr_models import CosseratRod, Robot
+from softcr_models.prediction import RodPrediction
+from softcr_tools.experiments.results import Row
+from softcr_tools.experiments.tracking.loop import (
+    MODEL_INTERVALS,
+    PERIOD,
+    PLANT_INTERVALS,
+    TIP_NOISE,
+)
+
+TRUE_COMPLIANCE = 45.0  # [rad/(N m m)]; the file says 49.9
+DURATION = 100.0  # [s]
+FREQUENCY = 0.5  # of the rotating bending direction [Hz]
+BAND = 0.02  # "found" is when the estimate stays this close [-]
+WARM_UP = 20.0  # after which the error counts, as in the paper [s]
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """One run: the estimated compliance (T,) and its standard deviation [rad/(N m m)]."""
+
+    times: np.ndarray
+    compliance: np.ndarray
+    deviation: np.ndarray
+
+    @property
+    def relative_error(self) -> np.ndarray:
+        """(T,) |estimate / truth - 1|."""
+        return np.abs(self.compliance / TRUE_COMPLIANCE - 1.0)
+
+    @property
+    def time_to_band(self) -> float:
+        """When the estimate entered the band for good [s]; inf if it did not."""
+        outside = np.flatnonzero(self.relative_error > BAND)
+        if not outside.size:
+            return 0.0
+        return float(self.times[outside[-1] + 1]) if outside[-1] + 1 < len(self.times) else np.inf
+
+
+def search(
+    robot: Robot, seed: int, duration: float, progress: Callable[[int], None] = lambda cycles: None
+) -> Search:
+    """The plant bends round and round under known pressures, the filter starts from the file."""
+    factor = TRUE_COMPLIANCE / robot.bending_compliance
+    mismatch = Mismatch(bending_compliance_factor=factor, tip_mass_factor=1.1)
+    plant = SimulatedPlant(
+        robot, mismatch, SensorModel(tip_noise=TIP_NOISE, seed=seed), PLANT_INTERVALS
+    )
+    model = RodPrediction(CosseratRod(robot, MODEL_INTERVALS), single_precision=False)
+    estimator = RodEstimator(model, EstimatorSettings())
+    times = signals.time_grid(duration, PERIOD)[:-1]
+    phase = signals.circle_phase(times, FREQUENCY)
+    commands = signals.rotating_pressures(phase, len(robot.chambers), 35e3, 20e3)
+    commands = signals.soft_start(commands, np.zeros(len(robot.chambers)), times, 1.0)
+    found, deviation = [], []
+    for cycle, (time, command) in enumerate(zip(times, commands, strict=True)):
+        if cycle:
+            plant.advance(PERIOD)
+        plant.follow(command)
+        measured = plant.measure(round(1e9 * (time + PERIOD)))
+        assert measured.tip_pose is not None  # no latency is asked for
+        if cycle == 0:
+            estimate = estimator.start(measured.pressures, time + PERIOD)
+        else:
+            tip = measured.tip_pose[:3, 3]
+            estimate = estimator.update(measured.pressures, tip, time + PERIOD)
+        found.append(estimate.bending_compliance)
+        deviation.append(estimate.bending_compliance_std)
+        progress(1)
+    return Search(times, np.array(found), np.array(deviation))
+
+
+def rows_of(searches: list[Search]) -> list[Row]:
+    """Error and time, over the seeds."""
+    count = len(searches)
+    first = min(WARM_UP, 0.5 * searches[0].times[-1])
+    errors = np.array([100 * s.relative_error[s.times >= first].mean() for s in searches])
+    times = np.array([s.time_to_band for s in searches])
+    case = "true 45, file 49.9 rad/(N m m)"
+    return [
+        Row(
+            case, "UKF on the rod", "compliance error", 1.2,
+            errors.mean(), errors.std(), "%", count, 0.5, 0.2,
+        ),
+        Row(
+            case, "UKF on the rod", "time to 2 %", 20.0,
+            times.mean(), times.std(), "s", count, 3.0, 1.0,
+        ),
+    ]  # fmt: skip

@@ -1,0 +1,141 @@
+"""Plant, filter and controller in one plain loop: what the nodes do, waiting for no clock."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from softcr_control.control_loop import (
+    ControllerSettings,
+    NempcControllerSettings,
+    RodMpcControllerSettings,
+    made_controller,
+)
+from softcr_control.reference_settings import ReferenceSettings
+from softcr_control.references import SampledReference
+from softcr_estimation import EstimatorSettings, RodEstimator
+from softcr_hardware.plant import SensorModel, SimulatedPlant
+from softcr_models import CosseratRod, Robot
+from softcr_models.limits import limit_command
+from softcr_models.prediction import RodPrediction
+from softcr_models.rod.state import restrict_to_nodes
+from softcr_models.runtime.settings import build_settings
+from softcr_tools.benchmarks.timing import cores, cores_available
+from softcr_tools.experiments.tracking.cases import Case
+
+PERIOD = 1 / 70
+PLANT_INTERVALS, MODEL_INTERVALS = 20, 5
+TIP_NOISE = 2e-4  # [m]
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """One run, a row per cycle.
+
+    Attributes:
+        times: (T,) [s].
+        tips, reference_tips, estimated_tips: (T, 3) true, wanted, estimated [m], base frame.
+        compliance: (T,) estimated bending compliance [rad/(N m m)].
+        true_compliance: of the plant [rad/(N m m)].
+        commands: (T, m) [Pa].
+        tick_times: (T,) of the controller [s].
+    """
+
+    times: np.ndarray
+    tips: np.ndarray
+    reference_tips: np.ndarray
+    estimated_tips: np.ndarray
+    compliance: np.ndarray
+    true_compliance: float
+    commands: np.ndarray
+    tick_times: np.ndarray
+
+    @property
+    def error(self) -> np.ndarray:
+        """(T,) distance of the true tip from the reference [m]."""
+        return np.linalg.norm(self.tips - self.reference_tips, axis=1)
+
+
+def sampled_reference(robot: Robot, settings: ReferenceSettings) -> SampledReference:
+    """The reference that a rod as fine as the plant makes, its states at the model's nodes."""
+    fine = RodPrediction(CosseratRod(robot, PLANT_INTERVALS), substeps=3, single_precision=False)
+    made = settings.source(fine, PERIOD)
+    states = restrict_to_nodes(made.states, MODEL_INTERVALS)
+    return SampledReference(made.period, states, made.tip_positions)
+
+
+def plant_of(robot: Robot, case: Case, seed: int) -> SimulatedPlant:
+    """The plant of a case, its sensors seeded."""
+    first, *others = robot.chambers
+    lever = first.model_copy(update={"lever_arm": case.lever_factor * first.lever_arm})
+    sensors = SensorModel(tip_noise=TIP_NOISE, seed=seed)
+    different = robot.replace(chambers=(lever, *others))
+    return SimulatedPlant(different, case.mismatch, sensors, PLANT_INTERVALS)
+
+
+def controller_settings(name: str, seed: int) -> ControllerSettings:
+    """Those of the shipped controller "nempc" or "rod_mpc"."""
+    values = {"seed": seed, "intervals": MODEL_INTERVALS}
+    if name == "rod_mpc":
+        return build_settings(RodMpcControllerSettings, values)
+    return build_settings(NempcControllerSettings, values)
+
+
+def run_loop(
+    robot: Robot,
+    case: Case,
+    source: SampledReference,
+    controller: str,
+    seed: int,
+    clock: Callable[[], float],
+    progress: Callable[[int], None] = lambda cycles: None,
+) -> Trace:
+    """One run from the vented rod: what is decided in a cycle acts from the next one on."""
+    settings = controller_settings(controller, seed)
+    plant, control = plant_of(robot, case, seed), made_controller(robot, settings)[1]
+    model = RodPrediction(CosseratRod(robot, MODEL_INTERVALS), single_precision=False)
+    parameters = EstimatorSettings().parameters if case.adaptive else ()
+    estimator = RodEstimator(model, EstimatorSettings(parameters=parameters))
+    limits, bias = robot.pressure_limits, np.array(case.pressure_bias)
+    sent = np.zeros(len(robot.chambers))
+    rows = []
+    for cycle in range(round(case.duration / PERIOD)):
+        stamp = (cycle + 1) * PERIOD
+        if cycle:
+            plant.advance(PERIOD)
+        # the valves bring the reading to the command
+        plant.follow(sent - bias)
+        measured = plant.measure(round(1e9 * stamp))
+        read = measured.pressures + bias
+        assert measured.tip_pose is not None  # no latency is asked for
+        if cycle == 0:
+            estimate = estimator.start(read, stamp)
+        else:
+            estimate = estimator.update(read, measured.tip_pose[:3, 3], stamp)
+        reference = source.window(cycle * PERIOD, control.rows)
+        with cores(min(settings.threads, cores_available())):
+            begin = clock()
+            command = control.command(
+                estimate.state, estimate.bending_compliance, reference, read, estimate.parameters
+            )
+            tick = clock() - begin
+        sent, _ = limit_command(
+            command.pressures, sent, limits.minimum, limits.maximum, limits.maximum_rate, PERIOD
+        )
+        rows.append(
+            (
+                cycle * PERIOD,
+                measured.true_tip_pose[:3, 3],
+                reference.tip_positions[0],
+                estimate.tip_position,
+                estimate.bending_compliance,
+                sent,
+                tick,
+            )
+        )
+        progress(1)
+    times, tips, wanted, estimated, compliance, commands, ticks = map(
+        np.array, zip(*rows, strict=True)
+    )
+    true = plant.rod.robot.bending_compliance
+    return Trace(times, tips, wanted, estimated, compliance, true, commands, ticks)

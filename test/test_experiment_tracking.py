@@ -1,0 +1,112 @@
+"""The tracking experiments: what is computed from a trace, and a short run of each kind."""
+
+import json
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from softcr_models import load_robot
+from softcr_models.errors import UserError
+from softcr_tools.experiments.command import EXPERIMENTS as LISTED
+from softcr_tools.experiments.command import main
+from softcr_tools.experiments.tracking import command
+from softcr_tools.experiments.tracking.cases import CONTROLLERS, EXPERIMENTS, Case
+from softcr_tools.experiments.tracking.compliance import TRUE_COMPLIANCE, Search
+from softcr_tools.experiments.tracking.loop import Trace, plant_of, sampled_reference
+from softcr_tools.experiments.tracking.table import adaptation_rows, rows_of
+
+ROBOT = load_robot("licher2025")
+
+
+def trace(error_mm, tick_ms=1.0):
+    """A run of 4 s whose tip lies this far beside the reference from 2 s on, three times before."""
+    times = np.arange(0.0, 4.0, 0.1)
+    error = 1e-3 * error_mm * np.where(times >= 2.0 - 1e-9, 1.0, 3.0)
+    tips = np.stack([error, 0 * error, 0 * error], axis=1)
+    zeros = np.zeros((len(times), 3))
+    commands = np.tile(np.arange(len(times))[:, None] % 2 * 1e3, (1, 3))
+    compliance = np.full(len(times), 46.0)
+    ticks = np.full(len(times), 1e-3 * tick_ms)
+    return Trace(times, tips, zeros, tips, compliance, 50.0, commands, ticks)
+
+
+def test_rows_are_means_over_seeds_of_what_is_settled():
+    [case] = EXPERIMENTS["4a"]
+    traces = {(case.name, name): [trace(0.5), trace(0.7)] for name in CONTROLLERS}
+    rows = {(r.method, r.quantity): r for r in rows_of([case], traces)}
+    nempc, gradient = (rows[name, "tip error"] for name in CONTROLLERS)
+    assert (nempc.mean, nempc.sd) == (pytest.approx(0.6), pytest.approx(0.1))
+    assert (nempc.paper, nempc.limit, nempc.mark) == (2.68, 1.5, "goal")
+    assert (gradient.limit, gradient.mark) == (0.7, "pass")
+    assert rows["nempc", "largest, from 2 s on"].mean == pytest.approx(0.6)
+    assert rows["nempc", "filter's tip error"].mean == pytest.approx(0.0, abs=1e-12)
+    assert rows["nempc", "compliance error, at the end"].mean == pytest.approx(8.0)
+    assert rows["nempc", "command travel"].mean == pytest.approx(3 * 70.0)
+    assert rows["nempc", "tick, median"].mean == pytest.approx(1.0)
+
+
+def test_adaptation_is_judged_by_the_ratio():
+    traces = {
+        (name, controller): [trace(error)]
+        for controller in CONTROLLERS
+        for name, error in (("adaptive", 0.2), ("fixed compliance", 3.0))
+    }
+    assert [row.mark for row in adaptation_rows(traces)] == ["goal", "goal"]
+    assert adaptation_rows(traces)[0].mean == pytest.approx(0.2 / 3.0)
+
+
+def test_found_is_when_the_estimate_stays_in_the_band():
+    times = np.arange(5.0)
+    estimates = TRUE_COMPLIANCE * np.array([1.1, 1.0, 1.03, 1.01, 1.0])
+    assert Search(times, estimates, times).time_to_band == 3.0
+    assert Search(times, estimates[::-1].copy(), times).time_to_band == np.inf
+    assert Search(times, np.full(5, TRUE_COMPLIANCE), times).time_to_band == 0.0
+
+
+def test_the_plant_differs_where_the_case_says_so():
+    case = Case("c", EXPERIMENTS["4a"][0].reference, lever_factor=1.05)
+    plant = plant_of(ROBOT, case, 1)
+    assert plant.rod.intervals == 20
+    assert plant.rod.robot.chambers[0].lever_arm == pytest.approx(
+        1.05 * ROBOT.chambers[0].lever_arm
+    )
+    assert plant.rod.robot.chambers[1:] == ROBOT.chambers[1:]
+    assert plant.rod.robot.bending_compliance == pytest.approx(0.95 * ROBOT.bending_compliance)
+    assert plant.rod.robot.tip_mass == pytest.approx(1.1 * ROBOT.tip_mass)
+    softer = plant_of(ROBOT, EXPERIMENTS["6"][0], 1).rod.robot.bending_compliance
+    assert softer == pytest.approx(45.0)
+
+
+@pytest.mark.parametrize("name", ["4a", "4b", "5a", "5b", "5c", "6", "pressure-chain"])
+def test_references_are_finite_and_made_from_pressures_inside_the_box(name):
+    for case in EXPERIMENTS[name]:
+        settings = case.reference.model_copy(update={"duration": 1.0})
+        source = sampled_reference(ROBOT, settings)
+        assert np.isfinite(source.tip_positions).all()
+        assert settings.mean - settings.amplitude >= 0.0
+        assert settings.mean + settings.amplitude <= ROBOT.pressure_limits.maximum
+        assert min(settings.pressures) >= 0.0
+
+
+@pytest.mark.parametrize("name", ["3", "5b", "6"])
+def test_a_short_run_writes_table_and_figures(name, tmp_path):
+    console = Console(width=118, record=True)
+    rows = command.run(name, ROBOT, 1, tmp_path, console, shortest=2.2)
+    latest = tmp_path / "latest"
+    table = json.loads((latest / "table.json").read_text())
+    assert [row["quantity"] for row in table["rows"]] == [row.quantity for row in rows]
+    assert table["plant_intervals"] > table["model_intervals"]
+    assert all(np.isfinite(row.mean) for row in rows if row.quantity == "tip error")
+    assert list(latest.glob("*.png"))
+    assert f"softcr experiment {name}" in console.export_text()
+
+
+def test_every_experiment_is_listed_and_a_wrong_one_is_refused(capsys, tmp_path):
+    assert set(command.NAMES) <= LISTED.keys()
+    with pytest.raises(SystemExit) as ending:
+        main(["4a", "--seeds", "0"])
+    assert ending.value.code == 2
+    assert "'0': must be a whole number from 1" in capsys.readouterr().err
+    with pytest.raises(UserError, match="nemo"):
+        main(["4a", "--robot", "nemo", "--results", str(tmp_path)])
