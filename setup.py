@@ -11,6 +11,7 @@ ROS_WHEELS = ["ros-jazzy-rclpy", "ros-jazzy-common-interfaces", "ros-jazzy-rmw-f
 
 NODES = {
     "simulator": "softcr_hardware.nodes.simulator",
+    "valves": "softcr_hardware.nodes.valves",
     "estimator": "softcr_estimation.nodes.estimator",
     "reference": "softcr_control.nodes.reference",
     "nempc_controller": "softcr_control.nodes.nempc_controller",
@@ -60,6 +61,7 @@ setup(
     ],
     extras_require={
         "bench": ["pyelastica"],
+        "ethercat": ["pysoem"],  # of SOEM: GPL-3.0 or commercial, so only on request
         "lint": ["mypy", "ruff"],
         "test": ["hypothesis", "psutil", "pytest"],
     },

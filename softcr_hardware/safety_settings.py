@@ -10,67 +10,99 @@ _PASCAL: JsonDict = {"unit": "Pa"}
 class SafetySettings(BaseModel):
     """From which age or value on something is done.
 
-    The ages follow a loop of 70 Hz: three periods without a pose are bridged by prediction, two
-    without a command hold.
+    The ages follow a loop of 70 Hz: three periods without a pose are bridged by prediction. Between
+    commands the setpoint stays anyway; seven missing periods make that a hold, with its clear time.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    require_operator: bool = Field(True, description="whether a deadman's signal must flow")
-    require_mocap: bool = Field(True, description="whether poses of the tip must flow")
+    require_operator: bool = Field(default=True, description="whether a deadman's signal must flow")
+    require_mocap: bool = Field(default=True, description="whether poses of the tip must flow")
     operator_hold: float = Field(
-        0.2, gt=0, le=10, description="operator silent: hold", json_schema_extra=_SECOND
+        default=0.2, gt=0, le=10, description="operator silent: hold", json_schema_extra=_SECOND
     )
     operator_vent: float = Field(
-        1.0, gt=0, le=60, description="operator silent: vent", json_schema_extra=_SECOND
+        default=1.0, gt=0, le=60, description="operator silent: vent", json_schema_extra=_SECOND
     )
     command_hold: float = Field(
-        0.03, gt=0, le=10, description="commands silent: hold", json_schema_extra=_SECOND
+        default=0.1, gt=0, le=10, description="commands silent: hold", json_schema_extra=_SECOND
     )
     command_vent: float = Field(
-        0.5, gt=0, le=60, description="commands silent: vent", json_schema_extra=_SECOND
+        default=0.5, gt=0, le=60, description="commands silent: vent", json_schema_extra=_SECOND
     )
     mocap_predict: float = Field(
-        0.05, gt=0, le=10, description="poses silent: predict only", json_schema_extra=_SECOND
+        default=0.05,
+        gt=0,
+        le=10,
+        description="poses silent: predict only",
+        json_schema_extra=_SECOND,
     )
     mocap_hold: float = Field(
-        0.2, gt=0, le=10, description="poses silent: hold", json_schema_extra=_SECOND
+        default=0.2, gt=0, le=10, description="poses silent: hold", json_schema_extra=_SECOND
     )
     mocap_vent: float = Field(
-        1.0, gt=0, le=60, description="poses silent: vent", json_schema_extra=_SECOND
+        default=1.0, gt=0, le=60, description="poses silent: vent", json_schema_extra=_SECOND
     )
     force_torque_warn: float = Field(
-        0.1, gt=0, le=10, description="wrenches silent: warn", json_schema_extra=_SECOND
+        default=0.1, gt=0, le=10, description="wrenches silent: warn", json_schema_extra=_SECOND
     )
     exchange_vent: float = Field(
-        0.05, gt=0, le=1, description="no full bus exchange: vent", json_schema_extra=_SECOND
+        default=0.05,
+        gt=0,
+        le=1,
+        description="no full bus exchange: vent",
+        json_schema_extra=_SECOND,
     )
     pressure_vent: float = Field(
-        0.05, gt=0, le=1, description="no believable pressures: vent", json_schema_extra=_SECOND
+        default=0.05,
+        gt=0,
+        le=1,
+        description="no believable pressures: vent",
+        json_schema_extra=_SECOND,
     )
     overpressure: float = Field(
-        2e4, gt=0, le=1e6, description="above the highest command: vent", json_schema_extra=_PASCAL
+        default=2e4,
+        gt=0,
+        le=1e6,
+        description="above the highest command: vent",
+        json_schema_extra=_PASCAL,
     )
     follow_tolerance: float = Field(
-        3e4, gt=0, le=1e6, description="of |measured - sent|", json_schema_extra=_PASCAL
+        default=3e4, gt=0, le=1e6, description="of |measured - sent|", json_schema_extra=_PASCAL
     )
     follow_time: float = Field(
-        0.4, gt=0, le=10, description="beyond the tolerance: vent", json_schema_extra=_SECOND
+        default=0.4,
+        gt=0,
+        le=10,
+        description="beyond the tolerance: vent",
+        json_schema_extra=_SECOND,
     )
     near_empty: float = Field(
-        5e3, gt=0, le=1e5, description="a chamber counts as vented below", json_schema_extra=_PASCAL
+        default=5e3,
+        gt=0,
+        le=1e5,
+        description="a chamber counts as vented below",
+        json_schema_extra=_PASCAL,
     )
     hold_limit: float = Field(
-        2.0, gt=0, le=600, description="longest hold, then vent", json_schema_extra=_SECOND
+        default=2.0, gt=0, le=600, description="longest hold, then vent", json_schema_extra=_SECOND
     )
     ramp_limit: float = Field(
-        2.0, gt=0, le=60, description="longest ramp, then vent now", json_schema_extra=_SECOND
+        default=2.0,
+        gt=0,
+        le=60,
+        description="longest ramp, then vent now",
+        json_schema_extra=_SECOND,
     )
     handshake_time: float = Field(
-        0.3, ge=0, le=10, description="all clear before enabling", json_schema_extra=_SECOND
+        default=0.3, ge=0, le=10, description="all clear before enabling", json_schema_extra=_SECOND
     )
     clear_time: float = Field(
-        0.3, ge=0, le=10, description="clear before an action ends", json_schema_extra=_SECOND
+        default=0.3,
+        ge=0,
+        le=10,
+        description="clear before an action ends",
+        json_schema_extra=_SECOND,
     )
 
     @model_validator(mode="after")

@@ -20,7 +20,7 @@ from softcr_tools.systems import SimulationOptions, simulation_options, simulati
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = sorted(path.name for path in ROOT.glob("softcr_*") if path.is_dir())
-INTERFACES = {"builtin_interfaces", "rcl_interfaces"}
+INTERFACES = {"builtin_interfaces", "rcl_interfaces", "std_srvs"}
 OF_ROS_ONLY = {"launch", "launch_ros"}  # imported by launch files, not on PyPI
 
 
@@ -79,8 +79,10 @@ def test_what_is_imported_otherwise_is_required_by_the_distribution():
     for name in sorted(imported()):
         if not is_ros(name):
             owners = {canonicalize_name(owner) for owner in distributions.get(name, [])}
-            # pinocchio comes into a folder of its own, llvmlite with numba whose types it carries
-            owners |= {"pinocchio": {"pin"}, "llvmlite": {"numba"}}.get(name, set())
+            # pinocchio comes into a folder of its own, llvmlite with numba whose types it carries;
+            # pysoem is an extra that need not be installed
+            others = {"pinocchio": {"pin"}, "llvmlite": {"numba"}, "pysoem": {"pysoem"}}
+            owners |= others.get(name, set())
             assert owners & required, f"{name} is imported, but not required in setup.py"
 
 

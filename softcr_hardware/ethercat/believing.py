@@ -9,8 +9,8 @@ from softcr_hardware.ethercat.terminals import Station
 
 _NOISE = 1000.0
 """A sample may lie this far beyond what the valves can do [Pa]."""
-_SLOW = 0.005
-"""A terminal that brings nothing new for so long is slow [s]."""
+_SLOW = 5
+"""A terminal that says the same in so many exchanges is slow; a time would count our own pauses."""
 _REACH_TIME = 0.005
 """The valves' reach stops growing there [s]: else any garbage is within it sooner or later."""
 _STUBBORN = 0.2
@@ -40,16 +40,17 @@ class PressureSensors:
         """Begin again, as after a loss of the bus."""
         self.pressures = np.full(len(self._data.zero), math.nan)
         self._believed = -math.inf  # when
-        self._renewed = -math.inf
+        self._repeated = 0  # exchanges without a new value
         self._jumping = math.inf  # since when
         self._toggles: np.ndarray | None = None
 
     def see(self, time: float, sample: Sample) -> None:
         """A sample of the wire at `time` [s]."""
         if self._toggles is not None and np.array_equal(sample.toggles, self._toggles):
-            return  # nothing new
+            self._repeated += 1
+            return
         self._toggles = sample.toggles
-        self._renewed = time
+        self._repeated = 0
         if sample.broken.any():
             self.refused["broken"] += 1
             return
@@ -67,6 +68,7 @@ class PressureSensors:
         """Of the last believed sample [s]."""
         return time - self._believed
 
-    def slow(self, time: float) -> bool:
-        """Whether the terminals bring new values less often than they should."""
-        return time - self._renewed > _SLOW
+    @property
+    def slow(self) -> bool:
+        """Whether the terminals bring new values less often than they are asked."""
+        return self._repeated >= _SLOW

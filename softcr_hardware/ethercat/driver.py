@@ -238,7 +238,7 @@ class ValveDriver:
         elif now - self._exchanged > self.safety.settings.exchange_vent:
             self._lose(now, "no slave answers, or not all: cable, power or a terminal")
             return
-        if self._sensors.slow(now):
+        if self._sensors.slow:
             self._slow_until = now + _SLOW_RANGE
         if now - self._checked >= _CHECK_PERIOD:
             self._checked = now

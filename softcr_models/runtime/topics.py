@@ -91,6 +91,12 @@ _ROWS = (
         "safety/state", "diagnostic_msgs/msg/DiagnosticStatus", "latched", "action taken, and why"
     ),
     Topic(
+        "safety/operator",
+        "sensor_msgs/msg/Joy",
+        "sensor",
+        "the operator is there: button 0 is the deadman's switch",
+    ),
+    Topic(
         "simulation/truth/rod",
         "sensor_msgs/msg/PointCloud2",
         "sensor",

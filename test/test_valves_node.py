@@ -1,0 +1,239 @@
+"""The valves node as a process: real DDS, real EtherCAT master, emulated terminals."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import rclpy
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+from rclpy.executors import SingleThreadedExecutor
+from sensor_msgs.msg import Joy
+from std_srvs.srv import Trigger
+from wire import Emulator, cable, until
+
+from softcr_models import load_robot
+from softcr_models.runtime.messages import (
+    pose_to_message,
+    pressures_from_message,
+    pressures_to_message,
+    to_stamp,
+    wrench_to_message,
+)
+from softcr_models.runtime.topics import TOPICS, qos
+
+pytest.importorskip("pysoem", reason="pip install 'softcr[ethercat]'")
+pytestmark = pytest.mark.network
+
+CHAMBERS = load_robot("licher2025").chamber_names
+TIMEOUT = 60.0  # of what will come, on a busy machine [s]
+
+
+class Stack:
+    """The rest of the stack: sends what a controller, cameras and an operator send."""
+
+    def __init__(self):
+        self.context = rclpy.Context()
+        rclpy.init(context=self.context)
+        self._node = rclpy.create_node("rest", context=self.context)
+        self._executor = SingleThreadedExecutor(context=self.context)
+        self._executor.add_node(self._node)
+        self._publishers = {
+            topic: self._node.create_publisher(TOPICS[topic].message_class(), topic, qos(topic))
+            for topic in (
+                *("pressure/command", "mocap/tip/pose", "force_torque/wrench"),
+                "safety/operator",
+            )
+        }
+        self.pressures, self.safety = [], []
+        self._hear("pressure/state", self.pressures)
+        self._hear("safety/state", self.safety)
+        self.command = np.zeros(3)
+        self.silent = set()
+        self._node.create_timer(1 / 70, self._send)
+        self._clients = {}
+
+    def _hear(self, topic, into):
+        kind = TOPICS[topic].message_class()
+        self._node.create_subscription(kind, topic, into.append, qos(topic))
+
+    def _send(self):
+        stamp = self._node.get_clock().now().nanoseconds
+        joy = Joy(buttons=[1])
+        joy.header.stamp = to_stamp(stamp)
+        messages = {
+            "pressure/command": pressures_to_message(self.command, CHAMBERS, stamp),
+            "mocap/tip/pose": pose_to_message(np.eye(4), stamp),
+            "force_torque/wrench": wrench_to_message(np.zeros(6), stamp),
+            "safety/operator": joy,
+        }
+        for topic, message in messages.items():
+            if topic not in self.silent:
+                self._publishers[topic].publish(message)
+
+    def until(self, condition, what):
+        deadline = time.monotonic() + TIMEOUT
+        while not (value := condition()):
+            assert time.monotonic() < deadline, f"never came: {what}; safety: {self.says()}"
+            self._executor.spin_once(timeout_sec=0.01)
+        return value
+
+    def says(self):
+        return self.safety[-1].message if self.safety else ""
+
+    def newest(self):
+        return pressures_from_message(self.pressures[-1], CHAMBERS, "pressure/state")
+
+    def ask(self, kind, name, request):
+        client = self._clients.setdefault(name, self._node.create_client(kind, f"valves/{name}"))
+        while True:  # an answer is lost when the server does not know the client yet
+            answer = client.call_async(request)
+            deadline = time.monotonic() + 2.0
+            while not answer.done() and time.monotonic() < deadline:
+                self._executor.spin_once(timeout_sec=0.01)
+            if answer.done():
+                return answer.result()
+
+    def trigger(self, name):
+        return self.ask(Trigger, name, Trigger.Request())
+
+    def change(self, transition):
+        request = ChangeState.Request(transition=Transition(id=transition))
+        return self.ask(ChangeState, "change_state", request).success
+
+    def enable(self):
+        def enabled():
+            answer = self.trigger("enable")
+            return answer if answer.success else None
+
+        return self.until(enabled, "enabling")
+
+    def close(self):
+        self._executor.shutdown()
+        self._node.destroy_node()
+        rclpy.try_shutdown(context=self.context)
+
+
+@pytest.fixture(scope="module")
+def wire():
+    with cable("n") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def emulator(wire, tmp_path_factory):
+    made = Emulator(wire, tmp_path_factory.mktemp("node") / "terminals.jsonl")
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def stack():
+    made = Stack()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def valves(wire):
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "softcr_hardware.nodes.valves", "--ros-args"),
+            *("-p", f"interface:={wire.near}", "-p", "safety.exchange_vent:=0.1"),
+        ],
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    yield process
+    if process.poll() is None:
+        process.terminate()
+    process.communicate(timeout=20.0)
+
+
+def filled(stack, pressure=5e4):
+    """Configured, activated, enabled, and the chambers full."""
+    assert stack.change(Transition.TRANSITION_CONFIGURE)
+    assert stack.change(Transition.TRANSITION_ACTIVATE)
+    stack.enable()
+    stack.command = np.full(3, pressure)
+    stack.until(lambda: stack.pressures and stack.newest().min() > 0.9 * pressure, "pressure")
+
+
+def test_the_whole_way_from_configure_to_a_regulated_pressure_and_back(stack, valves, emulator):
+    unconfigured = stack.trigger("vent")
+    assert unconfigured.success
+    assert "no bus is open" in unconfigured.message
+    assert not stack.trigger("enable").success
+    filled(stack)
+    stack.until(lambda: stack.says().startswith("none: "), "safety")
+    assert "vent them first" in stack.trigger("calibrate_zero").message
+    began = len(stack.pressures)
+    stack.until(lambda: len(stack.pressures) > began + 100, "a stream of pressures")
+    stamps = [m.header.stamp.sec + 1e-9 * m.header.stamp.nanosec for m in stack.pressures[-100:]]
+    assert stamps == sorted(stamps)
+    # venting, in the active state, at once and again
+    for _ in range(2):
+        assert stack.trigger("vent").message == "vented"
+    stack.until(lambda: "vent asked for" in stack.says(), "safety")
+    stack.until(lambda: stack.newest().max() < 5e3, "empty chambers")
+    stack.silent.add("safety/operator")
+    stack.until(lambda: "operator silent" in stack.trigger("enable").message, "a refusal")
+    stack.silent.clear()
+    stack.command = np.zeros(3)
+    stack.enable()
+    # deactivated, the valves are vented, the service answers, sensors can be calibrated
+    assert stack.change(Transition.TRANSITION_DEACTIVATE)
+    assert stack.trigger("vent").success
+    assert "activate the node first" in stack.trigger("enable").message
+    stack.until(lambda: stack.trigger("calibrate_zero").success, "calibration")
+    assert stack.change(Transition.TRANSITION_CLEANUP)
+    until(lambda: emulator.events("state")[-1]["state"] == "INIT", "slaves left in INIT")
+
+
+def test_silent_commands_hold_then_vent_with_the_reason_told(stack, valves, emulator):
+    filled(stack)
+    stack.silent.add("pressure/command")
+    stack.until(lambda: "vent now: commands silent" in stack.says(), "vent")
+    said = [message.message for message in stack.safety]
+    assert "hold: commands late" in said
+    assert "ramp to vent: commands silent" in said
+    stack.until(lambda: stack.newest().max() < 6e3, "empty chambers")
+
+
+def test_killed_node_leaves_safe_outputs_within_150_ms(stack, valves, emulator):
+    filled(stack)
+    valves.send_signal(signal.SIGKILL)
+    killed = time.monotonic()
+    safe = until(
+        lambda: [event for event in emulator.events("outputs", since=killed) if event["safe"]],
+        "safe outputs",
+    )
+    assert emulator.events("watchdog", since=killed)
+    assert safe[0]["time"] - killed < 0.150
+
+
+def test_a_missing_interface_is_one_line_and_the_node_stays_unconfigured():
+    run = subprocess.run(
+        [sys.executable, "-c", CONFIGURE_NOWHERE], capture_output=True, text=True, timeout=60.0
+    )
+    assert "interface 'eth99': not found; there are lo" in run.stderr
+    assert "Traceback" not in run.stderr
+    assert run.stdout.split() == ["FAILURE"]
+
+
+CONFIGURE_NOWHERE = """
+import rclpy
+from rclpy.parameter import Parameter
+from softcr_hardware.nodes.valves import Valves
+rclpy.init()
+node = Valves(parameter_overrides=[Parameter("interface", value="eth99")])
+print(node.trigger_configure().name)
+node.destroy_node()
+rclpy.shutdown()
+"""
