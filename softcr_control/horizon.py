@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from softcr_control.costs.rollout import Rollout
 from softcr_control.references import Reference
@@ -13,6 +15,38 @@ from softcr_models.pressure import PressureLag
 
 MAXIMUM_DELAY = 3  # ticks between an estimate and its answer that can be predicted over
 PRESSURE_OFFSET = "pressure_offset_"
+
+Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+Pressure = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class HorizonSettings(BaseModel):
+    """Numbers that every predictive controller has."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    horizon: int = Field(
+        default=8, ge=2, le=400, description="optimised commands, N of (39) [ticks]"
+    )
+    period: Positive = Field(default=1 / 70, description="control period [s]")
+    pressure_low: Pressure = Field(default=0.0, description="lowest gauge pressure [Pa]")
+    pressure_high: Pressure = Field(default=1e5, description="highest gauge pressure [Pa]")
+    max_rate: Positive = Field(
+        default=2e6, description="largest change of a command per second [Pa/s]"
+    )
+
+    @model_validator(mode="after")
+    def _box_is_open(self) -> "HorizonSettings":
+        if self.pressure_low >= self.pressure_high:
+            raise ValueError(
+                f"pressure_low {self.pressure_low} must be below pressure_high {self.pressure_high}"
+            )
+        return self
+
+    @property
+    def input_range(self) -> float:
+        """Highest minus lowest pressure [Pa]."""
+        return self.pressure_high - self.pressure_low
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,21 +73,15 @@ class Horizon:
     Args:
         prediction: the model.
         lag: from commands to chamber pressures, (32).
-        ticks: optimised commands, N of (39).
-        period: of a tick [s].
-        box: lowest and highest command [Pa].
+        settings: of the controller.
     """
 
     def __init__(
-        self,
-        prediction: PredictionModel,
-        lag: PressureLag,
-        ticks: int,
-        period: float,
-        box: tuple[float, float],
+        self, prediction: PredictionModel, lag: PressureLag, settings: HorizonSettings
     ) -> None:
-        self.ticks, self.period = ticks, period
-        self._prediction, self._lag, self._box = prediction, lag, box
+        self.ticks, self.period = settings.horizon, settings.period
+        self._prediction, self._lag = prediction, lag
+        self._low, self._high = settings.pressure_low, settings.pressure_high
         self._lag_response = self._response_of_lag()
         self.reset()
 
@@ -73,6 +101,7 @@ class Horizon:
     def problem(
         self,
         state: np.ndarray,
+        bending_compliance: float | None,
         reference: Reference,
         measured_pressures: np.ndarray,
         parameters: Mapping[str, float],
@@ -82,9 +111,10 @@ class Horizon:
 
         Args:
             state: (nx,) estimated state at t_k.
+            bending_compliance: estimated [rad/(N m m)]; None for a model that has none.
             reference: N + 1 + delay rows from t_k on; of them row 0 and the last N are looked at.
             measured_pressures: (m,) chamber pressures at t_k [Pa].
-            parameters: of the model, by name; those not given are nominal. An entry
+            parameters: other ones of the model, by name; those not given are nominal. An entry
                 `pressure_offset_I` [Pa] is added to measured and predicted pressure of chamber I =
                 1..m.
             delay: ticks until the answer becomes active, 1 to MAXIMUM_DELAY.
@@ -100,10 +130,13 @@ class Horizon:
                 f"controller: reference has {len(reference.tip_positions)} rows, needs {needed}"
             )
         state, measured = np.asarray(state, float), np.asarray(measured_pressures, float)
-        values, offset = self._model_inputs(parameters)
+        known = dict(parameters)
+        if bending_compliance is not None:
+            known["bending_compliance"] = bending_compliance
+        values, offset = self._model_inputs(known)
         if not self._sent:
-            known = np.where(np.isfinite(measured), measured, self._box[0])
-            self._sent = [np.clip(known, *self._box)] * MAXIMUM_DELAY
+            known = np.where(np.isfinite(measured), measured, self._low)
+            self._sent = [np.clip(known, self._low, self._high)] * MAXIMUM_DELAY
         pending = np.array(self._sent[-delay:])
         pressures = self._lag.trajectory(measured, pending[None], self.period)
         later = self._prediction.rollout(state, pressures + offset, values, self.period)[0, -1]

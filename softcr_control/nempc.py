@@ -5,45 +5,26 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from softcr_control.command import Command, broken_plan
-from softcr_control.costs.rollout import CostTerm, Rollout, evaluate
+from softcr_control.costs.rollout import CostTerm, Rollout, checked_terms, evaluate
 from softcr_control.evolution import Evolution
-from softcr_control.horizon import Horizon, Problem
+from softcr_control.horizon import Horizon, HorizonSettings, Positive, Problem
 from softcr_control.knots import Knots, even_knots
 from softcr_control.limits import limit_knots
 from softcr_control.polish import quadratic_proposals
 from softcr_control.references import Reference
-from softcr_models.errors import UserError
 from softcr_models.prediction import PredictionModel
 from softcr_models.pressure import PressureLag
 
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
-Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
-MAXIMUM_DELAY = 3  # ticks between an estimate and its answer that can be predicted over
-PRESSURE_OFFSET = "pressure_offset_"
 
 
-class NempcSettings(BaseModel):
+class NempcSettings(HorizonSettings):
     """Numbers of the algorithm; the defaults are those of config/controllers/nempc.yaml."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     population: int = Field(default=1000, ge=8, le=100_000, description="candidates per generation")
-    horizon: int = Field(
-        default=8, ge=2, le=200, description="optimised commands, N of (39) [ticks]"
-    )
-    period: Positive = Field(default=1 / 70, description="control period [s]")
-    pressure_low: float = Field(
-        default=0.0, allow_inf_nan=False, description="lowest gauge pressure [Pa]"
-    )
-    pressure_high: float = Field(
-        default=1e5, allow_inf_nan=False, description="highest gauge pressure [Pa]"
-    )
-    max_rate: Positive = Field(
-        default=2e6, description="largest change of a command per second [Pa/s]"
-    )
     segments: int = Field(default=1, ge=1, le=50, description="linear segments of a candidate")
     first_knot_fixed: bool = Field(
         default=False, description="whether candidates start from the command active now"
@@ -77,10 +58,6 @@ class NempcSettings(BaseModel):
 
     @model_validator(mode="after")
     def _consistent(self) -> "NempcSettings":
-        if self.pressure_low >= self.pressure_high:
-            raise ValueError(
-                f"pressure_low {self.pressure_low} must be below pressure_high {self.pressure_high}"
-            )
         if self.parents + self.strangers > 1.0:
             raise ValueError(
                 f"parents {self.parents} + strangers {self.strangers} must be at most 1"
@@ -93,11 +70,6 @@ class NempcSettings(BaseModel):
                 f"{self.mutation_scale_high}"
             )
         return self
-
-    @property
-    def input_range(self) -> float:
-        """Highest minus lowest pressure [Pa]."""
-        return self.pressure_high - self.pressure_low
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,15 +110,11 @@ class Nempc:
         settings: NempcSettings,
         cost_terms: Sequence[CostTerm],
     ) -> None:
-        names = [term.name for term in cost_terms]
-        if not names or len(set(names)) != len(names):
-            raise UserError(f"nempc: cost terms {names}: at least one and no name twice is allowed")
         self.settings = settings
-        self._terms = tuple(cost_terms)
+        self._terms = checked_terms(cost_terms)
         times = even_knots(settings.segments, settings.horizon, settings.first_knot_fixed)
         self._knots = Knots(times, settings.horizon, prediction.input_size)
-        box = settings.pressure_low, settings.pressure_high
-        self._horizon = Horizon(prediction, lag, settings.horizon, settings.period, box)
+        self._horizon = Horizon(prediction, lag, settings)
         self.reset()
 
     @property
@@ -193,10 +161,9 @@ class Nempc:
         Raises:
             UserError: too few reference rows, a delay out of range, or an unknown parameter.
         """
-        known = dict(parameters or {})
-        if bending_compliance is not None:
-            known["bending_compliance"] = bending_compliance
-        problem = self._horizon.problem(state, reference, measured_pressures, known, delay)
+        problem = self._horizon.problem(
+            state, bending_compliance, reference, measured_pressures, parameters or {}, delay
+        )
         evaluated = self._evaluate(self._begin_tick(problem), problem)
         for _ in range(self.settings.generations - 1):
             candidates = self._evolved(evaluated.knots, evaluated.costs, problem)

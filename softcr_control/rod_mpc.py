@@ -9,41 +9,25 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 from scipy.optimize import lsq_linear
 
 from softcr_control.command import Command, broken_plan
-from softcr_control.costs.rollout import CostTerm, Rollout, evaluate
-from softcr_control.horizon import Horizon, Problem
+from softcr_control.costs.rollout import CostTerm, Rollout, checked_terms, evaluate
+from softcr_control.horizon import Horizon, HorizonSettings, Positive, Problem
 from softcr_control.knots import Knots
 from softcr_control.limits import limit_knots
 from softcr_control.references import Reference
-from softcr_models.errors import UserError
 from softcr_models.prediction import PredictionModel
 from softcr_models.pressure import PressureLag
-
-Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 
 # Fractions of the Gauss-Newton step that are tried: eight candidates fill one register of lanes.
 STEP_FRACTIONS = np.array([1.0, 0.75, 0.5, 0.25, 0.125, 0.0625, 0.03125, 0.015625])
 
 
-class RodMpcSettings(BaseModel):
+class RodMpcSettings(HorizonSettings):
     """Numbers of the algorithm; the defaults are those of config/controllers/rod_mpc.yaml."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    horizon: int = Field(default=8, ge=2, le=400, description="optimised commands [ticks]")
-    period: Positive = Field(default=1 / 70, description="control period [s]")
-    pressure_low: float = Field(
-        default=0.0, allow_inf_nan=False, description="lowest gauge pressure [Pa]"
-    )
-    pressure_high: float = Field(
-        default=1e5, allow_inf_nan=False, description="highest gauge pressure [Pa]"
-    )
-    max_rate: Positive = Field(
-        default=2e6, description="largest change of a command per second [Pa/s]"
-    )
     knots: tuple[int, ...] = Field(
         default=(2, 8),
         min_length=1,
@@ -58,21 +42,12 @@ class RodMpcSettings(BaseModel):
 
     @model_validator(mode="after")
     def _consistent(self) -> "RodMpcSettings":
-        if self.pressure_low >= self.pressure_high:
-            raise ValueError(
-                f"pressure_low {self.pressure_low} must be below pressure_high {self.pressure_high}"
-            )
         ascending = list(self.knots) == sorted(set(self.knots))
         if not ascending or self.knots[0] < 1 or self.knots[-1] != self.horizon:
             raise ValueError(
                 f"knots {list(self.knots)} must ascend from 1 or more to horizon {self.horizon}"
             )
         return self
-
-    @property
-    def input_range(self) -> float:
-        """Highest minus lowest pressure [Pa]."""
-        return self.pressure_high - self.pressure_low
 
     def for_horizon(self, horizon: int) -> "RodMpcSettings":
         """The same with another horizon [ticks]; its knots keep their places in proportion."""
@@ -108,18 +83,12 @@ class RodMpc:
         settings: RodMpcSettings,
         cost_terms: Sequence[CostTerm],
     ) -> None:
-        names = [term.name for term in cost_terms]
-        if not names or len(set(names)) != len(names):
-            raise UserError(
-                f"rod_mpc: cost terms {names}: at least one and no name twice is allowed"
-            )
         self.settings = settings
-        self._terms = tuple(cost_terms)
+        self._terms = checked_terms(cost_terms)
         times = np.array([-1.0, *(knot - 1.0 for knot in settings.knots)])
         self._knots = Knots(times, settings.horizon, prediction.input_size)
         self._max_steps = settings.max_rate * settings.period * self._knots.spans
-        box = settings.pressure_low, settings.pressure_high
-        self._horizon = Horizon(prediction, lag, settings.horizon, settings.period, box)
+        self._horizon = Horizon(prediction, lag, settings)
         self.reset()
 
     @property
@@ -152,10 +121,9 @@ class RodMpc:
         Raises:
             UserError: too few reference rows, a delay out of range, or an unknown parameter.
         """
-        known = dict(parameters or {})
-        if bending_compliance is not None:
-            known["bending_compliance"] = bending_compliance
-        problem = self._horizon.problem(state, reference, measured_pressures, known, delay)
+        problem = self._horizon.problem(
+            state, bending_compliance, reference, measured_pressures, parameters or {}, delay
+        )
         plan = self._shifted_plan(problem)
         residual, jacobian = self._linearised(plan, problem)
         if not (np.isfinite(residual).all() and np.isfinite(jacobian).all()):

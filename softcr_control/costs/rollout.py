@@ -7,6 +7,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
+from softcr_models.errors import UserError
 from softcr_models.prediction import PredictionModel
 
 
@@ -96,6 +97,18 @@ class CostTerm(Protocol):
     def residuals(self, rollout: Rollout) -> np.ndarray:
         """(B, R) numbers whose squares add up to the costs; smooth in the commands."""
         ...
+
+
+def checked_terms(terms: Sequence[CostTerm]) -> tuple[CostTerm, ...]:
+    """The same, if their names tell them apart.
+
+    Raises:
+        UserError: no cost term, or two terms of one name.
+    """
+    names = [term.name for term in terms]
+    if not names or len(set(names)) != len(names):
+        raise UserError(f"controller: cost terms {names}: at least one, no name twice is allowed")
+    return tuple(terms)
 
 
 def evaluate(
