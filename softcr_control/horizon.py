@@ -130,10 +130,10 @@ class Horizon:
                 f"controller: reference has {len(reference.tip_positions)} rows, needs {needed}"
             )
         state, measured = np.asarray(state, float), np.asarray(measured_pressures, float)
-        known = dict(parameters)
+        estimated = dict(parameters)
         if bending_compliance is not None:
-            known["bending_compliance"] = bending_compliance
-        values, offset = self._model_inputs(known)
+            estimated["bending_compliance"] = bending_compliance
+        values, offset = self._model_inputs(estimated)
         if not self._sent:
             known = np.where(np.isfinite(measured), measured, self._low)
             self._sent = [np.clip(known, self._low, self._high)] * MAXIMUM_DELAY
