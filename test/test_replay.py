@@ -389,6 +389,7 @@ def test_another_setting_gives_another_answer(tmp_path, run_entries):
     bag = write(tmp_path / "bag", run_entries)
     changed = ("--set", "filter=ekf", "--set", "parameters=[bending_compliance]")
     content = replayed(bag, *changed)
+    assert content["settings"]["estimator"]["filter"] == "ekf"
     assert content["estimates"]["identical"] < content["estimates"]["compared"] == 89
     assert 0.0 < content["tip_difference_mm"]["max"] < 5.0
     assert "filter = ekf" in content["notes"][0]
@@ -451,6 +452,28 @@ def test_a_bag_without_a_needed_topic_is_refused_by_name(tmp_path, run_entries, 
     assert cli.main(["replay", str(bag)]) == 2
     (error,) = capsys.readouterr().err.splitlines()
     assert f"replay needs {missing}; it holds" in error
+
+
+def test_a_topic_of_another_type_is_refused_by_name(tmp_path, run_entries, capsys):
+    bag, kind = tmp_path / "bag", "geometry_msgs/msg/PoseWithCovarianceStamped"
+    with Writer(bag, version=9, storage_plugin=MCAP) as writer:
+        for topic, type_ in ((POSES, kind), (PRESSURES, TOPICS[PRESSURES].type)):
+            connection = writer.add_connection(f"/{topic}", type_, typestore=TYPESTORE)
+            writer.write(connection, 1, run_entries[0].payload)
+    assert cli.main(["replay", str(bag)]) == 2
+    assert f"mocap/tip/pose is {kind}, replay needs geometry_msgs/msg/PoseStamped" in (
+        capsys.readouterr().err
+    )
+
+
+def test_an_interrupted_replay_leaves_nothing(tmp_path, run_entries, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    bag = write(tmp_path / "bag", run_entries)
+    monkeypatch.setattr(EstimationLoop, "tick", interrupted)
+    assert cli.main(["replay", str(bag)]) == 130
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bag"]
 
 
 def test_the_numbers_are_those_put_in(tmp_path):

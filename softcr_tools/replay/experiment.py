@@ -32,6 +32,7 @@ from softcr_control.control_loop import (
 from softcr_estimation.estimation_loop import EstimationLoop, EstimatorNodeSettings
 from softcr_estimation.sample_pairing import POSES, PRESSURES
 from softcr_models.errors import UserError
+from softcr_models.runtime.settings import setting_values
 from softcr_models.runtime.topics import TOPICS
 from softcr_tools.bag_reading import Bag, BagMessage
 from softcr_tools.console import step
@@ -44,6 +45,7 @@ from softcr_tools.replay.recorded_inputs import (
     RecordedInbox,
     SharedReading,
     estimator_letters,
+    require_topics,
 )
 from softcr_tools.replay.recorded_run import RecordedRun
 from softcr_tools.report_run import read_run
@@ -87,7 +89,7 @@ def replay(bag: Bag, experiment: Experiment, console: Console) -> Comparison:
     Raises:
         UserError: a needed topic is missing, a parameter is not allowed, the output exists.
     """
-    check_topics(bag, experiment.controller)
+    require_topics(bag, [PRESSURES, POSES, *(["reference/rod"] if experiment.controller else [])])
     if experiment.output.exists():
         raise UserError(f"{experiment.output} exists already: remove it or choose another --output")
     # as every node does: more threads give other bits, and the matrices are small
@@ -105,19 +107,6 @@ def replay(bag: Bag, experiment: Experiment, console: Console) -> Comparison:
         raise
 
 
-def check_topics(bag: Bag, controller: bool) -> None:
-    """Refuse a bag that lacks what is needed.
-
-    Raises:
-        UserError: names every missing topic.
-    """
-    needed = [PRESSURES, POSES, *(["reference/rod"] if controller else [])]
-    missing = [topic for topic in needed if bag.find(topic) is None]
-    if missing:
-        held = ", ".join(sorted(bag.topics))
-        raise UserError(f"bag {bag.path}: replay needs {', '.join(missing)}; it holds {held}")
-
-
 class _Stage:
     """Everything that is needed to play, made before the clock runs."""
 
@@ -126,6 +115,7 @@ class _Stage:
         changes = experiment.of(ESTIMATOR)
         settings, line = run.settings(ESTIMATOR, EstimatorNodeSettings, changes)
         robot, difference = run.robot(settings)
+        self.settings = {ESTIMATOR: setting_values(settings)}
         self.notes = [line]
         if difference and experiment.robot is None:
             self.notes.append(difference)
@@ -152,6 +142,7 @@ class _Stage:
         for other in set(CONTROLLERS) & set(experiment.changes) - {node}:
             raise UserError(f"--set {other}...: the controller of this run is {node}")
         settings, line = run.settings(node, CONTROLLERS[node], experiment.of(node))
+        self.settings[node] = setting_values(settings)
         self.notes.append(line)
         robot, _ = run.robot(settings)
         return ReplayedController(
@@ -181,10 +172,13 @@ class _Stage:
         outputs = ((o.bag_time, names[o.topic], o.payload) for o in self._outputs(console))
         self._reading.begin()
         began = time.monotonic()
-        for moment, name, payload in heapq.merge(copies, outputs, key=lambda entry: entry[0]):
-            recording.write(name, moment, payload)
-        taken = time.monotonic() - began
-        if (failure := recording.close().failure) is not None:
+        try:
+            for moment, name, payload in heapq.merge(copies, outputs, key=lambda entry: entry[0]):
+                recording.write(name, moment, payload)
+            taken = time.monotonic() - began
+        finally:
+            failure = recording.close().failure
+        if failure is not None:
             raise UserError(failure)
         self.notes += [f"not used: {k}, {n} times" for k, n in self._rejections.items()]
         return self.tallies[_ESTIMATES[0]].duration / taken
@@ -258,7 +252,7 @@ def _reported(bag: Bag, stage: _Stage, output: Path, factor: float) -> Compariso
     commands = stage.tallies[_COMMANDS].counts if _COMMANDS in stage.tallies else None
     notes = [*([bag.damage] if bag.damage else []), *stage.notes]
     comparison = compare(recorded, replayed, estimates, commands, factor, notes)
-    content = {"bag": str(bag.path), **comparison.to_dict()}
+    content = {"bag": str(bag.path), "settings": stage.settings, **comparison.to_dict()}
     try:
         (output / "comparison.json").write_text(
             json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8"

@@ -16,6 +16,7 @@ from softcr_models.runtime.topics import TOPICS, qos
 from softcr_tools.bag_reading import Bag
 from softcr_tools.console import say
 from softcr_tools.replay.message_bytes import header_stamp
+from softcr_tools.replay.recorded_inputs import require_topics
 
 INPUTS = (
     "pressure/state",
@@ -80,15 +81,13 @@ def publish(bag: Bag, rate: float, wait: float, console: Console) -> None:
         console: told how it goes.
 
     Raises:
-        UserError: the rate is not allowed, the bag has none of the inputs.
+        UserError: a rate or time is not allowed, the bag has none of the inputs.
     """
     if not (math.isfinite(rate) and 0.01 <= rate <= 100.0):
         raise UserError(f"--rate {rate}: must be from 0.01 to 100")
     if not math.isfinite(wait) or wait < 0.0:
         raise UserError(f"--wait {wait}: must be at least 0 s")
-    if not any(bag.find(topic) for topic in INPUTS):
-        held = ", ".join(sorted(bag.topics))
-        raise UserError(f"bag {bag.path}: has none of {', '.join(INPUTS)}; it holds {held}")
+    require_topics(bag, [topic for topic in INPUTS if bag.find(topic)] or INPUTS)
     import rclpy
     from rclpy.signals import SignalHandlerOptions
 

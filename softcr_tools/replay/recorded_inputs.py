@@ -1,13 +1,14 @@
 """A bag as an inbox: letters on the clock of the recording."""
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import tee
 from typing import Any
 
 from softcr_estimation.sample_pairing import POSES, PRESSURES
+from softcr_models.errors import UserError
 from softcr_models.robot import Robot
 from softcr_models.runtime.letter import Letter, check_stamp
 from softcr_models.runtime.messages import (
@@ -16,6 +17,7 @@ from softcr_models.runtime.messages import (
     pose_from_message,
     pressures_from_message,
 )
+from softcr_models.runtime.topics import TOPICS
 from softcr_tools.bag_reading import Bag, BagMessage, in_order
 from softcr_tools.replay.message_bytes import header_stamp
 from softcr_tools.replay.recorded_run import UsedInputs
@@ -26,6 +28,25 @@ class RecordedLetter(Letter):
     """A letter out of a bag; `bag_time` is when the recorder received it [ns]."""
 
     bag_time: int
+
+
+def require_topics(bag: Bag, topics: Iterable[str]) -> None:
+    """Refuse a bag that lacks what is needed.
+
+    Raises:
+        UserError: names every topic of the table that is missing, or the first of another type.
+    """
+    topics = tuple(topics)
+    missing = [topic for topic in topics if bag.find(topic) is None]
+    if missing:
+        held = ", ".join(sorted(bag.topics))
+        raise UserError(f"bag {bag.path}: replay needs {', '.join(missing)}; it holds {held}")
+    for topic in topics:
+        found = bag.topics[bag.find(topic) or topic].type
+        if found != TOPICS[topic].type:
+            raise UserError(
+                f"bag {bag.path}: topic {topic} is {found}, replay needs {TOPICS[topic].type}"
+            )
 
 
 class SharedReading:
