@@ -296,6 +296,28 @@ def test_a_sqlite3_bag_is_read(tmp_path):
     assert Bag(tmp_path / "old").topics["/arm/pressure/state"].count == 3
 
 
+def test_what_a_killed_recorder_left_in_a_write_ahead_log_is_read(tmp_path):
+    code = """
+import os, sqlite3, sys
+database = sqlite3.connect(sys.argv[1])
+database.execute("PRAGMA journal_mode = WAL")
+database.execute("CREATE TABLE topics (id INTEGER PRIMARY KEY, name TEXT, type TEXT)")
+database.execute(
+    "CREATE TABLE messages (id INTEGER PRIMARY KEY, topic_id INTEGER, timestamp INTEGER, data BLOB)"
+)
+database.execute("INSERT INTO topics VALUES (1, '/pressure/state', 'sensor_msgs/msg/JointState')")
+for number in range(100):
+    database.execute("INSERT INTO messages VALUES (NULL, 1, ?, ?)", (number, bytes(5000)))
+database.commit()
+os._exit(9)
+"""
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "bag_0.db3")], check=False)
+    assert (tmp_path / "bag_0.db3-wal").stat().st_size > 500_000
+    bag = Bag(tmp_path)
+    assert bag.topics["/pressure/state"].count == 100
+    assert bag.damage is None
+
+
 def test_what_is_missing_is_named(tmp_path):
     record(tmp_path / "run" / "bag", count=1)
     bag = Bag(tmp_path / "run")  # the directory of a run serves as well

@@ -454,6 +454,14 @@ def test_a_bag_without_a_needed_topic_is_refused_by_name(tmp_path, run_entries, 
     assert f"replay needs {missing}; it holds" in error
 
 
+def test_samples_that_the_recorder_lost_are_counted(tmp_path, run_entries):
+    lost = [entry for entry in run_entries if entry.topic == PRESSURES][-3:]
+    bag = write(tmp_path / "bag", [entry for entry in run_entries if entry not in lost])
+    content = replayed(bag)
+    assert content["estimates"]["identical"] == 86
+    assert content["notes"][1].startswith("3 recorded estimates were not replayed")
+
+
 def test_a_topic_of_another_type_is_refused_by_name(tmp_path, run_entries, capsys):
     bag, kind = tmp_path / "bag", "geometry_msgs/msg/PoseWithCovarianceStamped"
     with Writer(bag, version=9, storage_plugin=MCAP) as writer:

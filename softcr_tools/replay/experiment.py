@@ -251,6 +251,9 @@ def _reported(bag: Bag, stage: _Stage, output: Path, factor: float) -> Compariso
     estimates = stage.tallies["estimate/rod"].counts
     commands = stage.tallies[_COMMANDS].counts if _COMMANDS in stage.tallies else None
     notes = [*([bag.damage] if bag.damage else []), *stage.notes]
+    if estimates.compared < estimates.recorded:
+        missing = estimates.recorded - estimates.compared
+        notes.append(f"{missing} recorded estimates were not replayed: their samples are missing")
     comparison = compare(recorded, replayed, estimates, commands, factor, notes)
     content = {"bag": str(bag.path), "settings": stage.settings, **comparison.to_dict()}
     try:
