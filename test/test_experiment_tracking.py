@@ -10,8 +10,8 @@ from softcr_models import load_robot
 from softcr_models.errors import UserError
 from softcr_tools.experiments.command import EXPERIMENTS as LISTED
 from softcr_tools.experiments.command import main
-from softcr_tools.experiments.tracking import command
-from softcr_tools.experiments.tracking.cases import CONTROLLERS, EXPERIMENTS, Case
+from softcr_tools.experiments.tracking import command, robustness
+from softcr_tools.experiments.tracking.cases import CONTROLLERS, EXPERIMENTS, Difference
 from softcr_tools.experiments.tracking.compliance import TRUE_COMPLIANCE, Search
 from softcr_tools.experiments.tracking.loop import Trace, plant_of, sampled_reference
 from softcr_tools.experiments.tracking.table import adaptation_rows, rows_of
@@ -65,16 +65,18 @@ def test_found_is_when_the_estimate_stays_in_the_band():
 
 
 def test_the_plant_differs_where_the_case_says_so():
-    case = Case("c", EXPERIMENTS["4a"][0].reference, lever_factor=1.05)
-    plant = plant_of(ROBOT, case, 1)
+    plant = plant_of(ROBOT, Difference(lever_factor=1.05, lag_pole=9.0), 1)
     assert plant.rod.intervals == 20
+    lag, known = plant.rod.robot.pressure_lag, ROBOT.pressure_lag
+    assert lag.pole == 9.0
+    assert lag.gain / lag.pole == pytest.approx(known.gain / known.pole)
     assert plant.rod.robot.chambers[0].lever_arm == pytest.approx(
         1.05 * ROBOT.chambers[0].lever_arm
     )
     assert plant.rod.robot.chambers[1:] == ROBOT.chambers[1:]
     assert plant.rod.robot.bending_compliance == pytest.approx(0.95 * ROBOT.bending_compliance)
     assert plant.rod.robot.tip_mass == pytest.approx(1.1 * ROBOT.tip_mass)
-    softer = plant_of(ROBOT, EXPERIMENTS["6"][0], 1).rod.robot.bending_compliance
+    softer = plant_of(ROBOT, EXPERIMENTS["6"][0].difference, 1).rod.robot.bending_compliance
     assert softer == pytest.approx(45.0)
 
 
@@ -100,6 +102,23 @@ def test_a_short_run_writes_table_and_figures(name, tmp_path):
     assert all(np.isfinite(row.mean) for row in rows if row.quantity == "tip error")
     assert list(latest.glob("*.png"))
     assert f"softcr experiment {name}" in console.export_text()
+
+
+def test_the_map_of_robustness_varies_one_thing_at_a_time(tmp_path):
+    axes = robustness.axes()
+    cases = [case for axis in axes for case in axis.cases.values()]
+    assert len({case.name for case in cases}) == len(cases)
+    usual = vars(Difference())
+    for axis in axes[:-1]:
+        for case in axis.cases.values():
+            changed = [k for k, v in vars(case.difference).items() if v != usual[k]]
+            assert len(changed) <= 1, case.name
+    errors = {(c.name, n): [0.1 + i] for i, c in enumerate(cases) for n in CONTROLLERS}
+    robustness.draw(tmp_path / "map.png", axes, errors)
+    assert (tmp_path / "map.png").stat().st_size > 10_000
+    rows = robustness.rows_of(axes, errors)
+    assert len(rows) == len(errors)
+    assert {row.mean for row in rows} == {value for [value] in errors.values()}
 
 
 def test_every_experiment_is_listed_and_a_wrong_one_is_refused(capsys, tmp_path):

@@ -34,6 +34,7 @@ _TRACKING = {
     "5c": "circles of 0.2 to 1.5 Hz",
     "6": "adaptive against fixed compliance",
     "pressure-chain": "biased pressure sensors, a wrong lever arm",
+    "robustness": "eleven ways of not being the model, one at a time",
 }
 
 EXPERIMENTS = {

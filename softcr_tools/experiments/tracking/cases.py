@@ -27,6 +27,33 @@ class Bounds:
 
 
 @dataclass(frozen=True)
+class Difference:
+    """How plant and sensors differ from what filter and controller know.
+
+    Attributes:
+        mismatch: of the rod.
+        intervals: of the plant's rod.
+        lever_factor: on the lever arm of its first chamber.
+        lag_pole: of its pressure lag [1/s], steady gain as in the file; None: the file's.
+        pressure_bias, pressure_gain: the sensors read gain * pressure + bias (m,) [Pa], and the
+            valves bring the reading to the command.
+        tip_noise: standard deviation of each measured coordinate [m].
+        dropout: chance that a tip pose is missing.
+    """
+
+    mismatch: Mismatch = field(
+        default=Mismatch(bending_compliance_factor=0.95, tip_mass_factor=1.1)
+    )
+    intervals: int = 20
+    lever_factor: float = 1.0
+    lag_pole: float | None = None
+    pressure_bias: tuple[float, ...] = (0.0, 0.0, 0.0)
+    pressure_gain: float = 1.0
+    tip_noise: float = 2e-4
+    dropout: float = 0.0
+
+
+@dataclass(frozen=True)
 class Case:
     """One run: what the rod should do, and how the plant differs from the model.
 
@@ -36,9 +63,7 @@ class Case:
         duration: of a run [s].
         paper: published mean tip error [mm]; None: none.
         bounds: of the mean tip error after SETTLED.
-        mismatch: of the plant.
-        pressure_bias: (m,) of what the pressure sensors read [Pa]; the valves regulate the reading.
-        lever_factor: on the lever arm of the plant's first chamber.
+        difference: between plant and model.
         adaptive: whether the filter estimates parameters; if not, the model keeps the file's.
         from_plant: whether the plant, not the nominal rod, makes the reference.
     """
@@ -48,11 +73,7 @@ class Case:
     duration: float = 12.0
     paper: float | None = None
     bounds: Bounds | None = None
-    mismatch: Mismatch = field(
-        default=Mismatch(bending_compliance_factor=0.95, tip_mass_factor=1.1)
-    )
-    pressure_bias: tuple[float, ...] = (0.0, 0.0, 0.0)
-    lever_factor: float = 1.0
+    difference: Difference = Difference()
     adaptive: bool = True
     from_plant: bool = False
 
@@ -81,7 +102,7 @@ def _circles() -> tuple[Case, ...]:
 
 
 # Experiment 6: the file says 49.9 rad/(N m m), the actuator has 45
-_SOFTNESS = Mismatch(bending_compliance_factor=45.0 / 49.9, tip_mass_factor=1.1)
+_SOFTNESS = Difference(Mismatch(bending_compliance_factor=45.0 / 49.9, tip_mass_factor=1.1))
 
 EXPERIMENTS: dict[str, tuple[Case, ...]] = {
     "4a": (Case("trajectory to 1.5 Hz", _fast(), 12.0, 2.68, Bounds((1.5, 0.7), (0.7, 0.25))),),
@@ -107,21 +128,21 @@ EXPERIMENTS: dict[str, tuple[Case, ...]] = {
     ),
     "5c": _circles(),
     "6": (
-        Case("adaptive", _slow(), 30.0, 1.69, mismatch=_SOFTNESS),
-        Case("fixed compliance", _slow(), 30.0, 5.10, mismatch=_SOFTNESS, adaptive=False),
+        Case("adaptive", _slow(), 30.0, 1.69, difference=_SOFTNESS),
+        Case("fixed compliance", _slow(), 30.0, 5.10, difference=_SOFTNESS, adaptive=False),
     ),
     "pressure-chain": (
         Case(
             "sensors read (1, -1, 0.5) kPa too much",
             _fast(),
             bounds=Bounds((1.5, 1.5), (0.8, 0.8)),
-            pressure_bias=(1e3, -1e3, 0.5e3),
+            difference=Difference(pressure_bias=(1e3, -1e3, 0.5e3)),
         ),
         Case(
             "lever of chamber 1 +5 %",
             _fast(),
             bounds=Bounds((2.5, 2.5), (1.0, 1.0)),
-            lever_factor=1.05,
+            difference=Difference(lever_factor=1.05),
         ),
     ),
 }

@@ -6,6 +6,7 @@ shipped controllers, on the same seeds.
 """
 
 import argparse
+import dataclasses
 import itertools
 import re
 import time
@@ -22,23 +23,21 @@ from softcr_models.prediction import RodPrediction
 from softcr_tools.benchmarks.machine import describe_machine
 from softcr_tools.console import say
 from softcr_tools.experiments.results import TABLE_WIDTH, Row, print_table, write_table
-from softcr_tools.experiments.tracking import compliance, figures
-from softcr_tools.experiments.tracking.cases import CONTROLLERS, EXPERIMENTS, Case
+from softcr_tools.experiments.tracking import compliance, figures, robustness
+from softcr_tools.experiments.tracking.cases import CONTROLLERS, EXPERIMENTS, Case, Difference
 from softcr_tools.experiments.tracking.loop import (
     MODEL_INTERVALS,
     PERIOD,
-    PLANT_INTERVALS,
-    TIP_NOISE,
     Trace,
     plant_of,
     run_loop,
     sampled_reference,
 )
-from softcr_tools.experiments.tracking.table import adaptation_rows, rows_of
+from softcr_tools.experiments.tracking.table import adaptation_rows, rows_of, settled_error_mm
 from softcr_tools.results import new_run_directory, point_latest_to
 
-COMPLIANCE, ADAPTATION = "3", "6"
-NAMES = (COMPLIANCE, *EXPERIMENTS)
+COMPLIANCE, ADAPTATION, ROBUSTNESS = "3", "6", "robustness"
+NAMES = (COMPLIANCE, *EXPERIMENTS, ROBUSTNESS)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -69,6 +68,8 @@ def run(
     with threadpool_limits(limits=1, user_api="blas"), Progress(*columns, console=console) as bar:
         if name == COMPLIANCE:
             rows = _find_compliance(robot, seeds, shortest or compliance.DURATION, directory, bar)
+        elif name == ROBUSTNESS:
+            rows = _vary(robot, seeds, shortest, directory, bar)
         else:
             rows = _track(name, robot, seeds, shortest, directory, bar)
     print_table(console, f"softcr experiment {name}, {robot.name}", rows)
@@ -94,6 +95,27 @@ def _track(
     name: str, robot: Robot, seeds: int, shortest: float, directory: Path, bar: Progress
 ) -> list[Row]:
     cases = [_shortened(case, shortest) for case in EXPERIMENTS[name]]
+    traces = _traces(robot, cases, seeds, bar)
+    for case in cases:
+        shown = {controller: traces[case.name, controller][0] for controller in CONTROLLERS}
+        figures.draw_case(directory / f"{_file_name(case.name)}.png", case.name, shown)
+    rows = rows_of(cases, traces)
+    return [*rows, *adaptation_rows(traces)] if name == ADAPTATION else rows
+
+
+def _vary(robot: Robot, seeds: int, shortest: float, directory: Path, bar: Progress) -> list[Row]:
+    axes = robustness.axes()
+    cases = [_shortened(case, shortest) for axis in axes for case in axis.cases.values()]
+    traces = _traces(robot, cases, seeds, bar)
+    errors = {key: [settled_error_mm(trace) for trace in runs] for key, runs in traces.items()}
+    robustness.draw(directory / "robustness.png", axes, errors)
+    return robustness.rows_of(axes, errors)
+
+
+def _traces(
+    robot: Robot, cases: Sequence[Case], seeds: int, bar: Progress
+) -> dict[tuple[str, str], list[Trace]]:
+    """(name of the case, controller) -> a trace per seed."""
     cycles = sum(round(case.duration / PERIOD) for case in cases)
     task = bar.add_task("", total=seeds * len(CONTROLLERS) * cycles)
     traces: dict[tuple[str, str], list[Trace]] = {}
@@ -106,23 +128,20 @@ def _track(
                 lambda cycles: bar.advance(task, cycles),
             )  # fmt: skip
             traces.setdefault((case.name, controller), []).append(trace)
-        shown = {controller: traces[case.name, controller][0] for controller in CONTROLLERS}
-        figures.draw_case(directory / f"{_file_name(case.name)}.png", case.name, shown)
-    rows = rows_of(cases, traces)
-    return [*rows, *adaptation_rows(traces)] if name == ADAPTATION else rows
+    return traces
 
 
 def _shortened(case: Case, shortest: float) -> Case:
     if not shortest:
         return case
-    return Case(**{**vars(case), "duration": shortest})
+    return dataclasses.replace(case, duration=shortest)
 
 
 def _reference(robot: Robot, case: Case) -> SampledReference:
     settings = case.reference.model_copy(update={"duration": case.duration + 1.0})
     if not case.from_plant:
         return sampled_reference(robot, settings)
-    plant = plant_of(robot, case, 0)
+    plant = plant_of(robot, case.difference, 0)
     return settings.source(RodPrediction(plant.rod, substeps=3, single_precision=False), PERIOD)
 
 
@@ -131,9 +150,9 @@ def _about(name: str, robot: Robot, seeds: int) -> dict[str, object]:
         "experiment": name,
         "robot": robot.name,
         "seeds": seeds,
-        "plant_intervals": PLANT_INTERVALS,
+        "plant_intervals": Difference().intervals,
         "model_intervals": MODEL_INTERVALS,
-        "tip_noise_mm": 1e3 * TIP_NOISE,
+        "tip_noise_mm": 1e3 * Difference().tip_noise,
         "rate_hz": 1.0 / PERIOD,
         "machine": describe_machine(),
     }

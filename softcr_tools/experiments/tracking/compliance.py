@@ -7,16 +7,12 @@ import numpy as np
 
 from softcr_control import signals
 from softcr_estimation import EstimatorSettings, RodEstimator
-from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
+from softcr_hardware.plant import Mismatch
 from softcr_models import CosseratRod, Robot
 from softcr_models.prediction import RodPrediction
 from softcr_tools.experiments.results import Row
-from softcr_tools.experiments.tracking.loop import (
-    MODEL_INTERVALS,
-    PERIOD,
-    PLANT_INTERVALS,
-    TIP_NOISE,
-)
+from softcr_tools.experiments.tracking.cases import Difference
+from softcr_tools.experiments.tracking.loop import MODEL_INTERVALS, PERIOD, plant_of
 
 TRUE_COMPLIANCE = 45.0  # [rad/(N m m)]; the file says 49.9
 DURATION = 100.0  # [s]
@@ -53,9 +49,7 @@ def search(
     """The plant bends round and round under known pressures, the filter starts from the file."""
     factor = TRUE_COMPLIANCE / robot.bending_compliance
     mismatch = Mismatch(bending_compliance_factor=factor, tip_mass_factor=1.1)
-    plant = SimulatedPlant(
-        robot, mismatch, SensorModel(tip_noise=TIP_NOISE, seed=seed), PLANT_INTERVALS
-    )
+    plant = plant_of(robot, Difference(mismatch), seed)
     model = RodPrediction(CosseratRod(robot, MODEL_INTERVALS), single_precision=False)
     estimator = RodEstimator(model, EstimatorSettings())
     times = signals.time_grid(duration, PERIOD)[:-1]

@@ -18,14 +18,15 @@ from softcr_hardware.plant import SensorModel, SimulatedPlant
 from softcr_models import CosseratRod, Robot
 from softcr_models.limits import limit_command
 from softcr_models.prediction import RodPrediction
+from softcr_models.pressure import PressureLag
 from softcr_models.rod.state import restrict_to_nodes
 from softcr_models.runtime.settings import build_settings
 from softcr_tools.benchmarks.timing import cores, cores_available
-from softcr_tools.experiments.tracking.cases import Case
+from softcr_tools.experiments.tracking.cases import Case, Difference
 
 PERIOD = 1 / 70
-PLANT_INTERVALS, MODEL_INTERVALS = 20, 5
-TIP_NOISE = 2e-4  # [m]
+MODEL_INTERVALS = 5
+REFERENCE_INTERVALS = Difference().intervals
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,19 +59,24 @@ class Trace:
 
 def sampled_reference(robot: Robot, settings: ReferenceSettings) -> SampledReference:
     """The reference that a rod as fine as the plant makes, its states at the model's nodes."""
-    fine = RodPrediction(CosseratRod(robot, PLANT_INTERVALS), substeps=3, single_precision=False)
+    fine = RodPrediction(
+        CosseratRod(robot, REFERENCE_INTERVALS), substeps=3, single_precision=False
+    )
     made = settings.source(fine, PERIOD)
     states = restrict_to_nodes(made.states, MODEL_INTERVALS)
     return SampledReference(made.period, states, made.tip_positions)
 
 
-def plant_of(robot: Robot, case: Case, seed: int) -> SimulatedPlant:
-    """The plant of a case, its sensors seeded."""
+def plant_of(robot: Robot, difference: Difference, seed: int) -> SimulatedPlant:
+    """The plant that differs from the robot file, its sensors seeded."""
     first, *others = robot.chambers
-    lever = first.model_copy(update={"lever_arm": case.lever_factor * first.lever_arm})
-    sensors = SensorModel(tip_noise=TIP_NOISE, seed=seed)
-    different = robot.replace(chambers=(lever, *others))
-    return SimulatedPlant(different, case.mismatch, sensors, PLANT_INTERVALS)
+    lever = first.model_copy(update={"lever_arm": difference.lever_factor * first.lever_arm})
+    lag = robot.pressure_lag
+    if difference.lag_pole is not None:
+        lag = PressureLag(lag.gain / lag.pole * difference.lag_pole, difference.lag_pole)
+    sensors = SensorModel(tip_noise=difference.tip_noise, seed=seed)
+    different = robot.replace(chambers=(lever, *others), pressure_lag=lag)
+    return SimulatedPlant(different, difference.mismatch, sensors, difference.intervals)
 
 
 def controller_settings(name: str, seed: int) -> ControllerSettings:
@@ -92,26 +98,29 @@ def run_loop(
 ) -> Trace:
     """One run from the vented rod: what is decided in a cycle acts from the next one on."""
     settings = controller_settings(controller, seed)
-    plant, control = plant_of(robot, case, seed), made_controller(robot, settings)[1]
+    plant, control = plant_of(robot, case.difference, seed), made_controller(robot, settings)[1]
     model = RodPrediction(CosseratRod(robot, MODEL_INTERVALS), single_precision=False)
     parameters = EstimatorSettings().parameters if case.adaptive else ()
     estimator = RodEstimator(model, EstimatorSettings(parameters=parameters))
-    limits, bias = robot.pressure_limits, np.array(case.pressure_bias)
+    limits = robot.pressure_limits
+    bias, gain = np.array(case.difference.pressure_bias), case.difference.pressure_gain
+    poses_lost = np.random.default_rng(seed).random(round(case.duration / PERIOD))
     sent = np.zeros(len(robot.chambers))
     rows = []
-    for cycle in range(round(case.duration / PERIOD)):
+    for cycle, lost in enumerate(poses_lost < case.difference.dropout):
         stamp = (cycle + 1) * PERIOD
         if cycle:
             plant.advance(PERIOD)
         # the valves bring the reading to the command
-        plant.follow(sent - bias)
+        plant.follow((sent - bias) / gain)
         measured = plant.measure(round(1e9 * stamp))
-        read = measured.pressures + bias
+        read = gain * measured.pressures + bias
         assert measured.tip_pose is not None  # no latency is asked for
         if cycle == 0:
             estimate = estimator.start(read, stamp)
         else:
-            estimate = estimator.update(read, measured.tip_pose[:3, 3], stamp)
+            tip = None if lost else measured.tip_pose[:3, 3]
+            estimate = estimator.update(read, tip, stamp)
         reference = source.window(cycle * PERIOD, control.rows)
         with cores(min(settings.threads, cores_available())):
             begin = clock()
