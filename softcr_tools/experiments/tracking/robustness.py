@@ -137,7 +137,7 @@ def _axis(name: str, unit: str, changes: Mapping[float, Mapping[str, object]]) -
                 f"{name} {value:g} {unit}",
                 reference,
                 DURATION,
-                difference=Difference(**{**vars(USUAL), **change}),  # type: ignore[arg-type]
+                difference=Difference(**{**vars(USUAL), **change}),
             )
             for value, change in changes.items()
         },
