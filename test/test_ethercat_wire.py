@@ -168,6 +168,46 @@ def test_a_wrong_terminal_is_refused_in_one_line(tmp_path, change, says):
             emulator.stop()
 
 
+WORSE_TERMINALS = {
+    "watchdog that never trips": (
+        "slave.EmulatedSlave.watch = lambda *_: None",
+        r"EL4004: still operational after 0\.15\d* s of silence: its output watchdog does not work",
+    ),
+    "watchdog switched off": (
+        "slave._WATCHED_OUTPUTS = 0x24",
+        r"EL4004: its output watchdog is off \(sync manager 2 control 0x24",
+    ),
+    "OP refused": (
+        "control = slave.EmulatedSlave._control\n"
+        "slave.EmulatedSlave._control = lambda self, word: control(self, word & 0xF7 or 4)",
+        "OP not reached in 3 attempts: EK1100: SAFEOP",
+    ),
+    "more channels than the station file says": (
+        "pdos = slave._pdos\n"
+        "slave._pdos = lambda i, e, m, n, bits: pdos(i, e, m, n + 1, bits)\n"
+        "slave.EmulatedSlave._wrong_configuration = lambda self: 0",
+        r"position 2 EL3164: process data of 20 bytes in, 0 out; must be 16 and 0",
+    ),
+}
+
+
+@pytest.mark.parametrize("worse", WORSE_TERMINALS)
+def test_terminals_that_cannot_be_trusted_are_refused_in_one_line(tmp_path, worse):
+    change, says = WORSE_TERMINALS[worse]
+    change = f"from softcr_hardware.ethercat import slave\n{change}"
+    with cable("w") as other:
+        emulator = Emulator(other, tmp_path / "log", changed=change)
+        try:
+            bus, _ = new_bus(other.near)
+            with pytest.raises(UserError, match=says) as refused:
+                bus.open()
+            assert "\n" not in str(refused.value)
+            assert not bus.watchdog_armed
+        finally:
+            bus.close()
+            emulator.stop()
+
+
 def test_killed_valve_process_leaves_safe_outputs_within_150_ms(wire, emulator):
     script = Path(__file__).parent / "valve_process.py"
     process = subprocess.Popen(

@@ -7,11 +7,9 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
-SOFTCR = Path(sys.executable).parent / "softcr"
 TIMEOUT = 30.0  # of what will come, on a busy machine [s]
 
 
@@ -73,12 +71,15 @@ def cable(suffix=""):
 class Emulator:
     """A `softcr emulate` process on the far end, its event log, its faults."""
 
-    def __init__(self, cable, log, *arguments):
+    def __init__(self, cable, log, *arguments, changed=""):
+        """`changed` is Python that runs before the command, to make its terminals worse."""
         self._log = log
+        code = f"{changed}\nimport sys, softcr_tools.cli as cli\nsys.exit(cli.main())"
         self._process = subprocess.Popen(
             cable.command(
-                SOFTCR, "emulate", "ethercat", "--interface", cable.far, "--log", log,
-                "--realtime-priority", 60, *arguments,
+                *(sys.executable, "-c", code, "emulate", "ethercat"),
+                *("--interface", cable.far, "--log", log, "--realtime-priority", 60),
+                *arguments,
             ),
             stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip

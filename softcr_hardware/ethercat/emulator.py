@@ -9,7 +9,6 @@ import contextlib
 import json
 import select
 import socket
-import struct
 import time
 from collections.abc import Callable
 from threading import Event
@@ -18,6 +17,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from softcr_hardware.actuator import EmulatedActuator
+from softcr_hardware.ethercat.datagrams import pass_slaves
 from softcr_hardware.ethercat.interfaces import check_interface, needs_privileges
 from softcr_hardware.ethercat.process_data import INPUT, OUTPUT, ProcessData
 from softcr_hardware.ethercat.slave import EmulatedSlave
@@ -35,8 +35,6 @@ _POLL = 0.005  # [s] at most between looks at the watchdogs
 _CONVERSION = 0.0005  # [s] between new values of an input terminal
 _WRONG = 3e4  # [Pa] that a wrong sensor reads too much
 _LARGEST_FRAME = 1600
-_READS = {1, 3, 4, 6, 7, 9, 10, 12}  # APRD APRW FPRD FPRW BRD BRW LRD LRW
-_WRITES = {2, 3, 5, 6, 8, 9, 11, 12}  # APWR APRW FPWR FPRW BWR BRW LWR LRW
 
 
 class EtherCatEmulator:
@@ -109,36 +107,15 @@ class EtherCatEmulator:
         self._socket.close()
 
     def _answer(self, now: float) -> None:
-        frame = bytearray(self._socket.recv(_LARGEST_FRAME))
+        frame = self._socket.recv(_LARGEST_FRAME)
         if not self._faults.answers():
             return
-        try:
-            self._pass_slaves(frame, now)
-        except (IndexError, struct.error):  # cut off: a wire would not care
+        answer = pass_slaves(frame, self.slaves, now)
+        if answer is None:
             self._log("malformed", length=len(frame))
             return
-        frame[6] |= 0x02  # as the first slave marks what has passed it
-        self._socket.send(frame)
+        self._socket.send(answer)
         self._see_outputs()
-
-    def _pass_slaves(self, frame: bytearray, now: float) -> None:
-        offset, more = 16, True
-        while more:
-            command, _, position, address, length = struct.unpack_from("<BBHHH", frame, offset)
-            more, size = bool(length & 0x8000), length & 0x07FF
-            begin = offset + 10
-            if begin + size + 2 > len(frame):
-                raise IndexError
-            data = frame[begin : begin + size]
-            (counter,) = struct.unpack_from("<H", frame, begin + size)
-            for slave in self.slaves:
-                counter += _process(slave, command, position, address, data, now)
-                if command in (1, 2, 3, 7, 8, 9, 13):
-                    position = (position + 1) & 0xFFFF
-            frame[begin : begin + size] = data
-            struct.pack_into("<H", frame, offset + 2, position)
-            struct.pack_into("<H", frame, begin + size, counter & 0xFFFF)
-            offset = begin + size + 2
 
     # --- the analog side ----------------------------------------------------------------------
 
@@ -191,38 +168,6 @@ def file_log(stream: TextIO) -> Callable[[dict[str, Any]], None]:
         stream.flush()
 
     return log
-
-
-def _process(
-    slave: EmulatedSlave, command: int, position: int, address: int, data: bytearray, now: float
-) -> int:
-    """One datagram at one slave: changes `data`, returns what it adds to the working counter."""
-    if command in (10, 11, 12):
-        logical = position | address << 16
-        return slave.exchange(logical, data, command in _READS, command in _WRITES, now)
-    if command in (13, 14):  # ARMW, FRMW: the addressed slave is read, the others written
-        mine = position == 0 if command == 13 else position == slave.station
-        if mine:
-            data[:] = slave.read(address, len(data))
-        else:
-            slave.write(address, bytes(data))
-        return 1
-    if command in (1, 2, 3) and position != 0:
-        return 0
-    if command in (4, 5, 6) and position != slave.station:
-        return 0
-    if command not in _READS | _WRITES:
-        return 0
-    count = 0
-    written = bytes(data)
-    if command in _READS:
-        read = slave.read(address, len(data))
-        data[:] = bytes(a | b for a, b in zip(data, read, strict=True)) if command == 7 else read
-        count += 1
-    if command in _WRITES:
-        slave.write(address, written)
-        count += 2 if command in (3, 6, 9) else 1
-    return count
 
 
 def _open(interface: str) -> socket.socket:
