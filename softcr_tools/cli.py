@@ -32,6 +32,13 @@ def _replay(arguments: Sequence[str]) -> int:
     return replay.main(arguments)
 
 
+def _plan(arguments: Sequence[str]) -> int:
+    """turn a tip path into a motion the rod can do"""
+    from softcr_tools import plan
+
+    return plan.main(arguments)
+
+
 def _bench(arguments: Sequence[str]) -> int:
     """measure rod, filter and controller beside their rivals"""
     from softcr_tools import benchmarks
@@ -57,6 +64,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "up": _up,
     "report": _report,
     "replay": _replay,
+    "plan": _plan,
     "bench": _bench,
     "emulate": _emulate,
     "experiment": _experiment,

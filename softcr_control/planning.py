@@ -1,0 +1,119 @@
+"""From a wanted tip path to a motion the rod can do: pressures and states, so that users need not
+think in 72 states.
+
+The nominal rod is led along the path by the gradient MPC with the same rod as its model: here that
+is right, because this is planning, not control. What it does not reach is told, not hidden.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from softcr_control.costs.input_rate import InputRate
+from softcr_control.costs.tip_position import TipPosition
+from softcr_control.references import SampledReference
+from softcr_control.rod_mpc import RodMpc, RodMpcSettings
+from softcr_models.errors import UserError
+from softcr_models.prediction import PredictionModel
+from softcr_models.robot import Robot
+from softcr_models.rod.cosserat_rod import EquilibriumError
+
+LOOK_AHEAD = RodMpcSettings(horizon=12, knots=(2, 6, 12))
+TIP_WEIGHT, RATE_WEIGHT = 1e4, 0.01  # [1/m^2], [-]: see config/controllers/rod_mpc.yaml
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A motion of the nominal rod, a row per control period.
+
+    Attributes:
+        period: [s].
+        pressures: (T, m) chamber pressures [Pa], reached through the pressure lag.
+        states: (T, nx) of the rod that was led.
+        tips, wanted_tips: (T, 3) [m], base frame.
+    """
+
+    period: float
+    pressures: np.ndarray
+    states: np.ndarray
+    tips: np.ndarray
+    wanted_tips: np.ndarray
+
+    @property
+    def deviation(self) -> np.ndarray:
+        """(T,) distance of the planned from the wanted tip [m]."""
+        return np.linalg.norm(self.tips - self.wanted_tips, axis=1)
+
+
+def plan_along(
+    robot: Robot,
+    prediction: PredictionModel,
+    wanted_tips: np.ndarray,
+    period: float,
+    progress: Callable[[int], None] = lambda rows: None,
+) -> Plan:
+    """The motion that follows a tip path as closely as rod, lag and limits allow.
+
+    Args:
+        robot: its pressure lag and limits.
+        prediction: the nominal rod.
+        wanted_tips: (T, 3) at the grid of `period` [m], base frame.
+        period: [s].
+        progress: called with the number of rows done.
+
+    Raises:
+        UserError: no pressures inside the limits hold the rod still near the first point.
+    """
+    lag, limits = robot.pressure_lag, robot.pressure_limits
+    numbers = {
+        "period": period,
+        "pressure_low": limits.minimum,
+        "pressure_high": limits.maximum,
+        "max_rate": limits.maximum_rate,
+    }
+    settings = LOOK_AHEAD.model_copy(update=numbers)
+    terms = TipPosition(TIP_WEIGHT), InputRate(RATE_WEIGHT, settings.input_range)
+    guide = RodMpc(prediction, lag, settings, terms)
+    unknown = np.full((len(wanted_tips), prediction.state_size), np.nan)
+    source = SampledReference(period, unknown, wanted_tips)
+    nominal = prediction.nominal_parameters
+    pressures = holding_pressures(robot, prediction, wanted_tips[0])
+    state = prediction.equilibrium(pressures, nominal)
+    active = pressures * lag.pole / lag.gain
+    rows = []
+    for row in range(len(wanted_tips)):
+        rows.append((pressures, state))
+        reference = source.window(row * period, guide.rows)
+        answer = guide.command(state, None, reference, pressures).pressures
+        later = lag.step(pressures, active, period)
+        state = prediction.step(state[None], pressures[None], later[None], nominal[None], period)[0]
+        pressures, active = later, answer
+        progress(1)
+    reached, states = (np.array(column) for column in zip(*rows, strict=True))
+    tips = prediction.tip_poses(states, nominal[None])[:, :, 3]
+    return Plan(period, reached, states, tips, wanted_tips)
+
+
+def holding_pressures(robot: Robot, prediction: PredictionModel, tip: np.ndarray) -> np.ndarray:
+    """Pressures (m,) [Pa] inside the limits whose equilibrium brings the tip closest to (3,) [m].
+
+    Raises:
+        UserError: none does so at all.
+    """
+    nominal, limits = prediction.nominal_parameters, robot.pressure_limits
+    span = limits.maximum - limits.minimum
+
+    def distance(fractions: np.ndarray) -> np.ndarray:
+        pressures = limits.minimum + span * fractions
+        state = prediction.equilibrium(pressures, nominal)
+        poses = prediction.tip_poses(state[None], nominal[None])
+        return 1e3 * (poses[0, :, 3] - tip)
+
+    start = np.full(prediction.input_size, 0.2)
+    try:
+        found = least_squares(distance, start, bounds=(0.0, 1.0), diff_step=1e-4)
+    except EquilibriumError as error:
+        raise UserError(f"plan: first point {np.round(tip, 4).tolist()} m: {error}") from None
+    return np.asarray(limits.minimum + span * found.x)
