@@ -49,7 +49,8 @@ class Stack:
                 "safety/operator",
             )
         }
-        self.pressures, self.safety = [], []
+        self.pressures, self.safety, self.sent = [], [], []
+        self._hear("pressure/sent", self.sent)
         self._hear("pressure/state", self.pressures)
         self._hear("safety/state", self.safety)
         self.command = np.zeros(3)
@@ -177,6 +178,8 @@ def test_the_whole_way_from_configure_to_a_regulated_pressure_and_back(stack, va
     stack.until(lambda: len(stack.pressures) > began + 100, "a stream of pressures")
     stamps = [m.header.stamp.sec + 1e-9 * m.header.stamp.nanosec for m in stack.pressures[-100:]]
     assert stamps == sorted(stamps)
+    sent = pressures_from_message(stack.sent[-1], CHAMBERS, "pressure/sent")
+    assert np.allclose(sent, 5e4, atol=1.0)
     # venting, in the active state, at once and again
     for _ in range(2):
         assert stack.trigger("vent").message == "vented"

@@ -11,6 +11,8 @@ _NOISE = 1000.0
 """A sample may lie this far beyond what the valves can do [Pa]."""
 _SLOW = 5
 """A terminal that says the same in so many exchanges is slow; a time would count our own pauses."""
+_LONG_GAP = 0.002
+"""After a longer gap an unchanged toggle says nothing: it may have changed twice [s]."""
 _REACH_TIME = 0.005
 """The valves' reach stops growing there [s]: else any garbage is within it sooner or later."""
 _STUBBORN = 0.2
@@ -40,16 +42,18 @@ class PressureSensors:
         """Begin again, as after a loss of the bus."""
         self.pressures = np.full(len(self._data.zero), math.nan)
         self._believed = -math.inf  # when
+        self._seen = -math.inf
         self._repeated = 0  # exchanges without a new value
         self._jumping = math.inf  # since when
         self._toggles: np.ndarray | None = None
 
     def see(self, time: float, sample: Sample) -> None:
         """A sample of the wire at `time` [s]."""
-        if self._toggles is not None and np.array_equal(sample.toggles, self._toggles):
+        same = self._toggles is not None and np.array_equal(sample.toggles, self._toggles)
+        gap, self._seen, self._toggles = time - self._seen, time, sample.toggles
+        if same and gap <= _LONG_GAP:
             self._repeated += 1
             return
-        self._toggles = sample.toggles
         self._repeated = 0
         if sample.broken.any():
             self.refused["broken"] += 1

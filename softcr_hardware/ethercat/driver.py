@@ -31,7 +31,8 @@ from softcr_models.runtime.cycle_timer import CycleTimer, TickStatistics
 _LONGEST_STEP = 0.02  # [s] a late cycle integrates no more
 _CHECK_PERIOD = 0.1  # [s] between looks at the slaves' states
 _INCOMPLETE_WARNS = 0.01  # share of incomplete exchanges
-_SMOOTHING = 0.002  # of that share, per cycle
+_LATE_WARNS = 0.1  # share of cycles before which others were missed
+_SMOOTHING = 0.002  # of these shares, per cycle
 _SLOW_RANGE = 1.0  # [s] slow samples are told for so long
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0  # [s] between attempts to reopen the bus
 _KEPT_SAMPLES = 500  # for calibration
@@ -110,13 +111,12 @@ class ValveDriver:
         self._heard: dict[str, float] = {}
         self._pressed = self._enable = self._vent = False
         self._command: np.ndarray | None = None
-        self._impaired: tuple[str, ...] = ()
         self._volts = self._loop.vent_volts
         self._past_volts: deque[np.ndarray] = deque(maxlen=_KEPT_SAMPLES)
         self._bus_trouble = "the bus is not open"
         self._exchanged = self._checked = self._ticked = -math.inf
         self._slow_until = -math.inf
-        self._incomplete = 0.0
+        self._incomplete = self._late = 0.0
         self._backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE, most_reconnects)
         self._reconnects = 0
         self.report = self._reported(-math.inf)
@@ -147,10 +147,6 @@ class ValveDriver:
         """Vent now and disarm; any thread, any state, any number of times."""
         with self._lock:
             self._vent = True
-
-    def impair(self, reasons: tuple[str, ...]) -> None:
-        """What else runs worse than it should, for a warning."""
-        self._impaired = reasons
 
     def calibrate_zero(self) -> np.ndarray:
         """Take the sensors' present voltages as zero pressure; valves must be disarmed.
@@ -186,7 +182,9 @@ class ValveDriver:
         timer = CycleTimer(self._period)
         try:
             while not stop.is_set():
-                self.statistics.skip(timer.wait())
+                skipped = timer.wait()
+                self.statistics.skip(skipped)
+                self._late += _SMOOTHING * ((skipped > 0) - self._late)
                 begin = time.monotonic()
                 try:
                     self.tick(begin)
@@ -274,7 +272,9 @@ class ValveDriver:
         sensors = self._sensors
         seen = bool(np.all(np.isfinite(sensors.pressures)))
         ages = {name: now - heard for name, heard in self._heard.items()}
-        impaired = list(self._impaired)
+        impaired = []
+        if self._late > _LATE_WARNS:
+            impaired.append("fast cycle")
         if self._incomplete > _INCOMPLETE_WARNS:
             impaired.append("bus")
         if now < self._slow_until:

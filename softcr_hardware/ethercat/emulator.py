@@ -11,7 +11,8 @@ import select
 import socket
 import time
 from collections.abc import Callable
-from threading import Event
+from queue import SimpleQueue
+from threading import Event, Thread
 from typing import Any, TextIO
 
 import numpy as np
@@ -161,13 +162,16 @@ class EtherCatEmulator:
 
 
 def file_log(stream: TextIO) -> Callable[[dict[str, Any]], None]:
-    """A log of one JSON object per line, each written at once."""
+    """A log of one JSON object per line, written at once, but by another thread: disks are slow."""
+    events: SimpleQueue[dict[str, Any]] = SimpleQueue()
 
-    def log(event: dict[str, Any]) -> None:
-        stream.write(json.dumps(event) + "\n")
-        stream.flush()
+    def write() -> None:
+        while True:
+            stream.write(json.dumps(events.get()) + "\n")
+            stream.flush()
 
-    return log
+    Thread(target=write, daemon=True).start()
+    return events.put
 
 
 def _open(interface: str) -> socket.socket:

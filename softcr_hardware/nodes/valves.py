@@ -113,6 +113,7 @@ class Valves(LoopNode):
         )
         self._fast_thread.start()
         self._pressure_state = self.advertise("pressure/state")
+        self._pressure_sent = self.advertise("pressure/sent")
         self.receive("pressure/command", self._decoded_command)
         self.receive("mocap/tip/pose", lambda message: pose_from_message(message, "mocap/tip/pose"))
         self.receive(
@@ -131,10 +132,11 @@ class Valves(LoopNode):
             report = driver.report
             if np.all(np.isfinite(report.pressures)):
                 age = round(1e9 * (time.monotonic() - report.time))
-                message = pressures_to_message(
-                    report.pressures, self.robot.chamber_names, self.now() - age
+                stamp, chambers = self.now() - age, self.robot.chamber_names
+                self._pressure_state.publish(
+                    pressures_to_message(report.pressures, chambers, stamp)
                 )
-                self._pressure_state.publish(message)
+                self._pressure_sent.publish(pressures_to_message(report.sent, chambers, stamp))
             self._tell_safety(driver.report)
             self.statistics.add(time.monotonic() - begin)
 
@@ -259,9 +261,10 @@ class Valves(LoopNode):
 
 
 def _vent(driver: ValveDriver) -> bool:
-    """Vent and disarm; returns whether the fast cycle has done it."""
+    """Vent and disarm; returns whether it is done. A cycle that reopens the bus may take seconds,
+    but then the valves have been disarmed before."""
     driver.vent()
-    return _wait(driver, False, _ANSWER_TIME)
+    return not driver.report.decision.enabled or _wait(driver, False, _ANSWER_TIME)
 
 
 def _wait(driver: ValveDriver, enabled: bool, most: float) -> bool:

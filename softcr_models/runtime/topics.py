@@ -49,6 +49,12 @@ _ROWS = (
         "gauge pressures measured: name = chambers, effort [Pa]",
     ),
     Topic(
+        "pressure/sent",
+        "sensor_msgs/msg/JointState",
+        "sensor",
+        "gauge pressures asked of the valves behind safety and limiter: name, effort [Pa]",
+    ),
+    Topic(
         "mocap/tip/pose",
         "geometry_msgs/msg/PoseStamped",
         "sensor",
