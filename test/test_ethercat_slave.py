@@ -130,6 +130,20 @@ def test_watchdog_time_is_what_the_master_wrote():
     assert chain.slaves[2].watchdog_time == pytest.approx(0.025)
 
 
+def test_no_write_reaches_what_is_read_only_or_no_memory_at_all():
+    chain = Chain()
+    chain.operate()
+    for address in (0, esc.AL_STATUS - 4, esc.AL_STATUS, 0x1FFE, 0xFFFF):
+        chain.send(APWR, -2 & 0xFFFF, address, b"\xff" * 16)
+    assert chain.slaves[2].state == OP
+    assert chain.send(BRD, 0, 0, b"\0\0")[0] == b"\x11\0"
+    for physical in (esc.AL_STATUS, 0x1FFC, 0xFFF0):  # FMMUs that point where they must not
+        fmmu = struct.pack("<IHBBHBBBBH", 0, 8, 0, 7, physical, 0, 2, 1, 0, 0)
+        chain.send(APWR, -2 & 0xFFFF, esc.FMMUS, fmmu)
+        assert chain.send(LRW, 0, 0, b"\xff" * 8)[1] == 0
+    assert chain.slaves[2].state == OP
+
+
 @settings(max_examples=500)
 @given(st.lists(st.binary(max_size=120), min_size=1, max_size=5))
 def test_any_bytes_are_answered_or_dropped_but_never_raise(frames):

@@ -23,6 +23,8 @@ WATCHDOG_DIVIDER, WATCHDOG_TIME, WATCHDOG_STATUS = 0x0400, 0x0420, 0x0440
 EEPROM_CONTROL, EEPROM_ADDRESS, EEPROM_DATA = 0x0502, 0x0504, 0x0508
 FMMUS, SYNC_MANAGERS = 0x0600, 0x0800
 OUTPUT_AREA, INPUT_AREA = 0x1100, 0x1180
+_READ_ONLY = (slice(0, STATION), slice(AL_STATUS, AL_CODE + 2))
+_PROCESS_MEMORY = 0x1000  # where FMMUs may point to
 _EEPROM_READ, _EEPROM_READS_8 = 0x0100, 0x0040
 _WATCHED_OUTPUTS, _BUFFERED_INPUTS = 0x64, 0x20  # sync manager control bytes; 0x40 is the watchdog
 _READ, _WRITE = 1, 2  # types of an FMMU
@@ -111,9 +113,10 @@ class EmulatedSlave:
         if address <= AL_CONTROL < end:
             self._control(data[AL_CONTROL - address])
             return
-        if AL_STATUS <= address < AL_CODE + 2 or address < STATION:
-            return  # read only
+        kept = [(place, bytes(self._memory[place])) for place in _READ_ONLY]
         self._memory[address:end] = data[: end - address]
+        for place, content in kept:
+            self._memory[place] = content
         if address <= EEPROM_CONTROL < end:
             self._access_eeprom()
 
@@ -129,6 +132,8 @@ class EmulatedSlave:
                 continue
             here = slice(low - logical, high - logical)
             there = physical + low - start
+            if there < _PROCESS_MEMORY or there + high - low > len(self._memory):
+                continue
             if kind == _WRITE and writes:
                 self._memory[there : there + high - low] = data[here]
                 count += 2 if reads else 1
