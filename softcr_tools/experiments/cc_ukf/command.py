@@ -20,7 +20,7 @@ from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
 from softcr_tools.benchmarks.machine import describe_machine
 from softcr_tools.console import say
 from softcr_tools.experiments.cc_ukf import figures
-from softcr_tools.experiments.cc_ukf.contenders import CONTENDERS, UNSCENTED, Contender
+from softcr_tools.experiments.cc_ukf.contenders import CONTENDERS, REQUIRED, Contender
 from softcr_tools.experiments.cc_ukf.identification import identified
 from softcr_tools.experiments.cc_ukf.plant import (
     DT,
@@ -57,12 +57,12 @@ class Protocol:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """One seed: its parts, and what every filter saw and scored on them."""
+    """One seed: its parts, and for every contender its model, what it saw and scored on them."""
 
     parts: list[SensedRun]
-    models: dict[str, ConstantCurvatureModel]
-    seen: dict[str, list[Seen]]
-    scores: dict[str, list[Score]]
+    models: list[ConstantCurvatureModel]
+    seen: list[list[Seen]]
+    scores: list[list[Score]]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -97,11 +97,11 @@ def run(protocol: Protocol, results: Path, console: Console) -> list[Row]:
         for seed in range(protocol.seeds):
             bar.update(task, description=f"seed {seed}: plant")
             outcomes.append(_outcome(protocol, seed, contenders, bar, task))
-    rows = _rows(protocol, outcomes, [contender.name for contender in contenders])
+    rows = _rows(protocol, outcomes, contenders)
     first = outcomes[0]
     print_table(console, f"softcr experiment cc-ukf, {protocol.robot.name}", rows)
-    _draw(first, directory)
-    path = write_table(directory, _about(protocol, first), rows)
+    _draw(first, contenders, directory)
+    path = write_table(directory, _about(protocol, contenders, first), rows)
     point_latest_to(directory)
     say(console, f"results: {path}")
     return rows
@@ -122,26 +122,23 @@ def _outcome(
         whole.part(number * samples + 1, (number + 1) * samples + 1)
         for number in range(protocol.parts)
     ]
-    models = {
-        contender.name: identified(nominal, parts[0], base_height, contender.share_mass)
-        for contender in contenders
-    }
-    seen: dict[str, list[Seen]] = {}
+    models, seen = [], []
     for contender in contenders:
         bar.update(task, description=f"seed {seed}: {contender.name}")
-        model = models[contender.name]
-        seen[contender.name] = [
-            contender.see(part, model, base_height, lambda: bar.advance(task)) for part in parts
-        ]
-    scores = {
-        name: [score(*pair) for pair in zip(parts, of_parts, strict=True)]
-        for name, of_parts in seen.items()
-    }
+        model = identified(nominal, parts[0], base_height, contender.share_mass)
+        models.append(model)
+        seen.append(
+            [contender.see(part, model, base_height, lambda: bar.advance(task)) for part in parts]
+        )
+    scores = [[score(*pair) for pair in zip(parts, each, strict=True)] for each in seen]
     return Outcome(parts, models, seen, scores)
 
 
-def _rows(protocol: Protocol, outcomes: Sequence[Outcome], names: Sequence[str]) -> list[Row]:
-    case = f"{protocol.parts} parts of {protocol.seconds:g} s"
+def _rows(
+    protocol: Protocol,
+    outcomes: Sequence[Outcome],
+    contenders: Sequence[Contender | RodContender],
+) -> list[Row]:
     length = protocol.robot.length
     largest = np.array(
         [
@@ -152,26 +149,33 @@ def _rows(protocol: Protocol, outcomes: Sequence[Outcome], names: Sequence[str])
             for outcome in outcomes
         ]
     )
-    rows = plant_rows(case, largest)
-    for name in names:
-        by_seed = [outcome.scores[name] for outcome in outcomes]
-        rows += rows_of(case, name, by_seed, required=name == UNSCENTED)
+    rows = plant_rows(f"{protocol.parts} parts of {protocol.seconds:g} s", largest)
+    for number, contender in enumerate(contenders):
+        by_seed = [outcome.scores[number] for outcome in outcomes]
+        rows += rows_of(contender.case, contender.name, by_seed, required=number == REQUIRED)
     return rows
 
 
-def _draw(outcome: Outcome, directory: Path) -> None:
-    means = [part.nrmse.mean() for part in outcome.scores[UNSCENTED]]
+def _draw(
+    outcome: Outcome, contenders: Sequence[Contender | RodContender], directory: Path
+) -> None:
+    means = [part.nrmse.mean() for part in outcome.scores[REQUIRED]]
     worst = int(np.argmax(means))
     figures.draw_part(
         outcome.parts[worst],
-        outcome.seen[UNSCENTED][worst],
-        f"{UNSCENTED}, part {worst + 1}: the worst, mean NRMSE {means[worst]:.1f} %",
+        outcome.seen[REQUIRED][worst],
+        f"{contenders[REQUIRED].name}, worst part {worst + 1}: mean NRMSE {means[worst]:.1f} %",
         directory / "worst_part.png",
     )
-    figures.draw_tip_errors(outcome.parts, outcome.seen, directory / "tip_errors.png")
+    titles = [f"{contender.name}; {contender.case}" for contender in contenders]
+    figures.draw_tip_errors(
+        outcome.parts, dict(zip(titles, outcome.seen, strict=True)), directory / "tip_errors.png"
+    )
 
 
-def _about(protocol: Protocol, outcome: Outcome) -> dict[str, object]:
+def _about(
+    protocol: Protocol, contenders: Sequence[Contender | RodContender], outcome: Outcome
+) -> dict[str, object]:
     fitted = (
         "mass", "tip_mass", "bending_stiffness", "bending_damping",
         "elongation_stiffness", "elongation_damping",
@@ -180,8 +184,9 @@ def _about(protocol: Protocol, outcome: Outcome) -> dict[str, object]:
         "machine": describe_machine(),
         "robot": protocol.robot.model_dump(mode="json"),
         "models_of_seed_0": {
-            name: {key: getattr(model, key) for key in fitted}
-            for name, model in outcome.models.items()
+            contender.name: {key: getattr(model, key) for key in fitted}
+            for contender, model in zip(contenders, outcome.models, strict=True)
+            if contender.case == contenders[REQUIRED].case
         },
     }
 

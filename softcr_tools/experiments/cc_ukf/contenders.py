@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,20 +25,33 @@ PUBLISHED = CcEstimatorSettings(
 )
 
 
+STIFFNESS_ERROR = 0.85
+"""How wrong the bending stiffness is in the case that asks what the sensor is worth [-]."""
+
+
 @dataclass(frozen=True)
 class Contender:
-    """One constant-curvature filter.
+    """One constant-curvature filter in one case.
 
     Attributes:
         name: in the table.
         settings: of the filter.
         share_mass: whether its model's mass was shared between centre of gravity and tip; this is
             the corrected mode, reported beside the paper's model.
+        sensor: whether it sees the base wrench; if not it is the identified model alone.
+        stiffness_factor: on the identified bending stiffness.
     """
 
     name: str
     settings: CcEstimatorSettings
     share_mass: bool = False
+    sensor: bool = True
+    stiffness_factor: float = 1.0
+
+    @property
+    def case(self) -> str:
+        """In the table."""
+        return case_of(self.stiffness_factor)
 
     def see(
         self,
@@ -48,12 +61,14 @@ class Contender:
         tick: Callable[[], None],
     ) -> Seen:
         """Sends the filter over a part; calls `tick` after every sample."""
+        stiffness = self.stiffness_factor * model.bending_stiffness
+        model = model.replace(bending_stiffness=stiffness)
         estimator = CcEstimator(model, base_height, self.settings)
         estimator.start(run.times[0] - DT)
         found, durations = [], []
-        for sample in zip(run.pressures, run.wrenches, run.times, strict=True):
+        for pressures, wrench, stamp in zip(run.pressures, run.wrenches, run.times, strict=True):
             began = time.perf_counter()
-            found.append(estimator.update(*sample))
+            found.append(estimator.update(pressures, wrench if self.sensor else None, stamp))
             durations.append(time.perf_counter() - began)
             tick()
         return Seen(
@@ -66,13 +81,28 @@ class Contender:
         )
 
 
-# A model that fits force and moment may believe both.
-_SHARED = CcEstimatorSettings(rate_noise=0.1, force_noise=1e-2, moment_noise=1e-3)
+def case_of(stiffness_factor: float) -> str:
+    """What the table calls a model whose stiffness is as identified, or off by a factor."""
+    if stiffness_factor == 1.0:
+        return "as identified"
+    return f"k_θ {100.0 * (stiffness_factor - 1.0):+.0f} %"
 
-UNSCENTED = "CC-UKF"
-CONTENDERS = (
-    Contender(UNSCENTED, CcEstimatorSettings()),
-    Contender("CC-EKF", CcEstimatorSettings(filter="ekf")),
-    Contender("CC-UKF, 004's Q R P0", PUBLISHED),
-    Contender("CC-UKF, mass shared", _SHARED, share_mass=True),
+
+# One mass at the centre of gravity cannot give a rod's weight and its moment at once (the fit
+# misses the weight by 3 %), so the paper's model must not believe the force. Chosen on seed 100.
+_ONE_MASS = CcEstimatorSettings(rate_noise=0.3, force_noise=1.0, moment_noise=1e-2)
+_ONE_MASS_EKF = _ONE_MASS.model_copy(update={"filter": "ekf"})
+
+_BEST = (
+    Contender("CC-UKF", _ONE_MASS),
+    Contender("CC-UKF, mass shared", CcEstimatorSettings(), share_mass=True),
+    Contender("model alone, mass shared", CcEstimatorSettings(), share_mass=True, sensor=False),
 )
+CONTENDERS = (
+    *_BEST,
+    Contender("CC-EKF", _ONE_MASS_EKF),
+    Contender("CC-UKF, 004's Q R P0", PUBLISHED),
+    *(replace(contender, stiffness_factor=STIFFNESS_ERROR) for contender in _BEST),
+)
+REQUIRED = 0
+"""Which contender the requirements are for: the paper's filter and model."""

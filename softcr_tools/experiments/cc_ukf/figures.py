@@ -33,6 +33,9 @@ def draw_part(run: SensedRun, seen: Seen, title: str, path: Path) -> None:
             ax.plot(times, true, color="black", label="truth")
             ax.plot(times, found, color="tab:orange", linestyle="--", label="estimate")
             ax.set_ylabel(label)
+            # the filter's first ticks would otherwise make everything else flat
+            margin = 0.3 * np.ptp(true)
+            ax.set_ylim(true.min() - margin, true.max() + margin)
         axes[6].plot(times, seen.stiffness[shown], color="tab:orange", linestyle="--")
         axes[6].set_ylabel("k_θ / (N/m)")
         axes[6].set_xlabel("time since the filter's start / s")

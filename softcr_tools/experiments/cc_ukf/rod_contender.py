@@ -12,6 +12,7 @@ from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
 from softcr_models.constant_curvature.kinematics import coordinates_of_tip
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.state import RodState
+from softcr_tools.experiments.cc_ukf.contenders import case_of
 from softcr_tools.experiments.cc_ukf.plant import DT, SensedRun
 from softcr_tools.experiments.cc_ukf.scores import Seen
 
@@ -27,7 +28,7 @@ class RodContender:
     So it shows what the model's shape is worth; it does not identify anything.
     """
 
-    name = "rod UKF"
+    name, case = "rod UKF", case_of(1.0)
     share_mass = False
 
     def __init__(self, robot: Robot) -> None:

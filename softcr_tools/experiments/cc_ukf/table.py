@@ -64,4 +64,5 @@ def rows_of(
 
 
 def _mean_sd(values: np.ndarray | Sequence[float]) -> tuple[float, float]:
-    return float(np.mean(values)), float(np.std(values))
+    deviation = float(np.std(values)) if np.isfinite(values).all() else np.nan
+    return float(np.mean(values)), deviation
