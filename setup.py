@@ -13,6 +13,7 @@ NODES = {
     "simulator": "softcr_hardware.nodes.simulator",
     "valves": "softcr_hardware.nodes.valves",
     "estimator": "softcr_estimation.nodes.estimator",
+    "cc_estimator": "softcr_estimation.nodes.cc_estimator",
     "reference": "softcr_control.nodes.reference",
     "nempc_controller": "softcr_control.nodes.nempc_controller",
     "rod_mpc": "softcr_control.nodes.rod_mpc",

@@ -1,4 +1,4 @@
-"""Which tip pose belongs to which pressure sample: by stamp, waiting a little. No ROS here."""
+"""Which tip pose, or wrench, belongs to which pressure sample: by stamp, waiting a little."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -7,11 +7,11 @@ from softcr_models.runtime.letter import Letter
 
 AnyLetter = TypeVar("AnyLetter", bound=Letter)
 
-PRESSURES, POSES = "pressure/state", "mocap/tip/pose"
+PRESSURES, POSES, WRENCHES = "pressure/state", "mocap/tip/pose", "force_torque/wrench"
 
 
 class SamplePairing(Generic[AnyLetter]):
-    """Pairs pressure samples with the tip poses of the same stamp, in the order they come.
+    """Pairs pressure samples with the other sensor's of the same stamp, in the order they come.
 
     Clock and inbox are injected: the node waits on the monotonic clock for what DDS brings, a
     replay on the clock of a recording for what a bag holds.
@@ -22,6 +22,7 @@ class SamplePairing(Generic[AnyLetter]):
         get: Callable[[float | None], AnyLetter | None],
         now: Callable[[], float],
         reject: Callable[[str, str], None],
+        partner: str = POSES,
     ) -> None:
         """A pairing with nothing waiting.
 
@@ -30,30 +31,31 @@ class SamplePairing(Generic[AnyLetter]):
                 None when there is none.
             now: the clock on which `get` waits [s].
             reject: told topic and reason of a letter that came too late.
+            partner: topic of the other sensor.
         """
-        self._get, self._now, self._reject = get, now, reject
-        self._waiting: dict[str, list[AnyLetter]] = {PRESSURES: [], POSES: []}
+        self._get, self._now, self._reject, self._partner = get, now, reject, partner
+        self._waiting: dict[str, list[AnyLetter]] = {PRESSURES: [], partner: []}
 
     def next_pressures(self) -> AnyLetter | None:
         """The next pressure sample; None when the inbox has no more."""
         return self._next(PRESSURES, None)
 
-    def pose_of(self, stamp: int, patience: float) -> AnyLetter | None:
-        """The tip pose of `stamp` [ns], waiting up to `patience` [s]; None if there is none.
+    def partner_of(self, stamp: int, patience: float) -> AnyLetter | None:
+        """The other sensor's sample of `stamp` [ns], waiting up to `patience` [s]; None if none.
 
-        A newer pose is kept for its own sample, an older one is rejected.
+        A newer one is kept for its own pressures, an older one is rejected.
         """
         deadline = self._now() + patience
         while (left := deadline - self._now()) > 0.0:
-            letter = self._next(POSES, left)
+            letter = self._next(self._partner, left)
             if letter is None:
                 return None
             if letter.stamp == stamp:
                 return letter
             if letter.stamp > stamp:
-                self._waiting[POSES].insert(0, letter)
+                self._waiting[self._partner].insert(0, letter)
                 return None
-            self._reject(POSES, "came after its cycle")
+            self._reject(self._partner, "came after its cycle")
         return None
 
     def _next(self, topic: str, timeout: float | None) -> AnyLetter | None:

@@ -263,7 +263,7 @@ def test_a_pose_is_waited_for_as_long_as_patience_lasts(cycles):
     pairing = SamplePairing(inbox.get, inbox.now, lambda *reason: rejected.append(reason))
     paired = []
     while (pressures := pairing.next_pressures()) is not None:
-        pose = pairing.pose_of(pressures.stamp, patience)
+        pose = pairing.partner_of(pressures.stamp, patience)
         assert pose is None or pose.stamp == pressures.stamp
         paired.append(pose is not None)
     near = [abs(delay - patience) < 1e-9 for _, delay in cycles]

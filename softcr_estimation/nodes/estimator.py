@@ -44,7 +44,7 @@ class Estimator(LoopNode):
             pressures = self._pairing.next_pressures()
             if pressures is None:
                 continue
-            pose = self._pairing.pose_of(pressures.stamp, estimation.patience)
+            pose = self._pairing.partner_of(pressures.stamp, estimation.patience)
             if stop.is_set():
                 return
             if pose is None:

@@ -265,6 +265,12 @@ def wrench_from_message(message: Any, topic: str) -> np.ndarray:
     return wrench
 
 
+def named_numbers_message(numbers: Mapping[str, float], stamp: int, frame: str = "base") -> Any:
+    """sensor_msgs/PointCloud2 of one point whose fields are named numbers; stamp [ns]."""
+    table = np.array([[list(numbers.values())]], float)
+    return _cloud(table, tuple(numbers), stamp, frame)
+
+
 # --- rod states ---------------------------------------------------------------------------------
 
 

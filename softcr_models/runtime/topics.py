@@ -79,6 +79,13 @@ _ROWS = (
         "tip of the estimated state [m]",
     ),
     Topic(
+        "estimate/constant_curvature",
+        "sensor_msgs/msg/PointCloud2",
+        "reliable",
+        "estimated arc, one point: delta_x, delta_y, elongation [m], their rates [m/s], "
+        "bending_stiffness [N/m], standard deviations",
+    ),
+    Topic(
         "estimate/shape", "nav_msgs/msg/Path", "reliable", "centre line of the estimated state [m]"
     ),
     Topic(

@@ -56,7 +56,7 @@ def replayed_estimates(
     pairing = SamplePairing(inbox.get, inbox.now, reject)
     estimation.forget()
     while (pressures := pairing.next_pressures()) is not None:
-        pose = pairing.pose_of(pressures.stamp, estimation.patience)
+        pose = pairing.partner_of(pressures.stamp, estimation.patience)
         tip_pose = None if pose is None else pose.value
         try:
             estimate = estimation.tick(pressures.value, tip_pose, pressures.stamp)
