@@ -134,9 +134,9 @@ def simulate(loop, setpoint, start, duration, flow=FLOW, blocked=0.0):
         volts = loop.volts(np.asarray(setpoint, dtype=float), pressures.copy(), DT)
         assert np.all((volts >= 0.0) & (volts <= 10.0))
         if step * DT >= blocked:
-            for _ in range(10):
-                opening = valve_opening(VALVE, volts)
-                pressures += flow_rate(flow, opening, pressures) * DT / 10
+            opening = valve_opening(VALVE, volts)
+            for _ in range(4):
+                pressures += flow_rate(flow, opening, pressures) * DT / 4
         trace.append(pressures.copy())
     return np.array(trace)
 

@@ -1,5 +1,7 @@
 """The valve driver on virtual time, over a bus without a wire: real bytes, chambers that fill."""
 
+import os
+import sys
 import threading
 import time
 
@@ -11,7 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from softcr_hardware.actuator import EmulatedActuator
 from softcr_hardware.backoff import Backoff
+from softcr_hardware.ethercat.bus import EtherCatBus
 from softcr_hardware.ethercat.driver import ValveDriver
+from softcr_hardware.ethercat.interfaces import own_interface
 from softcr_hardware.ethercat.process_data import INPUT, ProcessData
 from softcr_hardware.ethercat.terminals import load_station
 from softcr_hardware.faults import FAULT_KINDS, FaultInjector
@@ -250,6 +254,19 @@ def test_zero_calibration_only_when_disarmed_and_within_reason():
         bench.driver.calibrate_zero()
 
 
+def test_without_pysoem_everything_imports_and_the_master_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pysoem", None)
+    with pytest.raises(UserError, match=r"pip install 'softcr\[ethercat\]'"):
+        EtherCatBus("eth1", STATION, ProcessData(STATION))
+
+
+def test_one_process_owns_an_interface_until_it_lets_go():
+    refused = pytest.raises(UserError, match=f"process {os.getpid()} is the EtherCAT master")
+    with own_interface("a-test"), refused:
+        own_interface("a-test")
+    own_interface("a-test").close()
+
+
 def test_backoff_doubles_its_pauses_and_ends():
     backoff = Backoff(0.2, 1.0, 5)
     backoff.lost(0.0)
@@ -306,4 +323,4 @@ class RandomBus(RuleBasedStateMachine):
 
 
 TestRandomBus = RandomBus.TestCase
-TestRandomBus.settings = hypothesis_settings(max_examples=12, stateful_step_count=12, deadline=None)
+TestRandomBus.settings = hypothesis_settings(max_examples=8, stateful_step_count=12, deadline=None)
