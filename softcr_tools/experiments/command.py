@@ -38,12 +38,18 @@ _TRACKING = {
 }
 
 EXPERIMENTS = {
+    "identification": Experiment(
+        "identification", "a hidden robot's parameters from its recordings (seed 000)"
+    ),
     **{
         name: Experiment("tracking", f"{summary} (seed 000)", (name,))
         for name, summary in _TRACKING.items()
     },
     "cc-ukf": Experiment(
         "cc_ukf", "a constant-curvature filter sees a rod through its base sensor (seed 004)"
+    ),
+    "koopman-real": Experiment(
+        "koopman_real", "a Koopman model predicts a real soft arm it was fitted to"
     ),
 }
 

@@ -1,0 +1,319 @@
+"""A robot's parameters from recordings, Licher et al. 2025, Sec. III-I: statics, damping, lag.
+
+As in the paper, lengths of the errors of tip, force and moment are weighted by the inverse of what
+the first guess leaves. Instead of a particle swarm (kept for comparison in `particle_swarm`), least
+squares with exact sensitivities: at a steady state x, f(x, q) = 0, a changed parameter moves it by
+one Newton step of the changed rod. Parameters are estimated as logarithms, so they stay positive.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import least_squares
+from scipy.stats import norm
+
+from softcr_models.prediction import RodPrediction
+from softcr_models.pressure import PressureLag
+from softcr_models.robot import Robot
+from softcr_models.rod.cosserat_rod import CosseratRod, EquilibriumError
+
+STATIC_PARAMETERS = ("length", "tip_mass", "bending_compliance", "dilatation_compliance")
+DAMPING = "bending_relaxation_time"
+LAG_PARAMETERS = ("pressure_lag_gain", "pressure_lag_pole")
+CONFIDENCE = 0.95
+NOT_EXCITED = 0.2  # a relative interval wider than this says nothing
+_STEP = 1e-6  # of a logarithm, for differences
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """What was measured, a row per configuration (statics) or per sample (motion).
+
+    Attributes:
+        pressures: (T, m) chamber pressures [Pa].
+        tips: (T, 3) [m], base frame.
+        wrenches: (T, 6) of the force-torque sensor, force [N], then moment [N m].
+        period: between samples [s]; 0 for statics.
+    """
+
+    pressures: np.ndarray
+    tips: np.ndarray
+    wrenches: np.ndarray
+    period: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Parameters found.
+
+    Attributes:
+        names: (P,).
+        values: (P,) in SI units.
+        intervals: (P,) half widths of the 95 % confidence intervals, relative to the values.
+        correlation: (P, P) of the estimates; 0 beside a parameter that changed nothing.
+        robot: with the values in it.
+        evaluations: models evaluated on the whole recording.
+    """
+
+    names: tuple[str, ...]
+    values: np.ndarray
+    intervals: np.ndarray
+    correlation: np.ndarray
+    robot: Robot
+    evaluations: int
+
+    @property
+    def not_excited(self) -> tuple[str, ...]:
+        """Names of the parameters that the recording says next to nothing about."""
+        pairs = zip(self.names, self.intervals, strict=True)
+        return tuple(name for name, width in pairs if not width < NOT_EXCITED)
+
+
+def static_configurations(robot: Robot, levels: int = 6) -> np.ndarray:
+    """(K, m) pressures [Pa]: each chamber, each pair, all of them, at evenly spaced levels.
+
+    For three chambers and six levels the 42 of the paper. The highest level is 60 % of the range
+    for one chamber alone, so that no configuration buckles.
+    """
+    chambers = len(robot.chambers)
+    limits = robot.pressure_limits
+    masks = [np.eye(chambers)[i] for i in range(chambers)]
+    masks += [np.eye(chambers)[i] + np.eye(chambers)[j] for i in range(chambers) for j in range(i)]
+    masks.append(np.ones(chambers))
+    highest = 0.6 * (limits.maximum - limits.minimum)
+    steps = highest * np.arange(1, levels + 1) / levels
+    return limits.minimum + np.array([step * mask for mask in masks for step in steps])
+
+
+def with_parameters(robot: Robot, names: Sequence[str], values: Sequence[float]) -> Robot:
+    """The robot with parameters of this module's names replaced.
+
+    Raises:
+        UserError: a value that the robot does not allow.
+    """
+    changes: dict[str, object] = {}
+    lag = robot.pressure_lag
+    for name, number in zip(names, values, strict=True):
+        value = float(number)
+        if name == DAMPING:
+            times = robot.relaxation_times
+            changes["relaxation_times"] = (*times[:3], value, value, times[5])
+        elif name == LAG_PARAMETERS[0]:
+            lag = PressureLag(value, lag.pole)
+        elif name == LAG_PARAMETERS[1]:
+            lag = PressureLag(lag.gain, value)
+        else:
+            changes[name] = value
+    return robot.replace(**changes, pressure_lag=lag)
+
+
+def parameters_of(robot: Robot, names: Sequence[str]) -> np.ndarray:
+    """(P,) values of parameters by this module's names."""
+    known = {
+        DAMPING: robot.relaxation_times[3],
+        LAG_PARAMETERS[0]: robot.pressure_lag.gain,
+        LAG_PARAMETERS[1]: robot.pressure_lag.pole,
+    }
+    return np.array([known[n] if n in known else getattr(robot, n) for n in names], float)
+
+
+def identify_static(robot: Robot, recording: Recording, intervals: int = 10) -> Fit:
+    """Length, tip mass, bending and dilatation compliance from configurations at rest.
+
+    Args:
+        robot: the first guess; what is not identified stays.
+        recording: statics.
+        intervals: of the model's rod.
+
+    Raises:
+        EquilibriumError: a configuration has no steady state on the way.
+    """
+    return _fit(
+        robot,
+        STATIC_PARAMETERS,
+        _stacked(recording),
+        lambda candidate: _steady(candidate, recording.pressures, intervals)[0],
+        lambda logarithms: _steady_sensitivities(robot, logarithms, recording.pressures, intervals),
+    )
+
+
+def identify_damping(robot: Robot, recording: Recording, intervals: int = 10) -> Fit:
+    """The bending relaxation time from a motion that begins at rest."""
+    return _fit(
+        robot,
+        (DAMPING,),
+        _stacked(recording),
+        lambda candidate: _moved(candidate, recording, intervals),
+    )
+
+
+def identify_lag(robot: Robot, commands: np.ndarray, pressures: np.ndarray, period: float) -> Fit:
+    """Gain and pole of the pressure lag (32).
+
+    Args:
+        robot: the first guess.
+        commands: (T, m) each held for a period [Pa].
+        pressures: (T + 1, m) measured at the begin of each period and at the end [Pa].
+        period: [s].
+    """
+
+    def predicted(candidate: Robot) -> np.ndarray:
+        path = candidate.pressure_lag.trajectory(pressures[0], commands[None], period)[0]
+        return path[:, None]
+
+    return _fit(robot, LAG_PARAMETERS, pressures[:, None], predicted)
+
+
+def static_cost(
+    robot: Robot, recording: Recording, intervals: int = 10
+) -> Callable[[np.ndarray], float]:
+    """(P,) logarithms of STATIC_PARAMETERS -> the weighted squares `identify_static` minimises.
+
+    Where a rod has no steady state the cost is inf.
+    """
+    measured = _stacked(recording)
+    weights = _weights(measured, _steady(robot, recording.pressures, intervals)[0])
+
+    def cost(logarithms: np.ndarray) -> float:
+        candidate = with_parameters(robot, STATIC_PARAMETERS, np.exp(logarithms).tolist())
+        try:
+            found, _ = _steady(candidate, recording.pressures, intervals)
+        except EquilibriumError:
+            return np.inf
+        return float(np.sum((weights * (found - measured)) ** 2))
+
+    return cost
+
+
+def predicted_motion(robot: Robot, recording: Recording, intervals: int) -> np.ndarray:
+    """(T, 3) tips of the model under the recorded pressures [m]."""
+    return _moved(robot, recording, intervals)[:, 0]
+
+
+def _fit(
+    robot: Robot,
+    names: tuple[str, ...],
+    measured: np.ndarray,
+    predicted: Callable[[Robot], np.ndarray],
+    sensitivities: Callable[[np.ndarray], np.ndarray] | None = None,
+) -> Fit:
+    """Weighted least squares over logarithms.
+
+    Args:
+        measured: (T, G, width) groups of numbers, each group with a weight of its own; what
+            `predicted` gives of a robot has the same shape.
+        sensitivities: (P,) logarithms -> (T, G, width, P); None: differences.
+    """
+    start = np.log(parameters_of(robot, names))
+    scale = _weights(measured, predicted(robot))
+    evaluations = 0
+
+    def made(logarithms: np.ndarray) -> Robot:
+        return with_parameters(robot, names, np.exp(logarithms).tolist())
+
+    def residual(logarithms: np.ndarray) -> np.ndarray:
+        nonlocal evaluations
+        evaluations += 1
+        return (scale * (predicted(made(logarithms)) - measured)).ravel()
+
+    def jacobian(logarithms: np.ndarray) -> np.ndarray:
+        nonlocal evaluations
+        if sensitivities is not None:
+            evaluations += 1
+            found = sensitivities(logarithms)
+            return (scale[..., None] * found).reshape(-1, len(names))
+        columns = []
+        for change in 1e-4 * np.eye(len(names)):
+            up, down = residual(logarithms + change), residual(logarithms - change)
+            columns.append((up - down) / 2e-4)
+        return np.array(columns).T
+
+    found = least_squares(residual, start, jac=jacobian, x_scale=0.1, xtol=1e-9)
+    covariance = _covariance(found.jac, found.fun.reshape(measured.shape), measured.shape)
+    deviation = np.sqrt(covariance.diagonal())
+    with np.errstate(invalid="ignore"):
+        correlation = np.nan_to_num(covariance / np.outer(deviation, deviation))
+    return Fit(
+        names,
+        np.exp(found.x),
+        norm.ppf(0.5 + CONFIDENCE / 2) * deviation,
+        correlation,
+        made(found.x),
+        evaluations,
+    )
+
+
+def _weights(measured: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """(1, G, 1): of each group the inverse of its mean length of error at the first guess."""
+    lengths = np.linalg.norm(first - measured, axis=2).mean(axis=0)
+    weights = 1.0 / np.maximum(lengths, 1e-9 * np.abs(measured).max())
+    return weights[None, :, None]
+
+
+def _covariance(jacobian: np.ndarray, residual: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """(P, P) of the estimates: each group's noise is estimated from what it is left with."""
+    spread = residual.var(axis=(0, 2)) * residual.shape[0] / max(residual.shape[0] - 1, 1)
+    noise = np.broadcast_to(spread[None, :, None], shape).ravel()
+    left, sizes, right = np.linalg.svd(jacobian, full_matrices=False)
+    seen = sizes > 1e-9 * sizes[0]
+    gain = right[seen].T @ (left[:, seen] / sizes[seen]).T
+    covariance: np.ndarray = (gain * noise) @ gain.T
+    # nothing is known along the directions that change nothing
+    blind = (np.abs(right[~seen]) > 1e-6).any(axis=0)
+    covariance[blind, blind] = np.inf
+    return covariance
+
+
+def _stacked(recording: Recording) -> np.ndarray:
+    """(T, 3, 3): tip [m], force [N], moment [N m]."""
+    parts = np.concatenate((recording.tips, recording.wrenches), axis=1)
+    return parts.reshape(-1, 3, 3)
+
+
+def _outputs(rod: CosseratRod, state: np.ndarray, pressures: np.ndarray) -> np.ndarray:
+    wrench = rod.base_wrench(state, pressures)
+    return np.concatenate((rod.tip_pose(state)[:3, 3], wrench)).reshape(3, 3)
+
+
+def _steady(robot: Robot, pressures: np.ndarray, intervals: int) -> tuple[np.ndarray, np.ndarray]:
+    """(K, 3, 3) outputs and (K, nx) states at rest."""
+    rod = CosseratRod(robot, intervals)
+    states = np.array([rod.equilibrium(row) for row in pressures])
+    pairs = zip(states, pressures, strict=True)
+    return np.array([_outputs(rod, state, row) for state, row in pairs]), states
+
+
+def _steady_sensitivities(
+    robot: Robot, logarithms: np.ndarray, pressures: np.ndarray, intervals: int
+) -> np.ndarray:
+    """(K, 3, 3, P) of the outputs at rest by the logarithms."""
+
+    def rod_at(values: np.ndarray) -> CosseratRod:
+        changed = with_parameters(robot, STATIC_PARAMETERS, np.exp(values).tolist())
+        return CosseratRod(changed, intervals)
+
+    rod = rod_at(logarithms)
+    moved = [rod_at(logarithms + _STEP * unit) for unit in np.eye(len(logarithms))]
+    result = np.empty((len(pressures), 3, 3, len(logarithms)))
+    for row, pressure in enumerate(pressures):
+        state = rod.equilibrium(pressure)
+        jacobian, _ = rod.linearize(state, pressure)
+        here = _outputs(rod, state, pressure)
+        for column, other in enumerate(moved):
+            shifted = state - np.linalg.solve(jacobian, other.derivative(state, pressure))
+            result[row, :, :, column] = (_outputs(other, shifted, pressure) - here) / _STEP
+    return result
+
+
+def _moved(robot: Robot, recording: Recording, intervals: int) -> np.ndarray:
+    """(T, 3, 3) outputs along a motion from rest; pressures are linear between samples."""
+    rod = CosseratRod(robot, intervals)
+    prediction = RodPrediction(rod, substeps=3, single_precision=False)
+    start = rod.equilibrium(recording.pressures[0])
+    later = prediction.rollout(
+        start, recording.pressures[None], rod.nominal_parameters, recording.period
+    )[0]
+    states = np.vstack([start, later])
+    pairs = zip(states, recording.pressures, strict=True)
+    return np.array([_outputs(rod, state, row) for state, row in pairs])
