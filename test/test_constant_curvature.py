@@ -37,6 +37,7 @@ def random_coordinates(seed: int, *shape: int, bend: float = 1.0, stretch: float
 
 
 @given(st.floats(1e-3, 6.0))
+@settings(deadline=None)
 def test_stumpff_functions_are_the_trigonometric_ones(theta):
     c = stumpff(np.array(theta**2))
     assert c[0] == pytest.approx(np.cos(theta), abs=1e-14)
@@ -150,6 +151,7 @@ def test_everything_is_smooth_through_the_straight_pose():
 
 
 @given(st.floats(0.0, 3.0), st.floats(-4.0, 4.0), st.floats(-0.05, 0.1))
+@settings(deadline=None)
 def test_coordinates_are_found_again_from_the_tip(theta, direction, stretch):
     delta = theta * RADIUS
     q = np.array([delta * np.cos(direction), delta * np.sin(direction), stretch])
