@@ -13,6 +13,8 @@ from softcr_tools.experiments.cc_ukf.plant import DT, FORCE_NOISE, MOMENT_NOISE,
 from softcr_tools.experiments.cc_ukf.scores import Seen
 
 # 004, Sec. IV: Q = 1e-10 diag(1, 1, 1, .1, .1, .1, 1e9) is added every 5 ms, and P_0 = Q.
+# The rest is our filter, its gate included: the first innovations from so sure a start are far
+# outside of it, so they are believed less than in the paper's filter.
 PUBLISHED = CcEstimatorSettings(
     coordinate_noise=math.sqrt(1e-10 / DT),
     rate_noise=math.sqrt(1e-11 / DT),
@@ -23,7 +25,6 @@ PUBLISHED = CcEstimatorSettings(
     force_noise=FORCE_NOISE,
     moment_noise=MOMENT_NOISE,
 )
-
 
 STIFFNESS_ERROR = 0.85
 """How wrong the bending stiffness is in the case that asks what the sensor is worth [-]."""
