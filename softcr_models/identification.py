@@ -309,7 +309,8 @@ def _steady_sensitivities(
 def _moved(robot: Robot, recording: Recording, intervals: int) -> np.ndarray:
     """(T, 3, 3) outputs along a motion from rest; pressures are linear between samples."""
     rod = CosseratRod(robot, intervals)
-    prediction = RodPrediction(rod, substeps=3, single_precision=False)
+    # with three sub-steps the scheme's own damping costs 2 % of the rod's, with eight 0.1 %
+    prediction = RodPrediction(rod, substeps=8, single_precision=False)
     start = rod.equilibrium(recording.pressures[0])
     later = prediction.rollout(
         start, recording.pressures[None], rod.nominal_parameters, recording.period
