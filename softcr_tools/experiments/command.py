@@ -51,6 +51,8 @@ EXPERIMENTS = {
     "koopman-real": Experiment(
         "koopman_real", "a Koopman model predicts a real soft arm it was fitted to"
     ),
+    "all": Experiment("collected", "every one of them, then one page", ("all",)),
+    "report": Experiment("collected", "one page of what has been run", ("report",)),
 }
 
 
@@ -61,9 +63,14 @@ def main(arguments: Sequence[str]) -> int:
         UserError: what the experiment refuses.
     """
     chosen = _parser().parse_args(arguments)
-    experiment = EXPERIMENTS[chosen.experiment]
+    return run_experiment(chosen.experiment, chosen.arguments)
+
+
+def run_experiment(name: str, arguments: Sequence[str]) -> int:
+    """One experiment of the list with its own arguments; returns the exit code."""
+    experiment = EXPERIMENTS[name]
     module = importlib.import_module(f"softcr_tools.experiments.{experiment.module}")
-    code: int = module.main([*experiment.arguments, *chosen.arguments])
+    code: int = module.main([*experiment.arguments, *arguments])
     return code
 
 
