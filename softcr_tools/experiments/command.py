@@ -18,11 +18,13 @@ class Experiment:
         module: below softcr_tools.experiments; imported when the experiment runs.
         summary: one line.
         arguments: what the module's command line begins with.
+        needs_data: whether it needs recordings that are not in the repository, so not part of all.
     """
 
     module: str
     summary: str
     arguments: tuple[str, ...] = ()
+    needs_data: bool = False
 
 
 _TRACKING = {
@@ -49,7 +51,9 @@ EXPERIMENTS = {
         "cc_ukf", "a constant-curvature filter sees a rod through its base sensor (seed 004)"
     ),
     "koopman-real": Experiment(
-        "koopman_real", "a Koopman model predicts a real soft arm it was fitted to"
+        "koopman_real",
+        "a Koopman model predicts a real soft arm it was fitted to",
+        needs_data=True,
     ),
     "all": Experiment("collected", "every one of them, then one page", ("all",)),
     "report": Experiment("collected", "one page of what has been run", ("report",)),

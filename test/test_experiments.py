@@ -1,0 +1,46 @@
+"""The page of all experiments."""
+
+import json
+
+import pytest
+
+from softcr_models.errors import UserError
+from softcr_tools.experiments import collected
+from softcr_tools.experiments.command import EXPERIMENTS
+from softcr_tools.experiments.results import Row, write_table
+
+NAMES = ("first", "second", "third")
+
+
+def results_of(root, name, rows):
+    directory = root / name / "latest"
+    directory.mkdir(parents=True)
+    write_table(directory, {"experiment": name, "seeds": 3, "machine": {"cores": 2}}, rows)
+    return directory / "table.json"
+
+
+def test_the_page_holds_every_row_and_says_what_was_not_run(tmp_path):
+    results_of(tmp_path, "first", [Row("a case", "us", "error", 2.0, 0.5, 0.1, "mm", 3, 1.0, 0.2)])
+    results_of(tmp_path, "third", [Row("b", "us", "time", None, float("nan"), 0.0, "s", 1)])
+    page = collected.write_page(tmp_path, NAMES).read_text()
+    assert "| a case | us | error | 2 | 0.5 | 0.1 | mm | 3 | 1 | 0.2 | pass |" in page
+    assert "| b | us | time |  |  | 0 | s | 1 |  |  |  |" in page
+    assert page.index("## first") < page.index("## third")
+    assert "Not run: second." in page
+
+
+def test_nothing_run_or_a_broken_table_is_one_line(tmp_path):
+    with pytest.raises(UserError, match="no experiment has been run; allowed are first, second"):
+        collected.write_page(tmp_path, NAMES)
+    path = results_of(tmp_path, "first", [])
+    path.write_text(json.dumps({"rowz": []}))
+    with pytest.raises(UserError, match=r"table\.json: not an experiment's table: 'rows'"):
+        collected.write_page(tmp_path, NAMES)
+
+
+def test_the_report_is_of_all_that_is_listed(tmp_path, capsys):
+    results_of(tmp_path / "experiments", "4a", [])
+    assert collected.main(["report", "--results", str(tmp_path)]) == 0
+    page = (tmp_path / "experiments" / "report.md").read_text()
+    others = [name for name in EXPERIMENTS if name not in ("all", "report", "4a")]
+    assert f"Not run: {', '.join(others)}." in page
