@@ -1,6 +1,7 @@
 """`softcr experiment all`: every experiment, then one page; `... report`: the page alone.
 
-Experiments on recordings that a person has to bring are run one by one. The page holds what the newest run of each experiment wrote, and says which have not been run.
+Experiments on recordings that a person has to bring are run one by one. The page holds what the
+newest run of each experiment wrote, and says which have not been run.
 """
 
 import argparse
