@@ -168,6 +168,20 @@ def test_a_command_step_reaches_the_valves_as_a_ramp_within_the_limits():
     assert np.allclose(bench.run(0.05).sent, [1e5, 5e4, 0.0], atol=1.0)
 
 
+def test_a_released_deadman_ramps_the_pressures_down_and_disarms():
+    bench = Bench().enable(5e4)
+    bench.pressed = False
+    reports = [bench.run(DT) for _ in range(400)]
+    ramp = [r.sent[0] for r in reports if r.decision.action == Action.RAMP_TO_VENT]
+    slopes = np.diff(ramp) / DT
+    assert len(ramp) > 100
+    assert np.all(slopes <= 1e-6)
+    assert slopes.min() == pytest.approx(-2e5, rel=1e-3)
+    assert ramp[0] - ramp[100] == pytest.approx(2e4, rel=0.05)
+    assert not reports[-1].decision.enabled
+    assert reports[-1].decision.reason == "deadman released"
+
+
 # fault of the valves' bus -> the action it ends in, whether enabled, a word of the reason
 END_STATES = {
     "ok": (Action.NONE, True, ""),

@@ -6,6 +6,7 @@ handshake, deactivating vents. `~/vent` (Trigger) works in every state. The oper
 sensor_msgs/Joy on safety/operator: button 0 is the deadman's switch.
 """
 
+import gc
 import sys
 import threading
 import time
@@ -37,6 +38,7 @@ from softcr_models.runtime.settings import NodeSettings
 from softcr_models.runtime.topics import TOPICS, qos
 
 _ANSWER_TIME = 0.5  # [s] a service waits for the fast cycle
+_TRANSITIONS_TOLD = 20  # in the diagnostics
 _LEVELS = {Action.NONE: OK, Action.WARN: WARN, Action.PREDICT_ONLY: WARN, Action.HOLD: WARN}
 
 
@@ -106,6 +108,10 @@ class Valves(LoopNode):
             settings.most_reconnects,
             say=self.get_logger().warning,
         )
+        # LoopNode has the collector look through everything once more after this: with the fast
+        # cycle running that would be 0.1 s of silence, and the terminals' watchdog would trip
+        gc.collect()
+        gc.freeze()
         self._driver.open()
         self._fast_stop = threading.Event()
         self._fast_thread = threading.Thread(
@@ -171,8 +177,8 @@ class Valves(LoopNode):
             "fast_cycle": fast,
             "transitions": [
                 {"time": round(change.time, 3), "what": change.words}
-                for change in self._driver.safety.transitions
-            ][-20:],
+                for change in list(self._driver.safety.transitions)[-_TRANSITIONS_TOLD:]
+            ],
         }
 
     def diagnostic_warnings(self) -> list[str]:
