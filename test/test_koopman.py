@@ -1,9 +1,12 @@
 """The Koopman model against systems whose model is known, its regulator against scipy's."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import linalg
 
 from softcr_control.koopman import (
     KoopmanModel,
@@ -14,8 +17,12 @@ from softcr_control.koopman import (
     monomials,
     ridge_regression,
 )
+from softcr_control.koopman_file import KoopmanDesign, load_design, save_design
+from softcr_control.koopman_lqr import Gains, KoopmanLqr, StaticModel, Weights
 from softcr_control.koopman_selection import grid, rollout_errors, select
+from softcr_control.references import SampledReference
 from softcr_models.errors import UserError
+from softcr_models.robot import PressureLimits
 
 A1 = np.array([[0.9, 0.2], [-0.1, 0.8]])
 B1 = np.array([[0.1, 0.0, 0.3], [0.0, 0.2, -0.1]])
@@ -144,3 +151,152 @@ def test_a_constant_column_keeps_its_unit():
     scaling = Scaling.of(np.array([[1.0, 4.0], [3.0, 4.0]]))
     np.testing.assert_array_equal(scaling.scale, [1.0, 1.0])
     np.testing.assert_array_equal(scaling.to_model(np.array([[2.0, 5.0]])), [[0.0, 1.0]])
+
+
+def regulated_model():
+    trials = [linear_trial(seed) for seed in (1, 2)]
+    return identified(trials, Lift(1), 1e-9, 0.1)
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.7])
+def test_the_gain_is_that_of_the_riccati_equation(rate):
+    model = regulated_model()
+    gains = Gains.of(model, Weights(effort=0.2, rate=rate))
+    # the change of the input as a second input of an augmented cost, solved by plain iteration
+    a, b = model.transition, model.input_matrix
+    pick = np.zeros((3, len(a)))
+    pick[:, 4:7] = np.eye(3)
+    cost = np.diag([1.0, 1.0] + [0.0] * (len(a) - 2)) + rate * pick.T @ pick
+    value = np.zeros_like(a)
+    for _ in range(2000):
+        inner = (0.2 + rate) * np.eye(3) + b.T @ value @ b
+        gain = np.linalg.solve(inner, b.T @ value @ a - rate * pick)
+        value = cost + a.T @ value @ a - gain.T @ inner @ gain
+    np.testing.assert_allclose(gains.feedback, gain, atol=1e-8)
+    if not rate:
+        riccati = linalg.solve_discrete_are(a, b, cost, 0.2 * np.eye(3))
+        known = np.linalg.solve(0.2 * np.eye(3) + b.T @ riccati @ b, b.T @ riccati @ a)
+        np.testing.assert_allclose(gains.feedback, known, atol=1e-9)
+    assert abs(linalg.eigvals(a - b @ gains.feedback)).max() < 1.0
+
+
+def test_preview_is_the_least_squares_optimum_of_known_disturbances():
+    model, horizon = regulated_model(), 60
+    a, b = model.transition, model.input_matrix
+    gains = Gains.of(model, Weights(effort=0.2, preview=horizon))
+    random = np.random.default_rng(0)
+    disturbances = random.standard_normal((horizon, len(a)))
+    disturbances[8:] = 0.0
+    start = random.standard_normal(len(a))
+    first = -gains.feedback @ start - np.einsum("kmn,kn->m", gains.preview, disturbances)
+    # all inputs at once: outputs and efforts are affine in them
+    outputs = model.outputs
+    free, rows = start, []
+    response = np.zeros((len(a), 3 * horizon))
+    for k in range(horizon):
+        free = a @ free + disturbances[k]
+        response = a @ response
+        response[:, 3 * k : 3 * k + 3] += b
+        rows.append((response[:outputs].copy(), free[:outputs].copy()))
+    matrix = np.vstack([row for row, _ in rows] + [np.sqrt(0.2) * np.eye(3 * horizon)])
+    goal = -np.concatenate([value for _, value in rows] + [np.zeros(3 * horizon)])
+    optimum = np.linalg.lstsq(matrix, goal, rcond=None)[0][:3]
+    np.testing.assert_allclose(first, optimum, atol=1e-6)
+
+
+def test_what_cannot_be_stabilised_is_refused():
+    grown = identified([linear_trial(1)], Lift(0), 0.0, 0.1)
+    runaway = dataclasses.replace(
+        grown, transition=np.diag([1.5, 0.5]), input_matrix=np.array([[0.0] * 3, [1.0] * 3])
+    )
+    with pytest.raises(UserError, match="no stabilising gain"):
+        Gains.of(runaway, Weights())
+
+
+class Curve:
+    """A quadratic steady curve behind a lag: what a Koopman regulator should master."""
+
+    def __init__(self):
+        self.state, self.previous = np.zeros(3), np.zeros(3)
+
+    @property
+    def tip(self):
+        return self.state + 2e3 * self.state**2
+
+    def advance(self, command):
+        """What is sent now acts a sample late."""
+        self.state = 0.9 * self.state + 1e-9 * self.previous
+        self.previous = command
+
+
+def curve_trial(seed):
+    random, plant, tips = np.random.default_rng(seed), Curve(), []
+    commands = np.repeat(random.uniform(1e3, 9e3, (20, 3)), 60, axis=0)
+    for command in commands:
+        tips.append(plant.tip)
+        plant.advance(command)
+    return Trial(np.array(tips), commands)
+
+
+LIMITS = PressureLimits(minimum=0.0, maximum=1e4, maximum_rate=1e6)
+
+
+def followed(weights, wanted):
+    """(T, 3) tips that follow wanted (T, 3)."""
+    trials = [curve_trial(seed) for seed in range(4)]
+    model = identified(trials, Lift(2, 2, True), 1e-9, 0.01)
+    static = StaticModel.identified(trials, 50, degree=4)
+    control = KoopmanLqr(model, static, weights, LIMITS, lambda state: state)
+    plant, tips = Curve(), []
+    source = SampledReference(0.01, np.full((len(wanted), 1), np.nan), wanted)
+    for k in range(len(wanted)):
+        tips.append(plant.tip)
+        reference = source.window(0.01 * k, control.rows)
+        command = control.command(plant.tip, None, reference, np.zeros(3))
+        assert (command.pressures >= 0.0).all()
+        assert (command.pressures <= 1e4).all()
+        plant.advance(command.pressures)
+    return np.array(tips)
+
+
+def test_a_setpoint_is_reached_on_a_curve():
+    goal = np.array([3e-5, 5e-5, 4e-5])
+    tips = followed(Weights(effort=0.1), np.tile(goal, (200, 1)))
+    np.testing.assert_allclose(tips[150:], np.tile(goal, (50, 1)), rtol=0.01)
+
+
+def test_preview_follows_a_motion_more_closely():
+    phase = 2 * np.pi * 0.01 * np.arange(400)[:, None] - np.array([0.0, 2.0, 4.0])
+    wanted = 4e-5 + 1.5e-5 * np.sin(phase)
+    published, ahead = (
+        np.linalg.norm(followed(Weights(0.01, 0.0, preview), wanted) - wanted, axis=1)[100:].mean()
+        for preview in (0, 30)
+    )
+    assert ahead < 0.3 * published
+
+
+def test_the_static_model_needs_samples_that_stand_still():
+    restless = Trial(np.zeros((50, 3)), np.random.default_rng(0).uniform(size=(50, 3)))
+    with pytest.raises(UserError, match="0 samples stand still for 5"):
+        StaticModel.identified([restless], 5)
+
+
+def test_a_design_survives_its_file_and_a_broken_file_is_refused(tmp_path):
+    trials = [curve_trial(seed) for seed in range(2)]
+    model = identified(trials, Lift(1, 2), 1e-6, 0.01)
+    design = KoopmanDesign(model, StaticModel.identified(trials, 50), Weights(0.3, 0.1, 7))
+    save_design(tmp_path / "design", design)
+    loaded = load_design(tmp_path / "design")
+    assert loaded.weights == design.weights
+    assert (loaded.model.lift, loaded.model.period) == (Lift(1, 2), 0.01)
+    start = model.lifted(trials[0].outputs, trials[0].inputs)[0]
+    np.testing.assert_array_equal(
+        loaded.model.rollout(start, trials[0].inputs), model.rollout(start, trials[0].inputs)
+    )
+    tips = trials[0].outputs
+    np.testing.assert_array_equal(loaded.static.inputs(tips), design.static.inputs(tips))
+    (tmp_path / "design.json").write_text("{}")
+    with pytest.raises(UserError, match="cannot be read as a Koopman design"):
+        load_design(tmp_path / "design")
+    with pytest.raises(UserError, match="cannot be read as a Koopman design"):
+        load_design(tmp_path / "nowhere")
