@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from softcr_hardware.actuator import EmulatedActuator
 from softcr_hardware.ethercat import slave as esc
 from softcr_hardware.ethercat.datagrams import APRD, APWR, BRD, FPRD, FPWR, LRW, pass_slaves
+from softcr_hardware.ethercat.mailbox import answer, process_objects
 from softcr_hardware.ethercat.slave import INIT, OP, PREOP, SAFEOP, EmulatedSlave, eeprom
 from softcr_hardware.ethercat.terminals import load_station
 from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
@@ -89,6 +90,37 @@ def test_every_category_of_the_eeprom_ends_where_the_next_begins():
         assert place + 2 == len(data)
         pdos = [50] * bool(terminal.inputs) + [51] * bool(terminal.outputs)
         assert found == [10, 30, 40, 41, *pdos]
+
+
+def ask(index, subindex, command=0x40):
+    """The reply of the input terminal to a request for an object: service, command, value."""
+    request = struct.pack("<HHBBHBHBI", 10, 0, 0, 0x13, 0x2000, command, index, subindex, 0)
+    chain = Chain()
+    chain.request(1, PREOP)
+    at = -1 & 0xFFFF
+    chain.send(APWR, at, 0x1000, request)
+    assert chain.send(APRD, at, 0x080D, b"\0")[0] == b"\x08"  # full
+    reply, _ = chain.send(APRD, at, 0x1080, bytes(16))
+    assert chain.send(APRD, at, 0x080D, b"\0")[0] == b"\x00"  # taken
+    _, _, _, kind, header, code, _, _, value = struct.unpack("<HHBBHBHBI", reply)
+    assert kind & 0x0F == 3
+    return header >> 12, code, value
+
+
+def test_mailbox_tells_the_process_data_and_aborts_what_it_has_not():
+    assert ask(0x1C13, 0) == (3, 0x4F, 4)
+    assert ask(0x1C13, 4) == (3, 0x4B, 0x1A03)
+    assert ask(0x1A03, 2) == (3, 0x43, 0x60301110)  # object 0x6030, subindex 0x11, 16 bits
+    assert ask(0x1C12, 0) == (3, 0x4F, 0)
+    assert ask(0x7777, 0) == (2, 0x80, 0x06020000)
+    assert ask(0x1C13, 9) == (2, 0x80, 0x06090011)
+    assert ask(0x1C13, 0, command=0xE0) == (2, 0x80, 0x05040001)
+
+
+@given(st.binary(max_size=40))
+def test_any_mailbox_message_is_answered_or_ignored(message):
+    reply = answer(message, process_objects(STATION.terminals[1]))
+    assert reply is None or len(reply) == 16
 
 
 def test_states_go_up_one_by_one_and_errors_stay_until_acknowledged():

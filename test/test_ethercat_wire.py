@@ -116,6 +116,19 @@ def test_master_reaches_operation_with_a_proven_watchdog_and_moves_bytes(wire, e
     assert {event["state"] for event in last} == {"INIT"}
 
 
+def test_terminals_without_mailbox_are_mapped_from_their_eeprom(tmp_path):
+    change = "import softcr_hardware.ethercat.slave as s; s.has_mailbox = lambda terminal: False"
+    with cable("e") as other:
+        emulator = Emulator(other, tmp_path / "log", changed=change)
+        bus, _ = new_bus(other.near)
+        try:
+            bus.open()
+            assert bus.check() == ""
+        finally:
+            bus.close()
+            emulator.stop()
+
+
 def test_a_second_master_on_the_interface_is_refused(wire, emulator):
     first, _ = new_bus(wire.near)
     first.open()
@@ -183,8 +196,9 @@ WORSE_TERMINALS = {
         "OP not reached in 3 attempts: EK1100: SAFEOP",
     ),
     "more channels than the station file says": (
-        "pdos = slave._pdos\n"
-        "slave._pdos = lambda i, e, m, n, bits: pdos(i, e, m, n + 1, bits)\n"
+        "objects = slave.mailbox.process_objects\n"
+        "more = lambda terminal: terminal.model_copy(update={'inputs': terminal.inputs + 1})\n"
+        "slave.mailbox.process_objects = lambda terminal: objects(more(terminal))\n"
         "slave.EmulatedSlave._wrong_configuration = lambda self: 0",
         r"position 2 EL3164: process data of 20 bytes in, 0 out; must be 16 and 0",
     ),

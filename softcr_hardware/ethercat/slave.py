@@ -1,13 +1,15 @@
 """One emulated EtherCAT slave: registers, EEPROM, states, sync managers, FMMUs, output watchdog.
 
-Byte-level and as much as a SOEM master asks of an analog terminal without mailbox (findings/wire.md
-1; ETG.1000.4 registers, ETG.2010 EEPROM): it maps from the EEPROM, goes INIT - PREOP - SAFEOP - OP,
-moves process data through FMMUs, and falls back to SAFEOP with its outputs safe when they stay out.
+Byte-level and as much as a SOEM master asks of an analog terminal (findings/wire.md 1; ETG.1000.4
+registers, ETG.2010 EEPROM): it tells its process data by EEPROM and mailbox, goes INIT - PREOP -
+SAFEOP - OP, moves process data through FMMUs, and falls back to SAFEOP with its outputs safe when
+they stay out.
 """
 
 import struct
 from collections.abc import Callable
 
+from softcr_hardware.ethercat import mailbox
 from softcr_hardware.ethercat.terminals import Terminal
 
 INIT, PREOP, SAFEOP, OP = 1, 2, 4, 8
@@ -23,6 +25,8 @@ WATCHDOG_DIVIDER, WATCHDOG_TIME, WATCHDOG_STATUS = 0x0400, 0x0420, 0x0440
 EEPROM_CONTROL, EEPROM_ADDRESS, EEPROM_DATA = 0x0502, 0x0504, 0x0508
 FMMUS, SYNC_MANAGERS = 0x0600, 0x0800
 OUTPUT_AREA, INPUT_AREA = 0x1100, 0x1180
+_MAILBOX_IN, _MAILBOX_OUT = 0x1000, 0x1080  # as the slave sees them
+_MAILBOX_STATUS, _MAILBOX_FULL = 0x080D, 0x08  # of sync manager 1
 _READ_ONLY = (slice(0, STATION), slice(AL_STATUS, AL_CODE + 2))
 _PROCESS_MEMORY = 0x1000  # where FMMUs may point to
 _EEPROM_READ, _EEPROM_READS_8 = 0x0100, 0x0040
@@ -50,6 +54,7 @@ class EmulatedSlave:
         self._last = last
         self._log = log
         self._eeprom = eeprom(terminal)
+        self._objects = mailbox.process_objects(terminal)
         self.input_bytes = bytes(4 * terminal.inputs)
         self.power_on()
 
@@ -103,6 +108,8 @@ class EmulatedSlave:
     def read(self, address: int, length: int) -> bytes:
         """Registers and process memory; zeros where nothing is."""
         data = bytes(self._memory[address : address + length])
+        if address == _MAILBOX_OUT and length:
+            self._memory[_MAILBOX_STATUS] &= ~_MAILBOX_FULL
         return data + bytes(length - len(data))
 
     def write(self, address: int, data: bytes) -> None:
@@ -119,6 +126,11 @@ class EmulatedSlave:
             self._memory[place] = content
         if address <= EEPROM_CONTROL < end:
             self._access_eeprom()
+        if address == _MAILBOX_IN and has_mailbox(self.terminal) and self.state >= PREOP:
+            reply = mailbox.answer(data, self._objects)
+            if reply is not None:
+                self._memory[_MAILBOX_OUT : _MAILBOX_OUT + len(reply)] = reply
+                self._memory[_MAILBOX_STATUS] |= _MAILBOX_FULL
 
     def exchange(self, logical: int, data: bytearray, reads: bool, writes: bool, now: float) -> int:
         """A logical datagram passes; returns what it adds to the working counter."""
@@ -191,20 +203,28 @@ class EmulatedSlave:
         struct.pack_into("<H", self._memory, EEPROM_CONTROL, _EEPROM_READS_8)
 
 
+def has_mailbox(terminal: Terminal) -> bool:
+    """Couplers have none."""
+    return bool(terminal.inputs or terminal.outputs)
+
+
 def eeprom(terminal: Terminal) -> bytes:
-    """The slave information a master maps from: identity, name, FMMUs, sync managers, PDOs."""
+    """The slave information: identity, mailbox, name, FMMUs, sync managers, PDOs."""
     header = bytearray(0x80)
+    size = mailbox.SIZE if has_mailbox(terminal) else 0
+    if size:
+        struct.pack_into("<HHHHH", header, 0x30, _MAILBOX_IN, size, _MAILBOX_OUT, size, 0x04)
     struct.pack_into("<IIII", header, 0x10, terminal.vendor, terminal.product, 0x00100000, 1)
     struct.pack_into("<HH", header, 0x7C, 0x0F, 1)
     name = terminal.name.encode()
     sections = [
         _section(10, bytes([1, len(name)]) + name),
-        _section(30, bytes(32)),
+        _section(30, bytes([0, 0, 0, 0, 0, bool(size)]) + bytes(26)),  # 5: service data objects
         _section(40, bytes([1, 2, 0, 0])),  # outputs, inputs
         _section(
             41,
-            struct.pack("<HHBBBB", 0x1000, 0, 0x26, 0, 0, 1)
-            + struct.pack("<HHBBBB", 0x1080, 0, 0x22, 0, 0, 2)
+            struct.pack("<HHBBBB", _MAILBOX_IN, size, 0x26, 0, bool(size), 1)
+            + struct.pack("<HHBBBB", _MAILBOX_OUT, size, 0x22, 0, bool(size), 2)
             + struct.pack("<HHBBBB", OUTPUT_AREA, 2 * terminal.outputs, _WATCHED_OUTPUTS, 0, 1, 3)
             + struct.pack("<HHBBBB", INPUT_AREA, 4 * terminal.inputs, _BUFFERED_INPUTS, 0, 1, 4),
         ),
