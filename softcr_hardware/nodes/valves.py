@@ -130,13 +130,15 @@ class Valves(LoopNode):
         self._tell_safety(self._driver.report)
 
     def loop(self, stop: threading.Event) -> None:
-        driver, timer = self._driver, CycleTimer(self.settings.period)
+        driver, timer, told = self._driver, CycleTimer(self.settings.period), 0.0
         while driver is not None and not stop.is_set():
             self.statistics.skip(timer.wait())
             begin = time.monotonic()
             self._hand_over_messages(driver)
             report = driver.report
-            if np.all(np.isfinite(report.pressures)):
+            # the same cycle is not told twice: its stamp would be old, or newer by rounding
+            if report.time > told and np.all(np.isfinite(report.pressures)):
+                told = report.time
                 age = round(1e9 * (time.monotonic() - report.time))
                 stamp, chambers = self.now() - age, self.robot.chamber_names
                 self._pressure_state.publish(
