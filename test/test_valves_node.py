@@ -132,6 +132,12 @@ def emulator(wire, tmp_path_factory):
     made.stop()
 
 
+@pytest.fixture(autouse=True)
+def no_shared_memory(monkeypatch):
+    """A node killed while it writes may leave shared memory behind that its readers trip over."""
+    monkeypatch.setenv("FASTDDS_BUILTIN_TRANSPORTS", "UDPv4")
+
+
 @pytest.fixture
 def stack():
     made = Stack()
