@@ -1,0 +1,83 @@
+"""The simulated plant against the rod integrated finely, its valves and its sensors."""
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
+from softcr_models import CosseratRod, load_robot
+
+ROBOT = load_robot("licher2025")
+PERIOD = 1 / 70
+
+
+def moved(plant, cycles):
+    for cycle in range(cycles):
+        phase = 2 * np.pi * (1.5 * cycle * PERIOD + np.arange(3) / 3)
+        plant.follow(3e4 + 2.5e4 * np.sin(phase))
+        plant.advance(PERIOD)
+    return plant.measure(1)
+
+
+def test_motion_and_base_wrench_are_those_of_the_equations():
+    """Lag and rod together, by scipy's Radau at a tight tolerance, on a small grid."""
+    plant = SimulatedPlant(ROBOT, Mismatch(), SensorModel(), 4)
+    rod, lag = CosseratRod(ROBOT, 4), ROBOT.pressure_lag
+    state, pressures = rod.equilibrium(np.zeros(3)), np.zeros(3)
+    for cycle in range(10):
+        command = 3e4 + 2.5e4 * np.sin(2 * np.pi * (1.5 * cycle * PERIOD + np.arange(3) / 3))
+
+        def rate(time, x, begin=pressures, command=command):
+            return rod.derivative(x, lag.step(begin, command, time))
+
+        found = solve_ivp(rate, (0.0, PERIOD), state, method="Radau", rtol=1e-8, atol=1e-9)
+        state, pressures = found.y[:, -1], lag.step(pressures, command, PERIOD)
+    measured = moved(plant, 10)
+    assert measured.true_pressures == pytest.approx(pressures)
+    tip = rod.tip_pose(state)[:3, 3]
+    assert measured.true_tip_pose[:3, 3] == pytest.approx(tip, abs=3e-5)
+    expected = rod.base_wrench(state, pressures)
+    assert measured.wrench[:3] == pytest.approx(expected[:3], abs=0.03)
+    assert measured.wrench[3:] == pytest.approx(expected[3:], abs=2e-3)
+
+
+def test_valves_keep_their_limits_and_vent():
+    plant = SimulatedPlant(ROBOT, Mismatch(), SensorModel(), 3)
+    plant.follow(np.array([1e9, -1e9, 2e4]))
+    assert plant.command.tolist() == [ROBOT.pressure_limits.maximum, 0.0, 2e4]
+    for _ in range(20):
+        plant.advance(PERIOD)
+    full = plant.pressures.copy()
+    plant.vent()
+    for _ in range(35):
+        plant.advance(PERIOD)
+    assert plant.pressures.max() < 0.01 * full.max()
+
+
+def test_a_late_camera_shows_the_past():
+    plant = SimulatedPlant(ROBOT, Mismatch(), SensorModel(mocap_latency=2), 3)
+    seen, true = [], []
+    for stamp in range(1, 6):
+        plant.follow(np.array([5e4, 0.0, 0.0]))
+        plant.advance(PERIOD)
+        measured = plant.measure(stamp)
+        seen.append(measured)
+        true.append(measured.true_tip_pose)
+    assert [m.tip_pose is None for m in seen] == [True, True, False, False, False]
+    assert [m.tip_stamp for m in seen[2:]] == [1, 2, 3]
+    assert np.array_equal(seen[-1].tip_pose, true[2])
+
+
+def test_noise_belongs_to_the_seed():
+    sensors = SensorModel(2e-4, 10.0, 0.02, 5e-4, 0, 7)
+    first, again = (SimulatedPlant(ROBOT, Mismatch(), sensors, 3).measure(1) for _ in range(2))
+    assert np.array_equal(first.tip_pose, again.tip_pose)
+    assert np.array_equal(first.wrench, again.wrench)
+    assert not np.array_equal(first.tip_pose, first.true_tip_pose)
+
+
+def test_imposed_pressures_are_there_at_once():
+    plant = SimulatedPlant(ROBOT, Mismatch(), SensorModel(), 3)
+    plant.impose(np.array([2e4, 1e4, 0.0]), 4.0)
+    steady = plant.rod.tip_pose(plant.rod.equilibrium(np.array([2e4, 1e4, 0.0])))
+    assert plant.measure(1).true_tip_pose[:3, 3] == pytest.approx(steady[:3, 3], abs=2e-3)
