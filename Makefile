@@ -16,11 +16,11 @@ option = $(if $($(call capitals,$(1))),--$(1) '$($(call capitals,$(1)))')
 HAS_LIBGOMP := $(VENV)/bin/python -c 'import ctypes; \
 	[ctypes.CDLL(name) for name in ("libgomp.so.1", "libgomp.so.1.0.0")]'
 
-.PHONY: help setup sim test bench lint clean
+.PHONY: help setup sim test test-wire bench lint clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 setup: $(STAMP) ## create .venv with everything, ROS 2 included (again only when a pin changes)
 
@@ -31,6 +31,11 @@ test: export ROS_AUTOMATIC_DISCOVERY_RANGE := LOCALHOST
 test: export OPENBLAS_NUM_THREADS := 1
 test: $(STAMP) ## run the tests; more for pytest as ARGS="-k rod -x"
 	@ROS_DOMAIN_ID=$$(shuf -i 1-100 -n 1) $(VENV)/bin/python -m pytest $(ARGS)
+
+test-wire: export ROS_AUTOMATIC_DISCOVERY_RANGE := LOCALHOST
+test-wire: $(STAMP) ## install pysoem (GPL or commercial) and run what needs it, as root
+	@$(VENV)/bin/python -m pip install --quiet -c constraints.txt --no-build-isolation -e '.[ethercat]'
+	@ROS_DOMAIN_ID=$$(shuf -i 1-100 -n 1) $(VENV)/bin/python -m pytest -m network $(ARGS)
 
 bench: export OPENBLAS_NUM_THREADS := 1
 bench: $(STAMP) ## measure rod, filter and controller beside their rivals
