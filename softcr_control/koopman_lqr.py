@@ -212,12 +212,11 @@ class KoopmanLqr:
         model, delays = self._model, self._model.lift.delays
         held = np.clip(self._static.inputs(wanted), self._limits.minimum, self._limits.maximum)
         moving = model.lifted(wanted, held)
-        standing = np.vstack(
-            [
-                model.lifted(np.tile(tip, (delays + 1, 1)), np.tile(inputs, (delays + 1, 1)))
-                for tip, inputs in zip(wanted[delays:], held[delays:], strict=True)
-            ]
-        )
+        # every row for as long as the state remembers, of which the last state is the standing one
+        samples = delays + 1
+        standing = model.lifted(
+            np.repeat(wanted[delays:], samples, axis=0), np.repeat(held[delays:], samples, axis=0)
+        )[::samples]
         return moving, standing, held[delays:]
 
 

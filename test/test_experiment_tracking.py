@@ -1,22 +1,42 @@
 """The tracking experiments: what is computed from a trace, and a short run of each kind."""
 
+import dataclasses
 import json
 
 import numpy as np
 import pytest
 from rich.console import Console
 
+from softcr_control.koopman import Lift
+from softcr_control.koopman_lqr import Weights
+from softcr_control.reference_settings import ReferenceSettings
 from softcr_models import load_robot
 from softcr_models.errors import UserError
 from softcr_tools.experiments.command import EXPERIMENTS as LISTED
 from softcr_tools.experiments.command import main
-from softcr_tools.experiments.tracking import command, robustness
+from softcr_tools.experiments.tracking import command, koopman, robustness
 from softcr_tools.experiments.tracking.cases import CONTROLLERS, EXPERIMENTS, Difference
 from softcr_tools.experiments.tracking.compliance import TRUE_COMPLIANCE, Search
+from softcr_tools.experiments.tracking.koopman import (
+    Recipe,
+    cache_directory,
+    cached,
+    random_steps,
+    work,
+)
 from softcr_tools.experiments.tracking.loop import Trace, plant_of, sampled_reference
 from softcr_tools.experiments.tracking.table import adaptation_rows, rows_of
 
 ROBOT = load_robot("licher2025")
+QUICK = Recipe(
+    seconds=60.0,
+    parts=3,
+    highest=(60e3,),
+    lifts=(Lift(4),),
+    ridges=(1e-6,),
+    weights=(Weights(0.1, 0.0, 20),),
+)
+SHORT = ((ReferenceSettings(kind="setpoint", pressures=(20e3, 50e3, 35e3)), 2.2),)
 
 
 def trace(error_mm, tick_ms=1.0):
@@ -35,10 +55,11 @@ def test_rows_are_means_over_seeds_of_what_is_settled():
     [case] = EXPERIMENTS["4a"]
     traces = {(case.name, name): [trace(0.5), trace(0.7)] for name in CONTROLLERS}
     rows = {(r.method, r.quantity): r for r in rows_of([case], traces)}
-    nempc, gradient = (rows[name, "tip error"] for name in CONTROLLERS)
+    nempc, gradient, rival = (rows[name, "tip error"] for name in CONTROLLERS)
     assert (nempc.mean, nempc.sd) == (pytest.approx(0.6), pytest.approx(0.1))
     assert (nempc.paper, nempc.limit, nempc.mark) == (2.68, 1.5, "goal")
     assert (gradient.limit, gradient.mark) == (0.7, "pass")
+    assert (rival.method, rival.paper, rival.limit, rival.mark) == ("koopman", None, None, "")
     assert rows["nempc", "largest, from 2 s on"].mean == pytest.approx(0.6)
     assert rows["nempc", "filter's tip error"].mean == pytest.approx(0.0, abs=1e-12)
     assert rows["nempc", "compliance error, at the end"].mean == pytest.approx(8.0)
@@ -52,6 +73,8 @@ def test_adaptation_is_judged_by_the_ratio():
         for controller in CONTROLLERS
         for name, error in (("adaptive", 0.2), ("fixed compliance", 3.0))
     }
+    # the rival has no compliance to adapt
+    assert [row.method for row in adaptation_rows(traces)] == ["nempc", "rod_mpc"]
     assert [row.mark for row in adaptation_rows(traces)] == ["goal", "goal"]
     assert adaptation_rows(traces)[0].mean == pytest.approx(0.2 / 3.0)
 
@@ -92,9 +115,11 @@ def test_references_are_finite_and_made_from_pressures_inside_the_box(name):
 
 
 @pytest.mark.parametrize("name", ["3", "5b", "6"])
-def test_a_short_run_writes_table_and_figures(name, tmp_path):
+def test_a_short_run_writes_table_and_figures(name, tmp_path, monkeypatch):
     console = Console(width=118, record=True)
-    rows = command.run(name, ROBOT, 1, tmp_path, console, shortest=2.2)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(koopman, "VALIDATION", SHORT)
+    rows = command.run(name, ROBOT, 1, tmp_path, console, 2.2, QUICK)
     latest = tmp_path / "latest"
     table = json.loads((latest / "table.json").read_text())
     assert [row["quantity"] for row in table["rows"]] == [row.quantity for row in rows]
@@ -119,6 +144,47 @@ def test_the_map_of_robustness_varies_one_thing_at_a_time(tmp_path):
     rows = robustness.rows_of(axes, errors)
     assert len(rows) == len(errors)
     assert {row.mean for row in rows} == {value for [value] in errors.values()}
+
+
+def test_published_figures_stand_beside_the_controller_that_made_them():
+    [case] = EXPERIMENTS["5a"]
+    assert [case.published(name) for name in CONTROLLERS] == [2.57, 2.57, 5.68]
+    assert [case.bound(name) for name in CONTROLLERS] == [(1.2, 0.5), (0.5, 0.2), (None, None)]
+    rival = [case.published("koopman") for case in EXPERIMENTS["5c"]]
+    assert rival == [6.8, 8.0, 10.4, 12.3, 13.9, 18.1]
+
+
+def test_the_rival_learns_from_the_plant_of_the_case():
+    """A step moves the tip two samples later, as in the loop; a biased sensor shifts the tips."""
+    recipe = dataclasses.replace(QUICK, seconds=3.0, parts=1, settled=1.0)
+    quiet = Difference(tip_noise=0.0)
+    [trial] = random_steps(ROBOT, quiet, recipe, 60e3)
+    assert trial.outputs.shape == trial.inputs.shape == (210, 3)
+    assert 0.0 <= trial.inputs.min() < trial.inputs.max() <= 60e3
+    # the vented rod stands until the first command has acted: sample 1 is the last at rest
+    moved = np.linalg.norm(trial.outputs - trial.outputs[0], axis=1)
+    assert moved[1] < 1e-9 < 1e-6 < moved[2]
+    steps = np.flatnonzero(np.diff(trial.inputs, axis=0).any(axis=1))
+    assert (np.diff(steps) >= 70 - 1).all()
+    [biased] = random_steps(
+        ROBOT, Difference(tip_noise=0.0, pressure_bias=(2e3, 0, 0)), recipe, 60e3
+    )
+    assert np.abs(biased.outputs - trial.outputs).max() > 1e-3
+
+
+def test_what_the_rival_learned_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(koopman, "VALIDATION", SHORT)
+    steps = []
+    first = cached(ROBOT, Difference(), QUICK, steps.append)
+    assert len(steps) == work(QUICK) == 2
+    again = cached(ROBOT, Difference(), QUICK, steps.append)
+    assert len(steps) == 2
+    np.testing.assert_array_equal(again.model.transition, first.model.transition)
+    [description] = cache_directory().glob("*.json")
+    description.write_text("{")
+    cached(ROBOT, Difference(), QUICK, steps.append)
+    assert len(steps) == 4
 
 
 def test_every_experiment_is_listed_and_a_wrong_one_is_refused(capsys, tmp_path):

@@ -2,7 +2,8 @@
 
 The plant is never the model: 20 intervals against 5, 5 % stiffer and 10 % heavier at the tip unless
 a case says otherwise, pressure lag, 0.2 mm tip noise, one cycle of delay. Every case runs with both
-shipped controllers, on the same seeds.
+shipped controllers and the paper's rival, on the same seeds. The rival, a Koopman regulator, first
+learns from 15 minutes of the plant itself, once (it is kept in ~/.cache/softcr/koopman).
 """
 
 import argparse
@@ -17,6 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from threadpoolctl import threadpool_limits
 
+from softcr_control.koopman_file import KoopmanDesign
 from softcr_control.references import SampledReference
 from softcr_models import Robot, load_robot
 from softcr_models.prediction import RodPrediction
@@ -25,6 +27,7 @@ from softcr_tools.console import say
 from softcr_tools.experiments.results import TABLE_WIDTH, Row, print_table, write_table
 from softcr_tools.experiments.tracking import compliance, figures, robustness
 from softcr_tools.experiments.tracking.cases import CONTROLLERS, EXPERIMENTS, Case, Difference
+from softcr_tools.experiments.tracking.koopman import FULL, Recipe, cached, work
 from softcr_tools.experiments.tracking.loop import (
     MODEL_INTERVALS,
     PERIOD,
@@ -56,12 +59,19 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def run(
-    name: str, robot: Robot, seeds: int, results: Path, console: Console, shortest: float = 0.0
+    name: str,
+    robot: Robot,
+    seeds: int,
+    results: Path,
+    console: Console,
+    shortest: float = 0.0,
+    recipe: Recipe = FULL,
 ) -> list[Row]:
     """Runs one experiment, shows the table, writes table and figures; returns the rows.
 
     Args:
         shortest: if above 0, runs last only so long [s]: for who wants to see that it works.
+        recipe: of the rival.
     """
     directory = new_run_directory(results)
     columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
@@ -69,9 +79,9 @@ def run(
         if name == COMPLIANCE:
             rows = _find_compliance(robot, seeds, shortest or compliance.DURATION, directory, bar)
         elif name == ROBUSTNESS:
-            rows = _vary(robot, seeds, shortest, directory, bar)
+            rows = _vary(robot, seeds, shortest, directory, bar, recipe)
         else:
-            rows = _track(name, robot, seeds, shortest, directory, bar)
+            rows = _track(name, robot, seeds, shortest, directory, bar, recipe)
     print_table(console, f"softcr experiment {name}, {robot.name}", rows)
     path = write_table(directory, _about(name, robot, seeds), rows)
     point_latest_to(directory)
@@ -92,10 +102,16 @@ def _find_compliance(
 
 
 def _track(
-    name: str, robot: Robot, seeds: int, shortest: float, directory: Path, bar: Progress
+    name: str,
+    robot: Robot,
+    seeds: int,
+    shortest: float,
+    directory: Path,
+    bar: Progress,
+    recipe: Recipe,
 ) -> list[Row]:
     cases = [_shortened(case, shortest) for case in EXPERIMENTS[name]]
-    traces = _traces(robot, cases, seeds, bar)
+    traces = _traces(robot, cases, seeds, bar, recipe)
     for case in cases:
         shown = {controller: traces[case.name, controller][0] for controller in CONTROLLERS}
         figures.draw_case(directory / f"{_file_name(case.name)}.png", case.name, shown)
@@ -103,19 +119,22 @@ def _track(
     return [*rows, *adaptation_rows(traces)] if name == ADAPTATION else rows
 
 
-def _vary(robot: Robot, seeds: int, shortest: float, directory: Path, bar: Progress) -> list[Row]:
+def _vary(
+    robot: Robot, seeds: int, shortest: float, directory: Path, bar: Progress, recipe: Recipe
+) -> list[Row]:
     axes = robustness.axes()
     cases = [_shortened(case, shortest) for axis in axes for case in axis.cases.values()]
-    traces = _traces(robot, cases, seeds, bar)
+    traces = _traces(robot, cases, seeds, bar, recipe)
     errors = {key: [settled_error_mm(trace) for trace in runs] for key, runs in traces.items()}
     robustness.draw(directory / "robustness.png", axes, errors)
     return robustness.rows_of(axes, errors)
 
 
 def _traces(
-    robot: Robot, cases: Sequence[Case], seeds: int, bar: Progress
+    robot: Robot, cases: Sequence[Case], seeds: int, bar: Progress, recipe: Recipe
 ) -> dict[tuple[str, str], list[Trace]]:
     """(name of the case, controller) -> a trace per seed."""
+    rivals = _rivals(robot, cases, bar, recipe)
     cycles = sum(round(case.duration / PERIOD) for case in cases)
     task = bar.add_task("", total=seeds * len(CONTROLLERS) * cycles)
     traces: dict[tuple[str, str], list[Trace]] = {}
@@ -125,10 +144,32 @@ def _traces(
             bar.update(task, description=f"{case.name}, {controller}")
             trace = run_loop(
                 robot, case, source, controller, seed, time.perf_counter,
-                lambda cycles: bar.advance(task, cycles),
+                lambda cycles: bar.advance(task, cycles), rivals[_teacher(case)],
             )  # fmt: skip
             traces.setdefault((case.name, controller), []).append(trace)
     return traces
+
+
+def _rivals(
+    robot: Robot, cases: Sequence[Case], bar: Progress, recipe: Recipe
+) -> dict[Difference, KoopmanDesign]:
+    """What the rival learned from each plant, made now or before."""
+    teachers = dict.fromkeys(_teacher(case) for case in cases)
+    task = bar.add_task("koopman", total=len(teachers) * work(recipe))
+    rivals = {}
+    for number, teacher in enumerate(teachers):
+
+        def begun(what: str) -> None:
+            bar.update(task, description=what, advance=1)
+
+        rivals[teacher] = cached(robot, teacher, recipe, begun)
+        bar.update(task, completed=(number + 1) * work(recipe))
+    return rivals
+
+
+def _teacher(case: Case) -> Difference:
+    """The plant the rival learns from."""
+    return case.difference if case.learned_on is None else case.learned_on
 
 
 def _shortened(case: Case, shortest: float) -> Case:

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from softcr_control.control_loop import (
+    Controller,
     ControllerSettings,
     NempcControllerSettings,
     RodMpcControllerSettings,
     made_controller,
 )
+from softcr_control.koopman_file import KoopmanDesign
+from softcr_control.koopman_lqr import KoopmanLqr
 from softcr_control.reference_settings import ReferenceSettings
 from softcr_control.references import SampledReference
 from softcr_estimation import EstimatorSettings, RodEstimator
@@ -22,7 +25,7 @@ from softcr_models.pressure import PressureLag
 from softcr_models.rod.state import restrict_to_nodes
 from softcr_models.runtime.settings import build_settings
 from softcr_tools.benchmarks.timing import cores, cores_available
-from softcr_tools.experiments.tracking.cases import Case, Difference
+from softcr_tools.experiments.tracking.cases import RIVAL, Case, Difference
 
 PERIOD = 1 / 70
 MODEL_INTERVALS = 5
@@ -87,6 +90,32 @@ def controller_settings(name: str, seed: int) -> ControllerSettings:
     return build_settings(NempcControllerSettings, values)
 
 
+def commanded(difference: Difference, sent: np.ndarray) -> np.ndarray:
+    """(m,) true pressures [Pa] that valves aim at: they bring their sensors' reading to `sent`."""
+    return (sent - np.array(difference.pressure_bias)) / difference.pressure_gain
+
+
+def controller_of(
+    robot: Robot, name: str, seed: int, koopman: KoopmanDesign | None
+) -> tuple[Controller, int]:
+    """The controller of that name, and how many threads it takes.
+
+    All get the same estimate; the rival takes its tip alone, which is less noisy than the measured.
+    """
+    if name == RIVAL:
+        assert koopman is not None
+        rod = CosseratRod(robot, MODEL_INTERVALS)
+        return KoopmanLqr(
+            koopman.model,
+            koopman.static,
+            koopman.weights,
+            robot.pressure_limits,
+            lambda state: rod.tip_pose(state)[:3, 3],
+        ), 1
+    settings = controller_settings(name, seed)
+    return made_controller(robot, settings)[1], settings.threads
+
+
 def run_loop(
     robot: Robot,
     case: Case,
@@ -95,10 +124,15 @@ def run_loop(
     seed: int,
     clock: Callable[[], float],
     progress: Callable[[int], None] = lambda cycles: None,
+    koopman: KoopmanDesign | None = None,
 ) -> Trace:
-    """One run from the vented rod: what is decided in a cycle acts from the next one on."""
-    settings = controller_settings(controller, seed)
-    plant, control = plant_of(robot, case.difference, seed), made_controller(robot, settings)[1]
+    """One run from the vented rod: what is decided in a cycle acts from the next one on.
+
+    Args:
+        koopman: what the rival is made of.
+    """
+    plant = plant_of(robot, case.difference, seed)
+    control, threads = controller_of(robot, controller, seed, koopman)
     model = RodPrediction(CosseratRod(robot, MODEL_INTERVALS), single_precision=False)
     parameters = EstimatorSettings().parameters if case.adaptive else ()
     estimator = RodEstimator(model, EstimatorSettings(parameters=parameters))
@@ -111,8 +145,7 @@ def run_loop(
         stamp = (cycle + 1) * PERIOD
         if cycle:
             plant.advance(PERIOD)
-        # the valves bring the reading to the command
-        plant.follow((sent - bias) / gain)
+        plant.follow(commanded(case.difference, sent))
         measured = plant.measure(round(1e9 * stamp))
         read = gain * measured.pressures + bias
         assert measured.tip_pose is not None  # no latency is asked for
@@ -122,7 +155,7 @@ def run_loop(
             tip = None if lost else measured.tip_pose[:3, 3]
             estimate = estimator.update(read, tip, stamp)
         reference = source.window(cycle * PERIOD, control.rows)
-        with cores(min(settings.threads, cores_available())):
+        with cores(min(threads, cores_available())):
             begin = clock()
             command = control.command(
                 estimate.state, estimate.bending_compliance, reference, read, estimate.parameters

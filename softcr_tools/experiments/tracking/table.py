@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from softcr_tools.experiments.results import Row
-from softcr_tools.experiments.tracking.cases import CONTROLLERS, SETTLED, Case
+from softcr_tools.experiments.tracking.cases import CONTROLLERS, MODEL_BASED, SETTLED, Case
 from softcr_tools.experiments.tracking.loop import PERIOD, Trace
 
 Traces = Mapping[tuple[str, str], Sequence[Trace]]
@@ -21,12 +21,11 @@ def rows_of(cases: Sequence[Case], traces: Traces) -> list[Row]:
     """What was asked for first, then what explains it."""
     rows = []
     for case in cases:
-        for number, controller in enumerate(CONTROLLERS):
+        for controller in CONTROLLERS:
             runs = traces[case.name, controller]
-            must = case.bounds.must[number] if case.bounds else None
-            goal = case.bounds.goal[number] if case.bounds else None
+            paper, (must, goal) = case.published(controller), case.bound(controller)
             tip = [settled_error_mm(run) for run in runs]
-            rows.append(_row(case, controller, "tip error", tip, "mm", case.paper, must, goal))
+            rows.append(_row(case, controller, "tip error", tip, "mm", paper, must, goal))
             rows += [
                 _row(case, controller, name, values, unit)
                 for name, values, unit in (
@@ -43,7 +42,7 @@ def rows_of(cases: Sequence[Case], traces: Traces) -> list[Row]:
 def adaptation_rows(traces: Traces) -> list[Row]:
     """Experiment 6: by how much adapting the compliance lowers the error."""
     rows = []
-    for controller in CONTROLLERS:
+    for controller in MODEL_BASED:
         errors = {
             name: np.array([settled_error_mm(run) for run in traces[name, controller]])
             for name in ("adaptive", "fixed compliance")
