@@ -84,8 +84,8 @@ class SimulatedPlant:
         command: (m,) what the valves follow [Pa], inside their limits.
     """
 
-    # Pressures are exact at the ends of pieces and linear in between; the base force of a moving rod
-    # is then right within 0.02 N.
+    # pressures are exact at the ends of pieces and linear in between: the base force of a moving
+    # rod is then right within 0.02 N
     _PIECE = 0.002
 
     def __init__(
