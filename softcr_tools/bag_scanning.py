@@ -1,6 +1,7 @@
 """Files of a bag read from front to back, without the index that an unfinished file lacks."""
 
 import struct
+from collections import deque
 from collections.abc import Iterable, Iterator
 from io import BytesIO
 from pathlib import Path
@@ -14,6 +15,8 @@ from mcap.exceptions import EndOfFile
 from mcap.opcode import Opcode
 from mcap.records import Channel, McapRecord, Message, Schema
 from mcap.stream_reader import MAGIC_SIZE, StreamReader
+
+_REMEMBERED = 100_000  # messages: more than a chunk holds
 
 
 class RawMessage(NamedTuple):
@@ -37,11 +40,18 @@ def scan_mcap(path: Path) -> Iterator[RawMessage]:
         OSError: the file cannot be read.
     """
     channels = _McapChannels()
+    recent: deque[int] = deque(maxlen=_REMEMBERED)
     try:
         with path.open("rb") as file:
-            yield from channels.messages(StreamReader(file, validate_crcs=True).records)
+            for message in channels.messages(StreamReader(file, validate_crcs=True).records):
+                recent.append(hash(message))
+                yield message
     except EndOfFile:
-        yield from channels.messages(_records_of_cut_chunk(path))
+        # a damaged length can make a chunk look cut that has been read already
+        known = set(recent)
+        for message in channels.messages(_records_of_cut_chunk(path)):
+            if hash(message) not in known:
+                yield message
         raise Cut("was not finished") from None
     except OSError:
         raise

@@ -199,7 +199,9 @@ class Supervisor:
     def _answers(self, client: LifecycleClient, timeout: float) -> bool:
         """Whether a node tells its state in time; a killed one has services, but no answer."""
         deadline = time.monotonic() + timeout
-        while self._wait(client.is_ready, deadline - time.monotonic()):
+        while time.monotonic() < deadline:
+            if not self._wait(client.is_ready, deadline - time.monotonic()):
+                break
             answer = client.request_state()
             if self._wait(answer.done, 1.0):
                 client.state = answer.result().current_state.id

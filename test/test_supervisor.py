@@ -304,6 +304,26 @@ def test_a_node_of_the_same_name_that_already_runs_is_respected(tmp_path, monkey
     assert not (tmp_path / "log").exists()
 
 
+def test_a_node_of_the_same_name_that_never_answers_does_not_hold_a_run_up(tmp_path, monkeypatch):
+    """As one that hangs, or whose process was killed: its services are still heard of."""
+    monkeypatch.setattr(supervisor, "ANSWER_TIMEOUT", 0.3)
+    context = rclpy.Context()
+    rclpy.init(context=context)
+    silent = LifecycleNode("watcher", context=context)
+    try:
+        asker = rclpy.create_node("asker", context=context)
+        client = supervisor.LifecycleClient(asker, "watcher")
+        deadline = time.monotonic() + 10
+        while not client.is_ready() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert client.is_ready()
+        run = Run(tmp_path, duration=0.2)
+        assert run.outcome.ran
+    finally:
+        silent.destroy_node()
+        context.shutdown()
+
+
 def test_one_system_per_domain_and_nodes_end_with_a_killed_supervisor(tmp_path):
     here = Path(__file__)
     command = f"import sys; sys.path.insert(0, {str(here.parent)!r}); import {here.stem} as test; "
