@@ -4,6 +4,6 @@ import os
 import random
 
 os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
-# tests kill processes: what they leave in shared memory can block those that come after
+# tests kill processes, which leave their segments in shared memory behind
 os.environ["FASTDDS_BUILTIN_TRANSPORTS"] = "UDPv4"
 os.environ.setdefault("ROS_DOMAIN_ID", str(random.SystemRandom().randint(1, 100)))
