@@ -65,6 +65,7 @@ setup(
         "ethercat": ["pysoem"],  # of SOEM: GPL-3.0 or commercial, so only on request
         "lint": ["mypy", "ruff"],
         "test": ["hypothesis", "psutil", "pytest"],
+        "view": ["viser"],
     },
     entry_points={
         "console_scripts": [

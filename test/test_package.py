@@ -80,8 +80,9 @@ def test_what_is_imported_otherwise_is_required_by_the_distribution():
         if not is_ros(name):
             owners = {canonicalize_name(owner) for owner in distributions.get(name, [])}
             # pinocchio comes into a folder of its own, llvmlite with numba whose types it carries;
-            # pysoem is an extra that need not be installed
-            others = {"pinocchio": {"pin"}, "llvmlite": {"numba"}, "pysoem": {"pysoem"}}
+            # pysoem and viser are extras that need not be installed
+            others = {"pinocchio": {"pin"}, "llvmlite": {"numba"}}
+            others |= {extra: {extra} for extra in ("pysoem", "viser")}
             owners |= others.get(name, set())
             assert owners & required, f"{name} is imported, but not required in setup.py"
 
@@ -92,7 +93,7 @@ def test_everything_that_is_installed_is_pinned():
         for line in (ROOT / "constraints.txt").read_text().splitlines()
         if line and not line.startswith("#")
     }
-    assert requirements("softcr", {"bench", "lint", "test"}) <= pinned
+    assert requirements("softcr", {"bench", "lint", "test", "view"}) <= pinned
 
 
 def test_every_node_of_a_system_is_an_executable_of_its_name():
