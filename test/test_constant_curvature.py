@@ -19,7 +19,6 @@ from softcr_models.constant_curvature.kernel import (
 from softcr_models.constant_curvature.kinematics import (
     ConstantCurvatureChain,
     coordinates_of_tip,
-    section_jacobian,
     section_pose,
 )
 
@@ -31,6 +30,11 @@ BASE = pin.SE3(pin.rpy.rpyToMatrix(3.0, 0.2, 0.1), np.array([0.1, -0.2, 0.3])).h
 def random_coordinates(seed: int, *shape: int, bend: float = 1.0, stretch: float = 0.05):
     scale = np.tile([bend, bend, stretch], shape[-1] // 3)
     return np.random.default_rng(seed).normal(0.0, 1.0, shape) * scale
+
+
+def coverage(section: int, fraction: float) -> np.ndarray:
+    """(3,) of a point on one of three sections."""
+    return np.clip(fraction + section - np.arange(3), 0.0, 1.0) * (np.arange(3) <= section)
 
 
 # -- Stumpff's functions --------------------------------------------------------------------------
@@ -84,7 +88,7 @@ def test_a_chain_is_the_integral_of_its_curvature():
         for fraction in (0.35, 1.0):
             moved = solve_ivp(slope, (0.0, fraction), pose, args=(section,), rtol=1e-11, atol=1e-12)
             expected = moved.y[:, -1].reshape(4, 4)
-            found = chain.pose(q, LENGTHS, section, fraction)
+            found = chain.pose(q, LENGTHS, coverage(section, fraction))
             np.testing.assert_allclose(found, expected, atol=1e-9)
         pose = moved.y[:, -1]
 
@@ -103,14 +107,15 @@ def test_the_tangent_of_the_backbone_is_the_z_axis():
 @pytest.mark.parametrize(("section", "fraction"), [(2, 1.0), (1, 0.6), (0, 0.0)])
 def test_jacobians_agree_with_the_complex_step(q, section, fraction):
     chain = ConstantCurvatureChain(3, radius=0.7, base=BASE)
-    pose = chain.pose(q, LENGTHS, section, fraction)
-    body = chain.body_jacobian(q, LENGTHS, section, fraction)
-    linear = chain.position_jacobian(q, LENGTHS, section, fraction)
+    point = coverage(section, fraction)
+    pose = chain.pose(q, LENGTHS, point)
+    body = chain.body_jacobian(q, LENGTHS, point)
+    linear = chain.position_jacobian(q, LENGTHS, point)
     assert body.shape == (6, 9)
     for column in range(9):
         shifted = q.astype(complex)
         shifted[column] += 1e-30j
-        change = chain.pose(shifted, LENGTHS, section, fraction).imag / 1e-30
+        change = chain.pose(shifted, LENGTHS, point).imag / 1e-30
         twist = np.linalg.inv(pose) @ change
         expected = [*twist[:3, 3], twist[2, 1], twist[0, 2], twist[1, 0]]
         np.testing.assert_allclose(body[:, column], expected, atol=1e-13)
@@ -122,11 +127,12 @@ def test_batches_are_single_calls_stacked():
     chain = ConstantCurvatureChain(3)
     q = random_coordinates(3, 2, 4, 9)
     lengths = LENGTHS + np.random.default_rng(0).uniform(0.0, 0.1, (4, 3))
-    poses, jacobians = chain.pose(q, lengths, 1, 0.3), chain.body_jacobian(q, lengths, 1, 0.3)
+    point = coverage(1, 0.3)
+    poses, jacobians = chain.pose(q, lengths, point), chain.body_jacobian(q, lengths, point)
     for i in range(2):
         for j in range(4):
-            np.testing.assert_array_equal(poses[i, j], chain.pose(q[i, j], lengths[j], 1, 0.3))
-            single = chain.body_jacobian(q[i, j], lengths[j], 1, 0.3)
+            np.testing.assert_array_equal(poses[i, j], chain.pose(q[i, j], lengths[j], point))
+            single = chain.body_jacobian(q[i, j], lengths[j], point)
             np.testing.assert_allclose(jacobians[i, j], single, atol=1e-15)
 
 
@@ -138,7 +144,7 @@ def test_everything_is_smooth_through_the_straight_pose():
         values = np.concatenate(
             [
                 section_pose(line, LENGTH, 1.0).reshape(5, -1),
-                section_jacobian(line, LENGTH, 1.0).reshape(5, -1),
+                ConstantCurvatureChain(1).body_jacobian(line, [LENGTH]).reshape(5, -1),
                 np.concatenate(
                     point_motion(line, line, LENGTH, 1.0, CENTRE_OF_GRAVITY)[1:], axis=-1
                 ).reshape(5, -1),
@@ -167,8 +173,10 @@ def test_a_backbone_goes_from_base_to_tip():
     poses = chain.backbone(q, LENGTHS, 68)  # 0.67 m: a point every centimetre
     np.testing.assert_allclose(poses[:, 0], np.broadcast_to(BASE, (5, 4, 4)))
     np.testing.assert_allclose(poses[:, -1], chain.pose(q, LENGTHS), atol=1e-12)
-    np.testing.assert_allclose(poses[:, 12], chain.pose(q, LENGTHS, 0), atol=1e-12)
-    np.testing.assert_allclose(poses[:, 40, :3, 3], chain.position(q, LENGTHS, 1), atol=1e-12)
+    np.testing.assert_allclose(poses[:, 12], chain.pose(q, LENGTHS, coverage(0, 1.0)), atol=1e-12)
+    np.testing.assert_allclose(
+        poses[:, 40, :3, 3], chain.position(q, LENGTHS, coverage(1, 1.0)), atol=1e-12
+    )
 
 
 def test_wrong_arguments_are_refused_in_one_line():
@@ -177,8 +185,8 @@ def test_wrong_arguments_are_refused_in_one_line():
         chain.pose(np.zeros(3), LENGTHS[:2])
     with pytest.raises(UserError, match=r"rest_lengths of shape \(3,\)"):
         chain.pose(np.zeros(6), LENGTHS)
-    with pytest.raises(UserError, match="section: 2 is not allowed: 0 to 1"):
-        chain.pose(np.zeros(6), LENGTHS[:2], section=2)
+    with pytest.raises(UserError, match=r"coverage of shape \(3,\)"):
+        chain.pose(np.zeros(6), LENGTHS[:2], np.ones(3))
     with pytest.raises(UserError, match="sections: 0"):
         ConstantCurvatureChain(0)
     with pytest.raises(UserError, match="radius: 0"):

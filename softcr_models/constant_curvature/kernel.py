@@ -1,4 +1,4 @@
-"""The compiled text of the constant-curvature models: one arc and the point masses on it.
+"""The compiled text of the constant-curvature models: arcs, chains of them, and masses on them.
 
 Everything is written in Stumpff's functions c_k(z) = sum_j (-z)^j / (2 j + k)! with z = theta^2,
 the square of the bending angle. They are entire, so nothing happens at the straight pose:
@@ -199,3 +199,315 @@ def fixed_base_motion(
         reaction[3] += p[1] * f[2] - p[2] * f[1]
         reaction[4] += p[2] * f[0] - p[0] * f[2]
         reaction[5] += p[0] * f[1] - p[1] * f[0]
+
+
+# -- chains ---------------------------------------------------------------------------------------
+# A frame of a chain, and how it moves while q'' = 0, is one table (3, 7 + 2 m): columns of the
+# rotation, then position, angular velocity, angular acceleration, acceleration, then the m columns
+# of the linear Jacobian and the m of the angular one; all in the axes of the chain's surroundings.
+_POSITION, _SPIN, _SPIN_DRIFT, _DRIFT, _LINEAR = 3, 4, 5, 6, 7
+_WORK = (11, COUNT)
+
+
+@numba.njit(**_OPTIONS)
+def _start(base, frame):
+    """The frame (3, 7 + 2 m) of a base (4, 4) that stands still."""
+    frame[:] = 0.0
+    for i in range(3):
+        for j in range(4):
+            frame[i, j] = base[i, j]
+
+
+@numba.njit(**_OPTIONS)
+def _add_cross(a, b, factor, out):
+    """out (3,) += factor * a x b."""
+    out[0] += factor * (a[1] * b[2] - a[2] * b[1])
+    out[1] += factor * (a[2] * b[0] - a[0] * b[2])
+    out[2] += factor * (a[0] * b[1] - a[1] * b[0])
+
+
+@numba.njit(**_OPTIONS)
+def _extend(frame, section, q, rate, rest_length, fraction, radius, out, work):
+    """The frame `out` at a fraction of a section that begins at `frame`, both (3, 7 + 2 m).
+
+    Args:
+        section: its number; its columns of the Jacobians are 3 section to 3 section + 2.
+        q, rate: (m,) of the whole chain [m], [m/s].
+        rest_length: of this section [m].
+        fraction: 0 to 1.
+        radius: d [m].
+        work: _WORK.
+    """
+    out[:] = frame
+    if fraction == 0.0:
+        return
+    linear = _LINEAR + 3 * section
+    angular = linear + (frame.shape[1] - _LINEAR) // 2
+    c, part, part_rate, local = work[0], work[1, :3], work[2, :3], work[3, :3]
+    across, velocity, turning, around = work[4, :3], work[5, :3], work[6, :3], work[7, :3]
+    shape, shape_rate = work[8:11, :3], work[8:11, 3:6]
+    for k in range(3):
+        part[k] = fraction * q[3 * section + k]
+        part_rate[k] = fraction * rate[3 * section + k]
+    part[2] += fraction * rest_length
+    _point(part, part_rate, 0.0, radius, TIP, c, local, shape, shape_rate)
+    u, v, u_rate, v_rate = (
+        part[0] / radius, part[1] / radius, part_rate[0] / radius, part_rate[1] / radius,
+    )  # fmt: skip
+    z_rate, swirl = 2.0 * (u * u_rate + v * v_rate), u * v_rate - v * u_rate
+    c2_rate, c3_rate = 0.5 * (2.0 * c[4] - c[3]) * z_rate, 0.5 * (3.0 * c[5] - c[4]) * z_rate
+    u_swirl, v_swirl = c3_rate * u + c[3] * u_rate, c3_rate * v + c[3] * v_rate
+
+    for i in range(3):
+        x, y, z = frame[i, 0], frame[i, 1], frame[i, 2]
+        along = x * u + y * v
+        out[i, 0] = x - c[2] * u * along - c[1] * u * z
+        out[i, 1] = y - c[2] * v * along - c[1] * v * z
+        out[i, 2] = c[1] * along + c[0] * z
+        across[i] = x * local[0] + y * local[1] + z * local[2]
+        velocity[i], around[i] = 0.0, 0.0
+        for k in range(3):
+            column = x * shape[0, k] + y * shape[1, k] + z * shape[2, k]
+            column_rate = x * shape_rate[0, k] + y * shape_rate[1, k] + z * shape_rate[2, k]
+            out[i, linear + k] = fraction * column
+            velocity[i] += column * part_rate[k]
+            out[i, _DRIFT] += column_rate * part_rate[k]
+        out[i, _POSITION] += across[i]
+        # The left Jacobian of SO(3), 1 + c_2 [w] + c_3 [w]^2 with w = (-v, u, 0), times dw.
+        by_u = -c[3] * u * v * x + (1.0 - c[3] * v * v) * y - c[2] * v * z
+        by_v = (c[3] * u * u - 1.0) * x + c[3] * u * v * y + c[2] * u * z
+        out[i, angular] = fraction * by_u / radius
+        out[i, angular + 1] = fraction * by_v / radius
+        turning[i] = by_u * u_rate + by_v * v_rate
+        out[i, _SPIN] += turning[i]
+        out[i, _SPIN_DRIFT] += swirl * (u_swirl * x + v_swirl * y + c2_rate * z)
+    spin, spin_drift, drift = frame[:, _SPIN], frame[:, _SPIN_DRIFT], out[:, _DRIFT]
+    _add_cross(spin, turning, 1.0, out[:, _SPIN_DRIFT])
+    _add_cross(spin_drift, across, 1.0, drift)
+    _add_cross(spin, across, 1.0, around)
+    _add_cross(spin, around, 1.0, drift)
+    _add_cross(spin, velocity, 2.0, drift)
+    for column in range(3 * section):
+        turned = frame[:, angular - 3 * section + column]
+        _add_cross(turned, across, 1.0, out[:, _LINEAR + column])
+
+
+@numba.njit(**_OPTIONS)
+def _walk(q, rate, rest_lengths, coverage, radius, base, frames, work):
+    """Index of the frame among `frames` (2, 3, 7 + 2 m) that a walk along the chain ends with."""
+    _start(base, frames[0])
+    now = 0
+    for section in range(len(coverage)):
+        if coverage[section] != 0.0:
+            _extend(
+                frames[now], section, q, rate, rest_lengths[section], coverage[section], radius,
+                frames[1 - now], work,
+            )  # fmt: skip
+            now = 1 - now
+    return now
+
+
+_FLOAT_CHAIN = (
+    "float64[:], float64[:], float64[:], float64[:], float64, float64[:,:], float64[:], "
+    "float64[:,:], float64[:,:], float64[:]"
+)
+_COMPLEX_CHAIN = (
+    "complex128[:], complex128[:], float64[:], float64[:], float64, float64[:,:], float64[:], "
+    "complex128[:,:], complex128[:,:], complex128[:]"
+)
+_TWIST = np.zeros(6)
+
+
+@numba.guvectorize(
+    [_FLOAT_CHAIN, _COMPLEX_CHAIN],
+    "(m),(m),(n),(n),(),(h,h),(w)->(h,h),(w,m),(w)",
+    cache=True,
+)
+def _chain_motion(q, rate, rest_lengths, coverage, radius, base, template, pose, jacobian, drift):
+    frames = np.empty((2, 3, _LINEAR + 2 * len(q)), q.dtype)
+    work = np.empty(_WORK, q.dtype)
+    frame = frames[_walk(q, rate, rest_lengths, coverage, radius, base, frames, work)]
+    pose[:] = 0.0
+    pose[3, 3] = 1.0
+    for i in range(3):
+        for j in range(4):
+            pose[i, j] = frame[i, j]
+        drift[i], drift[3 + i] = frame[i, _DRIFT], frame[i, _SPIN_DRIFT]
+        for k in range(len(q)):
+            jacobian[i, k] = frame[i, _LINEAR + k]
+            jacobian[3 + i, k] = frame[i, _LINEAR + len(q) + k]
+
+
+def chain_motion(q, rate, rest_lengths, coverage, radius, base):
+    """Pose (..., 4, 4) of a point of a chain, its Jacobian (..., 6, 3 n) and drift (..., 6).
+
+    Jacobian and drift are of the point's velocity and angular velocity in the axes of the base's
+    surroundings; the drift is their rate while q'' = 0, that is J' q'.
+
+    Args:
+        q, rate: (..., 3 n) coordinates [m] and their rates [m/s].
+        rest_lengths: (..., n) L_0 [m].
+        coverage: (..., n) how much of each section lies between base and point, 0 to 1.
+        radius: scaling radius d [m].
+        base: (4, 4) pose of the chain's base.
+    """
+    return _chain_motion(q, rate, rest_lengths, coverage, radius, base, _TWIST)
+
+
+_FLOAT_REGRESSOR = (
+    "float64[:], float64[:], float64[:], float64, float64[:,:], float64[:], "
+    "float64[:,:], float64[:,:]"
+)
+
+
+@numba.guvectorize([_FLOAT_REGRESSOR], "(m),(m),(n),(),(h,h),(k)->(k,n),(k,n)", cache=True)
+def _length_columns(q, rate, rest_lengths, radius, base, template, columns, columns_rate):
+    frames, work = np.empty((2, 3, _LINEAR + 2 * len(q))), np.empty(_WORK)
+    shape, shape_rate = np.empty((3, 3)), np.empty((3, 3))
+    _start(base, frames[0])
+    now = 0
+    for section in range(len(rest_lengths)):
+        frame, own = frames[now], slice(3 * section, 3 * section + 3)
+        _point(q[own], rate[own], 0.0, radius, TIP, work[0], work[1, :3], shape, shape_rate)
+        for i in range(3):
+            columns[i, section] = columns_rate[i, section] = 0.0
+            for k in range(3):
+                columns[i, section] += frame[i, k] * shape[k, 2]
+                columns_rate[i, section] += frame[i, k] * shape_rate[k, 2]
+        _add_cross(frame[:, _SPIN], columns[:, section], 1.0, columns_rate[:, section])
+        rest_length = rest_lengths[section]
+        _extend(frame, section, q, rate, rest_length, 1.0, radius, frames[1 - now], work)
+        now = 1 - now
+
+
+def length_columns(q, rate, radius, base):
+    """C (..., 3, n) and its time derivative: tip = C (L_0 + dL) + base, see `regressor`.
+
+    Args:
+        q, rate: (..., 3 n) coordinates [m] and their rates [m/s].
+        radius: scaling radius d [m].
+        base: (4, 4) pose of the chain's base.
+    """
+    rest_lengths = np.zeros(np.shape(q)[-1] // 3)  # C does not depend on any length
+    return _length_columns(q, rate, rest_lengths, radius, base, np.zeros(3))
+
+
+# -- the arm: line masses and a payload on a chain -------------------------------------------------
+
+
+@numba.njit(**_OPTIONS)
+def _add_mass(frame, mass, gravity, columns, inertia, force):
+    """A point mass at a frame: its inertia (m, m), and what it asks of the first columns."""
+    for i in range(3):
+        pull = mass * (frame[i, _DRIFT] - gravity[i])
+        for k in range(columns):
+            weighted = mass * frame[i, _LINEAR + k]
+            force[k] += pull * frame[i, _LINEAR + k]
+            for j in range(k + 1):
+                inertia[k, j] += weighted * frame[i, _LINEAR + j]
+
+
+@numba.njit(**_OPTIONS)
+def _arm_terms(
+    q, rate, rest_lengths, masses, payload, radius, base, gravity, nodes, weights, inertia, bias,
+    frames, work,
+):  # fmt: skip
+    """Inertia (m, m) and bias (m,): Coriolis, centrifugal and gravity forces, of an arm.
+
+    Args:
+        masses: (n,) of the sections [kg].
+        payload: point mass at the tip [kg].
+        gravity: (3,) in the axes of the base's surroundings [m/s^2].
+        nodes, weights: (k,) quadrature over a section, 0 to 1; the weights' sum is 1.
+        frames: (3, 3, 7 + 2 m) workspace.
+        work: _WORK.
+    """
+    inertia[:], bias[:] = 0.0, 0.0
+    _start(base, frames[0])
+    now = 0
+    for section in range(len(rest_lengths)):
+        begin, columns = frames[now], 3 * (section + 1)
+        length = rest_lengths[section]
+        for k in range(len(nodes)):
+            _extend(begin, section, q, rate, length, nodes[k], radius, frames[2], work)
+            mass = masses[section] * weights[k]
+            _add_mass(frames[2], mass, gravity, columns, inertia, bias)
+        now = 1 - now
+        _extend(begin, section, q, rate, length, 1.0, radius, frames[now], work)
+    _add_mass(frames[now], payload, gravity, len(q), inertia, bias)
+    for i in range(len(q)):
+        for j in range(i):
+            inertia[j, i] = inertia[i, j]
+
+
+@numba.guvectorize(
+    [
+        "float64[:], float64[:], float64[:], float64[:], float64, float64, float64[:,:], "
+        "float64[:], float64[:], float64[:], float64[:,:], float64[:]"
+    ],
+    "(m),(m),(n),(n),(),(),(h,h),(g),(k),(k)->(m,m),(m)",
+    cache=True,
+)
+def arm_terms(
+    q, rate, rest_lengths, masses, payload, radius, base, gravity, nodes, weights, inertia, bias
+):
+    """Inertia (..., m, m) and bias (..., m) of an arm; arguments as _arm_terms, batched."""
+    frames, work = np.empty((3, 3, _LINEAR + 2 * len(q))), np.empty(_WORK)
+    _arm_terms(
+        q, rate, rest_lengths, masses, payload, radius, base, gravity, nodes, weights, inertia,
+        bias, frames, work,
+    )  # fmt: skip
+
+
+@numba.njit(**_OPTIONS)
+def arm_steps(
+    q, rate, integral, reference, gains, actuation, unilateral, stiffness, damping, rest_lengths,
+    masses, payload, radius, base, gravity, nodes, weights, dt, steps,
+):  # fmt: skip
+    """Advance an arm whose tendons follow a reference; q, rate, integral change in place.
+
+    Linearly implicit Euler: springs and dampers are taken at the end of a step, all else at its
+    begin, so axial vibrations, thousands per second, do not limit the step.
+
+    Args:
+        q, rate: (m,) [m], [m/s].
+        integral: (a,) of the tendons' errors [m s].
+        reference: (a,) wanted tendon differentials [m].
+        gains: (3,) proportional [N/m], integral [N/(m s)], derivative [N s/m].
+        actuation: (m, a) B [-].
+        unilateral: whether tendons only pull.
+        stiffness, damping: (m,) [N/m], [N s/m].
+        dt: step [s].
+        steps: how many.
+
+    Returns:
+        (a,) tendon forces at the begin of the last step [N], negative where they pull.
+    """
+    size = len(q)
+    frames, work = np.empty((3, 3, _LINEAR + 2 * size)), np.empty(_WORK)
+    inertia, bias, forces = np.empty((size, size)), np.empty(size), np.zeros(len(reference))
+    for _ in range(steps):
+        for a in range(len(reference)):
+            error, slope = reference[a], 0.0
+            for k in range(size):
+                error -= actuation[k, a] * q[k]
+                slope -= actuation[k, a] * rate[k]
+            integral[a] += dt * error
+            forces[a] = gains[0] * error + gains[1] * integral[a] + gains[2] * slope
+            if unilateral and forces[a] > 0.0:
+                forces[a] = 0.0
+        _arm_terms(
+            q, rate, rest_lengths, masses, payload, radius, base, gravity, nodes, weights, inertia,
+            bias, frames, work,
+        )  # fmt: skip
+        for k in range(size):
+            bias[k] = -bias[k] - damping[k] * rate[k] - stiffness[k] * (q[k] + dt * rate[k])
+            for a in range(len(reference)):
+                bias[k] += actuation[k, a] * forces[a]
+            bias[k] *= dt
+            inertia[k, k] += dt * (damping[k] + dt * stiffness[k])
+        change = np.linalg.solve(inertia, bias)
+        for k in range(size):
+            rate[k] += change[k]
+            q[k] += dt * rate[k]
+    return forces

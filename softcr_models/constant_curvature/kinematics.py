@@ -10,13 +10,17 @@ sections would not join smoothly. Here the rotation follows the translation,
 R = Rz(phi) Ry(theta) Rz(-phi) (specs/003.md, S1).
 
 An arc is a screw motion: T(s) = exp(s [0, 0, L, -Delta_y/d, Delta_x/d, 0]) for the part s of it.
+
+A point of a chain is told by its coverage: how much of each section lies between the base and it,
+[1, 1, 0.3, 0] for 0.3 of the third of four sections. `coverage_of` makes it of a place in metres of
+rest length, which is Algorithm 1 of 003.
 """
 
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from softcr_models.constant_curvature.kernel import TIP, point_motion, stumpff
+from softcr_models.constant_curvature.kernel import chain_motion, stumpff
 from softcr_models.errors import UserError
 
 
@@ -25,8 +29,8 @@ class ConstantCurvatureChain:
     """Sections of constant curvature one after the other.
 
     Everything broadcasts over leading axes of the coordinates, of the rest lengths (which a
-    controller may adapt) and of `fraction`. Twists are linear first, in the frame of the pose they
-    belong to (body Jacobians). Complex numbers pass through.
+    controller may adapt) and of the coverage. Twists are linear first. Complex coordinates pass
+    through.
 
     Attributes:
         sections: number of sections, n >= 1.
@@ -48,107 +52,99 @@ class ConstantCurvatureChain:
             raise UserError(f"base: shape {np.shape(self.base)} is not allowed: (4, 4)")
 
     def pose(
-        self,
-        q: np.ndarray,
-        rest_lengths: np.ndarray,
-        section: int | None = None,
-        fraction: np.ndarray | float = 1.0,
+        self, q: np.ndarray, rest_lengths: np.ndarray, coverage: np.ndarray | None = None
     ) -> np.ndarray:
         """(..., 4, 4) pose of a point of the chain, by default of its tip; (3) with a partial end.
 
         Args:
             q: (..., 3 n) coordinates [m].
             rest_lengths: (..., n) L_0 of the sections [m].
-            section: the point's section, 0 to n - 1; default the last.
-            fraction: (...) where on it, from 0 at its begin to 1 at its end [-].
+            coverage: (..., n) which point, see `coverage_of`; default the tip.
         """
-        coordinates, lengths, last = self._checked(q, rest_lengths, section)
-        pose: np.ndarray = np.asarray(self.base)
-        for i in range(last):
-            pose = pose @ section_pose(coordinates[..., i, :], lengths[..., i], self.radius)
-        end = section_pose(coordinates[..., last, :], lengths[..., last], self.radius, fraction)
-        return pose @ end
+        return self.motion(q, np.zeros_like(q), rest_lengths, coverage)[0]
 
     def position(
-        self,
-        q: np.ndarray,
-        rest_lengths: np.ndarray,
-        section: int | None = None,
-        fraction: np.ndarray | float = 1.0,
+        self, q: np.ndarray, rest_lengths: np.ndarray, coverage: np.ndarray | None = None
     ) -> np.ndarray:
         """(..., 3) position [m] of a point of the chain; arguments as `pose`."""
-        return self.pose(q, rest_lengths, section, fraction)[..., :3, 3]
+        return self.pose(q, rest_lengths, coverage)[..., :3, 3]
 
     def backbone(self, q: np.ndarray, rest_lengths: np.ndarray, points: int) -> np.ndarray:
         """(..., points, 4, 4) poses at equal steps of material length, base to tip, at least 2."""
-        _, lengths, _ = self._checked(q, rest_lengths, None)
         if points < 2:
             raise UserError(f"points: {points} is not allowed: a backbone has at least 2")
-        if lengths.ndim > 1:
-            raise UserError("backbone: rest_lengths must be (n,), the same for all coordinates")
-        ends = np.cumsum(lengths)
-        poses = []
-        for place in np.linspace(0.0, ends[-1], points):
-            section = min(int(np.searchsorted(ends, place)), self.sections - 1)
-            begin = ends[section] - lengths[section]
-            fraction = (place - begin) / lengths[section]
-            poses.append(self.pose(q, lengths, section, fraction))
-        return np.stack(poses, axis=-3)
+        lengths = np.asarray(rest_lengths)
+        places = np.multiply.outer(lengths.sum(axis=-1), np.linspace(0.0, 1.0, points))
+        coverage = coverage_of(places, lengths)
+        return self.pose(np.asarray(q)[..., None, :], lengths[..., None, :], coverage)
 
     def position_jacobian(
-        self,
-        q: np.ndarray,
-        rest_lengths: np.ndarray,
-        section: int | None = None,
-        fraction: np.ndarray | float = 1.0,
+        self, q: np.ndarray, rest_lengths: np.ndarray, coverage: np.ndarray | None = None
     ) -> np.ndarray:
-        """(..., 3, 3 n) derivative of `position` by q [-]; zero columns beyond the section."""
-        rotation = self.pose(q, rest_lengths, section, fraction)[..., :3, :3]
-        return rotation @ self.body_jacobian(q, rest_lengths, section, fraction)[..., :3, :]
+        """(..., 3, 3 n) derivative of `position` by q [-]; zero columns beyond the point."""
+        return self.motion(q, np.zeros_like(q), rest_lengths, coverage)[1][..., :3, :]
 
     def body_jacobian(
+        self, q: np.ndarray, rest_lengths: np.ndarray, coverage: np.ndarray | None = None
+    ) -> np.ndarray:
+        """(..., 6, 3 n): twist of `pose` in its own axes = jacobian @ q', [-] then [1/m] rows.
+
+        Zero columns beyond the point. Arguments as `pose`.
+        """
+        pose, jacobian, _ = self.motion(q, np.zeros_like(q), rest_lengths, coverage)
+        return in_body_axes(pose, jacobian)
+
+    def motion(
         self,
         q: np.ndarray,
+        rate: np.ndarray,
         rest_lengths: np.ndarray,
-        section: int | None = None,
-        fraction: np.ndarray | float = 1.0,
-    ) -> np.ndarray:
-        """(..., 6, 3 n): body twist of `pose` = jacobian @ q', linear [-], angular [1/m] rows.
+        coverage: np.ndarray | None = None,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Pose (..., 4, 4) of a point, its Jacobian (..., 6, 3 n) and drift (..., 6).
 
-        Zero columns beyond the section. Arguments as `pose`.
+        The Jacobian maps rates q' (..., 3 n) [m/s] to velocity [m/s] and angular velocity [rad/s]
+        of the point in the axes that poses are given in; the drift J' q' is what they change with
+        while q'' = 0. Other arguments as `pose`.
         """
-        coordinates, lengths, last = self._checked(q, rest_lengths, section)
-        own = section_jacobian(coordinates[..., last, :], lengths[..., last], self.radius, fraction)
-        columns = [own]
-        to_point = section_pose(
-            coordinates[..., last, :], lengths[..., last], self.radius, fraction
-        )
-        for i in range(last - 1, -1, -1):
-            own = section_jacobian(coordinates[..., i, :], lengths[..., i], self.radius)
-            columns.insert(0, _carried(own, to_point))
-            to_point = section_pose(coordinates[..., i, :], lengths[..., i], self.radius) @ to_point
-        lead = np.broadcast_shapes(*(column.shape[:-2] for column in columns))
-        beyond = np.zeros((6, 3 * (self.sections - 1 - last)))
-        columns.append(beyond)
-        return np.concatenate(
-            [np.broadcast_to(column, (*lead, *column.shape[-2:])) for column in columns], axis=-1
-        )
-
-    def _checked(
-        self, q: np.ndarray, rest_lengths: np.ndarray, section: int | None
-    ) -> tuple[np.ndarray, np.ndarray, int]:
-        """Coordinates (..., n, 3), rest lengths (..., n), index of the section."""
-        q, lengths = np.asarray(q), np.asarray(rest_lengths)
-        if q.shape[-1:] != (3 * self.sections,):
-            raise UserError(f"q of shape {q.shape}: must be (..., {3 * self.sections})")
+        coordinates, lengths = np.asarray(q), np.asarray(rest_lengths)
+        if coordinates.shape[-1:] != (3 * self.sections,):
+            raise UserError(f"q of shape {coordinates.shape}: must be (..., {3 * self.sections})")
         if lengths.shape[-1:] != (self.sections,):
             raise UserError(
                 f"rest_lengths of shape {lengths.shape}: must be (..., {self.sections})"
             )
-        last = self.sections - 1 if section is None else section
-        if not 0 <= last < self.sections:
-            raise UserError(f"section: {section} is not allowed: 0 to {self.sections - 1}")
-        return q.reshape(*q.shape[:-1], self.sections, 3), lengths, last
+        covered = np.ones(self.sections) if coverage is None else np.asarray(coverage)
+        if covered.shape[-1:] != (self.sections,):
+            raise UserError(f"coverage of shape {covered.shape}: must be (..., {self.sections})")
+        motion: tuple[np.ndarray, np.ndarray, np.ndarray] = chain_motion(
+            coordinates, rate, lengths, covered, self.radius, self.base
+        )
+        return motion
+
+
+def coverage_of(places: np.ndarray, rest_lengths: np.ndarray) -> np.ndarray:
+    """(..., k, n) how much of each section lies before places; 003, Algorithm 1, (22) to (26).
+
+    It is 1 for sections j < j_i of (24), the normalised abscissa of (25) for j_i and 0 beyond. A
+    place beyond the last section is at its tip (Remark 3), one before the first at the base.
+
+    Args:
+        places: (..., k) material abscissae X_i [m] along the unstrained backbone.
+        rest_lengths: (..., n) L_0 of the sections [m], each above 0.
+    """
+    lengths = np.asarray(rest_lengths, float)[..., None, :]
+    begins = np.cumsum(lengths, axis=-1) - lengths
+    covered: np.ndarray = np.clip((np.asarray(places)[..., None] - begins) / lengths, 0.0, 1.0)
+    return covered
+
+
+def in_body_axes(pose: np.ndarray, jacobian: np.ndarray) -> np.ndarray:
+    """(..., 6, k) body Jacobian of a frame from its pose (..., 4, 4) and `motion`'s Jacobian."""
+    rotation = np.swapaxes(pose[..., :3, :3], -1, -2)
+    return np.concatenate(
+        [rotation @ jacobian[..., :3, :], rotation @ jacobian[..., 3:, :]], axis=-2
+    )
 
 
 def section_pose(
@@ -165,39 +161,8 @@ def section_pose(
         radius: scaling radius d [m].
         fraction: (...) which part of the arc, 0 to 1 [-].
     """
-    u, v, length, c = _arc(q, rest_length, radius, fraction)
-    pose = np.zeros((*u.shape, 4, 4), c.dtype)
-    pose[..., 0, 0], pose[..., 1, 1] = 1.0 - c[..., 2] * u * u, 1.0 - c[..., 2] * v * v
-    pose[..., 0, 1] = pose[..., 1, 0] = -c[..., 2] * u * v
-    pose[..., 0, 2], pose[..., 1, 2] = c[..., 1] * u, c[..., 1] * v
-    pose[..., 2, 0], pose[..., 2, 1] = -c[..., 1] * u, -c[..., 1] * v
-    pose[..., 2, 2], pose[..., 3, 3] = c[..., 0], 1.0
-    pose[..., 0, 3], pose[..., 1, 3] = length * u * c[..., 2], length * v * c[..., 2]
-    pose[..., 2, 3] = length * c[..., 1]
-    return pose
-
-
-def section_jacobian(
-    q: np.ndarray,
-    rest_length: np.ndarray | float,
-    radius: float,
-    fraction: np.ndarray | float = 1.0,
-) -> np.ndarray:
-    """(..., 6, 3) body Jacobian of `section_pose`: linear rows [-], angular rows [1/m]."""
-    u, v, length, c = _arc(q, rest_length, radius, fraction)
-    part = np.stack([u * radius, v * radius, length], axis=-1)
-    _, along, _ = point_motion(part, np.zeros_like(part), 0.0, radius, TIP)
-    rotation = section_pose(q, rest_length, radius, fraction)[..., :3, :3]
-    jacobian = np.empty((*u.shape, 6, 3), c.dtype)
-    jacobian[..., :3, :] = np.swapaxes(rotation, -1, -2) @ along
-    # The right Jacobian of SO(3), 1 - c_2 [w] + c_3 [w]^2 with w = (-v, u, 0), times dw/dq.
-    c2, c3 = c[..., 2], c[..., 3]
-    jacobian[..., 3, 0], jacobian[..., 3, 1] = -c3 * u * v, c3 * u * u - 1.0
-    jacobian[..., 4, 0], jacobian[..., 4, 1] = 1.0 - c3 * v * v, c3 * u * v
-    jacobian[..., 5, 0], jacobian[..., 5, 1] = c2 * v, -c2 * u
-    jacobian[..., 3:, :2] /= radius
-    jacobian[..., 3:, 2] = 0.0
-    return jacobian * np.asarray(fraction)[..., None, None]
+    chain = ConstantCurvatureChain(1, radius)
+    return chain.pose(q, np.asarray(rest_length)[..., None], np.asarray(fraction)[..., None])
 
 
 def coordinates_of_tip(
@@ -217,23 +182,3 @@ def coordinates_of_tip(
     length = np.sqrt(across**2 + z**2) / stumpff(half**2)[..., 1]
     delta = 2.0 * radius * ratio
     return np.stack([delta * x, delta * y, length - rest_length], axis=-1)
-
-
-def _arc(
-    q: np.ndarray, rest_length: np.ndarray | float, radius: float, fraction: np.ndarray | float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Bending u, v [rad], length [m] and Stumpff's functions (..., COUNT) of a part of an arc."""
-    q, fraction = np.asarray(q), np.asarray(fraction, float)
-    u, v = fraction * q[..., 0] / radius, fraction * q[..., 1] / radius
-    length = fraction * (rest_length + q[..., 2])
-    u, v, length = np.broadcast_arrays(u, v, length)
-    return u, v, length, stumpff(u * u + v * v)
-
-
-def _carried(jacobian: np.ndarray, pose: np.ndarray) -> np.ndarray:
-    """The body Jacobian (..., 6, k) of a frame, for a point at `pose` (..., 4, 4) fixed to it."""
-    rotation = np.swapaxes(pose[..., :3, :3], -1, -2)
-    position = pose[..., :3, 3, None]
-    linear, angular = jacobian[..., :3, :], jacobian[..., 3:, :]
-    moved = linear + np.cross(angular, position, axis=-2)
-    return np.concatenate([rotation @ moved, rotation @ angular], axis=-2)
