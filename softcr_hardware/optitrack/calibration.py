@@ -1,0 +1,189 @@
+"""Where the robot's base stands in the cameras' world, and its tip in the rigid body seen there.
+
+    tip in base = inverse(base in world) * body in world * tip in body
+
+All of them are poses of the second named frame in the first; SE(3) algebra is pinocchio's.
+"""
+
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pinocchio as pin
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from softcr_models.config import config_directory
+from softcr_models.errors import UserError
+
+_LENGTH_TOLERANCE = 1e-3  # of a quaternion
+_FEWEST = 20  # poses for a calibration
+_ROUNDS = 20  # of the mean's iteration
+_CONVERGED = 1e-12
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class Placement(BaseModel):
+    """One frame in another."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    position: Annotated[tuple[Finite, ...], Field(min_length=3, max_length=3)] = (0.0, 0.0, 0.0)
+    quaternion: Annotated[tuple[Finite, ...], Field(min_length=4, max_length=4)] = (
+        *(0.0, 0.0, 0.0),
+        1.0,
+    )
+
+    @field_validator("quaternion")
+    @classmethod
+    def _unit(cls, quaternion: tuple[float, ...]) -> tuple[float, ...]:
+        length = math.sqrt(sum(value**2 for value in quaternion))
+        if abs(length - 1.0) > _LENGTH_TOLERANCE:
+            raise ValueError(f"x, y, z, w must have length 1, has {length:.4f}")
+        return quaternion
+
+    @property
+    def pose(self) -> np.ndarray:
+        """(4, 4) [m]."""
+        return pose_matrix(self.position, self.quaternion)
+
+    @classmethod
+    def of(cls, pose: np.ndarray) -> "Placement":
+        """Of a (4, 4) pose."""
+        numbers = pin.SE3ToXYZQUAT(pin.SE3(pose)).round(9).tolist()
+        return cls(position=tuple(numbers[:3]), quaternion=tuple(numbers[3:]))
+
+
+class MocapCalibration(BaseModel):
+    """The file: what the cameras' world is to the robot."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    description: str = ""
+    base_in_world: Placement = Field(description="the robot's base, as the cameras' world has it")
+    tip_in_body: Placement = Field(default=Placement(), description="the tip, in its rigid body")
+    base_in_body: Placement = Field(default=Placement(), description="the base, in a body on it")
+
+    def tip(self, body: np.ndarray) -> np.ndarray:
+        """(4, 4) tip in the base frame of a (4, 4) tip's body in the world."""
+        return inverse(self.base_in_world.pose) @ body @ self.tip_in_body.pose
+
+    def body(self, tip: np.ndarray) -> np.ndarray:
+        """The other way."""
+        return self.base_in_world.pose @ tip @ inverse(self.tip_in_body.pose)
+
+
+def load_calibration(name_or_path: str | Path) -> MocapCalibration:
+    """The calibration of `config/optitrack/NAME.yaml`, or of the YAML file at a path.
+
+    Raises:
+        UserError: one line with the file, the field, the value found and what is allowed.
+    """
+    path = Path(name_or_path)
+    if path.suffix not in (".yaml", ".yml"):
+        path = config_directory() / "optitrack" / f"{name_or_path}.yaml"
+    try:
+        return MocapCalibration.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        known = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml"))) or "none"
+        raise UserError(f"calibration {path}: no such file; beside it are: {known}") from None
+    except ValidationError as error:
+        raise UserError(f"{path}: {_first_problem(error)}") from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        problem = " ".join(str(error).split())
+        raise UserError(f"{path}: cannot be read as a calibration: {problem}") from None
+
+
+def save_calibration(path: Path, calibration: MocapCalibration) -> None:
+    """Write a calibration where `load_calibration` finds it.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    content = calibration.model_dump(mode="json")
+    try:
+        path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def calibrated_by_tip(
+    calibration: MocapCalibration, bodies: np.ndarray, resting_tip: np.ndarray, spread: float
+) -> MocapCalibration:
+    """The base from poses of the tip's body while the vented rod rests.
+
+    Args:
+        calibration: whose `tip_in_body` holds.
+        bodies: (N, 4, 4) in the world.
+        resting_tip: (4, 4) where the model has the resting tip, base frame.
+        spread: most the bodies may move meanwhile [m].
+
+    Raises:
+        UserError: too few poses, or they move.
+    """
+    tip = resting_mean(bodies, spread) @ calibration.tip_in_body.pose
+    return calibration.model_copy(
+        update={"base_in_world": Placement.of(tip @ inverse(resting_tip))}
+    )
+
+
+def calibrated_by_base(
+    calibration: MocapCalibration, bodies: np.ndarray, spread: float
+) -> MocapCalibration:
+    """The base from poses (N, 4, 4) of a body fixed to it, whose `base_in_body` holds.
+
+    Raises:
+        UserError: too few poses, or they move by more than `spread` [m].
+    """
+    base = resting_mean(bodies, spread) @ calibration.base_in_body.pose
+    return calibration.model_copy(update={"base_in_world": Placement.of(base)})
+
+
+def resting_mean(poses: np.ndarray, spread: float) -> np.ndarray:
+    """(4, 4) mean of poses (N, 4, 4) of something that rests: the pose from which the others'
+    logarithms sum to zero.
+
+    Raises:
+        UserError: fewer than 20 poses, or one lies further than `spread` [m] from the mean.
+    """
+    if len(poses) < _FEWEST:
+        raise UserError(
+            f"calibration: {len(poses)} poses in the last second, must be {_FEWEST}: is the body "
+            "tracked?"
+        )
+    mean = pin.SE3(poses[0])
+    others = [pin.SE3(pose) for pose in poses]
+    for _ in range(_ROUNDS):
+        step = np.mean([pin.log6(mean.actInv(other)).vector for other in others], axis=0)
+        mean = mean * pin.exp6(step)
+        if np.linalg.norm(step) < _CONVERGED:
+            break
+    worst = max(np.linalg.norm(other.translation - mean.translation) for other in others)
+    if worst > spread:
+        raise UserError(
+            f"calibration: the body moved by {1e3 * worst:.2f} mm, must rest within "
+            f"{1e3 * spread:.2f} mm: vent the valves and wait"
+        )
+    return np.array(mean.homogeneous)
+
+
+def pose_matrix(position: tuple[float, ...], quaternion: tuple[float, ...]) -> np.ndarray:
+    """(4, 4) pose of a position [m] and a quaternion x, y, z, w of any length but 0."""
+    rotation = pin.Quaternion(np.array(quaternion)).normalized().toRotationMatrix()
+    return np.array(pin.SE3(rotation, np.array(position)).homogeneous)
+
+
+def inverse(pose: np.ndarray) -> np.ndarray:
+    """(4, 4) inverse of a (4, 4) pose."""
+    return np.array(pin.SE3(pose).inverse().homogeneous)
+
+
+def _first_problem(error: ValidationError) -> str:
+    problem: Any = error.errors()[0]
+    field = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] == "missing":
+        return f"{field}: missing; this field is required"
+    reason = problem["msg"].removeprefix("Value error, ")
+    return f"{field or 'file'}: {problem['input']!r} is not allowed: {reason}"

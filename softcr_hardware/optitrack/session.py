@@ -1,0 +1,214 @@
+"""A conversation with a NatNet server, without sockets and without a clock: bytes in, bytes out.
+
+CONNECT until the server says who it is, then once a second a keep-alive, without which a unicast
+server forgets us, and a request for its model definitions, which tell when a body is renamed. A
+server that sends no more frames is asked to CONNECT again, further and further apart.
+"""
+
+import math
+from collections import Counter, deque
+from dataclasses import dataclass
+
+import numpy as np
+
+from softcr_hardware.backoff import Backoff
+from softcr_hardware.optitrack.calibration import MocapCalibration, pose_matrix
+from softcr_hardware.optitrack.clock import ServerClock
+from softcr_hardware.optitrack.protocol import (
+    CONNECT,
+    KEEP_ALIVE,
+    MODEL_REQUEST,
+    OLDEST_VERSION,
+    Definitions,
+    Frame,
+    ProtocolError,
+    ServerInfo,
+    is_finite,
+    read,
+    request,
+)
+from softcr_hardware.optitrack.tracking import BodyTracker
+
+SILENCE = 1.0
+"""A server that says nothing for so long is asked for anew [s]."""
+
+_ALIVE = 1.0  # [s] between keep-alives and requests for definitions
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 5.0  # [s] between attempts to connect
+_RATE_WINDOW = 1.0  # [s] over which the frame rate is counted
+_PATIENCE = 0.1  # [s] without a pose before its absence is told: a lost frame is no trouble
+_KEPT = 1.0  # [s] of raw poses for calibration
+
+
+@dataclass(frozen=True, eq=False)
+class TipPose:
+    """A believed pose.
+
+    Attributes:
+        time: middle of the exposure, on our clock [s].
+        pose: (4, 4) tip in the base frame [m].
+        latency: from the exposure to the server's sending it [s].
+    """
+
+    time: float
+    pose: np.ndarray
+    latency: float
+
+
+class NatNetSession:
+    """What is known of a server and its bodies.
+
+    Attributes:
+        calibration: in use; replace it at will.
+        clock, tracker: read them.
+        server: None before it has answered.
+        bodies: id of each body by name, as last told.
+        body_id: of the body that is followed; None while there is none of its name.
+        refused: datagrams and frames, by reason, without those of the tracker.
+        connections: times the server answered CONNECT after it was unknown or sent no frames.
+        renamed: times the body's name went to another id, or away.
+        latency: of the newest frame, exposure to sending [s].
+    """
+
+    def __init__(
+        self,
+        body: str,
+        calibration: MocapCalibration,
+        tracker: BodyTracker,
+        most_attempts: int = 1000,
+    ):
+        """Nothing said yet.
+
+        Args:
+            body: name of the tip's rigid body, or its id as digits.
+            calibration: of cameras and body.
+            tracker: judges its poses.
+            most_attempts: to connect, before the server is left alone.
+        """
+        self.calibration, self.tracker = calibration, tracker
+        self.clock = ServerClock()
+        self.server: ServerInfo | None = None
+        self.bodies: Definitions = {}
+        self.body_id = int(body) if body.isdigit() else None
+        self.refused: Counter[str] = Counter()
+        self.connections = self.renamed = 0
+        self.latency = math.nan
+        self._body = body
+        self._heard = -math.inf  # a frame
+        self._answered = self._alive = self._believed = -math.inf
+        self._connected = False
+        self._backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE, most_attempts)
+        self._times: deque[float] = deque()  # frames received
+        self._raw: deque[tuple[float, Frame]] = deque()
+
+    # --- out ----------------------------------------------------------------------------------
+
+    def due(self, now: float) -> list[bytes]:
+        """Datagrams to send at `now` [s]."""
+        if self._connected and now - self._heard > SILENCE:
+            self._connected = False
+            self._backoff.lost(now - _FIRST_PAUSE)
+        if not self._connected:
+            return [request(CONNECT)] if self._backoff.due(now) else []
+        if now - self._alive < _ALIVE:
+            return []
+        self._alive = now
+        return [request(KEEP_ALIVE), request(MODEL_REQUEST)]
+
+    # --- in -----------------------------------------------------------------------------------
+
+    def receive(self, now: float, datagram: bytes) -> TipPose | None:
+        """A datagram of the server at `now` [s]; a pose if it brought one that is believed."""
+        try:
+            said = read(datagram, self.server.version if self.server else None)
+        except ProtocolError as error:
+            self.refused[str(error)] += 1
+            return None
+        if isinstance(said, ServerInfo):
+            self._meet(now, said)
+        elif isinstance(said, dict):
+            self._answered = now
+            self._learn(said)
+        elif said is not None:
+            return self._see(now, said)
+        return None
+
+    def _meet(self, now: float, server: ServerInfo) -> None:
+        if server.version[:2] < OLDEST_VERSION:
+            self.refused["protocol older than 3.0"] += 1
+            return
+        if self.server is not None and server.frequency != self.server.frequency:
+            self.clock.forget()
+        self.server = server
+        self._heard = self._answered = now
+        if not self._connected:
+            self._connected = True
+            self._alive = -math.inf
+            self.connections += 1
+
+    def _learn(self, bodies: Definitions) -> None:
+        self.bodies = bodies
+        if self._body.isdigit():
+            return
+        before, self.body_id = self.body_id, bodies.get(self._body)
+        self.renamed += before is not None and self.body_id != before
+
+    def _see(self, now: float, frame: Frame) -> TipPose | None:
+        assert self.server is not None  # frames are not read before the server is known
+        if frame.exposed > frame.transmitted:
+            self.refused["exposed after it was sent"] += 1
+            return None
+        sent, exposed = (
+            ticks / self.server.frequency for ticks in (frame.transmitted, frame.exposed)
+        )
+        if not self.clock.see(sent, now):
+            self.refused["another clock"] += 1
+            return None
+        self._heard = now
+        self._connected = True
+        self.latency = sent - exposed
+        time = self.clock.local(exposed)
+        self._times.append(now)
+        self._raw.append((now, frame))
+        self._let_go(now)
+        body = None if self.body_id is None else frame.bodies.get(self.body_id)
+        pose = self.tracker.see(time, now - time, body, self.calibration)
+        if pose is None:
+            return None
+        self._believed = now
+        return TipPose(time, pose, self.latency)
+
+    def _let_go(self, now: float) -> None:
+        while self._times and self._times[0] < now - _RATE_WINDOW:
+            self._times.popleft()
+        while self._raw and self._raw[0][0] < now - _KEPT:
+            self._raw.popleft()
+
+    # --- what a person should know ------------------------------------------------------------
+
+    def rate(self, now: float) -> float:
+        """Frames per second, of the last second [Hz]."""
+        return sum(time > now - _RATE_WINDOW for time in list(self._times)) / _RATE_WINDOW
+
+    def trouble(self, now: float) -> str:
+        """Why there are no poses, in a line; empty if there are."""
+        if not self._connected or now - self._heard > SILENCE:
+            if now - self._answered <= 2 * SILENCE:
+                return "no frames, but the server answers"
+            gave_up = f", gave up after {self._backoff.attempts} attempts"
+            return "server silent" + (gave_up if self._backoff.given_up else "")
+        if self.body_id is None:
+            known = ", ".join(sorted(self.bodies)) or "none"
+            return f"no body {self._body!r} at the server; there are: {known}"
+        return self.tracker.trouble if now - self._believed > _PATIENCE else ""
+
+    def recent(self, body: str) -> np.ndarray:
+        """(N, 4, 4) poses of a body in the cameras' world during the last second, unjudged but for
+        being tracked poses."""
+        number = int(body) if body.isdigit() else self.bodies.get(body)
+        seen = [frame.bodies[number] for _, frame in list(self._raw) if number in frame.bodies]
+        poses = [
+            pose_matrix(one.position, one.quaternion)
+            for one in seen
+            if one.tracked and is_finite(one) and any(one.quaternion)
+        ]
+        return np.array(poses).reshape(-1, 4, 4)
