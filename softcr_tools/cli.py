@@ -32,6 +32,13 @@ def _replay(arguments: Sequence[str]) -> int:
     return replay.main(arguments)
 
 
+def _view(arguments: Sequence[str]) -> int:
+    """watch the running system on a browser page"""
+    from softcr_tools import viewer
+
+    return viewer.main(arguments)
+
+
 def _plan(arguments: Sequence[str]) -> int:
     """turn a tip path into a motion the rod can do"""
     from softcr_tools import plan
@@ -64,6 +71,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "up": _up,
     "report": _report,
     "replay": _replay,
+    "view": _view,
     "plan": _plan,
     "bench": _bench,
     "emulate": _emulate,

@@ -1,0 +1,267 @@
+"""The live view as a node: subscribes what there is, draws it, passes on what a person presses.
+
+An ordinary node, not a lifecycle one: it may come and go at any time without anybody noticing. It
+asks for best-effort delivery, so that no publisher ever waits for a browser.
+"""
+
+import math
+import os
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from rclpy.context import Context
+from rclpy.event_handler import SubscriptionEventCallbacks
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.qos import QoSReliabilityPolicy
+from rclpy.task import Future
+from std_srvs.srv import Trigger
+
+from softcr_models.robot import Robot
+from softcr_models.runtime.cycle_timer import CycleTimer
+from softcr_models.runtime.letter import Letter
+from softcr_models.runtime.mailbox import LeftAlone, Mailbox
+from softcr_models.runtime.messages import (
+    MessageError,
+    diagnostics_from_message,
+    from_stamp,
+    pose_from_message,
+    pose_with_covariance_from_message,
+    pressures_from_message,
+    pressures_to_message,
+    reference_cloud_from_message,
+    rod_cloud_from_message,
+    wrench_from_message,
+)
+from softcr_models.runtime.topics import TOPICS, qos
+from softcr_tools.viewer.hand import HandControl, Surroundings
+from softcr_tools.viewer.page import Page, Slid, Switched
+from softcr_tools.viewer.picture import Picture
+
+RATE = 30.0
+"""Of drawing, and of commands by hand [Hz]; the valves hold after 0.1 s without one."""
+
+VENT_ANSWER_TIME = 2.0
+"""How long an answer to the vent button is waited for [s]."""
+
+_COMMAND = "pressure/command"
+_OWN_STAMPS = 100  # remembered, to tell our commands from those of others
+_MOST_REASONS = 5  # of rejection, shown on the page
+
+
+class Viewer(Node):
+    """What goes on, on a browser page."""
+
+    def __init__(
+        self,
+        robot: Robot,
+        host: str,
+        port: int,
+        with_hand: bool,
+        namespace: str = "",
+        context: Context | None = None,
+    ):
+        """Subscribe and serve the page.
+
+        Args:
+            robot: whose chambers are expected.
+            host: address the page is served on.
+            port: its port, which must be free.
+            with_hand: whether the page has sliders.
+            namespace: of the system that is watched.
+            context: of rclpy.
+        """
+        # two views at a time must not take each other's commands for their own
+        super().__init__(
+            f"viewer_{os.getpid()}", namespace=namespace or None, context=context,
+            start_parameter_services=False,
+        )  # fmt: skip
+        self._robot = robot
+        self._executor = SingleThreadedExecutor(context=self.context)
+        self._executor.add_node(self)
+        self._rejected: Counter[str] = Counter()
+        self._inbox = Mailbox(self.context, self._reject)
+        self.picture = Picture(robot.chamber_names)
+        self.hand = HandControl(robot.pressure_limits, len(robot.chambers))
+        self._hand_page: int | None = None  # whose page switched the sliders on
+        self._command = self.create_publisher(
+            TOPICS[_COMMAND].message_class(), _COMMAND, qos(_COMMAND)
+        ) if with_hand else None  # fmt: skip
+        self._own_stamps: deque[int] = deque(maxlen=_OWN_STAMPS)
+        self._foreign = -math.inf  # when a command of another was heard [s]
+        self._vent = self.create_client(Trigger, "valves/vent")
+        self._venting: tuple[float, Future] | None = None
+        for topic, decode in self._decoders().items():
+            self._receive(topic, decode)
+        self.page = Page(robot, host, port, self.vent, with_hand)
+
+    def run(self, stop: threading.Event) -> None:
+        """Watch and draw until `stop` is set."""
+        self._inbox.open()
+        timer, last = CycleTimer(1.0 / RATE), time.monotonic()
+        while not stop.is_set():
+            timer.wait()
+            self._executor.spin_once(timeout_sec=0.0)
+            self._take_letters()
+            now = time.monotonic()
+            self._use_hand(now - last)
+            self._tell_vent_answer(now)
+            self.page.draw(self.picture, self.hand, dict(self._rejected), now)
+            last = now
+
+    def vent(self) -> None:
+        """Ask the valves to vent, whatever state they are in; from any thread."""
+        self.page.events.put(Switched(False, -1))  # the sliders must not work against it
+        if not self._vent.service_is_ready():
+            self.page.say("nobody answers to valves/vent: no valves are running here")
+            return
+        self.page.say("asked to vent ...")
+        self._venting = time.monotonic(), self._vent.call_async(Trigger.Request())
+
+    def close(self) -> None:
+        """Say a last command of zero if the sliders were in use, and go."""
+        self.hand.switch(False)
+        self._use_hand(0.0)
+        self.page.close()
+        self._inbox.destroy()
+        self._executor.shutdown()
+        self.destroy_node()
+
+    # --- messages ---------------------------------------------------------------------------
+
+    def _decoders(self) -> dict[str, Callable[[Any], tuple[int, Any]]]:
+        """What makes (stamp [ns], value) of a message, by topic."""
+        chambers = self._robot.chamber_names
+
+        def stamped(
+            topic: str, decode: Callable[..., Any], *more: Any
+        ) -> Callable[[Any], tuple[int, Any]]:
+            return lambda message: (
+                from_stamp(message, topic),
+                decode(message, *more, topic),
+            )
+
+        return {
+            "estimate/rod": stamped("estimate/rod", rod_cloud_from_message),
+            "simulation/truth/rod": stamped("simulation/truth/rod", rod_cloud_from_message),
+            "reference/rod": stamped("reference/rod", reference_cloud_from_message),
+            "estimate/tip/pose": stamped("estimate/tip/pose", _tip_pose),
+            "mocap/tip/pose": stamped("mocap/tip/pose", _pose_in_base),
+            "force_torque/wrench": stamped("force_torque/wrench", wrench_from_message),
+            "pressure/state": stamped("pressure/state", pressures_from_message, chambers),
+            _COMMAND: stamped(_COMMAND, pressures_from_message, chambers),
+            "safety/state": lambda message: (0, diagnostics_from_message(_Statuses([message]))[0]),
+            "/diagnostics": lambda message: (0, diagnostics_from_message(message)),
+        }
+
+    def _receive(self, topic: str, decode: Callable[[Any], tuple[int, Any]]) -> None:
+        def read(message: Any, received: float) -> Letter | None:
+            try:
+                stamp, value = decode(message)
+            except MessageError as error:
+                self._reject(error.topic, error.what)
+                return None
+            except Exception as error:  # whatever it was, the view goes on
+                self._reject(topic, f"{type(error).__name__}: {error}")
+                return None
+            return Letter(topic, stamp, value, received)
+
+        row = TOPICS[topic]
+        profile = qos(topic)
+        if row.profile not in ("latched", "diagnostics"):
+            profile.reliability = QoSReliabilityPolicy.BEST_EFFORT
+        subscription = self.create_subscription(
+            row.message_class(), row.name, lambda _: None, profile, callback_group=LeftAlone(),
+            event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),
+        )  # fmt: skip
+        self._inbox.add(topic, subscription, read)
+
+    def _reject(self, topic: str, reason: str) -> None:
+        key = f"{topic}: {reason}"
+        if key in self._rejected or len(self._rejected) < _MOST_REASONS:
+            self._rejected[key] += 1
+
+    def _take_letters(self) -> None:
+        while (letter := self._inbox.get(timeout=0.0)) is not None:
+            if letter.topic == _COMMAND and letter.stamp not in self._own_stamps:
+                self._foreign = letter.received
+            self.picture.hear(letter.topic, letter.stamp, letter.value, letter.received)
+        self.picture.sample()
+
+    # --- the hand ---------------------------------------------------------------------------
+
+    def _use_hand(self, passed: float) -> None:
+        """Do what persons did with the sliders, and command what is to be commanded."""
+        while not self.page.events.empty():
+            event = self.page.events.get()
+            if isinstance(event, Switched):
+                self.hand.switch(event.on)
+                self._hand_page = event.client if self.hand.on else None
+            elif isinstance(event, Slid):
+                self.hand.want(event.chamber, event.pressure)
+        pressures = self.hand.update(self._surroundings(), passed)
+        if not self.hand.on:
+            self._hand_page = None
+        if pressures is not None:
+            self._say_command(pressures)
+
+    def _say_command(self, pressures: np.ndarray) -> None:
+        if self._command is None:
+            return
+        stamp = self.get_clock().now().nanoseconds
+        self._own_stamps.append(stamp)
+        message = pressures_to_message(pressures, self._robot.chamber_names, stamp)
+        self._command.publish(message)
+
+    def _surroundings(self) -> Surroundings:
+        safety = self.picture.safety
+        enabled = None if safety is None else safety.values.get("enabled") is not False
+        return Surroundings(
+            others=tuple(sorted({
+                there.node_name
+                for there in self.get_publishers_info_by_topic(self.resolve_topic_name(_COMMAND))
+                if there.node_name != self.get_name()
+            })),
+            foreign_age=time.monotonic() - self._foreign,
+            valves=self.count_publishers("safety/state") > 0,
+            enabled=enabled,
+            simulated_clock=self.count_publishers("/clock") > 0,
+            page_open=self._hand_page is None or self._hand_page in self.page.clients(),
+        )  # fmt: skip
+
+    # --- the vent button --------------------------------------------------------------------
+
+    def _tell_vent_answer(self, now: float) -> None:
+        if self._venting is None:
+            return
+        asked, answer = self._venting
+        if answer.done():
+            result = answer.result()
+            self.page.say(result.message if result else "the valves' answer was lost: press again")
+        elif now - asked > VENT_ANSWER_TIME:
+            self.page.say(f"no answer within {VENT_ANSWER_TIME:g} s: press again, or shut the air")
+        else:
+            return
+        self._venting = None
+
+
+class _Statuses:
+    """What `diagnostics_from_message` reads, around single statuses."""
+
+    def __init__(self, status: list[Any]):
+        self.status = status
+
+
+def _tip_pose(message: Any, topic: str) -> np.ndarray:
+    return pose_with_covariance_from_message(message, topic)[0]
+
+
+def _pose_in_base(message: Any, topic: str) -> np.ndarray:
+    frame = message.header.frame_id
+    if frame not in ("base", ""):
+        raise MessageError(topic, f"frame {frame!r} must be 'base'")
+    return pose_from_message(message, topic)

@@ -1,0 +1,136 @@
+"""`softcr view`: the command line, and the page in a browser."""
+
+import argparse
+import contextlib
+import importlib.util
+import ipaddress
+import os
+import signal
+import socket
+import threading
+import webbrowser
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+
+from softcr_models.errors import UserError
+from softcr_models.robot import load_robot
+from softcr_tools.console import say, step
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line after `softcr view`; returns the exit code.
+
+    Raises:
+        UserError: viser is not installed, the robot cannot be loaded, the port is not free.
+    """
+    given = _parser().parse_args(arguments)
+    if importlib.util.find_spec("viser") is None:
+        raise UserError("viser is not installed: pip install 'softcr[view]'")
+    robot = load_robot(given.robot)
+    check_free(given.host, given.port)
+    console, with_hand = Console(), _is_this_machine(given.host)
+    with _ended_by_signals() as stop, _ros_context():
+        with step(console, "starting the live view"):
+            from softcr_tools.nodes.viewer import Viewer
+
+            viewer = Viewer(robot, given.host, given.port, with_hand, given.namespace)
+        say(console, f"live view: {viewer.page.url} (Ctrl-C ends)")
+        if not with_hand:
+            say(console, f"--host {given.host}: others see the page, so it has no sliders")
+        if not given.no_browser and _has_display():
+            webbrowser.open(viewer.page.url)
+        try:
+            viewer.run(stop)
+        finally:
+            viewer.close()
+    return 0
+
+
+def check_free(host: str, port: int) -> None:
+    """Refuse a port that is in use: viser would silently take another one.
+
+    Raises:
+        UserError: the address is none of this machine, or the port is taken.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        raise UserError(
+            f"--host {host} --port {port}: {error.strerror}; name another one"
+        ) from None
+
+
+def _is_this_machine(host: str) -> bool:
+    """Whether only browsers of this machine reach an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _has_display() -> bool:
+    """Whether a browser would have a window; without one it might take over the terminal."""
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+@contextmanager
+def _ros_context() -> Iterator[None]:
+    import rclpy
+    from rclpy.signals import SignalHandlerOptions
+
+    # signals are ours: rclpy would shut the context down in the middle of a message
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        yield
+    finally:
+        rclpy.try_shutdown()
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[threading.Event]:
+    """An event that SIGINT and SIGTERM set."""
+    stop = threading.Event()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda *_: stop.set()) for number in numbers]
+    try:
+        yield stop
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            with contextlib.suppress(TypeError):  # a handler not set by Python
+                signal.signal(number, handler)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="softcr view",
+        description="The running system on a browser page: the rod's shape, its reference and "
+        "trail, pressures, errors, compliance, the safety state, a vent button, and sliders for "
+        "the pressures while nobody else commands and nothing is armed. Works with a simulation, "
+        "the bench and `softcr replay --online`. Start it and end it at any time.",
+    )
+    parser.add_argument("--robot", default="licher2025", help="name or file (default licher2025)")
+    parser.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="address to serve on (default %(default)s: this machine only); with another one "
+        "everybody on that network may watch and vent, and the page has no sliders",
+    )
+    parser.add_argument(
+        "--port", type=_port, default=8080, metavar="1..65535", help="(default %(default)s)"
+    )
+    parser.add_argument("--namespace", default="", help="of the system's topics (default none)")
+    parser.add_argument("--no-browser", action="store_true", help="only serve the page")
+    return parser
+
+
+def _port(text: str) -> int:
+    if not (text.isdigit() and 1 <= int(text) <= 65535):
+        raise argparse.ArgumentTypeError(f"{text} must be a whole number from 1 to 65535")
+    return int(text)

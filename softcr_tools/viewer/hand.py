@@ -1,0 +1,137 @@
+"""Pressures by hand: when the page's sliders may command, and what they then say. Pure logic.
+
+A browser page is no place to drive an armed robot from: it has no deadman's switch, and it may be
+slow without anybody seeing it. So the sliders speak only while nobody else does and nothing is
+armed; when that changes they let go by themselves, and must be switched on again by a person:
+
+- another node offers pressure/command, or a command of another has been heard: silence at once,
+  the chambers are the other's;
+- the valves become enabled, the page that switched them on is closed, a simulated clock appears:
+  one last command of zero, then silence, which ends in a vent by the valves' own rules.
+
+On the bench the disarmed valves stay vented whatever is commanded: the sliders test the way there.
+In simulation, where there are no valves, they move the rod.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from softcr_models.robot import PressureLimits
+
+HAND_RATE = 5e4
+"""The chambers follow a slider no faster than this [Pa/s]."""
+
+FOREIGN_AGE = 1.0
+"""Another's command keeps the sliders locked for this long [s]."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the sliders depend on.
+
+    Attributes:
+        others: names of other nodes that offer pressure/command.
+        foreign_age: of the last command that was not ours [s]; infinite for never.
+        valves: whether anybody offers safety/state.
+        enabled: whether safety/state says that the valves are; None while it was not heard.
+        simulated_clock: whether anybody offers /clock.
+        page_open: whether the page that switched the sliders on is still there.
+    """
+
+    others: tuple[str, ...] = ()
+    foreign_age: float = math.inf
+    valves: bool = False
+    enabled: bool | None = None
+    simulated_clock: bool = False
+    page_open: bool = True
+
+    @property
+    def taken(self) -> str:
+        """Who else commands; empty if nobody does."""
+        if self.others:
+            return f"{', '.join(self.others)} commands the pressures"
+        if not self.foreign_age >= FOREIGN_AGE:  # NaN counts as now
+            return "somebody else commands the pressures"
+        return ""
+
+    @property
+    def blocker(self) -> str:
+        """Why the sliders are locked, in a line; empty if they are not."""
+        if self.taken:
+            return self.taken
+        if self.enabled:
+            return "the valves are armed"
+        if self.valves and self.enabled is None:
+            return "the valves have not said yet whether they are armed"
+        if self.simulated_clock:
+            return "simulated time: a lock-step run or a replay is under way"
+        if not self.page_open:
+            return "the page that used them was closed"
+        return ""
+
+
+class HandControl:
+    """The sliders' side of pressure/command.
+
+    Attributes:
+        on: whether the sliders command.
+        blocker: why they are locked, as of the last `update`.
+        wanted: (m,) pressures of the sliders [Pa].
+    """
+
+    def __init__(self, limits: PressureLimits, chambers: int):
+        """Off, all sliders at the limit next to zero."""
+        self.on = False
+        self.blocker = "nothing is known yet"
+        self._limits = limits
+        self._rest = np.clip(np.zeros(chambers), limits.minimum, limits.maximum)
+        self.wanted = self._rest.copy()
+        self._said = self._rest.copy()
+        self._last_word = False
+
+    def switch(self, on: bool) -> None:
+        """A person switches the sliders on, which a blocker forbids, or off."""
+        if on and not self.on and not self.blocker:
+            self.on = True
+            self._rewind()
+        elif not on and self.on:
+            self._let_go(with_last_word=True)
+
+    def want(self, chamber: int, pressure: float) -> None:
+        """A person moves a slider [Pa]; what is no number is not heard, the limits hold."""
+        if self.on and math.isfinite(pressure):
+            bounded = min(max(pressure, self._limits.minimum), self._limits.maximum)
+            self.wanted[chamber] = bounded
+
+    def update(self, surroundings: Surroundings, passed: float) -> np.ndarray | None:
+        """What to command now.
+
+        Args:
+            surroundings: as they are now.
+            passed: since the last call [s].
+
+        Returns:
+            (m,) pressures [Pa], or None for silence.
+        """
+        self.blocker = surroundings.blocker
+        if self.on and self.blocker:
+            self._let_go(with_last_word=not surroundings.taken)
+        if self._last_word:
+            self._last_word = False
+            return None if surroundings.taken else self._rest.copy()
+        if not self.on:
+            return None
+        step = HAND_RATE * max(passed, 0.0)
+        self._said = self._said + np.clip(self.wanted - self._said, -step, step)
+        return self._said.copy()
+
+    def _let_go(self, with_last_word: bool) -> None:
+        self.on = False
+        self._last_word = with_last_word
+        self._rewind()
+
+    def _rewind(self) -> None:
+        self.wanted = self._rest.copy()
+        self._said = self._rest.copy()

@@ -1,0 +1,184 @@
+"""What the live view knows: the newest of everything, and a table of the last seconds.
+
+No ROS, no browser: decoded messages go in by topic, arrays come out.
+"""
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from softcr_models.runtime.messages import DiagnosticReport, ReferenceCloud, RodCloud
+
+WINDOW = 30.0
+"""How far back the plots and the trail go [s]."""
+
+STALE = 0.5
+"""What is older than this beside the newest stamp is not drawn as present [s]."""
+
+_RESTART = 1.0  # a stamp so far back begins a new story: a replay that was started again [s]
+
+
+class Picture:
+    """The newest message of each topic and a row of the table per `sample`.
+
+    Attributes:
+        chambers: their names; pressures are in this order.
+        diagnostics: the newest status of each node, by its name.
+        safety: the newest safety/state; None while nobody has told it.
+        received: when each topic was last heard, on the monotonic clock [s].
+    """
+
+    def __init__(self, chambers: tuple[str, ...]):
+        """Know nothing yet."""
+        self.chambers = chambers
+        self.diagnostics: dict[str, DiagnosticReport] = {}
+        self.safety: DiagnosticReport | None = None
+        self.received: dict[str, float] = {}
+        self._columns = (
+            "estimate_error",
+            "measured_error",
+            "compliance",
+            "compliance_std",
+            "tip_x",
+            "tip_y",
+            "tip_z",
+            *(f"measured_{chamber}" for chamber in chambers),
+            *(f"commanded_{chamber}" for chamber in chambers),
+        )
+        self._newest: dict[str, tuple[int, Any]] = {}
+        self._rows: deque[tuple[int, np.ndarray]] = deque()
+
+    # --- in -------------------------------------------------------------------------------------
+
+    def hear(self, topic: str, stamp: int, value: Any, received: float) -> None:
+        """Take a decoded message.
+
+        Args:
+            topic: name in the table of topics.
+            stamp: of the message [ns].
+            value: what the decoder made of it.
+            received: when, on the monotonic clock [s].
+        """
+        self.received[topic] = received
+        if topic == "safety/state":
+            self.safety = value
+        elif topic == "/diagnostics":
+            for report in value:
+                self.diagnostics[report.name.partition(":")[0]] = report
+        else:
+            if stamp < self.stamp - round(1e9 * _RESTART):
+                self._newest.clear()
+                self._rows.clear()
+            self._newest[topic] = (stamp, value)
+
+    def sample(self) -> None:
+        """Add a row to the table, unless nothing has come since the last one."""
+        stamp = self.stamp
+        if not self._newest or (self._rows and stamp <= self._rows[-1][0]):
+            return
+        self._rows.append((stamp, self._row()))
+        while self._rows[0][0] < stamp - round(1e9 * WINDOW):
+            self._rows.popleft()
+
+    # --- out ------------------------------------------------------------------------------------
+
+    @property
+    def stamp(self) -> int:
+        """The newest stamp [ns]; 0 when nothing was heard."""
+        return max((stamp for stamp, _ in self._newest.values()), default=0)
+
+    @property
+    def estimate(self) -> RodCloud | None:
+        """The estimated rod, unless it is stale."""
+        return self._present("estimate/rod")
+
+    @property
+    def truth(self) -> RodCloud | None:
+        """The simulator's own rod, unless it is stale."""
+        return self._present("simulation/truth/rod")
+
+    @property
+    def reference(self) -> ReferenceCloud | None:
+        """The wanted motion, unless it is stale."""
+        return self._present("reference/rod")
+
+    @property
+    def measured_tip(self) -> np.ndarray | None:
+        """(3,) tip seen by the cameras [m], base frame, unless it is stale."""
+        return self._tip("mocap/tip/pose")
+
+    @property
+    def estimated_tip(self) -> np.ndarray | None:
+        """(3,) estimated tip [m], base frame, unless it is stale: the end of the cap on the last
+        node, which estimate/rod has not."""
+        return self._tip("estimate/tip/pose")
+
+    def flows(self, topic: str, now: float) -> bool:
+        """Whether a topic was heard lately; `now` on the clock of `received` [s]."""
+        return now - self.received.get(topic, -np.inf) <= STALE
+
+    def pressures(self, topic: str) -> np.ndarray:
+        """(m,) newest pressures of a topic [Pa]; NaN when there are none, or stale ones."""
+        value = self._present(topic)
+        return np.full(len(self.chambers), np.nan) if value is None else value
+
+    def table(self) -> dict[str, np.ndarray]:
+        """The last `WINDOW` seconds, oldest row first, NaN where nothing was known.
+
+        Returns:
+            By name, each (rows,): `time` before the newest row [s, at most 0]; `estimate_error` and
+            `measured_error`, distance of the estimated and of the measured tip from the reference
+            at their stamp [m]; `compliance`, `compliance_std` of bending [rad/(N m m)]; `tip_x`,
+            `tip_y`, `tip_z` of the estimate [m]; `measured_<chamber>`, `commanded_<chamber>` [Pa].
+        """
+        rows = np.array([row for _, row in self._rows]).reshape(-1, len(self._columns))
+        times = np.array([1e-9 * (stamp - self._rows[-1][0]) for stamp, _ in self._rows])
+        return {"time": times, **dict(zip(self._columns, rows.T, strict=True))}
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    def _present(self, topic: str) -> Any:
+        stamp, value = self._newest.get(topic, (0, None))
+        return value if self.stamp - stamp <= 1e9 * STALE else None
+
+    def _tip(self, topic: str) -> np.ndarray | None:
+        pose = self._present(topic)
+        return None if pose is None else pose[:3, 3]
+
+    def _row(self) -> np.ndarray:
+        estimate, tip = self.estimate, self.estimated_tip
+        compliance = (np.nan, np.nan)
+        if estimate is not None:
+            parameters, deviations = estimate.parameters, estimate.parameters_std
+            compliance = parameters["bending_compliance"], deviations["bending_compliance"]
+        return np.array(
+            [
+                self._error("estimate/tip/pose"),
+                self._error("mocap/tip/pose"),
+                *compliance,
+                *(np.full(3, np.nan) if tip is None else tip),
+                *self.pressures("pressure/state"),
+                *self.pressures("pressure/command"),
+            ]
+        )
+
+    def _error(self, topic: str) -> float:
+        """Distance [m] of a topic's tip from the reference at its stamp."""
+        tip = self._tip(topic)
+        if tip is None or self.reference is None:
+            return np.nan
+        return float(np.linalg.norm(tip - tip_at(self.reference, self._newest[topic][0])))
+
+
+def tip_at(reference: ReferenceCloud, stamp: int) -> np.ndarray:
+    """(3,) wanted tip [m] at a time [ns], linear between rows; NaN outside of the horizon.
+
+    Half a period outside is taken as the end: stamps of two clocks that tick alike never are equal.
+    """
+    step = 1e-9 * (stamp - reference.stamp) / reference.period
+    last = len(reference.tip_positions) - 1
+    if not -0.5 <= step <= last + 0.5:
+        return np.full(3, np.nan)
+    rows = np.arange(last + 1)
+    return np.array([np.interp(step, rows, axis) for axis in reference.tip_positions.T])

@@ -1,0 +1,520 @@
+"""The live view: what it knows, what its sliders may do, what a browser shows of it."""
+
+import contextlib
+import math
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+import pytest
+import rclpy
+from browser import Browser, find_browser
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+from rclpy.executors import SingleThreadedExecutor
+from scipy.spatial.transform import Rotation
+from std_srvs.srv import Trigger
+
+from softcr_models import load_robot
+from softcr_models.errors import UserError
+from softcr_models.runtime.messages import (
+    DiagnosticReport,
+    ReferenceCloud,
+    RodCloud,
+    diagnostics_to_message,
+    pose_to_message,
+    pose_with_covariance_to_message,
+    pressures_from_message,
+    pressures_to_message,
+    reference_cloud_message,
+    rod_cloud_message,
+)
+from softcr_models.runtime.topics import TOPICS, qos
+from softcr_tools import cli
+from softcr_tools.nodes.viewer import Viewer
+from softcr_tools.viewer.command import check_free
+from softcr_tools.viewer.hand import FOREIGN_AGE, HAND_RATE, HandControl, Surroundings
+from softcr_tools.viewer.page import Slid, Switched
+from softcr_tools.viewer.picture import WINDOW, Picture, tip_at
+from softcr_tools.viewer.tube import ALONG, AROUND, tube
+from softcr_tools.viewer.words import pressures_html, safety_html, state_html
+
+ROBOT = load_robot("licher2025")
+CHAMBERS = ROBOT.chamber_names
+PERIOD = 1 / 70  # [s]
+START = 1_700_000_000_000_000_000  # [ns]
+TIMEOUT = 60.0  # of what will come, on a busy machine [s]
+SOFTCR = str(Path(sys.executable).with_name("softcr"))
+
+
+def arc(points: int, angle: float, length: float = 0.12) -> np.ndarray:
+    """(points, 4, 4) poses along an arc that bends by `angle` [rad] in the x-z plane."""
+    poses = np.tile(np.eye(4), (points, 1, 1))
+    for pose, part in zip(poses, np.linspace(0.0, 1.0, points), strict=True):
+        turned, radius = part * angle, length / angle
+        pose[:3, :3] = Rotation.from_euler("y", turned).as_matrix()
+        pose[:3, 3] = radius * (1 - math.cos(turned)), 0.0, radius * math.sin(turned)
+    return poses
+
+
+def rod_at(stamp: int, tip: np.ndarray, compliance: float = 47.0) -> RodCloud:
+    positions = np.linspace([0.0, 0.0, 0.0], tip, 7)
+    quaternions = np.tile([0.0, 0.0, 0.0, 1.0], (7, 1))
+    parameters = {"bending_compliance": compliance}
+    return RodCloud(stamp, np.zeros(72), positions, quaternions, parameters, parameters)
+
+
+def reference_at(stamp: int, tips: np.ndarray) -> ReferenceCloud:
+    rows = len(tips)
+    unknown = np.full((rows, 7, 3), np.nan)
+    return ReferenceCloud(stamp, PERIOD, np.full((rows, 72), np.nan), tips, unknown)
+
+
+def pose_at(tip: np.ndarray) -> np.ndarray:
+    pose = np.eye(4)
+    pose[:3, 3] = tip
+    return pose
+
+
+# --- what it knows ------------------------------------------------------------------------------
+
+
+@given(st.floats(0.0, 6.0), st.integers(0, 2**32 - 1))
+def test_wanted_tip_is_linear_between_rows(step, seed):
+    tips = np.random.default_rng(seed).normal(size=(7, 3))
+    stamp = START + round(1e9 * PERIOD * step)
+    row = min(int(step), 5)
+    expected = tips[row] + (step - row) * (tips[row + 1] - tips[row])
+    np.testing.assert_allclose(tip_at(reference_at(START, tips), stamp), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("step", "known"), [(-0.6, False), (-0.4, True), (2.4, True), (2.6, False)]
+)
+def test_wanted_tip_is_unknown_outside_of_the_horizon(step, known):
+    stamp = START + round(1e9 * PERIOD * step)
+    assert np.isfinite(tip_at(reference_at(START, np.ones((3, 3))), stamp)).all() == known
+
+
+def test_errors_are_distances_of_tips_from_the_reference_at_their_stamps():
+    picture = Picture(CHAMBERS)
+    speed = np.array([0.0, 0.07, 0.0])  # [m/s]
+    aside, above = np.array([0.003, 0.0, 0.0]), np.array([0.0, 0.0, 0.002])  # [m]
+    for cycle in range(5):
+        stamp = START + round(1e9 * PERIOD * cycle)
+        here = speed * PERIOD * cycle
+        ahead = here + np.outer(np.arange(4) * PERIOD, speed)
+        picture.hear("reference/rod", stamp, reference_at(stamp, ahead), 0.0)
+        late = stamp - round(1e9 * PERIOD) // 2  # half a period old: half a step of the reference
+        picture.hear("mocap/tip/pose", late, pose_at(here + aside), 0.0)
+        picture.hear("estimate/tip/pose", stamp, pose_at(here + above), 0.0)
+        picture.hear("estimate/rod", stamp, rod_at(stamp, here, 40.0 + cycle), 0.0)
+        picture.sample()
+    table = picture.table()
+    np.testing.assert_allclose(table["time"], PERIOD * np.arange(-4, 1), atol=1e-8)
+    np.testing.assert_allclose(table["estimate_error"], 0.002, atol=1e-12)
+    # before its first row a reference is its first row: what is wanted is half a step ahead
+    np.testing.assert_allclose(table["measured_error"], 0.003, atol=1e-9)
+    np.testing.assert_allclose(table["compliance"], 40.0 + np.arange(5))
+    assert np.isnan(table["measured_chamber_1"]).all()
+
+
+def test_table_keeps_the_window_and_a_restarted_replay_begins_anew():
+    picture = Picture(CHAMBERS)
+    for second in range(50):
+        picture.hear("pressure/state", START + second * 10**9, np.full(3, 1e3 * second), 0.0)
+        picture.sample()
+        picture.sample()  # nothing new: no row
+    table = picture.table()
+    np.testing.assert_allclose(table["time"], np.arange(-WINDOW, 1.0))
+    np.testing.assert_allclose(table["measured_chamber_2"], 1e3 * np.arange(19, 50))
+    picture.hear("pressure/state", START, np.zeros(3), 0.0)
+    picture.sample()
+    assert picture.table()["time"].tolist() == [0.0]
+
+
+def test_what_is_silent_is_not_drawn_as_present():
+    picture = Picture(CHAMBERS)
+    picture.hear("estimate/rod", START, rod_at(START, np.zeros(3)), 10.0)
+    picture.hear("pressure/state", START + 400_000_000, np.ones(3), 10.4)
+    assert picture.estimate is not None
+    picture.hear("pressure/state", START + 600_000_000, np.full(3, 2e3), 10.6)
+    assert picture.estimate is None
+    assert "2.0 kPa" in pressures_html(picture, 10.7)
+    assert "2.0 kPa" not in pressures_html(picture, 11.2)
+    assert "silent for 2 s" in state_html(picture, 12.1, {})
+    assert "never heard" in state_html(picture, 12.1, {})
+
+
+def test_foreign_words_are_escaped():
+    picture = Picture(CHAMBERS)
+    evil = "<script>alert(1)</script>"
+    report = DiagnosticReport(f"{evil}: loop", 2, evil, evil, {"blockers": [evil]})
+    picture.hear("/diagnostics", 0, [report], 0.0)
+    picture.hear("safety/state", 0, report, 0.0)
+    said = state_html(picture, 0.0, {evil: 1}) + safety_html(picture)
+    assert "<script" not in said
+    assert said.count("&lt;script&gt;") == 5
+
+
+# --- the sliders --------------------------------------------------------------------------------
+
+SURROUNDINGS = st.builds(
+    Surroundings,
+    others=st.sampled_from([(), (), (), ("nempc_controller",)]),
+    foreign_age=st.sampled_from([math.inf, math.inf, 2.0, 0.3, math.nan]),
+    valves=st.booleans(),
+    enabled=st.sampled_from([None, False, False, True]),
+    simulated_clock=st.sampled_from([False, False, False, True]),
+    page_open=st.sampled_from([True, True, True, False]),
+)
+ACTIONS = st.one_of(
+    st.tuples(st.just("switch"), st.booleans()),
+    st.tuples(st.just("want"), st.integers(0, 2), st.floats(allow_nan=True)),
+    st.tuples(st.just("update"), SURROUNDINGS, st.floats(0.0, 0.2)),
+    st.tuples(st.just("update"), st.just(Surroundings(valves=True, enabled=False)), st.just(0.03)),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(ACTIONS, max_size=60))
+def test_hand_never_commands_against_others_or_armed_valves(actions):
+    limits = ROBOT.pressure_limits
+    hand = HandControl(limits, 3)
+    said, switched_on = np.zeros(3), False
+    for what, *values in actions:
+        if what == "switch":
+            blocked = hand.blocker
+            hand.switch(values[0])
+            if not values[0] or not blocked:
+                switched_on = values[0]
+        elif what == "want":
+            hand.want(*values)
+        else:
+            surroundings, passed = values
+            pressures = hand.update(surroundings, passed)
+            allowed = (
+                not surroundings.others
+                and surroundings.foreign_age >= FOREIGN_AGE
+                and not surroundings.enabled
+                and not (surroundings.valves and surroundings.enabled is None)
+                and not surroundings.simulated_clock
+                and surroundings.page_open
+            )
+            switched_on &= allowed  # who let go stays silent until a person says otherwise
+            if surroundings.others or not surroundings.foreign_age >= FOREIGN_AGE:
+                assert pressures is None
+            if pressures is None:
+                assert not switched_on
+                said = np.zeros(3)
+            elif not switched_on:  # a last word
+                assert not pressures.any()
+                said = np.zeros(3)
+            else:
+                assert (limits.minimum <= pressures).all()
+                assert (pressures <= limits.maximum).all()
+                assert (np.abs(pressures - said) <= HAND_RATE * passed + 1e-6).all()
+                said = pressures
+        assert hand.on <= switched_on
+
+
+def test_hand_reaches_what_is_wanted_and_ends_with_zero():
+    hand, free = HandControl(ROBOT.pressure_limits, 3), Surroundings()
+    assert hand.update(free, 0.03) is None
+    hand.want(0, 3e4)  # not switched on: nobody listens
+    hand.switch(True)
+    hand.want(1, 2e4)
+    hand.want(2, 1e9)
+    for _ in range(100):
+        pressures = hand.update(free, 0.03)
+    np.testing.assert_allclose(pressures, [0.0, 2e4, ROBOT.pressure_limits.maximum])
+    np.testing.assert_allclose(hand.update(Surroundings(valves=True, enabled=True), 0.03), 0.0)
+    assert hand.update(free, 0.03) is None
+    assert not hand.on
+
+
+# --- the surface --------------------------------------------------------------------------------
+
+
+@given(st.floats(0.05, 2.0), st.integers(5, 12), st.floats(1e-3, 0.02))
+def test_tube_lies_around_the_arc_and_is_closed(angle, points, radius):
+    poses = arc(points, angle)
+    poses = np.concatenate([poses[:1], poses])  # both sides of the base
+    quaternions = Rotation.from_matrix(poses[:, :3, :3]).as_quat()
+    vertices, faces = tube(poses[:, :3, 3], quaternions, radius)
+    rings = vertices[:-2].reshape(ALONG, AROUND, 3)
+    bend = 0.12 / angle  # radius of the arc, whose middle is (bend, 0, 0)
+    middles = rings.mean(axis=1)
+    np.testing.assert_allclose(np.hypot(middles[:, 0] - bend, middles[:, 2]), bend, rtol=1e-3)
+    np.testing.assert_allclose(
+        np.linalg.norm(rings - middles[:, np.newaxis], axis=-1), radius, rtol=1e-9
+    )
+    np.testing.assert_allclose(middles[[0, -1]], poses[[0, -1], :3, 3], atol=1e-12)
+    edges = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]])
+    there = {tuple(edge) for edge in edges}
+    assert len(there) == len(edges)  # each edge once in each direction: closed, one orientation
+    assert all((b, a) in there for a, b in there)
+
+
+def test_volume_of_a_straight_tube_is_that_of_a_prism():
+    positions = np.linspace([0.0, 0.0, 0.0], [0.0, 0.0, 0.1], 6)
+    vertices, faces = tube(positions, np.tile([0.0, 0.0, 0.0, 1.0], (6, 1)), 0.02)
+    volume = np.linalg.det(vertices[faces]).sum() / 6  # divergence theorem; positive: outwards
+    prism = 0.1 * 0.5 * AROUND * 0.02**2 * math.sin(2 * math.pi / AROUND)
+    assert volume == pytest.approx(prism, rel=1e-9)
+
+
+# --- node and page ------------------------------------------------------------------------------
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Rig:
+    """The rest of the stack: an estimator's, a controller's and the valves' side of the topics."""
+
+    def __init__(self):
+        self.context = rclpy.Context()
+        rclpy.init(context=self.context)
+        self._node = rclpy.create_node("rig", context=self.context)
+        self._executor = SingleThreadedExecutor(context=self.context)
+        self._executor.add_node(self._node)
+        self._publishers = {}
+        self.commands, self.vents = [], 0
+        self._node.create_service(Trigger, "valves/vent", self._vent)
+        kind = TOPICS["pressure/command"].message_class()
+        self._node.create_subscription(
+            kind, "pressure/command", self._command, qos("pressure/command")
+        )
+        self._node.create_timer(0.05, self._flow)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._spin)
+        self._thread.start()
+
+    def publish(self, topic, message):
+        if topic not in self._publishers:
+            kind = TOPICS[topic].message_class()
+            self._publishers[topic] = self._node.create_publisher(kind, topic, qos(topic))
+        self._publishers[topic].publish(message)
+
+    def say_safety(self, enabled):
+        values = {"enabled": enabled, "blockers": []}
+        report = DiagnosticReport("valves: safety", 0, "none: enabled", ROBOT.name, values)
+        message = diagnostics_to_message([report], self.now()).status[0]
+        self.publish("safety/state", message)
+
+    def stop_offering(self, topic):
+        self._node.destroy_publisher(self._publishers.pop(topic))
+
+    def now(self):
+        return self._node.get_clock().now().nanoseconds
+
+    def close(self):
+        self._over.set()
+        self._thread.join()
+        self._executor.shutdown()
+        self._node.destroy_node()
+        rclpy.try_shutdown(context=self.context)
+
+    def _spin(self):
+        while not self._over.is_set():
+            self._executor.spin_once(timeout_sec=0.05)
+
+    def _command(self, message):
+        self.commands.append(pressures_from_message(message, CHAMBERS, "pressure/command"))
+
+    def _vent(self, _, response):
+        self.vents += 1
+        response.success, response.message = True, "vented by the rig"
+        return response
+
+    def _flow(self):
+        stamp, bent, straight = self.now(), arc(6, 0.9), arc(6, 0.7)
+        bent, straight = (np.concatenate([poses[:1], poses]) for poses in (bent, straight))
+        parameters = {"bending_compliance": 47.11}, {"bending_compliance": 0.1}
+        state = np.zeros(72)
+        self.publish("estimate/rod", rod_cloud_message(state, bent, *parameters, stamp))
+        tip = pose_with_covariance_to_message(bent[-1], 1e-8 * np.eye(3), stamp)
+        self.publish("estimate/tip/pose", tip)
+        self.publish("mocap/tip/pose", pose_to_message(bent[-1], stamp))
+        self.publish(
+            "pressure/state", pressures_to_message(np.array([1e4, 2e4, 3e4]), CHAMBERS, stamp)
+        )
+        ahead = np.tile(straight, (4, 1, 1, 1))
+        self.publish(
+            "reference/rod",
+            reference_cloud_message(np.zeros((4, 72)), ahead, ahead[:, -1, :3, 3], stamp, PERIOD),
+        )
+
+
+def until(condition, what):
+    deadline = time.monotonic() + TIMEOUT
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"never came: {what}"
+        time.sleep(0.02)
+    return value
+
+
+@pytest.fixture(scope="module")
+def rig():
+    made = Rig()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def viewer(rig):
+    made = Viewer(ROBOT, "127.0.0.1", free_port(), with_hand=True, context=rig.context)
+    stop = threading.Event()
+    thread = threading.Thread(target=made.run, args=(stop,))
+    thread.start()
+    yield made
+    stop.set()
+    thread.join()
+    made.close()
+
+
+def test_node_draws_what_is_published(viewer, rig):
+    until(lambda: len(viewer.picture.table()["time"]) > 5, "rows")
+    picture = viewer.picture
+    table = picture.table()
+    expected = np.linalg.norm(arc(6, 0.9)[-1, :3, 3] - arc(6, 0.7)[-1, :3, 3])
+    assert table["estimate_error"][-1] == pytest.approx(expected, abs=1e-9)
+    assert table["compliance"][-1] == 47.11
+    np.testing.assert_allclose(picture.pressures("pressure/state"), [1e4, 2e4, 3e4])
+    with urllib.request.urlopen(viewer.page.url) as answer:
+        assert answer.status == 200
+        assert b"<html" in answer.read()
+
+
+def test_node_refuses_what_is_no_message_and_goes_on(viewer, rig):
+    wrong = pose_to_message(np.eye(4), rig.now(), frame="world")
+    until(
+        lambda: rig.publish("mocap/tip/pose", wrong) or viewer._rejected,
+        "a refusal",
+    )
+    assert "mocap/tip/pose: frame 'world' must be 'base'" in viewer._rejected
+    rows = viewer.picture.stamp
+    until(lambda: viewer.picture.stamp > rows, "more")
+
+
+def test_sliders_without_an_open_page_say_nothing(viewer, rig):
+    until(lambda: not viewer.hand.blocker, "free sliders")
+    rig.commands.clear()
+    viewer.page.events.put(Switched(True, client=12345))
+    viewer.page.events.put(Slid(0, 5e4))
+    until(lambda: rig.commands, "the last word")
+    assert not np.any(rig.commands)
+    assert not viewer.hand.on
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    executable = find_browser()
+    if executable is None:
+        pytest.skip("no Chromium here: apt install chromium")
+    made = Browser(executable, tmp_path_factory.mktemp("chromium"), 1200, 700)
+    yield made
+    made.close()
+
+
+def click(browser, label):
+    """Click the button or checkbox with a label."""
+    script = f"""(() => {{
+        const found = [...document.querySelectorAll("button, label")]
+            .find(element => element.innerText.trim() === {label!r});
+        if (found) found.click();
+        return Boolean(found);
+    }})()"""
+    browser.until(script, f"button {label}")
+
+
+def test_a_browser_shows_the_rod_vents_and_commands(viewer, rig, browser, tmp_path):
+    browser.open(viewer.page.url)
+    browser.until_text("47.11 ± 0.20 rad/(N m m)")
+    for text in ("tip to reference [mm]", "bending compliance", "chamber_3", "30.0 kPa", "flows"):
+        browser.until_text(text)
+
+    # the rod: a large blue region between the panels
+    def blue():
+        browser.screenshot(tmp_path / "view.png")
+        pixels = np.asarray(Image.open(tmp_path / "view.png").convert("RGB")).astype(int)
+        scene = pixels[:, 400:800]
+        return (scene[..., 2] - scene[..., 0] > 60).mean() > 0.01
+
+    until(blue, "the rod in the picture")
+
+    click(browser, "Vent")
+    browser.until_text("vented by the rig")
+    assert rig.vents == 1
+
+    rig.say_safety(enabled=True)
+    browser.until_text("ARMED")
+    browser.until_text("locked: the valves are armed")
+    rig.say_safety(enabled=False)
+    browser.until_text("may be switched on")
+    rig.commands.clear()
+    click(browser, "command by hand")
+    browser.until_text("commanding")
+    browser.run("document.querySelector('[role=slider]').focus()")
+    for _ in range(5):
+        browser.press("ArrowRight", 39)
+    until(lambda: any(command[0] > 400.0 for command in rig.commands), "commands by hand")
+
+    rig.publish("pressure/command", pressures_to_message(np.zeros(3), CHAMBERS, rig.now()))
+    browser.until_text("locked: rig commands the pressures")
+    assert not viewer.hand.on
+    rig.stop_offering("pressure/command")
+
+
+# --- the command --------------------------------------------------------------------------------
+
+
+def test_a_taken_port_is_named(capsys):
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        port = holder.getsockname()[1]
+        with pytest.raises(UserError, match=f"--port {port}: Address already in use"):
+            check_free("127.0.0.1", port)
+        assert cli.main(["view", "--port", str(port)]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_without_viser_one_line_says_how_to_get_it(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "viser", None)
+    assert cli.main(["view"]) == 2
+    assert "pip install 'softcr[view]'" in capsys.readouterr().err
+
+
+def test_the_command_serves_until_it_is_told_to_stop():
+    port = free_port()
+    process = subprocess.Popen(
+        [SOFTCR, "view", "--no-browser", "--port", str(port)], stdout=subprocess.PIPE, text=True
+    )
+
+    def served():
+        with (
+            contextlib.suppress(OSError),
+            urllib.request.urlopen(f"http://127.0.0.1:{port}") as page,
+        ):
+            return page.status == 200
+
+    try:
+        until(served, "the page")
+        process.send_signal(signal.SIGTERM)
+        said, _ = process.communicate(timeout=TIMEOUT)
+    finally:
+        process.kill()
+    assert process.returncode == 0
+    assert said.splitlines()[-1] == f"live view: http://127.0.0.1:{port} (Ctrl-C ends)"
