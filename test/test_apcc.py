@@ -1,0 +1,352 @@
+"""A-PCC (003): Algorithm 2, the laws (14) to (16), the Lyapunov function (18) to (20), bounds."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.signal import savgol_coeffs
+
+from softcr_control.apcc import (
+    Apcc,
+    ApccSettings,
+    InferenceSettings,
+    infer,
+    zero_state,
+)
+from softcr_control.apcc.adaptation import AdaptationSettings, adapted
+from softcr_control.apcc.inverse_kinematics import (
+    elongation_cost,
+    elongation_descent,
+    limited,
+    task_rate,
+)
+from softcr_control.apcc.velocity import WindowVelocity
+from softcr_models import UserError
+from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain, coverage_of
+from softcr_models.constant_curvature.regressor import regressor
+from softcr_models.constant_curvature.tendons import Tendons
+
+HANGING = np.diag([1.0, -1.0, -1.0, 1.0])
+CHAIN = ConstantCurvatureChain(3, base=HANGING)
+TRUE_LENGTHS = np.array([0.105, 0.255, 0.24])
+FIRST_LENGTHS = np.array([0.12, 0.28, 0.27])
+SENSORS = np.array([0.105, 0.36, 0.60])
+TENDONS = Tendons.of_racks(SENSORS, 0.03, np.deg2rad([[0, 120, 240]] * 3))
+
+
+def shape(seed: int, sections: int, bend: float = 0.5) -> np.ndarray:
+    """q (3 n,) of bends and elongations of a few centimetres."""
+    scale = np.tile([bend, bend, 0.02], sections)
+    return np.random.default_rng(seed).uniform(-1.0, 1.0, 3 * sections) * scale
+
+
+# -- Algorithm 2 ----------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 10**6), st.integers(1, 5), st.integers(0, 2))
+@settings(deadline=None, max_examples=30)
+def test_poses_give_the_configuration_back(seed, sections, more):
+    """Any number of sections, sensors anywhere as long as each section has one at its end."""
+    lengths = np.random.default_rng(seed).uniform(0.1, 0.3, sections)
+    chain, q = ConstantCurvatureChain(sections, base=HANGING), shape(seed, sections)
+    between = np.random.default_rng(seed).uniform(0.0, lengths.sum(), more)
+    coverage = coverage_of(np.sort(np.r_[np.cumsum(lengths), between]), lengths)
+    limits = InferenceSettings(
+        iterations=50, linear_threshold=1e-9, angular_threshold=1e-8, shortest_step=0.0
+    )
+    found = infer(chain, lengths, coverage, chain.pose(q, lengths, coverage), 0.0 * q, limits)
+    assert found.converged
+    np.testing.assert_allclose(found.configuration, q, atol=1e-6)
+
+
+def test_two_sensors_are_enough_for_three_sections():
+    """A sensor has six numbers, a section three unknowns."""
+    q, coverage = shape(1, 3), coverage_of(np.array([0.2, 0.6]), TRUE_LENGTHS)
+    poses = CHAIN.pose(q, TRUE_LENGTHS, coverage)
+    limits = InferenceSettings(iterations=50, linear_threshold=1e-8, angular_threshold=1e-8)
+    found = infer(CHAIN, TRUE_LENGTHS, coverage, poses, 0.5 * q, limits)
+    np.testing.assert_allclose(found.configuration, q, atol=1e-5)
+
+
+def test_positions_alone_leave_the_orientation_open():
+    """As Table I, run 8: the arm has more sections than the model, which meets all positions and
+    still is another shape; with poses it gives up some of them to be turned better."""
+    arm, parts = ConstantCurvatureChain(6, base=HANGING), np.full(6, 0.1)
+    q = np.tile([1.0, 0.2, 0.0, -0.9, 0.5, 0.0], 3)
+    poses = arm.pose(q, parts, coverage_of(SENSORS, parts))
+    coverage = coverage_of(SENSORS, TRUE_LENGTHS)
+    both = InferenceSettings(iterations=100, linear_threshold=1e-7)
+    alone = both.model_copy(update={"feedback": "position"})
+    by_position, by_pose = (
+        infer(CHAIN, TRUE_LENGTHS, coverage, poses, np.zeros(9), each) for each in (alone, both)
+    )
+    assert by_position.linear.max() < 1e-7
+    assert by_position.angular.max() > 0.3
+    assert by_pose.linear.max() > 1e-3
+    assert by_pose.angular.max() < 0.5 * by_position.angular.max()
+
+
+def test_the_loop_ends_as_it_should():
+    coverage = coverage_of(SENSORS, TRUE_LENGTHS)
+    poses = CHAIN.pose(shape(4, 3), TRUE_LENGTHS, coverage)
+
+    def run(**changes):
+        return infer(CHAIN, TRUE_LENGTHS, coverage, poses, np.zeros(9), _inference(**changes))
+
+    assert run(iterations=2).iterations == 2
+    both, either = run(), run(stop="either", angular_threshold=10.0)
+    assert both.converged
+    assert both.linear.max() <= 1e-4
+    assert both.angular.max() <= 5e-3
+    # the printed `&`: one error is small at once, so nothing happens
+    assert (either.converged, either.iterations) == (True, 0)
+    assert run(longest_step=1e-3, iterations=3).configuration.max() <= 3e-3 + 1e-12
+    # lengths that no configuration explains: it stops where it comes no nearer
+    off = coverage_of(SENSORS, FIRST_LENGTHS)
+    search = _inference(iterations=100)
+    stuck = infer(CHAIN, FIRST_LENGTHS, off, poses, np.zeros(9), search)
+    assert not stuck.converged
+    assert stuck.iterations < 50
+    further = infer(CHAIN, FIRST_LENGTHS, off, poses, stuck.configuration, search)
+    np.testing.assert_allclose(further.configuration, stuck.configuration, atol=3e-6)
+
+
+def _inference(**changes):
+    return InferenceSettings(**changes)
+
+
+# -- rates ----------------------------------------------------------------------------------------
+
+
+def test_rates_are_those_of_savitzky_and_golay():
+    window, order, dt = 7, 2, 0.02
+    series = np.cumsum(np.random.default_rng(0).normal(size=(20, 9)), axis=0)
+    filtered = WindowVelocity(window, order)
+    rates = np.array([filtered.add(3.0 + dt * i, each) for i, each in enumerate(series)])
+    weights = savgol_coeffs(window, order, deriv=1, delta=dt, pos=window - 1, use="dot")
+    assert not rates[: window - 1].any()
+    for i in range(window - 1, len(series)):
+        np.testing.assert_allclose(rates[i], weights @ series[i - window + 1 : i + 1], rtol=1e-9)
+
+
+def test_rates_of_a_polynomial_are_exact_at_uneven_stamps():
+    stamps = np.cumsum(np.random.default_rng(1).uniform(0.01, 0.05, 10))
+    filtered = WindowVelocity(5, 2)
+    for stamp in stamps:
+        rate = filtered.add(stamp, np.array([1.0 + 2.0 * stamp - 3.0 * stamp**2]))
+    np.testing.assert_allclose(rate, [2.0 - 6.0 * stamps[-1]], rtol=1e-9)
+    filtered.forget()
+    assert not filtered.add(1.0, np.ones(1)).any()
+
+
+def test_task_and_secondary_objective_do_not_disturb_each_other():
+    q = shape(5, 3)
+    jacobian = CHAIN.position_jacobian(q, TRUE_LENGTHS)
+    velocity = np.array([0.1, -0.2, 0.05])
+    descent = elongation_descent(q, 1.0, "squared")
+    rate = task_rate(jacobian, velocity, descent)
+    np.testing.assert_allclose(jacobian @ rate, velocity, atol=1e-12)
+    free = task_rate(jacobian, np.zeros(3), descent)
+    np.testing.assert_allclose(jacobian @ free, 0.0, atol=1e-12)
+    assert elongation_cost(q + 1e-3 * free) < elongation_cost(q)
+    # of all rates with this tip velocity, the nearest to what the objective asks for
+    least = task_rate(jacobian, velocity - jacobian @ descent, np.zeros(9))
+    np.testing.assert_allclose(rate - descent, least, atol=1e-12)
+
+
+@pytest.mark.parametrize("objective", ["squared", "norm"])
+def test_the_secondary_objective_goes_down_its_gradient(objective):
+    q, step = shape(6, 3), 1e-7
+
+    def cost(q):
+        return 0.5 * elongation_cost(q) ** 2 if objective == "squared" else elongation_cost(q)
+
+    gradient = [(cost(q + e) - cost(q - e)) / (2 * step) for e in step * np.eye(9)]
+    found = elongation_descent(q, 2.0, objective)
+    np.testing.assert_allclose(found, -2.0 * np.array(gradient), atol=1e-7)
+    assert not elongation_descent(np.zeros(9), 2.0, objective).any()
+
+
+def test_a_limit_keeps_the_direction():
+    np.testing.assert_allclose(limited(np.array([2.0, -4.0]), 1.0), [0.5, -1.0])
+    np.testing.assert_allclose(limited(np.array([0.2, -0.4]), 1.0), [0.2, -0.4])
+
+
+# -- adaptation -----------------------------------------------------------------------------------
+
+Y = np.array([[0.1, -0.2, 0.3], [0.0, 0.4, -0.1], [0.2, 0.1, 0.0]])
+ERROR = np.array([0.01, -0.02, 0.005])
+
+
+def step_of(**changes):
+    changes = {"gains": (90.0, 42.5, 35.0)} | changes
+    return adapted(TRUE_LENGTHS, Y, ERROR, 0.02, AdaptationSettings(**changes))
+
+
+def test_a_step_is_the_printed_law():
+    expected = TRUE_LENGTHS - 0.02 * np.diag([90.0, 42.5, 35.0]) @ Y.T @ ERROR
+    free = step_of()
+    np.testing.assert_allclose(free.rest_lengths, expected, atol=1e-15)
+    assert (free.projected, free.slowed) == (False, False)
+    same = adapted(TRUE_LENGTHS, Y, ERROR, 0.02, AdaptationSettings(gains=(5.0,)))
+    np.testing.assert_allclose(same.rest_lengths, TRUE_LENGTHS - 0.1 * Y.T @ ERROR)
+
+
+def test_bounds_hold_and_say_so():
+    near = step_of(shortest=0.104, longest=0.25)
+    assert near.projected
+    np.testing.assert_allclose(near.rest_lengths[0], max(0.104, step_of().rest_lengths[0]))
+    assert near.rest_lengths[1] == 0.25
+    slow = step_of(fastest=0.01)
+    assert slow.slowed
+    assert np.abs(slow.rest_lengths - TRUE_LENGTHS).max() <= 0.02 * 0.01 + 1e-15
+    still = step_of(dead_zone=0.1)
+    np.testing.assert_array_equal(still.rest_lengths, TRUE_LENGTHS)
+    assert step_of(keep_sum=True).rest_lengths.sum() == pytest.approx(TRUE_LENGTHS.sum())
+    with pytest.raises(ValueError, match="must be below longest"):
+        AdaptationSettings(shortest=0.3, longest=0.2)
+
+
+# -- the loop -------------------------------------------------------------------------------------
+
+
+def target(t):
+    """The trajectory (51) and its velocity."""
+    centre, amplitude = np.array([0.0, 0.0, -0.5]), np.array([0.5, 0.3, 0.1])
+    phase = 0.2 * np.pi * t
+    velocity = 0.2 * np.pi * amplitude * np.cos(phase)
+    return centre + amplitude * np.sin(phase), velocity
+
+
+def kinematic_run(controller, dt, seconds):
+    """The arm goes where it is told; errors (T, 3) and lengths (T, 3) before each step."""
+    q = np.tile([0.0, 0.0, -0.1 / 3.0], 3)
+    controller.start(q)
+    coverage = coverage_of(SENSORS, TRUE_LENGTHS)
+    errors, lengths = [], []
+    for step in range(round(seconds / dt) + 1):
+        t = step * dt
+        lengths.append(controller.rest_lengths.copy())
+        poses = CHAIN.pose(q, TRUE_LENGTHS, coverage)
+        command = controller.tick(t, poses, *target(t), true_configuration=q)
+        q = q + dt * command.rate
+        errors.append(command.error)
+    return np.array(errors), np.array(lengths)
+
+
+GAMMA = np.array([90.0, 42.5, 35.0])
+
+
+def known_state_controller(**changes):
+    adaptation = AdaptationSettings(gains=tuple(GAMMA), longest=np.inf)
+    law = {"gain": 1.0, "jacobian_state": "true", "adaptation": adaptation}
+    return Apcc(CHAIN, FIRST_LENGTHS, SENSORS, TENDONS, ApccSettings(**(law | changes)))
+
+
+def lyapunov(errors, lengths):
+    """(18) [m^2], the lengths' share in units of the error's."""
+    return 0.5 * (errors**2).sum(axis=1) + 0.5 * ((TRUE_LENGTHS - lengths) ** 2 / GAMMA).sum(axis=1)
+
+
+def test_the_lyapunov_function_falls_as_proved():
+    """(18), (20) with q known: V' = -e^T K e, to the first order of the step."""
+    gaps = []
+    for dt in (2e-3, 1e-3):
+        errors, lengths = kinematic_run(known_state_controller(), dt, 4.0)
+        value = lyapunov(errors, lengths)
+        dissipated = dt * np.cumsum((errors[:-1] ** 2).sum(axis=1))
+        gaps.append(np.abs(value[1:] - value[0] + dissipated).max() / value[0])
+        assert np.diff(value).max() < 60.0 * dt**2 * value[0]
+        assert value[-1] < 0.2 * value[0]
+    assert gaps[0] < 0.1
+    assert gaps[1] < 0.6 * gaps[0]  # a discretisation error: it halves with the step
+
+
+def test_the_error_follows_its_equation():
+    """(17) e' + K e + Y (pi - pi_hat) = 0 by differences along the run."""
+    controller, q, dt = known_state_controller(), np.tile([0.2, -0.1, -0.03], 3), 1e-4
+    controller.start(q)
+    coverage = coverage_of(SENSORS, TRUE_LENGTHS)
+    errors = []
+    for step in range(3):
+        lengths = controller.rest_lengths
+        poses = CHAIN.pose(q, TRUE_LENGTHS, coverage)
+        command = controller.tick(step * dt, poses, *target(step * dt), true_configuration=q)
+        errors.append(command.error)
+        y, _ = regressor(CHAIN, q, command.rate)
+        predicted = -command.error - y @ (TRUE_LENGTHS - lengths)
+        q = q + dt * command.rate
+    slope = (errors[2] - errors[1]) / dt
+    np.testing.assert_allclose(slope, predicted, atol=2e-3 * np.abs(predicted).max() + 1e-4)
+
+
+def test_adaptation_beats_the_fixed_rival_without_knowing_the_state():
+    law = known_state_controller().settings.model_copy(update={"jacobian_state": "commanded"})
+    adaptive = Apcc(CHAIN, FIRST_LENGTHS, SENSORS, TENDONS, law)
+    fixed = Apcc(CHAIN, FIRST_LENGTHS, SENSORS, TENDONS, law.without_adaptation())
+    rms = []
+    for controller in (adaptive, fixed):
+        errors, lengths = kinematic_run(controller, 0.01, 15.0)
+        rms.append(np.sqrt((errors[-500:] ** 2).sum(axis=1).mean()))
+    assert rms[0] < 0.1 * rms[1]
+    np.testing.assert_array_equal(lengths, np.tile(FIRST_LENGTHS, (len(lengths), 1)))
+
+
+def test_a_tick_tells_tendons_by_the_newest_lengths():
+    controller = known_state_controller(jacobian_state="commanded")
+    q = shape(7, 3)
+    controller.start(q)
+    poses = CHAIN.pose(q, TRUE_LENGTHS, coverage_of(SENSORS, TRUE_LENGTHS))
+    first = controller.tick(1.0, poses, np.array([0.1, 0.1, -0.5]))
+    np.testing.assert_array_equal(first.configuration, q)  # it only looks
+    for stamp in 1.0 + 0.02 * np.arange(1, 12):
+        command = controller.tick(stamp, poses, np.array([0.1, 0.1, -0.5]))
+    expected = TENDONS.actuation(command.rest_lengths).T @ command.configuration
+    np.testing.assert_allclose(command.tendons, expected, atol=1e-15)
+    assert np.abs(command.configuration - q).max() > 1e-3
+
+
+def test_the_models_tip_can_stand_in_for_the_sensor():
+    controller = known_state_controller(jacobian_state="inferred", tip_source="model")
+    q = shape(8, 3)
+    poses = CHAIN.pose(q, FIRST_LENGTHS, coverage_of(SENSORS, FIRST_LENGTHS))
+    controller.start(q)
+    command = controller.tick(0.0, poses, np.zeros(3))
+    np.testing.assert_allclose(command.error, -CHAIN.position(q, FIRST_LENGTHS), atol=1e-9)
+
+
+def test_what_does_not_fit_is_refused_in_one_line():
+    with pytest.raises(UserError, match=r"rest_lengths: \[0.1\] m: must be 3 above 0"):
+        Apcc(CHAIN, [0.1], SENSORS, TENDONS)
+    gains = AdaptationSettings(gains=(1.0, 2.0))
+    with pytest.raises(UserError, match="adaptation gains: 2 given: must be 1 or 3"):
+        Apcc(CHAIN, FIRST_LENGTHS, SENSORS, TENDONS, ApccSettings(adaptation=gains))
+    with pytest.raises(ValueError, match="window 3 must be above order 3"):
+        ApccSettings(window=3, order=3)
+    poses = CHAIN.pose(np.zeros(9), TRUE_LENGTHS, coverage_of(SENSORS, TRUE_LENGTHS))
+    with pytest.raises(UserError, match="needs the true configuration at every tick"):
+        known_state_controller().tick(0.0, poses, np.zeros(3))
+
+
+# -- zero state -----------------------------------------------------------------------------------
+
+
+def test_the_zero_state_is_found_from_a_straight_arm():
+    base = CHAIN.base @ np.array([[0, -1, 0, 0.2], [1, 0, 0, -0.1], [0, 0, 1, 0.3], [0, 0, 0, 1]])
+    arm = ConstantCurvatureChain(3, base=base)
+    coverage = coverage_of(SENSORS, TRUE_LENGTHS)
+    random = np.random.default_rng(0)
+    frames = [arm.pose(1e-3 * random.normal(size=9), TRUE_LENGTHS, coverage) for _ in range(200)]
+    found = zero_state(np.array(frames), base)
+    np.testing.assert_allclose(found.places, SENSORS, atol=5e-4)
+    np.testing.assert_allclose(found.rest_lengths, TRUE_LENGTHS, atol=5e-4)
+
+
+def test_no_zero_state_from_a_bent_or_disordered_arm():
+    coverage = coverage_of(SENSORS, TRUE_LENGTHS)
+    bent = CHAIN.pose(np.tile([0.3, 0.0, 0.0], 3), TRUE_LENGTHS, coverage)
+    with pytest.raises(UserError, match=r"zero state: sensor 3 is 0\.\d+ m aside"):
+        zero_state(bent[None], HANGING)
+    straight = CHAIN.pose(np.zeros(9), TRUE_LENGTHS, coverage)
+    with pytest.raises(UserError, match="each must be farther out than the one before"):
+        zero_state(straight[None, ::-1], HANGING)
