@@ -11,6 +11,7 @@ from collections.abc import Callable
 from softcr_models.errors import UserError
 
 DEVICES = ("auto", "cpu", "cuda")
+DRIVER = "libcuda.so.1"
 
 
 def resolve_device(device: str, library: str) -> str:
@@ -43,11 +44,21 @@ def what_cuda_lacks(library: str) -> str:
     return _driver_lacks() or _LIBRARIES[library]()
 
 
+def gpu_name() -> str:
+    """What the first GPU calls itself, for figures measured on it; empty without one."""
+    if _driver_lacks():
+        return ""
+    driver, device, name = ctypes.CDLL(DRIVER), ctypes.c_int(0), ctypes.create_string_buffer(256)
+    driver.cuDeviceGet(ctypes.byref(device), 0)
+    driver.cuDeviceGetName(name, len(name), device)
+    return name.value.decode(errors="replace")
+
+
 def _driver_lacks() -> str:
     try:
-        driver = ctypes.CDLL("libcuda.so.1")
+        driver = ctypes.CDLL(DRIVER)
     except OSError:
-        return "no NVIDIA driver (libcuda.so.1 was not found)"
+        return f"no NVIDIA driver ({DRIVER} was not found)"
     count = ctypes.c_int(0)
     error = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
     if error or not count.value:

@@ -12,6 +12,8 @@ from softcr_models import CosseratRod, load_robot
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod import stepper
 from softcr_models.rod.stepper import Run
+from softcr_tools.benchmarks import batches
+from softcr_tools.benchmarks.timing import Effort
 
 ROBOT = load_robot("licher2025")
 PERIOD = 1 / 70
@@ -105,7 +107,7 @@ def found_on_cuda():
     found["on device rollout"] = out.copy_to_host()
     found["on device tips"] = model.rollout_tips_on_device(*inputs, PERIOD).copy_to_host()
     found["on device poses"] = model.tip_poses_on_device(inputs[0], inputs[2]).copy_to_host()
-    found |= refusals(model, inputs)
+    found |= refusals(model, inputs) | bench()
     case = failing()
     arrays = (case.moving, case.pressures, case.parameters)
     inputs = [cuda.to_device(array) for array in arrays]
@@ -117,6 +119,18 @@ def found_on_cuda():
     inputs = [cuda.to_device(array.astype(np.float32)) for array in arrays]
     found["failing tips"] = model.rollout_tips_on_device(*inputs, PERIOD).copy_to_host()
     return found
+
+
+def bench():
+    """The rows of `softcr bench`, of two candidates."""
+    batches.CANDIDATES, batches.HORIZON, batches.CHECKED = 2, 1, 2
+    effort = Effort(repeats=1, seconds=0.01, periods=4)
+    rows = list(batches.cuda_rows(batches._make_batch(ROBOT, effort), effort))
+    return {
+        "bench names": [row.name for row in rows],
+        "bench medians": [row.timing.median for row in rows],
+        "bench tip errors": [row.tip_error for row in rows],
+    }
 
 
 def refusals(model, inputs):

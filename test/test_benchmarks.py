@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from softcr_models.devices import what_cuda_lacks
 from softcr_models.errors import UserError
 from softcr_models.robot import load_robot
 from softcr_models.rod.cosserat_rod import CosseratRod
@@ -44,12 +45,15 @@ def test_every_row_of_ours_runs(tmp_path):
     output = io.StringIO()
     groups = [group for group in command.GROUPS if group != "pyelastica"]
     rows = command.run(groups, SMALL, path, Console(file=output, width=100))
-    kinds = ("rod step", "beside BDF", "batch", "scalar", "UKF", "EKF", "NEMPC tick 1000 x 8")
+    kinds = ("rod step", "beside BDF", "batch", "scalar", "CUDA", "UKF", "EKF", "NEMPC tick 1000 x")
     for kind in kinds:
         assert any(kind in row.name for row in rows), kind
     for row in rows:
         if "two cores" in row.name and timing.cores_available() < 2:
             assert row.mark == "skipped"
+            continue
+        if "CUDA" in row.name and what_cuda_lacks("numba"):
+            assert row.skipped == what_cuda_lacks("numba")
             continue
         assert 0.0 < row.timing.minimum <= row.timing.median <= row.timing.p99, row.name
     errors = {row.name: row.tip_error for row in rows}

@@ -50,18 +50,38 @@ def test_another_word_is_refused():
         resolve_device("gpu", "torch")
 
 
-@pytest.mark.parametrize(("error", "count"), [(100, 0), (0, 0)])
+class Driver:
+    """As much of NVIDIA's driver as is asked."""
+
+    def __init__(self, error, count):
+        self.error, self.count = error, count
+
+    def cuInit(self, flags):
+        return self.error
+
+    def cuDeviceGetCount(self, count):
+        count._obj.value = self.count
+        return 0
+
+    def cuDeviceGet(self, device, ordinal):
+        device._obj.value = 7 + ordinal
+        return 0
+
+    def cuDeviceGetName(self, name, size, device):
+        name.value = f"GPU number {device.value}".encode()[:size]
+        return 0
+
+
+@pytest.mark.parametrize(("error", "count"), [(100, 0), (0, 0), (3, 1)])
 def test_a_driver_without_a_gpu(monkeypatch, error, count):
-    class Driver:
-        def cuInit(self, flags):
-            return error
+    monkeypatch.setattr(devices.ctypes, "CDLL", lambda name: Driver(error, count))
+    assert f"shows no GPU (error {error}" in devices.what_cuda_lacks("torch")
+    assert devices.gpu_name() == ""
 
-        def cuDeviceGetCount(self, pointer):
-            pointer._obj.value = count
-            return 0
 
-    monkeypatch.setattr(devices.ctypes, "CDLL", lambda name: Driver())
-    assert "shows no GPU" in devices.what_cuda_lacks("torch")
+def test_the_name_of_the_gpu(monkeypatch):
+    monkeypatch.setattr(devices.ctypes, "CDLL", lambda name: Driver(0, 2))
+    assert devices.gpu_name() == "GPU number 7"
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,16 @@ def test_arrays_a_kernel_must_not_be_given_are_refused(simulated):
     assert "pressures: float32" in str(simulated["refused type"])
 
 
+def test_the_bench_measures_it(simulated):
+    assert simulated["bench names"].tolist() == [
+        "exact rod, CUDA, 2 x 1",
+        "exact rod, CUDA, 2 x 1, arrays on the GPU",
+    ]
+    assert (simulated["bench medians"] > 0.0).all()
+    # two sub-steps in float32 against sixteen: neither nothing nor a different rod
+    assert ((simulated["bench tip errors"] > 1e-7) & (simulated["bench tip errors"] < 2e-4)).all()
+
+
 def test_without_a_gpu_one_line_says_what_is_missing():
     from softcr_models.cuda.prediction import CudaRodPrediction
 
