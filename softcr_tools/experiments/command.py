@@ -50,6 +50,11 @@ EXPERIMENTS = {
     "cc-ukf": Experiment(
         "cc_ukf", "a constant-curvature filter sees a rod through its base sensor (seed 004)"
     ),
+    "apcc-kinematic": Experiment(
+        "apcc",
+        "an adaptive constant-curvature model finds its section lengths (seed 003)",
+        ("apcc-kinematic",),
+    ),
     "koopman-real": Experiment(
         "koopman_real",
         "a Koopman model predicts a real soft arm it was fitted to",

@@ -1,0 +1,5 @@
+"""`softcr experiment apcc-...`: the simulations and experiments of Dalenberg's thesis (003)."""
+
+from softcr_tools.experiments.apcc.command import main
+
+__all__ = ["main"]
