@@ -50,6 +50,7 @@ setup(
         "mcap",
         "numba>=0.60",
         "numpy",
+        "packaging",
         "pin",
         "pydantic>=2",
         "pyyaml",

@@ -39,6 +39,13 @@ def _view(arguments: Sequence[str]) -> int:
     return viewer.main(arguments)
 
 
+def _doctor(arguments: Sequence[str]) -> int:
+    """say what stands in the way of a run, and what mends it"""
+    from softcr_tools import doctor
+
+    return doctor.main(arguments)
+
+
 def _plan(arguments: Sequence[str]) -> int:
     """turn a tip path into a motion the rod can do"""
     from softcr_tools import plan
@@ -72,6 +79,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "report": _report,
     "replay": _replay,
     "view": _view,
+    "doctor": _doctor,
     "plan": _plan,
     "bench": _bench,
     "emulate": _emulate,

@@ -85,6 +85,9 @@ def _ros_context() -> Iterator[None]:
     import rclpy
     from rclpy.signals import SignalHandlerOptions
 
+    # as `softcr up` has it: see its supervisor
+    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    os.environ.setdefault("FASTDDS_BUILTIN_TRANSPORTS", "UDPv4")
     # signals are ours: rclpy would shut the context down in the middle of a message
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     try:

@@ -1,0 +1,178 @@
+"""Which checks belong to which system, in the order a person would mend things."""
+
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from softcr_tools.doctor import gather
+from softcr_tools.doctor.finding import Finding, Level
+from softcr_tools.doctor.machine import (
+    check_clock_kept,
+    check_clock_rate,
+    check_clock_source,
+    check_disk,
+    check_kernel,
+    check_locked_memory,
+    check_processor,
+    check_realtime_priority,
+    check_shared_memory,
+)
+from softcr_tools.doctor.network import (
+    LARGEST_DOMAIN,
+    PortFacts,
+    check_device,
+    check_discovery_range,
+    check_domain,
+    check_interface,
+    check_port,
+    check_raw_frames,
+)
+from softcr_tools.doctor.software import (
+    check_cache,
+    check_calibration,
+    check_extra,
+    check_packages,
+    check_ros,
+)
+
+_DISCOVERY_PORT = 7400  # of DDS in domain 0; 250 further for each domain
+
+
+@dataclass(frozen=True)
+class Patient:
+    """What is to be examined.
+
+    Attributes:
+        hardware: whether the bench is, or a simulation only.
+        robot, station, calibration: files by name or path.
+        interface: network adapter of the EtherCAT terminals.
+        optitrack, force_torque: addresses; empty for not asked.
+        view_port: of the live view.
+        results: where runs are recorded to.
+    """
+
+    hardware: bool
+    robot: str
+    station: str
+    calibration: str
+    interface: str
+    optitrack: str
+    force_torque: str
+    view_port: int
+    results: Path
+
+
+def examine(patient: Patient) -> Iterator[Finding]:
+    """Every check of the system, one after the other; one that cannot be done is a finding, too."""
+    for subject, look in _looks(patient):
+        try:
+            yield from look()
+        except Exception as error:
+            yield Finding(
+                subject, Level.FAIL, f"cannot be checked: {type(error).__name__}: {error}",
+                "see the message; if it is a mistake of softcr's, tell its authors",
+            )  # fmt: skip
+
+
+def _looks(patient: Patient) -> list[tuple[str, Callable[[], list[Finding]]]]:
+    looks: list[tuple[str, Callable[[], list[Finding]]]] = [
+        ("packages", lambda: _packages(patient.hardware)),
+        ("compiled kernels", lambda: [check_cache(gather.cache_facts())]),
+        ("robot", lambda: [check_calibration(gather.robot_facts(patient.robot))]),
+        ("space", lambda: _space(patient.results)),
+        ("clocks", _clocks),
+        ("real time", _realtime),
+        ("discovery", _discovery),
+        ("ports", lambda: [check_port(_view_port(patient.view_port))]),
+    ]
+    if patient.hardware:
+        looks += [
+            ("EtherCAT", lambda: _ethercat(patient)),
+            ("OptiTrack", lambda: _optitrack(patient)),
+            ("force and torque", lambda: _force_torque(patient.force_torque)),
+        ]
+    return looks
+
+
+def _packages(hardware: bool) -> list[Finding]:
+    facts = gather.package_facts()
+    found = [check_packages(facts), check_ros(facts)]
+    if hardware:
+        found.append(check_extra(facts, "ethercat", "the valves", Level.FAIL))
+    return [*found, check_extra(facts, "view", "softcr view", Level.WARN)]
+
+
+def _space(results: Path) -> list[Finding]:
+    facts = gather.space_facts(results)
+    return [check_disk(facts), check_shared_memory(facts)]
+
+
+def _clocks() -> list[Finding]:
+    facts = gather.clock_facts()
+    return [check_clock_rate(facts), check_clock_kept(facts), check_clock_source(facts)]
+
+
+def _realtime() -> list[Finding]:
+    facts = gather.realtime_facts()
+    return [
+        check_realtime_priority(facts),
+        check_locked_memory(facts),
+        check_kernel(facts),
+        check_processor(facts),
+    ]
+
+
+def _discovery() -> list[Finding]:
+    facts = gather.dds_facts()
+    found = [check_domain(facts), check_discovery_range(facts)]
+    text = facts.domain or ""
+    domain = int(text) if text.isdecimal() else 0
+    if domain <= LARGEST_DOMAIN:
+        found.append(check_port(_discovery_port(_DISCOVERY_PORT + 250 * domain)))
+    return found
+
+
+def _ethercat(patient: Patient) -> list[Finding]:
+    facts = gather.interface_facts(patient.interface)
+    station = gather.station_facts(patient.station, patient.robot)
+    return [check_interface(facts), check_raw_frames(facts), check_calibration(station)]
+
+
+def _optitrack(patient: Patient) -> list[Finding]:
+    return [
+        check_device(gather.optitrack_facts(patient.optitrack)),
+        check_port(_stream_port()),
+        check_calibration(gather.mocap_facts(patient.calibration)),
+    ]
+
+
+def _force_torque(address: str) -> list[Finding]:
+    return [check_device(gather.force_torque_facts(address))]
+
+
+# --- ports: who needs them, and what to do when somebody else has them ----------------------------
+
+
+def _view_port(port: int) -> PortFacts:
+    return PortFacts(
+        "live view", f"tcp {port}", gather.port_error(socket.SOCK_STREAM, "127.0.0.1", port),
+        Level.WARN, f"softcr view --port {port + 1}, unless a view runs there already",
+    )  # fmt: skip
+
+
+def _discovery_port(port: int) -> PortFacts:
+    return PortFacts(
+        "DDS discovery", f"udp {port}", gather.port_error(socket.SOCK_DGRAM, "0.0.0.0", port),
+        Level.FAIL, "another ROS_DOMAIN_ID; ss -ulpn shows who has the port",
+    )  # fmt: skip
+
+
+def _stream_port() -> PortFacts:
+    from softcr_hardware.optitrack.protocol import DATA_PORT
+
+    return PortFacts(
+        "OptiTrack multicast", f"udp {DATA_PORT}",
+        gather.port_error(socket.SOCK_DGRAM, "0.0.0.0", DATA_PORT),
+        Level.WARN, f"stop who has it (ss -ulpn | grep {DATA_PORT}), or let Motive send unicast",
+    )  # fmt: skip

@@ -1,0 +1,225 @@
+"""Checks of adapters, ports, devices and of what DDS is told. Pure functions of facts."""
+
+from dataclasses import dataclass
+
+from softcr_tools.doctor.finding import Finding, Level, judged
+
+LARGEST_DOMAIN = 232
+"""With a larger ROS_DOMAIN_ID the ports would lie beyond 65535."""
+
+DISCOVERY_RANGES = ("SUBNET", "LOCALHOST", "OFF", "SYSTEM_DEFAULT")
+
+_ANOTHER_DOMAIN = "export ROS_DOMAIN_ID=42  (any from 1 to 101)"
+_DOMAIN_PORTS = 7400, 250  # of domain 0, and between two domains (RTPS 2.2, section 9.6.1)
+
+
+@dataclass(frozen=True)
+class InterfaceFacts:
+    """A network adapter.
+
+    Attributes:
+        name: that is asked for.
+        there: all adapters of the machine.
+        wireless: whether it is radio.
+        up: whether it is switched on.
+        carrier: whether something is at the other end of its cable.
+        raw_error: why raw frames cannot be sent on it; empty if they can.
+    """
+
+    name: str
+    there: tuple[str, ...]
+    wireless: bool = False
+    up: bool = True
+    carrier: bool = True
+    raw_error: str = ""
+
+
+@dataclass(frozen=True)
+class PortFacts:
+    """A port of this machine.
+
+    Attributes:
+        use: what needs it.
+        port: as in "udp 1511".
+        error: why it cannot be had; empty if it can.
+        level: how bad that would be.
+        mend: what to do then.
+    """
+
+    use: str
+    port: str
+    error: str
+    level: Level
+    mend: str
+
+
+@dataclass(frozen=True)
+class DeviceFacts:
+    """A device of the bench, asked over the network.
+
+    Attributes:
+        name: of the device.
+        option: of the command line for its address.
+        address: where it was asked; empty if it was not.
+        answer: what it said of itself.
+        error: why there is no answer; empty if there is one.
+    """
+
+    name: str
+    option: str
+    address: str = ""
+    answer: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class DdsFacts:
+    """What ROS 2 is told by its environment; None where it is not.
+
+    Attributes:
+        domain: ROS_DOMAIN_ID.
+        discovery_range: ROS_AUTOMATIC_DISCOVERY_RANGE.
+        localhost_only: ROS_LOCALHOST_ONLY, which Jazzy heeds above the range.
+        ephemeral_ports: first and last port that the kernel gives away.
+    """
+
+    domain: str | None
+    discovery_range: str | None
+    localhost_only: str | None
+    ephemeral_ports: tuple[int, int]
+
+
+def check_interface(facts: InterfaceFacts) -> Finding:
+    """The EtherCAT adapter: there, wired, switched on, connected."""
+    name = facts.name
+    return judged(
+        "EtherCAT adapter",
+        f"{name}: up, connected",
+        (
+            name not in facts.there,
+            Level.FAIL,
+            f"{name}: not there; there are {', '.join(facts.there)}",
+            "name the right one: softcr doctor --interface NAME, and parameter interface of valves",
+        ),
+        (
+            facts.wireless,
+            Level.FAIL,
+            f"{name}: wireless; EtherCAT needs a cable",
+            "name a wired one: softcr doctor --interface NAME, and parameter interface of valves",
+        ),
+        (not facts.up, Level.FAIL, f"{name}: switched off", f"sudo ip link set {name} up"),
+        (
+            not facts.carrier,
+            Level.FAIL,
+            f"{name}: nothing at the other end of the cable",
+            "plug the cable into port IN of the EK1100 and switch its 24 V on",
+        ),
+    )
+
+
+def check_raw_frames(facts: InterfaceFacts) -> Finding:
+    """Whether this process may send EtherCAT frames."""
+    return judged(
+        "EtherCAT frames",
+        "permitted",
+        (
+            bool(facts.raw_error),
+            Level.FAIL,
+            f"refused: {facts.raw_error}",
+            "sudo setcap cap_net_raw+ep $(readlink -f .venv/bin/python), or run as root",
+        ),
+    )
+
+
+def check_port(facts: PortFacts) -> Finding:
+    """Whether a port can be had."""
+    return judged(
+        facts.use,
+        f"{facts.port}: free",
+        (bool(facts.error), facts.level, f"{facts.port}: {facts.error}", facts.mend),
+    )
+
+
+def check_device(facts: DeviceFacts) -> Finding:
+    """Whether a device answers."""
+    return judged(
+        facts.name,
+        f"{facts.address}: {facts.answer}",
+        (
+            not facts.address,
+            Level.WARN,
+            "not asked: no address given",
+            f"softcr doctor {facts.option} ADDRESS",
+        ),
+        (
+            bool(facts.error),
+            Level.FAIL,
+            f"{facts.address}: {facts.error}",
+            f"check that it is on and its cable: ping {facts.address}",
+        ),
+    )
+
+
+def check_domain(facts: DdsFacts) -> Finding:
+    """ROS_DOMAIN_ID: a number whose ports exist and that the kernel does not give to others."""
+    subject = "ROS_DOMAIN_ID"
+    text = (facts.domain or "").strip()
+    if not text:
+        said = "not set: domain 0, which everybody uses who has not set it either"
+        return Finding(subject, Level.WARN, said, _ANOTHER_DOMAIN)
+    number = int(text) if text.isdecimal() else -1
+    first, step = _DOMAIN_PORTS[0] + _DOMAIN_PORTS[1] * number, _DOMAIN_PORTS[1]
+    low, high = facts.ephemeral_ports
+    return judged(
+        subject,
+        f"{number}: ports from {first}",
+        (
+            not 0 <= number <= LARGEST_DOMAIN,
+            Level.FAIL,
+            f"{text}: must be a whole number from 0 to {LARGEST_DOMAIN}",
+            _ANOTHER_DOMAIN,
+        ),
+        (
+            first <= high and first + step > low,
+            Level.WARN,
+            f"{number}: its ports from {first} lie among those the kernel gives away, "
+            f"{low} to {high}",
+            _ANOTHER_DOMAIN,
+        ),
+    )
+
+
+def check_discovery_range(facts: DdsFacts) -> Finding:
+    """How far nodes are heard: on a bench, not beyond the machine."""
+    subject = "ROS discovery range"
+    chosen = (facts.discovery_range or "").strip().upper()
+    here = "export ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST"
+    return judged(
+        subject,
+        f"{chosen}: nodes of this machine only" if chosen == "LOCALHOST" else "this machine only",
+        (
+            facts.localhost_only == "1",
+            Level.WARN,
+            "ROS_LOCALHOST_ONLY=1: works, but is deprecated and overrides the range",
+            f"unset ROS_LOCALHOST_ONLY; {here}",
+        ),
+        (
+            bool(chosen) and chosen not in DISCOVERY_RANGES,
+            Level.FAIL,
+            f"{chosen}: must be one of {', '.join(DISCOVERY_RANGES)}",
+            here,
+        ),
+        (
+            chosen == "OFF",
+            Level.FAIL,
+            "OFF: the nodes will not find each other, not even on this machine",
+            here,
+        ),
+        (
+            chosen != "LOCALHOST",
+            Level.WARN,
+            f"{chosen or 'not set'}: any node on this network may command the pressures "
+            "(softcr up sets LOCALHOST by itself where nothing is set)",
+            here,
+        ),
+    )
