@@ -271,13 +271,64 @@ def test_volume_of_a_straight_tube_is_that_of_a_prism():
     assert volume == pytest.approx(prism, rel=1e-9)
 
 
-# --- node and page ------------------------------------------------------------------------------
+# --- the command --------------------------------------------------------------------------------
 
 
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+def until(condition, what):
+    deadline = time.monotonic() + TIMEOUT
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"never came: {what}"
+        time.sleep(0.02)
+    return value
+
+
+def test_a_taken_port_is_named(capsys):
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        port = holder.getsockname()[1]
+        with pytest.raises(UserError, match=f"--port {port}: Address already in use"):
+            check_free("127.0.0.1", port)
+        assert cli.main(["view", "--port", str(port)]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_without_viser_one_line_says_how_to_get_it(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "viser", None)
+    assert cli.main(["view"]) == 2
+    assert "pip install 'softcr[view]'" in capsys.readouterr().err
+
+
+def test_the_command_serves_until_it_is_told_to_stop():
+    port = free_port()
+    process = subprocess.Popen(
+        [SOFTCR, "view", "--no-browser", "--port", str(port)], stdout=subprocess.PIPE, text=True
+    )
+
+    def served():
+        with (
+            contextlib.suppress(OSError),
+            urllib.request.urlopen(f"http://127.0.0.1:{port}") as page,
+        ):
+            return page.status == 200
+
+    try:
+        until(served, "the page")
+        process.send_signal(signal.SIGTERM)
+        said, _ = process.communicate(timeout=TIMEOUT)
+    finally:
+        process.kill()
+    assert process.returncode == 0
+    assert said.splitlines()[-1] == f"live view: http://127.0.0.1:{port} (Ctrl-C ends)"
+
+
+# --- node and page ------------------------------------------------------------------------------
 
 
 class Rig:
@@ -306,6 +357,10 @@ class Rig:
             kind = TOPICS[topic].message_class()
             self._publishers[topic] = self._node.create_publisher(kind, topic, qos(topic))
         self._publishers[topic].publish(message)
+
+    def listen(self, topic, into):
+        kind = TOPICS[topic].message_class()
+        self._node.create_subscription(kind, topic, into.append, qos(topic))
 
     def say_safety(self, enabled):
         values = {"enabled": enabled, "blockers": []}
@@ -357,14 +412,6 @@ class Rig:
         )
 
 
-def until(condition, what):
-    deadline = time.monotonic() + TIMEOUT
-    while not (value := condition()):
-        assert time.monotonic() < deadline, f"never came: {what}"
-        time.sleep(0.02)
-    return value
-
-
 @pytest.fixture(scope="module")
 def rig():
     made = Rig()
@@ -406,6 +453,23 @@ def test_node_refuses_what_is_no_message_and_goes_on(viewer, rig):
     assert "mocap/tip/pose: frame 'world' must be 'base'" in viewer._rejected
     rows = viewer.picture.stamp
     until(lambda: viewer.picture.stamp > rows, "more")
+
+
+def test_node_draws_for_rviz_while_somebody_looks(viewer, rig):
+    paths, arrays = [], []
+    rig.listen("estimate/shape", paths)
+    rig.listen("markers", arrays)
+    until(lambda: paths and arrays, "path and markers")
+    nodes = [(at.pose.position.x, at.pose.position.y, at.pose.position.z) for at in paths[-1].poses]
+    np.testing.assert_allclose(nodes[1:], arc(6, 0.9)[:, :3, 3], atol=1e-12)
+    assert paths[-1].header.frame_id == "base"
+    markers = {marker.ns: marker for marker in arrays[-1].markers}
+    rod, target, truth = markers["rod"], markers["target"], markers["truth"]
+    assert (rod.action, rod.type, len(rod.points)) == (rod.ADD, rod.LINE_STRIP, 7)
+    assert rod.scale.x == pytest.approx(ROBOT.outer_diameter)
+    at = target.pose.position
+    np.testing.assert_allclose([at.x, at.y, at.z], arc(6, 0.7)[-1, :3, 3], atol=1e-12)
+    assert truth.action == truth.DELETE  # nobody simulates
 
 
 def test_sliders_without_an_open_page_say_nothing(viewer, rig):
@@ -475,46 +539,3 @@ def test_a_browser_shows_the_rod_vents_and_commands(viewer, rig, browser, tmp_pa
     browser.until_text("locked: rig commands the pressures")
     assert not viewer.hand.on
     rig.stop_offering("pressure/command")
-
-
-# --- the command --------------------------------------------------------------------------------
-
-
-def test_a_taken_port_is_named(capsys):
-    with socket.socket() as holder:
-        holder.bind(("127.0.0.1", 0))
-        holder.listen()
-        port = holder.getsockname()[1]
-        with pytest.raises(UserError, match=f"--port {port}: Address already in use"):
-            check_free("127.0.0.1", port)
-        assert cli.main(["view", "--port", str(port)]) == 2
-    assert len(capsys.readouterr().err.splitlines()) == 1
-
-
-def test_without_viser_one_line_says_how_to_get_it(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "viser", None)
-    assert cli.main(["view"]) == 2
-    assert "pip install 'softcr[view]'" in capsys.readouterr().err
-
-
-def test_the_command_serves_until_it_is_told_to_stop():
-    port = free_port()
-    process = subprocess.Popen(
-        [SOFTCR, "view", "--no-browser", "--port", str(port)], stdout=subprocess.PIPE, text=True
-    )
-
-    def served():
-        with (
-            contextlib.suppress(OSError),
-            urllib.request.urlopen(f"http://127.0.0.1:{port}") as page,
-        ):
-            return page.status == 200
-
-    try:
-        until(served, "the page")
-        process.send_signal(signal.SIGTERM)
-        said, _ = process.communicate(timeout=TIMEOUT)
-    finally:
-        process.kill()
-    assert process.returncode == 0
-    assert said.splitlines()[-1] == f"live view: http://127.0.0.1:{port} (Ctrl-C ends)"

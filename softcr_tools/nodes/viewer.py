@@ -1,5 +1,8 @@
 """The live view as a node: subscribes what there is, draws it, passes on what a person presses.
 
+Beside the page it draws for RViz: estimate/shape and markers, ten times a second while somebody
+subscribes them.
+
 An ordinary node, not a lifecycle one: it may come and go at any time without anybody noticing. It
 asks for best-effort delivery, so that no publisher ever waits for a browser.
 """
@@ -39,11 +42,15 @@ from softcr_models.runtime.messages import (
 )
 from softcr_models.runtime.topics import TOPICS, qos
 from softcr_tools.viewer.hand import HandControl, Surroundings
+from softcr_tools.viewer.markers import markers_message, path_message
 from softcr_tools.viewer.page import Page, Slid, Switched
 from softcr_tools.viewer.picture import Picture
 
 RATE = 30.0
 """Of drawing, and of commands by hand [Hz]; the valves hold after 0.1 s without one."""
+
+MARKER_PERIOD = 0.1
+"""Between two drawings for RViz [s]."""
 
 VENT_ANSWER_TIME = 2.0
 """How long an answer to the vent button is waited for [s]."""
@@ -91,6 +98,11 @@ class Viewer(Node):
         self._command = self.create_publisher(
             TOPICS[_COMMAND].message_class(), _COMMAND, qos(_COMMAND)
         ) if with_hand else None  # fmt: skip
+        self._shape, self._markers = (
+            self.create_publisher(TOPICS[topic].message_class(), topic, qos(topic))
+            for topic in ("estimate/shape", "markers")
+        )
+        self._marked = -math.inf  # when it was drawn for RViz [s]
         self._own_stamps: deque[int] = deque(maxlen=_OWN_STAMPS)
         self._foreign = -math.inf  # when a command of another was heard [s]
         self._vent = self.create_client(Trigger, "valves/vent")
@@ -111,6 +123,7 @@ class Viewer(Node):
             self._use_hand(now - last)
             self._tell_vent_answer(now)
             self.page.draw(self.picture, self.hand, dict(self._rejected), now)
+            self._draw_for_rviz(now)
             last = now
 
     def vent(self) -> None:
@@ -191,6 +204,17 @@ class Viewer(Node):
                 self._foreign = letter.received
             self.picture.hear(letter.topic, letter.stamp, letter.value, letter.received)
         self.picture.sample()
+
+    def _draw_for_rviz(self, now: float) -> None:
+        if now - self._marked < MARKER_PERIOD or not self.picture.stamp:
+            return
+        self._marked = now
+        rod = self.picture.estimate
+        if rod is not None and self._shape.get_subscription_count():
+            self._shape.publish(path_message(rod))
+        if self._markers.get_subscription_count():
+            radius = 0.5 * self._robot.outer_diameter
+            self._markers.publish(markers_message(self.picture, radius))
 
     # --- the hand ---------------------------------------------------------------------------
 

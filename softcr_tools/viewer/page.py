@@ -14,10 +14,10 @@ import viser
 from viser import uplot
 
 from softcr_models.robot import Robot
-from softcr_tools.report_axes import ESTIMATE, MEASURED, REFERENCE, TRUTH
+from softcr_tools.report_axes import ESTIMATE, MEASURED
 from softcr_tools.viewer.hand import HandControl
 from softcr_tools.viewer.picture import WINDOW, Picture
-from softcr_tools.viewer.tube import tube
+from softcr_tools.viewer.scene import Scene
 from softcr_tools.viewer.words import (
     HAND_RULES,
     chamber_colour,
@@ -28,9 +28,6 @@ from softcr_tools.viewer.words import (
 
 PLOT_PERIOD = 0.25
 """Between two drawings of plots and words [s]; the rod is drawn on every call."""
-
-TRAIL = 8.0
-"""How long the tip's trail is [s]."""
 
 _PLOT_HEIGHT = 215  # pixels
 _PANEL_WIDTH = 370  # pixels
@@ -77,7 +74,7 @@ class Page:
         self._robot = robot
         with redirect_stdout(io.StringIO()):  # a banner that cannot be switched off
             self._server = viser.ViserServer(host, port, label="softcr", verbose=False)
-        self._scene = _Scene(self._server, robot)
+        self._scene = Scene(self._server, robot)
         self._drawn = -np.inf
         gui = self._server.gui
         # sharing would open a tunnel through somebody else's machine
@@ -215,108 +212,6 @@ class _Plots:
         )
 
 
-class _Scene:
-    """Rod, reference, trail, cameras' tip and, in simulation, the true rod; in metres."""
-
-    def __init__(self, server: viser.ViserServer, robot: Robot):
-        self._scene = scene = server.scene
-        self._radius = 0.5 * robot.outer_diameter
-        length = robot.length
-        scene.set_up_direction("+z")
-        scene.add_grid(
-            "/ground", width=4 * length, height=4 * length, cell_size=0.01, section_size=0.05,
-            plane="xy",
-        )  # fmt: skip
-        scene.add_frame("/base", axes_length=0.3 * length, axes_radius=0.008 * length)
-        camera = server.initial_camera
-        camera.position, camera.look_at = (1.5 * length, -1.7 * length, 1.3 * length), (
-            0.0, 0.0, 0.5 * length,
-        )  # fmt: skip
-        dots = {
-            "target": (REFERENCE, 0.16),
-            "tip": (ESTIMATE, 0.12),
-            "measured": (MEASURED, 0.12),
-        }
-        self._dots = {
-            name: scene.add_icosphere(
-                f"/{name}", size * self._radius, color=_rgb(colour), visible=False
-            )
-            for name, (colour, size) in dots.items()
-        }
-        self._tube: Any = None
-        self._nodes: Any = None
-        self._lines: dict[str, Any] = {}
-
-    def draw(self, picture: Picture, flows: bool) -> None:
-        """Move everything to where it is; hide what is not known, grey a rod of the past."""
-        self._draw_rod(picture)
-        if self._tube is not None:
-            _assign(self._tube, "color", _rgb(ESTIMATE if flows else MEASURED))
-        reference, truth = picture.reference, picture.truth
-        wanted = None if reference is None else reference.tip_positions
-        shape = None if reference is None else reference.positions[0]
-        if shape is not None and not np.isfinite(shape).all():
-            shape = None  # only the tip is wanted
-        self._place("target", None if wanted is None else wanted[0])
-        self._place("tip", picture.estimated_tip)
-        self._place("measured", picture.measured_tip)
-        self._line("reference", shape, REFERENCE, 3.0)
-        self._line("horizon", wanted, REFERENCE, 2.0)
-        self._line("truth", None if truth is None else truth.positions, TRUTH, 2.0)
-        self._line("trail", _trail(picture), ESTIMATE, 1.5)
-
-    def _draw_rod(self, picture: Picture) -> None:
-        estimate = picture.estimate
-        for part in (self._tube, self._nodes):
-            if part is not None:
-                part.visible = estimate is not None
-        if estimate is None:
-            return
-        vertices, faces = tube(estimate.positions, estimate.quaternions, self._radius)
-        turns = estimate.quaternions[:, [3, 0, 1, 2]]
-        if self._tube is None:
-            self._tube = self._scene.add_mesh_simple(
-                "/rod", vertices, faces, color=_rgb(ESTIMATE), opacity=0.45, side="double",
-                cast_shadow=False, receive_shadow=False,
-            )  # fmt: skip
-        if self._nodes is None or len(self._nodes.batched_positions) != len(turns):
-            self._nodes = self._scene.add_batched_axes(
-                "/nodes", turns, estimate.positions,
-                axes_length=0.9 * self._radius, axes_radius=0.03 * self._radius,
-            )  # fmt: skip
-        self._tube.vertices = vertices
-        self._nodes.batched_wxyzs = turns
-        self._nodes.batched_positions = estimate.positions
-
-    def _place(self, name: str, position: np.ndarray | None) -> None:
-        self._dots[name].visible = position is not None
-        if position is not None:
-            self._dots[name].position = position
-
-    def _line(self, name: str, points: np.ndarray | None, colour: str, pixels: float) -> None:
-        known = points is not None and len(points) >= 2
-        line = self._lines.get(name)
-        if line is not None:
-            line.visible = known
-        if points is None or not known:
-            return
-        segments = np.stack([points[:-1], points[1:]], axis=1).astype(np.float32)
-        if line is None:
-            self._lines[name] = self._scene.add_line_segments(
-                f"/{name}", segments, _rgb(colour), thickness=pixels, thickness_units="screen"
-            )
-        else:
-            line.points = segments
-
-
-def _trail(picture: Picture) -> np.ndarray | None:
-    """(k, 3) where the estimated tip has been lately [m]."""
-    table = picture.table()
-    points = np.stack([table["tip_x"], table["tip_y"], table["tip_z"]], axis=1)
-    kept = (table["time"] >= -TRAIL) & np.isfinite(points).all(axis=1)
-    return points[kept] if kept.any() else None
-
-
 def _plot(
     server: viser.ViserServer,
     title: str,
@@ -351,7 +246,3 @@ def _assign(element: Any, name: str, value: Any) -> None:
 
 def _padded(content: str) -> str:
     return f'<div style="padding:0 0.7em">{content}</div>'
-
-
-def _rgb(colour: str) -> tuple[int, int, int]:
-    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
