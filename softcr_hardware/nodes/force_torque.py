@@ -1,0 +1,208 @@
+"""The force-torque sensor as a node: the Net F/T's stream in, the wrench below the base out.
+
+Configuring opens the stream, activating lets the newest wrench out at `rate_hz` and compares half a
+second of it with the resting rod. `~/bias` (Trigger, valves vented) makes the sensor read of the
+resting rod what the model says, or zero.
+"""
+
+import sys
+import threading
+import time
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field
+from std_srvs.srv import Trigger
+
+from softcr_hardware.force_torque.client import HTTP_PORT, RDT_PORT, NetFtClient
+from softcr_hardware.force_torque.driver import ForceTorqueDriver
+from softcr_hardware.force_torque.readings import WrenchLimits
+from softcr_models.errors import UserError
+from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_models.runtime.cycle_timer import CycleTimer
+from softcr_models.runtime.messages import wrench_to_message
+from softcr_models.runtime.node import LoopNode, run
+from softcr_models.runtime.settings import NodeSettings
+
+_SLOW = 0.85  # of the box's rate
+
+
+class ForceTorqueSettings(NodeSettings):
+    """Where the box is, what is published of it, and what is believed."""
+
+    rate_hz: float = Field(
+        200.0,
+        ge=1.0,
+        le=1000.0,
+        description="of published wrenches",
+        json_schema_extra={"unit": "Hz"},
+    )
+    host: str = Field("192.168.1.1", min_length=1, description="IP address of the Net F/T box")
+    rdt_port: int = Field(RDT_PORT, ge=1, le=65535, description="of its records (UDP)")
+    http_port: int = Field(HTTP_PORT, ge=1, le=65535, description="of its calibration (TCP)")
+    box_rate_hz: float = Field(
+        1000.0,
+        ge=1.0,
+        le=7000.0,
+        description="RDT output rate set in the box",
+        json_schema_extra={"unit": "Hz"},
+    )
+    low_pass_hz: float = Field(
+        0.0,
+        ge=0.0,
+        le=3500.0,
+        description="corner of a first-order filter over every record; 0 for none",
+        json_schema_extra={"unit": "Hz"},
+    )
+    transport_delay: float = Field(
+        0.0,
+        ge=0.0,
+        le=0.1,
+        description="from the sensor's sampling to our receiving, taken off the stamp",
+        json_schema_extra={"unit": "s"},
+    )
+    bias_to: Literal["rest", "zero"] = Field(
+        "rest", description="what the vented rod reads after a bias: the model's wrench, or zero"
+    )
+    rest_tolerance: float = Field(
+        1.0,
+        gt=0.0,
+        le=1e4,
+        description="force of the resting rod off what it should read, at activation: warn",
+        json_schema_extra={"unit": "N"},
+    )
+    most_restarts: int = Field(1000, ge=0, le=100_000, description="new clients for a mute box")
+    limits: WrenchLimits = WrenchLimits()
+
+
+class ForceTorque(LoopNode):
+    """Publishes the wrench that an ATI Net F/T reads below the base."""
+
+    default_name = "force_torque"
+    Settings = ForceTorqueSettings
+    settings: ForceTorqueSettings
+    _driver: ForceTorqueDriver | None = None
+    _told = ""
+
+    def __init__(self, **node_options: Any):
+        """See LoopNode; the service exists in every state."""
+        super().__init__(**node_options)
+        self._lock = threading.Lock()  # the driver is the loop's; the service asks it, too
+        self.create_service(Trigger, "~/bias", self._serve_bias)
+
+    def on_configure_node(self) -> None:
+        settings = self.settings
+        if settings.lockstep:
+            raise UserError("parameter mode = 'lockstep': a real sensor keeps to the wall clock")
+        resting = np.zeros(6)
+        if settings.bias_to == "rest":
+            rod, vented = CosseratRod(self.robot), np.zeros(len(self.robot.chambers))
+            resting = rod.base_wrench(rod.equilibrium(vented), vented)
+        client = NetFtClient(
+            settings.host,
+            settings.rdt_port,
+            settings.http_port,
+            every=settings.low_pass_hz > 0.0,
+            most_restarts=settings.most_restarts,
+        )
+        client.open(time.monotonic())
+        self._driver = ForceTorqueDriver(client, settings.limits, resting, settings.low_pass_hz)
+        self._wrench = self.advertise("force_torque/wrench")
+
+    def on_activate_node(self) -> None:
+        assert self._driver is not None  # configured
+        self._told = ""
+        self._driver.check_rest(time.monotonic())
+
+    def loop(self, stop: threading.Event) -> None:
+        driver, timer = self._driver, CycleTimer(self.settings.period)
+        delay = round(1e9 * self.settings.transport_delay)
+        while driver is not None and not stop.is_set():
+            self.statistics.skip(timer.wait())
+            begin = time.monotonic()
+            with self._lock:
+                newest = driver.newest(begin)
+            self._tell(driver.trouble(begin))
+            if newest is None:
+                continue
+            received, wrench = newest
+            stamp = self.now() - round(1e9 * (time.monotonic() - received)) - delay
+            self._wrench.publish(wrench_to_message(wrench, stamp))
+            self.statistics.add(time.monotonic() - begin)
+
+    def on_cleanup_node(self) -> None:
+        if self._driver is not None:
+            self._driver.client.close()
+            self._driver = None
+
+    def diagnostic_values(self) -> dict[str, Any]:
+        if self._driver is None:
+            return {}
+        driver, client = self._driver, self._driver.client
+        client.look_at_calibration()
+        health, calibration = client.health(), client.calibration
+        return {
+            "trouble": driver.trouble(time.monotonic()),
+            "state": health.state.value,
+            "status": f"0x{driver.status:08X}",
+            "box_rate_hz": health.receive_rate_hz,
+            "records_lost": health.lost_count,
+            "records_repeated": health.duplicate_count + health.out_of_order_count,
+            "records_malformed": health.malformed_count,
+            "readings_refused": dict(driver.judge.refused),
+            "reconnects": health.reconnect_count,
+            "new_clients": client.restarts,
+            "calibration": str(calibration) if calibration else "unknown",
+            "recalibrated": client.recalibrated,
+            "biased": driver.biased,
+            "bias": driver.bias.round(6).tolist(),
+            "rest_error_n": driver.rest_error,
+            "low_pass_hz": self.settings.low_pass_hz,
+            "low_pass_delay_ms": 1e3 * driver.delay,
+        }
+
+    def diagnostic_warnings(self) -> list[str]:
+        if self._driver is None:
+            return []
+        driver, client = self._driver, self._driver.client
+        if trouble := driver.trouble(time.monotonic()):
+            return [trouble]
+        warnings = []
+        if driver.rest_error > self.settings.rest_tolerance:
+            error = f"{driver.rest_error:.1f} N off the resting rod"
+            warnings.append(f"{error}: vent, then call ~/bias")
+        rate, wanted = client.health().receive_rate_hz, self.settings.box_rate_hz
+        if rate < _SLOW * wanted:
+            warnings.append(f"{rate:.0f} records/s, must be {wanted:.0f}")
+        if client.recalibrated:
+            warnings.append(f"the box's calibration changed: now {client.calibration}")
+        if driver.status:
+            warnings.append(f"sensor status 0x{driver.status:08X}")
+        return warnings
+
+    def _tell(self, trouble: str) -> None:
+        """Log what is wrong when it changes."""
+        if trouble != self._told:
+            self._told = trouble
+            self.get_logger().warning(trouble or "wrenches again")
+
+    def _serve_bias(self, _: Any, response: Any) -> Any:
+        try:
+            if not self.active or self._driver is None:
+                raise UserError("bias: activate the node first")
+            with self._lock:
+                bias = self._driver.take_bias(time.monotonic())
+            response.success = True
+            response.message = f"bias [N, N m]: {bias.round(4).tolist()}"
+        except UserError as error:
+            response.message = str(error)
+        return response
+
+
+def main() -> int:
+    """Entry point of `ros2 run softcr force_torque`."""
+    return run(ForceTorque)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
