@@ -75,9 +75,9 @@ class Browser:
         """The first true value of an expression."""
         return self._until(lambda: self.run(script), what)
 
-    def until_text(self, text: str) -> None:
-        """Wait for a text on the page."""
-        self._until(lambda: text in self.text(), f"text {text!r}")
+    def until_text(self, *texts: str) -> None:
+        """Wait until all texts are on the page at once."""
+        self._until(lambda: all(map(self.text().__contains__, texts)), f"texts {texts}")
 
     def press(self, key: str, code: int) -> None:
         """Press a key in what has the focus; `code` as in Windows."""

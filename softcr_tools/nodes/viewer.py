@@ -55,6 +55,7 @@ MARKER_PERIOD = 0.1
 VENT_ANSWER_TIME = 2.0
 """How long an answer to the vent button is waited for [s]."""
 
+_NAME = "viewer_"  # of every view, before the number of its process
 _COMMAND = "pressure/command"
 _OWN_STAMPS = 100  # remembered, to tell our commands from those of others
 _MOST_REASONS = 5  # of rejection, shown on the page
@@ -84,7 +85,7 @@ class Viewer(Node):
         """
         # two views at a time must not take each other's commands for their own
         super().__init__(
-            f"viewer_{os.getpid()}", namespace=namespace or None, context=context,
+            f"{_NAME}{os.getpid()}", namespace=namespace or None, context=context,
             start_parameter_services=False,
         )  # fmt: skip
         self._robot = robot
@@ -248,7 +249,7 @@ class Viewer(Node):
             others=tuple(sorted({
                 there.node_name
                 for there in self.get_publishers_info_by_topic(self.resolve_topic_name(_COMMAND))
-                if there.node_name != self.get_name()
+                if not there.node_name.startswith(_NAME)  # heard, if they speak
             })),
             foreign_age=time.monotonic() - self._foreign,
             valves=self.count_publishers("safety/state") > 0,

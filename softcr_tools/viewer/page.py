@@ -26,8 +26,11 @@ from softcr_tools.viewer.words import (
     state_html,
 )
 
+SCENE_PERIOD = 1 / 15
+"""Between two drawings of the rod, at least [s]."""
+
 PLOT_PERIOD = 0.25
-"""Between two drawings of plots and words [s]; the rod is drawn on every call."""
+"""Between two drawings of plots and words, at least [s]."""
 
 _PLOT_HEIGHT = 215  # pixels
 _PANEL_WIDTH = 370  # pixels
@@ -75,7 +78,7 @@ class Page:
         with redirect_stdout(io.StringIO()):  # a banner that cannot be switched off
             self._server = viser.ViserServer(host, port, label="softcr", verbose=False)
         self._scene = Scene(self._server, robot)
-        self._drawn = -np.inf
+        self._scene_drawn = self._plots_drawn = -np.inf
         gui = self._server.gui
         # sharing would open a tunnel through somebody else's machine
         gui.configure_theme(show_logo=False, show_share_button=False)
@@ -113,11 +116,14 @@ class Page:
             rejected: how often messages were refused, by reason.
             now: on the clock of `Picture.received` [s].
         """
+        if now - self._scene_drawn < SCENE_PERIOD:
+            return
+        self._scene_drawn = now
         with self._server.atomic():
             self._scene.draw(picture, picture.flows("estimate/rod", now))
-            if now - self._drawn < PLOT_PERIOD:
+            if now - self._plots_drawn < PLOT_PERIOD:
                 return
-            self._drawn = now
+            self._plots_drawn = now
             _assign(self._safety, "content", _padded(safety_html(picture)))
             state = state_html(picture, now, rejected) + pressures_html(picture, now)
             _assign(self._state, "content", _padded(state))

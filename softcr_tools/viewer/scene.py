@@ -20,6 +20,7 @@ class Scene:
         self._radius = 0.5 * robot.outer_diameter
         length = robot.length
         scene.set_up_direction("+z")
+        scene.configure_default_lights(cast_shadow=False)  # half the work of a weak graphics card
         scene.add_grid(
             "/ground", width=4 * length, height=4 * length, cell_size=0.01, section_size=0.05,
             plane="xy",
