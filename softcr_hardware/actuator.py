@@ -18,7 +18,11 @@ _LONGEST = 1.0  # [s] a gap is not simulated beyond
 
 class EmulatedActuator:
     """Chambers behind real valve voltages, with or without the rod. Its methods may be called from
-    any thread."""
+    any thread.
+
+    Attributes:
+        seen: the last measurement of `see`; None before it.
+    """
 
     def __init__(self, station: Station, plant: SimulatedPlant | None = None):
         """Vented.
@@ -30,6 +34,8 @@ class EmulatedActuator:
         self._station = station
         self._plant = plant
         self._lock = threading.Lock()
+        self._rod_lock = threading.Lock()  # held for milliseconds; the chambers do not wait for it
+        self.seen: Measurement | None = None
         self._pressures = np.zeros(len(station.chambers))
         self._rod_pressures = self._pressures
         self._time: float | None = None
@@ -63,12 +69,29 @@ class EmulatedActuator:
         """Let the rod live until `time` [s] under the pressures there are."""
         if self._plant is None:
             return
-        after = self.pressures
-        if self._rod_time is not None and time > self._rod_time:
-            held = 0.5 * (self._rod_pressures + after)
-            self._plant.impose(held, min(time - self._rod_time, _LONGEST))
-        self._rod_time, self._rod_pressures = time, after
+        with self._rod_lock:
+            after = self.pressures
+            if self._rod_time is not None and time > self._rod_time:
+                held = 0.5 * (self._rod_pressures + after)
+                self._plant.impose(held, min(time - self._rod_time, _LONGEST))
+            self._rod_time, self._rod_pressures = time, after
 
     def measure(self, stamp: int) -> Measurement | None:
         """All sensors of the rod at `stamp` [ns]; None without a rod."""
-        return None if self._plant is None else self._plant.measure(stamp)
+        if self._plant is None:
+            return None
+        with self._rod_lock:
+            return self._plant.measure(stamp)
+
+    def see(self, time: float) -> Measurement:
+        """Let the rod live until `time` [s] and read all its sensors.
+
+        Raises:
+            ValueError: there is no rod.
+        """
+        self.move_rod(time)
+        measured = self.measure(round(1e9 * time))
+        if measured is None:
+            raise ValueError("there is no rod to see")
+        self.seen = measured
+        return measured

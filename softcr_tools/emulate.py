@@ -2,104 +2,249 @@
 
 import argparse
 import contextlib
+import json
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from rich.console import Console
 
 from softcr_models.errors import UserError
 from softcr_tools.console import complain, say, step
+from softcr_tools.emulate_parser import parser
 
 if TYPE_CHECKING:
     from softcr_hardware.actuator import EmulatedActuator
-    from softcr_hardware.ethercat.terminals import Station
+    from softcr_hardware.faults import FaultKind
 
 _ROD_PERIOD = 1 / 70  # [s]
+_LOG_PERIOD = 1.0  # [s] between lines about the rod
+
+Log = Callable[[dict[str, Any]], None]
+
+
+class Device(Protocol):
+    """What every emulator can do."""
+
+    def inject(self, kind: "FaultKind") -> None:
+        """Begin a fault; raises UserError for one that is none."""
+        ...
+
+    def run(self, stop: threading.Event) -> None:
+        """Play the device until `stop`."""
+        ...
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command line after `softcr emulate`; returns the exit code.
 
     Raises:
-        UserError: an option, a file or the interface cannot be used.
+        UserError: an option, a file, a port or the interface cannot be used.
     """
-    given = _parser().parse_args(arguments)
-    return _ethercat(given)
-
-
-def _ethercat(given: argparse.Namespace) -> int:
-    from softcr_hardware.ethercat.emulator import EtherCatEmulator, file_log
-    from softcr_hardware.ethercat.terminals import load_station
-    from softcr_models.robot import load_robot
-    from softcr_models.runtime.realtime import schedule_realtime
-
+    given = parser().parse_args(arguments)
     console = Console(stderr=True)
-    robot = load_robot(given.robot)
-    station = load_station(given.station or robot.name)
     with ExitStack() as stack:
         stop = stack.enter_context(_ended_by_signals())
         stream = stack.enter_context(given.log.open("w")) if given.log else sys.stdout
-        actuator = _actuator(station, given.robot, given.rod, console)
-        log = file_log(stream)
-        emulator = EtherCatEmulator(given.interface, station, actuator, log)
-        if given.fault != "ok":
-            emulator.inject(given.fault)
-        if given.rod:
-            _in_background(lambda: _move_rod(actuator, log, stop))
-        _in_background(lambda: _listen(emulator.inject))
-        if problem := schedule_realtime(given.realtime_priority):
-            say(console, f"ordinary scheduling: {problem}")
-        names = ", ".join(terminal.name for terminal in station.terminals)
-        say(console, f"emulating {names} on {given.interface}; type a fault, or ok; Ctrl-C ends")
-        emulator.run(stop)
+        log = _file_log(stream)
+        devices, works = _DEVICES[given.device](given, console, log, stop)
+        for device in devices.values():
+            if given.fault != "ok":
+                device.inject(given.fault)
+        _in_background(lambda: _listen(devices))
+        _run(devices, works, given.realtime_priority, console, stop)
     return 0
 
 
-def _actuator(
-    station: "Station", robot_name: str, with_rod: bool, console: Console
-) -> "EmulatedActuator":
-    from softcr_hardware.actuator import EmulatedActuator
+def _run(
+    devices: Mapping[str, Device],
+    works: Sequence[Callable[[], None]],
+    priority: int,
+    console: Console,
+    stop: threading.Event,
+) -> None:
+    """The first device in this thread, which alone may be given a priority, the rest beside it."""
+    from softcr_models.runtime.realtime import schedule_realtime
 
+    first, *others = devices.values()
+    threads = [threading.Thread(target=device.run, args=(stop,)) for device in others]
+    for thread in threads:
+        thread.start()
+    for work in works:
+        _in_background(work)
+    if problem := schedule_realtime(priority):
+        say(console, f"ordinary scheduling: {problem}")
+    named = "a device and a fault, as optitrack off" if others else "a fault, or ok"
+    say(console, f"emulating {', '.join(devices)}; type {named}; Ctrl-C ends")
+    first.run(stop)
+    for thread in threads:
+        thread.join()
+
+
+# --- devices ------------------------------------------------------------------------------------
+
+Made = tuple[dict[str, Device], list[Callable[[], None]]]
+
+
+def _ethercat(given: argparse.Namespace, console: Console, log: Log, stop: threading.Event) -> Made:
+    actuator = _actuator(given, console, given.rod)
+    works = [lambda: _log_rod(actuator, log, stop, moves=True)] if given.rod else []
+    return {"ethercat": _terminals(given, actuator, log)}, works
+
+
+def _optitrack(
+    given: argparse.Namespace, console: Console, log: Log, stop: threading.Event
+) -> Made:
+    actuator = _actuator(given, console, True)
+    return {"optitrack": _cameras(given, actuator, log)}, []
+
+
+def _force_torque(
+    given: argparse.Namespace, console: Console, log: Log, stop: threading.Event
+) -> Made:
+    actuator = _actuator(given, console, True)
+    actuator.see(time.monotonic())
+    return {"force-torque": _sensor(given, actuator, log)}, []
+
+
+def _bench(given: argparse.Namespace, console: Console, log: Log, stop: threading.Event) -> Made:
+    """All of them on one rod, which the cameras' exposures move on."""
+    actuator = _actuator(given, console, True)
+    actuator.see(time.monotonic())
+    devices: dict[str, Device] = {}
+    if given.interface:
+        devices["ethercat"] = _terminals(given, actuator, log)
+    else:
+        say(console, "no --interface: no valves, the rod rests")
+    devices["optitrack"] = _cameras(given, actuator, log)
+    devices["force-torque"] = _sensor(given, actuator, log)
+    return devices, [lambda: _log_rod(actuator, log, stop, moves=False)]
+
+
+_DEVICES: dict[str, Callable[[argparse.Namespace, Console, Log, threading.Event], Made]] = {
+    "ethercat": _ethercat,
+    "optitrack": _optitrack,
+    "force-torque": _force_torque,
+    "bench": _bench,
+}
+
+
+def _terminals(given: argparse.Namespace, actuator: "EmulatedActuator", log: Log) -> Device:
+    from softcr_hardware.ethercat.emulator import EtherCatEmulator
+    from softcr_hardware.ethercat.terminals import load_station
+
+    return EtherCatEmulator(given.interface, load_station(_station(given)), actuator, log)
+
+
+def _cameras(given: argparse.Namespace, actuator: "EmulatedActuator", log: Log) -> Device:
+    from softcr_hardware.optitrack.calibration import load_calibration
+    from softcr_hardware.optitrack.emulator import MotiveEmulator, MotiveServer
+    from softcr_hardware.optitrack.protocol import DATA_PORT
+
+    def tip(moment: float) -> Any:
+        return actuator.see(moment).tip_pose
+
+    major, minor = map(int, given.natnet.split("."))
+    server = MotiveServer(
+        tip,
+        load_calibration(given.calibration),
+        given.frame_rate,
+        (major, minor),
+        given.group or "",
+        start=time.monotonic(),
+    )
+    group = (given.group, DATA_PORT) if given.group else None
+    return MotiveEmulator(server, given.host, given.command_port, group, log)
+
+
+def _sensor(given: argparse.Namespace, actuator: "EmulatedActuator", log: Log) -> Device:
+    from softcr_hardware.force_torque.emulator import NetFtBox, NetFtEmulator
+
+    def wrench(_: float) -> Any:
+        assert actuator.seen is not None  # seen before the box was made
+        return actuator.seen.wrench
+
+    box = NetFtBox(wrench, given.record_rate, start=time.monotonic())
+    return NetFtEmulator(box, given.host, given.rdt_port, given.http_port, log)
+
+
+def _actuator(given: argparse.Namespace, console: Console, with_rod: bool) -> "EmulatedActuator":
+    from softcr_hardware.actuator import EmulatedActuator
+    from softcr_hardware.ethercat.terminals import load_station
+
+    station = load_station(_station(given))
     if not with_rod:
         return EmulatedActuator(station)
     from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
     from softcr_models.robot import load_robot
 
     with step(console, "preparing the rod"):
-        plant = SimulatedPlant(load_robot(robot_name), Mismatch(), SensorModel())
+        noise = SensorModel(tip_noise=1e-3 * getattr(given, "tip_noise_mm", 0.0))
+        plant = SimulatedPlant(load_robot(given.robot), Mismatch(), noise)
         plant.impose(plant.pressures, _ROD_PERIOD)  # compiles
     return EmulatedActuator(station, plant)
 
 
-def _move_rod(
-    actuator: "EmulatedActuator", log: Callable[[dict[str, Any]], None], stop: threading.Event
-) -> None:
-    """The rod in step with the clock; once a second its tip is logged."""
+def _station(given: argparse.Namespace) -> str:
+    """What is not told: the robot's name."""
+    from softcr_models.robot import load_robot
+
+    return getattr(given, "station", None) or load_robot(given.robot).name
+
+
+def _log_rod(actuator: "EmulatedActuator", log: Log, stop: threading.Event, moves: bool) -> None:
+    """Once a second the rod's tip is logged; `moves` when nobody else moves the rod on."""
     logged = 0.0
     while not stop.wait(_ROD_PERIOD):
         now = time.monotonic()
-        actuator.move_rod(now)
-        if now - logged >= 1.0 and (measured := actuator.measure(time.time_ns())) is not None:
+        if moves:
+            actuator.see(now)
+        if now - logged >= _LOG_PERIOD and (measured := actuator.seen) is not None:
             logged = now
             tip = measured.true_tip_pose[:3, 3].round(5).tolist()
             pressures = measured.true_pressures.round(1).tolist()
             log({"time": now, "event": "rod", "tip_m": tip, "pressures_pa": pressures})
 
 
-def _listen(inject: Callable[..., None]) -> None:
-    """Faults by name on standard input, one per line."""
+# --- the person ---------------------------------------------------------------------------------
+
+
+def _listen(devices: Mapping[str, Device]) -> None:
+    """Faults by name on standard input, one per line, after the device's when there are several."""
     for line in sys.stdin:
+        words = line.split()
         try:
-            if line.strip():
-                inject(line.strip())
+            if words:
+                _inject(devices, words)
         except UserError as error:
             complain(str(error))
+
+
+def _inject(devices: Mapping[str, Device], words: Sequence[str]) -> None:
+    *device, kind = words
+    if not device and len(devices) == 1:
+        device = list(devices)
+    if len(device) != 1 or device[0] not in devices:
+        raise UserError(f"{' '.join(words)!r}: must be DEVICE FAULT, DEVICE {', '.join(devices)}")
+    devices[device[0]].inject(kind)  # type: ignore[arg-type]  # what is none is refused there
+
+
+def _file_log(stream: TextIO) -> Log:
+    """A log of one JSON object per line, written at once, but by another thread: disks are slow."""
+    events: SimpleQueue[dict[str, Any]] = SimpleQueue()
+
+    def write() -> None:
+        while True:
+            stream.write(json.dumps(events.get()) + "\n")
+            stream.flush()
+
+    _in_background(write)
+    return events.put
 
 
 def _in_background(work: Callable[[], None]) -> None:
@@ -118,35 +263,3 @@ def _ended_by_signals() -> Iterator[threading.Event]:
         for number, handler in zip(numbers, before, strict=True):
             with contextlib.suppress(TypeError):  # a handler not set by Python
                 signal.signal(number, handler)
-
-
-def _parser() -> argparse.ArgumentParser:
-    from softcr_hardware.faults import FAULT_KINDS
-
-    parser = argparse.ArgumentParser(
-        prog="softcr emulate",
-        description="The bench's devices in software, on their real protocols.",
-    )
-    devices = parser.add_subparsers(dest="device", required=True, metavar="DEVICE")
-    ethercat = devices.add_parser(
-        "ethercat",
-        help="the valves' terminals on a network interface",
-        description="Answers an EtherCAT master as the terminals of a station file would; valves "
-        "and chambers behind them are simulated, and so is the rod with --rod. Faults are typed "
-        f"on standard input, one per line: {', '.join(FAULT_KINDS)}.",
-        epilog="Two ends of a cable on one machine (root): ip link add bench0 type veth peer name "
-        "bench1 && ip link set bench0 up && ip link set bench1 up; then emulate on one end.",
-    )
-    ethercat.add_argument("--interface", required=True, help="network interface, as bench1")
-    ethercat.add_argument("--robot", default="licher2025", help="name or file (default licher2025)")
-    ethercat.add_argument("--station", help="name or file (default: the robot's name)")
-    ethercat.add_argument("--rod", action="store_true", help="simulate and log the rod, too")
-    ethercat.add_argument("--fault", choices=FAULT_KINDS, default="ok", help="from the beginning")
-    ethercat.add_argument(
-        "--log", type=Path, help="file for events, a JSON object per line (default: stdout)"
-    )
-    ethercat.add_argument(
-        "--realtime-priority", type=int, default=0, choices=range(91), metavar="0..90",
-        help="SCHED_FIFO; 0 (default) for the ordinary scheduler",
-    )  # fmt: skip
-    return parser

@@ -6,14 +6,12 @@ is logged with the monotonic time at which it happened.
 """
 
 import contextlib
-import json
 import select
 import socket
 import time
 from collections.abc import Callable
-from queue import SimpleQueue
-from threading import Event, Thread
-from typing import Any, TextIO
+from threading import Event
+from typing import Any
 
 import numpy as np
 
@@ -159,19 +157,6 @@ class EtherCatEmulator:
 
     def _log(self, event: str, **values: Any) -> None:
         self._log_event({"time": time.monotonic(), "event": event, **values})
-
-
-def file_log(stream: TextIO) -> Callable[[dict[str, Any]], None]:
-    """A log of one JSON object per line, written at once, but by another thread: disks are slow."""
-    events: SimpleQueue[dict[str, Any]] = SimpleQueue()
-
-    def write() -> None:
-        while True:
-            stream.write(json.dumps(events.get()) + "\n")
-            stream.flush()
-
-    Thread(target=write, daemon=True).start()
-    return events.put
 
 
 def _open(interface: str) -> socket.socket:
