@@ -25,11 +25,13 @@ def rollout_text(body: Body, grid: Grid, dtype: type[np.floating]) -> Callable:
         pressures: (B, T + 1, m) [Pa] at begin and end of the steps, linear in between.
         parameters: (B, 3), or (1, 3) for all.
         pieces: equal parts of a step, each with a linearisation of its own.
-        substeps, fresh: of a piece, see `rosenbrock.step`.
+        substeps: (attempts,) of a piece, see `rosenbrock.step`: the next number is tried where
+            the last led out of the numbers.
+        fresh: of `rosenbrock.step`.
         tips: 1 to write poses (3, 4), 0 to write states.
         again: 1 to do only candidates whose rows are NaN.
         dt: length of a step [s].
-        out: (B, T, 12 (n + 1) or 12), written; NaN where a candidate left the numbers.
+        out: (B, T, 12 (n + 1) or 12), written; NaN where the last attempt led out of the numbers.
     """
     n = grid.intervals
     functions = DeviceFunctions(n, dtype)
@@ -49,7 +51,7 @@ def rollout_text(body: Body, grid: Grid, dtype: type[np.floating]) -> Callable:
         if candidate >= out.shape[0]:
             return
         steps, width = out.shape[1], out.shape[2]
-        if again == 1 and math.isfinite(out[candidate, steps - 1, width - 1]):
+        if again == 1 and math.isfinite(out[candidate, steps - 1, 0]):
             return
         like = number(0.0)
         e = local(like, (nodes, 6))
@@ -67,37 +69,40 @@ def rollout_text(body: Body, grid: Grid, dtype: type[np.floating]) -> Callable:
         length_per_mass = local(like, (n,))
         section = Section(compliance, stiffness, relaxation, rate, density, length_per_mass)
         piece_length = dt / pieces
-        row = row_of(parameters, candidate)
-        section_of(section, decay, parameters, row, piece_length / substeps)
-        load_state(e, s, z, states, row_of(states, candidate), n)
-        for time in range(steps):
-            for piece in range(pieces):
-                for k in range(6):
-                    begin, change = 0.0, 0.0
-                    for chamber in range(pressures.shape[2]):
-                        pressure = pressures[candidate, time, chamber]
-                        later = pressures[candidate, time + 1, chamber]
-                        begin += actuation[k, chamber] * pressure
-                        change += actuation[k, chamber] * (later - pressure)
-                    w_begin[k] = begin + piece / pieces * change
-                    w_end[k] = begin + (piece + 1) / pieces * change
-                step(
-                    e, s, z, w_begin, w_end, number(piece_length), np.int16(substeps), fresh,
-                    decay, section, shared,
-                )  # fmt: skip
-            if tips == 1:
-                tip_pose(pose, s, section, body, shared)
-                for component in range(12):
-                    out[candidate, time, component] = pose[component]
-            else:
-                store_state(out, candidate, time, e, s, z, n)
-        finite = True
-        for component in range(width):
-            finite = finite and math.isfinite(out[candidate, steps - 1, component])
-        if not finite:
+        for attempt in range(substeps.shape[0]):
+            parts = np.int16(substeps[attempt])  # float32 / int16 is float32, / int64 float64
+            row = row_of(parameters, candidate)
+            section_of(section, decay, parameters, row, piece_length / parts)
+            load_state(e, s, z, states, row_of(states, candidate), n)
             for time in range(steps):
-                for component in range(width):
-                    out[candidate, time, component] = math.nan
+                for piece in range(pieces):
+                    for k in range(6):
+                        begin, change = 0.0, 0.0
+                        for chamber in range(pressures.shape[2]):
+                            pressure = pressures[candidate, time, chamber]
+                            later = pressures[candidate, time + 1, chamber]
+                            begin += actuation[k, chamber] * pressure
+                            change += actuation[k, chamber] * (later - pressure)
+                        w_begin[k] = begin + piece / pieces * change
+                        w_end[k] = begin + (piece + 1) / pieces * change
+                    step(
+                        e, s, z, w_begin, w_end, number(piece_length), parts, fresh, decay,
+                        section, shared,
+                    )  # fmt: skip
+                if tips == 1:
+                    tip_pose(pose, s, section, body, shared)
+                    for component in range(12):
+                        out[candidate, time, component] = pose[component]
+                else:
+                    store_state(out, candidate, time, e, s, z, n)
+            finite = True
+            for component in range(width):
+                finite = finite and math.isfinite(out[candidate, steps - 1, component])
+            if finite:
+                return
+        for time in range(steps):
+            for component in range(width):
+                out[candidate, time, component] = math.nan
 
     return rollout
 

@@ -1,6 +1,7 @@
 """The exact rod on CUDA as a prediction model, with arrays on the host or on the device."""
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,9 @@ from softcr_models.prediction import RodPrediction
 from softcr_models.rod import stepper
 from softcr_models.rod.cosserat_rod import CosseratRod, linearisations
 
+# numba finds a thousand candidates few for a GPU, and would say so
+warnings.filterwarnings("ignore", "Grid size .* low occupancy")
+
 # One warp: a thousand candidates are few for a GPU, and small blocks spread them over its
 # multiprocessors.
 THREADS_PER_BLOCK = 32
@@ -22,7 +26,9 @@ STATE, TIPS = 0, 1  # what a kernel writes after each step
 
 
 class CudaRodPrediction:
-    """The third implementation of `PredictionModel`: `RodPrediction` on a GPU, a thread each.
+    """The rod as a prediction model on the first GPU, a thread per candidate.
+
+    What `RodPrediction` is on the processor: same equations, method, parameters and retries.
 
     The methods of the protocol take and return numpy arrays. Those named `..._on_device` do the
     same with arrays that stay on the device: anything with a `__cuda_array_interface__` (CUDA
@@ -69,6 +75,8 @@ class CudaRodPrediction:
         self.input_size = on_processor.input_size
         self.nominal_parameters = on_processor.nominal_parameters
         self.state_scale = on_processor.state_scale
+        self._attempt = cuda.to_device(np.array([substeps]))
+        self._retries = cuda.to_device(substeps * np.array(self.retry_factors, dtype=int))
         self._rollout, self._tip_poses = (
             {dtype: cuda.jit(text(rod.body, rod.grid, dtype)) for dtype in (np.float32, np.float64)}
             for text in (kernels.rollout_text, kernels.tip_text)
@@ -192,12 +200,11 @@ class CudaRodPrediction:
         rows = rows.reshape(batch, steps, math.prod(row))
         pieces, launch = linearisations(dt), _launch(batch, stream)
         if batch and steps:
-            compute, fresh, again = self._rollout[dtype], 0, 0
-            compute[launch](*arrays, pieces, self.substeps, fresh, tips, again, dt, rows)
-            for factor in self.retry_factors:
-                compute, fresh, again = self._rollout[np.float64], 1, 1
-                substeps = factor * self.substeps
-                compute[launch](*arrays, pieces, substeps, fresh, tips, again, dt, rows)
+            compute, fresh, again = self._rollout[dtype][launch], 0, 0
+            compute(*arrays, pieces, self._attempt, fresh, tips, again, dt, rows)
+            if self.retry_factors:
+                compute, fresh, again = self._rollout[np.float64][launch], 1, 1
+                compute(*arrays, pieces, self._retries, fresh, tips, again, dt, rows)
         return out
 
     def _pose(self, states, parameters, dtype, out=None, stream=0):

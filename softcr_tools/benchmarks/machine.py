@@ -7,17 +7,19 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from softcr_models.devices import gpu_name
 from softcr_models.rod.stepper import FLOAT32_LANES, FLOAT64_LANES
 from softcr_tools.benchmarks.timing import cores_available
 
-PACKAGES = ("softcr", "numpy", "scipy", "numba", "llvmlite", "pyelastica")
+PACKAGES = ("softcr", "numpy", "scipy", "numba", "llvmlite", "numba-cuda", "pyelastica")
 
 
 def describe_machine() -> dict[str, Any]:
-    """Processor, cores, load now, versions: everything a figure depends on."""
+    """Processor, cores, GPU, load now, versions: everything a figure depends on."""
     return {
         "time": datetime.now().astimezone().isoformat(timespec="seconds"),
         "processor": _processor(),
+        "gpu": gpu_name() or None,
         "cores": os.cpu_count(),
         "cores_of_kernels": cores_available(),
         "load_average_at_start": [round(load, 2) for load in os.getloadavg()],
