@@ -198,7 +198,7 @@ class CudaRodPrediction:
         )
         rows = _checked("out", out, dtype, (batch, steps, *row))
         rows = rows.reshape(batch, steps, math.prod(row))
-        pieces, launch = linearisations(dt), _launch(batch, stream)
+        dt, pieces, launch = float(dt), linearisations(dt), _launch(batch, stream)
         if batch and steps:
             compute, fresh, again = self._rollout[dtype][launch], 0, 0
             compute(*arrays, pieces, self._attempt, fresh, tips, again, dt, rows)
