@@ -10,6 +10,9 @@ from softcr_tools.viewer.picture import Picture
 TRAIL = 8.0
 """How long the tip's trail is [s]."""
 
+DOT_SIZE = 0.25
+"""Width of a dot over the rod's radius."""
+
 
 @dataclass(frozen=True, eq=False)
 class Line:
@@ -22,11 +25,10 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Dot:
-    """(3,) position [m] in the base frame, or None; `size` is its radius over the rod's."""
+    """(3,) position [m] in the base frame, or None."""
 
     position: np.ndarray | None
     colour: str
-    size: float
 
 
 def lines(picture: Picture) -> dict[str, Line]:
@@ -47,9 +49,9 @@ def dots(picture: Picture) -> dict[str, Dot]:
     """Every dot by name; those of which nothing is known have no position."""
     reference = picture.reference
     return {
-        "target": Dot(None if reference is None else reference.tip_positions[0], REFERENCE, 0.16),
-        "tip": Dot(picture.estimated_tip, ESTIMATE, 0.12),
-        "measured": Dot(picture.measured_tip, MEASURED, 0.12),
+        "target": Dot(None if reference is None else reference.tip_positions[0], REFERENCE),
+        "tip": Dot(picture.estimated_tip, ESTIMATE),
+        "measured": Dot(picture.measured_tip, MEASURED),
     }
 
 

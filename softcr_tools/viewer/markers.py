@@ -6,7 +6,7 @@ import numpy as np
 
 from softcr_models.runtime.messages import RodCloud, to_stamp
 from softcr_tools.report_axes import ESTIMATE
-from softcr_tools.viewer.drawing import dots, lines, rgb
+from softcr_tools.viewer.drawing import DOT_SIZE, dots, lines, rgb
 from softcr_tools.viewer.picture import Picture
 
 FRAME = "base"
@@ -53,7 +53,7 @@ def markers_message(picture: Picture, radius: float) -> Any:
         for name, line in lines(picture).items()
     ]
     markers += [
-        _ball(name, dot.position, dot.colour, 2 * dot.size * radius, picture.stamp)
+        _ball(name, dot.position, dot.colour, DOT_SIZE * radius, picture.stamp)
         for name, dot in dots(picture).items()
     ]
     return MarkerArray(markers=markers)

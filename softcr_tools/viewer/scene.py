@@ -7,7 +7,7 @@ import viser
 
 from softcr_models.robot import Robot
 from softcr_tools.report_axes import ESTIMATE, MEASURED
-from softcr_tools.viewer.drawing import Dot, Line, dots, lines, rgb
+from softcr_tools.viewer.drawing import DOT_SIZE, Dot, Line, dots, lines, rgb
 from softcr_tools.viewer.picture import Picture
 from softcr_tools.viewer.tube import tube
 
@@ -28,7 +28,7 @@ class Scene:
         scene.add_frame("/base", axes_length=0.3 * length, axes_radius=0.008 * length)
         server.initial_camera.position = (1.5 * length, -1.7 * length, 1.3 * length)
         server.initial_camera.look_at = (0.0, 0.0, 0.5 * length)
-        self._dots: dict[str, Any] = {}
+        self._dots: Any = None
         self._tube: Any = None
         self._nodes: Any = None
         self._lines: dict[str, Any] = {}
@@ -40,8 +40,7 @@ class Scene:
             colour = rgb(ESTIMATE if flows else MEASURED)
             if self._tube.color != colour:  # each change is sent to every browser
                 self._tube.color = colour
-        for name, dot in dots(picture).items():
-            self._draw_dot(name, dot)
+        self._draw_dots([dot for dot in dots(picture).values() if dot.position is not None])
         for name, line in lines(picture).items():
             self._draw_line(name, line)
 
@@ -68,17 +67,20 @@ class Scene:
         self._nodes.batched_wxyzs = turns
         self._nodes.batched_positions = estimate.positions
 
-    def _draw_dot(self, name: str, dot: Dot) -> None:
-        drawn = self._dots.get(name)
-        if drawn is not None:
-            drawn.visible = dot.position is not None
-        if dot.position is None:
-            return
-        if drawn is None:
-            drawn = self._dots[name] = self._scene.add_icosphere(
-                f"/{name}", dot.size * self._radius, color=rgb(dot.colour)
+    def _draw_dots(self, known: list[Dot]) -> None:
+        """As one cloud: browsers that are slow move whole objects before they redraw shapes."""
+        points = np.array([dot.position for dot in known], np.float32).reshape(-1, 3)
+        colours = np.array([rgb(dot.colour) for dot in known], np.uint8).reshape(-1, 3)
+        if self._dots is None:
+            self._dots = self._scene.add_point_cloud(
+                "/dots",
+                points,
+                colours,
+                point_size=DOT_SIZE * self._radius,
+                point_shape="circle",
+                precision="float32",
             )
-        drawn.position = dot.position
+        self._dots.points, self._dots.colors = points, colours
 
     def _draw_line(self, name: str, line: Line) -> None:
         drawn = self._lines.get(name)
