@@ -1,0 +1,324 @@
+"""The domain-decoupled physics-informed network, Licher et al. 2025, Sec. IV, (33)-(36)."""
+
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from pydantic import BaseModel, ConfigDict, Field
+from torch.nn import functional
+
+from softcr_models.surrogate.ansatz import (
+    SHARED_SHAPES,
+    amplitudes_per_mark,
+    basis,
+    basis_rate,
+    bounded_shapes,
+)
+from softcr_models.surrogate.coordinates import Coordinates
+
+
+class Architecture(BaseModel):
+    """The structure of a network; our default. `PUBLISHED` is the paper's."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    neurons: int = Field(320, ge=4, le=4096, description="neurons of a hidden layer")
+    layers: int = Field(2, ge=1, le=8, description="hidden layers")
+    terms: int = Field(3, ge=1, le=64, description="damped sines per coordinate, n_a of (34)")
+    shapes: Literal["shared", "network"] = Field(
+        "shared",
+        description="whether frequencies, phases and dampings are the same for all samples, "
+        "or said by the network as in the paper",
+    )
+    coordinates: Literal["modes", "states"] = Field(
+        "modes", description="whitened modes of motion, or single states scaled to [-1, 1]"
+    )
+    least_spread: float = Field(
+        0.01, gt=0.0, le=1.0, description="of a mode [scaled states]; smaller ones count as it"
+    )
+    saturation: float = Field(
+        8.0, ge=1.0, le=1e6, description="coordinates enter the hidden layers as c tanh(y / c)"
+    )
+
+
+PUBLISHED = Architecture(
+    neurons=281, layers=1, terms=23, shapes="network", coordinates="states", saturation=1e6
+)
+
+
+class Inputs(BaseModel):
+    """What a network is told beside the state, and in which units.
+
+    Attributes:
+        actuation: (q, m) wrench components per pressure [N/Pa; N m/Pa], (7), rows of zeros left
+            out.
+        actuation_scale: (q,) half of the largest wrench [N; N m].
+        parameter_names: columns of `parameters`.
+        nominal: (P,) parameters in the middle.
+        low, high: (P,) range of the parameters; beyond it they are clipped.
+        period: of a step [s].
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    actuation: list[list[float]]
+    actuation_scale: list[float]
+    parameter_names: list[str]
+    nominal: list[float]
+    low: list[float]
+    high: list[float]
+    period: float = Field(gt=0.0)
+
+
+class DDPINN(torch.nn.Module):
+    """x_hat(t) = x_0 + a(alpha(x_0, u, xi), t), (33)-(36), in coordinates of motion.
+
+    The amplitudes are the sum of a linear part, fitted by least squares, and of a network whose
+    inputs saturate. What the network adds is therefore bounded, and as the linear part's spectral
+    radius is below one, so is every motion of any length (`spectral_radius`).
+
+    In the paper pressures are constant over a step. Ours go linearly from `begin` to `end`, because
+    behind the pressure lag a chamber changes by up to 14 % of its range within one.
+    """
+
+    def __init__(self, architecture: Architecture, inputs: Inputs, state_size: int) -> None:
+        """A network of zeros, to be trained or loaded."""
+        super().__init__()
+        self.architecture, self.inputs, self.state_size = architecture, inputs, state_size
+        told = 2 * len(inputs.actuation_scale) + len(inputs.nominal)
+        widths = [state_size + told, *architecture.layers * (architecture.neurons,)]
+        self.hidden = torch.nn.ModuleList(
+            torch.nn.Linear(a, b) for a, b in zip(widths[:-1], widths[1:], strict=True)
+        )
+        per_term = 1 if self._shared else 4
+        outputs = per_term * architecture.terms * state_size
+        self.last = torch.nn.Linear(widths[-1], outputs)
+        size = (state_size, state_size)
+        for name, value in {
+            "mean": torch.zeros(state_size),
+            "encoder": torch.zeros(size),
+            "decoder": torch.zeros(size),
+            "weight": torch.ones(state_size),
+            "output_scale": torch.ones(outputs),
+            "linear": torch.zeros(outputs, state_size + told + 1),
+            "shapes": torch.tensor(SHARED_SHAPES[: architecture.terms], dtype=torch.float32),
+        }.items():
+            self.register_buffer(name, value)
+        self._told = {
+            name: torch.tensor(getattr(inputs, name), dtype=torch.float32)
+            for name in ("actuation", "actuation_scale", "nominal", "low", "high")
+        }
+
+    @property
+    def period(self) -> float:
+        """Length of a step [s]."""
+        return self.inputs.period
+
+    @property
+    def _shared(self) -> bool:
+        return self.architecture.shapes == "shared"
+
+    def set_coordinates(self, coordinates: Coordinates) -> None:
+        """Takes the coordinates of a sample of states."""
+        for buffer, values in (
+            (self.mean, coordinates.mean),
+            (self.encoder, coordinates.encode),
+            (self.decoder, coordinates.decode),
+            (self.weight, coordinates.weight),
+        ):
+            buffer.copy_(torch.as_tensor(values, dtype=torch.float32))
+
+    def spectral_radius(self) -> float:
+        """Of the linear part over one step: below one, no motion can grow for ever."""
+        size = self.state_size
+        step = torch.eye(size) + self.linear[-size:, :size] if self._shared else torch.eye(size)
+        return float(torch.linalg.eigvals(step.double()).abs().max())
+
+    # -- what a network works on ------------------------------------------------------------------
+
+    def encode(self, states: torch.Tensor) -> torch.Tensor:
+        """Coordinates (..., nx) of states (..., nx)."""
+        return (states - self.mean) @ self.encoder.T
+
+    def decode(self, coordinates: torch.Tensor) -> torch.Tensor:
+        """States (..., nx) of coordinates (..., nx)."""
+        return self.mean + coordinates @ self.decoder.T
+
+    def tell(
+        self, begin: torch.Tensor, end: torch.Tensor, parameters: torch.Tensor
+    ) -> torch.Tensor:
+        """What the network is told beside the state, (..., 2 q + P), of order one.
+
+        Args:
+            begin, end: (..., m) pressures [Pa].
+            parameters: (..., P), clipped to their range.
+        """
+        t = self._told
+        scale = t["actuation_scale"]
+        first = begin @ (t["actuation"] / scale[:, None]).T - 1.0
+        # through the lag a pressure changes by a tenth of its range in a step
+        change = (end - begin) @ (t["actuation"] / (0.2 * scale)[:, None]).T
+        inside = torch.minimum(torch.maximum(parameters, t["low"]), t["high"])
+        half = 0.5 * torch.log(t["high"] / t["low"]).clamp_min(1e-6)
+        middle = 0.5 * torch.log(t["high"] * t["low"])
+        return torch.cat((first, change, (torch.log(inside) - middle) / half), dim=-1)
+
+    def outputs(
+        self, coordinates: torch.Tensor, told: torch.Tensor, rows: slice = slice(None)
+    ) -> torch.Tensor:
+        """Linear part plus network, (..., outputs), or only some rows of it."""
+        limit = self.architecture.saturation
+        if limit < 1e5:
+            entered = limit * torch.tanh(coordinates / limit)
+        else:
+            entered = coordinates
+        hidden = torch.cat((entered, told), dim=-1)
+        linear = functional.linear(
+            torch.cat((coordinates, told), dim=-1),
+            self.linear[rows, :-1],
+            self.linear[rows, -1],
+        )
+        compute = self.compute_type
+        hidden = hidden.to(compute)
+        for layer in self.hidden:
+            weighted = functional.linear(hidden, layer.weight.to(compute), layer.bias.to(compute))
+            hidden = functional.silu(weighted)
+        last = functional.linear(
+            hidden, self.last.weight[rows].to(compute), self.last.bias[rows].to(compute)
+        )
+        return linear + self.output_scale[rows] * last.to(linear.dtype)
+
+    compute_type: torch.dtype = torch.float32  # of the hidden layers
+
+    def at_marks(self, coordinates: torch.Tensor, told: torch.Tensor) -> torch.Tensor:
+        """(..., I, nx) coordinates at the ends of the I equal parts of a step; shared shapes."""
+        out = self.outputs(coordinates, told)
+        changes = out.reshape(*out.shape[:-1], self.architecture.terms, self.state_size)
+        return coordinates[..., None, :] + changes
+
+    def advance(self, coordinates: torch.Tensor, told: torch.Tensor) -> torch.Tensor:
+        """Coordinates (..., nx) one period later: what control and filters need, and no more.
+
+        With shared shapes the ansatz at the end of a step is one row per coordinate of the last
+        layer: as cheap as a network without an ansatz.
+        """
+        if self._shared:
+            return coordinates + self.outputs(coordinates, told, slice(-self.state_size, None))
+        time = torch.tensor(self.period, dtype=coordinates.dtype)
+        return self.at(coordinates, told, time)[0]
+
+    def at(
+        self, coordinates: torch.Tensor, told: torch.Tensor, time: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Coordinates and their rates (..., nx) at times (...) [s] inside the step, (33)-(34).
+
+        The rate is the ansatz's analytic derivative.
+        """
+        out = self.outputs(coordinates, told)
+        time = time[..., None] if time.ndim else time
+        terms, size = self.architecture.terms, self.state_size
+        if self._shared:
+            changes = out.reshape(*out.shape[:-1], terms, size)
+            shapes = self.shapes.to(out.dtype)
+            per_mark = amplitudes_per_mark(self.shapes.double(), self.period).to(out.dtype)
+            shape = shapes[:, 0], shapes[:, 1], shapes[:, 2]
+            values = basis(*shape, time) @ per_mark.T
+            rates = basis_rate(*shape, time) @ per_mark.T
+            moved = (values[..., None] * changes).sum(dim=-2)
+            rate = (rates[..., None] * changes).sum(dim=-2)
+        else:
+            out = out.reshape(*out.shape[:-1], terms, 4, size)
+            shape = bounded_shapes(out[..., 1:, :])
+            time = time[..., None] if time.ndim else time
+            amplitude = out[..., 0, :]
+            moved = (amplitude * basis(*shape, time)).sum(dim=-2)
+            rate = (amplitude * basis_rate(*shape, time)).sum(dim=-2)
+        return coordinates + moved, rate
+
+    # -- what people call -------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def predict(
+        self,
+        states: torch.Tensor,
+        pressures: torch.Tensor,
+        bending_compliance: torch.Tensor | float,
+        time: torch.Tensor | float | None = None,
+        pressures_end: torch.Tensor | None = None,
+        **parameters: float,
+    ) -> torch.Tensor:
+        """States after `time`, (33) and (36).
+
+        Args:
+            states: (B, nx) now.
+            pressures: (B, m) [Pa], constant, or at the begin of the period.
+            bending_compliance: (B,) or one number [rad/(N m m)].
+            time: (B,) or one number, at most the period [s]; the period if not given.
+            pressures_end: (B, m) at the end of the period [Pa], linear in between.
+            parameters: others by name; nominal if not given.
+
+        Returns:
+            (B, nx).
+
+        Raises:
+            UserError: a parameter that the network was not trained for.
+        """
+        from softcr_models.errors import UserError
+
+        names = self.inputs.parameter_names
+        given = {"bending_compliance": bending_compliance, **parameters}
+        for name in given:
+            if name not in names:
+                raise UserError(f"parameter {name!r}: the network knows {', '.join(names)}")
+        columns = [
+            torch.as_tensor(given.get(name, nominal), dtype=states.dtype).expand(len(states))
+            for name, nominal in zip(names, self.inputs.nominal, strict=True)
+        ]
+        end = pressures if pressures_end is None else pressures_end
+        told = self.tell(pressures, end, torch.stack(columns, dim=-1))
+        coordinates = self.encode(states)
+        if time is None:
+            return self.decode(self.advance(coordinates, told))
+        return self.decode(self.at(coordinates, told, torch.as_tensor(time, dtype=states.dtype))[0])
+
+    @classmethod
+    def load(cls, name_or_path: str | Path) -> "DDPINN":
+        """The shipped network of a robot, or one from a file; see `softcr_models.surrogate.files`.
+
+        Raises:
+            UserError: no such network, or a file that is truncated, foreign or holds NaN.
+        """
+        from softcr_models.surrogate.files import load
+
+        return load(name_or_path)[0]
+
+
+def inputs_of(
+    actuation_matrix: np.ndarray,
+    highest_pressure: float,
+    names: tuple[str, ...],
+    nominal: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    period: float,
+) -> Inputs:
+    """The `Inputs` of a robot: wrenches that its chambers can make, parameters and their range.
+
+    Args:
+        actuation_matrix: (6, m), (7).
+        highest_pressure: [Pa].
+        names, nominal, low, high: of the P parameters.
+        period: of a step [s].
+    """
+    largest = np.abs(actuation_matrix).max(axis=1) * highest_pressure
+    acting = largest > 1e-9 * largest.max()
+    return Inputs(
+        actuation=actuation_matrix[acting].tolist(),
+        actuation_scale=(0.5 * largest[acting]).tolist(),
+        parameter_names=list(names),
+        nominal=nominal.tolist(),
+        low=low.tolist(),
+        high=high.tolist(),
+        period=period,
+    )

@@ -1,0 +1,83 @@
+"""What a network is trained to make small."""
+
+import torch
+
+from softcr_models.surrogate.ddpinn import DDPINN
+from softcr_models.surrogate.rod_residual import RodResidual
+from softcr_models.surrogate.training_data import Physics, Samples
+
+
+def marks_error(
+    network: DDPINN, before: torch.Tensor, told: torch.Tensor, marks: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Squared errors (S, I) in scaled states at the marks of a step, and the end (S, nx) itself.
+
+    Args:
+        before: (S, nx); told: (S, k); marks: (S, I, nx) what the rod does.
+    """
+    predicted = network.at_marks(before, told)
+    marks = marks[:, -predicted.shape[1] :]
+    return ((predicted - marks) * network.weight).square().sum(dim=-1), predicted[:, -1]
+
+
+def loop_error(
+    network: DDPINN, first: torch.Tensor, states: torch.Tensor, told: torch.Tensor
+) -> torch.Tensor:
+    """Mean squared error in scaled states over the steps after the first, fed with its own answers.
+
+    A network that is right for one step may be far off after a hundred: only this loss sees what
+    its own errors do to it (findings/ddpinn.md section 7).
+
+    Args:
+        first: (S, nx) the network's answer to the first step.
+        states: (S, K + 1, nx) what the rod does; told: (S, K, k).
+    """
+    total, coordinates = torch.zeros(()), first
+    steps = told.shape[1]
+    for step in range(1, steps):
+        coordinates = network.advance(coordinates, told[:, step])
+        error = (coordinates - states[:, step + 1]) * network.weight
+        total = total + error.square().sum(dim=-1).mean()
+    return total / steps
+
+
+class PhysicsLoss:
+    """The residual of (19) along the ansatz, (37), at random times of the step."""
+
+    def __init__(self, residual: RodResidual, motions: Physics) -> None:
+        """Rows are measured in what they are worth on the motions, where nothing moves on its own:
+
+        the root mean square of the residual without rates. Rows differ by 1e4 otherwise.
+        """
+        self._residual = residual
+        still = residual(
+            motions.states, torch.zeros_like(motions.states), motions.begin, motions.parameters
+        )
+        size = still.square().mean(dim=0).sqrt()
+        self.row_scale = size.clamp_min(1e-3 * float(size.max()))
+
+    def __call__(
+        self, network: DDPINN, points: Physics, generator: torch.Generator
+    ) -> torch.Tensor:
+        """Mean over points and rows of the squared residual, rows in their own size."""
+        part = torch.rand(len(points.states), generator=generator)
+        told = network.tell(points.begin, points.end, points.parameters)
+        coordinates, rates = network.at(network.encode(points.states), told, network.period * part)
+        states, state_rates = network.decode(coordinates), rates @ network.decoder.T
+        pressures = points.begin + part[:, None] * (points.end - points.begin)
+        rows = self._residual(states, state_rates, pressures, points.parameters)
+        return (rows / self.row_scale).square().mean()
+
+
+def chosen(points: Physics, count: int, generator: torch.Generator) -> Physics:
+    """`count` random points."""
+    rows = torch.randint(0, len(points.states), (count,), generator=generator)
+    return Physics(
+        points.states[rows], points.begin[rows], points.end[rows], points.parameters[rows]
+    )
+
+
+def chosen_samples(samples: Samples, count: int, generator: torch.Generator) -> Samples:
+    """`count` random samples."""
+    rows = torch.randint(0, len(samples.before), (count,), generator=generator)
+    return Samples(samples.before[rows], samples.marks[rows], samples.told[rows])

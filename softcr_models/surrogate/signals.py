@@ -1,0 +1,225 @@
+"""Pressure signals to learn from and to be tested on: one function per family.
+
+Every function returns levels (B, T + 1, m) [Pa] at the ticks, between which pressures go linearly,
+or, where the family jumps, `Levels` with the jumps. Seeds decide everything.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from softcr_models.pressure import PressureLag
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """Pressures of steps: begin and end of each, (B, T, m) [Pa], linear in between.
+
+    An end that differs from the next begin is a jump.
+    """
+
+    begin: np.ndarray
+    end: np.ndarray
+
+    @classmethod
+    def continuous(cls, levels: np.ndarray) -> "Levels":
+        """From pressures at ticks (B, T + 1, m)."""
+        return cls(levels[:, :-1], levels[:, 1:])
+
+    @classmethod
+    def held(cls, levels: np.ndarray) -> "Levels":
+        """Each row of (B, T, m) held over its step, as in Licher et al.: jumps at the ticks."""
+        return cls(levels, levels)
+
+
+@dataclass(frozen=True)
+class Signal:
+    """What all families need to know.
+
+    Attributes:
+        ticks: steps of a trajectory.
+        period: of a tick [s].
+        chambers: number of pressures.
+        low, high: range of pressures [Pa].
+        lag: of the pressure chain, (32).
+    """
+
+    ticks: int
+    period: float
+    chambers: int
+    low: float
+    high: float
+    lag: PressureLag
+
+    @property
+    def span(self) -> float:
+        """High minus low [Pa]."""
+        return self.high - self.low
+
+    def times(self) -> np.ndarray:
+        """(T + 1,) of the ticks [s]."""
+        return self.period * np.arange(self.ticks + 1)
+
+
+Family = Callable[[Signal, int, np.random.Generator], Levels]
+
+
+def smooth(signal: Signal, count: int, rng: np.random.Generator) -> Levels:
+    """Sums of five sines below 1.5 Hz, each chamber scaled to a random part of the range."""
+    return Levels.continuous(_sum_of_sines(signal, rng.uniform(0.05, 1.5, (count, 5, 1)), rng))
+
+
+def published(signal: Signal, count: int, rng: np.random.Generator) -> Levels:
+    """Sums of 0.1, 0.5 and 1 Hz, Licher et al. Sec. III-I; peaks at 60 to 100 % of the range."""
+    frequencies = np.broadcast_to(np.array([0.1, 0.5, 1.0])[:, None], (count, 3, 1))
+    levels = _sum_of_sines(signal, frequencies, rng, lowest=0.0)
+    peaks = rng.uniform(0.6, 1.0, (count, 1, signal.chambers))
+    return Levels.continuous(signal.low + peaks * (levels - signal.low))
+
+
+def rotating(signal: Signal, count: int, rng: np.random.Generator) -> Levels:
+    """Chambers one after the other: the tip goes round, 0.1 to 2 Hz, radius slowly changing."""
+    times = signal.times()[:, None]
+    shape = (count, 1, 1)
+    phase = 2 * np.pi * rng.uniform(0.1, 2.0, shape) * times * rng.choice([-1.0, 1.0], shape)
+    angles = 2 * np.pi * np.arange(signal.chambers) / signal.chambers
+    amplitude = rng.uniform(0.05, 0.5, shape)
+    amplitude = amplitude * (1 + 0.3 * np.sin(2 * np.pi * rng.uniform(0.05, 0.5, shape) * times))
+    offset = rng.uniform(0.1, 0.9, shape)
+    turned = phase + rng.uniform(0, 2 * np.pi, shape) + angles
+    return Levels.continuous(_clipped(signal, offset + amplitude * np.sin(turned)))
+
+
+def lagged_steps(signal: Signal, count: int, rng: np.random.Generator) -> Levels:
+    """Full-range steps held for 70 ms to 1.4 s through the pressure lag."""
+    return Levels.continuous(_lagged(signal, _steps(signal, count, rng, 0.07, 1.4), rng))
+
+
+def lagged_jitter(signal: Signal, count: int, rng: np.random.Generator) -> Levels:
+    """Random commands for 1 to 10 ticks through the pressure lag, as optimisers try them."""
+    held = _steps(signal, count, rng, signal.period, 10 * signal.period)
+    return Levels.continuous(_lagged(signal, held, rng))
+
+
+def lagged_ramps(signal: Signal, count: int, rng: np.random.Generator) -> Levels:
+    """Straight lines between random levels, 0.1 to 1.5 s, through the pressure lag."""
+    return Levels.continuous(_lagged(signal, _ramps(signal, count, rng), rng))
+
+
+def lagged_noisy_sines(signal: Signal, count: int, rng: np.random.Generator) -> Levels:
+    """Sines with noise of a tick, through the pressure lag: a controller's commands."""
+    commands = _sum_of_sines(signal, rng.uniform(0.1, 2.5, (count, 2, 1)), rng)
+    deviation = signal.span * rng.uniform(0.0, 0.15, (count, 1, 1))
+    noisy = commands + deviation * rng.standard_normal(commands.shape)
+    return Levels.continuous(_lagged(signal, np.clip(noisy, signal.low, signal.high), rng))
+
+
+def raw_steps(signal: Signal, count: int, rng: np.random.Generator) -> Levels:
+    """Steps without any lag, of a random part of the range: jumps at the ticks."""
+    part = rng.uniform(0.05, 0.6, (count, 1, 1))
+    offset = rng.uniform(0.0, 1.0, (count, 1, 1)) * (1 - part)
+    steps = (_steps(signal, count, rng, 0.07, 1.4)[:, 1:] - signal.low) / signal.span
+    return Levels.held(signal.low + signal.span * (offset + part * steps))
+
+
+def raw_full_steps(signal: Signal, count: int, rng: np.random.Generator) -> Levels:
+    """Full-range steps without any lag: the hardest input there is."""
+    return Levels.held(_steps(signal, count, rng, 0.07, 1.4)[:, 1:])
+
+
+def constant(signal: Signal, count: int, rng: np.random.Generator) -> Levels:
+    """One level for ever, from the first tick on."""
+    levels = rng.uniform(signal.low, signal.high, (count, 1, signal.chambers))
+    return Levels.held(np.repeat(levels, signal.ticks, axis=1))
+
+
+def white_noise(signal: Signal, count: int, rng: np.random.Generator) -> Levels:
+    """A new level for every chamber and tick, unfiltered: only for tests of stability."""
+    shape = (count, signal.ticks, signal.chambers)
+    return Levels.held(rng.uniform(signal.low, signal.high, shape))
+
+
+FAMILIES: dict[str, Family] = {
+    family.__name__: family
+    for family in (
+        smooth,
+        published,
+        rotating,
+        lagged_steps,
+        lagged_jitter,
+        lagged_ramps,
+        lagged_noisy_sines,
+        raw_steps,
+        raw_full_steps,
+        constant,
+        white_noise,
+    )
+}
+
+
+def _clipped(signal: Signal, parts: np.ndarray) -> np.ndarray:
+    """From parts of the range to pressures inside it."""
+    return signal.low + signal.span * np.clip(parts, 0.0, 1.0)
+
+
+def _sum_of_sines(
+    signal: Signal, frequencies: np.ndarray, rng: np.random.Generator, lowest: float | None = None
+) -> np.ndarray:
+    """(B, T + 1, m): sines of frequencies (B, F, 1) [Hz] added per chamber and scaled into a random
+    part of the range, which begins at `lowest` (a part of the range) if given."""
+    count, terms, _ = frequencies.shape
+    shape = (count, terms, signal.chambers)
+    weights, phases = rng.uniform(0.2, 1.0, shape), rng.uniform(0, 2 * np.pi, shape)
+    waves = np.zeros((count, signal.ticks + 1, signal.chambers))
+    for term in range(terms):
+        turns = frequencies[:, term, None] * signal.times()[:, None]
+        waves += weights[:, term, None] * np.sin(2 * np.pi * turns + phases[:, term, None])
+    waves /= weights.sum(axis=1)[:, None]
+    ends = np.sort(rng.uniform(0.0, 1.0, (2, count, 1, signal.chambers)), axis=0)
+    low, high = (ends[0], ends[1]) if lowest is None else (np.full_like(ends[0], lowest), 1.0)
+    return _clipped(signal, low + (high - low) * 0.5 * (1 + waves))
+
+
+def _steps(
+    signal: Signal, count: int, rng: np.random.Generator, shortest: float, longest: float
+) -> np.ndarray:
+    """(B, T + 1, m): levels held for a random time [s], chambers together; a third of them zero or
+    full in some chamber."""
+    levels = np.empty((count, signal.ticks + 1, signal.chambers))
+    for row in levels:
+        tick = 0
+        while tick <= signal.ticks:
+            hold = max(1, round(rng.uniform(shortest, longest) / signal.period))
+            level = rng.uniform(0.0, 1.0, signal.chambers)
+            if rng.random() < 1 / 3:
+                level = np.round(level * 1.5) / 1.5
+            row[tick : tick + hold] = level
+            tick += hold
+    return _clipped(signal, levels)
+
+
+def _ramps(signal: Signal, count: int, rng: np.random.Generator) -> np.ndarray:
+    """(B, T + 1, m): straight lines between random levels."""
+    levels = np.empty((count, signal.ticks + 1, signal.chambers))
+    for row in levels:
+        knots, duration = [0.0], signal.ticks * signal.period
+        while knots[-1] < duration:
+            knots.append(knots[-1] + rng.uniform(0.1, 1.5))
+        for chamber in range(signal.chambers):
+            values = rng.uniform(0.0, 1.0, len(knots))
+            row[:, chamber] = np.interp(signal.times(), knots, values)
+    return _clipped(signal, levels)
+
+
+def _lagged(signal: Signal, commands: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """(B, T + 1, m): what chambers make of commands, each held over its tick; they begin empty or,
+    in half of the cases, somewhere."""
+    begin = np.full(commands.shape[::2], signal.low)
+    anywhere = rng.random(len(begin)) < 0.5
+    begin[anywhere] = rng.uniform(signal.low, signal.high, begin[anywhere].shape)
+    lagged = np.empty_like(commands)
+    lagged[:, 0] = begin
+    for tick in range(signal.ticks):
+        lagged[:, tick + 1] = signal.lag.step(lagged[:, tick], commands[:, tick], signal.period)
+    return np.clip(lagged, signal.low, signal.high)
