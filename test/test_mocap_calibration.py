@@ -1,0 +1,129 @@
+"""From the cameras' world to the robot's base."""
+
+import numpy as np
+import pinocchio as pin
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from mocap_stage import CALIBRATION, RESTING
+
+from softcr_hardware.optitrack.calibration import (
+    MocapCalibration,
+    Placement,
+    calibrated_by_base,
+    calibrated_by_tip,
+    load_calibration,
+    resting_mean,
+    save_calibration,
+)
+from softcr_models.errors import UserError
+
+PLACEMENTS = st.tuples(st.integers(0, 2**31)).map(lambda seed: some_pose(*seed))
+
+
+def some_pose(seed):
+    random = np.random.default_rng(seed)
+    rotation = pin.exp3(random.uniform(-1.5, 1.5, 3))
+    return pin.SE3(rotation, random.uniform(-2, 2, 3)).homogeneous
+
+
+def around(pose, count, metres, radians=0.0, seed=0):
+    random = np.random.default_rng(seed)
+    scale = np.repeat([metres, radians], 3)
+    return np.array(
+        [
+            (pin.SE3(pose) * pin.exp6(scale * random.standard_normal(6))).homogeneous
+            for _ in range(count)
+        ]
+    )
+
+
+@given(PLACEMENTS, PLACEMENTS, PLACEMENTS)
+def test_tip_and_body_are_each_others_inverse(base, tip_in_body, tip):
+    calibration = MocapCalibration(
+        base_in_world=Placement.of(base), tip_in_body=Placement.of(tip_in_body)
+    )
+    assert np.allclose(calibration.tip(calibration.body(tip)), tip, atol=1e-6)
+
+
+@given(PLACEMENTS, PLACEMENTS)
+def test_the_resting_tip_tells_where_the_base_stands(base, tip_in_body):
+    truth = MocapCalibration(
+        base_in_world=Placement.of(base), tip_in_body=Placement.of(tip_in_body)
+    )
+    start = truth.model_copy(update={"base_in_world": Placement()})
+    seen = around(truth.body(RESTING), 100, 1e-4, 1e-3)
+    found = calibrated_by_tip(start, seen, RESTING, 1e-3)
+    assert np.allclose(found.base_in_world.pose, truth.base_in_world.pose, atol=1e-3)
+    assert found.tip_in_body == truth.tip_in_body
+
+
+def test_a_body_on_the_base_tells_it_too():
+    base, offset = some_pose(1), some_pose(2)
+    start = MocapCalibration(base_in_world=Placement(), base_in_body=Placement.of(offset))
+    seen = around(base @ np.linalg.inv(offset), 100, 1e-5)
+    found = calibrated_by_base(start, seen, 1e-3)
+    assert np.allclose(found.base_in_world.pose, base, atol=1e-4)
+
+
+def test_the_mean_of_poses_is_the_one_their_logarithms_cancel_at():
+    poses = around(some_pose(3), 50, 1e-3, 0.3)
+    mean = pin.SE3(resting_mean(poses, 1.0))
+    logarithms = [pin.log6(mean.actInv(pin.SE3(pose))).vector for pose in poses]
+    assert np.abs(np.mean(logarithms, axis=0)).max() < 1e-10
+
+
+@pytest.mark.parametrize(
+    ("poses", "says"),
+    [
+        (around(np.eye(4), 5, 0.0), "5 poses in the last second, must be 20"),
+        (around(np.eye(4), 100, 0.01), r"moved by \d+\.\d+ mm, must rest within 1\.00 mm"),
+    ],
+)
+def test_what_is_no_rest_is_refused_in_one_line(poses, says):
+    with pytest.raises(UserError, match=says) as refused:
+        resting_mean(poses, 1e-3)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_saved_calibration_is_loaded_as_it_was(tmp_path):
+    path = tmp_path / "mine.yaml"
+    calibration = CALIBRATION.model_copy(update={"base_in_world": Placement.of(some_pose(4))})
+    save_calibration(path, calibration)
+    assert load_calibration(path) == calibration
+    with pytest.raises(UserError, match="cannot be written: No such file or directory"):
+        save_calibration(tmp_path / "no" / "mine.yaml", calibration)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"base_in_world": {"quaternion": [0, 0, 0, 2]}}, "must have length 1, has 2.0000"),
+        ({"base_in_world": {"quaternion": [0, 0, 0, float("nan")]}}, "finite number"),
+        ({"base_in_world": {"position": [1, 2]}}, "base_in_world.position"),
+        ({"base_in_world": None}, "base_in_world: None is not allowed"),
+        ({"pose": 1}, "pose: 1 is not allowed: Extra inputs"),
+    ],
+)
+def test_a_wrong_file_is_one_line_with_file_and_field(tmp_path, change, says):
+    path = tmp_path / "wrong.yaml"
+    path.write_text(yaml.safe_dump(CALIBRATION.model_dump(mode="json") | change))
+    with pytest.raises(UserError, match=says) as refused:
+        load_calibration(path)
+    assert str(path) in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("content", ["", "{", "\xff", "- 1"])
+def test_what_is_no_calibration_at_all_is_one_line(tmp_path, content):
+    path = tmp_path / "none.yaml"
+    path.write_bytes(content.encode("latin-1"))
+    with pytest.raises(UserError, match=r"none\.yaml") as refused:
+        load_calibration(path)
+    assert "\n" not in str(refused.value)
+
+
+def test_an_unknown_name_lists_those_there_are():
+    with pytest.raises(UserError, match="no such file; beside it are: licher2025"):
+        load_calibration("mars")

@@ -1,0 +1,268 @@
+"""The mocap column of the fault matrix and everything a server can do, on virtual time."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mocap_stage import CALIBRATION, CLIENT, RESTING, Stage
+
+from softcr_hardware.faults import FAULT_KINDS
+from softcr_hardware.optitrack.protocol import CONNECT, Body, request
+from softcr_hardware.optitrack.tracking import BodyTracker, TrackingLimits
+from softcr_hardware.safety import Action
+from softcr_models.errors import UserError
+
+# fault -> poses in the last of three seconds, what the driver says, what safety does
+END_STATES = {
+    "ok": ((120, 120), "", Action.NONE),
+    "off": ((0, 0), "server silent", Action.VENT_NOW),
+    "stuck": ((0, 0), "frozen", Action.VENT_NOW),
+    "garbage": ((0, 0), "quaternion not of length 1", Action.VENT_NOW),
+    "wrong": ((0, 0), "not where a resting tip is", Action.VENT_NOW),
+    "slow": ((39, 41), "", Action.NONE),
+    "delayed": ((119, 121), "", Action.PREDICT_ONLY),
+    "intermittent": ((107, 109), "", Action.NONE),
+    "reconnect": ((119, 121), "", Action.VENT_NOW),
+}
+
+
+@pytest.mark.parametrize("kind", FAULT_KINDS)
+def test_each_fault_of_the_cameras_has_a_named_end_state(kind):
+    (least, most), says, action = END_STATES[kind]
+    stage = Stage().started()
+    stage.server.inject(kind)
+    stage.run(2.0)
+    assert least <= len(stage.run(1.0)) <= most
+    if kind == "garbage":  # one reason of several, whichever came last
+        assert {"not finite", says, "outside the workspace"} & set(stage.tracker.refused)
+        assert any("header" in reason for reason in stage.session.refused)
+        assert stage.trouble
+    else:
+        assert stage.trouble == says
+    decision = stage.safety.decision
+    assert decision.action == action
+    assert decision.enabled == (action < Action.VENT_NOW)
+    if action != Action.NONE:
+        assert decision.reason.startswith("poses")
+    else:
+        assert stage.safety.transition_count == 1  # enabled, and nothing since
+
+
+@pytest.mark.parametrize("kind", FAULT_KINDS)
+def test_after_each_fault_poses_come_back_and_the_valves_wait_for_the_operator(kind):
+    stage = Stage().started()
+    stage.server.inject(kind)
+    stage.run(2.5)
+    enabled = stage.safety.decision.enabled
+    stage.server.inject("ok")
+    stage.run(8.0)  # attempts to connect are up to 5 s apart
+    assert len(stage.run(1.0)) in (119, 120, 121)
+    assert stage.trouble == ""
+    assert stage.safety.decision.enabled == enabled
+    assert stage.safety.decision.action == (Action.NONE if enabled else Action.VENT_NOW)
+
+
+def test_actions_follow_each_other_as_poses_stay_away():
+    stage = Stage().started()
+    stage.server.inject("off")
+    stage.run(3.0)
+    actions = [change.after for change in stage.safety.transitions]
+    assert actions == [
+        *(Action.NONE, Action.PREDICT_ONLY, Action.HOLD, Action.RAMP_TO_VENT),
+        Action.VENT_NOW,
+    ]
+
+
+# --- time ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("skew", [0.0, 4e-5])
+def test_poses_carry_the_moment_of_exposure_on_our_clock(skew):
+    stage = Stage(skew=skew)
+    stage.motion = lambda time: np.array([0.02 * np.sin(3.0 * time), 0.0, 0.158])
+    jitter = np.random.default_rng(1)
+    stage.delay = lambda: 2e-4 + jitter.exponential(3e-4)
+    poses = stage.run(12.0)[600:]
+    truth = np.array([stage.motion(pose.time) for pose in poses])
+    seen = np.array([pose.pose[:3, 3] for pose in poses])
+    # 60 mm/s: 0.1 mm is 1.6 ms, of which 0.2 ms are the delay nobody can see
+    assert np.abs(seen - truth).max() < 1e-4
+    assert poses[-1].latency == pytest.approx(0.0045, abs=1e-6)
+
+
+def test_a_delayed_pose_is_as_old_as_its_exposure():
+    stage = Stage().started()
+    stage.server.inject("delayed")
+    pose = stage.run(1.0)[-1]
+    assert pose.latency == pytest.approx(0.0545, abs=0.009)  # up to a period more
+    assert stage.now - pose.time == pytest.approx(pose.latency, abs=0.01)
+
+
+def test_a_restarted_server_is_asked_again_and_its_clock_fitted_anew():
+    stage = Stage().started()
+    stage.server.inject("reconnect")
+    stage.run(3.0)
+    assert (stage.session.connections, stage.session.clock.epochs) == (2, 2)
+    pose = stage.run(0.1)[-1]
+    assert stage.now - pose.time < 0.02
+
+
+def test_a_silent_server_is_asked_less_and_less_often_and_given_up():
+    stage = Stage().started()
+    stage.server.inject("off")
+    stage.sent.clear()
+    stage.run(60.0)
+    assert stage.sent.count(request(CONNECT)) == 8
+    assert stage.trouble == "server silent, gave up after 8 attempts"
+
+
+# --- the body -----------------------------------------------------------------------------------
+
+
+def test_a_body_is_found_by_name_or_by_id():
+    assert Stage("tip").run(1.0)
+    assert Stage("1").run(1.0)
+    stage = Stage("hand")
+    assert not stage.run(1.0)
+    assert stage.trouble == "no body 'hand' at the server; there are: tip"
+    stage = Stage("7")
+    assert not stage.run(1.0)
+    assert stage.trouble == "body not in the frame"
+
+
+@pytest.mark.parametrize("version", [(3, 0), (3, 1), (4, 0), (4, 1), (4, 2)])
+def test_every_version_of_the_protocol_is_read(version):
+    assert len(Stage(version=version).run(2.0)) > 200
+
+
+def test_a_renamed_body_is_lost_and_found_under_its_new_id():
+    stage = Stage().started()
+    stage.server.name = "finger"
+    assert not stage.run(2.0)[130:]
+    assert stage.trouble == "no body 'tip' at the server; there are: finger"
+    stage.server.name, stage.server.body_id = "tip", 9
+    assert stage.run(2.0)
+    assert (stage.session.body_id, stage.session.renamed) == (9, 1)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "says"), [("tracked", "body not tracked"), ("present", "body not in the frame")]
+)
+def test_a_body_out_of_sight_is_named_and_believed_when_it_comes_back_near(attribute, says):
+    stage = Stage().started()
+    setattr(stage.server, attribute, False)
+    assert not stage.run(0.5)[1:]
+    assert stage.trouble == says
+    setattr(stage.server, attribute, True)
+    stage.motion = lambda time: np.array([0.1, 0.0, 0.12])  # it moved meanwhile
+    assert len(stage.run(0.5)) > 50
+
+
+def test_swapped_bodies_are_a_jump_and_stay_refused_until_the_tip_rests():
+    stage = Stage().started()
+    stage.motion = lambda time: np.array([0.08, 0.0, 0.14])  # another body, 8 cm away
+    assert not stage.run(1.4)[1:]
+    assert stage.trouble == "jumped"
+    assert not stage.run(3.0)
+    assert stage.trouble == "not where a resting tip is"
+    stage.motion = lambda time: np.array([0.005, 0.0, 0.157])
+    assert stage.run(0.5)
+
+
+def test_one_frame_elsewhere_is_left_out_and_the_next_believed():
+    stage = Stage().started()
+    moment = stage.now + 0.1
+    stage.motion = lambda time: np.array([0.1 * (moment < time < moment + 0.008), 0.0, 0.158])
+    poses = stage.run(0.5)
+    assert len(poses) >= 58
+    assert np.abs([pose.pose[0, 3] for pose in poses]).max() < 1e-3
+    assert stage.tracker.refused["jumped"] == 1
+
+
+@given(speed=st.floats(0.0, 1.8), heading=st.floats(-3.1, 3.1))
+@settings(max_examples=10, deadline=None)
+def test_a_motion_below_the_stated_speed_is_no_jump(speed, heading):
+    stage = Stage(limits=TrackingLimits(workspace=3.0)).started()
+    began, way = stage.now, speed * np.array([np.cos(heading), np.sin(heading), 0.0])
+    stage.motion = lambda time: np.array([0.0, 0.0, 0.158]) + way * max(time - began, 0.0)
+    assert len(stage.run(0.5)) >= 59
+
+
+def judge(tracker, time, position=(0, 0, 0.158), quaternion=None, tracked=True, age=0.005):
+    """See a body whose tip is at a place in the base frame."""
+    pose = np.eye(4)
+    pose[:3, 3] = position
+    world = CALIBRATION.body(pose)[:3, 3]
+    straight = CALIBRATION.base_in_world.quaternion
+    body = Body(tuple(world), tuple(quaternion or straight), tracked)
+    believed = tracker.see(time, age, body, CALIBRATION)
+    assert (believed is None) == bool(tracker.trouble)
+    return tracker.trouble
+
+
+def test_every_reason_of_refusal_is_named_and_counted():
+    tracker = BodyTracker(TrackingLimits(), RESTING)
+    nan = float("nan")
+    seen = [
+        judge(tracker, 1.0, (0.05, 0, 0.158)),
+        judge(tracker, 1.01),
+        judge(tracker, 1.01),
+        judge(tracker, 1.02, tracked=False),
+        judge(tracker, 1.03, (nan, 0, 0)),
+        judge(tracker, 1.04, quaternion=(0, 0, 0, 0)),
+        judge(tracker, 1.05, quaternion=(0, 0, nan, 1)),
+        judge(tracker, 1.06, age=0.5),
+        judge(tracker, 1.07, age=-0.5),
+        judge(tracker, 1.08, age=nan),
+        judge(tracker, 1.09, (0, 0, 0.9)),
+        judge(tracker, 1.10, quaternion=(0, 1, 0, 0)),
+        judge(tracker, 1.11),
+    ]
+    assert seen == [
+        "not where a resting tip is",
+        "",
+        "stamp not newer",
+        "body not tracked",
+        "not finite",
+        "quaternion not of length 1",
+        "not finite",
+        "too old",
+        "stamp in the future",
+        "too old",
+        "outside the workspace",
+        "jumped",
+        "",
+    ]
+    assert sum(tracker.refused.values()) == sum(map(bool, seen))
+
+
+NUMBERS = st.floats(allow_nan=True, allow_infinity=True, width=32)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.floats(allow_nan=True), NUMBERS, st.tuples(*[NUMBERS] * 3), st.tuples(*[NUMBERS] * 4)
+        ),
+        max_size=20,
+    )
+)
+def test_whatever_a_body_says_only_poses_come_through(frames):
+    tracker = BodyTracker(TrackingLimits(rest_tolerance=0.0))
+    for time, age, position, quaternion in frames:
+        pose = tracker.see(time, age, Body(position, quaternion, True), CALIBRATION)
+        if pose is not None:
+            assert np.isfinite(pose).all()
+            assert np.linalg.norm(pose[:3, 3]) <= 0.5
+            assert np.allclose(pose[:3, :3] @ pose[:3, :3].T, np.eye(3), atol=1e-6)
+
+
+def test_a_fault_that_is_none_is_refused_in_one_line():
+    with pytest.raises(UserError, match="fault 'tired': unknown; known are ok, off"):
+        Stage().server.inject("tired")
+
+
+def test_a_client_that_says_nothing_gets_no_more_frames():
+    stage = Stage().started()
+    assert stage.server.clients(stage.now) == [CLIENT]
+    assert stage.server.clients(stage.now + 11.0) == []
