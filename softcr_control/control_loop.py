@@ -5,6 +5,7 @@ The node feeds it with what DDS brings, `softcr replay` with what a bag holds.
 
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import replace
 from statistics import median
 from typing import Protocol
 
@@ -18,9 +19,9 @@ from softcr_control.nempc import Nempc
 from softcr_control.references import Reference
 from softcr_control.rod_mpc import RodMpc
 from softcr_models.limits import limit_command
-from softcr_models.prediction import RodPrediction
+from softcr_models.models import DeviceName, ModelChoice, ModelName, prediction_model
+from softcr_models.prediction import PredictionModel
 from softcr_models.robot import Robot
-from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_models.runtime.messages import ReferenceCloud, RodCloud
 from softcr_models.runtime.settings import NodeSettings
@@ -51,6 +52,9 @@ class NempcControllerSettings(ControllerSettings):
     controller: str = Field(
         "nempc", min_length=1, description="a file of config/controllers, or a YAML file"
     )
+    model: ModelName = Field("rod", description="the exact rod, or the network trained for it")
+    network: str = Field("", description="path of another network than the robot's own")
+    device: DeviceName = Field("cpu", description="where the model computes")
     population: int = Field(1000, ge=8, le=100_000, description="candidates per generation")
     threads: int = Field(2, ge=1, le=256, description="of the prediction")
 
@@ -163,7 +167,7 @@ class ControlLoop:
         self._sent = np.zeros(len(self._robot.chambers))
         return self._sent
 
-    def _rehearse(self, prediction: RodPrediction) -> None:
+    def _rehearse(self, prediction: PredictionModel) -> None:
         """A few ticks at rest, so that nothing is compiled or allocated first in the loop."""
         pressures = np.zeros(len(self._robot.chambers))
         state = prediction.equilibrium(pressures, prediction.nominal_parameters)
@@ -176,11 +180,13 @@ class ControlLoop:
             self._controller.command(state, None, reference, pressures)
 
 
-def made_controller(robot: Robot, settings: ControllerSettings) -> tuple[RodPrediction, Controller]:
+def made_controller(
+    robot: Robot, settings: ControllerSettings
+) -> tuple[PredictionModel, Controller]:
     """The controller that settings name, and its model.
 
     Raises:
-        UserError: the controller file cannot be used.
+        UserError: the controller file or the model cannot be used.
     """
     limits = robot.pressure_limits
     numbers = {
@@ -190,16 +196,23 @@ def made_controller(robot: Robot, settings: ControllerSettings) -> tuple[RodPred
         "pressure_high": limits.maximum,
         "max_rate": limits.maximum_rate,
     }
-    rod = CosseratRod(robot, settings.intervals)
+    exact = ModelChoice(intervals=settings.intervals, substeps=settings.substeps)
     if isinstance(settings, RodMpcControllerSettings):
         # finite differences want double precision
-        prediction = RodPrediction(rod, settings.substeps, single_precision=False)
+        prediction = prediction_model(robot, replace(exact, single_precision=False))
         gradient = load_rod_mpc(settings.controller)
         chosen = gradient.rod_mpc.for_horizon(settings.horizon).model_copy(update=numbers)
         terms = gradient.costs.terms(prediction, chosen.input_range)
         return prediction, RodMpc(prediction, robot.pressure_lag, chosen, terms)
     assert isinstance(settings, NempcControllerSettings)
-    prediction = RodPrediction(rod, settings.substeps)
+    choice = replace(
+        exact,
+        model=settings.model,
+        network=settings.network,
+        device=settings.device,
+        threads=settings.threads,
+    )
+    prediction = prediction_model(robot, choice)
     file = load_nempc(settings.controller)
     numbers |= {"population": settings.population, "seed": settings.seed}
     evolved = file.nempc.model_copy(update=numbers)

@@ -10,10 +10,10 @@ import numpy as np
 from pydantic import Field
 
 from softcr_estimation.rod_estimator import Estimate, EstimatorSettings, RodEstimator
-from softcr_models.prediction import RodPrediction
+from softcr_models.models import DeviceName, ModelChoice, ModelName, prediction_model
 from softcr_models.robot import Robot
-from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.kernel import MAX_INTERVALS
+from softcr_models.rod.stepper import PARAMETERS
 from softcr_models.runtime.messages import pose_with_covariance_to_message, rod_cloud_message
 from softcr_models.runtime.settings import NodeSettings
 
@@ -28,6 +28,9 @@ class EstimatorNodeSettings(NodeSettings):
     """The filter's model, and when to go on without a camera."""
 
     filter: Literal["ukf", "ekf"] = Field("ukf", description="unscented or extended Kalman filter")
+    model: ModelName = Field("rod", description="the exact rod, or the network trained for it")
+    network: str = Field("", description="path of another network than the robot's own")
+    device: DeviceName = Field("cpu", description="where the model computes")
     intervals: int = Field(5, ge=2, le=MAX_INTERVALS, description="intervals of the filter's rod")
     substeps: int = Field(2, ge=1, le=20, description="sub-steps of the prediction per period")
     parameters: tuple[str, ...] = Field(
@@ -70,8 +73,15 @@ class EstimationLoop:
         """
         self._settings = settings
         self._chambers = len(robot.chambers)
-        self.rod = CosseratRod(robot, settings.intervals)
-        prediction = RodPrediction(self.rod, settings.substeps)
+        choice = ModelChoice(
+            model=settings.model,
+            device=settings.device,
+            network=settings.network,
+            intervals=settings.intervals,
+            substeps=settings.substeps,
+        )
+        prediction = prediction_model(robot, choice)
+        self.rod = prediction.rod
         prediction.warm_up()
         self._estimator = RodEstimator(
             prediction,
@@ -151,7 +161,7 @@ class EstimationLoop:
 
     def messages(self, estimate: Estimate, stamp: int) -> tuple[Any, Any]:
         """The estimate/rod and estimate/tip/pose messages of an estimate; stamp [ns]."""
-        names = RodPrediction.parameter_names
+        names = PARAMETERS
         nodes = self.rod.node_poses(
             estimate.state, np.array([estimate.parameters[name] for name in names])
         )

@@ -17,17 +17,22 @@ class PredictionModel(Protocol):
     """A model that advances many candidates in one call.
 
     Attributes:
+        rod: that the states belong to; poses along it are the same for every model.
         state_size, input_size: lengths of a state and of a pressure vector.
         parameter_names: what the columns of `parameters` mean.
         nominal_parameters: (P,).
         state_scale: (state_size,) typical magnitude of each state.
     """
 
+    rod: CosseratRod
     state_size: int
     input_size: int
     parameter_names: tuple[str, ...]
     nominal_parameters: np.ndarray
     state_scale: np.ndarray
+
+    def warm_up(self) -> None:
+        """Everything a control loop may call, once, so that no tick compiles or allocates first."""
 
     def step(
         self,

@@ -9,6 +9,7 @@ act by virtual work, tau = B u and J_tip^T m (g - x'').
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -23,15 +24,23 @@ _QUADRATURE = 5
 
 @dataclass(frozen=True)
 class TendonGains:
-    """A PID loop for each tendon's length; defaults of the thesis, Appendix A.
+    """PID loops that make the arm follow tendon lengths; defaults of the thesis, Appendix A.
+
+    The thesis gives the gains times I_9, and not what they act on: tendons and model coordinates
+    are nine both. In `tendon` space every tendon has a loop of its own, u = PID(y_d - y). In
+    `configuration` space it is tau = PID(q_d - q) on the model's coordinates, which the tendons'
+    lengths tell, q = B^-T y, and the forces u = B^-1 tau are what makes tau: together
+    u = (B^T B)^-1 PID(y_d - y).
 
     Attributes:
+        space: which.
         proportional: [N/m].
         integral: [N/(m s)].
         derivative: [N s/m].
         unilateral: whether tendons only pull; in the thesis's simulations they also push.
     """
 
+    space: Literal["tendon", "configuration"] = "tendon"
     proportional: float = 750.0
     integral: float = 1.0
     derivative: float = 5.0
@@ -72,7 +81,8 @@ class ArmDynamics:
             raise UserError(f"payload: {payload} kg is not allowed: at least 0")
         self.arm, self.payload = arm, payload
         self.chain: ConstantCurvatureChain = arm.chain
-        self.actuation: np.ndarray = arm.tendons().actuation(arm.rest_lengths)
+        # contiguous: the compiled steps multiply it by BLAS
+        self.actuation = np.ascontiguousarray(arm.tendons().actuation(arm.rest_lengths))
         area = np.pi * arm.radius**2
         self._masses = arm.density * area * arm.rest_lengths
         bending = arm.youngs_modulus * 0.25 * area * arm.radius**2 / arm.rest_lengths
@@ -151,17 +161,27 @@ class ArmDynamics:
 
         Returns:
             (a,) tendon forces at the end [N], negative where they pull.
+
+        Raises:
+            numpy.linalg.LinAlgError: the motion is no longer finite.
         """
         loop = gains or TendonGains()
         steps = max(1, int(np.ceil(seconds / longest_step - 1e-9)))
         forces: np.ndarray = arm_steps(
             state.q, state.rate, state.integral, np.asarray(reference, float),
-            np.array([loop.proportional, loop.integral, loop.derivative]),
+            np.array([loop.proportional, loop.integral, loop.derivative]), self._shaping(loop),
             self.actuation, loop.unilateral, self.stiffness, self.damping, self.arm.rest_lengths,
             self._masses, self.payload, self.chain.radius, self.chain.base, self._gravity,
             self._nodes, self._weights, seconds / steps, steps,
         )  # fmt: skip
         return forces
+
+    def _shaping(self, loop: TendonGains) -> np.ndarray:
+        """(a, a) from the loops' outputs to tendon forces, see TendonGains."""
+        if loop.space == "tendon":
+            return np.eye(self.actuation.shape[1])
+        model = self.arm.tendons().actuation(self.arm.model_lengths)
+        return np.ascontiguousarray(np.linalg.pinv(model.T @ model))
 
     def _terms(
         self, q: np.ndarray, rate: np.ndarray, gravity: np.ndarray

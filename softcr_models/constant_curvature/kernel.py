@@ -461,22 +461,23 @@ def arm_terms(
 
 @numba.njit(**_OPTIONS)
 def arm_steps(
-    q, rate, integral, reference, gains, actuation, unilateral, stiffness, damping, rest_lengths,
-    masses, payload, radius, base, gravity, nodes, weights, dt, steps,
+    q, rate, integral, reference, gains, shaping, actuation, unilateral, stiffness, damping,
+    rest_lengths, masses, payload, radius, base, gravity, nodes, weights, dt, steps,
 ):  # fmt: skip
     """Advance an arm whose tendons follow a reference; q, rate, integral change in place.
 
-    Linearly implicit Euler: springs and dampers are taken at the end of a step, all else at its
-    begin, so axial vibrations, thousands per second, do not limit the step.
+    Linearly implicit Euler: springs, dampers and the tendons' loops are taken at the end of a step,
+    all else at its begin, so axial vibrations, thousands per second, do not limit the step.
 
     Args:
         q, rate: (m,) [m], [m/s].
         integral: (a,) of the tendons' errors [m s].
         reference: (a,) wanted tendon differentials [m].
         gains: (3,) proportional [N/m], integral [N/(m s)], derivative [N s/m].
+        shaping: (a, a) from the loops' outputs to tendon forces [-].
         actuation: (m, a) B [-].
         unilateral: whether tendons only pull.
-        stiffness, damping: (m,) [N/m], [N s/m].
+        stiffness, damping: (m,) of the material [N/m], [N s/m].
         dt: step [s].
         steps: how many.
 
@@ -486,28 +487,21 @@ def arm_steps(
     size = len(q)
     frames, work = np.empty((3, 3, _LINEAR + 2 * size)), np.empty(_WORK)
     inertia, bias, forces = np.empty((size, size)), np.empty(size), np.zeros(len(reference))
+    loop = actuation @ shaping @ actuation.T
+    springs = gains[0] * loop + np.diag(stiffness)
+    implicit = dt * (gains[2] * loop + np.diag(damping)) + dt * dt * springs
     for _ in range(steps):
-        for a in range(len(reference)):
-            error, slope = reference[a], 0.0
-            for k in range(size):
-                error -= actuation[k, a] * q[k]
-                slope -= actuation[k, a] * rate[k]
-            integral[a] += dt * error
-            forces[a] = gains[0] * error + gains[1] * integral[a] + gains[2] * slope
-            if unilateral and forces[a] > 0.0:
-                forces[a] = 0.0
+        error = reference - actuation.T @ q
+        integral += dt * error
+        wanted = gains[0] * error + gains[1] * integral - gains[2] * (actuation.T @ rate)
+        forces = shaping @ wanted
+        if unilateral:
+            forces = np.minimum(forces, 0.0)
         _arm_terms(
             q, rate, rest_lengths, masses, payload, radius, base, gravity, nodes, weights, inertia,
             bias, frames, work,
         )  # fmt: skip
-        for k in range(size):
-            bias[k] = -bias[k] - damping[k] * rate[k] - stiffness[k] * (q[k] + dt * rate[k])
-            for a in range(len(reference)):
-                bias[k] += actuation[k, a] * forces[a]
-            bias[k] *= dt
-            inertia[k, k] += dt * (damping[k] + dt * stiffness[k])
-        change = np.linalg.solve(inertia, bias)
-        for k in range(size):
-            rate[k] += change[k]
-            q[k] += dt * rate[k]
+        force = actuation @ forces - bias - damping * rate - stiffness * q - dt * (springs @ rate)
+        rate += np.linalg.solve(inertia + implicit, dt * force)
+        q += dt * rate
     return forces

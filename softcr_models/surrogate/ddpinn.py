@@ -1,13 +1,15 @@
 """The domain-decoupled physics-informed network, Licher et al. 2025, Sec. IV, (33)-(36)."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch.nn import functional
 
+from softcr_models.errors import UserError
 from softcr_models.surrogate.ansatz import (
     SHARED_SHAPES,
     amplitudes_per_mark,
@@ -16,6 +18,7 @@ from softcr_models.surrogate.ansatz import (
     bounded_shapes,
 )
 from softcr_models.surrogate.coordinates import Coordinates
+from softcr_models.surrogate.sampling import PIECES
 
 
 class Architecture(BaseModel):
@@ -23,23 +26,40 @@ class Architecture(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    neurons: int = Field(320, ge=4, le=4096, description="neurons of a hidden layer")
-    layers: int = Field(2, ge=1, le=8, description="hidden layers")
-    terms: int = Field(3, ge=1, le=64, description="damped sines per coordinate, n_a of (34)")
+    neurons: int = Field(default=320, ge=4, le=4096, description="neurons of a hidden layer")
+    layers: int = Field(default=2, ge=1, le=8, description="hidden layers")
+    terms: int = Field(
+        default=3, ge=1, le=64, description="damped sines per coordinate, n_a of (34)"
+    )
     shapes: Literal["shared", "network"] = Field(
-        "shared",
+        default="shared",
         description="whether frequencies, phases and dampings are the same for all samples, "
         "or said by the network as in the paper",
     )
     coordinates: Literal["modes", "states"] = Field(
-        "modes", description="whitened modes of motion, or single states scaled to [-1, 1]"
+        default="modes", description="whitened modes of motion, or single states scaled to [-1, 1]"
     )
     least_spread: float = Field(
-        0.01, gt=0.0, le=1.0, description="of a mode [scaled states]; smaller ones count as it"
+        default=0.01,
+        gt=0.0,
+        le=1.0,
+        description="of a mode [scaled states]; smaller ones count as it",
     )
     saturation: float = Field(
-        8.0, ge=1.0, le=1e6, description="coordinates enter the hidden layers as c tanh(y / c)"
+        default=8.0,
+        ge=1.0,
+        le=1e6,
+        description="coordinates enter the hidden layers as c tanh(y / c)",
     )
+
+    @model_validator(mode="after")
+    def _marks_are_sampled(self) -> "Architecture":
+        if self.shapes == "shared" and self.terms != PIECES:
+            raise ValueError(
+                f"terms {self.terms}: with shared shapes it must be {PIECES}, the times inside a "
+                "step at which motions are sampled"
+            )
+        return self
 
 
 PUBLISHED = Architecture(
@@ -82,15 +102,21 @@ class DDPINN(torch.nn.Module):
     behind the pressure lag a chamber changes by up to 14 % of its range within one.
     """
 
+    mean: torch.Tensor
+    encoder: torch.Tensor
+    decoder: torch.Tensor
+    weight: torch.Tensor
+    output_scale: torch.Tensor
+    linear: torch.Tensor
+    shapes: torch.Tensor
+
     def __init__(self, architecture: Architecture, inputs: Inputs, state_size: int) -> None:
         """A network of zeros, to be trained or loaded."""
         super().__init__()
         self.architecture, self.inputs, self.state_size = architecture, inputs, state_size
         told = 2 * len(inputs.actuation_scale) + len(inputs.nominal)
         widths = [state_size + told, *architecture.layers * (architecture.neurons,)]
-        self.hidden = torch.nn.ModuleList(
-            torch.nn.Linear(a, b) for a, b in zip(widths[:-1], widths[1:], strict=True)
-        )
+        self.hidden = torch.nn.ModuleList(torch.nn.Linear(a, b) for a, b in pairwise(widths))
         per_term = 1 if self._shared else 4
         outputs = per_term * architecture.terms * state_size
         self.last = torch.nn.Linear(widths[-1], outputs)
@@ -102,7 +128,7 @@ class DDPINN(torch.nn.Module):
             "weight": torch.ones(state_size),
             "output_scale": torch.ones(outputs),
             "linear": torch.zeros(outputs, state_size + told + 1),
-            "shapes": torch.tensor(SHARED_SHAPES[: architecture.terms], dtype=torch.float32),
+            "shapes": torch.tensor(SHARED_SHAPES, dtype=torch.float32),
         }.items():
             self.register_buffer(name, value)
         self._told = {
@@ -128,6 +154,11 @@ class DDPINN(torch.nn.Module):
             (self.weight, coordinates.weight),
         ):
             buffer.copy_(torch.as_tensor(values, dtype=torch.float32))
+
+    def on(self, device: torch.device) -> "DDPINN":
+        """This network with everything it needs on a device."""
+        self._told = {name: value.to(device) for name, value in self._told.items()}
+        return self.to(device)
 
     def spectral_radius(self) -> float:
         """Of the linear part over one step: below one, no motion can grow for ever."""
@@ -169,10 +200,7 @@ class DDPINN(torch.nn.Module):
     ) -> torch.Tensor:
         """Linear part plus network, (..., outputs), or only some rows of it."""
         limit = self.architecture.saturation
-        if limit < 1e5:
-            entered = limit * torch.tanh(coordinates / limit)
-        else:
-            entered = coordinates
+        entered = limit * torch.tanh(coordinates / limit)
         hidden = torch.cat((entered, told), dim=-1)
         linear = functional.linear(
             torch.cat((coordinates, told), dim=-1),
@@ -182,8 +210,10 @@ class DDPINN(torch.nn.Module):
         compute = self.compute_type
         hidden = hidden.to(compute)
         for layer in self.hidden:
-            weighted = functional.linear(hidden, layer.weight.to(compute), layer.bias.to(compute))
-            hidden = functional.silu(weighted)
+            weight, bias = layer.get_parameter("weight"), layer.get_parameter("bias")
+            hidden = functional.silu(
+                functional.linear(hidden, weight.to(compute), bias.to(compute))
+            )
         last = functional.linear(
             hidden, self.last.weight[rows].to(compute), self.last.bias[rows].to(compute)
         )
@@ -205,7 +235,7 @@ class DDPINN(torch.nn.Module):
         """
         if self._shared:
             return coordinates + self.outputs(coordinates, told, slice(-self.state_size, None))
-        time = torch.tensor(self.period, dtype=coordinates.dtype)
+        time = torch.tensor(self.period, dtype=coordinates.dtype, device=coordinates.device)
         return self.at(coordinates, told, time)[0]
 
     def at(
@@ -264,8 +294,6 @@ class DDPINN(torch.nn.Module):
         Raises:
             UserError: a parameter that the network was not trained for.
         """
-        from softcr_models.errors import UserError
-
         names = self.inputs.parameter_names
         given = {"bending_compliance": bending_compliance, **parameters}
         for name in given:

@@ -27,6 +27,7 @@ from softcr_models.surrogate.losses import (
     marks_error,
 )
 from softcr_models.surrogate.rod_residual import RodResidual
+from softcr_models.surrogate.shape_fit import fit_shapes
 from softcr_models.surrogate.training_data import (
     Physics,
     Samples,
@@ -72,8 +73,7 @@ Report = Callable[[Progress], None]
 class _Data:
     windows: Windows
     noisy: Samples | None
-    points: Physics | None
-    physics: PhysicsLoss | None
+    physics: tuple[PhysicsLoss, Physics] | None  # and its collocation points
 
 
 def train(
@@ -152,7 +152,12 @@ def _prepared(rod: CosseratRod, settings: TrainingSettings, report: Report) -> t
     if not len(motions.states):
         raise UserError("training: no simulated motion stayed finite; lower the signals' range")
     network = _new_network(rod, settings)
-    network.set_coordinates(coordinates_of(motions, settings))
+    coordinates = coordinates_of(motions, settings)
+    network.set_coordinates(coordinates)
+    if network.architecture.shapes == "shared":
+        report(Progress("shapes of the ansatz", 0.0, {}, {}))
+        shapes = fit_shapes(rod, motions, coordinates, settings.period, settings.seed)
+        network.shapes.copy_(torch.as_tensor(shapes, dtype=torch.float32))
     windows = Windows(network, motions)
     noisy = points = None
     if settings.noisy_samples:
@@ -169,10 +174,10 @@ def _prepared(rod: CosseratRod, settings: TrainingSettings, report: Report) -> t
         parameters = torch.tensor(motions.parameters, dtype=torch.float32)
         parameters = parameters[:, None].expand(*shape).flatten(0, 1)
         on_motions = Physics(states[:count], begin[:count], begin[:count], parameters[:count])
-        physics = PhysicsLoss(RodResidual(rod), on_motions)
+        physics = PhysicsLoss(RodResidual(rod), on_motions), points
     if network.architecture.shapes == "shared":
         _fit_linear_part(network, windows, noisy, settings)
-    return network, _Data(windows, noisy, points, physics)
+    return network, _Data(windows, noisy, physics)
 
 
 def _new_network(rod: CosseratRod, settings: TrainingSettings) -> DDPINN:
@@ -343,8 +348,9 @@ class _Trainer:
                 weight = _UNIT * settings.supervised / math.sqrt(stage.steps)
                 losses["loop"] = weight * loop_error(network, end[:count], states, told)
         if data.physics is not None and self.iteration % settings.physics_every == 0:
-            points = chosen(data.points, settings.physics_points, self.generator)
-            residual = data.physics(network, points, self.generator)
+            physics, points = data.physics
+            some = chosen(points, settings.physics_points, self.generator)
+            residual = physics(network, some, self.generator)
             losses["physics"] = _UNIT * settings.physics * residual
         return losses
 
@@ -422,19 +428,19 @@ class _Plateau:
     epoch, patience, reduction = 1000, 75, 0.5
 
     def __init__(self) -> None:
-        self.factor, self._best, self._bad = 1.0, math.inf, 0
-        self._sum, self._count = 0.0, 0
+        self.factor, self._best, self._bad = 1.0, math.inf, 0.0
+        self._sum, self._count = 0.0, 0.0
 
     def add(self, loss: float) -> None:
         self._sum, self._count = self._sum + loss, self._count + 1
         if self._count < self.epoch:
             return
         mean = self._sum / self._count
-        self._sum, self._count = 0.0, 0
-        self._bad = 0 if mean < self._best else self._bad + 1
+        self._sum, self._count = 0.0, 0.0
+        self._bad = 0.0 if mean < self._best else self._bad + 1
         self._best = min(mean, self._best)
         if self._bad > self.patience:
-            self.factor, self._bad = self.factor * self.reduction, 0
+            self.factor, self._bad = self.factor * self.reduction, 0.0
 
     def numbers(self) -> list[float]:
         return [self.factor, self._best, self._bad, self._sum, self._count]

@@ -25,7 +25,7 @@ _TOGETHER = 65_536
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Single steps: (S, nx) before, (S, I, nx) at the marks, (S, told), (S, P), pressures (S, m)."""
+    """Single steps: (S, nx) before, (S, I, nx) at the marks, (S, k) what is told beside."""
 
     before: torch.Tensor
     marks: torch.Tensor

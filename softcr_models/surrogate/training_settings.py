@@ -40,23 +40,31 @@ class TrainingSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     architecture: Architecture = Architecture()
-    intervals: int = Field(5, ge=1, le=20, description="intervals of the rod that is learnt")
-    period: float = Field(1 / 70, gt=0.0, le=0.018, description="of a step [s]")
-    seed: int = Field(0, ge=0, description="of data, weights and batches")
+    intervals: int = Field(
+        default=5, ge=1, le=20, description="intervals of the rod that is learnt"
+    )
+    period: float = Field(default=1 / 70, gt=0.0, le=0.018, description="of a step [s]")
+    seed: int = Field(default=0, ge=0, description="of data, weights and batches")
 
-    signals: dict[str, float] = Field(OUR_SIGNALS, description="families and their shares")
-    ranges: dict[str, ParameterRange] = Field(OUR_RANGES, description="factors on nominal values")
-    trajectories: int = Field(3000, ge=8, description="simulated motions")
-    ticks: int = Field(420, ge=8, description="steps of a motion")
-    noisy_samples: int = Field(600_000, ge=0, description="single steps from states with noise")
+    signals: dict[str, float] = Field(default=OUR_SIGNALS, description="families and their shares")
+    ranges: dict[str, ParameterRange] = Field(
+        default=OUR_RANGES, description="factors on nominal values"
+    )
+    trajectories: int = Field(default=3000, ge=8, description="simulated motions")
+    ticks: int = Field(default=420, ge=8, description="steps of a motion")
+    noisy_samples: int = Field(
+        default=600_000, ge=0, description="single steps from states with noise"
+    )
     noise: float = Field(
-        0.08, ge=0.0, le=1.0, description="largest noise of a state over its spread"
+        default=0.08, ge=0.0, le=1.0, description="largest noise of a state over its spread"
     )
     box_samples: int = Field(
-        0, ge=0, description="collocation points a Gaussian box round all states, Latin hypercube"
+        default=0,
+        ge=0,
+        description="collocation points a Gaussian box round all states, Latin hypercube",
     )
 
-    iterations: int = Field(60_000, ge=1, description="steps of the optimiser")
+    iterations: int = Field(default=60_000, ge=1, description="steps of the optimiser")
     stages: tuple[Stage, ...] = (
         Stage(steps=1, share=0.25),
         Stage(steps=4, share=0.15),
@@ -64,27 +72,39 @@ class TrainingSettings(BaseModel):
         Stage(steps=16, share=0.25),
         Stage(steps=24, share=0.15),
     )
-    batch: int = Field(1024, ge=8, description="samples of an iteration with one step")
-    loop_batch: int = Field(384, ge=1, description="windows of an iteration with more steps")
-    noisy_share: float = Field(0.25, ge=0.0, le=4.0, description="noisy samples per batch sample")
-    optimiser: Literal["muon", "adam"] = Field("muon", description="Muon for matrices, or Adam")
-    learning_rate: float = Field(0.002, gt=0.0, le=1.0, description="Adam's; Muon's is 5 times it")
-    schedule: Literal["cosine", "plateau"] = Field("cosine", description="of the learning rate")
-    clip: float = Field(1.0, gt=0.0, description="largest norm of a gradient")
+    batch: int = Field(default=1024, ge=8, description="samples of an iteration with one step")
+    loop_batch: int = Field(
+        default=384, ge=1, description="windows of an iteration with more steps"
+    )
+    noisy_share: float = Field(
+        default=0.25, ge=0.0, le=4.0, description="noisy samples per batch sample"
+    )
+    optimiser: Literal["muon", "adam"] = Field(
+        default="muon", description="Muon for matrices, or Adam"
+    )
+    learning_rate: float = Field(
+        default=0.002, gt=0.0, le=1.0, description="Adam's; Muon's is 5 times it"
+    )
+    schedule: Literal["cosine", "plateau"] = Field(
+        default="cosine", description="of the learning rate"
+    )
+    clip: float = Field(default=1.0, gt=0.0, description="largest norm of a gradient")
 
-    supervised: float = Field(1.0, ge=0.0, description="weight of the rod's own steps")
-    inner: float = Field(0.2, ge=0.0, description="weight of a mark inside the step")
-    noisy: float = Field(0.5, ge=0.0, description="weight of a noisy sample")
-    physics: float = Field(1e-3, ge=0.0, description="weight of the physics residual (37)")
-    physics_points: int = Field(64, ge=0, description="collocation points of an iteration")
-    physics_every: int = Field(4, ge=1, description="iterations from one physics loss to the next")
+    supervised: float = Field(default=1.0, ge=0.0, description="weight of the rod's own steps")
+    inner: float = Field(default=0.2, ge=0.0, description="weight of a mark inside the step")
+    noisy: float = Field(default=0.5, ge=0.0, description="weight of a noisy sample")
+    physics: float = Field(default=1e-3, ge=0.0, description="weight of the physics residual (37)")
+    physics_points: int = Field(default=64, ge=0, description="collocation points of an iteration")
+    physics_every: int = Field(
+        default=4, ge=1, description="iterations from one physics loss to the next"
+    )
 
     precision: Literal["float32", "mixed"] = Field(
-        "mixed", description="mixed: hidden layers in bfloat16 until the last tenth"
+        default="mixed", description="mixed: hidden layers in bfloat16 until the last tenth"
     )
-    threads: int = Field(2, ge=1, le=256, description="of torch on a CPU")
-    device: Literal["auto", "cpu", "cuda"] = Field("auto", description="where it trains")
-    validate_every: float = Field(0.05, gt=0.0, le=1.0, description="part of the training")
+    threads: int = Field(default=2, ge=1, le=256, description="of torch on a CPU")
+    device: Literal["auto", "cpu", "cuda"] = Field(default="auto", description="where it trains")
+    validate_every: float = Field(default=0.05, gt=0.0, le=1.0, description="part of the training")
 
     @model_validator(mode="after")
     def _something_to_learn(self) -> "TrainingSettings":
