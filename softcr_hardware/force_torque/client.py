@@ -2,8 +2,8 @@
 
 pynetft asks the box for its calibration, streams, and connects again by itself when records stop or
 the status is serious. What it does not see: a box that was switched off and on counts its samples
-from the beginning, and pynetft waits, streaming, until the old number is passed, hours perhaps; a
-box whose count stands still it believes for ever. Then a new client is made.
+from the beginning, and if it had not been up for long pynetft waits, streaming, until the old
+number is passed; a box whose count stands still it believes for ever. Then a new client is made.
 """
 
 import contextlib
@@ -67,6 +67,7 @@ class NetFtClient:
         self.calibration: pynetft.Calibration | None = None
         self._backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE, most_restarts)
         self._newest = -math.inf
+        self._sequence = -1
         self._stalled = False
 
     def open(self, now: float) -> None:
@@ -87,11 +88,14 @@ class NetFtClient:
 
     def take(self, now: float) -> list[Reading]:
         """New readings at `now` [s], the oldest first; at most one unless every one is wanted."""
-        samples = [reading(sample) for sample in self._samples()]
-        fresh = [sample for sample in samples if sample.time > self._newest]
-        if fresh:
-            self._newest, self._stalled = fresh[-1].time, False
-        else:
+        fresh = []
+        for sample in map(reading, self._samples()):
+            # a new client would bring the one sample of a box whose count stands still again
+            if sample.time > self._newest and sample.sequence != self._sequence:
+                fresh.append(sample)
+                self._newest, self._sequence = sample.time, sample.sequence
+        self._stalled = self._stalled and not fresh
+        if not fresh:
             self._watch(now)
         return fresh
 

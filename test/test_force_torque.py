@@ -1,0 +1,410 @@
+"""The Net F/T: units, judgement, bias and filter on virtual time; the wire and faults over UDP."""
+
+import math
+import os
+import struct
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+import pynetft
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mocap_stage import HEALTHY, enabled_safety
+from wire import until
+
+from softcr_hardware.faults import FAULT_KINDS
+from softcr_hardware.force_torque.client import NetFtClient
+from softcr_hardware.force_torque.driver import ForceTorqueDriver
+from softcr_hardware.force_torque.emulator import OVERLOAD, NetFtBox, NetFtEmulator
+from softcr_hardware.force_torque.readings import Reading, WrenchJudge, WrenchLimits, reading
+from softcr_hardware.safety import Action
+from softcr_models.errors import UserError
+
+FUZZED = int(os.environ.get("SOFTCR_FUZZ", "3000"))  # inputs; a million once, see docs/sensors.md
+RESTING = np.array([0.1, -0.2, -2.5, 0.01, 0.02, -0.03])
+LENIENT = WrenchLimits(oldest=10.0)  # this machine is busy
+FIVE_NEWTONS = np.array([5.0, 0, 0, 0, 0, 0])
+US = ("us", 1)
+
+
+# --- on virtual time ----------------------------------------------------------------------------
+
+
+class Played:
+    """A client whose readings the test writes."""
+
+    def __init__(self):
+        self.waiting = []
+
+    def take(self, now):
+        taken, self.waiting = self.waiting, []
+        return taken
+
+    def trouble(self, now):
+        return ""
+
+
+def some(time, wrench=RESTING, number=None):
+    counts = (round(1e6 * time) if number is None else number, 0, 0, 0, 0, 0)
+    return Reading(time, 1, counts, tuple(map(float, wrench)), 0)
+
+
+def played(driver, seconds, wrench=lambda time: RESTING, begin=0.0, rate=1000):
+    """Readings one by one, each taken as it comes; the wrenches published."""
+    published = []
+    for moment in begin + np.arange(1, round(rate * seconds) + 1) / rate:
+        driver.client.waiting.append(some(moment, wrench(moment)))
+        if newest := driver.newest(moment):
+            published.append(newest[1])
+    return np.array(published)
+
+
+def new_driver(low_pass_hz=0.0, limits=None):
+    return ForceTorqueDriver(Played(), limits or WrenchLimits(), RESTING, low_pass_hz)
+
+
+@pytest.mark.parametrize(
+    ("force_unit", "newtons"),
+    [("N", 1.0), ("kN", 1e3), ("lbf", 4.448222), ("klbf", 4448.222), ("kgf", 9.80665)],
+)
+@pytest.mark.parametrize(
+    ("moment_unit", "newton_metres"),
+    [
+        *(("N-m", 1.0), ("N-mm", 1e-3), ("kN-m", 1e3), ("lbf-in", 0.1129848)),
+        *(("lbf-ft", 1.3558179), ("kgf-cm", 0.0980665)),
+    ],
+)
+def test_every_unit_a_sensor_may_be_calibrated_in_becomes_si(
+    force_unit, newtons, moment_unit, newton_metres
+):
+    sample = pynetft.Sample(
+        rdt_sequence=1,
+        ft_sequence=2,
+        status=0,
+        raw_wrench=(1, 2, 3, 4, 5, 6),
+        force=(1.0, 2.0, 3.0),
+        torque=(4.0, 5.0, 6.0),
+        force_unit=pynetft.ForceUnit(force_unit),
+        torque_unit=pynetft.TorqueUnit(moment_unit),
+        configuration_revision=1,
+        received_at_ns=1_500_000_000,
+    )
+    seen = reading(sample)
+    assert seen.time == 1.5
+    expected = [newtons * k for k in (1, 2, 3)] + [newton_metres * k for k in (4, 5, 6)]
+    assert np.allclose(seen.wrench, expected, rtol=1e-6)
+    unknown = reading(replace(sample, force_unit=pynetft.ForceUnit.UNKNOWN))
+    judge = WrenchJudge(WrenchLimits(force=1e6, moment=1e6))
+    assert not judge.believes(1.5, unknown)
+    assert judge.trouble == "not finite, or a unit that is not known"
+
+
+def test_every_reason_of_refusal_is_named_and_counted():
+    judge = WrenchJudge(WrenchLimits(force=100.0, moment=10.0, frozen_after=0.2))
+    nan = math.nan
+    cases = [
+        (1.0, some(1.0), ""),
+        (1.0, some(1.0), "not newer"),
+        (1.2, some(1.1), "too old"),
+        (1.2, some(1.3), "too old"),
+        (1.4, some(1.4, (nan, 0, 0, 0, 0, 0)), "not finite, or a unit that is not known"),
+        (1.5, some(1.5, (0, 0, -101, 0, 0, 0)), "overload"),
+        (1.6, some(1.6, (0, 0, 0, 0, 11, 0)), "overload"),
+        (2.0, some(2.0, number=7), ""),
+        (2.1, some(2.1, number=7), ""),
+        (2.2, some(2.2, number=7), "frozen"),
+        (2.3, some(2.3), ""),
+    ]
+    for now, seen, says in cases:
+        assert judge.believes(now, seen) == (says == "")
+        assert judge.trouble == says
+    assert sum(judge.refused.values()) == sum(bool(says) for _, _, says in cases)
+
+
+def test_a_bias_makes_the_resting_rod_read_as_the_models():
+    offset = np.array([12.0, -7.0, 3.0, 0.5, 0.1, -0.2])
+    noise = np.random.default_rng(0)
+
+    def wrench(time):
+        return RESTING + offset + 0.01 * noise.standard_normal(6)
+
+    driver = new_driver()
+    driver.check_rest(0.0)
+    played(driver, 1.0, wrench)
+    assert driver.rest_error == pytest.approx(12.0, abs=0.01)
+    assert np.allclose(driver.take_bias(1.0), offset, atol=2e-3)
+    assert driver.rest_error == 0.0
+    published = played(driver, 1.0, wrench, begin=1.0)
+    assert np.allclose(published.mean(axis=0), RESTING, atol=2e-3)
+    # a sensor that is wrong by 5 N when the valves are enabled the next time
+    driver.check_rest(2.0)
+    played(driver, 1.0, lambda time: wrench(time) + FIVE_NEWTONS, begin=2.0)
+    assert driver.rest_error == pytest.approx(5.0, abs=0.01)
+
+
+def test_a_bias_of_what_moves_or_of_nothing_is_refused_in_one_line():
+    driver = new_driver()
+    with pytest.raises(UserError, match="0 readings, must be 20: wait half a second"):
+        driver.take_bias(0.0)
+    played(driver, 1.0, lambda time: RESTING + 3.0 * np.sin(20.0 * time))
+    with pytest.raises(UserError, match=r"vary by \d+\.\d+ N and .*: vent the valves") as refused:
+        driver.take_bias(1.0)
+    assert "\n" not in str(refused.value)
+    assert not driver.biased
+
+
+def test_the_declared_filter_is_that_of_first_order():
+    driver = new_driver(low_pass_hz=5.0)
+    assert driver.delay == pytest.approx(1 / (10 * math.pi))
+    step = RESTING + FIVE_NEWTONS
+    played(driver, 1.0)
+    after = played(driver, 0.2, lambda time: step, begin=1.0)[:, 0] - RESTING[0]
+    times = np.arange(1, 201) / 1000
+    assert np.allclose(after, 5.0 * (1.0 - np.exp(-times / driver.delay)), atol=1e-9)
+
+
+def test_the_newest_of_many_is_published_and_none_twice():
+    driver = new_driver()
+    driver.client.waiting = [some(1.0 + 1e-4 * k, RESTING + k) for k in range(5)]
+    published, wrench = driver.newest(1.001)
+    assert published == pytest.approx(1.0004)
+    assert np.allclose(wrench, RESTING + 4)
+    assert driver.newest(1.002) is None
+
+
+def test_fuzzed_records_end_in_wrenches_or_in_named_refusals():
+    """Any numbers in a reading, any bytes at the box: no exception, no NaN, all in range."""
+    random, driver = Random(0), new_driver(low_pass_hz=50.0)
+    specials = (math.nan, math.inf, -math.inf, 1e308, -1e308, 0.0, 99.0, 101.0)
+    box = NetFtBox(lambda time: RESTING)
+    request = struct.pack(">HHI", 0x1234, 2, 0)
+    believed = 0
+    for number in range(FUZZED):
+        now = 1e-3 * number + 1.0
+        wrench = [random.uniform(-9, 9) for _ in range(6)]
+        if random.random() < 0.7:
+            wrench[random.randrange(6)] = random.choice(specials)
+        time = now + (random.choice((0.0, 0.0, 0.0, -0.04, 0.04, -1.0, 1e9, math.nan)))
+        driver.client.waiting.append(Reading(time, number, (number,) * 6, tuple(wrench), 0))
+        newest = driver.newest(now)
+        if newest is not None:
+            believed += 1
+            assert np.isfinite(newest[1]).all()
+            assert np.abs(newest[1][:3]).max() <= 100.0
+        noisy = bytearray(request)
+        noisy[random.randrange(8)] = random.randrange(256)
+        box.answer(bytes(noisy[: random.randrange(1, 9)]), US)
+        for record in box.records(now):
+            assert len(record) == 36
+    if FUZZED >= 10_000:
+        assert driver.judge.refused["too old"] > FUZZED / 100
+    assert sum(driver.judge.refused.values()) + believed == FUZZED
+
+
+@given(st.binary(max_size=64))
+def test_any_request_is_answered_or_ignored(request):
+    box = NetFtBox(lambda time: RESTING)
+    box.answer(request, US)
+    assert all(len(record) == 36 for record in box.records(0.05))
+
+
+# --- over UDP -----------------------------------------------------------------------------------
+
+
+class Bench:
+    """A box, a driver that is polled, and what it published."""
+
+    def __init__(self, emulator, driver):
+        self.emulator, self.box, self.driver = emulator, emulator.box, driver
+        self.client = driver.client
+        self.published = []
+
+    def poll(self, condition, what):
+        """Poll until a condition holds; returns its value."""
+
+        def tried():
+            newest = self.driver.newest(time.monotonic())
+            if newest is not None:
+                self.published.append(newest)
+            return condition()
+
+        return until(tried, what)
+
+    def flows(self, count=30):
+        goal = len(self.published) + count
+        self.poll(lambda: len(self.published) >= goal, "wrenches")
+
+    def silent(self, says):
+        """Nothing is published any more, and this is said."""
+        self.poll(lambda: self.trouble.startswith(says), f"{says}, not {self.trouble}")
+        before = len(self.published)
+        polls = iter(range(40))
+        self.poll(lambda: next(polls, None) is None, "some polls")
+        assert len(self.published) == before
+
+    @property
+    def trouble(self):
+        return self.driver.trouble(time.monotonic())
+
+
+@contextmanager
+def bench(rate=1000.0, low_pass_hz=0.0, limits=LENIENT, uptime=100.0):
+    box = NetFtBox(lambda time: RESTING, rate, start=time.monotonic() - uptime)
+    emulator = NetFtEmulator(box, rdt_port=0, http_port=0)
+    stop = threading.Event()
+    thread = threading.Thread(target=emulator.run, args=(stop,))
+    thread.start()
+    client = NetFtClient(
+        "127.0.0.1", emulator.rdt_port, emulator.http_port, every=low_pass_hz > 0.0
+    )
+    client.open(time.monotonic())
+    try:
+        yield Bench(emulator, ForceTorqueDriver(client, limits, RESTING, low_pass_hz))
+    finally:
+        client.close()
+        stop.set()
+        thread.join()
+
+
+def safety_after(age):
+    """What safety does about wrenches of an age, everything else being well."""
+    safety = enabled_safety(1.0)
+    return safety.update(2.0, replace(HEALTHY, force_torque_age=age))
+
+
+# fault -> what the driver says when nothing is published any more; None: wrenches are published
+END_STATES = {
+    "ok": None,
+    "off": "the box is silent",
+    "stuck": "frozen",
+    "garbage": "overload",
+    "wrong": None,
+    "slow": None,
+    "delayed": None,
+    "intermittent": None,
+    "reconnect": None,
+}
+
+
+@pytest.mark.parametrize("kind", FAULT_KINDS)
+def test_each_fault_of_the_sensor_has_a_named_end_state(kind):
+    with bench() as running:
+        running.flows()
+        running.emulator.inject(kind)
+        said = END_STATES[kind]
+        if said is None:
+            goal = time.monotonic() + 0.3  # beyond what was on its way
+            running.poll(lambda: time.monotonic() > goal, "the fault's own records")
+            running.flows()
+            assert safety_after(0.02).action == Action.NONE
+            wrench = np.mean([wrench for _, wrench in running.published[-20:]], axis=0)
+            wrong = FIVE_NEWTONS if kind == "wrong" else 0.0
+            assert np.allclose(wrench, RESTING + wrong, atol=0.05)
+        else:
+            running.silent(said)
+            decision = safety_after(1.0)
+            assert (decision.action, decision.enabled) == (Action.WARN, True)
+            assert decision.reason == "wrenches silent"
+        health = running.client.health()
+        if kind == "intermittent":
+            assert health.lost_count > 0
+        if kind == "slow":
+            running.poll(lambda: running.client.health().receive_rate_hz < 100, "a slow rate")
+        if kind == "garbage":
+            assert health.malformed_count > 0
+        running.emulator.inject("ok")
+        running.flows()
+        assert running.trouble == ""
+
+
+def test_an_overloaded_sensor_is_named_by_its_status_and_comes_back():
+    with bench() as running:
+        running.flows()
+        running.box.status = OVERLOAD
+        running.silent("sensor status 0x80020000: overload or fault")
+        running.box.status = 0
+        running.flows()
+
+
+def test_a_sensor_whose_count_stands_still_is_named_and_a_new_client_made():
+    with bench() as running:
+        running.flows()
+        running.box.frozen = True
+        running.silent("the box streams no new samples")
+        running.poll(lambda: running.client.restarts > 0, "a new client")
+        running.box.frozen = False
+        running.flows()
+
+
+def test_a_box_that_counts_from_the_beginning_again_is_heard_at_once():
+    """Up for 3 s only, pynetft says that it streams and waits until the old number is passed."""
+    with bench(uptime=3.0) as running:
+        running.flows()
+        running.box._began = time.monotonic()  # rebooted so fast that nobody noticed
+        running.flows()
+        assert running.client.restarts == 1
+
+
+def test_a_power_cycle_keeps_the_bias_for_it_is_ours():
+    with bench() as running:
+        running.flows(200)
+        running.driver.take_bias(time.monotonic())
+        running.emulator.inject("reconnect")
+        running.flows(200)
+        assert running.driver.biased
+        wrench = np.mean([wrench for _, wrench in running.published[-100:]], axis=0)
+        assert np.allclose(wrench, RESTING, atol=0.01)
+
+
+def test_another_calibration_is_applied_and_told():
+    with bench() as running:
+        running.flows()
+        running.client.look_at_calibration()
+        running.box.counts_per_force, running.box.moment_unit = 1e5, "Nmm"
+        running.box.counts_per_moment = 1e6 / 1e3
+        running.emulator.inject("reconnect")
+        running.flows()
+        running.client.look_at_calibration()
+        assert running.client.recalibrated == 1
+        assert running.client.calibration.torque_unit == pynetft.TorqueUnit.NEWTON_MILLIMETER
+        running.published.clear()
+        running.flows()
+        wrench = np.mean([wrench for _, wrench in running.published], axis=0)
+        # the emulated sensor puts out counts per unit of the numbers it is given: N m read as N mm
+        assert np.allclose(wrench[:3], RESTING[:3], atol=0.02)
+        assert np.allclose(wrench[3:], RESTING[3:] * 1e-3, atol=1e-3)
+
+
+def test_with_a_filter_every_record_is_drained():
+    with bench(rate=500.0, low_pass_hz=30.0) as running:
+        running.flows(100)
+        health = running.client.health()
+        assert health.python_queue_dropped_count == 0
+        assert np.allclose(running.published[-1][1], RESTING, atol=0.02)
+
+
+def test_a_box_that_is_not_there_yet_is_waited_for():
+    with bench() as running:
+        running.emulator.inject("off")
+        running.silent("the box is silent")
+        running.emulator.inject("ok")
+        running.flows()
+
+
+@pytest.mark.parametrize(("host", "port"), [("", 49152), ("127.0.0.1", 0)])
+def test_an_address_that_cannot_be_is_one_line(host, port):
+    with pytest.raises(UserError, match=f"force-torque sensor {host}") as refused:
+        NetFtClient(host, port)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_port_that_is_taken_is_one_line():
+    with bench() as running:
+        port = running.emulator.rdt_port
+        with pytest.raises(UserError, match=rf"ports {port} \(UDP\) and 0 \(TCP\)"):
+            NetFtEmulator(running.box, rdt_port=port, http_port=0)
