@@ -1,0 +1,156 @@
+"""`softcr emulate`: all devices on one actuator, as a process and piece by piece."""
+
+import json
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from mocap_stage import CALIBRATION
+from wire import until
+
+from softcr_hardware.actuator import EmulatedActuator
+from softcr_hardware.ethercat.terminals import load_station
+from softcr_hardware.force_torque.client import NetFtClient
+from softcr_hardware.force_torque.emulator import NetFtBox
+from softcr_hardware.optitrack.client import Address, NatNetClient
+from softcr_hardware.optitrack.emulator import MotiveServer
+from softcr_hardware.optitrack.protocol import read
+from softcr_hardware.optitrack.session import NatNetSession
+from softcr_hardware.optitrack.tracking import BodyTracker, TrackingLimits
+from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
+from softcr_models import load_robot
+from softcr_models.errors import UserError
+from softcr_tools.emulate import _inject
+from softcr_tools.emulate_parser import parser
+
+STATION = load_station("licher2025")
+SOFTCR = [sys.executable, "-c", "import sys, softcr_tools.cli as cli; sys.exit(cli.main())"]
+
+
+def test_what_the_valves_do_the_cameras_see_and_the_sensor_feels():
+    plant = SimulatedPlant(load_robot("licher2025"), Mismatch(), SensorModel(), intervals=4)
+    actuator = EmulatedActuator(STATION, plant)
+    actuator.see(0.0)
+    server = MotiveServer(lambda time: actuator.see(time).tip_pose, CALIBRATION)
+    box = NetFtBox(lambda time: actuator.seen.wrench, rate=100.0)
+    box.client = ("us", 1)
+    tips, wrenches = [], []
+    for step in range(400):
+        now = 0.005 * step
+        actuator.advance(now, np.array([6.0, 5.0, 5.0] if step < 40 else [5.0] * 3))
+        for frame in server.frames(now):
+            body = read(frame, (4, 1)).bodies[1]
+            tips.append(np.linalg.inv(CALIBRATION.base_in_world.pose) @ [*body.position, 1.0])
+        wrenches += [struct.unpack(">III6i", record)[3:] for record in box.records(now)]
+    assert actuator.pressures[0] > 1e4
+    assert np.abs(tips[0][:2]).max() < 1e-4  # straight, as Motive's bytes have it
+    assert np.abs(tips[-1][:2]).max() > 5e-3  # bent
+    assert np.allclose(tips[-1][:3], actuator.seen.true_tip_pose[:3, 3], atol=2e-3)
+    moment = np.array(wrenches)[:, 3:] * 1e-6
+    assert np.linalg.norm(moment[-1]) > np.linalg.norm(moment[0]) + 5e-3
+    assert np.allclose(moment[-1], actuator.seen.wrench[3:], atol=3e-3)
+
+
+class Noted:
+    """A device that notes its faults."""
+
+    def __init__(self):
+        self.kinds = []
+        self.inject = self.kinds.append
+
+
+def test_faults_are_typed_with_the_device_where_there_are_several():
+    one = {"optitrack": Noted()}
+    _inject(one, ["off"])
+    _inject(one, ["optitrack", "ok"])
+    assert one["optitrack"].kinds == ["off", "ok"]
+    two = {"optitrack": Noted(), "force-torque": Noted()}
+    _inject(two, ["force-torque", "slow"])
+    assert two["force-torque"].kinds == ["slow"]
+    for words in (["slow"], ["ethercat", "slow"], ["optitrack", "very", "slow"]):
+        with pytest.raises(UserError, match="must be DEVICE FAULT, DEVICE optitrack, force-torque"):
+            _inject(two, words)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "mocap",
+        "ethercat",
+        "optitrack --frame-rate 0",
+        "force-torque --record-rate 7001",
+        "optitrack --natnet 2.0",
+        "bench --fault off",
+    ],
+)
+def test_what_cannot_be_is_refused_with_its_usage(line, capsys):
+    with pytest.raises(SystemExit) as end:
+        parser().parse_args(line.split())
+    assert end.value.code == 2
+    assert "usage: softcr emulate" in capsys.readouterr().err
+
+
+def free_port():
+    with socket.socket() as tcp, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+        tcp.bind(("127.0.0.1", 0))
+        udp.bind(("127.0.0.1", tcp.getsockname()[1]))
+        return tcp.getsockname()[1]
+
+
+@contextmanager
+def command(*arguments):
+    """`softcr emulate ...` as a process that has begun."""
+    process = subprocess.Popen(
+        [*SOFTCR, "emulate", *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        said = [process.stderr.readline()]
+        while said[-1] and "emulating" not in said[-1]:
+            said.append(process.stderr.readline())
+        assert said[-1], said
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stderr.close()
+
+
+def test_the_bench_without_valves_serves_both_sensors_faults_and_a_log(tmp_path):
+    commands, records, page = free_port(), free_port(), free_port()
+    log = tmp_path / "bench.jsonl"
+    ports = ["--command-port", commands, "--rdt-port", records, "--http-port", page]
+    limits = TrackingLimits(oldest=10.0)
+    cameras = NatNetClient(
+        NatNetSession("tip", CALIBRATION, BodyTracker(limits)), Address(command_port=commands)
+    )
+    sensor = NetFtClient("127.0.0.1", records, page)
+    with command("bench", *ports, "--log", log) as process:
+        cameras.open()
+        sensor.open(time.monotonic())
+        try:
+            seen = until(lambda: cameras.take(0.1), "a pose")
+            felt = until(lambda: sensor.take(time.monotonic()), "a wrench")
+            process.stdin.write("optitrack off\n")
+            process.stdin.flush()
+            until(lambda: cameras.session.trouble(time.monotonic()) == "server silent", "silence")
+            assert until(lambda: sensor.take(time.monotonic()), "more wrenches")
+        finally:
+            cameras.close()
+            sensor.close()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30.0) == 0
+    assert seen.pose[2, 3] == pytest.approx(0.158, abs=2e-3)
+    assert felt[-1].wrench[2] < -1.0  # the rod's weight
+    events = [json.loads(line) for line in log.read_text().splitlines()]
+    assert {"clients", "client", "rod", "fault"} <= {event["event"] for event in events}

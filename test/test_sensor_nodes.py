@@ -1,0 +1,262 @@
+"""The sensor nodes in real rclpy, against the emulated Motive and Net F/T on one rod."""
+
+import threading
+import time
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import rclpy
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.parameter import Parameter
+from std_srvs.srv import Trigger
+from wire import until
+
+from softcr_hardware.actuator import EmulatedActuator
+from softcr_hardware.ethercat.terminals import load_station
+from softcr_hardware.force_torque.emulator import NetFtBox, NetFtEmulator
+from softcr_hardware.nodes.force_torque import ForceTorque
+from softcr_hardware.nodes.optitrack import Optitrack
+from softcr_hardware.optitrack.calibration import Placement, load_calibration, save_calibration
+from softcr_hardware.optitrack.emulator import MotiveEmulator, MotiveServer
+from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
+from softcr_models import load_robot
+from softcr_models.errors import UserError
+from softcr_models.runtime.messages import (
+    diagnostics_from_message,
+    from_stamp,
+    pose_from_message,
+    wrench_from_message,
+)
+from softcr_models.runtime.node import OK, WARN
+from softcr_models.runtime.topics import TOPICS, qos
+
+CALIBRATION = load_calibration("licher2025")
+LENIENT = {"limits.oldest": 10.0}  # this machine is busy
+
+
+@pytest.fixture(scope="module")
+def actuator():
+    """A rod of few intervals, at rest."""
+    sensors = SensorModel(tip_noise=5e-5)
+    plant = SimulatedPlant(load_robot("licher2025"), Mismatch(), sensors, intervals=4)
+    made = EmulatedActuator(load_station("licher2025"), plant)
+    made.see(time.monotonic())
+    return made
+
+
+@contextmanager
+def running(emulator):
+    stop = threading.Event()
+    thread = threading.Thread(target=emulator.run, args=(stop,))
+    thread.start()
+    try:
+        yield emulator
+    finally:
+        stop.set()
+        thread.join()
+
+
+@pytest.fixture
+def motive(actuator):
+    start = time.monotonic() - 100.0
+    server = MotiveServer(lambda moment: actuator.see(moment).tip_pose, CALIBRATION, start=start)
+    with running(MotiveEmulator(server, port=0)) as emulator:
+        yield emulator
+
+
+@pytest.fixture
+def net_ft(actuator):
+    box = NetFtBox(lambda moment: actuator.seen.wrench, start=time.monotonic() - 100.0)
+    with running(NetFtEmulator(box, rdt_port=0, http_port=0)) as emulator:
+        yield emulator
+
+
+class World:
+    """A node, and who listens to it."""
+
+    def __init__(self, node_class, topic, **parameters):
+        self.context = rclpy.Context()
+        rclpy.init(context=self.context)
+        overrides = [Parameter(name, value=value) for name, value in parameters.items()]
+        self.node = node_class(context=self.context, parameter_overrides=overrides)
+        self.listener = rclpy.create_node("listener", context=self.context)
+        self.heard, self.reports = [], []
+        message_class = TOPICS[topic].message_class()
+        self.listener.create_subscription(message_class, topic, self.heard.append, qos(topic))
+        self.listener.create_subscription(
+            TOPICS["/diagnostics"].message_class(),
+            "/diagnostics",
+            lambda message: self.reports.extend(diagnostics_from_message(message)),
+            qos("/diagnostics"),
+        )
+        self._executor = SingleThreadedExecutor(context=self.context)
+        self._executor.add_node(self.node)
+        self._executor.add_node(self.listener)
+        self._thread = threading.Thread(target=self._executor.spin, daemon=True)
+        self._thread.start()
+
+    def ask(self, kind, name, request):
+        client = self.listener.create_client(kind, f"{self.node.get_name()}/{name}")
+        until(client.service_is_ready, name)
+        future = client.call_async(request)
+        until(future.done, f"the answer of {name}")
+        return future.result()
+
+    def trigger(self, name):
+        return self.ask(Trigger, name, Trigger.Request())
+
+    def change(self, label):
+        request = ChangeState.Request()
+        request.transition.id = getattr(Transition, f"TRANSITION_{label.upper()}")
+        return self.ask(ChangeState, "change_state", request).success
+
+    def report(self):
+        """The newest diagnostics."""
+        return self.reports[-1]
+
+    def says(self, text):
+        return bool(self.reports) and text in self.report().message
+
+    def close(self):
+        self.node.finish()
+        self._executor.shutdown()
+        self._thread.join()
+        self.node.destroy_node()
+        self.listener.destroy_node()
+        rclpy.try_shutdown(context=self.context)
+
+
+@contextmanager
+def world(*arguments, **parameters):
+    made = World(*arguments, **parameters)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def cameras(motive, **parameters):
+    return world(Optitrack, "mocap/tip/pose", command_port=motive.port, **(LENIENT | parameters))
+
+
+def sensor(net_ft, **parameters):
+    ports = {"rdt_port": net_ft.rdt_port, "http_port": net_ft.http_port}
+    return world(
+        ForceTorque, "force_torque/wrench", host="127.0.0.1", **ports, **(LENIENT | parameters)
+    )
+
+
+def test_the_resting_tip_is_published_in_the_base_frame_as_of_its_exposure(motive, actuator):
+    with cameras(motive) as here:
+        assert here.change("configure")
+        assert here.change("activate")
+        until(lambda: len(here.heard) > 100, "poses")
+        now = here.node.now()
+        stamps = [from_stamp(message, "pose") for message in here.heard]
+        assert stamps == sorted(set(stamps))
+        assert stamps[-1] < now
+        assert here.heard[-1].header.frame_id == "base"
+        pose = pose_from_message(here.heard[-1], "pose")
+        assert np.allclose(pose, actuator.seen.true_tip_pose, atol=1e-3)
+        until(lambda: here.report().values["frame_rate_hz"] > 90, "the frame rate")
+        values = here.report().values
+        assert values["latency_ms"] == pytest.approx(4.5, abs=0.1)
+        assert values["server"] == "Motive, NatNet (4, 1, 0, 0)"
+        assert here.change("deactivate")
+        assert here.change("cleanup")
+
+
+def test_a_fault_is_a_warning_with_its_name(motive):
+    with cameras(motive) as here:
+        assert here.change("configure")
+        assert here.change("activate")
+        until(lambda: len(here.heard) > 10, "poses")
+        motive.server.tracked = False
+        until(lambda: here.reports and here.report().values["trouble"] == "body not tracked", "it")
+        motive.server.tracked = True
+        motive.inject("slow")
+        until(lambda: here.says("frames/s, must be 120"), "a slow stream")
+        assert here.report().level == WARN
+        motive.inject("delayed")
+        until(lambda: here.says("latency 5") or here.says("latency 6"), "a late stream")
+
+
+def test_a_wrong_calibration_publishes_nothing_until_it_is_calibrated_and_kept(motive, tmp_path):
+    path = tmp_path / "mine.yaml"
+    save_calibration(path, CALIBRATION.model_copy(update={"base_in_world": Placement()}))
+    with cameras(motive, calibration=str(path)) as here:
+        assert "configure the node first" in here.trigger("calibrate_base").message
+        assert here.change("configure")
+        assert here.change("activate")
+        session = here.node._client.session
+        until(lambda: session.tracker.trouble == "outside the workspace", "refusals")
+        assert not here.heard
+        answer = until(
+            lambda: (said := here.trigger("calibrate_base")).success and said, "calibration"
+        )
+        assert f"written to {path}" in answer.message
+        until(lambda: here.heard, "poses")
+    kept = load_calibration(path).base_in_world
+    assert np.allclose(kept.pose, CALIBRATION.base_in_world.pose, atol=2e-3)
+
+
+def test_a_body_that_is_not_there_cannot_be_calibrated_by(motive):
+    with cameras(motive, base_body="plate") as here:
+        assert here.change("configure")
+        answer = here.trigger("calibrate_base")
+        assert not answer.success
+        assert "0 poses in the last second, must be 20: is the body tracked?" in answer.message
+
+
+def test_wrenches_flow_at_their_rate_and_a_bias_is_the_models_rest(net_ft, actuator):
+    with sensor(net_ft, rate_hz=50.0, rest_tolerance=0.5) as here:
+        assert "activate the node first" in here.trigger("bias").message
+        assert here.change("configure")
+        assert here.change("activate")
+        until(lambda: len(here.heard) > 30, "wrenches")
+        assert here.heard[-1].header.frame_id == "force_torque"
+        wrench = wrench_from_message(here.heard[-1], "wrench")
+        assert np.allclose(wrench, actuator.seen.wrench, atol=0.06)
+        net_ft.inject("wrong")
+        assert here.change("deactivate")
+        assert here.change("activate")
+        until(lambda: here.says("5.0 N off the resting rod: vent, then call ~/bias"), "a warning")
+        until(lambda: here.trigger("bias").success, "a bias")
+        here.heard.clear()
+        until(lambda: here.heard, "biased wrenches")
+        wrench = wrench_from_message(here.heard[-1], "wrench")
+        assert np.allclose(wrench, actuator.seen.wrench, atol=0.1)
+        until(lambda: not here.says("resting rod"), "no warning any more")
+
+
+def test_a_silent_box_is_named(net_ft):
+    with sensor(net_ft) as here:
+        assert here.change("configure")
+        assert here.change("activate")
+        until(lambda: here.heard, "wrenches")
+        net_ft.inject("off")
+        until(
+            lambda: here.reports and "the box is silent" in here.report().values["trouble"],
+            "silence",
+        )
+        net_ft.inject("ok")
+        until(lambda: here.report().values["trouble"] == "", "an end of it")
+
+
+@pytest.mark.parametrize("node_class", [Optitrack, ForceTorque])
+def test_both_refuse_lockstep_and_unknown_parameters(node_class):
+    with world(node_class, "mocap/tip/pose", mode="lockstep") as here:
+        assert not here.change("configure")
+        overrides = [Parameter("camera", value=1)]
+        with pytest.raises(UserError, match="parameter camera = 1: unknown"):
+            node_class(context=here.context, parameter_overrides=overrides)
+
+
+def test_a_bad_server_address_leaves_the_node_unconfigured():
+    with world(Optitrack, "mocap/tip/pose", server="motive") as here:
+        assert not here.change("configure")
+        until(lambda: here.reports, "diagnostics")
+        assert here.report().level == OK
