@@ -43,6 +43,7 @@ from softcr_tools.viewer.command import check_free
 from softcr_tools.viewer.hand import FOREIGN_AGE, HAND_RATE, HandControl, Surroundings
 from softcr_tools.viewer.page import Slid, Switched
 from softcr_tools.viewer.picture import WINDOW, Picture, tip_at
+from softcr_tools.viewer.plots import span_of
 from softcr_tools.viewer.tube import ALONG, AROUND, tube
 from softcr_tools.viewer.words import pressures_html, safety_html, state_html
 
@@ -128,13 +129,13 @@ def test_errors_are_distances_of_tips_from_the_reference_at_their_stamps():
 
 def test_table_keeps_the_window_and_a_restarted_replay_begins_anew():
     picture = Picture(CHAMBERS)
-    for second in range(50):
-        picture.hear("pressure/state", START + second * 10**9, np.full(3, 1e3 * second), 0.0)
+    for half in range(100):
+        picture.hear("pressure/state", START + half * 500_000_000, np.full(3, 1e3 * half), 0.0)
         picture.sample()
         picture.sample()  # nothing new: no row
     table = picture.table()
-    np.testing.assert_allclose(table["time"], np.arange(-WINDOW, 1.0))
-    np.testing.assert_allclose(table["measured_chamber_2"], 1e3 * np.arange(19, 50))
+    np.testing.assert_allclose(table["time"], np.arange(-WINDOW, 0.1, 0.5))
+    np.testing.assert_allclose(table["measured_chamber_2"], 1e3 * np.arange(39, 100))
     picture.hear("pressure/state", START, np.zeros(3), 0.0)
     picture.sample()
     assert picture.table()["time"].tolist() == [0.0]
@@ -299,6 +300,29 @@ def test_a_taken_port_is_named(capsys):
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--namespace", "a b"], "--namespace 'a b'"),
+        (["--robot", "nosuch"], "nosuch"),
+        (["--host", "203.0.113.1"], "Cannot assign requested address"),
+    ],
+)
+def test_a_mistake_is_one_line(arguments, said, capsys):
+    assert cli.main(["view", "--port", str(free_port()), *arguments]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert said in lines[0]
+
+
+def test_a_domain_that_is_no_number_is_one_line(monkeypatch, capsys):
+    monkeypatch.setenv("ROS_DOMAIN_ID", "abc")
+    assert cli.main(["view", "--port", str(free_port())]) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.startswith("softcr: error: ROS 2 does not start: ")
+    assert "ROS_DOMAIN_ID" in said
+
+
 def test_without_viser_one_line_says_how_to_get_it(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "viser", None)
     assert cli.main(["view"]) == 2
@@ -326,6 +350,24 @@ def test_the_command_serves_until_it_is_told_to_stop():
         process.kill()
     assert process.returncode == 0
     assert said.splitlines()[-1] == f"live view: http://127.0.0.1:{port} (Ctrl-C ends)"
+
+
+# --- the plots ----------------------------------------------------------------------------------
+
+
+@given(st.floats(-1e5, 1e5), st.floats(0.0, 1e5))
+def test_span_of_a_plot_is_round_and_not_much_wider_than_the_values(low, width):
+    first, last = span_of(np.array([low, np.nan, low + width, np.inf]))
+    assert first <= low + 1e-9
+    assert last >= low + width - 1e-9
+    needed = max(width, 1e-3 * abs(low), 1e-3 * abs(low + width), 1e-9)
+    assert last - first <= 2.5 * needed
+    digits = f"{last - first:.6e}".partition("e")[0].rstrip("0").replace(".", "")
+    assert len(digits) <= 2
+
+
+def test_span_of_nothing_is_some_span():
+    assert span_of(np.array([np.nan])) == span_of(np.array([])) == (0.0, 1.0)
 
 
 # --- node and page ------------------------------------------------------------------------------

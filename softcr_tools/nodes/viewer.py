@@ -70,7 +70,7 @@ class Viewer(Node):
         host: str,
         port: int,
         with_hand: bool,
-        namespace: str = "",
+        namespace: str = "/",
         context: Context | None = None,
     ):
         """Subscribe and serve the page.
@@ -85,7 +85,7 @@ class Viewer(Node):
         """
         # two views at a time must not take each other's commands for their own
         super().__init__(
-            f"{_NAME}{os.getpid()}", namespace=namespace or None, context=context,
+            f"{_NAME}{os.getpid()}", namespace=namespace, context=context,
             start_parameter_services=False,
         )  # fmt: skip
         self._robot = robot

@@ -35,7 +35,7 @@ def main(arguments: Sequence[str]) -> int:
         with step(console, "starting the live view"):
             from softcr_tools.nodes.viewer import Viewer
 
-            viewer = Viewer(robot, given.host, given.port, with_hand, given.namespace)
+            viewer = Viewer(robot, given.host, given.port, with_hand, _namespace(given.namespace))
         say(console, f"live view: {viewer.page.url} (Ctrl-C ends)")
         if not with_hand:
             say(console, f"--host {given.host}: others see the page, so it has no sliders")
@@ -67,6 +67,25 @@ def check_free(host: str, port: int) -> None:
         ) from None
 
 
+def _namespace(name: str) -> str:
+    """The namespace, absolute.
+
+    Raises:
+        UserError: ROS allows no such name.
+    """
+    from rclpy.exceptions import InvalidNamespaceException
+    from rclpy.validate_namespace import validate_namespace
+
+    absolute = name if name.startswith("/") else f"/{name}"
+    try:
+        validate_namespace(absolute)
+    except InvalidNamespaceException:
+        raise UserError(
+            f"--namespace {name!r}: letters, digits and _ between slashes, no digit first"
+        ) from None
+    return absolute
+
+
 def _is_this_machine(host: str) -> bool:
     """Whether only browsers of this machine reach an address."""
     try:
@@ -89,7 +108,10 @@ def _ros_context() -> Iterator[None]:
     os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
     os.environ.setdefault("FASTDDS_BUILTIN_TRANSPORTS", "UDPv4")
     # signals are ours: rclpy would shut the context down in the middle of a message
-    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    except Exception as error:  # its kind is not public
+        raise UserError(f"ROS 2 does not start: {error}; see softcr doctor") from None
     try:
         yield
     finally:

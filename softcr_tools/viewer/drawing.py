@@ -10,7 +10,7 @@ from softcr_tools.viewer.picture import Picture
 TRAIL = 8.0
 """How long the tip's trail is [s]."""
 
-DOT_SIZE = 0.25
+DOT_SIZE = 0.15
 """Width of a dot over the rod's radius."""
 
 

@@ -11,16 +11,14 @@ from typing import Any
 
 import numpy as np
 import viser
-from viser import uplot
 
 from softcr_models.robot import Robot
-from softcr_tools.report_axes import ESTIMATE, MEASURED
 from softcr_tools.viewer.hand import HandControl
-from softcr_tools.viewer.picture import WINDOW, Picture
+from softcr_tools.viewer.picture import Picture
+from softcr_tools.viewer.plots import PANEL_WIDTH, Plots
 from softcr_tools.viewer.scene import Scene
 from softcr_tools.viewer.words import (
     HAND_RULES,
-    chamber_colour,
     pressures_html,
     safety_html,
     state_html,
@@ -31,9 +29,6 @@ SCENE_PERIOD = 1 / 15
 
 PLOT_PERIOD = 0.25
 """Between two drawings of plots and words, at least [s]."""
-
-_PLOT_HEIGHT = 215  # pixels
-_PANEL_WIDTH = 370  # pixels
 
 
 @dataclass(frozen=True)
@@ -73,7 +68,7 @@ class Page:
             with_hand: whether there are sliders at all.
         """
         self.events: queue.SimpleQueue[Switched | Slid] = queue.SimpleQueue()
-        self.url = f"http://{host}:{port}"
+        self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         self._robot = robot
         with redirect_stdout(io.StringIO()):  # a banner that cannot be switched off
             self._server = viser.ViserServer(host, port, label="softcr", verbose=False)
@@ -83,14 +78,14 @@ class Page:
         # sharing would open a tunnel through somebody else's machine
         gui.configure_theme(show_logo=False, show_share_button=False)
         gui.main_panel.dock_right()
-        gui.main_panel.set_width(_PANEL_WIDTH)
+        gui.main_panel.set_width(PANEL_WIDTH)
         self._safety = gui.add_html("")
         button = gui.add_button("Vent", color="red", icon=viser.Icon.WIND)
         button.on_click(lambda _: vent())
         self._answer = gui.add_html("")
         self._state = gui.add_html("")
         self._hand = _HandPanel(self._server, robot, self.events) if with_hand else None
-        self._plots = _Plots(self._server, robot)
+        self._plots = Plots(self._server, robot)
 
     def close(self) -> None:
         """Stop serving."""
@@ -175,73 +170,6 @@ class _HandPanel:
     def _slid(self, chamber: int, event: Any) -> None:
         if event.client is not None:
             self._events.put(Slid(chamber, 1e3 * float(event.target.value)))
-
-
-class _Plots:
-    """Errors, compliance and pressures over the last seconds, in a panel of their own."""
-
-    def __init__(self, server: viser.ViserServer, robot: Robot):
-        self._chambers = robot.chamber_names
-        panel = server.gui.add_panel()
-        with panel.add_tab("Plots"):
-            self._error = _plot(
-                server, "tip to reference [mm]", [("estimated", ESTIMATE), ("measured", MEASURED)]
-            )
-            self._compliance = _plot(
-                server,
-                "bending compliance [rad/(N m m)]",
-                [("estimate", ESTIMATE), ("+ 2 sd", "#a8c7fa"), ("- 2 sd", "#a8c7fa")],
-            )
-            colours = [chamber_colour(index) for index in range(len(self._chambers))]
-            self._pressures = _plot(
-                server,
-                "gauge pressures [kPa], dashed: commanded",
-                [*zip(self._chambers, colours, strict=True)],
-                [*zip(self._chambers, colours, strict=True)],
-            )
-        panel.dock_left()
-        panel.set_width(_PANEL_WIDTH)
-
-    def draw(self, picture: Picture) -> None:
-        """Replace the curves."""
-        table = picture.table()
-        time = table["time"]
-        if not len(time):
-            return
-        self._error.data = (time, 1e3 * table["estimate_error"], 1e3 * table["measured_error"])
-        value, band = table["compliance"], 2.0 * table["compliance_std"]
-        self._compliance.data = (time, value, value + band, value - band)
-        self._pressures.data = (
-            time,
-            *(1e-3 * table[f"measured_{chamber}"] for chamber in self._chambers),
-            *(1e-3 * table[f"commanded_{chamber}"] for chamber in self._chambers),
-        )
-
-
-def _plot(
-    server: viser.ViserServer,
-    title: str,
-    solid: list[tuple[str, str]],
-    dashed: list[tuple[str, str]] | None = None,
-) -> Any:
-    """An empty plot over the last seconds: (label, colour) of its curves."""
-    series: list[uplot.Series] = [uplot.Series(label="s")]
-    series += [uplot.Series(label=label, stroke=colour, width=2) for label, colour in solid]
-    series += [
-        uplot.Series(label=f"{label}, commanded", stroke=colour, width=1, dash=(4.0, 4.0))
-        for label, colour in dashed or []
-    ]
-    return server.gui.add_uplot(
-        data=tuple(np.array([-WINDOW, 0.0]) if i == 0 else np.full(2, np.nan)
-                   for i in range(len(series))),
-        series=tuple(series),
-        scales={"x": uplot.Scale(time=False, range=(-WINDOW, 0.0))},
-        axes=(uplot.Axis(label="time [s]", labelSize=18, size=28), uplot.Axis(size=48)),
-        title=title,
-        legend=uplot.Legend(show=False),
-        height=_PLOT_HEIGHT,
-        padding=(10, 20, 0, 0),
-    )  # fmt: skip
 
 
 def _assign(element: Any, name: str, value: Any) -> None:
