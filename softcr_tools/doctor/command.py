@@ -11,6 +11,7 @@ from rich.text import Text
 
 from softcr_tools.console import FAILED
 from softcr_tools.doctor.finding import Finding, Level
+from softcr_tools.viewer.command import PORT
 
 INTERFACE = "eth1"
 """As the valves node has it by default."""
@@ -103,12 +104,12 @@ def _parser() -> argparse.ArgumentParser:
         ("calibration", "", "of the cameras, name or file (default: the robot's name)"),
         ("interface", INTERFACE, "network adapter of the EtherCAT terminals"),
         ("optitrack", "", "address of Motive's machine, to ask it"),
-        ("force-torque", "", "address of the Net F/T box, to ask it"),
+        ("force-torque", "", "address of the Net F/T box, as HOST or HOST:PORT, to ask it"),
     ):
         more = f" (default {default})" if default else ""
         parser.add_argument(f"--{name}", default=default, metavar="X", help=what + more)
     parser.add_argument(
-        "--view-port", type=int, choices=range(1, 65536), default=8080, metavar="1..65535",
+        "--view-port", type=int, choices=range(1, 65536), default=PORT, metavar="1..65535",
         help="of the live view (default %(default)s)",
     )  # fmt: skip
     parser.add_argument(

@@ -155,7 +155,7 @@ def check_device(facts: DeviceFacts) -> Finding:
             bool(facts.error),
             Level.FAIL,
             f"{facts.address}: {facts.error}",
-            f"check that it is on and its cable: ping {facts.address}",
+            f"check that it is on and its cable: ping {facts.address.partition(':')[0]}",
         ),
     )
 

@@ -18,6 +18,9 @@ from softcr_models.errors import UserError
 from softcr_models.robot import load_robot
 from softcr_tools.console import say, step
 
+PORT = 8090
+"""Of the page; 8080 is the emulated Net F/T box's."""
+
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command line after `softcr view`; returns the exit code.
@@ -148,7 +151,7 @@ def _parser() -> argparse.ArgumentParser:
         "everybody on that network may watch and vent, and the page has no sliders",
     )
     parser.add_argument(
-        "--port", type=_port, default=8080, metavar="1..65535", help="(default %(default)s)"
+        "--port", type=_port, default=PORT, metavar="1..65535", help="(default %(default)s)"
     )
     parser.add_argument("--namespace", default="", help="of the system's topics (default none)")
     parser.add_argument("--no-browser", action="store_true", help="only serve the page")
