@@ -73,6 +73,27 @@ def test_actions_follow_each_other_as_poses_stay_away():
     ]
 
 
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(FAULT_KINDS), st.integers(1, 400), st.booleans()), max_size=6
+    )
+)
+@settings(max_examples=6, deadline=None)
+def test_after_any_sequence_of_faults_poses_are_sound_and_come_back(faults):
+    stage = Stage().started()
+    for kind, milliseconds, tracked in faults:
+        stage.server.inject(kind)
+        stage.server.tracked = tracked
+        stage.run(1e-3 * milliseconds)
+    stage.server.inject("ok")
+    stage.server.tracked = True
+    stage.run(8.0)
+    assert len(stage.run(0.5)) in (59, 60, 61)
+    times = [pose.time for pose in stage.poses]
+    assert times == sorted(set(times))
+    assert np.abs([pose.pose[:3, 3] - [0, 0, 0.158] for pose in stage.poses]).max() < 0.05
+
+
 # --- time ---------------------------------------------------------------------------------------
 
 
@@ -96,6 +117,22 @@ def test_a_delayed_pose_is_as_old_as_its_exposure():
     pose = stage.run(1.0)[-1]
     assert pose.latency == pytest.approx(0.0545, abs=0.009)  # up to a period more
     assert stage.now - pose.time == pytest.approx(pose.latency, abs=0.01)
+
+
+def test_a_frame_that_comes_twice_or_late_is_left_out():
+    stage = Stage().started()
+    receive, kept = stage.session.receive, []
+
+    def twice(time, datagram):
+        pose = receive(time, datagram)
+        kept.append(datagram)
+        for again in (datagram, kept[max(len(kept) - 9, 0)]):
+            assert receive(time, again) is None
+        return pose
+
+    stage.session.receive = twice
+    assert len(stage.run(0.5)) >= 59
+    assert stage.tracker.refused["stamp not newer"] >= 100
 
 
 def test_a_restarted_server_is_asked_again_and_its_clock_fitted_anew():
