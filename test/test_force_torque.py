@@ -201,6 +201,7 @@ def test_fuzzed_records_end_in_wrenches_or_in_named_refusals():
         box.answer(bytes(noisy[: random.randrange(1, 9)]), US)
         for record in box.records(now):
             assert len(record) == 36
+    print(f"{FUZZED} readings: {dict(driver.judge.refused)} refused, {believed} believed")
     if FUZZED >= 10_000:
         assert driver.judge.refused["too old"] > FUZZED / 100
     assert sum(driver.judge.refused.values()) + believed == FUZZED
