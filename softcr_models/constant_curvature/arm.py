@@ -66,7 +66,7 @@ class Arm(BaseModel):
     def base(self) -> np.ndarray:
         """(4, 4) pose of the base in the world."""
         rotation = pin.rpy.rpyToMatrix(*self.base_orientation)
-        return np.asarray(pin.SE3(rotation, np.zeros(3)).homogeneous)
+        return np.ascontiguousarray(pin.SE3(rotation, np.zeros(3)).homogeneous)
 
     @property
     def chain(self) -> ConstantCurvatureChain:

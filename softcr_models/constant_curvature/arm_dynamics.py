@@ -83,6 +83,12 @@ class ArmDynamics:
         self.chain: ConstantCurvatureChain = arm.chain
         # contiguous: the compiled steps multiply it by BLAS
         self.actuation = np.ascontiguousarray(arm.tendons().actuation(arm.rest_lengths))
+        model = arm.tendons().actuation(arm.model_lengths)
+        # from the loops' outputs to tendon forces, see TendonGains
+        self._shaping = {
+            "tendon": np.eye(model.shape[1]),
+            "configuration": np.ascontiguousarray(np.linalg.pinv(model.T @ model)),
+        }
         area = np.pi * arm.radius**2
         self._masses = arm.density * area * arm.rest_lengths
         bending = arm.youngs_modulus * 0.25 * area * arm.radius**2 / arm.rest_lengths
@@ -169,19 +175,12 @@ class ArmDynamics:
         steps = max(1, int(np.ceil(seconds / longest_step - 1e-9)))
         forces: np.ndarray = arm_steps(
             state.q, state.rate, state.integral, np.asarray(reference, float),
-            np.array([loop.proportional, loop.integral, loop.derivative]), self._shaping(loop),
-            self.actuation, loop.unilateral, self.stiffness, self.damping, self.arm.rest_lengths,
-            self._masses, self.payload, self.chain.radius, self.chain.base, self._gravity,
-            self._nodes, self._weights, seconds / steps, steps,
+            np.array([loop.proportional, loop.integral, loop.derivative]),
+            self._shaping[loop.space], self.actuation, loop.unilateral, self.stiffness,
+            self.damping, self.arm.rest_lengths, self._masses, self.payload, self.chain.radius,
+            self.chain.base, self._gravity, self._nodes, self._weights, seconds / steps, steps,
         )  # fmt: skip
         return forces
-
-    def _shaping(self, loop: TendonGains) -> np.ndarray:
-        """(a, a) from the loops' outputs to tendon forces, see TendonGains."""
-        if loop.space == "tendon":
-            return np.eye(self.actuation.shape[1])
-        model = self.arm.tendons().actuation(self.arm.model_lengths)
-        return np.ascontiguousarray(np.linalg.pinv(model.T @ model))
 
     def _terms(
         self, q: np.ndarray, rate: np.ndarray, gravity: np.ndarray

@@ -459,7 +459,16 @@ def arm_terms(
     )  # fmt: skip
 
 
-@numba.njit(**_OPTIONS)
+# With a signature, so that it is compiled at import, where one process does it for all.
+_MATRIX, _VECTOR = "float64[:,::1]", "float64[::1]"
+_ARM_STEPS = (
+    f"{_VECTOR}({_VECTOR}, {_VECTOR}, {_VECTOR}, {_VECTOR}, {_VECTOR}, {_MATRIX}, {_MATRIX}, "
+    f"boolean, {_VECTOR}, {_VECTOR}, {_VECTOR}, {_VECTOR}, float64, float64, {_MATRIX}, {_VECTOR}, "
+    f"{_VECTOR}, {_VECTOR}, float64, int64)"
+)
+
+
+@numba.njit(_ARM_STEPS, **_OPTIONS)
 def arm_steps(
     q, rate, integral, reference, gains, shaping, actuation, unilateral, stiffness, damping,
     rest_lengths, masses, payload, radius, base, gravity, nodes, weights, dt, steps,
