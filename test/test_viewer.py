@@ -43,7 +43,7 @@ from softcr_tools.viewer.command import check_free
 from softcr_tools.viewer.hand import FOREIGN_AGE, HAND_RATE, HandControl, Surroundings
 from softcr_tools.viewer.page import Slid, Switched
 from softcr_tools.viewer.picture import WINDOW, Picture, tip_at
-from softcr_tools.viewer.plots import span_of
+from softcr_tools.viewer.plots import known_curves
 from softcr_tools.viewer.tube import ALONG, AROUND, tube
 from softcr_tools.viewer.words import pressures_html, safety_html, state_html
 
@@ -355,19 +355,28 @@ def test_the_command_serves_until_it_is_told_to_stop():
 # --- the plots ----------------------------------------------------------------------------------
 
 
-@given(st.floats(-1e5, 1e5), st.floats(0.0, 1e5))
-def test_span_of_a_plot_is_round_and_not_much_wider_than_the_values(low, width):
-    first, last = span_of(np.array([low, np.nan, low + width, np.inf]))
-    assert first <= low + 1e-9
-    assert last >= low + width - 1e-9
-    needed = max(width, 1e-3 * abs(low), 1e-3 * abs(low + width), 1e-9)
-    assert last - first <= 2.5 * needed
-    digits = f"{last - first:.6e}".partition("e")[0].rstrip("0").replace(".", "")
-    assert len(digits) <= 2
+@given(st.integers(1, 12), st.integers(0, 4), st.integers(0, 2**32 - 1))
+def test_curves_are_drawn_without_any_nan_and_as_they_are_known(rows, curves, seed):
+    random = np.random.default_rng(seed)
+    values = random.normal(size=(curves, rows))
+    values[random.random(values.shape) < 0.4] = np.nan
+    time = np.arange(rows) - rows + 1.0
+    shown, data = known_curves(time, values)
+    assert list(shown) == [index for index in range(curves) if np.isfinite(values[index, -1])]
+    if shown:
+        assert len(data) == 1 + len(shown)
+        assert np.isfinite(data).all()
+        first = rows - len(data[0])
+        assert first == 0 or any(np.isnan(values[index, first - 1]) for index in shown)
+        for index, drawn in zip(shown, data[1:], strict=True):
+            known = np.isfinite(values[index, first:])
+            np.testing.assert_array_equal(drawn[known], values[index, first:][known])
 
 
-def test_span_of_nothing_is_some_span():
-    assert span_of(np.array([np.nan])) == span_of(np.array([])) == (0.0, 1.0)
+def test_a_hole_is_bridged_by_a_straight_line():
+    _, (time, drawn) = known_curves(np.arange(5.0), [np.array([np.nan, 1.0, np.nan, np.nan, 4.0])])
+    np.testing.assert_allclose(time, [1.0, 2.0, 3.0, 4.0])
+    np.testing.assert_allclose(drawn, [1.0, 2.0, 3.0, 4.0])
 
 
 # --- node and page ------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """The page's plots: errors, compliance and pressures over the last seconds."""
 
-import math
+from collections.abc import Sequence
 
 import numpy as np
 import viser
@@ -70,14 +70,15 @@ class Plots:
 
 
 class _Plot:
-    """Curves over the last seconds; what is NaN is left out."""
+    """Curves over the last seconds: those whose newest value is known, from where all are."""
 
     def __init__(self, server: viser.ViserServer, title: str, *curves: uplot.Series):
-        self._span = (0.0, 1.0)
+        self._curves = curves
+        self._shown: tuple[int, ...] = tuple(range(len(curves)))
         self._plot = server.gui.add_uplot(
             data=(np.array([-WINDOW, 0.0]), *(np.full(2, np.nan) for _ in curves)),
-            series=(uplot.Series(label="time [s]"), *curves),
-            scales=self._scales(),
+            series=self._series(),
+            scales={"x": uplot.Scale(time=False, range=(-WINDOW, 0.0))},
             axes=(uplot.Axis(label="time [s]", labelSize=18, size=28), uplot.Axis(size=48)),
             title=title,
             legend=uplot.Legend(show=False),
@@ -87,31 +88,41 @@ class _Plot:
 
     def draw(self, time: np.ndarray, *values: np.ndarray) -> None:
         """Replace the curves: (k,) times [s] and values."""
-        span = span_of(np.concatenate(values))
-        if span != self._span:  # seldom: the browser builds the plot again
-            self._span = span
-            self._plot.scales = self._scales()
-        self._plot.data = (time, *values)
+        shown, data = known_curves(time, values)
+        if not shown:
+            return
+        # the browser must never have less data than curves
+        if len(shown) >= len(self._shown):
+            self._plot.data = data
+        if shown != self._shown:  # seldom: it builds the plot again
+            self._shown = shown
+            self._plot.series = self._series()
+        self._plot.data = data
 
-    def _scales(self) -> dict[str, uplot.Scale]:
-        """uPlot's own choice of the vertical span is spoilt by a single NaN."""
-        return {
-            "x": uplot.Scale(time=False, range=(-WINDOW, 0.0)),
-            "y": uplot.Scale(range=self._span),
-        }
+    def _series(self) -> tuple[uplot.Series, ...]:
+        return uplot.Series(label="time [s]"), *(self._curves[index] for index in self._shown)
 
 
-def span_of(values: np.ndarray) -> tuple[float, float]:
-    """A span around the finite ones of (k,) values whose ends are round; (0, 1) if there are none.
+def known_curves(
+    time: np.ndarray, values: Sequence[np.ndarray]
+) -> tuple[tuple[int, ...], tuple[np.ndarray, ...]]:
+    """What can be drawn, without any NaN: one would spoil uPlot's choice of the span.
 
-    Round is a multiple of 1, 2 or 5 times a power of ten, three to nine of which make the span.
+    Args:
+        time: (k,), k >= 1.
+        values: curves, (k,) each.
+
+    Returns:
+        Indices of the curves whose last value is known; times and those curves, from where all of
+        them are known on, holes bridged by straight lines.
     """
-    finite = values[np.isfinite(values)]
-    if not len(finite):
-        return 0.0, 1.0
-    low, high = float(finite.min()), float(finite.max())
-    width = max(high - low, 1e-3 * max(abs(low), abs(high)), 1e-9)
-    power = 10.0 ** math.floor(math.log10(width / 4))
-    step = next(power * digit for digit in (1, 2, 5, 10) if power * digit >= width / 4 * 0.999)
-    first, last = math.floor(low / step), math.ceil(high / step)
-    return first * step, max(last, first + 1) * step
+    shown = tuple(index for index, curve in enumerate(values) if np.isfinite(curve[-1]))
+    if not shown:
+        return (), ()
+    known = [np.isfinite(values[index]) for index in shown]
+    rows = slice(max(int(np.argmax(here)) for here in known), None)
+    bridged = [
+        np.interp(time[rows], time[here], values[index][here])
+        for index, here in zip(shown, known, strict=True)
+    ]
+    return shown, (time[rows], *bridged)
