@@ -1,5 +1,6 @@
 """`softcr experiment apcc-...` in short forms."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -18,6 +19,9 @@ from softcr_tools.experiments.apcc.kinematic_run import (
     straight_start,
 )
 from softcr_tools.experiments.apcc.metrics import shape_error
+from softcr_tools.experiments.apcc.published import PUBLISHED
+from softcr_tools.experiments.apcc.robot_run import run_robot
+from softcr_tools.experiments.apcc.robots import FIXED, PAYLOADS, STUDIES, laws, settings_of
 
 
 def rows_of(directory, name):
@@ -68,6 +72,74 @@ def test_the_kinematic_experiment_shows_every_reading(tmp_path, capsys):
     figures = {"convergence.png", "readings.png"}
     assert {path.name for path in latest.iterdir()} == {"table.json"} | figures
     assert "commanded q" in capsys.readouterr().out
+
+
+def test_setpoints_are_named_or_reached_without_elongation():
+    study = STUDIES["apcc-robot2"][0]
+    settings = settings_of(study, 4, 2, 1.0)
+    assert len(settings) == 4 * 2 * len(PAYLOADS)
+    assert settings[0].payload == 0.5
+    np.testing.assert_array_equal(settings[0].target, study.named)
+    for setting in settings:
+        assert setting.target[2] < 0.0
+        assert np.linalg.norm(setting.target) < 0.45
+    again = settings_of(study, 4, 2, 1.0)
+    np.testing.assert_array_equal(again[5].target, settings[5].target)
+
+
+def test_a_run_goes_to_its_setpoint_and_says_when_it_is_lost():
+    study = STUDIES["apcc-robot2"][0]
+    calm = dataclasses.replace(settings_of(study, 1, 1, 3.0)[2], target=np.array([0.05, 0, -0.43]))
+    fixed = laws(study)[FIXED]
+    ticks = []
+    trace = run_robot(calm, fixed, lambda: ticks.append(1))
+    assert len(ticks) == len(trace.times) == 150
+    assert trace.errors[-1] < 0.3 * trace.errors[0]
+    assert 0.0 < trace.shapes[-1] < 0.01
+    np.testing.assert_allclose(trace.lengths, 0.15, atol=1e-15)
+    arrived = run_robot(dataclasses.replace(calm, within=0.04), fixed)
+    assert arrived.errors[-1] < 0.04 <= arrived.errors[-2]
+    far = dataclasses.replace(calm, target=np.array([2.0, 0.0, 0.0]))
+    ticks.clear()
+    assert run_robot(far, fixed, lambda: ticks.append(1)).lost
+    assert len(ticks) == 150
+
+
+def test_the_robot_experiment_sets_changes_beside_the_published_ones(tmp_path):
+    arguments = ["--setpoints", "1", "--seconds", "1.5", "--results", str(tmp_path)]
+    assert cli.main(["experiment", "apcc-robot2", *arguments]) == 0
+    rows = rows_of(tmp_path, "apcc-robot2")
+    assert rows["poses", FIXED, "E_shape least (R17)"]["paper"] == 0.55
+    table = json.loads(
+        (tmp_path / "experiments" / "apcc-robot2" / "latest" / "table.json").read_text()
+    )["rows"]
+    adaptive = [row for row in table if row["method"] == "A-PCC, Γ / 1000"]
+    by_name = {row["quantity"]: row["mean"] for row in adaptive}
+    mean = rows["poses", FIXED, "E_shape mean (R16)"]["mean"]
+    change = next(row for row in adaptive if row["quantity"] == "... change")
+    assert change["paper"] == -28.6
+    expected = 100.0 * (by_name["E_shape mean (R16)"] / mean - 1.0)
+    assert change["mean"] == pytest.approx(expected)
+
+
+def test_published_changes_agree_with_the_figures_unless_noted():
+    for number, each in PUBLISHED.items():
+        if each.fixed and each.change is not None and not each.note:
+            change = 100.0 * (each.adaptive / each.fixed - 1.0)
+            assert change == pytest.approx(each.change, abs=0.6), number
+
+
+def test_the_feedback_experiment_in_short(tmp_path):
+    arguments = ["--runs", "1", "--seconds", "1", "--results", str(tmp_path)]
+    assert cli.main(["experiment", "apcc-feedback", *arguments]) == 0
+    rows = rows_of(tmp_path, "apcc-feedback")
+    met = rows["Experiment I", "position, true π", "sensors' distance"]["mean"]
+    both = rows["Experiment I", "pose, true π", "sensors' distance"]["mean"]
+    assert met < 0.05 < both  # positions alone can be met, poses not
+    turned = (rows["Experiment I", f"{mode}, true π", "sensors' angle"]["mean"]
+              for mode in ("position", "pose"))  # fmt: skip
+    assert next(turned) > next(turned)
+    assert rows["II, run II: pose", FIXED, "E_mapping mean (R25)"]["mean"] > 0.0
 
 
 @pytest.mark.parametrize(

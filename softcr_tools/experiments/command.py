@@ -55,6 +55,17 @@ EXPERIMENTS = {
         "an adaptive constant-curvature model finds its section lengths (seed 003)",
         ("apcc-kinematic",),
     ),
+    "apcc-robot1": Experiment(
+        "apcc", "... and steers a finer arm, reconstructed Robot I (seed 003)", ("apcc-robot1",)
+    ),
+    "apcc-robot2": Experiment(
+        "apcc", "... and Robot II, its material reconstructed (seed 003)", ("apcc-robot2",)
+    ),
+    "apcc-feedback": Experiment(
+        "apcc",
+        "... and its hardware experiments, simulated (seed 003)",
+        ("apcc-feedback",),
+    ),
     "koopman-real": Experiment(
         "koopman_real",
         "a Koopman model predicts a real soft arm it was fitted to",

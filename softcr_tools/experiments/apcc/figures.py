@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from softcr_tools.experiments.apcc.kinematic_run import TRUE_LENGTHS, KinematicTrace
+from softcr_tools.experiments.apcc.robot_run import RobotTrace
 from softcr_tools.report_axes import STYLE
 
 _COLOURS = ("tab:blue", "tab:orange", "tab:green")
@@ -53,6 +55,28 @@ def draw_readings(traces: Mapping[str, KinematicTrace], path: Path) -> None:
             right.set_ylabel("lengths / m")
         for ax in axes[-1]:
             ax.set_xlabel("time / s")
+        figure.savefig(path)
+
+
+def draw_robot(traces: Mapping[str, RobotTrace], path: Path) -> None:
+    """Figs. 11 to 16 of one run: tip error, E_shape, Psi, sum of lengths of each controller."""
+    with rc_context(STYLE):
+        figure = Figure(figsize=(8.0, 8.0), layout="constrained")
+        axes = figure.subplots(4, 1, sharex=True)
+        for name, trace in traces.items():
+            shape_times = np.linspace(trace.times[0], trace.times[-1], len(trace.shapes))
+            label = name + (", lost" if trace.lost else "")
+            axes[0].plot(trace.times, 1e3 * trace.errors, label=label)
+            axes[1].plot(shape_times, 1e3 * trace.shapes)
+            axes[2].plot(trace.times, 1e3 * trace.costs)
+            axes[3].plot(trace.times, trace.lengths.sum(axis=1))
+        labels = ("tip error / mm", "E_shape / mm", "Psi / mm", "sum of lengths / m")
+        for ax, label in zip(axes, labels, strict=True):
+            ax.set_ylabel(label)
+        for ax in axes[:3]:
+            ax.set_yscale("log")
+        axes[0].legend(loc="upper right", ncols=2)
+        axes[-1].set_xlabel("time / s")
         figure.savefig(path)
 
 

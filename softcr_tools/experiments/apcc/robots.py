@@ -1,0 +1,226 @@
+"""`softcr experiment apcc-robot1 | apcc-robot2`: adaptive against fixed, 10 setpoints x 3 payloads.
+
+Both robots are reconstructions, their numbers stand in config/arms. So absolute figures mean
+little; the sign of a change is what is compared. What the thesis leaves open is filled in like this
+(docs/constant_curvature.md tells why):
+
+- the tendons' loops act in configuration space;
+- the Jacobian is taken at the inferred configuration: at the commanded one, which stands far from
+  the arm's, even the fixed controller loses its setpoints ("commanded q" below);
+- the printed gains of the adaptation make lengths run into their bounds within a second when the
+  setpoint is half a metre away. They are shown, and beside them what they would come to if the
+  thesis's filter did not divide by its time step: Gamma times 1 ms, or times 20 ms.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from softcr_control.apcc import ApccSettings
+from softcr_models.constant_curvature.arm import Arm, load_arm
+from softcr_models.constant_curvature.arm_dynamics import TendonGains
+from softcr_tools.experiments.apcc.published import PUBLISHED
+from softcr_tools.experiments.apcc.robot_run import RobotTrace, Setting, run_robot
+from softcr_tools.experiments.results import Row
+
+PAYLOADS = (0.0, 0.25, 0.5)
+LOOPS = TendonGains(space="configuration")
+FIXED = "fixed lengths"
+COMMANDED, COARSE = "fixed, commanded q", "A-PCC, Γ / 50"
+
+
+@dataclass(frozen=True)
+class Study:
+    """One robot with one kind of feedback.
+
+    Attributes:
+        case: in the table.
+        robot: in config/arms.
+        named: the setpoint the thesis names; it comes first, with the largest payload it is R8.
+        gain: K [1/s].
+        adaptation: the printed Gamma [1/m].
+        feedback: what Algorithm 2 is given.
+        shape: numbers among PUBLISHED of E_shape's mean, lower and upper bound.
+        cost: those of Psi.
+        single: the number of the named run; None: there is none.
+    """
+
+    case: str
+    robot: str
+    named: tuple[float, float, float]
+    gain: float
+    adaptation: float
+    feedback: str
+    shape: tuple[str, str, str]
+    cost: tuple[str, str, str]
+    single: str | None = None
+
+
+_FAR = (0.325, 0.15, -0.275)
+STUDIES = {
+    "apcc-robot1": (
+        Study("I, positions", "dalenberg_robot1", _FAR, 1.8, 40.5, "position",
+              ("R2", "R3", "R4"), ("R5", "R6", "R7")),
+        Study("II, poses", "dalenberg_robot1", _FAR, 1.8, 24.5, "pose",
+              ("R12", "R13", "R14"), ("R15", "R15 lower", "R15 upper"), "R8"),
+    ),
+    "apcc-robot2": (
+        Study("poses", "dalenberg_robot2", (0.15, 0.225, -0.1875), 1.5, 18.5, "pose",
+              ("R16", "R17", "R18"), ("R19", "R19 lower", "R19 upper")),
+    ),
+}  # fmt: skip
+
+_BOUNDS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "mean": np.mean, "least": np.min, "largest": np.max,
+}  # fmt: skip
+
+Traces = Mapping[str, Sequence[RobotTrace]]
+"""Of every method, in the order of `settings_of`."""
+
+
+def laws(study: Study) -> dict[str, ApccSettings]:
+    """The controllers of a study by their names in the table, the fixed rival first."""
+
+    def law(scale: float, state: str = "inferred") -> ApccSettings:
+        return ApccSettings.model_validate(
+            {
+                "gain": study.gain,
+                "jacobian_state": state,
+                "adaptation": {"gains": (scale * study.adaptation,)},
+                "inference": {"feedback": study.feedback},
+            }
+        )
+
+    return {
+        FIXED: law(0.0),
+        "A-PCC, Γ printed": law(1.0),
+        "A-PCC, Γ / 1000": law(0.001),
+        COARSE: law(0.02),
+        COMMANDED: law(0.0, "commanded"),
+    }
+
+
+def setpoints(study: Study, arm: Arm, count: int, seed: int) -> np.ndarray:
+    """(count, 3) the named setpoint, and tips of random shapes without elongation [m]."""
+    random = np.random.default_rng(seed)
+    found = [np.array(study.named)]
+    while len(found) < count:
+        direction = random.uniform(0.0, 2.0 * np.pi)
+        directions = direction + random.normal(0.0, 0.3, len(arm.racks))
+        bends = random.uniform(0.1, 0.6, len(arm.racks))
+        shape = np.stack([bends * np.cos(directions), bends * np.sin(directions), 0.0 * bends])
+        found.append(arm.model.position(shape.T.ravel(), arm.model_lengths))
+    return np.array(found)
+
+
+def settings_of(study: Study, count: int, seeds: int, seconds: float) -> list[Setting]:
+    """All setpoints with all payloads; the named one with the largest payload comes first."""
+    arm = load_arm(study.robot)
+    return [
+        Setting(arm, payload, target, LOOPS, seconds)
+        for seed in range(seeds)
+        for target in setpoints(study, arm, count, seed)
+        for payload in PAYLOADS[::-1]
+    ]
+
+
+def run_study(
+    study: Study, settings: Sequence[Setting], tick: Callable[[], None]
+) -> dict[str, list[RobotTrace]]:
+    """Every controller in every setting; the two last ones at the named setpoint alone."""
+    return {
+        name: [run_robot(each, law, tick) for each in _asked(name, settings)]
+        for name, law in laws(study).items()
+    }
+
+
+def runs_of(study: Study, settings: Sequence[Setting]) -> int:
+    """How many runs that is."""
+    return sum(len(_asked(name, settings)) for name in laws(study))
+
+
+def _asked(name: str, settings: Sequence[Setting]) -> Sequence[Setting]:
+    return settings[: len(PAYLOADS)] if name in (COARSE, COMMANDED) else settings
+
+
+# -- table ----------------------------------------------------------------------------------------
+
+
+def rows_of(study: Study, traces: Traces, seeds: int) -> list[Row]:
+    """The table's rows: means and bounds over all runs, beside the thesis's."""
+    rows = []
+    for name, found in traces.items():
+        rival = traces[FIXED][: len(found)]
+        rows += _method_rows(study, name, found, rival, seeds)
+    return rows
+
+
+def _method_rows(
+    study: Study, name: str, found: Sequence[RobotTrace], rival: Sequence[RobotTrace], seeds: int
+) -> list[Row]:
+    """A controller's figures over its runs; those it lost are counted, then left out.
+
+    Changes are against the fixed rival over the same runs; bounds are the least and the largest of
+    the runs' means over time.
+    """
+    kept = [pair for pair in zip(found, rival, strict=True) if not (pair[0].lost or pair[1].lost)]
+    column = "fixed" if name in (FIXED, COMMANDED) else "adaptive"
+
+    def row(
+        quantity: str, unit: str, value: float, paper: float | None = None, sd: float = 0.0
+    ) -> Row:
+        return Row(study.case, name, quantity, paper, value, sd, unit, seeds)
+
+    rows = [row("runs lost", "", float(sum(trace.lost for trace in found)))]
+    if name != FIXED:
+        rows.append(
+            row("ticks at a bound", "%", 100.0 * float(np.mean([t.bounded for t in found])))
+        )
+    if not kept:
+        return rows
+    own, other = zip(*kept, strict=True)
+    for quantity, unit, measure, numbers in (
+        ("E_shape", "mm", _shape, study.shape),
+        ("Psi", "mm", _cost, study.cost),
+    ):
+        for bound, number in zip(_BOUNDS, numbers, strict=True):
+            reduce = _BOUNDS[bound]
+            values, rivals = (np.array([measure(t) for t in each]) for each in (own, other))
+            ours, theirs = float(reduce(values)), float(reduce(rivals))
+            published = PUBLISHED[number]
+            paper = getattr(published, column)
+            if quantity == "Psi" and bound == "mean":
+                paper = None  # printed in cm^2, as the next row
+            spread = float(values.std()) if bound == "mean" else 0.0
+            label = number.partition(" ")[0]
+            rows.append(row(f"{quantity} {bound} ({label})", unit, ours, paper, spread))
+            if column == "adaptive":
+                change = 100.0 * (ours / theirs - 1.0)
+                rows.append(row("... change", "%", change, published.change))
+        if quantity == "Psi":
+            squares = [1e4 * float(np.mean(trace.costs**2)) for trace in own]
+            paper = getattr(PUBLISHED[numbers[0]], column)
+            rows.append(row("Psi² mean", "cm²", float(np.mean(squares)), paper))
+    if study.single and not (found[0].lost or rival[0].lost):
+        published = PUBLISHED[study.single]
+        ours, theirs = _shape(found[0]), _shape(rival[0])
+        rows.append(row(f"E_shape ({study.single})", "mm", ours, getattr(published, column)))
+        if column == "adaptive":
+            rows.append(row("... change", "%", 100.0 * (ours / theirs - 1.0), published.change))
+    rows += [
+        row("sensors' distance", "cm", 1e2 * float(np.mean([t.linear.mean() for t in own]))),
+        row("sensors' angle", "crad", 1e2 * float(np.mean([t.angular.mean() for t in own]))),
+        row("tip error at the end", "mm", 1e3 * float(np.mean([t.errors[-1] for t in own]))),
+    ]
+    return rows
+
+
+def _shape(trace: RobotTrace) -> float:
+    """Mean E_shape of a run [mm]."""
+    return 1e3 * float(trace.shapes.mean())
+
+
+def _cost(trace: RobotTrace) -> float:
+    """Mean Psi of a run [mm]."""
+    return 1e3 * float(trace.costs.mean())
