@@ -19,6 +19,7 @@ NODES = {
     "reference": "softcr_control.nodes.reference",
     "nempc_controller": "softcr_control.nodes.nempc_controller",
     "rod_mpc": "softcr_control.nodes.rod_mpc",
+    "apcc_controller": "softcr_control.nodes.apcc_controller",
     "recorder": "softcr_tools.nodes.recorder",
 }
 

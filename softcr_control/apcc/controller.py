@@ -86,6 +86,11 @@ class Apcc:
         self._stamp: float | None = None
         self._velocity.forget()
 
+    def pause(self) -> None:
+        """Let no time pass until the next tick, which only looks: after a gap in what was seen."""
+        self._stamp = None
+        self._velocity.forget()
+
     def tick(
         self,
         stamp: float,
@@ -96,7 +101,7 @@ class Apcc:
     ) -> ApccCommand:
         """Answer what the sensors see.
 
-        The first tick after `start` only looks: time begins with it.
+        The first tick after `start` or `pause` only looks: time begins with it.
 
         Args:
             stamp: when the poses were seen [s].

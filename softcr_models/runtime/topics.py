@@ -86,6 +86,31 @@ _ROWS = (
         "bending_stiffness [N/m], standard deviations",
     ),
     Topic(
+        "mocap/arm/poses",
+        "geometry_msgs/msg/PoseArray",
+        "sensor",
+        "rigid bodies along a tendon-driven arm, base to tip, all of one frame of the cameras [m]",
+    ),
+    Topic(
+        "reference/tip",
+        "geometry_msgs/msg/PointStamped",
+        "reliable",
+        "setpoint of a tendon-driven arm's tip [m]",
+    ),
+    Topic(
+        "tendon/command",
+        "sensor_msgs/msg/JointState",
+        "command",
+        "tendon lengths wanted against the zero state: name = tendons, position [m]",
+    ),
+    Topic(
+        "estimate/arm",
+        "sensor_msgs/msg/PointCloud2",
+        "reliable",
+        "model of a tendon-driven arm, one point: coordinates and rest lengths of its sections "
+        "[m], what is left of each sensor's error [m], [rad]",
+    ),
+    Topic(
         "estimate/shape", "nav_msgs/msg/Path", "reliable", "centre line of the estimated state [m]"
     ),
     Topic(
