@@ -12,7 +12,7 @@ from random import Random
 import numpy as np
 import pynetft
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from mocap_stage import HEALTHY, enabled_safety
 from wire import until
@@ -208,6 +208,7 @@ def test_fuzzed_records_end_in_wrenches_or_in_named_refusals():
 
 
 @given(st.binary(max_size=64))
+@settings(deadline=None)
 def test_any_request_is_answered_or_ignored(request):
     box = NetFtBox(lambda time: RESTING)
     box.answer(request, US)

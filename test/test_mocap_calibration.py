@@ -4,7 +4,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from mocap_stage import CALIBRATION, RESTING
 
@@ -40,6 +40,7 @@ def around(pose, count, metres, radians=0.0, seed=0):
 
 
 @given(PLACEMENTS, PLACEMENTS, PLACEMENTS)
+@settings(deadline=None)
 def test_tip_and_body_are_each_others_inverse(base, tip_in_body, tip):
     calibration = MocapCalibration(
         base_in_world=Placement.of(base), tip_in_body=Placement.of(tip_in_body)
@@ -48,6 +49,7 @@ def test_tip_and_body_are_each_others_inverse(base, tip_in_body, tip):
 
 
 @given(PLACEMENTS, PLACEMENTS)
+@settings(deadline=None)
 def test_the_resting_tip_tells_where_the_base_stands(base, tip_in_body):
     truth = MocapCalibration(
         base_in_world=Placement.of(base), tip_in_body=Placement.of(tip_in_body)

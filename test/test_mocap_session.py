@@ -284,6 +284,7 @@ NUMBERS = st.floats(allow_nan=True, allow_infinity=True, width=32)
         max_size=20,
     )
 )
+@settings(deadline=None)
 def test_whatever_a_body_says_only_poses_come_through(frames):
     tracker = BodyTracker(TrackingLimits(rest_tolerance=0.0))
     for time, age, position, quaternion in frames:

@@ -12,7 +12,7 @@ from random import Random
 import natnet
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from mocap_stage import CALIBRATION, RESTING, Stage
 from wire import until
@@ -114,6 +114,7 @@ def test_a_count_that_no_datagram_can_hold_is_refused_at_once():
 
 
 @given(st.binary(max_size=300), st.sampled_from([None, *VERSIONS]))
+@settings(deadline=None)
 def test_any_bytes_are_read_or_refused(content, version):
     for message in range(11):
         with contextlib.suppress(ProtocolError):
