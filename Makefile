@@ -6,7 +6,7 @@ VENV := .venv
 STAMP := $(VENV)/softcr.stamp
 
 # Options of `softcr up simulation`, given as capitals: make sim POPULATION=512 TIP_NOISE_MM=0.5
-OPTIONS := robot duration mode seed reference reference-file controller population horizon plant-intervals \
+OPTIONS := robot duration mode seed reference reference-file controller model network population horizon plant-intervals \
            bending-compliance-factor tip-mass-factor tip-noise-mm results
 capitals = $(shell echo '$(1)' | tr 'a-z-' 'A-Z_')
 option = $(if $($(call capitals,$(1))),--$(1) '$($(call capitals,$(1)))')
@@ -25,7 +25,7 @@ help: ## show this list
 setup: $(STAMP) ## create .venv with everything, ROS 2 included (again only when a pin changes)
 
 sim: $(STAMP) ## run the closed loop in simulation; options as DURATION=60 MODE=lockstep ...
-	@$(VENV)/bin/softcr up simulation $(foreach name,$(OPTIONS),$(call option,$(name)))
+	@$(VENV)/bin/softcr up simulation $(foreach name,$(OPTIONS),$(call option,$(name))) $(ARGS)
 
 test: export ROS_AUTOMATIC_DISCOVERY_RANGE := LOCALHOST
 test: export OPENBLAS_NUM_THREADS := 1

@@ -74,6 +74,20 @@ def _emulate(arguments: Sequence[str]) -> int:
     return emulate.main(arguments)
 
 
+def _train(arguments: Sequence[str]) -> int:
+    """train the surrogate of a robot"""
+    from softcr_tools.surrogate import train
+
+    return train.main(arguments)
+
+
+def _verify_surrogate(arguments: Sequence[str]) -> int:
+    """judge a surrogate beside the rod it stands for"""
+    from softcr_tools.surrogate import verify
+
+    return verify.main(arguments)
+
+
 COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "up": _up,
     "report": _report,
@@ -84,6 +98,8 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "bench": _bench,
     "emulate": _emulate,
     "experiment": _experiment,
+    "train": _train,
+    "verify-surrogate": _verify_surrogate,
 }
 
 

@@ -82,6 +82,10 @@ class SimulationOptions(BaseModel):
     controller: Literal["nempc", "rod_mpc"] = Field(
         "nempc", description="evolutionary, or by the rod's gradients"
     )
+    model: Literal["rod", "ddpinn"] = Field(
+        "rod", description="of filter and nempc: the exact rod, or the network trained for it"
+    )
+    network: str = Field("", description="path of another network than the robot's own")
     population: int = Field(1000, ge=8, le=100_000, description="candidates of the nempc")
     horizon: int = Field(8, ge=2, le=200, description="control periods the controller looks ahead")
     plant_intervals: int = Field(
@@ -110,6 +114,12 @@ class SimulationOptions(BaseModel):
             )
         if self.reference_file and not Path(self.reference_file).is_file():
             raise ValueError(f"reference_file = {self.reference_file!r}: no such file")
+        if self.controller == "rod_mpc" and self.model != "rod":
+            raise ValueError(
+                f"controller = 'rod_mpc' with model = {self.model!r}: its gradients are the rod's"
+            )
+        if self.network and self.model != "ddpinn":
+            raise ValueError(f"network = {self.network!r}: goes with model 'ddpinn'")
         return self
 
 
@@ -152,7 +162,9 @@ def simulation_system(options: SimulationOptions, bag: Path) -> System:
         # to the moment the controller leaves it.
         | ({"duration": options.duration} if lockstep else {}),
     )
-    estimator = NodeSpec("softcr_estimation.nodes.estimator", common | _priority(options, 30))
+    estimator = NodeSpec(
+        "softcr_estimation.nodes.estimator", common | _model(options) | _priority(options, 30)
+    )
     reference = NodeSpec(
         "softcr_control.nodes.reference",
         common
@@ -182,8 +194,15 @@ def _controller(options: SimulationOptions, seeded: dict[str, Parameter]) -> Nod
     if options.controller == "rod_mpc":
         return NodeSpec("softcr_control.nodes.rod_mpc", parameters)
     return NodeSpec(
-        "softcr_control.nodes.nempc_controller", parameters | {"population": options.population}
+        "softcr_control.nodes.nempc_controller",
+        parameters | _model(options) | {"population": options.population},
     )
+
+
+def _model(options: SimulationOptions) -> dict[str, Parameter]:
+    if options.model == "rod":
+        return {}
+    return {"model": options.model} | ({"network": options.network} if options.network else {})
 
 
 def _priority(options: SimulationOptions, priority: int) -> dict[str, Parameter]:

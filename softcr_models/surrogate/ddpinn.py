@@ -40,7 +40,7 @@ class Architecture(BaseModel):
         default="modes", description="whitened modes of motion, or single states scaled to [-1, 1]"
     )
     least_spread: float = Field(
-        default=0.01,
+        default=0.003,
         gt=0.0,
         le=1.0,
         description="of a mode [scaled states]; smaller ones count as it",

@@ -7,23 +7,41 @@ from softcr_models.surrogate.rod_residual import RodResidual
 from softcr_models.surrogate.training_data import Physics, Samples
 
 
+def error_size(error: torch.Tensor, distance: float) -> torch.Tensor:
+    """Size of errors (..., nx): d (sqrt(|e|^2 + d^2) - d), that is |e|^2 / 2 up to d, d |e| beyond.
+
+    What counts in the end is a mean distance; squares alone would let the few hardest samples
+    decide.
+    """
+    return distance * ((error.square().sum(dim=-1) + distance**2).sqrt() - distance)
+
+
 def marks_error(
-    network: DDPINN, before: torch.Tensor, told: torch.Tensor, marks: torch.Tensor
+    network: DDPINN,
+    before: torch.Tensor,
+    told: torch.Tensor,
+    marks: torch.Tensor,
+    distance: float,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Squared errors (S, I) in scaled states at the marks of a step, and the end (S, nx) itself.
+    """Error sizes (S, I) in scaled states at the marks of a step, and the end (S, nx) itself.
 
     Args:
         before: (S, nx); told: (S, k); marks: (S, I, nx) what the rod does.
     """
     predicted = network.at_marks(before, told)
     marks = marks[:, -predicted.shape[1] :]
-    return ((predicted - marks) * network.weight).square().sum(dim=-1), predicted[:, -1]
+    sizes = error_size((predicted - marks) * network.weight, distance)
+    return sizes, predicted[:, -1]
 
 
 def loop_error(
-    network: DDPINN, first: torch.Tensor, states: torch.Tensor, told: torch.Tensor
+    network: DDPINN,
+    first: torch.Tensor,
+    states: torch.Tensor,
+    told: torch.Tensor,
+    distance: float,
 ) -> torch.Tensor:
-    """Mean squared error in scaled states over the steps after the first, fed with its own answers.
+    """Mean error size in scaled states over the steps after the first, fed with its own answers.
 
     A network that is right for one step may be far off after a hundred: only this loss sees what
     its own errors do to it (findings/ddpinn.md section 7).
@@ -37,7 +55,7 @@ def loop_error(
     for step in range(1, steps):
         coordinates = network.advance(coordinates, told[:, step])
         error = (coordinates - states[:, step + 1]) * network.weight
-        total = total + error.square().sum(dim=-1).mean()
+        total = total + error_size(error, distance).mean()
     return total / steps
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import torch
 
@@ -45,6 +46,7 @@ from softcr_models.surrogate.validation import Validation
 WARM_UP = 300  # iterations until the learning rate is reached
 FLOAT32_TAIL = 0.1  # part of the training at its end that is never in bfloat16
 CHECKPOINT_EVERY = 60.0  # [s]
+_LEAST_RATE = 1e-3  # of the learning rate
 _UNIT = 100.0  # losses are squares of a few hundredths
 _RIDGE = 1e-6
 
@@ -97,11 +99,12 @@ def train(
     """
     _keep_freed_memory()
     begun = time.monotonic()
+    # numba's threads and torch's are one pool: whichever loop ran last has set its size
+    numba.set_num_threads(min(settings.threads, numba.config.NUMBA_NUM_THREADS))
+    torch.set_num_threads(settings.threads)
     rod = CosseratRod(robot, settings.intervals)
     network, data = _prepared(rod, settings, report)
     validation = Validation(rod, settings)
-    # numba's threads and torch's are the same pool, and compiled rods have set its size
-    torch.set_num_threads(settings.threads)
     prepared = time.monotonic() - begun
     trainer = _Trainer(network, data, settings, path)
     if resume:
@@ -336,7 +339,7 @@ class _Trainer:
                 before = torch.cat((before, noisy.before))
                 first_told = torch.cat((first_told, noisy.told))
                 marks = torch.cat((marks, noisy.marks))
-            errors, end = marks_error(network, before, first_told, marks)
+            errors, end = marks_error(network, before, first_told, marks, settings.distance)
             inside = torch.full((errors.shape[1],), settings.inner)
             inside[-1] = 1.0
             errors = (errors * inside).sum(dim=-1) * _UNIT * settings.supervised
@@ -346,7 +349,9 @@ class _Trainer:
             if stage.steps > 1:
                 # the sum over the loop grows with its length: so does its weight, but slower
                 weight = _UNIT * settings.supervised / math.sqrt(stage.steps)
-                losses["loop"] = weight * loop_error(network, end[:count], states, told)
+                losses["loop"] = weight * loop_error(
+                    network, end[:count], states, told, settings.distance
+                )
         if data.physics is not None and self.iteration % settings.physics_every == 0:
             physics, points = data.physics
             some = chosen(points, settings.physics_points, self.generator)
@@ -358,7 +363,7 @@ class _Trainer:
         if self.settings.schedule == "plateau":
             return self._plateau.factor
         warm = min(1.0, (self.iteration + 1) / WARM_UP)
-        return warm * (0.5 * (1.0 + math.cos(math.pi * done)) + 0.003)
+        return warm * max(_LEAST_RATE, (1.0 - done) ** 2)
 
     def _skip(self) -> None:
         """An iteration without finite gradients changes nothing; many of them end the training."""

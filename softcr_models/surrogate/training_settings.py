@@ -13,9 +13,8 @@ OUR_SIGNALS = {
     "lagged_steps": 0.22,
     "lagged_ramps": 0.08,
     "lagged_jitter": 0.15,
-    "lagged_noisy_sines": 0.10,
-    "raw_steps": 0.08,
-    "raw_full_steps": 0.02,
+    "lagged_noisy_sines": 0.12,
+    "raw_steps": 0.05,
 }
 # wider than the +-20 % of compliance that is promised: at its edge a network is worst
 OUR_RANGES = {
@@ -64,13 +63,13 @@ class TrainingSettings(BaseModel):
         description="collocation points a Gaussian box round all states, Latin hypercube",
     )
 
-    iterations: int = Field(default=60_000, ge=1, description="steps of the optimiser")
+    iterations: int = Field(default=45_000, ge=1, description="steps of the optimiser")
     stages: tuple[Stage, ...] = (
-        Stage(steps=1, share=0.25),
+        Stage(steps=1, share=0.3),
         Stage(steps=4, share=0.15),
         Stage(steps=8, share=0.2),
         Stage(steps=16, share=0.25),
-        Stage(steps=24, share=0.15),
+        Stage(steps=24, share=0.1),
     )
     batch: int = Field(default=1024, ge=8, description="samples of an iteration with one step")
     loop_batch: int = Field(
@@ -83,10 +82,17 @@ class TrainingSettings(BaseModel):
         default="muon", description="Muon for matrices, or Adam"
     )
     learning_rate: float = Field(
-        default=0.002, gt=0.0, le=1.0, description="Adam's; Muon's is 5 times it"
+        default=0.003, gt=0.0, le=1.0, description="Adam's; Muon's is 5 times it"
     )
-    schedule: Literal["cosine", "plateau"] = Field(
-        default="cosine", description="of the learning rate"
+    schedule: Literal["falling", "plateau"] = Field(
+        default="falling",
+        description="of the learning rate: with the square of what is left, or halved on a plateau",
+    )
+    distance: float = Field(
+        default=0.05,
+        gt=0.0,
+        description="errors beyond it count by their size, smaller ones by their square "
+        "[scaled states]; large: all by their square",
     )
     clip: float = Field(default=1.0, gt=0.0, description="largest norm of a gradient")
 

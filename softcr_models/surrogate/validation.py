@@ -65,14 +65,18 @@ class Validation:
 @torch.no_grad()
 def free_run(network: DDPINN, motions: Trajectories) -> np.ndarray:
     """States (B, T, nx) of a network that only sees the first state and the pressures."""
-    begin, end = (
-        torch.tensor(x, dtype=torch.float32) for x in (motions.levels.begin, motions.levels.end)
-    )
-    parameters = torch.tensor(motions.parameters, dtype=torch.float32)[:, None]
-    told = network.tell(begin, end, parameters.expand(-1, begin.shape[1], -1))
+    told = told_of(network, motions)
     coordinates = network.encode(torch.from_numpy(motions.states[:, 0]))
     states = []
     for tick in range(told.shape[1]):
         coordinates = network.advance(coordinates, told[:, tick])
         states.append(network.decode(coordinates))
     return torch.stack(states, dim=1).numpy()
+
+
+def told_of(network: DDPINN, motions: Trajectories) -> torch.Tensor:
+    """(B, T, k) what a network is told over motions."""
+    begin = torch.tensor(motions.levels.begin, dtype=torch.float32)
+    end = torch.tensor(motions.levels.end, dtype=torch.float32)
+    parameters = torch.tensor(motions.parameters, dtype=torch.float32)[:, None]
+    return network.tell(begin, end, parameters.expand(-1, begin.shape[1], -1))

@@ -1,0 +1,1 @@
+"""Training and judging surrogates: `softcr train`, `softcr verify-surrogate`."""

@@ -1,0 +1,194 @@
+"""`softcr verify-surrogate`: Table IV, Table V, Fig. 8 and maps of one network."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from softcr_models import CosseratRod, load_robot
+from softcr_models.errors import UserError
+from softcr_models.surrogate import files
+from softcr_models.surrogate.card import differing_field
+from softcr_models.surrogate.verification import MOTIONS, Deviation, Verification
+from softcr_tools.benchmarks.machine import describe_machine
+from softcr_tools.console import say
+from softcr_tools.experiments.results import Row, print_table, write_table
+from softcr_tools.results import new_run_directory, point_latest_to
+from softcr_tools.surrogate import figures
+from softcr_tools.surrogate.timing import step_times
+
+HORIZONS = [1, 2, 4, 8, 16, 30, 70, 150, 300, 1000]
+COMPLIANCES = np.linspace(0.8, 1.2, 5)
+PRESSURE_PARTS = np.linspace(0.2, 1.0, 5)
+FINER = 20  # intervals of the finer rod
+STABILITY = {"lagged_steps": 400, "raw_full_steps": 300, "constant": 150, "white_noise": 150}
+
+# published (Table IV), must, goal; tip, rotation, force, moment
+_ASKED: dict[str, tuple[tuple[float | None, float | None, float | None], ...]] = {
+    "smooth 70 %": (
+        (0.549, 0.27, 0.10),
+        (0.0063, 0.003, None),
+        (0.259, 0.06, None),
+        (2.03, 1.0, None),
+    ),
+    "smooth 100 %": ((None, 0.55, 0.25), *3 * ((None, None, None),)),
+    "lagged steps 100 %": ((None, 0.9, 0.5), *3 * ((None, None, None),)),
+}
+_QUANTITIES = (
+    ("tip position", "mm", "position_mm"),
+    ("tip rotation", "rad", "rotation_rad"),
+    ("base force", "N", "force_n"),
+    ("base moment", "N mm", "moment_nmm"),
+)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line after `softcr verify-surrogate`; returns the exit code.
+
+    Raises:
+        UserError: the robot or the network cannot be used.
+    """
+    given = _parser().parse_args(arguments)
+    robot = load_robot(given.robot)
+    network, card = files.load(given.network or robot.name)
+    field = differing_field(card, robot)
+    if field is not None:
+        raise UserError(f"network of {card.robot}: trained for another {field} than {robot.name}")
+    # small batches: a second thread gains little, and stalls for 100 ms where the cores are busy
+    numba.set_num_threads(1)
+    torch.set_num_threads(1)
+    rod = CosseratRod(robot, card.intervals)
+    directory = new_run_directory(given.results)
+    console = Console()
+    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("", total=9)
+
+        def tell(what: str) -> None:
+            bar.update(task, description=f"{what:30}", advance=1)
+
+        verification = Verification(rod, network, given.motions)
+        rows, found = verify(verification, directory, tell)
+    found |= {"machine": describe_machine(), "card": card.model_dump(mode="json")}
+    write_table(directory, {"network": card.robot, "motions": given.motions}, rows)
+    (directory / "verification.json").write_text(json.dumps(found, indent=1) + "\n")
+    point_latest_to(directory)
+    print_table(console, f"surrogate of {robot.name}, {given.motions} motions of 10 s a row", rows)
+    for line in _lines(found):
+        say(console, line)
+    say(console, f"figures and numbers: {directory}")
+    return 0
+
+
+def verify(
+    verification: Verification, directory: Path, tell: Any = lambda _: None
+) -> tuple[list[Row], dict[str, Any]]:
+    """All figures of a network: rows of the table, and what else was found; draws into a folder."""
+    rows: list[Row] = []
+    found: dict[str, Any] = {}
+    horizons: dict[str, list[float]] = {}
+    for name in MOTIONS:
+        tell(name)
+        motions = verification.motions(name)
+        deviation, states = verification.table(motions)
+        rows += _table_rows(name, deviation, verification.count)
+        horizons[name] = verification.over_horizon(motions, HORIZONS)
+        if name == "smooth 70 %":
+            inside = verification.inside_step(motions)
+            for mark, value in zip(("t_s/3", "2 t_s/3", "t_s"), inside, strict=True):
+                rows.append(_row(f"one step, {mark}", "tip position", value, "mm", 0.5, 0.1))
+            noisy = verification.from_noisy_states(motions)
+            rows.append(_row("one step, noisy state", "tip position", noisy, "mm", 0.5, 0.2))
+            figures.draw_states(states[0], motions.states[0, 1:], verification, directory)
+        if name == "smooth 100 %":
+            ours, theirs = verification.from_finer_rod(motions, states, FINER)
+            found["from a rod of 20 intervals [mm]"] = {"network": ours, "its rod": theirs}
+    found["tip over horizon [mm]"] = {"steps": HORIZONS, **horizons}
+    figures.draw_horizons(HORIZONS, horizons, directory)
+
+    tell("stability")
+    found["spectral radius of the linear part"] = verification.network.spectral_radius()
+    found["bounded"] = {}
+    for family, count in STABILITY.items():
+        good, largest = verification.long_motions(family, count, 1000)
+        found["bounded"][f"{family}, 1000 steps"] = [good, count, largest]
+    good, largest = verification.long_motions("raw_full_steps", 32, 10_000)
+    found["bounded"]["raw_full_steps, 10000 steps"] = [good, 32, largest]
+    tell("map of pressure and compliance")
+    top = verification.rod.robot.pressure_limits.maximum
+    cells = verification.map(top * PRESSURE_PARTS, COMPLIANCES, directions=8, ticks=350)
+    found["tip map [mm]"] = {
+        "pressures [Pa]": (top * PRESSURE_PARTS).tolist(),
+        "compliance factors": COMPLIANCES.tolist(),
+        "mean": cells.tolist(),
+    }
+    figures.draw_map(top * PRESSURE_PARTS, COMPLIANCES, cells, directory)
+    tell("time of a step")
+    times = step_times(verification.network, verification.rod)
+    found["times"] = [asdict(row) for row in times]
+    for time in times:
+        if time.way == "network, float32" and time.batch > 1:
+            must, goal = {147: (0.8, 0.3), 1000: (5.5, 2.0)}[time.batch]
+            rows.append(
+                Row(f"batch {time.batch}", time.way, "step, one thread", None,
+                    time.median_ms, 0.0, "ms", 1, must, goal)
+            )  # fmt: skip
+    tell("done")
+    return rows, found
+
+
+def _table_rows(name: str, deviation: Deviation, count: int) -> list[Row]:
+    rows = []
+    for (quantity, unit, field), asked in zip(_QUANTITIES, _ASKED[name], strict=True):
+        paper, must, goal = asked
+        mean, spread = getattr(deviation, field)
+        rows.append(Row(name, "network", quantity, paper, mean, spread, unit, count, must, goal))
+    return rows
+
+
+def _row(case: str, quantity: str, value: float, unit: str, must: float, goal: float) -> Row:
+    return Row(case, "network", quantity, None, value, 0.0, unit, 1, must, goal)
+
+
+def _lines(found: dict[str, Any]) -> list[str]:
+    lines = [f"{name}: {good} of {count} stay bounded, largest coordinate {largest:.0f}"
+             for name, (good, count, largest) in found["bounded"].items()]  # fmt: skip
+    radius = found["spectral radius of the linear part"]
+    lines.append(f"spectral radius of the linear part {radius:.4f}: below 1, nothing can grow")
+    finer = found["from a rod of 20 intervals [mm]"]
+    lines.append(f"from a rod of {FINER} intervals: network {finer['network']:.2f} mm, "
+                 f"the rod it stands for {finer['its rod']:.2f} mm")  # fmt: skip
+    lines += [f"{row['way']}, batch {row['batch']}: median {row['median_ms']:.3f} ms, "
+              f"p99 {row['p99_ms']:.3f} ms" for row in found["times"]]  # fmt: skip
+    return lines
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="softcr verify-surrogate",
+        description="Judge a network: free-running motions beside the rod it stands for.",
+    )
+    parser.add_argument("--robot", default="licher2025", help="name or YAML file (%(default)s)")
+    parser.add_argument("--network", default="", help="path without ending (the robot's shipped)")
+    parser.add_argument(
+        "--motions", type=_positive, default=20, help="of 10 s per row (%(default)s)"
+    )
+    parser.add_argument(
+        "--results", type=Path, default=Path("results/surrogates/verification"),
+        help="where a folder is made (%(default)s)",
+    )  # fmt: skip
+    return parser
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed: a number from 1")
+    return int(text)
