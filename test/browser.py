@@ -14,7 +14,7 @@ from pathlib import Path
 from websockets.sync.client import connect
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-TIMEOUT = 60.0  # of what will come, on a busy machine [s]
+TIMEOUT = 300.0  # of what will come, on a busy machine [s]
 
 
 def find_browser() -> str | None:

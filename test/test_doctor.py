@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from softcr_hardware.nodes.valves import ValvesSettings
@@ -173,6 +173,7 @@ def test_check(check, facts, level, found, mend):
     assert "\n" not in finding.found + finding.mend
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(max_size=8))
 def test_a_domain_is_a_number_of_the_standard_or_refused(text):
     finding = check_domain(replace(DDS, domain=text))
