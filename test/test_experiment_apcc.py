@@ -19,7 +19,7 @@ from softcr_tools.experiments.apcc.kinematic_run import (
     straight_start,
 )
 from softcr_tools.experiments.apcc.metrics import shape_error
-from softcr_tools.experiments.apcc.published import PUBLISHED
+from softcr_tools.experiments.apcc.published import PUBLISHED, change_label
 from softcr_tools.experiments.apcc.robot_run import run_robot
 from softcr_tools.experiments.apcc.robots import FIXED, PAYLOADS, STUDIES, laws, settings_of
 
@@ -116,7 +116,7 @@ def test_the_robot_experiment_sets_changes_beside_the_published_ones(tmp_path):
     adaptive = [row for row in table if row["method"] == "A-PCC, Γ / 1000"]
     by_name = {row["quantity"]: row["mean"] for row in adaptive}
     mean = rows["poses", FIXED, "E_shape mean (R16)"]["mean"]
-    change = next(row for row in adaptive if row["quantity"] == "... change")
+    change = next(row for row in adaptive if row["quantity"].startswith("... change"))
     assert change["paper"] == -28.6
     expected = 100.0 * (by_name["E_shape mean (R16)"] / mean - 1.0)
     assert change["mean"] == pytest.approx(expected)
@@ -127,6 +127,11 @@ def test_published_changes_agree_with_the_figures_unless_noted():
         if each.fixed and each.change is not None and not each.note:
             change = 100.0 * (each.adaptive / each.fixed - 1.0)
             assert change == pytest.approx(each.change, abs=0.6), number
+
+
+def test_a_change_of_the_other_sign_is_called_so():
+    assert change_label(-3.0, -28.6) == change_label(5.0, None) == "... change"
+    assert change_label(3.0, -28.6) == "... change, OTHER SIGN"
 
 
 def test_the_feedback_experiment_in_short(tmp_path):

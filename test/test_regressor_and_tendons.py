@@ -46,6 +46,7 @@ def test_coverage_of_the_worked_example():
 
 
 @given(st.floats(0.0, 1.2), st.lists(st.floats(0.02, 0.5), min_size=1, max_size=5).map(np.array))
+@settings(deadline=None)
 def test_coverage_is_the_printed_algorithm(place, lengths):
     fraction, section = literal_decoupling(place, lengths)
     covered = coverage_of(np.array([place]), lengths)[0]

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from softcr_tools.benchmarks.machine import describe_machine
 from softcr_tools.console import say
-from softcr_tools.experiments.apcc import feedback, figures, kinematic, robots
+from softcr_tools.experiments.apcc import feedback, figures, kinematic, robots, robots_table
 from softcr_tools.experiments.apcc.robot_run import PERIOD
 from softcr_tools.experiments.results import TABLE_WIDTH, Row, print_table, write_table
 from softcr_tools.results import new_run_directory, point_latest_to
@@ -68,7 +68,7 @@ def _robots(given: argparse.Namespace, directory: Path, bar: Progress) -> list[R
         traces = robots.run_study(study, settings, partial(bar.advance, task))
         first = {name: found[0] for name, found in traces.items()}
         figures.draw_robot(first, directory / f"{study.feedback}.png")
-        rows += robots.rows_of(study, traces, given.seeds)
+        rows += robots_table.rows_of(study, traces, given.seeds)
     return rows
 
 

@@ -18,7 +18,7 @@ from softcr_models.constant_curvature.arm import Arm, load_arm
 from softcr_models.constant_curvature.arm_dynamics import ArmDynamics, TendonGains
 from softcr_models.constant_curvature.kinematics import coverage_of
 from softcr_tools.experiments.apcc.metrics import shape_error
-from softcr_tools.experiments.apcc.published import PUBLISHED, Published
+from softcr_tools.experiments.apcc.published import PUBLISHED, Published, change_label
 from softcr_tools.experiments.apcc.robot_run import RobotTrace, Setting, run_robot
 from softcr_tools.experiments.results import Row
 
@@ -191,15 +191,16 @@ def rows_of_trial(trial: Trial, traces: dict[str, RobotTrace], seconds: float) -
         if trace.lost:
             rows.append(row("lost after", "s", float(trace.times[-1])))
             continue
-        for label, unit, measure, number in (
+        for quantity, unit, measure, number in (
             ("Psi² mean", "cm²", _cost, trial.cost),
             ("E_mapping mean", "cm", _mapping, trial.mapping),
         ):
             value, published = measure(trace), PUBLISHED[number]
-            rows.append(row(f"{label} ({number})", unit, value, _printed(published, name)))
+            rows.append(row(f"{quantity} ({number})", unit, value, _printed(published, name)))
             if name != FIXED and not traces[FIXED].lost:
                 change = 100.0 * (value / measure(traces[FIXED]) - 1.0)
-                rows.append(row("... change", "%", change, published.change))
+                label = change_label(change, published.change)
+                rows.append(row(label, "%", change, published.change))
         arrived = trace.errors[-1] < 1e-3
         paper = _printed(PUBLISHED[trial.duration], name) if trial.duration else None
         label = f"time to 1 mm ({trial.duration})" if trial.duration else "time to 1 mm"

@@ -55,3 +55,8 @@ PUBLISHED = {
     "R30": Published(None, None, -27.3),
 }
 """By number. R1 (convergence) and R9 to R11, R26 to R28, R31, R32 are ranges or words."""
+
+
+def change_label(change: float, printed: float | None) -> str:
+    """What the table calls a change [%], which says when its sign is not the printed one's."""
+    return "... change" if printed is None or change * printed >= 0.0 else "... change, OTHER SIGN"

@@ -12,7 +12,7 @@ little; the sign of a change is what is compared. What the thesis leaves open is
   thesis's filter did not divide by its time step: Gamma times 1 ms, or times 20 ms.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,14 +20,14 @@ import numpy as np
 from softcr_control.apcc import ApccSettings
 from softcr_models.constant_curvature.arm import Arm, load_arm
 from softcr_models.constant_curvature.arm_dynamics import TendonGains
-from softcr_tools.experiments.apcc.published import PUBLISHED
 from softcr_tools.experiments.apcc.robot_run import RobotTrace, Setting, run_robot
-from softcr_tools.experiments.results import Row
 
 PAYLOADS = (0.0, 0.25, 0.5)
 LOOPS = TendonGains(space="configuration")
 FIXED = "fixed lengths"
 COMMANDED, COARSE = "fixed, commanded q", "A-PCC, Γ / 50"
+AT_NAMED = (COARSE, COMMANDED)
+"""Controllers that are tried at the named setpoint alone."""
 
 
 @dataclass(frozen=True)
@@ -70,13 +70,6 @@ STUDIES = {
               ("R16", "R17", "R18"), ("R19", "R19 lower", "R19 upper")),
     ),
 }  # fmt: skip
-
-_BOUNDS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "mean": np.mean, "least": np.min, "largest": np.max,
-}  # fmt: skip
-
-Traces = Mapping[str, Sequence[RobotTrace]]
-"""Of every method, in the order of `settings_of`."""
 
 
 def laws(study: Study) -> dict[str, ApccSettings]:
@@ -141,86 +134,4 @@ def runs_of(study: Study, settings: Sequence[Setting]) -> int:
 
 
 def _asked(name: str, settings: Sequence[Setting]) -> Sequence[Setting]:
-    return settings[: len(PAYLOADS)] if name in (COARSE, COMMANDED) else settings
-
-
-# -- table ----------------------------------------------------------------------------------------
-
-
-def rows_of(study: Study, traces: Traces, seeds: int) -> list[Row]:
-    """The table's rows: means and bounds over all runs, beside the thesis's."""
-    rows = []
-    for name, found in traces.items():
-        rival = traces[FIXED][: len(found)]
-        rows += _method_rows(study, name, found, rival, seeds)
-    return rows
-
-
-def _method_rows(
-    study: Study, name: str, found: Sequence[RobotTrace], rival: Sequence[RobotTrace], seeds: int
-) -> list[Row]:
-    """A controller's figures over its runs; those it lost are counted, then left out.
-
-    Changes are against the fixed rival over the same runs; bounds are the least and the largest of
-    the runs' means over time.
-    """
-    kept = [pair for pair in zip(found, rival, strict=True) if not (pair[0].lost or pair[1].lost)]
-    column = "fixed" if name in (FIXED, COMMANDED) else "adaptive"
-
-    def row(
-        quantity: str, unit: str, value: float, paper: float | None = None, sd: float = 0.0
-    ) -> Row:
-        return Row(study.case, name, quantity, paper, value, sd, unit, seeds)
-
-    rows = [row("runs lost", "", float(sum(trace.lost for trace in found)))]
-    if name != FIXED:
-        rows.append(
-            row("ticks at a bound", "%", 100.0 * float(np.mean([t.bounded for t in found])))
-        )
-    if not kept:
-        return rows
-    own, other = zip(*kept, strict=True)
-    for quantity, unit, measure, numbers in (
-        ("E_shape", "mm", _shape, study.shape),
-        ("Psi", "mm", _cost, study.cost),
-    ):
-        for bound, number in zip(_BOUNDS, numbers, strict=True):
-            reduce = _BOUNDS[bound]
-            values, rivals = (np.array([measure(t) for t in each]) for each in (own, other))
-            ours, theirs = float(reduce(values)), float(reduce(rivals))
-            published = PUBLISHED[number]
-            paper = getattr(published, column)
-            if quantity == "Psi" and bound == "mean":
-                paper = None  # printed in cm^2, as the next row
-            spread = float(values.std()) if bound == "mean" else 0.0
-            label = number.partition(" ")[0]
-            rows.append(row(f"{quantity} {bound} ({label})", unit, ours, paper, spread))
-            if column == "adaptive":
-                change = 100.0 * (ours / theirs - 1.0)
-                rows.append(row("... change", "%", change, published.change))
-        if quantity == "Psi":
-            squares = [1e4 * float(np.mean(trace.costs**2)) for trace in own]
-            paper = getattr(PUBLISHED[numbers[0]], column)
-            rows.append(row("Psi² mean", "cm²", float(np.mean(squares)), paper))
-    if study.single and not (found[0].lost or rival[0].lost):
-        published = PUBLISHED[study.single]
-        ours, theirs = _shape(found[0]), _shape(rival[0])
-        rows.append(row(f"E_shape ({study.single})", "mm", ours, getattr(published, column)))
-        if column == "adaptive":
-            rows.append(row("... change", "%", 100.0 * (ours / theirs - 1.0), published.change))
-    rows += [
-        row("sensors' distance", "cm", 1e2 * float(np.mean([t.linear.mean() for t in own]))),
-        row("sensors' angle", "crad", 1e2 * float(np.mean([t.angular.mean() for t in own]))),
-        row("tip error at the end", "mm", 1e3 * float(np.mean([t.errors[-1] for t in own]))),
-    ]
-    return rows
-
-
-def _shape(trace: RobotTrace) -> float:
-    """Mean E_shape of a run [mm]."""
-    return 1e3 * float(trace.shapes.mean())
-
-
-def _cost(trace: RobotTrace) -> float:
-    """Mean Psi of a run [mm]."""
-    return 1e3 * float(trace.costs.mean())
+    return settings[: len(PAYLOADS)] if name in AT_NAMED else settings
