@@ -49,6 +49,6 @@ def amplitudes_per_mark(shapes: torch.Tensor, period: float) -> torch.Tensor:
         period: of a step [s].
     """
     terms = len(shapes)
-    marks = period * torch.arange(1, terms + 1, dtype=shapes.dtype) / terms
+    marks = period * torch.arange(1, terms + 1, dtype=shapes.dtype, device=shapes.device) / terms
     at_marks = basis(shapes[:, 0], shapes[:, 1], shapes[:, 2], marks[:, None])  # mark, term
     return torch.linalg.inv(at_marks).T.contiguous()

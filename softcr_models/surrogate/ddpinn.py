@@ -250,11 +250,12 @@ class DDPINN(torch.nn.Module):
         terms, size = self.architecture.terms, self.state_size
         if self._shared:
             changes = out.reshape(*out.shape[:-1], terms, size)
-            shapes = self.shapes.to(out.dtype)
-            per_mark = amplitudes_per_mark(self.shapes.double(), self.period).to(out.dtype)
+            # in double precision: amplitudes are thousands, and their sines nearly cancel
+            shapes = self.shapes.double()
+            per_mark = amplitudes_per_mark(shapes, self.period)
             shape = shapes[:, 0], shapes[:, 1], shapes[:, 2]
-            values = basis(*shape, time) @ per_mark.T
-            rates = basis_rate(*shape, time) @ per_mark.T
+            values = (basis(*shape, time.double()) @ per_mark.T).to(out.dtype)
+            rates = (basis_rate(*shape, time.double()) @ per_mark.T).to(out.dtype)
             moved = (values[..., None] * changes).sum(dim=-2)
             rate = (rates[..., None] * changes).sum(dim=-2)
         else:

@@ -17,7 +17,7 @@ from softcr_models.surrogate.ansatz import (
 from softcr_models.surrogate.coordinates import Coordinates
 from softcr_models.surrogate.sampling import PIECES, SUBSTEPS, Trajectories
 
-_SAMPLES = 4000
+_SAMPLES = 2000
 
 
 def fit_shapes(
@@ -47,7 +47,7 @@ def fit_shapes(
     start = np.concatenate(
         (np.log(SHARED_SHAPES[:, 0]), SHARED_SHAPES[:, 1], np.log(SHARED_SHAPES[:, 2]))
     )
-    found = minimize(missed, start, method="Nelder-Mead", options={"maxfev": 800})
+    found = minimize(missed, start, method="Nelder-Mead", options={"maxfev": 500})
     return _shapes_of(found.x)
 
 

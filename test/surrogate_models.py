@@ -1,0 +1,34 @@
+"""A small trained network, made once for all tests that need one."""
+
+import functools
+import tempfile
+from pathlib import Path
+
+from softcr_models import load_robot
+from softcr_models.surrogate.card import Card
+from softcr_models.surrogate.ddpinn import DDPINN, Architecture
+from softcr_models.surrogate.training import train
+from softcr_models.surrogate.training_settings import Stage, TrainingSettings
+
+SMALL = TrainingSettings(
+    architecture=Architecture(neurons=48),
+    trajectories=160,
+    ticks=80,
+    noisy_samples=20_000,
+    iterations=300,
+    stages=(Stage(steps=1, share=0.7), Stage(steps=3, share=0.3)),
+    batch=256,
+    loop_batch=64,
+    physics_points=16,
+    learning_rate=0.01,
+    threads=1,
+    validate_every=0.5,
+)
+
+
+@functools.cache
+def small_network() -> tuple[DDPINN, Card, Path]:
+    """Network, card and the path of their files."""
+    path = Path(tempfile.mkdtemp(prefix="softcr_network_")) / "small"
+    network, card = train(load_robot("licher2025"), SMALL, path)
+    return network, card, path

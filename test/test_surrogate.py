@@ -1,0 +1,431 @@
+"""The DD-PINN: ansatz, coordinates, physics residual, files, prediction."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from surrogate_models import SMALL, small_network
+
+from softcr_models import CosseratRod, load_robot
+from softcr_models.errors import UserError
+from softcr_models.prediction import RodPrediction
+from softcr_models.surrogate import files
+from softcr_models.surrogate.ansatz import SHARED_SHAPES, amplitudes_per_mark, basis, basis_rate
+from softcr_models.surrogate.coordinates import modes_of_motion, quantity_scale, scaled_states
+from softcr_models.surrogate.ddpinn import DDPINN, PUBLISHED, Architecture
+from softcr_models.surrogate.prediction import SurrogatePrediction
+from softcr_models.surrogate.rod_residual import RodResidual
+from softcr_models.surrogate.sampling import draw_levels, draw_parameters, signal_of, simulate
+from softcr_models.surrogate.signals import FAMILIES
+from softcr_models.surrogate.training import _new_network, stage_at, train
+from softcr_models.surrogate.training_settings import Stage, published_settings
+from softcr_models.surrogate.verification import Verification
+
+PERIOD = 1 / 70
+numbers = st.floats(-3.0, 3.0, allow_nan=False)
+
+
+def rods(intervals=5):
+    return CosseratRod(load_robot("licher2025"), intervals)
+
+
+# --- the ansatz, (34) ---------------------------------------------------------------------------
+
+
+@given(st.floats(0, 200), numbers, st.floats(0, 300))
+def test_ansatz_begins_at_zero_and_never_grows(frequency, phase, damping):
+    shape = [torch.tensor(v, dtype=torch.float64) for v in (frequency, phase, damping)]
+    times = torch.linspace(0.0, 10.0, 200, dtype=torch.float64)
+    assert basis(*shape, times[0]) == 0.0
+    assert basis(*shape, times).abs().max() <= 2.0 + 1e-12
+
+
+@given(st.floats(0, 200), numbers, st.floats(0, 300), st.floats(0, 0.02))
+def test_rate_of_the_ansatz_is_its_derivative(frequency, phase, damping, time):
+    shape = [torch.tensor(v, dtype=torch.float64) for v in (frequency, phase, damping)]
+    at = torch.tensor(time, dtype=torch.float64, requires_grad=True)
+    (derivative,) = torch.autograd.grad(basis(*shape, at), at)
+    assert float(basis_rate(*shape, at.detach())) == pytest.approx(float(derivative), abs=1e-9)
+
+
+def test_amplitudes_per_mark_pass_through_the_marks():
+    shapes = torch.tensor(SHARED_SHAPES)
+    per_mark = amplitudes_per_mark(shapes, PERIOD)
+    marks = PERIOD * torch.arange(1, 4, dtype=torch.float64) / 3
+    values = basis(shapes[:, 0], shapes[:, 1], shapes[:, 2], marks[:, None]) @ per_mark.T
+    assert torch.allclose(values, torch.eye(3, dtype=torch.float64), atol=1e-8)
+
+
+# --- coordinates ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["modes", "states"])
+def test_coordinates_there_and_back(kind):
+    rng = np.random.default_rng(0)
+    mixed = rng.standard_normal((500, 72)) @ rng.standard_normal((72, 72))
+    mixed[:, 61] = 0.0  # a state that never moves
+    made = scaled_states(mixed) if kind == "states" else modes_of_motion(mixed, 0.003)
+    there = (mixed - made.mean) @ made.encode.T
+    np.testing.assert_allclose(made.mean + there @ made.decode.T, mixed, atol=1e-9)
+    assert np.isfinite(made.encode).all()
+
+
+def test_weighted_errors_of_modes_are_errors_of_scaled_states():
+    rng = np.random.default_rng(1)
+    states = rng.standard_normal((400, 72)) * rng.uniform(0.1, 10.0, 72)
+    made = modes_of_motion(states, 0.003)
+    error = rng.standard_normal(72)
+    in_modes = np.linalg.norm((made.encode @ error) * made.weight)
+    scaled = np.linalg.norm(error / quantity_scale(states.std(axis=0)))
+    assert in_modes == pytest.approx(scaled, rel=1e-9)
+
+
+# --- the equations in torch, against the kernel's text --------------------------------------------
+
+
+@pytest.mark.parametrize("intervals", [1, 5, 8])
+def test_residual_in_torch_is_the_rods(intervals):
+    rod = rods(intervals)
+    residual = RodResidual(rod, torch.float64)
+    rng = np.random.default_rng(intervals)
+    for _ in range(5):
+        state = 0.3 * rng.standard_normal(rod.state_size)
+        rate = 3.0 * rng.standard_normal(rod.state_size)
+        pressures = rng.uniform(0, 1e5, 3)
+        parameters = rod.nominal_parameters * rng.uniform(0.7, 1.4, 3)
+        rows = (torch.tensor(v)[None] for v in (state, rate, pressures, parameters))
+        expected = rod.residual(state, rate, pressures, parameters)
+        ours = residual(*rows)[0].numpy()
+        np.testing.assert_allclose(ours, expected, atol=1e-10 * np.abs(expected).max())
+
+
+def test_residual_vanishes_on_the_rods_own_derivative():
+    rod = rods()
+    rng = np.random.default_rng(3)
+    state = rod.step(0.1 * rng.standard_normal(rod.state_size), np.full(3, 3e4), 0.01)
+    pressures = np.array([4e4, 1e4, 0.0])
+    rate = rod.derivative(state, pressures)
+    rows = (torch.tensor(v)[None] for v in (state, rate, pressures, rod.nominal_parameters))
+    left = RodResidual(rod, torch.float64)(*rows)
+    assert left.abs().max() < 1e-8
+
+
+# --- what it learns from -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(FAMILIES))
+@settings(max_examples=5, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_signals_stay_in_the_box_and_repeat(name, seed):
+    signal = signal_of(load_robot("licher2025"), 60, PERIOD, 8e4)
+    made = [draw_levels({name: 1.0}, signal, 3, np.random.default_rng(seed)) for _ in range(2)]
+    for levels in made:
+        assert levels.begin.shape == levels.end.shape == (3, 60, 3)
+        assert min(levels.begin.min(), levels.end.min()) >= 0.0
+        assert max(levels.begin.max(), levels.end.max()) <= 8e4 * (1 + 1e-12)
+    np.testing.assert_array_equal(made[0].end, made[1].end)
+
+
+def test_unknown_signal_and_parameter_are_named():
+    rod = rods()
+    signal = signal_of(rod.robot, 10, PERIOD)
+    rng = np.random.default_rng(0)
+    with pytest.raises(UserError, match="signals: 'sawtooth' unknown; known are smooth"):
+        draw_levels({"sawtooth": 1.0}, signal, 2, rng)
+    with pytest.raises(UserError, match="parameters: 'colour' unknown"):
+        draw_parameters(rod.nominal_parameters, ("a", "b", "c"), {"colour": None}, 2, rng)
+
+
+def test_samples_are_the_rods_motion():
+    """Against `CosseratRod.simulate` in one go, held pressures, fine steps."""
+    rod = CosseratRod(load_robot("licher2025"), 5, max_substep=0.001)
+    signal = signal_of(rod.robot, 20, PERIOD, 6e4)
+    levels = draw_levels({"raw_steps": 1.0}, signal, 2, np.random.default_rng(5))
+    parameters = np.repeat(rod.nominal_parameters[None], 2, axis=0)
+    motions = simulate(rod, levels, parameters, PERIOD)
+    prediction = RodPrediction(rod)
+    for row in range(2):
+        expected = rod.simulate(rod.rest_state(), levels.begin[row], PERIOD)
+        tips = [
+            prediction.tip_poses(states.astype(float), parameters[:1])[:, :, 3]
+            for states in (motions.states[row, 1:], expected)
+        ]
+        assert 1e3 * np.abs(tips[0] - tips[1]).max() < 0.15  # mm, after jumps
+
+
+# --- a small network, trained for a few seconds ---------------------------------------------------
+
+
+def test_training_learns():
+    network, card, _ = small_network()
+    blank = _new_network(rods(), SMALL)
+    assert blank.spectral_radius() == pytest.approx(1.0)  # nothing fitted yet
+    assert network.spectral_radius() < 1.0
+    verification = Verification(rods(), network, count=3, ticks=60)
+    motions = verification.motions("smooth 70 %")
+    ours = verification.inside_step(motions)
+    network_without = DDPINN(network.architecture, network.inputs, network.state_size)
+    state = network.state_dict() | {"linear": torch.zeros_like(network.linear)}
+    state["last.weight"] = torch.zeros_like(network.last.weight)
+    state["last.bias"] = torch.zeros_like(network.last.bias)
+    network_without.load_state_dict(state)
+    still = Verification(rods(), network_without, count=3, ticks=60).inside_step(motions)
+    assert all(a < 0.35 * b for a, b in zip(ours, still, strict=True))
+    assert card.iterations == SMALL.iterations
+
+
+def test_any_long_motion_stays_bounded():
+    """Short form of 10 000 steps: raw full-range jumps and noise, which are never learnt."""
+    network, _, _ = small_network()
+    verification = Verification(rods(), network, count=2, ticks=60)
+    for family in ("raw_full_steps", "white_noise"):
+        good, largest = verification.long_motions(family, 24, 400)
+        assert good == 24, f"{family}: largest coordinate {largest}"
+
+
+def test_advance_is_the_ansatz_at_the_end_of_the_step():
+    network, _, _ = small_network()
+    coordinates = torch.randn(20, 72)
+    told = torch.randn(20, 9).clamp(-1, 1)
+    end, _ = network.at(coordinates, told, torch.tensor(network.period))
+    assert torch.allclose(network.advance(coordinates, told), end, rtol=1e-4, atol=1e-4)
+    marks = network.at_marks(coordinates, told)
+    for mark in range(3):
+        time = torch.tensor(network.period * (mark + 1) / 3)
+        assert torch.allclose(
+            network.at(coordinates, told, time)[0], marks[:, mark], rtol=1e-4, atol=1e-4
+        )
+
+
+@pytest.mark.parametrize("architecture", [Architecture(neurons=8), PUBLISHED])
+def test_rates_are_the_derivative_in_time(architecture):
+    robot = SMALL.model_copy(update={"architecture": architecture})
+    network = _new_network(rods(), robot).double()
+    network._told = {k: v.double() for k, v in network._told.items()}
+    network.compute_type = torch.float64
+    with torch.no_grad():
+        network.last.weight.mul_(10.0)
+    coordinates = torch.randn(3, 72, dtype=torch.float64)
+    told = torch.randn(3, 9, dtype=torch.float64)
+    time = torch.tensor([0.001, 0.006, 0.013], dtype=torch.float64)
+    before, after = (network.at(coordinates, told, time + d)[0] for d in (-1e-7, 1e-7))
+    rates = network.at(coordinates, told, time)[1]
+    assert torch.allclose((after - before) / 2e-7, rates, rtol=1e-4, atol=1e-4)
+
+
+def test_predict_by_name_equals_the_prediction_model():
+    network, card, _ = small_network()
+    robot = load_robot("licher2025")
+    model = SurrogatePrediction(robot, network, card, device="cpu")
+    rng = np.random.default_rng(0)
+    states = 0.05 * rng.standard_normal((5, 72))
+    begin, end = rng.uniform(0, 5e4, (2, 5, 3))
+    parameters = np.tile([52.0, robot.tip_mass, 1.0], (5, 1))
+    theirs = model.step(states, begin, end, parameters, network.period)
+    ours = network.predict(
+        torch.tensor(states, dtype=torch.float32),
+        torch.tensor(begin, dtype=torch.float32),
+        52.0,
+        pressures_end=torch.tensor(end, dtype=torch.float32),
+    )
+    np.testing.assert_allclose(ours.numpy(), theirs, atol=1e-5)
+    with pytest.raises(UserError, match="parameter 'colour': the network knows bending_compliance"):
+        network.predict(torch.zeros(1, 72), torch.zeros(1, 3), 50.0, colour=1.0)
+
+
+def test_batches_rollouts_and_pieces_agree():
+    network, card, _ = small_network()
+    model = SurrogatePrediction(load_robot("licher2025"), network, card, device="cpu")
+    rng = np.random.default_rng(1)
+    state = model.equilibrium(np.array([3e4, 1e4, 0.0]), model.nominal_parameters)
+    pressures = rng.uniform(0, 4e4, (6, 5, 3))
+    rolled = model.rollout(state, pressures, model.nominal_parameters, PERIOD)
+    states = np.repeat(state[None], 6, axis=0)
+    one = np.repeat(model.nominal_parameters[None], 6, axis=0)
+    for tick in range(4):
+        states = model.step(states, pressures[:, tick], pressures[:, tick + 1], one, PERIOD)
+    np.testing.assert_allclose(rolled[:, -1], states, atol=1e-4)
+    tips = model.rollout_tips(state, pressures, model.nominal_parameters, PERIOD)
+    np.testing.assert_allclose(
+        tips[:, -1], model.tip_poses(rolled[:, -1], model.nominal_parameters[None]), atol=1e-6
+    )
+    # twice the period is two steps with the pressure half way between
+    middle = 0.5 * (pressures[:, 0] + pressures[:, 1])
+    half = model.step(np.repeat(state[None], 6, 0), pressures[:, 0], middle, one, PERIOD)
+    twice = model.step(half, middle, pressures[:, 1], one, PERIOD)
+    long = model.step(
+        np.repeat(state[None], 6, 0), pressures[:, 0], pressures[:, 1], one, 2 * PERIOD
+    )
+    np.testing.assert_allclose(long, twice, atol=1e-4)
+
+
+def test_a_shorter_step_ends_where_the_rod_does():
+    """The ansatz is asked inside the step: closer to the rod than standing still is."""
+    network, card, _ = small_network()
+    model, rod = SurrogatePrediction(load_robot("licher2025"), network, card, device="cpu"), rods()
+    exact = RodPrediction(rod, 4, single_precision=False)
+    parameters = rod.nominal_parameters[None]
+    state = rod.equilibrium(np.array([2e4, 0.0, 0.0]))
+    for _ in range(6):
+        state = exact.step(state[None], *2 * (np.array([[4e4, 0, 0]]),), parameters, PERIOD)[0]
+    pressures = np.array([[4e4, 0.0, 0.0]])
+    truth = exact.step(state[None], pressures, pressures, parameters, 0.4 * PERIOD)
+    ours = model.step(state[None], pressures, pressures, parameters, 0.4 * PERIOD)
+    tips = [exact.tip_poses(x, parameters)[0, :, 3] for x in (truth, ours, state[None])]
+    assert np.linalg.norm(tips[1] - tips[0]) < 0.5 * np.linalg.norm(tips[2] - tips[0])
+
+
+def test_bfloat16_changes_little():
+    network, card, _ = small_network()
+    robot = load_robot("licher2025")
+    pressures = np.random.default_rng(2).uniform(0, 4e4, (8, 5, 3))
+    tips = [
+        SurrogatePrediction(robot, network, card, "cpu", bfloat16=kind).rollout_tips(
+            np.zeros(72), pressures, rods().nominal_parameters, PERIOD
+        )[..., 3]
+        for kind in (True, False)
+    ]
+    network.compute_type = torch.float32
+    assert 0.0 < 1e3 * np.abs(tips[0] - tips[1]).max() < 1.0  # mm
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def copied(tmp_path):
+    _, _, path = small_network()
+    for file in files.files_of(path):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    return tmp_path / path.name
+
+
+def test_a_network_survives_its_files(tmp_path):
+    network, card, path = small_network()
+    again, card_again = files.load(path)
+    assert card_again == card
+    coordinates, told = torch.randn(4, 72), torch.randn(4, 9)
+    assert torch.equal(again.advance(coordinates, told), network.advance(coordinates, told))
+    assert DDPINN.load(path).state_size == 72
+
+
+def test_broken_files_are_refused_in_one_line(tmp_path):
+    path = copied(tmp_path)
+    weights, sheet = files.files_of(path)
+    whole, card = weights.read_bytes(), sheet.read_text()
+
+    def refused(match):
+        with pytest.raises(UserError, match=match) as caught:
+            files.load(path)
+        assert "\n" not in str(caught.value)
+
+    weights.write_bytes(whole[: len(whole) // 2])
+    refused("cannot be read as weights")
+    weights.write_bytes(b"\x80\x05pickle")
+    refused("cannot be read as weights")
+    from safetensors.torch import load, save
+
+    tensors = load(whole)
+    weights.write_bytes(
+        save(tensors | {"last.bias": torch.full_like(tensors["last.bias"], np.nan)})
+    )
+    refused("last.bias holds numbers that are not finite")
+    weights.write_bytes(save({k: v for k, v in tensors.items() if k != "mean"}))
+    refused("lacks 'mean'")
+    weights.write_bytes(save(tensors | {"extra": torch.zeros(1)}))
+    refused("holds 'extra'")
+    weights.write_bytes(save(tensors | {"mean": torch.zeros(3)}))
+    refused("mean has shape")
+    weights.write_bytes(whole)
+    sheet.write_text(card[:100])
+    refused("not a training card")
+    sheet.write_text(json.dumps(json.loads(card) | {"intervals": 0}))
+    refused("intervals")
+    sheet.write_text(card)
+    files.load(path)
+
+
+def test_unknown_network_says_how_to_make_one():
+    with pytest.raises(UserError, match="softcr train --robot nobody"):
+        files.load("nobody")
+    with pytest.raises(UserError, match="no such file"):
+        files.load("/nowhere/nobody")
+
+
+def test_another_robots_network_is_refused():
+    network, card, _ = small_network()
+    robot = load_robot("licher2025")
+    SurrogatePrediction(robot.replace(bending_compliance=45.0, tip_mass=0.07), network, card)
+    with pytest.raises(UserError, match="another length than licher2025: train again"):
+        SurrogatePrediction(robot.replace(length=0.2), network, card)
+
+
+# --- training ------------------------------------------------------------------------------------
+
+
+def test_a_stopped_training_goes_on_where_it_was(tmp_path):
+    few = SMALL.model_copy(update={"iterations": 40, "trajectories": 24, "noisy_samples": 500})
+    robot = load_robot("licher2025")
+    straight, _ = train(robot, few, tmp_path / "straight", resume=False)
+
+    class Stopped(Exception):
+        pass
+
+    def stop(progress):
+        if progress.phase == "training" and progress.done >= 0.5:
+            raise Stopped
+
+    from softcr_models.surrogate import training
+
+    trainer_run = training._Trainer.run
+
+    def run_and_save(self, validation, report):
+        try:
+            trainer_run(self, validation, report)
+        except Stopped:
+            self.save()
+            raise
+
+    training._Trainer.run = run_and_save
+    try:
+        with pytest.raises(Stopped):
+            train(robot, few, tmp_path / "halted", stop)
+        halted, card = train(robot, few, tmp_path / "halted")
+        torch.save({"settings": "{}"}, tmp_path / "other.checkpoint")
+        with pytest.raises(UserError, match="other settings"):
+            train(robot, few, tmp_path / "other")
+    finally:
+        training._Trainer.run = trainer_run
+    assert card.iterations == 40
+    for ours, theirs in zip(halted.parameters(), straight.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_published_recipe_runs_on_physics_alone(tmp_path):
+    recipe = published_settings().model_copy(
+        update={
+            "iterations": 20,
+            "trajectories": 16,
+            "ticks": 40,
+            "box_samples": 4000,
+            "physics_points": 64,
+            "threads": 1,
+            "validate_every": 1.0,
+        }
+    )
+    seen = []
+    network, card = train(
+        load_robot("licher2025"), recipe, tmp_path / "published", lambda p: seen.append(p)
+    )
+    assert network.architecture == PUBLISHED
+    assert card.training["supervised"] == 0.0
+    losses = [set(p.losses) for p in seen if p.losses]
+    assert losses
+    assert all(names == {"physics"} for names in losses)
+
+
+def test_stages_follow_their_shares():
+    stages = (Stage(steps=1, share=1.0), Stage(steps=4, share=3.0))
+    assert [stage_at(stages, part).steps for part in (0.0, 0.24, 0.26, 1.0)] == [1, 1, 4, 4]
