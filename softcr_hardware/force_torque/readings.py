@@ -122,9 +122,11 @@ class WrenchJudge:
     def _judged(self, now: float, seen: Reading) -> str:
         if not seen.time > self._newest:
             return "not newer"
-        self._newest = seen.time
-        if not -self._limits.oldest <= now - seen.time <= self._limits.oldest:
+        if not now - seen.time <= self._limits.oldest:
             return "too old"
+        if seen.time > now + self._limits.oldest:  # it may come while we look at the clock
+            return "stamp in the future"
+        self._newest = seen.time
         if seen.counts != self._counts:
             self._counts, self._same_since = seen.counts, seen.time
         if 0.0 < self._limits.frozen_after <= seen.time - self._same_since:
