@@ -71,6 +71,7 @@ setup(
         "cuda": ["numba-cuda[cu13]>=0.30"],  # the rod on a GPU; some 400 MB of NVIDIA's compiler
         "ethercat": ["pysoem"],  # of SOEM: GPL-3.0 or commercial, so only on request
         "lint": ["mypy", "ruff"],
+        "surrogate": ["optuna", "safetensors", "torch"],
         "test": ["hypothesis", "psutil", "pytest"],
         "view": ["viser"],
     },

@@ -81,6 +81,13 @@ def _train(arguments: Sequence[str]) -> int:
     return train.main(arguments)
 
 
+def _search_surrogate(arguments: Sequence[str]) -> int:
+    """search the structure of a surrogate"""
+    from softcr_tools.surrogate import search
+
+    return search.main(arguments)
+
+
 def _verify_surrogate(arguments: Sequence[str]) -> int:
     """judge a surrogate beside the rod it stands for"""
     from softcr_tools.surrogate import verify
@@ -99,6 +106,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "emulate": _emulate,
     "experiment": _experiment,
     "train": _train,
+    "search-surrogate": _search_surrogate,
     "verify-surrogate": _verify_surrogate,
 }
 

@@ -202,7 +202,8 @@ def _controller(options: SimulationOptions, seeded: dict[str, Parameter]) -> Nod
 def _model(options: SimulationOptions) -> dict[str, Parameter]:
     if options.model == "rod":
         return {}
-    return {"model": options.model} | ({"network": options.network} if options.network else {})
+    chosen: dict[str, Parameter] = {"model": options.model}
+    return chosen | ({"network": options.network} if options.network else {})
 
 
 def _priority(options: SimulationOptions, priority: int) -> dict[str, Parameter]:

@@ -222,10 +222,13 @@ class DDPINN(torch.nn.Module):
     compute_type: torch.dtype = torch.float32  # of the hidden layers
 
     def at_marks(self, coordinates: torch.Tensor, told: torch.Tensor) -> torch.Tensor:
-        """(..., I, nx) coordinates at the ends of the I equal parts of a step; shared shapes."""
+        """(..., PIECES, nx) coordinates at the ends of the equal parts of a step."""
         out = self.outputs(coordinates, told)
-        changes = out.reshape(*out.shape[:-1], self.architecture.terms, self.state_size)
-        return coordinates[..., None, :] + changes
+        if self._shared:
+            changes = out.reshape(*out.shape[:-1], self.architecture.terms, self.state_size)
+            return coordinates[..., None, :] + changes
+        marks = self.period * torch.arange(1, PIECES + 1, device=out.device) / PIECES
+        return torch.stack([self._moved(coordinates, out, time)[0] for time in marks], dim=-2)
 
     def advance(self, coordinates: torch.Tensor, told: torch.Tensor) -> torch.Tensor:
         """Coordinates (..., nx) one period later: what control and filters need, and no more.
@@ -245,7 +248,12 @@ class DDPINN(torch.nn.Module):
 
         The rate is the ansatz's analytic derivative.
         """
-        out = self.outputs(coordinates, told)
+        return self._moved(coordinates, self.outputs(coordinates, told), time)
+
+    def _moved(
+        self, coordinates: torch.Tensor, out: torch.Tensor, time: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Coordinates and rates at times of the step, from what the last layer says."""
         time = time[..., None] if time.ndim else time
         terms, size = self.architecture.terms, self.state_size
         if self._shared:

@@ -29,7 +29,6 @@ def marks_error(
         before: (S, nx); told: (S, k); marks: (S, I, nx) what the rod does.
     """
     predicted = network.at_marks(before, told)
-    marks = marks[:, -predicted.shape[1] :]
     sizes = error_size((predicted - marks) * network.weight, distance)
     return sizes, predicted[:, -1]
 

@@ -17,6 +17,7 @@ from softcr_models.surrogate.sampling import (
 from softcr_models.surrogate.training_settings import TrainingSettings
 
 _COUNT, _TICKS = 8, 280
+_ABSURD = 1e6  # no state of a rod is that large
 # families, and parts of the pressure range; none of them is what `softcr verify-surrogate` uses
 _SETS = {"smooth": ("smooth", 1.0), "steps": ("lagged_steps", 1.0)}
 
@@ -47,6 +48,8 @@ class Validation:
 
     def _error(self, network: DDPINN, motions: Trajectories) -> float:
         states = free_run(network, motions)
+        if not np.isfinite(states).all() or np.abs(states).max() > _ABSURD:
+            return float("inf")
         tips = self._tips(states, motions.parameters)
         distance = np.linalg.norm(
             tips - self._tips(motions.states[:, 1:], motions.parameters), axis=2
