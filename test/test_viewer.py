@@ -111,8 +111,8 @@ def test_errors_are_distances_of_tips_from_the_reference_at_their_stamps():
     speed = np.array([0.0, 0.07, 0.0])  # [m/s]
     aside, above = np.array([0.003, 0.0, 0.0]), np.array([0.0, 0.0, 0.002])  # [m]
     for cycle in range(5):
-        stamp = START + round(1e9 * PERIOD * cycle)
-        here = speed * PERIOD * cycle
+        stamp = START + round(1e9 * PERIOD * 5 * cycle)
+        here = speed * PERIOD * 5 * cycle
         ahead = here + np.outer(np.arange(4) * PERIOD, speed)
         picture.hear("reference/rod", stamp, reference_at(stamp, ahead), 0.0)
         late = stamp - round(1e9 * PERIOD) // 2  # half a period old: half a step of the reference
@@ -121,7 +121,7 @@ def test_errors_are_distances_of_tips_from_the_reference_at_their_stamps():
         picture.hear("estimate/rod", stamp, rod_at(stamp, here, 40.0 + cycle), 0.0)
         picture.sample()
     table = picture.table()
-    np.testing.assert_allclose(table["time"], PERIOD * np.arange(-4, 1), atol=1e-8)
+    np.testing.assert_allclose(table["time"], 5 * PERIOD * np.arange(-4, 1), atol=1e-8)
     np.testing.assert_allclose(table["estimate_error"], 0.002, atol=1e-12)
     # before its first row a reference is its first row: what is wanted is half a step ahead
     np.testing.assert_allclose(table["measured_error"], 0.003, atol=1e-9)
@@ -134,7 +134,7 @@ def test_table_keeps_the_window_and_a_restarted_replay_begins_anew():
     for half in range(100):
         picture.hear("pressure/state", START + half * 500_000_000, np.full(3, 1e3 * half), 0.0)
         picture.sample()
-        picture.sample()  # nothing new: no row
+        picture.sample()  # not yet time for another row
     table = picture.table()
     np.testing.assert_allclose(table["time"], np.arange(-WINDOW, 0.1, 0.5))
     np.testing.assert_allclose(table["measured_chamber_2"], 1e3 * np.arange(39, 100))

@@ -13,6 +13,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,7 @@ VENT_ANSWER_TIME = 2.0
 
 _NAME = "viewer_"  # of every view, before the number of its process
 _COMMAND = "pressure/command"
+_DEPTH = 200  # messages that wait while the machine is busy elsewhere: seconds of each topic
 _OWN_STAMPS = 100  # remembered, to tell our commands from those of others
 _MOST_REASONS = 5  # of rejection, shown on the page
 
@@ -188,6 +190,7 @@ class Viewer(Node):
         profile = qos(topic)
         if row.profile not in ("latched", "diagnostics"):
             profile.reliability = QoSReliabilityPolicy.BEST_EFFORT
+            profile.depth = _DEPTH
         subscription = self.create_subscription(
             row.message_class(), row.name, lambda _: None, profile, callback_group=LeftAlone(),
             event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),
@@ -200,11 +203,12 @@ class Viewer(Node):
             self._rejected[key] += 1
 
     def _take_letters(self) -> None:
-        while (letter := self._inbox.get(timeout=0.0)) is not None:
+        arrived = iter(partial(self._inbox.get, timeout=0.0), None)
+        for letter in sorted(arrived, key=lambda letter: letter.received):
             if letter.topic == _COMMAND and letter.stamp not in self._own_stamps:
                 self._foreign = letter.received
             self.picture.hear(letter.topic, letter.stamp, letter.value, letter.received)
-        self.picture.sample()
+            self.picture.sample()
 
     def _draw_for_rviz(self, now: float) -> None:
         if now - self._marked < MARKER_PERIOD or not self.picture.stamp:

@@ -13,6 +13,9 @@ from softcr_models.runtime.messages import DiagnosticReport, ReferenceCloud, Rod
 WINDOW = 30.0
 """How far back the plots and the trail go [s]."""
 
+SAMPLE_PERIOD = 1 / 30
+"""Between two rows of the table, at least [s]."""
+
 STALE = 0.5
 """What is older than this beside the newest stamp is not drawn as present [s]."""
 
@@ -20,7 +23,7 @@ _RESTART = 1.0  # a stamp so far back begins a new story: a replay that was star
 
 
 class Picture:
-    """The newest message of each topic and a row of the table per `sample`.
+    """The newest message of each topic, and a table of the past.
 
     Attributes:
         chambers: their names; pressures are in this order.
@@ -73,9 +76,10 @@ class Picture:
             self._newest[topic] = (stamp, value)
 
     def sample(self) -> None:
-        """Add a row to the table, unless nothing has come since the last one."""
+        """Add a row to the table if it is time for one, by the stamps."""
         stamp = self.stamp
-        if not self._newest or (self._rows and stamp <= self._rows[-1][0]):
+        due = self._rows[-1][0] + round(1e9 * SAMPLE_PERIOD) if self._rows else 0
+        if not self._newest or stamp < due:
             return
         self._rows.append((stamp, self._row()))
         while self._rows[0][0] < stamp - round(1e9 * WINDOW):
