@@ -37,6 +37,7 @@ class Card(BaseModel):
         seconds: of data and of training.
         iterations: done.
         validation: figures at the end of training, by name.
+        start: card of the network it was begun from, if any.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -52,6 +53,7 @@ class Card(BaseModel):
     seconds: dict[str, float]
     iterations: int
     validation: dict[str, float]
+    start: "Card | None" = None
 
 
 def rod_fields(robot: Robot) -> dict[str, Any]:

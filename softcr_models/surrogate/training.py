@@ -36,6 +36,7 @@ from softcr_models.surrogate.training_data import (
     box_points,
     coordinates_of,
     encoded_steps,
+    ends_of_steps,
     noisy_steps,
     parameter_names,
     simulated,
@@ -84,6 +85,7 @@ def train(
     path: Path,
     report: Report = lambda _: None,
     resume: bool = True,
+    start: Path | None = None,
 ) -> tuple[DDPINN, Card]:
     """Trains a network and writes it, its card, a log (CSV) and checkpoints beside `path`.
 
@@ -93,9 +95,11 @@ def train(
         path: of the result, without ending.
         report: told about the progress.
         resume: whether to go on from a checkpoint of the same settings.
+        start: a trained network to begin from, of the same structure, whose coordinates are kept.
 
     Raises:
-        UserError: settings that do not fit the robot, or losses that left the numbers.
+        UserError: a start that does not fit, settings that do not fit the robot, or losses that
+            left the numbers.
     """
     _keep_freed_memory()
     begun = time.monotonic()
@@ -103,7 +107,8 @@ def train(
     numba.set_num_threads(min(settings.threads, numba.config.NUMBA_NUM_THREADS))
     torch.set_num_threads(settings.threads)
     rod = CosseratRod(robot, settings.intervals)
-    network, data = _prepared(rod, settings, report)
+    begin = _checked_start(start, robot, settings) if start else (None, None)
+    network, data = _prepared(rod, settings, begin[0], report)
     validation = Validation(rod, settings)
     prepared = time.monotonic() - begun
     trainer = _Trainer(network, data, settings, path)
@@ -124,6 +129,7 @@ def train(
         seconds={"data": round(prepared, 1), "training": round(trainer.seconds, 1)},
         iterations=trainer.iteration,
         validation=figures,
+        start=begin[1],
     )
     files.save(network, card, path)
     trainer.checkpoint_path.unlink(missing_ok=True)
@@ -147,7 +153,9 @@ def hardware(settings: TrainingSettings) -> dict[str, str]:
     }
 
 
-def _prepared(rod: CosseratRod, settings: TrainingSettings, report: Report) -> tuple[DDPINN, _Data]:
+def _prepared(
+    rod: CosseratRod, settings: TrainingSettings, start: DDPINN | None, report: Report
+) -> tuple[DDPINN, _Data]:
     def tell(phase: str) -> Callable[[float], None]:
         return lambda done: report(Progress(phase, done, {}, {}))
 
@@ -155,12 +163,15 @@ def _prepared(rod: CosseratRod, settings: TrainingSettings, report: Report) -> t
     if not len(motions.states):
         raise UserError("training: no simulated motion stayed finite; lower the signals' range")
     network = _new_network(rod, settings)
-    coordinates = coordinates_of(motions, settings)
-    network.set_coordinates(coordinates)
-    if network.architecture.shapes == "shared":
-        report(Progress("shapes of the ansatz", 0.0, {}, {}))
-        shapes = fit_shapes(rod, motions, coordinates, settings.period, settings.seed)
-        network.shapes.copy_(torch.as_tensor(shapes, dtype=torch.float32))
+    if start is None:
+        coordinates = coordinates_of(motions, settings)
+        network.set_coordinates(coordinates)
+        if network.architecture.shapes == "shared":
+            report(Progress("shapes of the ansatz", 0.0, {}, {}))
+            shapes = fit_shapes(rod, motions, coordinates, settings.period, settings.seed)
+            network.shapes.copy_(torch.as_tensor(shapes, dtype=torch.float32))
+    else:
+        network.load_state_dict(start.state_dict())
     windows = Windows(network, motions)
     noisy = points = None
     if settings.noisy_samples:
@@ -170,17 +181,22 @@ def _prepared(rod: CosseratRod, settings: TrainingSettings, report: Report) -> t
         points = box_points(rod, motions, settings)
     physics = None
     if settings.physics and points is not None:
-        states = torch.from_numpy(motions.states[:, 1::50]).flatten(0, 1)
-        shape = (len(motions.states), motions.levels.begin[:, ::50].shape[1], -1)
-        count = min(len(states), shape[0] * shape[1])
-        begin = torch.tensor(motions.levels.end[:, ::50], dtype=torch.float32).flatten(0, 1)
-        parameters = torch.tensor(motions.parameters, dtype=torch.float32)
-        parameters = parameters[:, None].expand(*shape).flatten(0, 1)
-        on_motions = Physics(states[:count], begin[:count], begin[:count], parameters[:count])
-        physics = PhysicsLoss(RodResidual(rod), on_motions), points
-    if network.architecture.shapes == "shared":
+        physics = PhysicsLoss(RodResidual(rod), ends_of_steps(motions, every=50)), points
+    if start is None and network.architecture.shapes == "shared":
         _fit_linear_part(network, windows, noisy, settings)
     return network, _Data(windows, noisy, physics)
+
+
+def _checked_start(start: Path, robot: Robot, settings: TrainingSettings) -> tuple[DDPINN, Card]:
+    network, card = files.load(start)
+    for name, ours, theirs in (
+        ("architecture", settings.architecture, card.architecture),
+        ("intervals", settings.intervals, card.intervals),
+        ("chambers", len(robot.chambers), len(card.inputs.actuation[0])),
+    ):
+        if ours != theirs:
+            raise UserError(f"start {start}: has other {name} than the training asks for: {theirs}")
+    return network, card
 
 
 def _new_network(rod: CosseratRod, settings: TrainingSettings) -> DDPINN:
@@ -348,7 +364,7 @@ class _Trainer:
                 losses["noisy"] = settings.noisy * errors[count:].sum() / len(errors)
             if stage.steps > 1:
                 # the sum over the loop grows with its length: so does its weight, but slower
-                weight = _UNIT * settings.supervised / math.sqrt(stage.steps)
+                weight = _UNIT * settings.loop / math.sqrt(stage.steps)
                 losses["loop"] = weight * loop_error(
                     network, end[:count], states, told, settings.distance
                 )

@@ -103,6 +103,17 @@ def noisy_steps(
     return Physics(*map(_tensor, values)), answers[good]
 
 
+def ends_of_steps(motions: Trajectories, every: int) -> Physics:
+    """Every so many ticks of the motions: states and the pressures they were reached under."""
+    states = motions.states[:, 1:][:, ::every]
+    end = motions.levels.end[:, ::every]
+    parameters = np.broadcast_to(
+        motions.parameters[:, None], (*states.shape[:2], motions.parameters.shape[1])
+    )
+    flat = (values.reshape(-1, values.shape[-1]) for values in (states, end, end, parameters))
+    return Physics(*map(_tensor, flat))
+
+
 def box_points(rod: CosseratRod, motions: Trajectories, settings: TrainingSettings) -> Physics:
     """Collocation points of the paper: N(0, 0.5) in scaled states, Latin hypercube for the rest."""
     rng = np.random.default_rng([settings.seed, 3])

@@ -97,6 +97,7 @@ class TrainingSettings(BaseModel):
     clip: float = Field(default=1.0, gt=0.0, description="largest norm of a gradient")
 
     supervised: float = Field(default=1.0, ge=0.0, description="weight of the rod's own steps")
+    loop: float = Field(default=1.0, ge=0.0, description="weight of the self-loop")
     inner: float = Field(default=0.2, ge=0.0, description="weight of a mark inside the step")
     noisy: float = Field(default=0.5, ge=0.0, description="weight of a noisy sample")
     physics: float = Field(default=1e-3, ge=0.0, description="weight of the physics residual (37)")

@@ -40,6 +40,9 @@ _TRACKING = {
 }
 
 EXPERIMENTS = {
+    "models": Experiment(
+        "models", "the NEMPC on the exact rod and on its surrogate, by population (seed 000)"
+    ),
     "identification": Experiment(
         "identification", "a hidden robot's parameters from its recordings (seed 000)"
     ),

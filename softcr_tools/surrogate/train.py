@@ -33,7 +33,9 @@ def main(arguments: Sequence[str]) -> int:
     shown = _Shown(console)
     begun = time.monotonic()
     with shown.bars:
-        _, card = training.train(robot, settings, output, shown, resume=not given.fresh)
+        _, card = training.train(
+            robot, settings, output, shown, resume=not given.fresh, start=given.start
+        )
     for name, value in card.validation.items():
         say(console, f"{name.removesuffix(' mm')}: {value:.3f} mm mean over 4 s of free running")
     say(console, f"{time.monotonic() - begun:.0f} s in all; {files_of(output)[0]}")
@@ -114,6 +116,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--output", type=Path, help="of weights and card, without ending (results/surrogates/ROBOT)"
     )
+    parser.add_argument("--start", type=Path, help="a network to begin from, without ending")
     parser.add_argument("--fresh", action="store_true", help="do not go on from a checkpoint")
     fields = TrainingSettings.model_fields | TrainingSettings().architecture.__class__.model_fields
     for name in (*_SETTINGS, *_ARCHITECTURE):

@@ -20,7 +20,7 @@ from softcr_estimation import EstimatorSettings, RodEstimator
 from softcr_hardware.plant import SensorModel, SimulatedPlant
 from softcr_models import CosseratRod, Robot
 from softcr_models.limits import limit_command
-from softcr_models.prediction import RodPrediction
+from softcr_models.prediction import PredictionModel, RodPrediction
 from softcr_models.pressure import PressureLag
 from softcr_models.rod.state import restrict_to_nodes
 from softcr_models.runtime.settings import build_settings
@@ -96,7 +96,11 @@ def commanded(difference: Difference, sent: np.ndarray) -> np.ndarray:
 
 
 def controller_of(
-    robot: Robot, name: str, seed: int, koopman: KoopmanDesign | None
+    robot: Robot,
+    name: str,
+    seed: int,
+    koopman: KoopmanDesign | None,
+    settings: ControllerSettings | None = None,
 ) -> tuple[Controller, int]:
     """The controller of that name, and how many threads it takes.
 
@@ -112,7 +116,8 @@ def controller_of(
             robot.pressure_limits,
             lambda state: rod.tip_pose(state)[:3, 3],
         ), 1
-    settings = controller_settings(name, seed)
+    if settings is None:
+        settings = controller_settings(name, seed)
     return made_controller(robot, settings)[1], settings.threads
 
 
@@ -125,15 +130,21 @@ def run_loop(
     clock: Callable[[], float],
     progress: Callable[[int], None] = lambda cycles: None,
     koopman: KoopmanDesign | None = None,
+    settings: ControllerSettings | None = None,
+    filter_model: PredictionModel | None = None,
 ) -> Trace:
     """One run from the vented rod: what is decided in a cycle acts from the next one on.
 
     Args:
         koopman: what the rival is made of.
+        settings: of the controller; None: the shipped ones.
+        filter_model: what the filter predicts with; None: the exact rod.
     """
     plant = plant_of(robot, case.difference, seed)
-    control, threads = controller_of(robot, controller, seed, koopman)
-    model = RodPrediction(CosseratRod(robot, MODEL_INTERVALS), single_precision=False)
+    control, threads = controller_of(robot, controller, seed, koopman, settings)
+    model = filter_model or RodPrediction(
+        CosseratRod(robot, MODEL_INTERVALS), single_precision=False
+    )
     parameters = EstimatorSettings().parameters if case.adaptive else ()
     estimator = RodEstimator(model, EstimatorSettings(parameters=parameters))
     limits = robot.pressure_limits
