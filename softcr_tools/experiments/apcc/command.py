@@ -36,9 +36,11 @@ def main(arguments: Sequence[str]) -> int:
     with threadpool_limits(limits=1, user_api="blas"), Progress(*columns, console=console) as bar:
         run = {_KINEMATIC: _kinematic, _FEEDBACK: _feedback}.get(arguments[0], _robots)
         rows = run(given, directory, bar)
-    print_table(console, f"softcr experiment {arguments[0]}", rows)
+    plant = _PLANTS[arguments[0]]
+    print_table(console, f"softcr experiment {arguments[0]}: {plant}", rows)
     about = {key: value for key, value in vars(given).items() if key not in ("results", "name")}
-    path = write_table(directory, {"machine": describe_machine(), **about}, rows)
+    about = {"machine": describe_machine(), "plant": plant, **about}
+    path = write_table(directory, about, rows)
     point_latest_to(directory)
     say(console, f"results: {path}")
     return 0
@@ -95,6 +97,12 @@ _ABOUT = {
     "lengths. Two minutes.",
     _FEEDBACK: "003, Sec. VI on a simulated arm: Algorithm 2 along the tendon paths of Table I, "
     "and adaptive against fixed where tendons run otherwise than the controller thinks. A minute.",
+}
+_PLANTS = {
+    _KINEMATIC: "an arm that goes where it is told",
+    "apcc-robot1": "RECONSTRUCTED arm, absolute figures mean little",
+    "apcc-robot2": "arm of RECONSTRUCTED material, absolute figures mean little",
+    _FEEDBACK: "SIMULATED, RECONSTRUCTED arm instead of hardware",
 }
 _SEEDS = {
     _KINEMATIC: "random starts beside the straight one (default: 1)",

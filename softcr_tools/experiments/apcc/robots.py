@@ -5,8 +5,8 @@ little; the sign of a change is what is compared. What the thesis leaves open is
 (docs/constant_curvature.md tells why):
 
 - the tendons' loops act in configuration space;
-- the Jacobian is taken at the inferred configuration: at the commanded one, which stands far from
-  the arm's, even the fixed controller loses its setpoints ("commanded q" below);
+- the Jacobian is taken at the inferred configuration: with the commanded one, which stands far
+  from the arm's, even fixed lengths do worse ("commanded q" below);
 - the printed gains of the adaptation make lengths run into their bounds within a second when the
   setpoint is half a metre away. They are shown, and beside them what they would come to if the
   thesis's filter did not divide by its time step: Gamma times 1 ms, or times 20 ms.
