@@ -178,6 +178,13 @@ def test_the_newest_of_many_is_published_and_none_twice():
     assert driver.newest(1.002) is None
 
 
+def test_records_that_come_while_others_are_taken_are_not_of_the_future():
+    driver = new_driver(low_pass_hz=50.0)
+    driver.client.waiting = [some(1.0 + 0.002 * k) for k in range(60)]  # 0.12 s on a busy machine
+    assert driver.newest(1.0)[0] == pytest.approx(1.118)
+    assert not driver.judge.refused["stamp in the future"]
+
+
 def test_fuzzed_records_end_in_wrenches_or_in_named_refusals():
     """Any numbers in a reading, any bytes at the box: no exception, no NaN, all in range."""
     random, driver = Random(0), new_driver(low_pass_hz=50.0)

@@ -11,6 +11,7 @@ from softcr_hardware.force_torque.readings import Reading, WrenchJudge, WrenchLi
 from softcr_models.errors import UserError
 
 _REMEMBERED = 0.5  # [s] of readings for bias and check
+_LONGEST_TAKING = 1.0  # [s]
 _FEWEST = 20  # of them
 _STEADY = np.repeat([0.5, 0.05], 3)  # [N], [N m] standard deviation of what rests
 
@@ -67,7 +68,10 @@ class ForceTorqueDriver:
             Time it came [s] and (6,) wrench [N, N m]; None when there is no new one.
         """
         believed = None
-        for seen in self.client.take(now):
+        taken = self.client.take(now)
+        if taken:  # more came while they were taken
+            now = max(now, min(taken[-1].time, now + _LONGEST_TAKING))
+        for seen in taken:
             self.status = seen.status
             if not self.judge.believes(now, seen):
                 continue
