@@ -50,7 +50,7 @@ PUBLISHED = {
     "R22": Published(None, None, 0.0, "approximately the same"),
     "R23": Published(6.01, 2.76, None),
     "R24": Published(1.97, 0.66, -66.4),
-    "R25": Published(8.5, 3.2, -57.42, "at the end; the figures give -62.4 %"),
+    "R25": Published(8.5, 3.2, -57.42, "figures at the end, perhaps a mean change"),
     "R29": Published(None, None, -68.3),
     "R30": Published(None, None, -27.3),
 }
