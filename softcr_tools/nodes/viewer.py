@@ -204,9 +204,9 @@ class Viewer(Node):
 
     def _take_letters(self) -> None:
         arrived = iter(partial(self._inbox.get, timeout=0.0), None)
-        for letter in sorted(arrived, key=lambda letter: letter.received):
+        for letter in sorted(arrived, key=lambda letter: letter.stamp):
             if letter.topic == _COMMAND and letter.stamp not in self._own_stamps:
-                self._foreign = letter.received
+                self._foreign = max(self._foreign, letter.received)
             self.picture.hear(letter.topic, letter.stamp, letter.value, letter.received)
             self.picture.sample()
 
