@@ -210,7 +210,6 @@ def made_controller(
         model=settings.model,
         network=settings.network,
         device=settings.device,
-        threads=settings.threads,
     )
     prediction = prediction_model(robot, choice)
     file = load_nempc(settings.controller)

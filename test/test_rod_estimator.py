@@ -10,6 +10,7 @@ from scipy.spatial.transform import Rotation
 from softcr_estimation import EstimatorError, EstimatorSettings, RodEstimator
 from softcr_models import CosseratRod, load_robot
 from softcr_models.prediction import RodPrediction
+from softcr_models.surrogate.prediction import SurrogatePrediction
 
 DT = 1 / 70
 TRUE_COMPLIANCE = 0.045
@@ -365,6 +366,21 @@ def test_rod_cold_start_in_motion_and_a_dropout(kind):
         assert tick < 14 or plant.error_of(estimate) < 1.5e-3
     assert estimate.bending_compliance == pytest.approx(45.0, rel=0.01)
     assert estimate.repairs == 0
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_filter_on_the_surrogate_converges_from_the_same_cold_start():
+    plant = RodPlant(intervals=5, frequency=1.0, bending_compliance=45.0, tip_mass_ratio=1.0)
+    prediction = SurrogatePrediction.load(load_robot("licher2025"), device="cpu")
+    estimator = RodEstimator(prediction, EstimatorSettings(parameters=("bending_compliance",)))
+    estimator.start(plant.pressures, plant.time)
+    errors = []
+    for _ in range(280):
+        pressures, tip = plant.advance()
+        estimate = estimator.update(pressures, tip, plant.time)
+        errors.append(plant.error_of(estimate))
+    assert np.mean(errors[70:]) < 1e-3
+    assert estimate.bending_compliance == pytest.approx(45.0, rel=0.04)
 
 
 @pytest.mark.usefixtures("one_thread")

@@ -2,6 +2,7 @@
 
 import json
 
+import numba
 import numpy as np
 import pytest
 import torch
@@ -25,6 +26,19 @@ from softcr_models.surrogate.training_settings import Stage, published_settings
 from softcr_models.surrogate.verification import Verification
 
 PERIOD = 1 / 70
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Threads of small batches wait for each other wherever other tests run beside them."""
+    threads = numba.get_num_threads(), torch.get_num_threads()
+    numba.set_num_threads(1)
+    torch.set_num_threads(1)
+    yield
+    numba.set_num_threads(threads[0])
+    torch.set_num_threads(threads[1])
+
+
 numbers = st.floats(-3.0, 3.0, allow_nan=False)
 
 

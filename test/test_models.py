@@ -1,0 +1,90 @@
+"""Which prediction model a node gets, and the shipped network as one of them."""
+
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+import torch
+
+from softcr_control.control_loop import NempcControllerSettings
+from softcr_models import load_robot
+from softcr_models.errors import UserError
+from softcr_models.models import ModelChoice, prediction_model
+from softcr_models.prediction import RodPrediction
+from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_models.runtime.settings import build_settings
+from softcr_models.surrogate.prediction import SurrogatePrediction
+from softcr_models.surrogate.verification import Verification
+from softcr_tools.experiments.models import run, tip_error_mm
+from softcr_tools.systems import simulation_options, simulation_system
+
+ROBOT = load_robot("licher2025")
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Threads of small batches wait for each other wherever other tests run beside them."""
+    threads = numba.get_num_threads(), torch.get_num_threads()
+    numba.set_num_threads(1)
+    torch.set_num_threads(1)
+    yield
+    numba.set_num_threads(threads[0])
+    torch.set_num_threads(threads[1])
+
+
+def test_each_choice_gives_its_model():
+    assert isinstance(prediction_model(ROBOT, ModelChoice()), RodPrediction)
+    surrogate = prediction_model(ROBOT, ModelChoice(model="ddpinn"))
+    assert isinstance(surrogate, SurrogatePrediction)
+    assert surrogate.state_size == 72
+
+
+def test_what_does_not_fit_is_said_in_one_line():
+    with pytest.raises(UserError, match="trained for 5"):
+        prediction_model(ROBOT, ModelChoice(model="ddpinn", intervals=10))
+    with pytest.raises(UserError, match="no such file"):
+        prediction_model(ROBOT, ModelChoice(model="ddpinn", network="/nowhere/x"))
+    with pytest.raises(UserError, match="another length"):
+        prediction_model(
+            ROBOT.replace(length=0.15), ModelChoice(model="ddpinn", network="licher2025")
+        )
+
+
+def test_options_reach_filter_and_controller():
+    system = simulation_system(simulation_options({"model": "ddpinn"}), Path("bag"))
+    told = {node.name: node.parameters.get("model") for node in system.nodes}
+    assert told["estimator"] == told["nempc_controller"] == "ddpinn"
+    assert told["simulator"] is None
+    for wrong, match in (
+        ({"model": "ddpinn", "controller": "rod_mpc"}, "its gradients are the rod's"),
+        ({"network": "x"}, "goes with model 'ddpinn'"),
+    ):
+        with pytest.raises(UserError, match=match):
+            simulation_options(wrong)
+    values = {"model": "ddpinn", "device": "cpu"}
+    assert build_settings(NempcControllerSettings, values).model == "ddpinn"
+
+
+def test_the_shipped_network_keeps_what_its_card_says():
+    """A short form of `softcr verify-surrogate`: bounds are the issue's, with a margin for the
+    few motions."""
+    model = prediction_model(ROBOT, ModelChoice(model="ddpinn"))
+    assert isinstance(model, SurrogatePrediction)
+    network = model.network
+    assert network.spectral_radius() < 1.0
+    verification = Verification(CosseratRod(ROBOT, 5), network, count=3, ticks=280)
+    motions = verification.motions("smooth 70 %")
+    deviation, _ = verification.table(motions)
+    assert deviation.position_mm[0] < 0.549  # Table IV
+    assert all(value < 0.1 for value in verification.inside_step(motions))
+    assert verification.from_noisy_states(motions) < 0.5
+    for family in ("lagged_steps", "white_noise"):
+        good, _ = verification.long_motions(family, 32, 1000)
+        assert good == 32
+
+
+def test_the_loop_closes_on_the_surrogate():
+    trace = run("ddpinn", population=96, seed=0)
+    assert tip_error_mm(trace) < 2.68  # the paper's own, experiment 4a
+    assert np.isfinite(trace.commands).all()
