@@ -73,6 +73,21 @@ class NodeSettings(BaseModel):
         return self.mode == "lockstep"
 
 
+class SampledNodeSettings(NodeSettings):
+    """What nodes are told whose cycles take samples of several sensors together."""
+
+    sampling: Literal["common", "separate"] = Field(
+        "common",
+        description="the sensors' samples of a cycle have one stamp (simulator), or each sensor "
+        "keeps its own time (bench) and is interpolated at whole multiples of the period",
+    )
+
+    @property
+    def resampled(self) -> bool:
+        """Whether samples are interpolated at the ticks of a grid."""
+        return self.sampling == "separate"
+
+
 @dataclass(frozen=True)
 class Setting:
     """One parameter, as its field declares it.

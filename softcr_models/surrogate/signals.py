@@ -70,6 +70,15 @@ def smooth(signal: Signal, count: int, rng: np.random.Generator) -> Levels:
     return Levels.continuous(_sum_of_sines(signal, rng.uniform(0.05, 1.5, (count, 5, 1)), rng))
 
 
+def swings(signal: Signal, count: int, rng: np.random.Generator) -> Levels:
+    """One to three sines of 0.05 to 1.2 Hz between empty and a random level: wide and slow."""
+    frequencies = rng.uniform(0.05, 1.2, (count, 3, 1))
+    silent = np.arange(3)[:, None] >= rng.integers(1, 4, (count, 1, 1))
+    levels = _sum_of_sines(signal, frequencies, rng, lowest=0.0, silent=silent)
+    peaks = rng.uniform(0.3, 1.0, (count, 1, signal.chambers))
+    return Levels.continuous(signal.low + peaks * (levels - signal.low))
+
+
 def published(signal: Signal, count: int, rng: np.random.Generator) -> Levels:
     """Sums of 0.1, 0.5 and 1 Hz, Licher et al. Sec. III-I; peaks at 60 to 100 % of the range."""
     frequencies = np.broadcast_to(np.array([0.1, 0.5, 1.0])[:, None], (count, 3, 1))
@@ -144,6 +153,7 @@ FAMILIES: dict[str, Family] = {
     family.__name__: family
     for family in (
         smooth,
+        swings,
         published,
         rotating,
         lagged_steps,
@@ -164,13 +174,20 @@ def _clipped(signal: Signal, parts: np.ndarray) -> np.ndarray:
 
 
 def _sum_of_sines(
-    signal: Signal, frequencies: np.ndarray, rng: np.random.Generator, lowest: float | None = None
+    signal: Signal,
+    frequencies: np.ndarray,
+    rng: np.random.Generator,
+    lowest: float | None = None,
+    silent: np.ndarray | bool = False,
 ) -> np.ndarray:
     """(B, T + 1, m): sines of frequencies (B, F, 1) [Hz] added per chamber and scaled into a random
-    part of the range, which begins at `lowest` (a part of the range) if given."""
+    part of the range, which begins at `lowest` (a part of the range) if given.
+
+    Sines that are `silent` (B, F, 1) are left out."""
     count, terms, _ = frequencies.shape
     shape = (count, terms, signal.chambers)
     weights, phases = rng.uniform(0.2, 1.0, shape), rng.uniform(0, 2 * np.pi, shape)
+    weights = np.where(silent, 0.0, weights)
     waves = np.zeros((count, signal.ticks + 1, signal.chambers))
     for term in range(terms):
         turns = frequencies[:, term, None] * signal.times()[:, None]
