@@ -6,8 +6,9 @@ VENV := .venv
 STAMP := $(VENV)/softcr.stamp
 
 # Options of `softcr up simulation`, given as capitals: make sim POPULATION=512 TIP_NOISE_MM=0.5
-OPTIONS := robot duration mode seed reference reference-file controller model network population horizon plant-intervals \
+OPTIONS := robot duration mode seed reference reference-file controller model filter-model network population horizon plant-intervals \
            bending-compliance-factor tip-mass-factor tip-noise-mm results
+OF_SIMULATION := mode plant-intervals bending-compliance-factor tip-mass-factor tip-noise-mm
 capitals = $(shell echo '$(1)' | tr 'a-z-' 'A-Z_')
 option = $(if $($(call capitals,$(1))),--$(1) '$($(call capitals,$(1)))')
 
@@ -16,7 +17,7 @@ option = $(if $($(call capitals,$(1))),--$(1) '$($(call capitals,$(1)))')
 HAS_LIBGOMP := $(VENV)/bin/python -c 'import ctypes; \
 	[ctypes.CDLL(name) for name in ("libgomp.so.1", "libgomp.so.1.0.0")]'
 
-.PHONY: help setup sim test test-wire bench lint clean
+.PHONY: help setup sim rehearsal test test-wire bench lint clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -26,6 +27,10 @@ setup: $(STAMP) ## create .venv with everything, ROS 2 included (again only when
 
 sim: $(STAMP) ## run the closed loop in simulation; options as DURATION=60 MODE=lockstep ...
 	@$(VENV)/bin/softcr up simulation $(foreach name,$(OPTIONS),$(call option,$(name))) $(ARGS)
+
+rehearsal: $(STAMP) ## run the bench's system on emulated devices, as root; options as for sim
+	@$(VENV)/bin/python -m pip install --quiet -c constraints.txt --no-build-isolation -e '.[ethercat]'
+	@$(VENV)/bin/softcr rehearse $(foreach name,$(filter-out $(OF_SIMULATION),$(OPTIONS)),$(call option,$(name))) $(ARGS)
 
 test: export ROS_AUTOMATIC_DISCOVERY_RANGE := LOCALHOST
 test: export OPENBLAS_NUM_THREADS := 1

@@ -52,10 +52,15 @@ def test_what_does_not_fit_is_said_in_one_line():
 
 
 def test_options_reach_filter_and_controller():
-    system = simulation_system(simulation_options({"model": "ddpinn"}), Path("bag"))
-    told = {node.name: node.parameters.get("model") for node in system.nodes}
-    assert told["estimator"] == told["nempc_controller"] == "ddpinn"
-    assert told["simulator"] is None
+    for asked, expected in (
+        ({"model": "ddpinn"}, (None, "ddpinn")),
+        ({"model": "ddpinn", "filter_model": "ddpinn"}, ("ddpinn", "ddpinn")),
+        ({}, (None, None)),
+    ):
+        system = simulation_system(simulation_options(asked), Path("bag"))
+        told = {node.name: node.parameters.get("model") for node in system.nodes}
+        assert (told["estimator"], told["nempc_controller"]) == expected
+        assert told["simulator"] is None
     for wrong, match in (
         ({"model": "ddpinn", "controller": "rod_mpc"}, "its gradients are the rod's"),
         ({"network": "x"}, "goes with model 'ddpinn'"),
@@ -85,6 +90,6 @@ def test_the_shipped_network_keeps_what_its_card_says():
 
 
 def test_the_loop_closes_on_the_surrogate():
-    trace = run("ddpinn", population=96, seed=0)
-    assert tip_error_mm(trace) < 2.68  # the paper's own, experiment 4a
+    trace = run("ddpinn", "rod", population=96, seed=0)
+    assert tip_error_mm(trace) < 0.5
     assert np.isfinite(trace.commands).all()

@@ -1,0 +1,114 @@
+"""`softcr train`, `verify-surrogate`, `search-surrogate` on the small network."""
+
+import json
+
+import numba
+import optuna
+import pytest
+import torch
+from surrogate_models import SMALL, small_network
+
+from softcr_models.errors import UserError
+from softcr_models.surrogate import files
+from softcr_tools.cli import main as softcr
+from softcr_tools.surrogate import search, train, verify
+
+FEW = SMALL.model_copy(update={"iterations": 30, "trajectories": 24, "noisy_samples": 500})
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    threads = numba.get_num_threads(), torch.get_num_threads()
+    yield
+    numba.set_num_threads(threads[0])
+    torch.set_num_threads(threads[1])
+
+
+def test_train_writes_weights_card_and_log(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(train.PRESETS, "softcr", lambda: FEW)
+    output = tmp_path / "made"
+    assert softcr(["train", "--output", str(output), "--neurons", "16", "--seed", "3"]) == 0
+    network, card = files.load(output)
+    assert network.architecture.neurons == 16
+    assert card.training["seed"] == 3
+    assert card.hardware["torch"] == torch.__version__
+    log = (tmp_path / "made.csv").read_text().splitlines()
+    assert log[0].startswith("iteration,seconds,learning_rate,loss one step")
+    assert not (tmp_path / "made.checkpoint").exists()
+    assert "mm mean over 4 s of free running" in capsys.readouterr().out
+
+    again = ["train", "--output", str(tmp_path / "next"), "--neurons", "16"]
+    assert softcr([*again, "--start", str(output)]) == 0
+    assert files.load(tmp_path / "next")[1].start == card
+    with pytest.raises(UserError, match="has other architecture"):
+        train.main(["--output", str(tmp_path / "x"), "--neurons", "24", "--start", str(output)])
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        (["--neurons", "2"], "--neurons .* greater than or equal to 4"),
+        (["--learning-rate", "0"], "--learning-rate"),
+        (["--terms", "4"], "with shared shapes it must be 3"),
+        (["--robot", "nobody"], "robot 'nobody': unknown"),
+    ],
+)
+def test_wrong_options_are_one_line(options, match):
+    with pytest.raises(UserError, match=match):
+        train.main(options)
+
+
+def test_verify_writes_table_figures_and_numbers(tmp_path, monkeypatch):
+    monkeypatch.setattr(verify, "HORIZONS", [1, 8])
+    monkeypatch.setattr(verify, "COMPLIANCES", verify.COMPLIANCES[::4])
+    monkeypatch.setattr(verify, "PRESSURE_PARTS", verify.PRESSURE_PARTS[::4])
+    monkeypatch.setattr(verify, "STABILITY", {"lagged_steps": 8})
+    monkeypatch.setattr(verify, "LONG", (4, 200))
+    monkeypatch.setattr(verify, "TICKS", 60)
+    _, _, path = small_network()
+    arguments = ["--network", str(path), "--motions", "2", "--results", str(tmp_path)]
+    assert softcr(["verify-surrogate", *arguments]) == 0
+    latest = tmp_path / "latest"
+    for name in ("states.png", "horizons.png", "map.png"):
+        assert (latest / name).stat().st_size > 1000
+    rows = json.loads((latest / "table.json").read_text())["rows"]
+    assert {row["case"] for row in rows} >= {"smooth 70 %", "one step, noisy state", "batch 147"}
+    found = json.loads((latest / "verification.json").read_text())
+    assert found["bounded"]["lagged_steps, 1000 steps"][:2] == [8, 8]
+    assert found["spectral radius of the linear part"] < 1.0
+
+
+def test_search_stops_what_falls_behind_and_goes_on_later(tmp_path, monkeypatch, capsys):
+    def tiny(trial, iterations, seed, threads):
+        made = original(trial, iterations, seed, threads)
+        architecture = made.architecture.model_copy(update={"neurons": 16, "layers": 1})
+        return FEW.model_copy(
+            update={
+                "architecture": architecture,
+                "learning_rate": made.learning_rate,
+                "validate_every": 0.2,
+            }
+        )
+
+    original = search.settings_of
+    monkeypatch.setattr(search, "settings_of", tiny)
+    given = search._parser().parse_args(["--trials", "3", "--output", str(tmp_path)])
+    study = search.open_study(str(tmp_path / "search.journal"), 0)
+    search.work(study, given)
+    again = search.open_study(str(tmp_path / "search.journal"), 0)
+    assert len(again.get_trials()) == 3
+    states = {trial.state for trial in again.get_trials()}
+    assert states <= {optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED}
+    assert {"neurons", "layers", "learning_rate", "shapes"} <= set(again.get_trials()[0].params)
+    search.work(again, given)  # nothing is left to do
+    assert len(again.get_trials()) == 3
+    from rich.console import Console
+
+    search.report(again, tmp_path, Console())
+    assert (tmp_path / "search.png").stat().st_size > 1000
+    assert "networks trained to the end" in capsys.readouterr().out
+
+
+def test_unusable_storage_is_one_line(tmp_path):
+    with pytest.raises(UserError, match="cannot be opened"):
+        search.open_study("nosuchdatabase://here", 0)
