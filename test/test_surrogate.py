@@ -443,3 +443,22 @@ def test_published_recipe_runs_on_physics_alone(tmp_path):
 def test_stages_follow_their_shares():
     stages = (Stage(steps=1, share=1.0), Stage(steps=4, share=3.0))
     assert [stage_at(stages, part).steps for part in (0.0, 0.24, 0.26, 1.0)] == [1, 1, 4, 4]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_a_gpu_trains_and_predicts_as_the_processor(tmp_path):
+    few = SMALL.model_copy(update={"iterations": 40, "precision": "float32"})
+    robot = load_robot("licher2025")
+    networks = [
+        train(robot, few.model_copy(update={"device": device}), tmp_path / device)
+        for device in ("cpu", "cuda")
+    ]
+    pressures = np.random.default_rng(0).uniform(0, 4e4, (8, 5, 3))
+    tips = [
+        SurrogatePrediction(robot, network, card, device).rollout_tips(
+            np.zeros(72), pressures, rods().nominal_parameters, PERIOD
+        )[..., 3]
+        for (network, card), device in zip(networks, ("cpu", "cuda"), strict=True)
+    ]
+    assert 1e3 * np.abs(tips[0] - tips[1]).max() < 1.0  # mm

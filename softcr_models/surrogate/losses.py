@@ -49,7 +49,7 @@ def loop_error(
         first: (S, nx) the network's answer to the first step.
         states: (S, K + 1, nx) what the rod does; told: (S, K, k).
     """
-    total, coordinates = torch.zeros(()), first
+    total, coordinates = first.new_zeros(()), first
     steps = told.shape[1]
     for step in range(1, steps):
         coordinates = network.advance(coordinates, told[:, step])
@@ -67,6 +67,7 @@ class PhysicsLoss:
         the root mean square of the residual without rates. Rows differ by 1e4 otherwise.
         """
         self._residual = residual
+        motions = motions.on(residual.device)
         still = residual(
             motions.states, torch.zeros_like(motions.states), motions.begin, motions.parameters
         )
@@ -77,7 +78,8 @@ class PhysicsLoss:
         self, network: DDPINN, points: Physics, generator: torch.Generator
     ) -> torch.Tensor:
         """Mean over points and rows of the squared residual, rows in their own size."""
-        part = torch.rand(len(points.states), generator=generator)
+        # random numbers are the processor's on every device, so that seeds mean the same
+        part = torch.rand(len(points.states), generator=generator).to(points.states.device)
         told = network.tell(points.begin, points.end, points.parameters)
         coordinates, rates = network.at(network.encode(points.states), told, network.period * part)
         states, state_rates = network.decode(coordinates), rates @ network.decoder.T

@@ -41,8 +41,14 @@ def rotate_back(v: torch.Tensor, u: torch.Tensor) -> torch.Tensor:
 class RodResidual:
     """Right minus left sides of (19) for batches of states, rates, pressures and parameters."""
 
-    def __init__(self, rod: CosseratRod, dtype: torch.dtype = torch.float32) -> None:
-        """Takes the constants of a rod."""
+    def __init__(
+        self,
+        rod: CosseratRod,
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | None = None,
+    ) -> None:
+        """Takes the constants of a rod to a device."""
+        self.device = device or torch.device("cpu")
         body, grid = rod.body, rod.grid
         self.intervals, self.subintervals = grid.intervals, grid.gravity_subintervals
         self.length = float(grid.interval_length)
@@ -51,7 +57,7 @@ class RodResidual:
         inertia = [1.0, 1.0, 1.0, grid.bending_inertia, grid.bending_inertia, grid.torsion_inertia]
 
         def tensor(values):
-            return torch.tensor(values, dtype=dtype)
+            return torch.tensor(values, dtype=dtype, device=self.device)
 
         self._compliance, self._relaxation = tensor(body.compliance), tensor(body.relaxation)
         self._tip_share, self._actuation = tensor(body.tip_share), tensor(body.actuation)
@@ -112,7 +118,7 @@ class RodResidual:
         carrying the vector from one to the next is serial.
         """
         parts = self.subintervals
-        points = (torch.arange(parts, dtype=s.dtype) + self.strain_point) / parts
+        points = (torch.arange(parts, dtype=s.dtype, device=s.device) + self.strain_point) / parts
         moments = s[..., 3:]
         at_points = moments[:, :-1, None] + points[:, None] * torch.diff(moments, dim=1)[:, :, None]
         turns = (self.length / parts) * compliance[:, None, None, 3:] * at_points

@@ -14,6 +14,7 @@ import numba
 import numpy as np
 import torch
 
+from softcr_models.devices import gpu_name, resolve_device
 from softcr_models.errors import UserError
 from softcr_models.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod
@@ -131,6 +132,7 @@ def train(
         validation=figures,
         start=begin[1],
     )
+    network.on(torch.device("cpu"))
     files.save(network, card, path)
     trainer.checkpoint_path.unlink(missing_ok=True)
     return network.eval().requires_grad_(False), card
@@ -149,6 +151,7 @@ def hardware(settings: TrainingSettings) -> dict[str, str]:
         "processor": model,
         "threads": str(settings.threads),
         "torch": torch.__version__,
+        "gpu": gpu_name() if resolve_device(settings.device, "torch") == "cuda" else "",
         "bfloat16 units": str(_bfloat16_pays()),
     }
 
@@ -172,16 +175,19 @@ def _prepared(
             network.shapes.copy_(torch.as_tensor(shapes, dtype=torch.float32))
     else:
         network.load_state_dict(start.state_dict())
-    windows = Windows(network, motions)
+    device = torch.device(resolve_device(settings.device, "torch"))
+    windows = Windows(network, motions, device)
     noisy = points = None
     if settings.noisy_samples:
         points, answers = noisy_steps(rod, motions, settings, tell("steps from noisy states"))
-        noisy = encoded_steps(network, points, answers)
+        noisy = encoded_steps(network, points, answers).on(device)
     if settings.box_samples:
         points = box_points(rod, motions, settings)
     physics = None
     if settings.physics and points is not None:
-        physics = PhysicsLoss(RodResidual(rod), ends_of_steps(motions, every=50)), points
+        residual = RodResidual(rod, device=device)
+        physics = PhysicsLoss(residual, ends_of_steps(motions, every=50)), points.on(device)
+    network.on(device)
     if start is None and network.architecture.shapes == "shared":
         _fit_linear_part(network, windows, noisy, settings)
     return network, _Data(windows, noisy, physics)
@@ -236,23 +242,25 @@ def _fit_linear_part(
     states, told, inner = windows.draw(200_000, 1, generator)
     before = [states[:, 0]]
     after = [torch.cat((inner, states[:, 1:]), dim=1)]
-    tolds, weights = [told[:, 0]], [torch.ones(len(states))]
+    tolds, weights = [told[:, 0]], [states.new_ones(len(states))]
     if noisy is not None:
         some = chosen_samples(noisy, 100_000, generator)
         before.append(some.before)
         after.append(some.marks)
         tolds.append(some.told)
-        weights.append(torch.full((100_000,), settings.noisy))
+        weights.append(states.new_full((100_000,), settings.noisy))
     seen = torch.cat((torch.cat(before), torch.cat(tolds)), dim=-1)
-    seen = torch.cat((seen, torch.ones(len(seen), 1)), dim=-1).double()
+    seen = torch.cat((seen, seen.new_ones(len(seen), 1)), dim=-1).double()
     terms = network.architecture.terms
     wanted = torch.cat(after)[:, -terms:].flatten(1).double()
     weighted = seen * torch.cat(weights).double()[:, None]
-    normal = weighted.T @ seen + _RIDGE * len(seen) * torch.eye(seen.shape[1])
+    normal = weighted.T @ seen + _RIDGE * len(seen) * torch.eye(seen.shape[1], device=seen.device)
     solution = torch.linalg.solve(normal, weighted.T @ wanted).T
     left_over = wanted - seen @ solution.T
     network.output_scale.copy_(left_over[: len(states)].std(dim=0).clamp_min(1e-6))
-    solution[:, : network.state_size] -= torch.eye(network.state_size).repeat(terms, 1)
+    solution[:, : network.state_size] -= torch.eye(network.state_size, device=seen.device).repeat(
+        terms, 1
+    )
     network.linear.copy_(solution)
 
 
@@ -281,7 +289,8 @@ class _Trainer:
             self.optimisers = [torch.optim.Adam([*matrices, *others], lr=rate)]
         self._rates = [optimiser.param_groups[0]["lr"] for optimiser in self.optimisers]
         self._plateau = _Plateau()
-        self._mixed = settings.precision == "mixed" and _bfloat16_pays()
+        on_gpu = network.mean.device.type == "cuda"
+        self._mixed = settings.precision == "mixed" and (on_gpu or _bfloat16_pays())
 
     def run(self, validation: Validation, report: Report) -> None:
         """All iterations that are left."""
@@ -356,7 +365,7 @@ class _Trainer:
                 first_told = torch.cat((first_told, noisy.told))
                 marks = torch.cat((marks, noisy.marks))
             errors, end = marks_error(network, before, first_told, marks, settings.distance)
-            inside = torch.full((errors.shape[1],), settings.inner)
+            inside = errors.new_full((errors.shape[1],), settings.inner)
             inside[-1] = 1.0
             errors = (errors * inside).sum(dim=-1) * _UNIT * settings.supervised
             losses["one step"] = errors[:count].mean()

@@ -21,6 +21,10 @@ from softcr_models.surrogate.sampling import (
 from softcr_models.surrogate.training_settings import TrainingSettings
 
 _TOGETHER = 65_536
+_CPU = torch.device("cpu")
+# Part of the windows that lie at the beginning of a motion: the jump from rest, which every use
+# begins with, would otherwise be one sample in hundreds.
+BEGINNINGS = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +35,10 @@ class Samples:
     marks: torch.Tensor
     told: torch.Tensor
 
+    def on(self, device: torch.device) -> "Samples":
+        """The same on a device."""
+        return Samples(self.before.to(device), self.marks.to(device), self.told.to(device))
+
 
 @dataclass(frozen=True, eq=False)
 class Physics:
@@ -40,6 +48,11 @@ class Physics:
     begin: torch.Tensor
     end: torch.Tensor
     parameters: torch.Tensor
+
+    def on(self, device: torch.device) -> "Physics":
+        """The same on a device."""
+        values = (self.states, self.begin, self.end, self.parameters)
+        return Physics(*(value.to(device) for value in values))
 
 
 def simulated(
@@ -137,18 +150,18 @@ def box_points(rod: CosseratRod, motions: Trajectories, settings: TrainingSettin
 class Windows:
     """Motions in a network's coordinates, of which windows of any number of steps are drawn."""
 
-    def __init__(self, network: DDPINN, motions: Trajectories) -> None:
-        """Encodes all motions once."""
+    def __init__(self, network: DDPINN, motions: Trajectories, device: torch.device = _CPU) -> None:
+        """Encodes all motions once, and keeps them on a device."""
         with torch.no_grad():
-            self.states = _encoded(network, motions.states)
-            self.inner = _encoded(network, motions.inner)
+            states = _encoded(network, motions.states)
+            inner = _encoded(network, motions.inner)
             begin, end = _tensor(motions.levels.begin), _tensor(motions.levels.end)
             parameters = _tensor(motions.parameters)[:, None].expand(-1, begin.shape[1], -1)
-            self.told = network.tell(begin, end, parameters)
-        self.motions, self.ticks = self.told.shape[:2]
-        self._flat_states = self.states.flatten(0, 1)
-        self._flat_told = self.told.flatten(0, 1)
-        self._flat_inner = self.inner.flatten(0, 1)
+            told = network.tell(begin, end, parameters)
+        self.motions, self.ticks = told.shape[:2]
+        self._flat_states = states.flatten(0, 1).to(device)
+        self._flat_told = told.flatten(0, 1).to(device)
+        self._flat_inner = inner.flatten(0, 1).to(device)
 
     def draw(
         self, count: int, steps: int, generator: torch.Generator
@@ -156,6 +169,8 @@ class Windows:
         """States (count, steps + 1, nx), told (count, steps, k), inner marks of the first step."""
         row = torch.randint(0, self.motions, (count, 1), generator=generator)
         tick = torch.randint(0, self.ticks - steps + 1, (count, 1), generator=generator)
+        begins = torch.rand((count, 1), generator=generator) < BEGINNINGS
+        tick = torch.where(begins, 0, tick)
         states = row * (self.ticks + 1) + tick + torch.arange(steps + 1)
         told = row * self.ticks + tick + torch.arange(steps)
         return (

@@ -68,18 +68,20 @@ class Validation:
 @torch.no_grad()
 def free_run(network: DDPINN, motions: Trajectories) -> np.ndarray:
     """States (B, T, nx) of a network that only sees the first state and the pressures."""
+    device = network.mean.device
     told = told_of(network, motions)
-    coordinates = network.encode(torch.from_numpy(motions.states[:, 0]))
+    coordinates = network.encode(torch.from_numpy(motions.states[:, 0]).to(device))
     states = []
     for tick in range(told.shape[1]):
         coordinates = network.advance(coordinates, told[:, tick])
         states.append(network.decode(coordinates))
-    return torch.stack(states, dim=1).numpy()
+    return torch.stack(states, dim=1).cpu().numpy()
 
 
 def told_of(network: DDPINN, motions: Trajectories) -> torch.Tensor:
     """(B, T, k) what a network is told over motions."""
-    begin = torch.tensor(motions.levels.begin, dtype=torch.float32)
-    end = torch.tensor(motions.levels.end, dtype=torch.float32)
-    parameters = torch.tensor(motions.parameters, dtype=torch.float32)[:, None]
+    begin, end, parameters = (
+        torch.tensor(values, dtype=torch.float32, device=network.mean.device)
+        for values in (motions.levels.begin, motions.levels.end, motions.parameters[:, None])
+    )
     return network.tell(begin, end, parameters.expand(-1, begin.shape[1], -1))
