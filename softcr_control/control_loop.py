@@ -24,12 +24,12 @@ from softcr_models.prediction import PredictionModel
 from softcr_models.robot import Robot
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_models.runtime.messages import ReferenceCloud, RodCloud
-from softcr_models.runtime.settings import NodeSettings
+from softcr_models.runtime.settings import SampledNodeSettings
 
 _LATENCIES_KEPT = 15  # ticks whose median tells how late answers are
 
 
-class ControllerSettings(NodeSettings):
+class ControllerSettings(SampledNodeSettings):
     """What every predictive controller is told."""
 
     threads: int = Field(1, ge=1, le=256, description="of the prediction")

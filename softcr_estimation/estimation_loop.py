@@ -4,18 +4,21 @@ The node feeds it with what DDS brings, `softcr replay` with what a bag holds.
 """
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
 
 from softcr_estimation.rod_estimator import Estimate, EstimatorSettings, RodEstimator
+from softcr_estimation.sample_pairing import AnyLetter, SamplePairing
+from softcr_estimation.sample_resampling import SampleResampling
 from softcr_models.models import DeviceName, ModelChoice, ModelName, prediction_model
 from softcr_models.robot import Robot
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_models.rod.stepper import PARAMETERS
 from softcr_models.runtime.messages import pose_with_covariance_to_message, rod_cloud_message
-from softcr_models.runtime.settings import NodeSettings
+from softcr_models.runtime.settings import SampledNodeSettings
 
 UNPAIRED_TOLD = 200
 """How many of the last stamps without a tip pose are told: of more than one status, at 70 Hz."""
@@ -24,7 +27,7 @@ _LOCKSTEP_PATIENCE = 1.0  # in lock-step nothing is lost, only late [s]
 _BLIND_PATIENCE = 0.05  # a blind camera is not waited for every time [periods]
 
 
-class EstimatorNodeSettings(NodeSettings):
+class EstimatorNodeSettings(SampledNodeSettings):
     """The filter's model, and when to go on without a camera."""
 
     filter: Literal["ukf", "ekf"] = Field("ukf", description="unscented or extended Kalman filter")
@@ -43,7 +46,8 @@ class EstimatorNodeSettings(NodeSettings):
         0.5,
         ge=0.1,
         le=5.0,
-        description="periods to wait for a tip pose that is due before going on without it",
+        description="periods to wait for a tip pose that is due before going on without it; with "
+        "separate sampling more than the cameras' latency and their period together",
     )
     longest_prediction: float = Field(
         1.0,
@@ -92,10 +96,21 @@ class EstimationLoop:
         self._rehearse()
         self.forget()
 
+    def pairing(
+        self,
+        get: Callable[[float | None], AnyLetter | None],
+        now: Callable[[], float],
+        reject: Callable[[str, str], None],
+    ) -> SamplePairing[AnyLetter]:
+        """What pairs pressures and poses out of an inbox, see `SamplePairing`."""
+        if self._settings.resampled:
+            return SampleResampling(get, now, reject, self._settings.period)
+        return SamplePairing(get, now, reject)
+
     @property
     def patience(self) -> float:
         """How long to wait for the tip pose of a sample [s]."""
-        if self.blind:
+        if self.blind and not self._settings.resampled:
             return _BLIND_PATIENCE * self._settings.period
         if self._settings.lockstep:
             return _LOCKSTEP_PATIENCE

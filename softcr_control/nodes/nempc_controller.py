@@ -3,6 +3,7 @@
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,7 @@ from softcr_models.runtime.messages import (
     rod_cloud_from_message,
 )
 from softcr_models.runtime.node import LoopNode, run
+from softcr_models.runtime.tick_grid import Resampler
 
 _STAMPS_KEPT = 8  # cycles whose messages are still incomplete
 
@@ -45,7 +47,12 @@ class PredictiveController(LoopNode):
         self.receive(
             "pressure/state", lambda m: pressures_from_message(m, chambers, "pressure/state")
         )
-        self.receive("reference/rod", lambda m: reference_cloud_from_message(m, "reference/rod", n))
+        self.receive(
+            "reference/rod",
+            lambda m: reference_cloud_from_message(m, "reference/rod", n),
+            # on the bench references wait for the cameras' latency
+            depth=_STAMPS_KEPT if self.settings.resampled else None,
+        )
         self.receive("estimate/rod", lambda m: rod_cloud_from_message(m, "estimate/rod", n))
 
     def on_activate_node(self) -> None:
@@ -109,13 +116,28 @@ class PredictiveController(LoopNode):
             letter = self.inbox.get(timeout=left)
             if letter is None:
                 return None
-            letters = self._by_stamp.setdefault(letter.stamp, {})
-            letters[letter.topic] = letter
-            if len(letters) == 3:
-                self._by_stamp = {k: v for k, v in self._by_stamp.items() if k > letter.stamp}
-                return _Inputs.of(letters)
+            inputs = None
+            for sample in self._at_ticks(letter):
+                inputs = self._joined(sample) or inputs
+            if inputs is not None:
+                return inputs
             if len(self._by_stamp) > _STAMPS_KEPT:
                 del self._by_stamp[min(self._by_stamp)]
+
+    def _at_ticks(self, letter: Letter) -> Iterable[Letter]:
+        """A letter as it is, or measured pressures at the ticks that they complete."""
+        if self.settings.resampled and letter.topic == "pressure/state":
+            return self._ticks.add(letter)
+        return (letter,)
+
+    def _joined(self, letter: Letter) -> "_Inputs | None":
+        """The inputs of the letter's stamp, if it is the last of them."""
+        letters = self._by_stamp.setdefault(letter.stamp, {})
+        letters[letter.topic] = letter
+        if len(letters) < 3:
+            return None
+        self._by_stamp = {k: v for k, v in self._by_stamp.items() if k > letter.stamp}
+        return _Inputs.of(letters)
 
     def _vent(self) -> None:
         """Zero pressure at once, and start afresh when the inputs come back."""
@@ -135,6 +157,7 @@ class PredictiveController(LoopNode):
     def _forget(self) -> None:
         self._configured.forget()
         self._by_stamp = {}
+        self._ticks: Resampler[Letter] = Resampler(self.settings.period)
         self._last_stamp = 0
         self._vents = 0
         self._venting = False

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
+from std_srvs.srv import Trigger
 
 from softcr_control.horizon import MAXIMUM_DELAY
 from softcr_control.reference_settings import ReferenceSettings
@@ -15,18 +16,25 @@ from softcr_models.prediction import RodPrediction
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_models.rod.state import restrict_to_nodes
+from softcr_models.runtime.letter import Letter
 from softcr_models.runtime.messages import pressures_from_message, reference_cloud_message
 from softcr_models.runtime.node import LoopNode, run
-from softcr_models.runtime.settings import NodeSettings
+from softcr_models.runtime.settings import SampledNodeSettings
+from softcr_models.runtime.tick_grid import Resampler
 
 
-class ReferenceNodeSettings(NodeSettings):
+class ReferenceNodeSettings(SampledNodeSettings):
     """What the rod should do, and for how many periods ahead this is told."""
 
     reference: Literal["setpoint", "circle", "chirp_circle", "trajectory", "tip_circle", "file"] = (
         Field("trajectory", description="what the rod should do")
     )
     file: str = Field("", description="CSV or NPZ with the reference 'file'")
+    start: Literal["first sample", "service"] = Field(
+        "first sample",
+        description="when the motion begins; at its beginning it stands still until then, for "
+        "~/start (std_srvs/srv/Trigger) to be called",
+    )
     horizon: int = Field(8, ge=1, le=200, description="of the controller, in periods")
     intervals: int = Field(
         5, ge=2, le=MAX_INTERVALS, description="intervals of the rod that states are told for"
@@ -52,12 +60,22 @@ class ReferenceNodeSettings(NodeSettings):
     )
 
 
+_BEFORE = -1e3  # [s] when all rows of the horizon are the first
+
+
 class ReferenceNode(LoopNode):
     """Tells where the rod should be, over the controller's horizon."""
 
     default_name = "reference"
     Settings = ReferenceNodeSettings
     settings: ReferenceNodeSettings
+    _start: int | None = None
+    _asked = False
+
+    def __init__(self, **node_options: Any):
+        """See LoopNode; the service exists in every state."""
+        super().__init__(**node_options)
+        self.create_service(Trigger, "~/start", self._serve_start)
 
     def on_configure_node(self) -> None:
         settings = self.settings
@@ -67,26 +85,41 @@ class ReferenceNode(LoopNode):
         self._source = self._made_source()
         self._poses = self._known_poses()
         self._message(0.0, 1)
-        self._start: int | None = None
         self._reference = self.advertise("reference/rod")
         self.receive("pressure/state", self._decoded_pressures)
 
     def on_activate_node(self) -> None:
         self._start = None
+        self._asked = self.settings.start == "first sample"
+        self._ticks: Resampler[Letter] = Resampler(self.settings.period)
 
     def loop(self, stop: threading.Event) -> None:
         while not stop.is_set():
             letter = self.inbox.get()
             if letter is None:
                 continue
-            if self._start is None:
-                self._start = letter.stamp
-            time = (letter.stamp - self._start) * 1e-9
-            self._reference.publish(self._message(time, letter.stamp))
-            self.finish_tick(letter.received, letter.stamp)
+            for tick in self._ticks.add(letter) if self.settings.resampled else (letter,):
+                self._tell(tick)
+
+    def _tell(self, tick: Letter) -> None:
+        if self._start is None and self._asked:
+            self._start = tick.stamp
+        time = _BEFORE if self._start is None else (tick.stamp - self._start) * 1e-9
+        self._reference.publish(self._message(time, tick.stamp))
+        self.finish_tick(tick.received, tick.stamp)
 
     def diagnostic_values(self) -> dict[str, Any]:
-        return {"reference": self.settings.reference, "duration": self.settings.duration}
+        return {
+            "reference": self.settings.reference,
+            "duration": self.settings.duration,
+            "start_stamp": self._start,
+        }
+
+    def _serve_start(self, _: Any, response: Any) -> Any:
+        response.success = self.active
+        response.message = "started" if self.active else "activate the node first"
+        self._asked |= self.active
+        return response
 
     def _made_source(self) -> SampledReference:
         settings = self.settings

@@ -9,7 +9,7 @@ import numba
 import numpy as np
 
 from softcr_estimation.estimation_loop import EstimationLoop, EstimatorNodeSettings
-from softcr_estimation.sample_pairing import POSES, PRESSURES, SamplePairing
+from softcr_estimation.sample_pairing import POSES, PRESSURES
 from softcr_models.runtime.messages import pose_from_message, pressures_from_message
 from softcr_models.runtime.node import LoopNode, run
 
@@ -32,7 +32,7 @@ class Estimator(LoopNode):
     def on_activate_node(self) -> None:
         assert self._estimation is not None  # made by configure
         self._estimation.forget()
-        self._pairing = SamplePairing(self.inbox.get, time.monotonic, self.reject)
+        self._pairing = self._estimation.pairing(self.inbox.get, time.monotonic, self.reject)
 
     def loop(self, stop: threading.Event) -> None:
         """One tick per pressure sample, as soon as its tip pose is there or overdue."""

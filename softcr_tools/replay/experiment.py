@@ -119,11 +119,12 @@ class _Stage:
         self.notes = [line]
         if difference and experiment.robot is None:
             self.notes.append(difference)
-        used = None if _TIMING in changes else run.used
+        # what a resampled tick used is not told by the stamps of estimates
+        used = None if _TIMING in changes or settings.resampled else run.used
         if used is None:
             self.notes.append(
                 "poses are paired by when they were recorded: "
-                + (f"{_TIMING} is changed" if run.used else "the run does not tell what it used")
+                + _why_by_time(settings.resampled, _TIMING in changes and run.used is not None)
             )
         self._reading = SharedReading(run.bag)
         self._rejections: Counter[str] = Counter()
@@ -244,6 +245,12 @@ class _Tally:
         if recorded is not None:
             self._compared += 1
             self._identical += same_content(recorded.payload, output.payload, recorded.type)
+
+
+def _why_by_time(resampled: bool, changed: bool) -> str:
+    if resampled:
+        return "each sensor kept its own time"
+    return f"{_TIMING} is changed" if changed else "the run does not tell what it used"
 
 
 def _reported(bag: Bag, stage: _Stage, output: Path, factor: float) -> Comparison:

@@ -7,7 +7,6 @@ from typing import Any
 from softcr_control.control_loop import ControlLoop
 from softcr_estimation.estimation_loop import EstimationLoop
 from softcr_estimation.rod_estimator import EstimatorError
-from softcr_estimation.sample_pairing import SamplePairing
 from softcr_models.robot import Robot
 from softcr_models.runtime.messages import (
     MessageError,
@@ -53,7 +52,7 @@ def replayed_estimates(
         estimation: begins anew.
         reject: told topic and reason of a letter that was not used.
     """
-    pairing = SamplePairing(inbox.get, inbox.now, reject)
+    pairing = estimation.pairing(inbox.get, inbox.now, reject)
     estimation.forget()
     while (pressures := pairing.next_pressures()) is not None:
         pose = pairing.partner_of(pressures.stamp, estimation.patience)
