@@ -74,6 +74,13 @@ def _emulate(arguments: Sequence[str]) -> int:
     return emulate.main(arguments)
 
 
+def _rehearse(arguments: Sequence[str]) -> int:
+    """run the bench's system on emulated devices"""
+    from softcr_tools import rehearse
+
+    return rehearse.main(arguments)
+
+
 def _train(arguments: Sequence[str]) -> int:
     """train the surrogate of a robot"""
     from softcr_tools.surrogate import train
@@ -104,6 +111,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "plan": _plan,
     "bench": _bench,
     "emulate": _emulate,
+    "rehearse": _rehearse,
     "experiment": _experiment,
     "train": _train,
     "search-surrogate": _search_surrogate,

@@ -5,6 +5,8 @@ supervisor of `softcr up` does, launch does here by events: one change of state 
 last, the end of a node ends the run, and the controller stops first.
 """
 
+import sys
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from launch import LaunchContext, LaunchDescription, LaunchDescriptionEntity
 from launch.actions import (
     DeclareLaunchArgument,
     EmitEvent,
+    ExecuteProcess,
     LogInfo,
     OpaqueFunction,
     RegisterEventHandler,
@@ -28,41 +31,60 @@ from launch_ros.events.lifecycle import ChangeState
 from launch_ros.ros_adapters import get_ros_node
 
 from softcr_models.runtime.settings import declared_settings
+from softcr_tools.hardware_system import HardwareOptions, hardware_system
 from softcr_tools.lifecycle import ACTIVATE, CONFIGURE, DEACTIVATE, Change, says_finished
 from softcr_tools.processes import Exit
 from softcr_tools.results import new_run_directory, point_latest_to
-from softcr_tools.systems import SimulationOptions, System, simulation_options, simulation_system
+from softcr_tools.systems import (
+    Options,
+    SimulationOptions,
+    System,
+    options_of,
+    simulation_system,
+)
 
 VENT_TIME = 1.0  # recorded after the controller has stopped, while the chambers empty [s]
 
 
 def simulation_launch_description() -> LaunchDescription:
     """The closed loop in simulation; its launch arguments are the options of `softcr up`."""
+    return _description(SimulationOptions, simulation_system, "results/sim")
+
+
+def hardware_launch_description() -> LaunchDescription:
+    """The closed loop on the bench; its launch arguments are the options of `softcr up`."""
+    return _description(HardwareOptions, hardware_system, "results/hardware")
+
+
+def _description(
+    kind: type[Options], system_of: Callable[[Options, Path], System], results: str
+) -> LaunchDescription:
     arguments = [
         DeclareLaunchArgument(
             setting.name,
             default_value=str(setting.default),
             description=f"{setting.description}; {setting.allowed}",
         )
-        for setting in declared_settings(SimulationOptions).values()
+        for setting in declared_settings(kind).values()
     ]
     arguments.append(
         DeclareLaunchArgument(
-            "results", default_value="results/sim", description="where the run's directory is made"
+            "results", default_value=results, description="where the run's directory is made"
         )
     )
-    return LaunchDescription([*arguments, OpaqueFunction(function=_simulation)])
 
+    def made(context: LaunchContext) -> list[LaunchDescriptionEntity]:
+        def chosen(name: str) -> str:
+            return LaunchConfiguration(name).perform(context)
 
-def _simulation(context: LaunchContext) -> list[LaunchDescriptionEntity]:
-    def chosen(name: str) -> str:
-        return LaunchConfiguration(name).perform(context)
+        options = options_of(kind, {name: chosen(name) for name in kind.model_fields})
+        directory = new_run_directory(Path(chosen("results")))
+        point_latest_to(directory)
+        system = system_of(options, directory / "bag")
+        report = LogInfo(msg=f"for the report afterwards: softcr report {directory}")
+        return [*launched(system), report]
 
-    options = simulation_options({name: chosen(name) for name in SimulationOptions.model_fields})
-    directory = new_run_directory(Path(chosen("results")))
-    point_latest_to(directory)
-    system = simulation_system(options, directory / "bag")
-    return [*launched(system), LogInfo(msg=f"for the report afterwards: softcr report {directory}")]
+    return LaunchDescription([*arguments, OpaqueFunction(function=made)])
 
 
 def launched(system: System) -> list[LaunchDescriptionEntity]:
@@ -85,7 +107,7 @@ def launched(system: System) -> list[LaunchDescriptionEntity]:
         _after(node, change, [_asked(*following)]) for (node, change), following in pairwise(way_up)
     ]
     handlers.append(
-        _after(*way_up[-1], [OpaqueFunction(function=_timed, args=[system, controller])])
+        _after(*way_up[-1], [OpaqueFunction(function=_begun, args=[system, controller])])
     )
     handlers += [_after_refusal(node) for node in nodes.values()]
     handlers += [_after_exit(node, controller) for node in nodes.values()]
@@ -132,6 +154,31 @@ def _after_exit(node: LifecycleNode, controller: LifecycleNode) -> RegisterEvent
         return _end(reason, None if node is controller else controller)
 
     return RegisterEventHandler(OnProcessExit(target_action=node, on_exit=died))
+
+
+def _begun(
+    context: LaunchContext, system: System, controller: LifecycleNode
+) -> list[LaunchDescriptionEntity]:
+    """The run, as soon as the services that must agree have; its end, if one of them refuses."""
+    if not system.begin:
+        return _timed(context, system, controller)
+    asking = ExecuteProcess(
+        cmd=[sys.executable, "-m", "softcr_tools.beginning", *system.begin], output="both"
+    )
+
+    def answered(
+        event: ProcessExited, context: LaunchContext
+    ) -> list[LaunchDescriptionEntity] | None:
+        if context.is_shutdown:
+            return None
+        if event.returncode != 0:
+            return _end("the run did not begin", controller)
+        return _timed(context, system, controller)
+
+    return [
+        RegisterEventHandler(OnProcessExit(target_action=asking, on_exit=answered)),
+        asking,
+    ]
 
 
 def _timed(

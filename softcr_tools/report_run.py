@@ -50,6 +50,19 @@ class Series:
         )
         return Series(stamps, self.values[mine] - other.values[theirs])
 
+    def at(self, stamps: np.ndarray, longest_hole: float) -> "Series":
+        """Linear between samples, at those stamps that lie in no hole longer than that [s]."""
+        if len(self) < 2:
+            return self.between(1, 0)
+        after = np.clip(np.searchsorted(self.stamps, stamps), 1, len(self) - 1)
+        before = after - 1
+        hole = self.stamps[after] - self.stamps[before]
+        part = (stamps - self.stamps[before]) / hole
+        known = (part >= 0.0) & (part <= 1.0) & (hole <= 1e9 * longest_hole)
+        part = part.reshape(-1, *[1] * (self.values.ndim - 1))
+        values = (1.0 - part) * self.values[before] + part * self.values[after]
+        return Series(stamps[known], values[known])
+
     def norm(self) -> "Series":
         """Euclidean length of every sample."""
         return Series(self.stamps, np.linalg.norm(self.values, axis=-1))

@@ -22,6 +22,9 @@ CONSTANT_REFERENCE = 1e-6
 ALARMS_SHOWN = 3
 """How many different warnings, and how many reasons of rejection, are listed of a node."""
 
+LONGEST_HOLE = 0.03
+"""Between poses of a camera that are interpolated [s]."""
+
 SILENCE = 2.5
 """A node unheard for so long at the end of a run, at one status a second, had stopped [s]."""
 
@@ -81,7 +84,8 @@ class WrenchSummary:
 class Summary:
     """One run in numbers; None is what could not be computed, `problems` says why.
 
-    AED is the mean Euclidean distance of the true tip from the reference tip at equal stamps, over
+    AED is the mean Euclidean distance of the true tip (on a bench: of the seen one, interpolated
+    between the cameras' frames) from the reference tip at equal stamps, over
     the evaluated window: from the first to the last stamp that had a reference and a controller's
     answer. `settled` begins 2 s later. `setpoint_error` is the settled error when the reference
     stands still. `estimate_tip_aed` is the distance of the estimated from the true tip.
@@ -189,7 +193,9 @@ def evaluated_window(run: Run) -> tuple[int, int] | None:
         bounds.append(np.intersect1d(run.commanded_pressures.stamps, estimates.stamps))
     if any(len(stamps) == 0 for stamps in bounds):
         return None
-    return max(int(s[0]) for s in bounds), min(int(s[-1]) for s in bounds)
+    start = run.said("reference", "start_stamp")  # until then it stood still
+    first = [start] if isinstance(start, int) else []
+    return max([*first, *(int(s[0]) for s in bounds)]), min(int(s[-1]) for s in bounds)
 
 
 def tracking_error(run: Run, after: float = 0.0) -> Series:
@@ -197,8 +203,16 @@ def tracking_error(run: Run, after: float = 0.0) -> Series:
     window = evaluated_window(run)
     if window is None:
         return Series(np.empty(0, dtype=np.int64), np.empty(0))
-    error = run.tip.minus(run.reference_tip).norm()
+    error = _tip_at_reference(run).minus(run.reference_tip).norm()
     return error.between(window[0] + round(1e9 * after), window[1])
+
+
+def _tip_at_reference(run: Run) -> Series:
+    """(T, 3) The tip; on a bench, where cameras keep their own time, at the reference's stamps."""
+    reference = run.reference_tip.stamps
+    if len(np.intersect1d(run.tip.stamps, reference)):
+        return run.tip
+    return run.tip.at(reference, LONGEST_HOLE)
 
 
 def estimation_error(run: Run) -> Series:

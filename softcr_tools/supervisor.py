@@ -18,7 +18,7 @@ from typing import Any
 
 import rclpy
 import yaml
-from diagnostic_msgs.msg import DiagnosticArray
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from lifecycle_msgs.msg import State
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import QoSProfile, ReliabilityPolicy
@@ -28,6 +28,8 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rosgraph_msgs.msg import Clock
 
 from softcr_models.errors import UserError
+from softcr_models.runtime.topics import qos
+from softcr_tools.beginning import refusal
 from softcr_tools.connections import Ends, ends_in, missing_connections
 from softcr_tools.console import FAILED, USER_ERROR, complain, say, step
 from softcr_tools.lifecycle import (
@@ -114,6 +116,7 @@ class Supervisor:
         self._active = False
         self._simulated_time = 0.0
         self._finished = False
+        self._disarmed = ""  # why the valves are vented
         self._record = RunRecord(directory / "system.json", system.name, options, list(self._names))
 
     def run(self) -> Outcome:
@@ -147,6 +150,7 @@ class Supervisor:
             with step(self._console, "activating"):
                 for name in self._system.activation:
                     self._change(name, ACTIVATE)
+            self._begin()
             self._going_up = False
             self._active = True
             self._wait_for_the_end()
@@ -236,6 +240,19 @@ class Supervisor:
             self._record.add("unconnected", detail="; ".join(lines))
             say(self._console, f"not all nodes are connected: {lines[0]}", "yellow")
 
+    def _begin(self) -> None:
+        """What must agree before the run, does; or tells why not."""
+        if not self._system.begin:
+            return
+        with step(self._console, f"asking {' and '.join(self._system.begin)}"):
+            line = refusal(self._node, self._system.begin, self._wait)
+            # what safety said before is not the end of this run
+            self._wait(lambda: not self._disarmed, 1.0)
+        if line:
+            raise _RunFailure(line)
+        for service in self._system.begin:
+            self._record.add("agreed", detail=service)
+
     # --- the run ---
 
     def _wait_for_the_end(self) -> None:
@@ -259,7 +276,9 @@ class Supervisor:
                 time_now = self._simulated_time if self._system.simulated_time else now - began
                 if time_now > seen:
                     seen, progressed = time_now, now
-                elif now - progressed > STALL_TIMEOUT:
+                if self._disarmed:
+                    raise _RunFailure(f"the valves vented: {self._disarmed}")
+                if now - progressed > STALL_TIMEOUT:
                     raise _RunFailure(f"simulated time stands still at {seen:.3f} s")
                 progress.update(task, completed=min(seen, duration))
         self._record.add("run_ended")
@@ -424,6 +443,10 @@ class Supervisor:
         )
         self._executor.add_node(self._node)
         self._node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
+        if self._system.begin:
+            self._node.create_subscription(
+                DiagnosticStatus, "safety/state", self._on_safety, qos("safety/state")
+            )
         if self._system.simulated_time:
             newest = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
             self._node.create_subscription(Clock, "/clock", self._on_clock, newest)
@@ -446,6 +469,11 @@ class Supervisor:
         self._finished |= says_finished(message)
         known = {name: ends for name, ends in ends_in(message).items() if name in self._names}
         self._connections |= known
+
+    def _on_safety(self, status: DiagnosticStatus) -> None:
+        """A vent lasts until a person enables the valves again: it ends the run."""
+        enabled = any(value.key == "enabled" and value.value == "true" for value in status.values)
+        self._disarmed = "" if enabled else status.message
 
     def _on_clock(self, message: Clock) -> None:
         self._simulated_time = message.clock.sec + message.clock.nanosec * 1e-9

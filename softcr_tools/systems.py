@@ -5,9 +5,9 @@ nothing else.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -16,6 +16,7 @@ from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_models.runtime.settings import Setting, build_settings, declared_settings
 
 Parameter = bool | int | float | str
+Parameters = dict[str, Parameter]
 
 
 @dataclass(frozen=True)
@@ -26,12 +27,16 @@ class NodeSpec:
     """
 
     module: str
-    parameters: dict[str, Parameter] = field(default_factory=dict)
+    parameters: Parameters = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """Node name and executable."""
         return self.module.rpartition(".")[2]
+
+    def with_parameters(self, parameters: Parameters) -> "NodeSpec":
+        """The node with more parameters."""
+        return replace(self, parameters=self.parameters | parameters)
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,9 @@ class System:
     duration: float  # of the run after the last activation [s]
     simulated_time: bool  # the duration counts on /clock, otherwise on the wall clock
     controller: str  # node to deactivate at once when another one dies
+    begin: tuple[str, ...] = ()
+    """Trigger services, called in this order once all nodes are active; the run begins when the
+    last of them has agreed."""
 
     def __post_init__(self) -> None:
         names = sorted(node.name for node in self.nodes)
@@ -59,20 +67,14 @@ class System:
             )
 
 
-class SimulationOptions(BaseModel):
-    """The closed loop in simulation: what can be chosen, with unit and range.
-
-    `softcr up simulation` and launch/simulation.launch.py offer every field by its name.
-    """
+class RunOptions(BaseModel):
+    """What can be chosen of every closed loop, with unit and range."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     robot: str = Field("licher2025", description="a robot of config/robots, or a YAML file")
     duration: float = Field(
         30.0, ge=1.0, le=3600.0, description="length of the run", json_schema_extra={"unit": "s"}
-    )
-    mode: Literal["wall", "lockstep"] = Field(
-        "wall", description="paced by the wall clock, or each cycle waiting for the one before"
     )
     seed: int = Field(1, ge=0, le=2**31 - 1, description="of sensor noise and optimiser")
     reference: Literal["setpoint", "circle", "chirp_circle", "trajectory", "tip_circle", "file"] = (
@@ -83,11 +85,42 @@ class SimulationOptions(BaseModel):
         "nempc", description="evolutionary, or by the rod's gradients"
     )
     model: Literal["rod", "ddpinn"] = Field(
-        "rod", description="of filter and nempc: the exact rod, or the network trained for it"
+        "rod", description="of the nempc: the exact rod, or the network trained for it"
+    )
+    filter_model: Literal["rod", "ddpinn"] = Field(
+        "rod", description="of the filter; on the network its errors are several times as large"
     )
     network: str = Field("", description="path of another network than the robot's own")
     population: int = Field(1000, ge=8, le=100_000, description="candidates of the nempc")
     horizon: int = Field(8, ge=2, le=200, description="control periods the controller looks ahead")
+
+    @model_validator(mode="after")
+    def _file_fits_reference(self) -> "RunOptions":
+        if (self.reference == "file") != bool(self.reference_file):
+            raise ValueError(
+                f"reference = {self.reference!r} with reference_file = {self.reference_file!r}: "
+                "a file goes with reference 'file', and only with it"
+            )
+        if self.reference_file and not Path(self.reference_file).is_file():
+            raise ValueError(f"reference_file = {self.reference_file!r}: no such file")
+        if self.controller == "rod_mpc" and self.model != "rod":
+            raise ValueError(
+                f"controller = 'rod_mpc' with model = {self.model!r}: its gradients are the rod's"
+            )
+        if self.network and "ddpinn" not in (self.model, self.filter_model):
+            raise ValueError(f"network = {self.network!r}: goes with model 'ddpinn'")
+        return self
+
+
+class SimulationOptions(RunOptions):
+    """The closed loop in simulation.
+
+    `softcr up simulation` and launch/simulation.launch.py offer every field by its name.
+    """
+
+    mode: Literal["wall", "lockstep"] = Field(
+        "wall", description="paced by the wall clock, or each cycle waiting for the one before"
+    )
     plant_intervals: int = Field(
         10, ge=2, le=MAX_INTERVALS, description="intervals of the simulated rod"
     )
@@ -105,35 +138,26 @@ class SimulationOptions(BaseModel):
         json_schema_extra={"unit": "mm"},
     )
 
-    @model_validator(mode="after")
-    def _file_fits_reference(self) -> "SimulationOptions":
-        if (self.reference == "file") != bool(self.reference_file):
-            raise ValueError(
-                f"reference = {self.reference!r} with reference_file = {self.reference_file!r}: "
-                "a file goes with reference 'file', and only with it"
-            )
-        if self.reference_file and not Path(self.reference_file).is_file():
-            raise ValueError(f"reference_file = {self.reference_file!r}: no such file")
-        if self.controller == "rod_mpc" and self.model != "rod":
-            raise ValueError(
-                f"controller = 'rod_mpc' with model = {self.model!r}: its gradients are the rod's"
-            )
-        if self.network and self.model != "ddpinn":
-            raise ValueError(f"network = {self.network!r}: goes with model 'ddpinn'")
-        return self
+
+Options = TypeVar("Options", bound=RunOptions)
 
 
-def simulation_options(texts: Mapping[str, str]) -> SimulationOptions:
+def options_of(kind: type[Options], texts: Mapping[str, str]) -> Options:
     """Options from texts by name; what is not named keeps its default.
 
     Raises:
         UserError: an option is unknown or out of range, or the robot cannot be loaded.
     """
-    declared = declared_settings(SimulationOptions)
+    declared = declared_settings(kind)
     values = {name: _parsed(declared.get(name), text) for name, text in texts.items()}
-    options = build_settings(SimulationOptions, values)
+    options = build_settings(kind, values)
     load_robot(options.robot)
     return options
+
+
+def simulation_options(texts: Mapping[str, str]) -> SimulationOptions:
+    """Options of a simulation from texts by name, see `options_of`."""
+    return options_of(SimulationOptions, texts)
 
 
 def simulation_system(options: SimulationOptions, bag: Path) -> System:
@@ -142,41 +166,24 @@ def simulation_system(options: SimulationOptions, bag: Path) -> System:
     The recorder comes first and leaves last; the plant is configured before those that listen to it
     and activated after them, so that nothing of the run's first instant is lost.
     """
-    common: dict[str, Parameter] = {"robot": options.robot, "mode": options.mode}
-    seeded = common | {"seed": options.seed}
+    common: Parameters = {"robot": options.robot, "mode": options.mode}
     lockstep = options.mode == "lockstep"
-    recorder = NodeSpec(
-        "softcr_tools.nodes.recorder", common | {"bag": str(bag)} | _priority(options, 10)
-    )
     simulator = NodeSpec(
         "softcr_hardware.nodes.simulator",
-        seeded
+        common
         | {
+            "seed": options.seed,
             "intervals": options.plant_intervals,
             "bending_compliance_factor": options.bending_compliance_factor,
             "tip_mass_factor": options.tip_mass_factor,
             "tip_noise": options.tip_noise_mm * 1e-3,
         }
-        | _priority(options, 40)
+        | priority(common, 40)
         # On the wall clock the plant runs until it is told to stop, so that the loop is whole up
         # to the moment the controller leaves it.
         | ({"duration": options.duration} if lockstep else {}),
     )
-    estimator = NodeSpec(
-        "softcr_estimation.nodes.estimator", common | _model(options) | _priority(options, 30)
-    )
-    reference = NodeSpec(
-        "softcr_control.nodes.reference",
-        common
-        | {
-            "reference": options.reference,
-            "horizon": options.horizon,
-            "duration": options.duration,
-        }
-        | _priority(options, 25)
-        | ({"file": options.reference_file} if options.reference_file else {}),
-    )
-    controller = _controller(options, seeded)
+    recorder, estimator, reference, controller = loop_nodes(options, common, bag)
     return System(
         name="simulation",
         nodes=(recorder, simulator, estimator, reference, controller),
@@ -189,26 +196,57 @@ def simulation_system(options: SimulationOptions, bag: Path) -> System:
     )
 
 
-def _controller(options: SimulationOptions, seeded: dict[str, Parameter]) -> NodeSpec:
-    parameters = seeded | {"horizon": options.horizon} | _priority(options, 20)
+def loop_nodes(
+    options: RunOptions, common: Parameters, bag: Path
+) -> tuple[NodeSpec, NodeSpec, NodeSpec, NodeSpec]:
+    """Recorder, estimator, reference and controller, which every closed loop has.
+
+    Args:
+        options: of the run.
+        common: parameters of all of them.
+        bag: to record into.
+    """
+    recorder = NodeSpec(
+        "softcr_tools.nodes.recorder", common | {"bag": str(bag)} | priority(common, 10)
+    )
+    estimator = NodeSpec(
+        "softcr_estimation.nodes.estimator",
+        common | _model(options, options.filter_model) | priority(common, 30),
+    )
+    reference = NodeSpec(
+        "softcr_control.nodes.reference",
+        common
+        | {
+            "reference": options.reference,
+            "horizon": options.horizon,
+            "duration": options.duration,
+        }
+        | priority(common, 25)
+        | ({"file": options.reference_file} if options.reference_file else {}),
+    )
+    return recorder, estimator, reference, _controller(options, common | {"seed": options.seed})
+
+
+def priority(common: Parameters, value: int) -> Parameters:
+    """Along the chain what comes first goes first; in lock-step everybody waits for it anyway."""
+    return {"realtime_priority": value} if common["mode"] == "wall" else {}
+
+
+def _controller(options: RunOptions, seeded: Parameters) -> NodeSpec:
+    parameters = seeded | {"horizon": options.horizon} | priority(seeded, 20)
     if options.controller == "rod_mpc":
         return NodeSpec("softcr_control.nodes.rod_mpc", parameters)
     return NodeSpec(
         "softcr_control.nodes.nempc_controller",
-        parameters | _model(options) | {"population": options.population},
+        parameters | _model(options, options.model) | {"population": options.population},
     )
 
 
-def _model(options: SimulationOptions) -> dict[str, Parameter]:
-    if options.model == "rod":
+def _model(options: RunOptions, model: str) -> Parameters:
+    if model == "rod":
         return {}
-    chosen: dict[str, Parameter] = {"model": options.model}
+    chosen: Parameters = {"model": model}
     return chosen | ({"network": options.network} if options.network else {})
-
-
-def _priority(options: SimulationOptions, priority: int) -> dict[str, Parameter]:
-    """Along the chain what comes first goes first; in lock-step everybody waits for it anyway."""
-    return {"realtime_priority": priority} if options.mode == "wall" else {}
 
 
 def _parsed(setting: Setting | None, text: str) -> Parameter:

@@ -3,7 +3,7 @@
 import argparse
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,8 +13,16 @@ from softcr_models.errors import UserError
 from softcr_models.runtime.settings import Setting, declared_settings
 from softcr_models.warm_up import is_warm
 from softcr_tools.console import USER_ERROR, complain, say, step
+from softcr_tools.hardware_system import HardwareOptions, hardware_system
 from softcr_tools.results import new_run_directory, point_latest_to
-from softcr_tools.systems import SimulationOptions, simulation_options, simulation_system
+from softcr_tools.systems import (
+    RunOptions,
+    SimulationOptions,
+    System,
+    options_of,
+    simulation_options,
+    simulation_system,
+)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -24,9 +32,11 @@ def main(arguments: Sequence[str]) -> int:
         UserError: an option, the robot or the results directory cannot be used.
     """
     given = vars(_parser().parse_args(arguments))
-    given.pop("system")
+    system = given.pop("system")
     results = given.pop("results")
-    return run_simulation(simulation_options(given), results)
+    if system == "simulation":
+        return run_simulation(simulation_options(given), results)
+    return run_hardware(options_of(HardwareOptions, given), results)
 
 
 def run_simulation(options: SimulationOptions, results: Path) -> int:
@@ -35,11 +45,30 @@ def run_simulation(options: SimulationOptions, results: Path) -> int:
     Raises:
         UserError: the results directory cannot be written, or the system already runs.
     """
+    return _run(lambda bag: simulation_system(options, bag), options, results)
+
+
+def run_hardware(options: HardwareOptions, results: Path) -> int:
+    """The closed loop on the bench, from the first node to the report; returns the exit code.
+
+    Raises:
+        UserError: the results directory cannot be written, or the system already runs.
+    """
+    if options.deadman == "none":
+        say(
+            Console(),
+            "no deadman's switch: Ctrl-C here, 'valves/vent' or the air's shut-off valve vent",
+            "yellow",
+        )
+    return _run(lambda bag: hardware_system(options, bag), options, results)
+
+
+def _run(system_of: Callable[[Path], System], options: RunOptions, results: Path) -> int:
     from softcr_tools.supervisor import Supervisor
 
     console = Console()
     directory = new_run_directory(results)
-    system = simulation_system(options, directory / "bag")
+    system = system_of(directory / "bag")
     try:
         _compile_kernels(console)
         outcome = Supervisor(system, directory, options.model_dump(), console).run()
@@ -81,6 +110,23 @@ def _parser() -> argparse.ArgumentParser:
         prog="softcr up", description="Start a system, record it and report on it."
     )
     systems = parser.add_subparsers(dest="system", required=True, metavar="SYSTEM")
+    hardware = systems.add_parser(
+        "hardware",
+        help="the closed loop on the bench",
+        description="The closed loop on the bench: cameras, force-torque sensor, valves, "
+        "estimator, reference, controller and recorder. The run begins when the valves' safety "
+        "handshake is accepted. Ctrl-C vents and ends it; twice kills it.",
+        allow_abbrev=False,
+    )
+    add_options(hardware, HardwareOptions, "results/hardware")
+    hardware.add_argument(
+        "--no-deadman-switch",
+        dest="deadman",
+        action="store_const",
+        const="none",
+        default=argparse.SUPPRESS,
+        help="as --deadman none",
+    )
     simulation = systems.add_parser(
         "simulation",
         help="the closed loop with a simulated plant",
@@ -88,22 +134,27 @@ def _parser() -> argparse.ArgumentParser:
         "controller and recorder. Ctrl-C ends the run early and well; twice kills it.",
         allow_abbrev=False,
     )
-    for setting in declared_settings(SimulationOptions).values():
-        simulation.add_argument(
+    add_options(simulation, SimulationOptions, "results/sim")
+    return parser
+
+
+def add_options(parser: argparse.ArgumentParser, kind: type[RunOptions], results: str) -> None:
+    """An option for every field, and where the results go."""
+    for setting in declared_settings(kind).values():
+        parser.add_argument(
             f"--{setting.name.replace('_', '-')}",
             dest=setting.name,
             default=argparse.SUPPRESS,
             metavar="VALUE",
             help=_help(setting),
         )
-    simulation.add_argument(
+    parser.add_argument(
         "--results",
         type=Path,
-        default=Path("results/sim"),
+        default=Path(results),
         metavar="DIRECTORY",
         help="where the run's directory is made (default: %(default)s)",
     )
-    return parser
 
 
 def _help(setting: Setting) -> str:

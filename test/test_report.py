@@ -25,7 +25,7 @@ from softcr_models.runtime.topics import TOPICS
 from softcr_tools import report
 from softcr_tools.bag_reading import Bag
 from softcr_tools.recording import BagRecording, RecordedTopic
-from softcr_tools.report_run import read_run
+from softcr_tools.report_run import Series, read_run
 from softcr_tools.report_summary import Summary, summarize
 
 TYPESTORE = get_typestore(Stores.ROS2_JAZZY)
@@ -475,3 +475,13 @@ def test_a_report_that_cannot_be_written_is_one_line(tmp_path):
         report.build(tmp_path / "bag", tmp_path / "file")
     with pytest.raises(UserError, match="nowhere: no such file"):
         report.build(tmp_path / "nowhere", tmp_path)
+
+
+def test_a_series_between_its_samples_is_linear_and_bridges_no_long_hole():
+    stamps = np.array([0, 10, 20, 60, 70]) * 10**6
+    series = Series(stamps, np.stack([stamps, -stamps], axis=1).astype(float))
+    asked = np.array([-1, 0, 3, 20, 40, 61, 70, 71]) * 10**6
+    found = series.at(asked, longest_hole=0.03)
+    assert found.stamps.tolist() == [0, 3 * 10**6, 20 * 10**6, 61 * 10**6, 70 * 10**6]
+    assert found.values == pytest.approx(np.stack([found.stamps, -found.stamps], axis=1))
+    assert len(Series(stamps[:1], series.values[:1]).at(asked, 1.0)) == 0

@@ -18,7 +18,7 @@ from rclpy.lifecycle import LifecycleNode  # noqa: E402
 from rich.console import Console  # noqa: E402
 
 from softcr_models.errors import UserError  # noqa: E402
-from softcr_tools import supervisor  # noqa: E402
+from softcr_tools import beginning, supervisor  # noqa: E402
 from softcr_tools.supervisor import Supervisor  # noqa: E402
 from softcr_tools.systems import NodeSpec, System  # noqa: E402
 
@@ -30,6 +30,7 @@ import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
 from rclpy.signals import SignalHandlerOptions
+from std_srvs.srv import Trigger
 
 GOOD, BAD = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 
@@ -43,6 +44,15 @@ class Small(LifecycleNode):
         if self.behaviour == "wrong parameter":
             print("mover: error: parameter size = 3: must be at least 4", file=sys.stderr)
             sys.exit(2)
+
+        if "agrees" in self.behaviour:
+            self.create_service(Trigger, "~/agree", self.agree)
+
+    def agree(self, _, response):
+        self.say("asked")
+        response.success = self.behaviour == "agrees"
+        response.message = "poses are missing"
+        return response
 
     def say(self, word):
         print(f"{time.monotonic():.6f} {self.get_name()} {word}", file=self.said, flush=True)
@@ -110,12 +120,14 @@ class Run:
     `then` are pairs of an event of the run and what to do, in another thread, when it has happened.
     """
 
-    def __init__(self, directory, duration=300.0, simulated_time=False, then=(), **behaviours):
+    def __init__(
+        self, directory, duration=300.0, simulated_time=False, then=(), begin=(), **behaviours
+    ):
         self.directory = directory
         self._console = Console(record=True, width=200)
         thread = threading.Thread(target=self._follow, args=(then,), daemon=True)
         thread.start()
-        system = small_system(directory, duration, simulated_time, behaviours)
+        system = small_system(directory, duration, simulated_time, behaviours, begin)
         self.outcome = Supervisor(system, directory, {"size": 3}, self._console).run()
         thread.join(1.0)
         self.out = self._console.export_text()
@@ -135,13 +147,13 @@ class Run:
         return [line.split(maxsplit=1)[1] for line in lines]
 
 
-def small_system(directory, duration, simulated_time, behaviours):
+def small_system(directory, duration, simulated_time, behaviours, begin=()):
     for name in NAMES:
         (directory / f"{name}.py").write_text(NODES)
     said = str(directory / "said")
     nodes = [NodeSpec(n, {"said": said, "behaviour": behaviours.get(n, "")}) for n in NAMES]
     activation = ("watcher", "mover", "plant")
-    return System("small", tuple(nodes), activation, duration, simulated_time, "mover")
+    return System("small", tuple(nodes), activation, duration, simulated_time, "mover", begin)
 
 
 def record_of(directory):
@@ -176,6 +188,30 @@ def is_running(pid):
 
 def interrupt(number=signal.SIGINT):
     os.kill(os.getpid(), number)
+
+
+def test_a_run_begins_when_everybody_asked_has_agreed(tmp_path):
+    run = Run(tmp_path, duration=0.3, begin=("mover/agree",), mover="agrees")
+    assert run.outcome.exit_code == 0
+    assert run.said[5:7] == ["plant activate", "mover asked"]
+    events = [entry["event"] for entry in run.record["events"]]
+    assert events.index("agreed") < events.index("run_started")
+
+
+@pytest.mark.parametrize(
+    ("service", "timeout", "why"),
+    [("agree", 8.0, "poses are missing"), ("nothing", 1.0, "no such service is running")],
+)
+def test_a_refused_beginning_is_one_line_and_everything_goes_down(
+    tmp_path, capfd, monkeypatch, service, timeout, why
+):
+    monkeypatch.setattr(beginning.refusal, "__defaults__", (timeout,))
+    run = Run(tmp_path, begin=(f"mover/{service}",), mover="disagrees")
+    assert not run.outcome.ran
+    assert run.outcome.exit_code == 1
+    assert f"mover/{service} refused for {timeout:.0f} s: {why}" in capfd.readouterr().err
+    assert "run_started" not in events_of(tmp_path)
+    assert "mover cleanup" in run.said
 
 
 def test_a_run_goes_up_in_order_and_down_with_the_mover_first(tmp_path, capfd):

@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 
 from softcr_models.errors import UserError
 from softcr_models.runtime.settings import build_settings, declared_settings
+from softcr_tools.hardware_system import HardwareOptions, hardware_system
 from softcr_tools.systems import (
     NodeSpec,
     SimulationOptions,
     System,
+    options_of,
     simulation_options,
     simulation_system,
 )
@@ -84,6 +86,47 @@ def test_every_node_accepts_its_parameters(mode):
         assert settings.mode == mode
         assert node_class.default_name == node.name
         assert callable(module.main)
+
+
+def hardware_of(**texts):
+    return hardware_system(options_of(HardwareOptions, texts), BAG)
+
+
+def test_nodes_of_the_bench_accept_their_parameters_and_sample_separately():
+    pytest.importorskip("rclpy")
+    from softcr_models.runtime.node import LoopNode
+
+    system = hardware_of(interface="bench0", group="239.255.42.99", seed="7")
+    for node in system.nodes:
+        module = importlib.import_module(node.module)
+        (node_class,) = [
+            kind
+            for _, kind in inspect.getmembers(module, inspect.isclass)
+            if issubclass(kind, LoopNode) and getattr(kind, "default_name", "") == node.name
+        ]
+        settings = build_settings(node_class.Settings, node.parameters)
+        if hasattr(settings, "sampling"):
+            assert settings.resampled
+    assert parameters_of(system, "optitrack")["multicast"]
+    assert parameters_of(system, "valves")["interface"] == "bench0"
+
+
+def test_on_the_bench_valves_come_last_and_nobody_moves_before_they_are_enabled():
+    system = hardware_of()
+    names = [node.name for node in system.nodes]
+    assert (names[0], names[-1]) == ("recorder", "valves")
+    assert system.begin == ("valves/enable", "reference/start")
+    assert parameters_of(system, "reference")["start"] == "service"
+
+
+def test_only_an_explicit_word_takes_the_deadman_s_switch_away():
+    def required(**texts):
+        return parameters_of(hardware_of(**texts), "valves")["safety.require_operator"]
+
+    assert required()
+    assert not required(deadman="none")
+    with pytest.raises(UserError, match="deadman = '': must be one of joystick, none"):
+        hardware_of(deadman="")
 
 
 @pytest.mark.parametrize("option", ["duration", "population", "horizon", "plant_intervals"])

@@ -1,0 +1,119 @@
+"""The closed loop on the bench as data: real devices, or emulated ones on their real protocols."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from softcr_tools.systems import (
+    NodeSpec,
+    Parameters,
+    RunOptions,
+    System,
+    loop_nodes,
+    priority,
+)
+
+_PATIENCE = 2.5
+"""For a pose that is due: 20 ms of latency, a frame at 120 Hz and some jitter [periods]."""
+
+
+class HardwareOptions(RunOptions):
+    """The closed loop on the bench.
+
+    `softcr up hardware` and launch/hardware.launch.py offer every field by its name.
+    """
+
+    interface: str = Field("eth1", min_length=1, description="network interface of the terminals")
+    station: str = Field(
+        "licher2025", min_length=1, description="a station of config/ethercat, or a YAML file"
+    )
+    deadman: Literal["joystick", "none"] = Field(
+        "joystick",
+        description="who must be holding button 0 of safety/operator: a person at a joystick node, "
+        "or nobody, and then only Ctrl-C, the vent service and the air's shut-off valve stop the "
+        "rod (--no-deadman-switch)",
+    )
+    optitrack: str = Field("127.0.0.1", min_length=1, description="IP address of Motive's machine")
+    optitrack_port: int = Field(1510, ge=1, le=65535, description="its command port")
+    local: str = Field(
+        "0.0.0.0",
+        min_length=1,
+        description="IP address of our interface towards Motive; or 0.0.0.0",
+    )
+    group: str = Field("", description="multicast group Motive streams to; empty: unicast")
+    body: str = Field("tip", min_length=1, description="the tip's rigid body, name or id")
+    calibration: str = Field(
+        "licher2025", min_length=1, description="a calibration of config/optitrack, or a YAML file"
+    )
+    force_torque: str = Field(
+        "192.168.1.1", min_length=1, description="IP address of the Net F/T box"
+    )
+    force_torque_port: int = Field(49152, ge=1, le=65535, description="of its records (UDP)")
+    force_torque_http_port: int = Field(80, ge=1, le=65535, description="of its calibration (TCP)")
+
+
+def hardware_system(options: HardwareOptions, bag: Path) -> System:
+    """Cameras, force-torque sensor, valves, estimator, reference, controller and recorder.
+
+    The valves are configured last, so that nothing compiles beside their fast cycle, and leave
+    second, after the controller: vented. The rod stands at the reference's beginning until the
+    safety handshake has been accepted.
+    """
+    common: Parameters = {"robot": options.robot, "mode": "wall"}
+    recorder, estimator, reference, controller = loop_nodes(options, common, bag)
+    separate: Parameters = {"sampling": "separate"}
+    estimator = estimator.with_parameters(separate | {"patience": _PATIENCE})
+    reference = reference.with_parameters(separate | {"start": "service"})
+    controller = controller.with_parameters(separate)
+    cameras, sensor, valves = _devices(options, common)
+    return System(
+        name="hardware",
+        nodes=(recorder, cameras, sensor, estimator, reference, controller, valves),
+        activation=tuple(
+            node.name
+            for node in (recorder, cameras, sensor, estimator, reference, controller, valves)
+        ),
+        duration=options.duration,
+        simulated_time=False,
+        controller=controller.name,
+        begin=(f"{valves.name}/enable", f"{reference.name}/start"),
+    )
+
+
+def _devices(options: HardwareOptions, common: Parameters) -> tuple[NodeSpec, NodeSpec, NodeSpec]:
+    multicast: Parameters = {"multicast": True, "group": options.group} if options.group else {}
+    cameras = NodeSpec(
+        "softcr_hardware.nodes.optitrack",
+        common
+        | {
+            "server": options.optitrack,
+            "command_port": options.optitrack_port,
+            "local": options.local,
+            "body": options.body,
+            "calibration": options.calibration,
+        }
+        | multicast
+        | priority(common, 50),
+    )
+    sensor = NodeSpec(
+        "softcr_hardware.nodes.force_torque",
+        common
+        | {
+            "host": options.force_torque,
+            "rdt_port": options.force_torque_port,
+            "http_port": options.force_torque_http_port,
+        }
+        | priority(common, 40),
+    )
+    valves = NodeSpec(
+        "softcr_hardware.nodes.valves",
+        common
+        | {
+            "interface": options.interface,
+            "station": options.station,
+            "safety.require_operator": options.deadman != "none",
+        }
+        | priority(common, 70),
+    )
+    return cameras, sensor, valves

@@ -1,0 +1,52 @@
+"""`softcr rehearse` and what it needs."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from softcr_models.errors import UserError
+from softcr_tools import rehearse
+
+SOFTCR = str(Path(sys.executable).with_name("softcr"))
+
+
+def test_who_may_not_rehearse_is_told_in_one_line(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(UserError, match="needs root"):
+        rehearse.main([])
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(rehearse.shutil, "which", lambda _: "/sbin/ip")
+    monkeypatch.setattr(rehearse.importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(UserError, match="needs pysoem"):
+        rehearse.main([])
+
+
+def test_devices_cannot_be_chosen():
+    with pytest.raises(UserError, match="--interface: a rehearsal brings its own devices"):
+        rehearse.main(["--interface", "eth0"])
+
+
+@pytest.mark.network
+def test_a_rehearsal_begins_over_the_real_protocols_and_leaves_no_cable(tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("needs root for a virtual cable and raw frames")
+    pytest.importorskip("pysoem", reason="pip install 'softcr[ethercat]'")
+    words = ["rehearse", "--duration", "2", "--population", "32", "--results", str(tmp_path)]
+    with subprocess.Popen(
+        [SOFTCR, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        said, _ = process.communicate(timeout=300)
+    links = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True).stdout
+    assert f"scr{process.pid % 10**7}a" not in links
+    assert "no deadman's switch" in said
+    if "valves/enable refused" in said:
+        pytest.skip("this machine is too busy to play bench and loop at their pace")
+    system = json.loads((tmp_path / "latest" / "system.json").read_text())
+    agreed = [e["detail"] for e in system["events"] if e["event"] == "agreed"]
+    assert agreed == ["valves/enable", "reference/start"], said
+    summary = json.loads((tmp_path / "latest" / "summary.json").read_text())
+    assert {"valves", "optitrack", "force_torque"} <= set(summary["other_nodes"])
