@@ -78,6 +78,20 @@ def free_run(network: DDPINN, motions: Trajectories) -> np.ndarray:
     return torch.stack(states, dim=1).cpu().numpy()
 
 
+@torch.no_grad()
+def free_run_with_rates(network: DDPINN, motions: Trajectories) -> tuple[np.ndarray, np.ndarray]:
+    """As `free_run`, and the ansatz's rates (B, T, nx) at the ends of the steps."""
+    told = told_of(network, motions)
+    coordinates = network.encode(torch.from_numpy(motions.states[:, 0]))
+    end = torch.tensor(network.period)
+    states, rates = [], []
+    for tick in range(told.shape[1]):
+        coordinates, rate = network.at(coordinates, told[:, tick], end)
+        states.append(network.decode(coordinates))
+        rates.append(rate @ network.decoder.T)
+    return torch.stack(states, dim=1).numpy(), torch.stack(rates, dim=1).numpy()
+
+
 def told_of(network: DDPINN, motions: Trajectories) -> torch.Tensor:
     """(B, T, k) what a network is told over motions."""
     begin, end, parameters = (
