@@ -380,7 +380,14 @@ def test_another_robots_network_is_refused():
 
 
 def test_a_stopped_training_goes_on_where_it_was(tmp_path):
-    few = SMALL.model_copy(update={"iterations": 40, "trajectories": 24, "noisy_samples": 500})
+    few = SMALL.model_copy(
+        update={
+            "architecture": Architecture(neurons=16, shapes="network", terms=2),  # nothing to fit
+            "iterations": 40,
+            "trajectories": 24,
+            "noisy_samples": 500,
+        }
+    )
     robot = load_robot("licher2025")
     straight, _ = train(robot, few, tmp_path / "straight", resume=False)
 

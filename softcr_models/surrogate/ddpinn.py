@@ -185,15 +185,21 @@ class DDPINN(torch.nn.Module):
             begin, end: (..., m) pressures [Pa].
             parameters: (..., P), clipped to their range.
         """
-        t = self._told
-        scale = t["actuation_scale"]
-        first = begin @ (t["actuation"] / scale[:, None]).T - 1.0
+        return torch.cat((self.tell_pressures(begin, end), self.tell_parameters(parameters)), -1)
+
+    def tell_pressures(self, begin: torch.Tensor, end: torch.Tensor) -> torch.Tensor:
+        """What `tell` says of pressures (..., m), (..., 2 q): at the begin, and how they change."""
+        wrench = self._told["actuation"] / self._told["actuation_scale"][:, None]
         # through the lag a pressure changes by a tenth of its range in a step
-        change = (end - begin) @ (t["actuation"] / (0.2 * scale)[:, None]).T
-        inside = torch.minimum(torch.maximum(parameters, t["low"]), t["high"])
-        half = 0.5 * torch.log(t["high"] / t["low"]).clamp_min(1e-6)
-        middle = 0.5 * torch.log(t["high"] * t["low"])
-        return torch.cat((first, change, (torch.log(inside) - middle) / half), dim=-1)
+        change = functional.linear(end - begin, 5.0 * wrench)
+        return torch.cat((functional.linear(begin, wrench) - 1.0, change), dim=-1)
+
+    def tell_parameters(self, parameters: torch.Tensor) -> torch.Tensor:
+        """What `tell` says of parameters (..., P), which stay over a rollout."""
+        low, high = self._told["low"], self._told["high"]
+        half = 0.5 * torch.log(high / low).clamp_min(1e-6)
+        middle = 0.5 * torch.log(high * low)
+        return (torch.log(torch.minimum(torch.maximum(parameters, low), high)) - middle) / half
 
     def outputs(
         self, coordinates: torch.Tensor, told: torch.Tensor, rows: slice = slice(None)

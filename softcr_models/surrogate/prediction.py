@@ -157,7 +157,7 @@ class SurrogatePrediction:
         piece = dt / pieces
         levels = self._tensor(pressures)
         told_parameters = self._tensor(parameters * self._factors)
-        told_parameters = told_parameters.expand(len(levels), -1)
+        known = network.tell_parameters(told_parameters).expand(len(levels), -1)
         coordinates = network.encode(self._tensor(states)).expand(len(levels), -1)
         whole = abs(piece - period) <= _SAME_TIME
         time = torch.tensor(piece, device=self.device)
@@ -168,7 +168,8 @@ class SurrogatePrediction:
             first, change = levels[:, tick], (levels[:, tick + 1] - levels[:, tick]) / pieces
             for part in range(pieces):
                 begin = first + part * change
-                told = network.tell(begin, begin + reach * change, told_parameters)
+                acting = network.tell_pressures(begin, begin + reach * change)
+                told = torch.cat((acting, known), dim=-1)
                 if whole:
                     coordinates = network.advance(coordinates, told)
                 else:

@@ -60,9 +60,12 @@ def _network_step(network: DDPINN, rod: CosseratRod, batch: int) -> Callable[[],
     pressures = 5e4 * torch.rand(batch, rod.input_size)
     parameters = torch.tensor(rod.nominal_parameters, dtype=torch.float32).expand(batch, -1)
 
+    known = network.tell_parameters(parameters)
+
     @torch.inference_mode()
     def step() -> torch.Tensor:
-        return network.advance(coordinates, network.tell(pressures, pressures, parameters))
+        told = torch.cat((network.tell_pressures(pressures, pressures), known), dim=-1)
+        return network.advance(coordinates, told)
 
     return step
 
