@@ -13,6 +13,7 @@ from launch_ros.actions import LifecycleNode
 from launch_ros.events.lifecycle import ChangeState
 
 from softcr_models.errors import UserError
+from softcr_tools.hardware_system import HardwareOptions
 from softcr_tools.systems import (
     SimulationOptions,
     simulation_options,
@@ -70,3 +71,12 @@ def test_a_wrong_argument_is_told_in_one_line_and_starts_nothing(description, tm
     with pytest.raises(UserError, match="population = 3: must be a whole number from 8"):
         expanded(description, results=str(tmp_path), population="3")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_hardware_file_offers_every_option_of_its_system():
+    path = FILE.with_name("hardware.launch.py")
+    spec = importlib.util.spec_from_file_location("hardware_launch", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    arguments = module.generate_launch_description().get_launch_arguments()
+    assert {argument.name for argument in arguments} >= set(HardwareOptions.model_fields)
