@@ -13,7 +13,7 @@ from softcr_models.rod.stepper import Run
 from softcr_models.surrogate.signals import FAMILIES, Levels, Signal
 
 PIECES = 3  # of a step, at whose ends the rod's state is kept
-SUBSTEPS = 2  # of a piece: 0.009 mm at six per tick against Radau (findings/ddpinn.md section 2)
+SUBSTEPS = 2  # of a piece; after jumps within 0.15 mm of steps of 1 ms (test_surrogate.py)
 TOGETHER = 512  # trajectories computed together
 
 

@@ -130,8 +130,7 @@ def published_settings() -> TrainingSettings:
     states, inputs and compliance from a Latin hypercube, 1000 points per batch, Adam, the rate
     halved on a plateau. An epoch of theirs is 1000 iterations. Choices where nothing is printed:
     times of collocation uniform in the step, sigmoid bounds on frequency and damping, and rows of
-    the residual measured in what they are worth on a simulated motion (without it rows differ by
-    1e4 and float32 does not converge at all).
+    the residual measured in what they are worth on a simulated motion (they differ by 1e4).
     """
     return TrainingSettings(
         architecture=PUBLISHED,
