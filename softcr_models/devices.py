@@ -6,7 +6,9 @@ Libraries are imported only once a GPU is known to be there.
 import ctypes
 import importlib.util
 import os
+import platform
 from collections.abc import Callable
+from pathlib import Path
 
 from softcr_models.errors import UserError
 
@@ -52,6 +54,16 @@ def gpu_name() -> str:
     driver.cuDeviceGet(ctypes.byref(device), 0)
     driver.cuDeviceGetName(name, len(name), device)
     return name.value.decode(errors="replace")
+
+
+def processor_name() -> str:
+    """What the processor calls itself, for figures measured on it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
 
 
 def _driver_lacks() -> str:

@@ -24,7 +24,6 @@ class ModelChoice:
         intervals: of the rod; a network has the number it was trained with.
         substeps: of the exact rod's integration per period.
         single_precision: whether the exact rod's rollouts are float32.
-        threads: of the network on the processor.
     """
 
     model: ModelName = "rod"
@@ -33,7 +32,6 @@ class ModelChoice:
     intervals: int = 5
     substeps: int = 2
     single_precision: bool = True
-    threads: int = 1
 
 
 def prediction_model(robot: Robot, choice: ModelChoice) -> PredictionModel:
@@ -60,7 +58,7 @@ def _surrogate(robot: Robot, choice: ModelChoice) -> PredictionModel:
         raise UserError("model: 'ddpinn' needs PyTorch: pip install 'softcr[surrogate]'")
     from softcr_models.surrogate.prediction import SurrogatePrediction
 
-    chosen = SurrogatePrediction.load(robot, choice.network, choice.device, choice.threads)
+    chosen = SurrogatePrediction.load(robot, choice.network, choice.device)
     if chosen.rod.intervals != choice.intervals:
         raise UserError(
             f"intervals: {choice.intervals}, but the network of {robot.name} was trained for "

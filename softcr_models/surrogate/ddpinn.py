@@ -133,7 +133,7 @@ class DDPINN(torch.nn.Module):
             self.register_buffer(name, value)
         self._told = {
             name: torch.tensor(getattr(inputs, name), dtype=torch.float32)
-            for name in ("actuation", "actuation_scale", "nominal", "low", "high")
+            for name in ("actuation", "actuation_scale", "low", "high")
         }
 
     @property

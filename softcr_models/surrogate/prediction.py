@@ -41,7 +41,6 @@ class SurrogatePrediction:
         card: Card,
         device: str = "auto",
         threads: int = 1,
-        bfloat16: bool = False,
     ) -> None:
         """A prediction model of `robot` by a network trained for it.
 
@@ -51,8 +50,6 @@ class SurrogatePrediction:
             network, card: as loaded.
             device: "auto", "cpu" or "cuda".
             threads: of torch on a CPU; two on busy cores stall for 100 ms.
-            bfloat16: whether hidden layers are computed in it: half the time on processors that
-                have it, a few micrometres of tip.
 
         Raises:
             UserError: the network was trained for another robot, or the device cannot be used.
@@ -65,7 +62,6 @@ class SurrogatePrediction:
             )
         self.device = torch.device(resolve_device(device, "torch"))
         self.network = network.on(self.device)
-        self.network.compute_type = torch.bfloat16 if bfloat16 else torch.float32
         self.rod = CosseratRod(robot, card.intervals)
         self.threads = threads
         self._exact = RodPrediction(self.rod)
@@ -84,7 +80,6 @@ class SurrogatePrediction:
         name_or_path: str | Path = "",
         device: str = "auto",
         threads: int = 1,
-        bfloat16: bool = False,
     ) -> "SurrogatePrediction":
         """The shipped network of a robot, or the one at a path.
 
@@ -92,7 +87,7 @@ class SurrogatePrediction:
             UserError: there is none, its files are broken, or it is another robot's.
         """
         network, card = files.load(name_or_path or robot.name)
-        return cls(robot, network, card, device, threads, bfloat16)
+        return cls(robot, network, card, device, threads)
 
     def step(
         self,

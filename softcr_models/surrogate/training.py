@@ -3,7 +3,6 @@
 import csv
 import ctypes
 import math
-import platform
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,10 +13,11 @@ import numba
 import numpy as np
 import torch
 
-from softcr_models.devices import gpu_name, resolve_device
+from softcr_models.devices import gpu_name, processor_name, resolve_device
 from softcr_models.errors import UserError
 from softcr_models.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_models.rod.stepper import PARAMETERS
 from softcr_models.surrogate import files
 from softcr_models.surrogate.card import Card, rod_fields
 from softcr_models.surrogate.ddpinn import DDPINN, inputs_of
@@ -39,7 +39,6 @@ from softcr_models.surrogate.training_data import (
     encoded_steps,
     ends_of_steps,
     noisy_steps,
-    parameter_names,
     simulated,
 )
 from softcr_models.surrogate.training_settings import Stage, TrainingSettings
@@ -140,15 +139,8 @@ def train(
 
 def hardware(settings: TrainingSettings) -> dict[str, str]:
     """What it runs on, for cards and reports."""
-    model = platform.processor() or platform.machine()
-    cpu_info = Path("/proc/cpuinfo")
-    if cpu_info.is_file():
-        lines = [
-            line for line in cpu_info.read_text().splitlines() if line.startswith("model name")
-        ]
-        model = lines[0].partition(":")[2].strip() if lines else model
     return {
-        "processor": model,
+        "processor": processor_name(),
         "threads": str(settings.threads),
         "torch": torch.__version__,
         "gpu": gpu_name() if resolve_device(settings.device, "torch") == "cuda" else "",
@@ -206,16 +198,16 @@ def _checked_start(start: Path, robot: Robot, settings: TrainingSettings) -> tup
 
 
 def _new_network(rod: CosseratRod, settings: TrainingSettings) -> DDPINN:
-    nominal, names = rod.nominal_parameters, parameter_names(rod)
+    nominal = rod.nominal_parameters
     low, high = nominal.copy(), nominal.copy()
-    for column, name in enumerate(names):
+    for column, name in enumerate(PARAMETERS):
         if name in settings.ranges:
             low[column] *= settings.ranges[name].low
             high[column] *= settings.ranges[name].high
     inputs = inputs_of(
         rod.robot.actuation_matrix,
         rod.robot.pressure_limits.maximum,
-        names,
+        PARAMETERS,
         nominal,
         low,
         high,
@@ -280,7 +272,7 @@ class _Trainer:
         others = [layer.bias for layer in trained]
         rate = settings.learning_rate
         if settings.optimiser == "muon":
-            # two and a half times fewer iterations than Adam at equal loss
+            # after equal time (120 s, one pair of runs) 1.2 mm of free running, Adam 1.6 mm
             self.optimisers: list[torch.optim.Optimizer] = [
                 torch.optim.Muon(matrices, lr=5 * rate, weight_decay=0.0),
                 torch.optim.Adam(others, lr=rate, betas=(0.9, 0.99)),
@@ -493,7 +485,7 @@ def _bfloat16_pays() -> bool:
 def _keep_freed_memory() -> None:
     """Tells glibc to keep freed memory: gradients come and go by megabytes, thousands a second.
 
-    Given back and fetched again they cost a third of the training in page faults (measured).
+    Given back and fetched again they cost a quarter of the training in page faults (measured).
     """
     try:
         glibc = ctypes.CDLL("libc.so.6")

@@ -8,6 +8,7 @@ import torch
 from scipy.stats import qmc
 
 from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_models.rod.stepper import PARAMETERS
 from softcr_models.surrogate.coordinates import Coordinates, modes_of_motion, scaled_states
 from softcr_models.surrogate.ddpinn import DDPINN
 from softcr_models.surrogate.sampling import (
@@ -63,16 +64,8 @@ def simulated(
     signal = signal_of(rod.robot, settings.ticks, settings.period)
     levels = draw_levels(settings.signals, signal, settings.trajectories, rng)
     count = len(levels.begin)
-    names = parameter_names(rod)
-    parameters = draw_parameters(rod.nominal_parameters, names, settings.ranges, count, rng)
+    parameters = draw_parameters(rod.nominal_parameters, PARAMETERS, settings.ranges, count, rng)
     return simulate(rod, levels, parameters, settings.period, progress)
-
-
-def parameter_names(rod: CosseratRod) -> tuple[str, ...]:
-    """Names of the columns of a rod's parameters."""
-    from softcr_models.rod.stepper import PARAMETERS
-
-    return PARAMETERS
 
 
 def coordinates_of(motions: Trajectories, settings: TrainingSettings) -> Coordinates:
@@ -134,12 +127,11 @@ def box_points(rod: CosseratRod, motions: Trajectories, settings: TrainingSettin
     count, chambers = settings.box_samples, rod.input_size
     scaled = 0.5 * rng.standard_normal((count, rod.state_size))
     states = box.mean + scaled * np.diag(box.decode)
-    names = parameter_names(rod)
-    cube = qmc.LatinHypercube(chambers + len(names), rng=rng).random(count)
+    cube = qmc.LatinHypercube(chambers + len(PARAMETERS), rng=rng).random(count)
     limits = rod.robot.pressure_limits
     pressures = limits.minimum + (limits.maximum - limits.minimum) * cube[:, :chambers]
-    factors = np.ones((count, len(names)))
-    for column, name in enumerate(names):
+    factors = np.ones((count, len(PARAMETERS)))
+    for column, name in enumerate(PARAMETERS):
         if name in settings.ranges:
             part = settings.ranges[name]
             factors[:, column] = part.low + (part.high - part.low) * cube[:, chambers + column]

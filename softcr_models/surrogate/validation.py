@@ -18,8 +18,8 @@ from softcr_models.surrogate.training_settings import TrainingSettings
 
 _COUNT, _TICKS = 8, 280
 _ABSURD = 1e6  # no state of a rod is that large
-# families, and parts of the pressure range; none of them is what `softcr verify-surrogate` uses
-_SETS = {"smooth": ("smooth", 1.0), "steps": ("lagged_steps", 1.0)}
+# name -> family; other seeds than those of `softcr verify-surrogate`
+_SETS = {"smooth": "smooth", "steps": "lagged_steps"}
 
 
 class Validation:
@@ -27,18 +27,15 @@ class Validation:
 
     def __init__(self, rod: CosseratRod, settings: TrainingSettings) -> None:
         """Simulates the motions."""
-        from softcr_models.surrogate.training_data import parameter_names
-
         self._rod = rod
         self._sets: dict[str, Trajectories] = {}
-        top = rod.robot.pressure_limits.maximum
         compliance = {"bending_compliance": ParameterRange(0.8, 1.2)}
-        for number, (name, (family, part)) in enumerate(_SETS.items()):
+        for number, (name, family) in enumerate(_SETS.items()):
             rng = np.random.default_rng([settings.seed, 9, number])
-            signal = signal_of(rod.robot, _TICKS, settings.period, part * top)
+            signal = signal_of(rod.robot, _TICKS, settings.period)
             levels = draw_levels({family: 1.0}, signal, _COUNT, rng)
             parameters = draw_parameters(
-                rod.nominal_parameters, parameter_names(rod), compliance, _COUNT, rng
+                rod.nominal_parameters, stepper.PARAMETERS, compliance, _COUNT, rng
             )
             self._sets[name] = simulate(rod, levels, parameters, settings.period)
 

@@ -4,10 +4,9 @@ import importlib.metadata
 import os
 import platform
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
-from softcr_models.devices import gpu_name
+from softcr_models.devices import gpu_name, processor_name
 from softcr_models.rod.stepper import FLOAT32_LANES, FLOAT64_LANES
 from softcr_tools.benchmarks.timing import cores_available
 
@@ -18,7 +17,7 @@ def describe_machine() -> dict[str, Any]:
     """Processor, cores, GPU, load now, versions: everything a figure depends on."""
     return {
         "time": datetime.now().astimezone().isoformat(timespec="seconds"),
-        "processor": _processor(),
+        "processor": processor_name(),
         "gpu": gpu_name() or None,
         "cores": os.cpu_count(),
         "cores_of_kernels": cores_available(),
@@ -27,15 +26,6 @@ def describe_machine() -> dict[str, Any]:
         "system": platform.platform(),
         "versions": {"python": platform.python_version(), **_versions()},
     }
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
 
 
 def _versions() -> dict[str, str]:
