@@ -3,6 +3,7 @@
 import csv
 import ctypes
 import math
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -45,7 +46,7 @@ from softcr_models.surrogate.training_settings import Stage, TrainingSettings
 from softcr_models.surrogate.validation import Validation
 
 WARM_UP = 300  # iterations until the learning rate is reached
-FLOAT32_TAIL = 0.1  # part of the training at its end that is never in bfloat16
+FLOAT32_TAIL = 0.04  # part of the training at its end that is never in bfloat16
 CHECKPOINT_EVERY = 60.0  # [s]
 _LEAST_RATE = 1e-3  # of the learning rate
 _UNIT = 100.0  # losses are squares of a few hundredths
@@ -281,6 +282,7 @@ class _Trainer:
             self.optimisers = [torch.optim.Adam([*matrices, *others], lr=rate)]
         self._rates = [optimiser.param_groups[0]["lr"] for optimiser in self.optimisers]
         self._plateau = _Plateau()
+        self._loop_error = _compiled_loop() if _compiling_pays(settings) else loop_error
         on_gpu = network.mean.device.type == "cuda"
         self._mixed = settings.precision == "mixed" and (on_gpu or _bfloat16_pays())
 
@@ -366,7 +368,7 @@ class _Trainer:
             if stage.steps > 1:
                 # the sum over the loop grows with its length: so does its weight, but slower
                 weight = _UNIT * settings.loop / math.sqrt(stage.steps)
-                losses["loop"] = weight * loop_error(
+                losses["loop"] = weight * self._loop_error(
                     network, end[:count], states, told, settings.distance
                 )
         if data.physics is not None and self.iteration % settings.physics_every == 0:
@@ -480,6 +482,19 @@ def stage_at(stages: tuple[Stage, ...], done: float) -> Stage:
 def _bfloat16_pays() -> bool:
     """Whether this processor multiplies bfloat16 in hardware; otherwise float32 is faster."""
     return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+
+
+def _compiling_pays(settings: TrainingSettings) -> bool:
+    """A self-loop of 24 steps takes 62 ms compiled, 92 ms not; compiling takes two minutes."""
+    if settings.compile == "auto":
+        return settings.iterations >= 10_000 and shutil.which("g++") is not None
+    return settings.compile == "on"
+
+
+def _compiled_loop() -> Callable[..., torch.Tensor]:
+    """The self-loop unrolled and fused; once for every stage and precision."""
+    torch._dynamo.config.recompile_limit = 64
+    return torch.compile(loop_error, dynamic=False)
 
 
 def _keep_freed_memory() -> None:
