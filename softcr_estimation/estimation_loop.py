@@ -15,6 +15,7 @@ from softcr_estimation.sample_pairing import AnyLetter, SamplePairing
 from softcr_estimation.sample_resampling import SampleResampling
 from softcr_models.models import DeviceName, ModelChoice, ModelName, prediction_model
 from softcr_models.robot import Robot
+from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_models.rod.stepper import PARAMETERS
 from softcr_models.runtime.messages import pose_with_covariance_to_message, rod_cloud_message
@@ -176,20 +177,7 @@ class EstimationLoop:
 
     def messages(self, estimate: Estimate, stamp: int) -> tuple[Any, Any]:
         """The estimate/rod and estimate/tip/pose messages of an estimate; stamp [ns]."""
-        names = PARAMETERS
-        nodes = self.rod.node_poses(
-            estimate.state, np.array([estimate.parameters[name] for name in names])
-        )
-        rod = rod_cloud_message(
-            estimate.state,
-            np.concatenate((nodes[:1], nodes)),
-            estimate.parameters,
-            estimate.parameters_std,
-            stamp,
-        )
-        tip = self.rod.tip_pose_from_rod_tip(nodes[-1])
-        covariance = estimate.tip_position_covariance
-        return rod, pose_with_covariance_to_message(tip, covariance, stamp)
+        return estimate_messages(self.rod, estimate, stamp)
 
     def _rehearse(self) -> None:
         """Two ticks on nothing, so that no compiled function is first called in the loop."""
@@ -202,3 +190,25 @@ class EstimationLoop:
                 tip[:3, :3] if self._settings.use_orientation else None,
             )  # fmt: skip
         self.messages(estimate, 1)
+
+
+def estimate_messages(rod: CosseratRod, estimate: Estimate, stamp: int) -> tuple[Any, Any]:
+    """The estimate/rod and estimate/tip/pose messages of an estimate.
+
+    Args:
+        rod: of the filter.
+        estimate: its state is the rod's.
+        stamp: [ns].
+    """
+    nodes = rod.node_poses(
+        estimate.state, np.array([estimate.parameters[name] for name in PARAMETERS])
+    )
+    cloud = rod_cloud_message(
+        estimate.state,
+        np.concatenate((nodes[:1], nodes)),
+        estimate.parameters,
+        estimate.parameters_std,
+        stamp,
+    )
+    tip = rod.tip_pose_from_rod_tip(nodes[-1])
+    return cloud, pose_with_covariance_to_message(tip, estimate.tip_position_covariance, stamp)

@@ -9,6 +9,7 @@ from pydantic import Field
 from std_srvs.srv import Trigger
 
 from softcr_control.horizon import MAXIMUM_DELAY
+from softcr_control.reference_messages import ReferenceMessages
 from softcr_control.reference_settings import ReferenceSettings
 from softcr_control.references import SampledReference
 from softcr_models.errors import UserError
@@ -17,7 +18,7 @@ from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_models.rod.state import restrict_to_nodes
 from softcr_models.runtime.letter import Letter
-from softcr_models.runtime.messages import pressures_from_message, reference_cloud_message
+from softcr_models.runtime.messages import pressures_from_message
 from softcr_models.runtime.node import LoopNode, run
 from softcr_models.runtime.settings import SampledNodeSettings
 from softcr_models.runtime.tick_grid import Resampler
@@ -81,9 +82,9 @@ class ReferenceNode(LoopNode):
         settings = self.settings
         if settings.reference == "file" and not settings.file:
             raise UserError("parameter file = '': a path is needed with reference = file")
-        self._rod = CosseratRod(self.robot, settings.intervals)
+        rod = CosseratRod(self.robot, settings.intervals)
         self._source = self._made_source()
-        self._poses = self._known_poses()
+        self._messages = ReferenceMessages(rod, self._source)
         self._message(0.0, 1)
         self._reference = self.advertise("reference/rod")
         self.receive("pressure/state", self._decoded_pressures)
@@ -136,25 +137,8 @@ class ReferenceNode(LoopNode):
         states = restrict_to_nodes(made.states, settings.intervals)
         return SampledReference(made.period, states, made.tip_positions)
 
-    def _known_poses(self) -> np.ndarray | None:
-        """(T, n + 2, 4, 4) of every row, computed beforehand; None if only tips are known."""
-        states = self._source.states
-        if not np.isfinite(states).all():
-            return None
-        nodes = np.stack([self._rod.node_poses(state) for state in states])
-        return np.concatenate((nodes[:, :1], nodes), axis=1)
-
     def _message(self, time: float, stamp: int) -> Any:
-        """States and tips are interpolated in time; poses, for viewers, are of the nearest rows."""
-        rows = self.settings.horizon + 1 + MAXIMUM_DELAY
-        window = self._source.window(time, rows)
-        poses = None
-        if self._poses is not None:
-            first = round(time / window.period)
-            poses = self._poses[np.clip(np.arange(first, first + rows), 0, len(self._poses) - 1)]
-        return reference_cloud_message(
-            window.states, poses, window.tip_positions, stamp, window.period
-        )
+        return self._messages.at(time, self.settings.horizon + 1 + MAXIMUM_DELAY, stamp)
 
     def _decoded_pressures(self, message: Any) -> np.ndarray:
         return pressures_from_message(message, self.robot.chamber_names, "pressure/state")

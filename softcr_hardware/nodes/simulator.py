@@ -10,17 +10,11 @@ import numpy as np
 from pydantic import Field
 
 from softcr_hardware.plant import Measurement, Mismatch, SensorModel, SimulatedPlant
+from softcr_hardware.plant_messages import PLANT_TOPICS, plant_messages
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_models.runtime.cycle_timer import CycleTimer
 from softcr_models.runtime.letter import Letter
-from softcr_models.runtime.messages import (
-    clock_to_message,
-    pose_to_message,
-    pressures_from_message,
-    pressures_to_message,
-    rod_cloud_message,
-    wrench_to_message,
-)
+from softcr_models.runtime.messages import clock_to_message, pressures_from_message
 from softcr_models.runtime.node import LoopNode, run
 from softcr_models.runtime.settings import NodeSettings
 
@@ -101,12 +95,8 @@ class Simulator(LoopNode):
         self._plant = SimulatedPlant(self.robot, mismatch, sensors, settings.intervals)
         # compiles every kernel the loop will call
         self._plant.advance(settings.period)
-        self._truth_message(self._plant.measure(1))
-        self._pressure_state = self.advertise("pressure/state")
-        self._mocap = self.advertise("mocap/tip/pose")
-        self._wrench = self.advertise("force_torque/wrench")
-        self._truth_rod = self.advertise("simulation/truth/rod")
-        self._truth_tip = self.advertise("simulation/truth/tip/pose")
+        self._messages(self._plant.measure(1))
+        self._sensors = {topic: self.advertise(topic) for topic in PLANT_TOPICS}
         if settings.lockstep:
             self._simulated_time = self.advertise("/clock")
         self.receive("pressure/command", self._decoded_command)
@@ -241,22 +231,11 @@ class Simulator(LoopNode):
         return pressures_from_message(message, self.robot.chamber_names, "pressure/command")
 
     def _publish(self, measured: Measurement) -> None:
-        stamp, chambers = measured.stamp, self.robot.chamber_names
-        if measured.tip_pose is not None:
-            self._mocap.publish(pose_to_message(measured.tip_pose, measured.tip_stamp))
-        self._pressure_state.publish(pressures_to_message(measured.pressures, chambers, stamp))
-        self._wrench.publish(wrench_to_message(measured.wrench, stamp))
-        self._truth_tip.publish(pose_to_message(measured.true_tip_pose, stamp))
-        self._truth_rod.publish(self._truth_message(measured))
+        for topic, message in self._messages(measured).items():
+            self._sensors[topic].publish(message)
 
-    def _truth_message(self, measured: Measurement) -> Any:
-        rod = self._plant.rod
-        parameters = {
-            "bending_compliance": rod.robot.bending_compliance,
-            "tip_mass": rod.robot.tip_mass,
-        }
-        poses = np.concatenate((measured.node_poses[:1], measured.node_poses))
-        return rod_cloud_message(measured.state, poses, parameters, {}, measured.stamp)
+    def _messages(self, measured: Measurement) -> dict[str, Any]:
+        return plant_messages(self._plant.rod, measured, self.robot.chamber_names)
 
 
 def main() -> int:

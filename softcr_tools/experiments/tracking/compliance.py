@@ -12,7 +12,7 @@ from softcr_models import CosseratRod, Robot
 from softcr_models.prediction import RodPrediction
 from softcr_tools.experiments.results import Row
 from softcr_tools.experiments.tracking.cases import Difference
-from softcr_tools.experiments.tracking.loop import MODEL_INTERVALS, PERIOD, plant_of
+from softcr_tools.experiments.tracking.loop import MODEL_INTERVALS, PERIOD, Cycle, plant_of
 
 TRUE_COMPLIANCE = 45.0  # [rad/(N m m)]; the file says 49.9
 DURATION = 100.0  # [s]
@@ -43,13 +43,21 @@ class Search:
         return float(self.times[outside[-1] + 1]) if outside[-1] + 1 < len(self.times) else np.inf
 
 
+def difference_of(robot: Robot) -> Difference:
+    """Between plant and file."""
+    factor = TRUE_COMPLIANCE / robot.bending_compliance
+    return Difference(Mismatch(bending_compliance_factor=factor, tip_mass_factor=1.1))
+
+
 def search(
-    robot: Robot, seed: int, duration: float, progress: Callable[[int], None] = lambda cycles: None
+    robot: Robot,
+    seed: int,
+    duration: float,
+    progress: Callable[[int], None] = lambda cycles: None,
+    observe: Callable[[Cycle], None] = lambda cycle: None,
 ) -> Search:
     """The plant bends round and round under known pressures, the filter starts from the file."""
-    factor = TRUE_COMPLIANCE / robot.bending_compliance
-    mismatch = Mismatch(bending_compliance_factor=factor, tip_mass_factor=1.1)
-    plant = plant_of(robot, Difference(mismatch), seed)
+    plant = plant_of(robot, difference_of(robot), seed)
     model = RodPrediction(CosseratRod(robot, MODEL_INTERVALS), single_precision=False)
     estimator = RodEstimator(model, EstimatorSettings())
     times = signals.time_grid(duration, PERIOD)[:-1]
@@ -57,19 +65,20 @@ def search(
     commands = signals.rotating_pressures(phase, len(robot.chambers), 35e3, 20e3)
     commands = signals.soft_start(commands, np.zeros(len(robot.chambers)), times, 1.0)
     found, deviation = [], []
-    for cycle, (time, command) in enumerate(zip(times, commands, strict=True)):
+    for cycle, command in enumerate(commands):
         if cycle:
             plant.advance(PERIOD)
         plant.follow(command)
-        measured = plant.measure(round(1e9 * (time + PERIOD)))
+        measured = plant.measure(round(1e9 * (cycle + 1) * PERIOD))
+        stamp = 1e-9 * measured.stamp
         assert measured.tip_pose is not None  # no latency is asked for
         if cycle == 0:
-            estimate = estimator.start(measured.pressures, time + PERIOD)
+            estimate = estimator.start(measured.pressures, stamp)
         else:
-            tip = measured.tip_pose[:3, 3]
-            estimate = estimator.update(measured.pressures, tip, time + PERIOD)
+            estimate = estimator.update(measured.pressures, measured.tip_pose[:3, 3], stamp)
         found.append(estimate.bending_compliance)
         deviation.append(estimate.bending_compliance_std)
+        observe(Cycle(measured, estimate, None, None))
         progress(1)
     return Search(times, np.array(found), np.array(deviation))
 

@@ -1,7 +1,7 @@
 """Plant, filter and controller in one plain loop: what the nodes do, waiting for no clock."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,9 +15,9 @@ from softcr_control.control_loop import (
 from softcr_control.koopman_file import KoopmanDesign
 from softcr_control.koopman_lqr import KoopmanLqr
 from softcr_control.reference_settings import ReferenceSettings
-from softcr_control.references import SampledReference
-from softcr_estimation import EstimatorSettings, RodEstimator
-from softcr_hardware.plant import SensorModel, SimulatedPlant
+from softcr_control.references import Reference, SampledReference
+from softcr_estimation import Estimate, EstimatorSettings, RodEstimator
+from softcr_hardware.plant import Measurement, SensorModel, SimulatedPlant
 from softcr_models import CosseratRod, Robot
 from softcr_models.limits import limit_command
 from softcr_models.prediction import PredictionModel, RodPrediction
@@ -60,6 +60,23 @@ class Trace:
         return np.linalg.norm(self.tips - self.reference_tips, axis=1)
 
 
+@dataclass(frozen=True, eq=False)
+class Cycle:
+    """What passed in one cycle, for who keeps more than a Trace.
+
+    Attributes:
+        measured: with pressures as they were read, and without a tip pose that was lost.
+        estimate: of the filter.
+        reference: over the controller's horizon; None where nothing is followed.
+        command: (m,) sent [Pa]; None where nothing is commanded by a controller.
+    """
+
+    measured: Measurement
+    estimate: Estimate
+    reference: Reference | None
+    command: np.ndarray | None
+
+
 def sampled_reference(robot: Robot, settings: ReferenceSettings) -> SampledReference:
     """The reference that a rod as fine as the plant makes, its states at the model's nodes."""
     fine = RodPrediction(
@@ -88,6 +105,11 @@ def controller_settings(name: str, seed: int) -> ControllerSettings:
     if name == "rod_mpc":
         return build_settings(RodMpcControllerSettings, values)
     return build_settings(NempcControllerSettings, values)
+
+
+def estimated_parameters(case: Case) -> tuple[str, ...]:
+    """What the filter estimates beside the state."""
+    return EstimatorSettings().parameters if case.adaptive else ()
 
 
 def commanded(difference: Difference, sent: np.ndarray) -> np.ndarray:
@@ -132,6 +154,7 @@ def run_loop(
     koopman: KoopmanDesign | None = None,
     settings: ControllerSettings | None = None,
     filter_model: PredictionModel | None = None,
+    observe: Callable[[Cycle], None] = lambda cycle: None,
 ) -> Trace:
     """One run from the vented rod: what is decided in a cycle acts from the next one on.
 
@@ -139,31 +162,31 @@ def run_loop(
         koopman: what the rival is made of.
         settings: of the controller; None: the shipped ones.
         filter_model: what the filter predicts with; None: the exact rod.
+        observe: told of every cycle.
     """
     plant = plant_of(robot, case.difference, seed)
     control, threads = controller_of(robot, controller, seed, koopman, settings)
     model = filter_model or RodPrediction(
         CosseratRod(robot, MODEL_INTERVALS), single_precision=False
     )
-    parameters = EstimatorSettings().parameters if case.adaptive else ()
-    estimator = RodEstimator(model, EstimatorSettings(parameters=parameters))
+    estimator = RodEstimator(model, EstimatorSettings(parameters=estimated_parameters(case)))
     limits = robot.pressure_limits
     bias, gain = np.array(case.difference.pressure_bias), case.difference.pressure_gain
     poses_lost = np.random.default_rng(seed).random(round(case.duration / PERIOD))
     sent = np.zeros(len(robot.chambers))
     rows = []
     for cycle, lost in enumerate(poses_lost < case.difference.dropout):
-        stamp = (cycle + 1) * PERIOD
         if cycle:
             plant.advance(PERIOD)
         plant.follow(commanded(case.difference, sent))
-        measured = plant.measure(round(1e9 * stamp))
+        measured = plant.measure(round(1e9 * (cycle + 1) * PERIOD))
         read = gain * measured.pressures + bias
-        assert measured.tip_pose is not None  # no latency is asked for
+        measured = replace(measured, pressures=read, tip_pose=None if lost else measured.tip_pose)
+        stamp = 1e-9 * measured.stamp
         if cycle == 0:
             estimate = estimator.start(read, stamp)
         else:
-            tip = None if lost else measured.tip_pose[:3, 3]
+            tip = None if measured.tip_pose is None else measured.tip_pose[:3, 3]
             estimate = estimator.update(read, tip, stamp)
         reference = source.window(cycle * PERIOD, control.rows)
         with cores(min(threads, cores_available())):
@@ -186,6 +209,7 @@ def run_loop(
                 tick,
             )
         )
+        observe(Cycle(measured, estimate, reference, sent))
         progress(1)
     times, tips, wanted, estimated, compliance, commands, ticks = map(
         np.array, zip(*rows, strict=True)
