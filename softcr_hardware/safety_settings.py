@@ -30,6 +30,27 @@ class SafetySettings(BaseModel):
     command_vent: float = Field(
         default=0.5, gt=0, le=60, description="commands silent: vent", json_schema_extra=_SECOND
     )
+    command_late: float = Field(
+        default=0.06,
+        gt=0,
+        le=10,
+        description="of a command by its stamp, beyond what controllers plan over: warn",
+        json_schema_extra=_SECOND,
+    )
+    command_oldest: float = Field(
+        default=0.2,
+        gt=0,
+        le=10,
+        description="of a command by its stamp: refuse it",
+        json_schema_extra=_SECOND,
+    )
+    command_frozen: float = Field(
+        default=1.0,
+        ge=0,
+        le=60,
+        description="the very same command for so long, chambers filled: warn; 0 for never",
+        json_schema_extra=_SECOND,
+    )
     mocap_predict: float = Field(
         default=0.05,
         gt=0,

@@ -13,12 +13,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from softcr_hardware.actuator import EmulatedActuator
 from softcr_hardware.backoff import Backoff
+from softcr_hardware.commands import CommandJudge
 from softcr_hardware.ethercat.bus import EtherCatBus
 from softcr_hardware.ethercat.driver import ValveDriver
 from softcr_hardware.ethercat.interfaces import own_interface
 from softcr_hardware.ethercat.process_data import INPUT, ProcessData
 from softcr_hardware.ethercat.terminals import load_station
-from softcr_hardware.faults import FAULT_KINDS, FaultInjector
+from softcr_hardware.faults import DELAY, FAULT_KINDS, FaultInjector
 from softcr_hardware.safety import Action
 from softcr_hardware.safety_settings import SafetySettings
 from softcr_models import load_robot
@@ -87,6 +88,36 @@ class WirelessBus:
         return self._data.unpack({2: words.tobytes()})
 
 
+class Controller:
+    """Commands on their way to the valves, and faults by type; `lateness` is its usual one [s]."""
+
+    lateness = 0.02
+
+    def __init__(self):
+        self.faults = FaultInjector(np.full(3, 6e4), np.full(3, -1e9), np.full(3, 1e9))
+        self.noise = np.random.default_rng(0)
+        self._way = []
+
+    def answer(self, now, command):
+        """Ask for pressures at `now`, as an answer to a noisy camera would."""
+        if not self.faults.answers():
+            return
+        if command.any():
+            command = command + 1.0 * self.noise.standard_normal(len(command))
+        said = self.faults.signals(now, command)
+        if self.faults.kind == "delayed":
+            said = command  # the whole message is late, its stamp with it
+        if self.faults.renewed:
+            late = DELAY if self.faults.kind == "delayed" else 0.0
+            self._way.append((now + late, said, self.lateness + late))
+
+    def commands(self, now):
+        """Those that arrive by `now`, each with its age."""
+        arrived = [(said, age) for time, said, age in self._way if time <= now]
+        self._way = [item for item in self._way if item[0] > now]
+        return arrived
+
+
 class Bench:
     """Driver, bus and the messages of the rest of the stack, all on one virtual clock."""
 
@@ -106,6 +137,7 @@ class Bench:
         )
         self.now = 10.0
         self.command = np.zeros(3)
+        self.controller = Controller()
         self.pressed = True
         self.silent = set()
         self.bus.pass_time(self.now)
@@ -117,6 +149,8 @@ class Bench:
             self.bus.pass_time(self.now)
             if step % 14 == 0:
                 self.send()
+            for command, age in self.controller.commands(self.now):
+                self.driver.hear("command", self.now, command, age)
             report = self.driver.tick(self.now)
             assert np.all((report.sent >= 0.0) & (report.sent <= 1e5))
             assert np.all((report.volts >= 0.0) & (report.volts <= 10.0))
@@ -125,10 +159,12 @@ class Bench:
         return report
 
     def send(self):
-        values = {"command": self.command, "operator": self.pressed}
-        for source in ("command", "operator", "mocap", "force_torque"):
+        for source in ("operator", "mocap", "force_torque"):
             if source not in self.silent:
-                self.driver.hear(source, self.now, values.get(source))
+                value = self.pressed if source == "operator" else None
+                self.driver.hear(source, self.now, value)
+        if "command" not in self.silent:
+            self.controller.answer(self.now, self.command)
 
     def enable(self, command=4e4):
         self.run(0.5)
@@ -160,12 +196,13 @@ def test_open_loop_fills_chambers_by_the_flow_model_alone():
 
 def test_a_command_step_reaches_the_valves_as_a_ramp_within_the_limits():
     bench = Bench().enable(0.0)
-    bench.command = np.array([1e9, 5e4, -1e9])
+    bench.command = np.array([1.9e5, 5e4, -0.9e5])
     sent = np.array([bench.run(DT).sent for _ in range(200)])
     assert np.abs(np.diff(sent, axis=0)).max() <= 2e6 * DT * 1.001
-    assert np.allclose(sent[-1], [1e5, 5e4, 0.0], atol=1.0)
+    assert np.allclose(sent[-1], [1e5, 5e4, 0.0], atol=5.0)
+    assert bench.driver.report.decision.reason == "impaired: commands beyond the limits"
     bench.command = np.array([np.nan, 0, 0])
-    assert np.allclose(bench.run(0.05).sent, [1e5, 5e4, 0.0], atol=1.0)
+    assert np.allclose(bench.run(0.05).sent, [1e5, 5e4, 0.0], atol=5.0)
 
 
 def test_a_released_deadman_ramps_the_pressures_down_and_disarms():
@@ -209,6 +246,82 @@ def test_each_fault_of_the_bus_has_a_named_end_state(kind):
     assert reason in report.decision.reason
     if not enabled:
         assert bench.bus.actuator.pressures.max() < 5e3
+
+
+# fault of the controller -> the action it ends in, and its reason
+CONTROLLER_STATES = {
+    "ok": (Action.NONE, ""),
+    "off": (Action.VENT_NOW, "commands silent"),
+    "stuck": (Action.WARN, "impaired: commands frozen"),
+    "garbage": (Action.VENT_NOW, "commands silent"),
+    "wrong": (Action.WARN, "impaired: commands beyond the limits"),
+    "slow": (Action.WARN, "impaired: commands slow"),
+    "delayed": (Action.WARN, "impaired: commands late"),
+    "intermittent": (Action.NONE, ""),
+    "reconnect": (Action.VENT_NOW, "commands silent"),
+}
+
+
+@pytest.mark.parametrize("kind", FAULT_KINDS)
+def test_each_fault_of_the_controller_has_a_named_end_state(kind):
+    bench = Bench().enable(8e4)
+    restarting = kind == "reconnect"  # a process that starts again takes a while
+    bench.controller.faults.kind = "off" if restarting else kind
+    bench.run(1.2)
+    if restarting:
+        bench.controller.faults.kind = "ok"
+    report = bench.run(0.8)
+    action, reason = CONTROLLER_STATES[kind]
+    assert (report.decision.action, report.decision.reason) == (action, reason or "all clear")
+    assert report.decision.enabled == (action < Action.VENT_NOW)
+    wanted = {"wrong": 1e5}.get(kind, 8e4) if report.decision.enabled else 0.0
+    assert np.allclose(bench.bus.actuator.pressures, wanted, atol=3e3)
+    if kind in ("ok", "intermittent"):
+        assert bench.driver.safety.transition_count == 1  # enabled, and no flapping since
+    if restarting:
+        assert report.decision.blockers == ()
+        bench.command = np.zeros(3)
+        bench.enable()  # an operator may
+
+
+def test_silent_commands_are_held_then_vented_at_the_stated_ages():
+    bench = Bench().enable(8e4)
+    bench.controller.faults.kind = "off"
+    bench.run(2.0)
+    changes = [(change.time, change.after) for change in bench.driver.safety.transitions][1:]
+    assert [after for _, after in changes] == [Action.HOLD, Action.RAMP_TO_VENT, Action.VENT_NOW]
+    assert changes[1][0] - changes[0][0] == pytest.approx(0.4, abs=2 * DT)
+
+
+def test_a_controller_that_comes_back_soon_goes_on_after_a_hold():
+    bench = Bench().enable(8e4)
+    bench.controller.faults.kind = "off"
+    assert bench.run(0.2).decision.action == Action.HOLD
+    bench.controller.faults.kind, bench.command = "ok", np.full(3, 4e4)
+    sent = [bench.run(DT).sent[0] for _ in range(800)]
+    assert np.abs(np.diff(sent)).max() <= 2e6 * DT * 1.001  # no jump
+    assert sent[-1] == pytest.approx(4e4, abs=5.0)
+    assert bench.driver.report.decision.action == Action.NONE
+
+
+def test_every_reason_to_refuse_a_command_is_counted_and_refused_is_not_heard():
+    judge = CommandJudge(SafetySettings(), ROBOT.pressure_limits, 3, 1 / 70)
+    cases = [
+        (np.full(3, 5e4), 0.02, ""),
+        (np.full(3, 5e4), 0.3, "too old"),
+        (np.full(3, 5e4), np.nan, "too old"),
+        (np.array([np.nan, 0, 0]), 0.02, "not a finite pressure for each chamber"),
+        (np.array([np.inf, 0, 0]), 0.02, "not a finite pressure for each chamber"),
+        (np.zeros(2), 0.02, "not a finite pressure for each chamber"),
+        (np.array([0, 0, 2.1e5]), 0.02, "far beyond the limits"),
+        (np.array([0, -1.1e5, 0]), 0.02, "far beyond the limits"),
+    ]
+    for number, (pressures, age, reason) in enumerate(cases):
+        before = judge.refused[reason]
+        assert judge.follows(10.0 + 0.01 * number, pressures, age) == (reason == "")
+        assert judge.refused[reason] == before + bool(reason)
+    assert judge.impaired(10.1) == ["commands refused"]
+    assert judge.impaired(12.0) == []
 
 
 def test_a_wrong_sensor_keeps_the_valves_from_being_enabled():

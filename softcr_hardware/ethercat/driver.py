@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from softcr_hardware.backoff import Backoff
+from softcr_hardware.commands import CommandJudge
 from softcr_hardware.ethercat.believing import PressureSensors
 from softcr_hardware.ethercat.bus import ValveBus
 from softcr_hardware.ethercat.pressure_loop import PressureLoop
@@ -70,6 +71,7 @@ class ValveDriver:
         report: of the last cycle.
         statistics: of the cycles of `run`.
         safety: the state machine; read it, do not update it.
+        commands: what is wrong with them.
     """
 
     def __init__(
@@ -107,6 +109,7 @@ class ValveDriver:
         self._loop = PressureLoop(station.gains, station.flow, station.valve, chambers)
         self._loop.closed = closed_loop
         self._setpoint = Setpoint(limits, chambers, command_period, vent_rate)
+        self.commands = CommandJudge(safety, limits, chambers, command_period)
         self._lock = threading.Lock()
         self._heard: dict[str, float] = {}
         self._pressed = self._enable = self._vent = False
@@ -123,19 +126,29 @@ class ValveDriver:
 
     # --- from other threads -------------------------------------------------------------------
 
-    def hear(self, source: str, now: float, value: np.ndarray | bool | None = None) -> None:
+    def hear(
+        self,
+        source: str,
+        now: float,
+        value: np.ndarray | bool | None = None,
+        age: float = 0.0,
+    ) -> None:
         """An accepted message: `command` (m,) [Pa], `operator` (pressed), `mocap`, `force_torque`.
 
         Args:
             source: one of these.
             now: when it was received, on the clock of `tick` [s].
             value: of a command or of the operator.
+            age: of a command by its stamp, when it was received [s].
         """
         with self._lock:
-            self._heard[source] = now
             if source == "command":
-                self._command = np.asarray(value, dtype=float)
-            elif source == "operator":
+                command = np.asarray(value, dtype=float)
+                if not self.commands.follows(now, command, age):
+                    return  # as if it had not come
+                self._command = command
+            self._heard[source] = now
+            if source == "operator":
                 self._pressed = bool(value)
 
     def enable(self) -> None:
@@ -279,6 +292,7 @@ class ValveDriver:
             impaired.append("bus")
         if now < self._slow_until:
             impaired.append("pressure samples")
+        impaired += self.commands.impaired(now)
         operational = not self._bus_trouble
         return Flags(
             operator_pressed=self._pressed,

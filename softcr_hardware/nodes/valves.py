@@ -174,6 +174,7 @@ class Valves(LoopNode):
             "blockers": list(report.decision.blockers),
             "bus": report.bus or "operational",
             "reconnects": report.reconnects,
+            "commands_refused": dict(self._driver.commands.refused),
             "sent_pa": report.sent.round(1).tolist(),
             "valve_volts": report.volts.round(3).tolist(),
             "fast_cycle": fast,
@@ -206,10 +207,11 @@ class Valves(LoopNode):
         }
         while (letter := self.inbox.get(timeout=0)) is not None:
             heard = letter.received
+            stamped = time.monotonic() - max((self.now() - letter.stamp) * 1e-9, 0.0)
             if letter.topic == "mocap/tip/pose":
                 # a delayed pose is as old as its exposure, whenever it comes
-                heard = time.monotonic() - max((self.now() - letter.stamp) * 1e-9, 0.0)
-            driver.hear(sources[letter.topic], heard, letter.value)
+                heard = stamped
+            driver.hear(sources[letter.topic], heard, letter.value, heard - stamped)
 
     def _tell_safety(self, report: ValveReport) -> None:
         """Publish what safety says, when it says something new."""
