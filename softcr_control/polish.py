@@ -17,8 +17,9 @@ def quadratic_proposals(
 ) -> np.ndarray:
     """Candidates on the line from the best one through the minimum of a fitted quadratic.
 
-    The quadratic is fitted to the best candidates, three for each of its coefficients; its minimum
-    is sought inside the pressure box and inside the region these candidates span.
+    The quadratic is fitted to the best candidates, two for each of its coefficients, fewer where
+    the population is small; its minimum is sought inside the pressure box and inside the region
+    these candidates span.
 
     Args:
         population: (B, K, m) candidates inside the box [Pa].
@@ -31,8 +32,9 @@ def quadratic_proposals(
     """
     dimension = population[0].size
     rows, columns = np.triu_indices(dimension)
-    samples = 3 * (1 + dimension + len(rows))
-    if np.isfinite(costs).sum() < samples:
+    sought = 1 + dimension + len(rows)
+    samples = min(2 * sought, int(np.isfinite(costs).sum()))
+    if samples <= sought:
         return population[:0]
     elite = np.argpartition(costs, samples - 1)[:samples]
     start = population[best].ravel()

@@ -102,6 +102,13 @@ def _verify_surrogate(arguments: Sequence[str]) -> int:
     return verify.main(arguments)
 
 
+def _compare_surrogates(arguments: Sequence[str]) -> int:
+    """train by every recipe for a while and compare"""
+    from softcr_tools.surrogate import compare
+
+    return compare.main(arguments)
+
+
 COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "up": _up,
     "report": _report,
@@ -116,6 +123,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "train": _train,
     "search-surrogate": _search_surrogate,
     "verify-surrogate": _verify_surrogate,
+    "compare-surrogates": _compare_surrogates,
 }
 
 

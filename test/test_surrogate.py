@@ -17,6 +17,7 @@ from softcr_models.surrogate import files
 from softcr_models.surrogate.ansatz import SHARED_SHAPES, amplitudes_per_mark, basis, basis_rate
 from softcr_models.surrogate.coordinates import modes_of_motion, quantity_scale, scaled_states
 from softcr_models.surrogate.ddpinn import DDPINN, PUBLISHED, Architecture
+from softcr_models.surrogate.folded import FoldedNetwork
 from softcr_models.surrogate.prediction import SurrogatePrediction
 from softcr_models.surrogate.rod_residual import RodResidual
 from softcr_models.surrogate.sampling import draw_levels, draw_parameters, signal_of, simulate
@@ -214,6 +215,32 @@ def test_advance_is_the_ansatz_at_the_end_of_the_step():
         )
 
 
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_a_folded_network_moves_as_the_network(layers):
+    """One more multiplication of every constant, nothing else: float32 apart."""
+    settings = SMALL.model_copy(update={"architecture": Architecture(neurons=24, layers=layers)})
+    network = _new_network(rods(), settings)
+    generator = torch.Generator().manual_seed(layers)
+    with torch.no_grad():
+        for values in (*network.parameters(), network.linear):
+            values.copy_(0.1 * torch.randn(values.shape, generator=generator))
+        network.output_scale.copy_(torch.rand(len(network.output_scale), generator=generator))
+    levels = 1e5 * torch.rand(6, 7, 3, generator=generator)
+    coordinates = 5.0 * torch.randn(7, 72, generator=generator)
+    parameters = torch.tensor([[52.0, 0.07, 0.9]])
+    rolled = FoldedNetwork(network).rollout(coordinates, levels[:-1], levels[1:], parameters)
+    for tick, theirs in enumerate(rolled):
+        told = network.tell(levels[tick], levels[tick + 1], parameters.expand(7, -1))
+        coordinates = network.advance(coordinates, told)
+        assert torch.allclose(theirs, coordinates, rtol=1e-4, atol=1e-4)
+
+
+def test_a_network_with_its_own_shapes_cannot_be_folded():
+    settings = SMALL.model_copy(update={"architecture": PUBLISHED})
+    with pytest.raises(ValueError, match="shared shapes"):
+        FoldedNetwork(_new_network(rods(), settings))
+
+
 @pytest.mark.parametrize("architecture", [Architecture(neurons=8), PUBLISHED])
 def test_rates_are_the_derivative_in_time(architecture):
     robot = SMALL.model_copy(update={"architecture": architecture})
@@ -245,7 +272,7 @@ def test_predict_by_name_equals_the_prediction_model():
         52.0,
         pressures_end=torch.tensor(end, dtype=torch.float32),
     )
-    np.testing.assert_allclose(ours.numpy(), theirs, atol=1e-5)
+    np.testing.assert_allclose(ours.numpy(), theirs, rtol=1e-4, atol=1e-4)
     with pytest.raises(UserError, match="parameter 'colour': the network knows bending_compliance"):
         network.predict(torch.zeros(1, 72), torch.zeros(1, 3), 50.0, colour=1.0)
 

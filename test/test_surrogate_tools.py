@@ -11,7 +11,7 @@ from surrogate_models import SMALL, small_network
 from softcr_models.errors import UserError
 from softcr_models.surrogate import files
 from softcr_tools.cli import main as softcr
-from softcr_tools.surrogate import search, train, verify
+from softcr_tools.surrogate import compare, search, train, verify
 
 FEW = SMALL.model_copy(update={"iterations": 30, "trajectories": 24, "noisy_samples": 500})
 
@@ -56,6 +56,34 @@ def test_train_writes_weights_card_and_log(tmp_path, monkeypatch, capsys):
 def test_wrong_options_are_one_line(options, match):
     with pytest.raises(UserError, match=match):
         train.main(options)
+
+
+def test_compare_trains_and_judges_every_recipe(tmp_path, monkeypatch):
+    monkeypatch.setattr(compare, "TICKS", 30)
+    monkeypatch.setattr(compare, "LONG", (3, 40))
+    few = [
+        compare.Recipe("ours", FEW),
+        compare.Recipe(
+            "published: alone",
+            compare.recipes(1.0)[-1].settings.model_copy(
+                update={"iterations": 2, "trajectories": 16, "box_samples": 64, "physics_points": 4}
+            ),
+        ),
+    ]
+    monkeypatch.setattr(compare, "recipes", lambda part: few)
+    assert softcr(["compare-surrogates", "--motions", "2", "--results", str(tmp_path)]) == 0
+    rows = json.loads((tmp_path / "latest" / "table.json").read_text())["rows"]
+    assert {row["method"] for row in rows} == {"ours", "published: alone"}
+    bounded = [row["mean"] for row in rows if row["quantity"] == "bounded"]
+    assert bounded[0] == 100.0
+    assert len([row for row in rows if row["quantity"] == "tip position"]) == 8
+
+
+def test_recipes_differ_from_ours_in_what_they_leave_out():
+    ours, *others = compare.recipes(1.0)
+    assert ours.settings.physics > 0.0
+    assert [recipe.settings.physics > 0.0 for recipe in others] == [False, False, False, True]
+    assert not others[-1].settings.supervised
 
 
 def test_verify_writes_table_figures_and_numbers(tmp_path, monkeypatch):

@@ -15,6 +15,7 @@ from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.surrogate import files
 from softcr_models.surrogate.card import Card, differing_field
 from softcr_models.surrogate.ddpinn import DDPINN
+from softcr_models.surrogate.folded import FoldedNetwork
 
 # A step that differs from the period by less is taken for it: 0.1 us moves nothing by a micrometre.
 _SAME_TIME = 1e-7
@@ -64,6 +65,7 @@ class SurrogatePrediction:
         self.network = network.on(self.device)
         self.rod = CosseratRod(robot, card.intervals)
         self.threads = threads
+        self._folded = FoldedNetwork(network) if network.architecture.shapes == "shared" else None
         self._exact = RodPrediction(self.rod)
         self.state_size = self.rod.state_size
         self.input_size = self.rod.input_size
@@ -152,23 +154,23 @@ class SurrogatePrediction:
         piece = dt / pieces
         levels = self._tensor(pressures)
         told_parameters = self._tensor(parameters * self._factors)
+        coordinates = network.encode(self._tensor(states))
+        whole = pieces == 1 and abs(piece - period) <= _SAME_TIME
+        if whole and self._folded is not None and network.compute_type == torch.float32:
+            ticks = levels.transpose(0, 1)
+            return self._folded.rollout(coordinates, ticks[:-1], ticks[1:], told_parameters)
         known = network.tell_parameters(told_parameters).expand(len(levels), -1)
-        coordinates = network.encode(self._tensor(states)).expand(len(levels), -1)
-        whole = abs(piece - period) <= _SAME_TIME
+        coordinates = coordinates.expand(len(levels), -1)
         time = torch.tensor(piece, device=self.device)
-        # a slope is told by where it would end after a whole period
-        reach = 1.0 if whole else period / piece
         rolled = []
         for tick in range(levels.shape[1] - 1):
             first, change = levels[:, tick], (levels[:, tick + 1] - levels[:, tick]) / pieces
             for part in range(pieces):
                 begin = first + part * change
-                acting = network.tell_pressures(begin, begin + reach * change)
+                # a slope is told by where it would end after a whole period
+                acting = network.tell_pressures(begin, begin + period / piece * change)
                 told = torch.cat((acting, known), dim=-1)
-                if whole:
-                    coordinates = network.advance(coordinates, told)
-                else:
-                    coordinates = network.at(coordinates, told, time)[0]
+                coordinates = network.at(coordinates, told, time)[0]
             rolled.append(coordinates)
         return rolled
 

@@ -11,6 +11,7 @@ import torch
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.surrogate.ddpinn import DDPINN
+from softcr_models.surrogate.folded import FoldedNetwork
 
 BATCHES = (1, 147, 1000)  # a step, a filter's sigma points, a controller's candidates
 REPEATS = 60
@@ -26,22 +27,35 @@ class StepTime:
     p99_ms: float
 
 
+FAST = "network, folded"  # what prediction uses on a processor
+
+
 def step_times(network: DDPINN, rod: CosseratRod) -> list[StepTime]:
-    """Network in float32 and bfloat16, and the exact rod, each on one thread of this machine."""
-    threads, lanes = torch.get_num_threads(), numba.get_num_threads()
-    kept = network.compute_type
+    """Network by every way of computing, and the exact rod, each on one thread of this machine."""
+    lanes = numba.get_num_threads()
+    numba.set_num_threads(1)
+    rows = [
+        _timed("exact rod, float32", batch, _exact_step(rod, network.period, batch))
+        for batch in BATCHES
+    ]
+    numba.set_num_threads(lanes)
+    return rows + network_times(network, rod)
+
+
+def network_times(network: DDPINN, rod: CosseratRod) -> list[StepTime]:
+    """The network by every way of computing, on one thread."""
+    # numba's loops change the number of threads of the pool they share with torch
+    threads, kept = torch.get_num_threads(), network.compute_type
+    torch.set_num_threads(1)
     rows = []
     for batch in BATCHES:
-        numba.set_num_threads(1)
-        rows.append(_timed("exact rod, float32", batch, _exact_step(rod, network.period, batch)))
-        # numba's loops change the number of threads of the pool they share with torch
-        torch.set_num_threads(1)
         for way, kind in _KINDS.items():
             network.compute_type = kind
             rows.append(_timed(way, batch, _network_step(network, rod, batch)))
+        if network.architecture.shapes == "shared":
+            rows.append(_timed(FAST, batch, _folded_step(network, rod, batch)))
     network.compute_type = kept
     torch.set_num_threads(threads)
-    numba.set_num_threads(lanes)
     return rows
 
 
@@ -66,6 +80,19 @@ def _network_step(network: DDPINN, rod: CosseratRod, batch: int) -> Callable[[],
     def step() -> torch.Tensor:
         told = torch.cat((network.tell_pressures(pressures, pressures), known), dim=-1)
         return network.advance(coordinates, told)
+
+    return step
+
+
+def _folded_step(network: DDPINN, rod: CosseratRod, batch: int) -> Callable[[], object]:
+    folded = FoldedNetwork(network)
+    coordinates = torch.randn(batch, rod.state_size)
+    pressures = 5e4 * torch.rand(1, batch, rod.input_size)
+    parameters = torch.tensor(rod.nominal_parameters, dtype=torch.float32)[None]
+
+    @torch.inference_mode()
+    def step() -> list[torch.Tensor]:
+        return folded.rollout(coordinates, pressures, pressures, parameters)
 
     return step
 

@@ -22,8 +22,7 @@ from softcr_tools.benchmarks.machine import describe_machine
 from softcr_tools.console import say
 from softcr_tools.experiments.results import Row, print_table, write_table
 from softcr_tools.results import new_run_directory, point_latest_to
-from softcr_tools.surrogate import figures
-from softcr_tools.surrogate.timing import step_times
+from softcr_tools.surrogate import figures, timing
 
 HORIZONS = [1, 2, 4, 8, 16, 30, 70, 150, 300, 1000]
 COMPLIANCES = np.linspace(0.8, 1.2, 5)
@@ -135,10 +134,10 @@ def verify(
     }
     figures.draw_map(top * PRESSURE_PARTS, COMPLIANCES, cells, directory)
     tell("time of a step")
-    times = step_times(verification.network, verification.rod)
+    times = timing.step_times(verification.network, verification.rod)
     found["times"] = [asdict(row) for row in times]
     for time in times:
-        if time.way == "network, float32" and time.batch > 1:
+        if time.way == timing.FAST and time.batch > 1:
             must, goal = {147: (0.8, 0.3), 1000: (5.5, 2.0)}[time.batch]
             rows.append(
                 Row(f"batch {time.batch}", time.way, "step, one thread", None,
