@@ -26,12 +26,16 @@ from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_models.runtime.messages import ReferenceCloud, RodCloud
 from softcr_models.runtime.settings import SampledNodeSettings
 
+LEAST_PERTURBATION = 200.0  # [Pa] of a knot, for differences in single precision
 _LATENCIES_KEPT = 15  # ticks whose median tells how late answers are
 
 
 class ControllerSettings(SampledNodeSettings):
     """What every predictive controller is told."""
 
+    model: ModelName = Field("rod", description="the exact rod, or the network trained for it")
+    network: str = Field("", description="path of another network than the robot's own")
+    device: DeviceName = Field("cpu", description="where the model computes")
     threads: int = Field(1, ge=1, le=256, description="of the prediction")
     horizon: int = Field(8, ge=2, le=200, description="periods looked ahead")
     intervals: int = Field(5, ge=2, le=MAX_INTERVALS, description="intervals of the model's rod")
@@ -52,9 +56,6 @@ class NempcControllerSettings(ControllerSettings):
     controller: str = Field(
         "nempc", min_length=1, description="a file of config/controllers, or a YAML file"
     )
-    model: ModelName = Field("rod", description="the exact rod, or the network trained for it")
-    network: str = Field("", description="path of another network than the robot's own")
-    device: DeviceName = Field("cpu", description="where the model computes")
     population: int = Field(1000, ge=8, le=100_000, description="candidates per generation")
     threads: int = Field(2, ge=1, le=256, description="of the prediction")
 
@@ -196,21 +197,19 @@ def made_controller(
         "pressure_high": limits.maximum,
         "max_rate": limits.maximum_rate,
     }
-    exact = ModelChoice(intervals=settings.intervals, substeps=settings.substeps)
+    choice = ModelChoice(
+        settings.model, settings.device, settings.network, settings.intervals, settings.substeps
+    )
     if isinstance(settings, RodMpcControllerSettings):
         # finite differences want double precision
-        prediction = prediction_model(robot, replace(exact, single_precision=False))
+        prediction = prediction_model(robot, replace(choice, single_precision=False))
         gradient = load_rod_mpc(settings.controller)
+        if settings.model == "ddpinn":  # which computes in single precision
+            numbers["perturbation"] = max(gradient.rod_mpc.perturbation, LEAST_PERTURBATION)
         chosen = gradient.rod_mpc.for_horizon(settings.horizon).model_copy(update=numbers)
         terms = gradient.costs.terms(prediction, chosen.input_range)
         return prediction, RodMpc(prediction, robot.pressure_lag, chosen, terms)
     assert isinstance(settings, NempcControllerSettings)
-    choice = replace(
-        exact,
-        model=settings.model,
-        network=settings.network,
-        device=settings.device,
-    )
     prediction = prediction_model(robot, choice)
     file = load_nempc(settings.controller)
     numbers |= {"population": settings.population, "seed": settings.seed}

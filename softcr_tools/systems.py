@@ -67,6 +67,9 @@ class System:
             )
 
 
+CARRIED = {"rod": 1000, "ddpinn": 96}  # candidates of the nempc at 70 Hz on two cores
+
+
 class RunOptions(BaseModel):
     """What can be chosen of every closed loop, with unit and range."""
 
@@ -85,14 +88,20 @@ class RunOptions(BaseModel):
         "nempc", description="evolutionary, or by the rod's gradients"
     )
     model: Literal["rod", "ddpinn"] = Field(
-        "rod", description="of the nempc: the exact rod, or the network trained for it"
+        "rod", description="of the controller: the exact rod, or the network trained for it"
     )
     filter_model: Literal["rod", "ddpinn"] = Field(
         "rod",
         description="of the filter; on the network the loop's tip error is seven times as large",
     )
     network: str = Field("", description="path of another network than the robot's own")
-    population: int = Field(1000, ge=8, le=100_000, description="candidates of the nempc")
+    population: int = Field(
+        0,
+        ge=0,
+        le=100_000,
+        description="candidates of the nempc; 0: what two cores carry, 1000 on the rod, 96 on its "
+        "network",
+    )
     horizon: int = Field(8, ge=2, le=200, description="control periods the controller looks ahead")
 
     @model_validator(mode="after")
@@ -104,9 +113,10 @@ class RunOptions(BaseModel):
             )
         if self.reference_file and not Path(self.reference_file).is_file():
             raise ValueError(f"reference_file = {self.reference_file!r}: no such file")
-        if self.controller == "rod_mpc" and self.model != "rod":
+        if 0 < self.population < 8:
             raise ValueError(
-                f"controller = 'rod_mpc' with model = {self.model!r}: its gradients are the rod's"
+                f"population = {self.population}: must be a whole number from 8, or 0 for what two "
+                "cores carry"
             )
         if self.network and "ddpinn" not in (self.model, self.filter_model):
             raise ValueError(f"network = {self.network!r}: goes with model 'ddpinn'")
@@ -235,11 +245,12 @@ def priority(common: Parameters, value: int) -> Parameters:
 
 def _controller(options: RunOptions, seeded: Parameters) -> NodeSpec:
     parameters = seeded | {"horizon": options.horizon} | priority(seeded, 20)
+    parameters |= _model(options, options.model)
     if options.controller == "rod_mpc":
         return NodeSpec("softcr_control.nodes.rod_mpc", parameters)
+    population = options.population or CARRIED[options.model]
     return NodeSpec(
-        "softcr_control.nodes.nempc_controller",
-        parameters | _model(options, options.model) | {"population": options.population},
+        "softcr_control.nodes.nempc_controller", parameters | {"population": population}
     )
 
 

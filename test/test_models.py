@@ -7,7 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from softcr_control.control_loop import NempcControllerSettings
+from softcr_control.control_loop import (
+    NempcControllerSettings,
+    RodMpcControllerSettings,
+    made_controller,
+)
 from softcr_models import load_robot
 from softcr_models.errors import UserError
 from softcr_models.models import ModelChoice, prediction_model
@@ -61,14 +65,29 @@ def test_options_reach_filter_and_controller():
         told = {node.name: node.parameters.get("model") for node in system.nodes}
         assert (told["estimator"], told["nempc_controller"]) == expected
         assert told["simulator"] is None
+    for asked, carried in (({}, 1000), ({"model": "ddpinn"}, 96), ({"population": "64"}, 64)):
+        nodes = simulation_system(simulation_options(asked), Path("bag")).nodes
+        assert [n.parameters["population"] for n in nodes if "population" in n.parameters] == [
+            carried
+        ]
+    gradient = simulation_options({"model": "ddpinn", "controller": "rod_mpc"})
+    (told,) = (n for n in simulation_system(gradient, Path("bag")).nodes if n.name == "rod_mpc")
+    assert told.parameters["model"] == "ddpinn"
     for wrong, match in (
-        ({"model": "ddpinn", "controller": "rod_mpc"}, "its gradients are the rod's"),
+        ({"population": "7"}, "population = 7: must be a whole number from 8, or 0"),
         ({"network": "x"}, "goes with model 'ddpinn'"),
     ):
         with pytest.raises(UserError, match=match):
             simulation_options(wrong)
     values = {"model": "ddpinn", "device": "cpu"}
     assert build_settings(NempcControllerSettings, values).model == "ddpinn"
+
+
+def test_gradients_of_the_network_are_taken_over_steps_that_single_precision_resolves():
+    for values, perturbation in (({}, 20.0), ({"model": "ddpinn"}, 200.0)):
+        settings = build_settings(RodMpcControllerSettings, values)
+        _, controller = made_controller(ROBOT, settings)
+        assert controller.settings.perturbation == perturbation
 
 
 def test_the_shipped_network_keeps_what_its_card_says():

@@ -35,8 +35,8 @@ def parameters_of(system, name):
     ("texts", "line"),
     [
         ({"population": "3"}, "population = 3: must be a whole number from 8"),
-        ({"population": "many"}, "population = 'many': must be a whole number from 8"),
-        ({"population": "512.5"}, "population = '512.5': must be a whole number from 8"),
+        ({"population": "many"}, "population = 'many': must be a whole number from 0"),
+        ({"population": "512.5"}, "population = '512.5': must be a whole number from 0"),
         ({"duration": "nan"}, "duration = nan: must be a number from 1"),
         ({"duration": "-5"}, "duration = -5.0: must be a number from 1"),
         ({"mode": "fast"}, "mode = 'fast': must be one of wall, lockstep"),
