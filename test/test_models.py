@@ -20,7 +20,7 @@ from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.runtime.settings import build_settings
 from softcr_models.surrogate.prediction import SurrogatePrediction
 from softcr_models.surrogate.verification import Verification
-from softcr_tools.experiments.models import run, tip_error_mm
+from softcr_tools.experiments.models import Way, run, table, tip_error_mm, ways
 from softcr_tools.systems import simulation_options, simulation_system
 
 ROBOT = load_robot("licher2025")
@@ -109,6 +109,13 @@ def test_the_shipped_network_keeps_what_its_card_says():
 
 
 def test_the_loop_closes_on_the_surrogate():
-    trace = run("ddpinn", "rod", population=96, seed=0)
+    way = Way("nempc", "ddpinn", population=96)
+    trace = run(way, seed=0)
+    rows = table({way.exact: [trace], way: [trace]}, seeds=1)
+    assert [row.limit for row in rows if row.quantity == "tip error"] == [
+        None,
+        pytest.approx(1.3 * tip_error_mm(trace)),
+    ]
+    assert way.exact in ways()
     assert tip_error_mm(trace) < 0.5
     assert np.isfinite(trace.commands).all()

@@ -1,4 +1,4 @@
-"""NEMPC and filter on the exact rod and on its surrogate: error, time of a tick, calm of commands.
+"""Controllers and filter on rod and surrogate: error, time of a tick, calm of commands.
 
 The plant is the experiments' own: a rod of 20 intervals, bending compliance -5 %, tip mass +10 %.
 """
@@ -7,6 +7,7 @@ import argparse
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from threadpoolctl import threadpool_limits
 
-from softcr_control.control_loop import NempcControllerSettings
+from softcr_control.control_loop import (
+    ControllerSettings,
+    NempcControllerSettings,
+    RodMpcControllerSettings,
+)
 from softcr_models import load_robot
-from softcr_models.models import ModelChoice, ModelName, prediction_model
+from softcr_models.devices import resolve_device
+from softcr_models.models import DeviceName, ModelChoice, ModelName, prediction_model
 from softcr_models.runtime.settings import build_settings
 from softcr_tools.benchmarks.machine import describe_machine
 from softcr_tools.console import say
@@ -32,21 +38,57 @@ from softcr_tools.experiments.tracking.loop import (
 )
 from softcr_tools.results import new_run_directory, point_latest_to
 
-POPULATIONS = (150, 400, 1000)
-# of the controller, of the filter
-MODELS: tuple[tuple[ModelName, ModelName], ...] = (
-    ("rod", "rod"),
-    ("ddpinn", "rod"),
-    ("ddpinn", "ddpinn"),
-)
-NAMES = {
-    ("rod", "rod"): "exact rod",
-    ("ddpinn", "rod"): "surrogate, filter exact",
-    ("ddpinn", "ddpinn"): "surrogate in both",
-}
 ALLOWED = 1.3  # a surrogate's error over the exact rod's
 
-Traces = dict[tuple[ModelName, ModelName, int], list[Trace]]  # and the population
+
+@dataclass(frozen=True)
+class Way:
+    """Who controls on which model.
+
+    Attributes:
+        controller: "nempc" or "rod_mpc".
+        model, filter_model: of controller and filter.
+        population: candidates; None: the gradient MPC has none.
+        device: of the controller's model.
+    """
+
+    controller: str
+    model: ModelName
+    filter_model: ModelName = "rod"
+    population: int | None = None
+    device: DeviceName = "cpu"
+
+    @property
+    def name(self) -> str:
+        """As the table says it."""
+        model = "exact rod" if self.model == "rod" else "network"
+        model += ", filter too" if self.filter_model == "ddpinn" else ""
+        return f"{self.controller}, {model}" + (", GPU" if self.device == "cuda" else "")
+
+    @property
+    def case(self) -> str:
+        """Of the table."""
+        return "gradient" if self.population is None else f"population {self.population}"
+
+    @property
+    def exact(self) -> "Way":
+        """The same on the exact rod."""
+        return replace(self, model="rod", filter_model="rod", device="cpu")
+
+
+def ways() -> list[Way]:
+    """What is compared; with GPU rows where there is one."""
+    devices: list[DeviceName] = ["cpu"]
+    if "cuda" in (resolve_device("auto", "torch"), resolve_device("auto", "numba")):
+        devices.append("cuda")
+    listed = [
+        Way("nempc", model, population=population, device=device)
+        for population in (64, 96, 150, 400, 1000)
+        for device in devices
+        for model in ("rod", "ddpinn")
+    ]
+    listed.append(Way("nempc", "ddpinn", "ddpinn", 400))
+    return [*listed, Way("rod_mpc", "rod"), Way("rod_mpc", "ddpinn")]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -58,69 +100,67 @@ def main(arguments: Sequence[str]) -> int:
     given = _parser().parse_args(arguments)
     directory = new_run_directory(given.results / "models")
     console = Console()
-    runs = [(m, p, s) for m in MODELS for p in POPULATIONS for s in range(given.seeds)]
+    runs = [(way, seed) for way in ways() for seed in range(given.seeds)]
     columns = TextColumn("runs"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    traces: Traces = {}
+    traces: dict[Way, list[Trace]] = {}
     with threadpool_limits(1, user_api="blas"), Progress(*columns, console=console) as bar:
         task = bar.add_task("", total=len(runs))
-        for (model, filter_model), population, seed in runs:
-            trace = run(model, filter_model, population, seed, given.network)
-            traces.setdefault((model, filter_model, population), []).append(trace)
+        for way, seed in runs:
+            traces.setdefault(way, []).append(run(way, seed, given.network))
             bar.advance(task)
     rows = table(traces, given.seeds)
     about = {"seeds": given.seeds, "machine": describe_machine(), "load": os.getloadavg()[0]}
     write_table(directory, about, rows)
     point_latest_to(directory)
-    print_table(console, "NEMPC and filter on the exact rod and on its surrogate", rows)
+    print_table(console, "controllers and filter on the exact rod and on its network", rows)
     say(console, f"numbers: {directory}")
     return 0
 
 
-def run(
-    model: ModelName, filter_model: ModelName, population: int, seed: int, network: str = ""
-) -> Trace:
-    """Experiment 4a with the controller on one model and the filter on one."""
+def run(way: Way, seed: int, network: str = "") -> Trace:
+    """Experiment 4a in one way; every prediction on one thread."""
     robot = load_robot("licher2025")
     (case,) = EXPERIMENTS["4a"]
-    values: dict[str, Any] = {
-        "seed": seed,
-        "intervals": MODEL_INTERVALS,
-        "population": population,
-    }
-    if model == "ddpinn":
-        values |= {"model": model, "network": network, "threads": 1}
-    settings = build_settings(NempcControllerSettings, values)
+    values: dict[str, Any] = {"seed": seed, "intervals": MODEL_INTERVALS, "threads": 1}
+    values |= {"model": way.model, "device": way.device}
+    if way.model == "ddpinn":
+        values["network"] = network
+    kind: type[ControllerSettings] = RodMpcControllerSettings
+    if way.population is not None:
+        values["population"] = way.population
+        kind = NempcControllerSettings
     choice = ModelChoice(
-        model=filter_model,
-        network=network if filter_model == "ddpinn" else "",
+        model=way.filter_model,
+        network=network if way.filter_model == "ddpinn" else "",
         intervals=MODEL_INTERVALS,
         single_precision=False,
     )
-    source = sampled_reference(robot, case.reference)
     return run_loop(
-        robot, case, source, "nempc", seed, time.perf_counter, settings=settings,
+        robot, case, sampled_reference(robot, case.reference), way.controller, seed,
+        time.perf_counter, settings=build_settings(kind, values),
         filter_model=prediction_model(robot, choice),
     )  # fmt: skip
 
 
-def table(traces: Traces, seeds: int) -> list[Row]:
-    """Rows by model and population; a surrogate's bound is the exact rod's error."""
+def table(traces: dict[Way, list[Trace]], seeds: int) -> list[Row]:
+    """Rows by way; a network's bound is the exact rod's error with the same controller."""
     rows = []
-    for population in POPULATIONS:
-        exact = np.mean([tip_error_mm(trace) for trace in traces["rod", "rod", population]])
-        for models in MODELS:
-            chosen = traces[(*models, population)]
-            case = f"population {population}"
-            limit = ALLOWED * float(exact) if "ddpinn" in models else None
-            for quantity, unit, values, bound in (
-                ("tip error", "mm", [tip_error_mm(trace) for trace in chosen], limit),
-                ("tick, median", "ms", [1e3 * np.median(t.tick_times) for t in chosen], None),
-                ("change of a command", "kPa", [command_change_kpa(t) for t in chosen], None),
-            ):
-                mean, spread = float(np.mean(values)), float(np.std(values))
-                rows.append(
-                    Row(case, NAMES[models], quantity, None, mean, spread, unit, seeds, bound)
-                )
+    for way, chosen in traces.items():
+        limit = None
+        if way != way.exact:
+            limit = ALLOWED * float(np.mean([tip_error_mm(t) for t in traces[way.exact]]))
+        ticks = [1e3 * float(np.median(trace.tick_times)) for trace in chosen]
+        figures = [
+            ("tip error", "mm", [tip_error_mm(trace) for trace in chosen], limit),
+            ("tick, median", "ms", ticks, None),
+            ("change of a command", "kPa", [command_change_kpa(t) for t in chosen], None),
+        ]
+        if way.population is not None:
+            each = [1e3 * tick / way.population for tick in ticks]
+            figures.append(("tick per candidate", "us", each, None))
+        for quantity, unit, values, bound in figures:
+            mean, spread = float(np.mean(values)), float(np.std(values))
+            rows.append(Row(way.case, way.name, quantity, None, mean, spread, unit, seeds, bound))
     return rows
 
 
@@ -138,7 +178,7 @@ def command_change_kpa(trace: Trace) -> float:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="softcr experiment models",
-        description="Tracking to 1.5 Hz (experiment 4a) by the NEMPC on either model.",
+        description="Tracking to 1.5 Hz (experiment 4a) by NEMPC and gradient MPC on either model.",
     )
     parser.add_argument("--seeds", type=int, default=3, help="runs per row (%(default)s)")
     parser.add_argument("--network", default="", help="path without ending (the robot's shipped)")
