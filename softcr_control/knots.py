@@ -1,5 +1,7 @@
 """Piecewise-linear input trajectories: few knots stand for the commands of a whole horizon."""
 
+from typing import Any
+
 import numpy as np
 
 
@@ -21,6 +23,8 @@ class Knots:
         times: (K,) ascending [ticks].
         first_fixed: whether the first knot is the command active now.
         spans: (K,) [ticks] from the knot before (from the command active now) to each knot.
+        to_commands, to_next_tick: (K m, N m), (K m, K m), what `mapped` makes `commands` and
+            `shifted` with.
     """
 
     def __init__(self, times: np.ndarray, horizon: int, channels: int) -> None:
@@ -28,25 +32,26 @@ class Knots:
         self.count = len(self.times)
         self.first_fixed = bool(self.times[0] < 0.0)
         self.spans = np.diff(self.times, prepend=-1.0)
-        self._channels = channels
-        self._to_commands = self._matrix(np.arange(horizon, dtype=float))
-        self._to_next_tick = self._matrix(np.minimum(self.times + 1.0, self.times[-1]))
+        self.to_commands = self._matrix(np.arange(horizon, dtype=float), channels)
+        self.to_next_tick = self._matrix(np.minimum(self.times + 1.0, self.times[-1]), channels)
 
     def commands(self, knots: np.ndarray) -> np.ndarray:
         """Knots (B, K, m) to the commands of the horizon (B, N, m)."""
-        return self._mapped(knots, self._to_commands)
+        return mapped(knots, self.to_commands)
 
     def shifted(self, knots: np.ndarray) -> np.ndarray:
         """Knots (B, K, m) of the same polylines a tick later; past the end the last value holds."""
-        return self._mapped(knots, self._to_next_tick)
+        return mapped(knots, self.to_next_tick)
 
-    def _mapped(self, knots: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-        return (knots.reshape(len(knots), -1) @ matrix).reshape(len(knots), -1, self._channels)
-
-    def _matrix(self, times: np.ndarray) -> np.ndarray:
+    def _matrix(self, times: np.ndarray, channels: int) -> np.ndarray:
         """(K m, T m): knots to the polyline's values at `times`, both flat.
 
         One product for all channels and candidates: many times faster than one small product each.
         """
         weights = np.array([np.interp(times, self.times, row) for row in np.eye(self.count)])
-        return np.kron(weights, np.eye(self._channels))
+        return np.kron(weights, np.eye(channels))
+
+
+def mapped(knots: Any, matrix: Any) -> Any:
+    """Knots (B, K, m) times a matrix (K m, T m) of `Knots`: (B, T, m); arrays or tensors."""
+    return (knots.reshape(len(knots), -1) @ matrix).reshape(len(knots), -1, knots.shape[-1])

@@ -1,7 +1,8 @@
 """Change of the command from tick to tick."""
 
+import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,9 +29,8 @@ class InputRate:
         squares = np.einsum("bm,bm->b", first, first) + np.einsum("bkm,bkm->b", changes, changes)
         return self.weight / self.input_range**2 * squares
 
-    def residuals(self, rollout: Rollout) -> np.ndarray:
+    def residuals(self, rollout: Any) -> Any:
         """(B, m N)."""
-        first = np.broadcast_to(rollout.previous_command, rollout.commands[:, :1].shape)
-        path = np.concatenate((first, rollout.commands), axis=1)
-        changes = np.diff(path, axis=1).reshape(len(path), -1)
-        return np.sqrt(self.weight) / self.input_range * changes
+        path = rollout.command_path
+        changes = (path[:, 1:] - path[:, :-1]).reshape(len(path), -1)
+        return math.sqrt(self.weight) / self.input_range * changes

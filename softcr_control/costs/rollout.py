@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -61,18 +61,20 @@ class Rollout:
         return np.isfinite(self.reference_states).all(axis=1)
 
     @cached_property
-    def reference_tip_rotations(self) -> np.ndarray:
-        """(N, 3, 3) wanted tip orientations; NaN where the reference state is unknown.
+    def wanted_states(self) -> np.ndarray:
+        """(N, nx) reference states, zeros where they are unknown."""
+        return known_states(self.reference_states)
 
-        Reference states are made with the nominal parameters, so that is how they are read.
-        """
-        known = self.reference_known
-        rotations = np.full((len(self.reference_states), 3, 3), np.nan)
-        if known.any():
-            nominal = self.prediction.nominal_parameters[None]
-            poses = self.prediction.tip_poses(self.reference_states[known], nominal)
-            rotations[known] = poses[:, :, :3]
-        return rotations
+    @cached_property
+    def wanted_tip_rotations(self) -> np.ndarray:
+        """(N, 3, 3) wanted tip orientations, see `tip_rotations`."""
+        return tip_rotations(self.reference_states, self.prediction)
+
+    @cached_property
+    def command_path(self) -> np.ndarray:
+        """(B, N + 1, m) the command active before, then `commands` [Pa]."""
+        first = np.broadcast_to(self.previous_command, self.commands[:, :1].shape)
+        return np.concatenate((first, self.commands), axis=1)
 
     def tip_path(self, candidate: int) -> np.ndarray:
         """(N, 3) predicted tip positions of one candidate [m], without computing all of them."""
@@ -85,8 +87,31 @@ class Rollout:
         return self.initial_state, self.pressures, self.parameters, self.period
 
 
+def known_states(reference_states: np.ndarray) -> np.ndarray:
+    """(N, nx) the same, zeros in rows that hold a NaN."""
+    known = np.isfinite(reference_states).all(axis=1)
+    return np.where(known[:, None], reference_states, 0.0)
+
+
+def tip_rotations(reference_states: np.ndarray, prediction: PredictionModel) -> np.ndarray:
+    """(N, 3, 3) tip orientations of reference states (N, nx), zeros where those are unknown.
+
+    Reference states are made with the nominal parameters, so that is how they are read.
+    """
+    known = np.isfinite(reference_states).all(axis=1)
+    rotations = np.zeros((len(reference_states), 3, 3))
+    if known.any():
+        poses = prediction.tip_poses(reference_states[known], prediction.nominal_parameters[None])
+        rotations[known] = poses[:, :, :3]
+    return rotations
+
+
 class CostTerm(Protocol):
-    """One part of the cost (39a): a sum of squares."""
+    """One part of the cost (39a): a sum of squares.
+
+    `residuals` are written with what numpy arrays and tensors of torch have in common, for a
+    `Rollout` or a `TensorRollout`; `__call__` is what numpy does fastest.
+    """
 
     name: ClassVar[str]
 
@@ -94,7 +119,7 @@ class CostTerm(Protocol):
         """Costs (B,) of the candidates of a rollout, >= 0 or NaN where a state is not finite."""
         ...
 
-    def residuals(self, rollout: Rollout) -> np.ndarray:
+    def residuals(self, rollout: Any) -> Any:
         """(B, R) numbers whose squares add up to the costs; smooth in the commands."""
         ...
 

@@ -1,7 +1,7 @@
 """Distance of predicted states from the reference states, normalised."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ class StateError:
     Rows whose reference state is unknown (NaN) contribute nothing.
 
     Attributes:
-        weights: (nx,) diagonal of Q [cost], >= 0.
+        weights: (nx,) diagonal of Q [cost], >= 0; arrays, or both tensors for `residuals`.
         scale: (nx,) magnitude that makes each state of order one, in its own unit.
     """
 
@@ -30,7 +30,7 @@ class StateError:
         # Flat and in the rollout's own precision: these are the largest arrays of a tick.
         states = rollout.states.reshape(len(rollout.states), -1)
         known = rollout.reference_known[:, None]
-        reference = np.where(known, rollout.reference_states, 0.0).ravel().astype(states.dtype)
+        reference = rollout.wanted_states.ravel().astype(states.dtype)
         weights = np.where(known, self.weights / self.scale**2, 0.0).ravel().astype(states.dtype)
         costs = np.empty(len(states))
         for first in range(0, len(states), _BLOCK):
@@ -40,8 +40,8 @@ class StateError:
             costs[block] = error @ weights
         return costs
 
-    def residuals(self, rollout: Rollout) -> np.ndarray:
-        """(B, nx N) for N known rows."""
-        known = rollout.reference_known
-        error = rollout.states[:, known] - rollout.reference_states[known]
-        return (error * np.sqrt(self.weights) / self.scale).reshape(len(error), -1)
+    def residuals(self, rollout: Any) -> Any:
+        """(B, nx N), zeros in rows that are unknown."""
+        error = rollout.states - rollout.wanted_states
+        error = error * (rollout.reference_known[:, None] * (self.weights**0.5 / self.scale))
+        return error.reshape(len(error), -1)

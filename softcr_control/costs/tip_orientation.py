@@ -1,7 +1,8 @@
 """Angle between the predicted tip and the reference tip."""
 
+import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,12 +25,12 @@ class TipOrientation:
 
     def __call__(self, rollout: Rollout) -> np.ndarray:
         known = rollout.reference_known
-        error = rollout.tip_poses[:, known, :, :3] - rollout.reference_tip_rotations[known]
+        error = rollout.tip_poses[:, known, :, :3] - rollout.wanted_tip_rotations[known]
         # |R - R_goal|_F^2 = 4 (1 - cos angle)
         return 0.5 * self.weight * np.einsum("bkij,bkij->b", error, error)
 
-    def residuals(self, rollout: Rollout) -> np.ndarray:
-        """(B, 9 N) for N known rows."""
-        known = rollout.reference_known
-        error = rollout.tip_poses[:, known, :, :3] - rollout.reference_tip_rotations[known]
-        return np.sqrt(0.5 * self.weight) * error.reshape(len(error), -1)
+    def residuals(self, rollout: Any) -> Any:
+        """(B, 9 N), zeros in rows that are unknown."""
+        error = rollout.tip_poses[:, :, :, :3] - rollout.wanted_tip_rotations
+        error = error * rollout.reference_known[:, None, None]
+        return math.sqrt(0.5 * self.weight) * error.reshape(len(error), -1)

@@ -1,7 +1,8 @@
 """Distance of the predicted tip from the reference tip."""
 
+import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,7 +27,7 @@ class TipPosition:
         error = rollout.tip_poses[:, :, :, 3] - rollout.reference_tip_positions
         return self.weight * np.einsum("bki,bki->b", error, error)
 
-    def residuals(self, rollout: Rollout) -> np.ndarray:
+    def residuals(self, rollout: Any) -> Any:
         """(B, 3 N)."""
         error = rollout.tip_poses[:, :, :, 3] - rollout.reference_tip_positions
-        return np.sqrt(self.weight) * error.reshape(len(error), -1)
+        return math.sqrt(self.weight) * error.reshape(len(error), -1)

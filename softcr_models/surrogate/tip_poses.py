@@ -1,0 +1,133 @@
+"""Where the tip is, (29), for a whole population of tensors at once, on any device.
+
+The kernel of `softcr_models.rod` walks along one rod after the other. Here every sub-interval of
+every rod makes its step at once, and neighbouring steps are composed in pairs until one is left: a
+few dozen operations whatever the batch, which is what a GPU wants. A test holds both together.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_models.rod.state import RodState
+
+
+class _Step(NamedTuple):
+    """Rigid motions: translation and unit quaternion, components in front."""
+
+    position: torch.Tensor  # (3, ...) [m]
+    scalar: torch.Tensor  # (...)
+    vector: torch.Tensor  # (3, ...)
+
+    def part(self, which: slice) -> "_Step":
+        """Some of them, along the first dimension after the components."""
+        return _Step(self.position[:, which], self.scalar[which], self.vector[:, which])
+
+
+class TipPoses:
+    """Poses of the tip cap's outer face in the base frame, of coordinates y with x = mean + D y.
+
+    Strains are linear in the state, so they are one product away from any linear coordinates.
+
+    Args:
+        rod: that the states belong to.
+        mean: (nx,).
+        decode: (nx, k), D; the identity for states themselves.
+    """
+
+    def __init__(self, rod: CosseratRod, mean: torch.Tensor, decode: torch.Tensor) -> None:
+        grid, body = rod.grid, rod.body
+        parts = grid.gravity_subintervals
+        fractions = (np.arange(parts) + grid.strain_point) / parts
+        nodes = RodState(np.eye(rod.state_size)).wrenches
+        wrenches = nodes[:, :-1, None] + fractions[:, None] * np.diff(nodes, axis=1)[:, :, None]
+        rows = wrenches.reshape(rod.state_size, -1, 6).transpose(2, 1, 0)  # component, point, state
+        self._length = float(grid.interval_length / parts)
+        points = torch.as_tensor(self._length * rows.reshape(-1, rod.state_size))
+        points = points.to(mean.device)
+        self._shape = rows.shape[:2]
+        self._matrix = (points @ decode.double()).to(mean.dtype)
+        self._offset = (points @ mean.double())[:, None].to(mean.dtype)
+        self._compliance = mean.new_tensor(body.compliance)[:, None, None]
+        self._bending = mean.new_tensor([0, 0, 0, 1, 1, 0])[:, None, None]
+        self._base_height, self._cap = float(body.base_height), float(body.tip_cap_length)
+
+    def __call__(self, coordinates: torch.Tensor, bending_compliance: torch.Tensor) -> torch.Tensor:
+        """(B, 3, 4) rotation beside position [m].
+
+        Args:
+            coordinates: (B, k).
+            bending_compliance: () of all of them [rad/(N m m)].
+        """
+        compliance = torch.lerp(self._compliance, bending_compliance, self._bending)
+        strains = torch.addmm(self._offset, self._matrix, coordinates.T)
+        strains = compliance * strains.view(*self._shape, -1)
+        strains[2] += self._length
+        whole = _composed(_steps(strains[:3], strains[3:]))
+        return self._poses(whole.part(0))
+
+    def _poses(self, tip: _Step) -> torch.Tensor:
+        """Matrices of the motions from the rod's base to its end, rigid parts added."""
+        w, (x, y, z), (px, py, pz) = tip.scalar, tip.vector, tip.position
+        right = 2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)
+        rows = (
+            1 - 2 * (y * y + z * z), 2 * (x * y - w * z), right[0], px + self._cap * right[0],
+            2 * (x * y + w * z), 1 - 2 * (x * x + z * z), right[1], py + self._cap * right[1],
+            2 * (x * z - w * y), 2 * (y * z + w * x), right[2],
+            pz + self._base_height + self._cap * right[2],
+        )  # fmt: skip
+        return torch.stack(rows, dim=-1).view(-1, 3, 4)
+
+
+def _steps(move: torch.Tensor, turn: torch.Tensor) -> _Step:
+    """Exp of SE(3), (1), of (3, ...) each: the kernel's series, exact to 1e-10 up to |turn| = 1."""
+    t = (turn * turn).sum(dim=0)
+    sideways = _cross(turn, move)
+    curved = _cross(turn, sideways)
+    position = torch.addcmul(move, _series(t, 12, 30, 56), sideways, value=0.5)
+    position = torch.addcmul(position, _series(t, 20, 42, 72), curved, value=1 / 6)
+    half = 0.25 * t
+    return _Step(position, _series(half, 2, 12, 30, 56), 0.5 * _series(half, 6, 20, 42) * turn)
+
+
+def _composed(steps: _Step) -> _Step:
+    """All of them one after the other, (3, 1, ...): pairs, pairs of pairs, ..."""
+    while len(steps.scalar) > 1:
+        odd = len(steps.scalar) % 2
+        last = steps.part(slice(len(steps.scalar) - odd, None))
+        pairs = steps.part(slice(0, len(steps.scalar) - odd))
+        steps = _product(pairs.part(slice(0, None, 2)), pairs.part(slice(1, None, 2)))
+        if odd:
+            steps = _Step(
+                torch.cat((steps.position, last.position), dim=1),
+                torch.cat((steps.scalar, last.scalar)),
+                torch.cat((steps.vector, last.vector), dim=1),
+            )
+    return steps
+
+
+def _product(first: _Step, second: _Step) -> _Step:
+    """The first motion, and the second one in the frame it leads to."""
+    w, v = first.scalar, first.vector
+    sideways = _cross(v, second.position)
+    turned = torch.addcmul(second.position, w, sideways, value=2.0)
+    turned = torch.add(turned, _cross(v, sideways), alpha=2.0)
+    scalar = w * second.scalar - (v * second.vector).sum(dim=0)
+    vector = torch.addcmul(_cross(v, second.vector), w, second.vector)
+    return _Step(first.position + turned, scalar, torch.addcmul(vector, second.scalar, v))
+
+
+def _cross(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """a x b of (3, ...)."""
+    return torch.linalg.cross(a, b, dim=0)
+
+
+def _series(t: torch.Tensor, *divisors: float) -> torch.Tensor:
+    """1 - t / d0 (1 - t / d1 (1 - ...))."""
+    one = t.new_ones(())
+    total = one
+    for divisor in reversed(divisors):
+        total = torch.addcmul(one, t, total, value=-1.0 / divisor)
+    return total
