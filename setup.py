@@ -19,7 +19,9 @@ NODES = {
     "reference": "softcr_control.nodes.reference",
     "nempc_controller": "softcr_control.nodes.nempc_controller",
     "rod_mpc": "softcr_control.nodes.rod_mpc",
+    "feedforward": "softcr_control.nodes.feedforward",
     "apcc_controller": "softcr_control.nodes.apcc_controller",
+    "tip_reference": "softcr_control.nodes.tip_reference",
     "recorder": "softcr_tools.nodes.recorder",
 }
 

@@ -13,6 +13,7 @@ from softcr_control.references import (
     setpoint,
     tip_circle,
 )
+from softcr_models.errors import UserError
 from softcr_models.prediction import PredictionModel
 
 Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
@@ -71,10 +72,32 @@ class ReferenceSettings(BaseModel):
         if self.kind == "tip_circle":
             centre = np.array([0.0, 0.0, self.height])
             return tip_circle(prediction, times, centre, self.radius, self.frequency, self.fade_in)
-        pressures = self._pressures(times, prediction.input_size)
-        vented = np.zeros(prediction.input_size)
-        faded = signals.soft_start(pressures, vented, times, self.fade_in)
-        return pressure_trajectory(prediction, faded, period)
+        return pressure_trajectory(
+            prediction, self.pressure_samples(period, prediction.input_size), period
+        )
+
+    def pressure_samples(self, period: float, chambers: int) -> np.ndarray:
+        """(T, m) pressures [Pa] at the grid of `period` [s] that make the motion.
+
+        Raises:
+            UserError: this kind of reference is not made of pressures, or of other chambers.
+        """
+        if self.kind in ("tip_circle", "file"):
+            raise UserError(
+                f"reference = {self.kind!r}: is not made of pressures; setpoint, circle, "
+                "chirp_circle and trajectory are"
+            )
+        if self.kind == "setpoint":
+            if len(self.pressures) != chambers:
+                raise UserError(
+                    f"pressures {list(self.pressures)} Pa of the setpoint: must be {chambers}"
+                )
+            return np.array([self.pressures])
+        times = signals.time_grid(self.duration, period)
+        faded: np.ndarray = signals.soft_start(
+            self._pressures(times, chambers), np.zeros(chambers), times, self.fade_in
+        )
+        return faded
 
     def _pressures(self, times: np.ndarray, chambers: int) -> np.ndarray:
         if self.kind == "trajectory":

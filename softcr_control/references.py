@@ -196,6 +196,22 @@ def from_file(prediction: PredictionModel, path: str | Path, period: float) -> S
     return SampledReference(period, np.full((len(values), prediction.state_size), np.nan), values)
 
 
+def tips_of_file(path: str | Path, period: float) -> np.ndarray:
+    """(T, 3) tip positions [m] of a file as `from_file` takes, resampled linearly to a period [s].
+
+    Raises:
+        UserError: one line naming the file, what is wrong and what is allowed.
+    """
+    path = Path(path)
+    columns = _read(path, chambers=1)
+    if not {"time", "tip_positions"} <= columns.keys():
+        raise UserError(
+            f"{path}: holds {', '.join(columns) or 'nothing'}; an arm needs time and tip_positions "
+            "(CSV: time, tip_x, tip_y, tip_z)"
+        )
+    return _resampled(path, columns["time"], columns["tip_positions"], "tip_positions", 3, period)
+
+
 def _from_states(
     prediction: PredictionModel, states: np.ndarray, period: float
 ) -> SampledReference:

@@ -7,11 +7,12 @@ nothing else.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from softcr_models.robot import load_robot
+from softcr_models.errors import UserError
+from softcr_models.robot_files import WORDS, Kind, kind_of, load_robot_file
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_models.runtime.settings import Setting, build_settings, declared_settings
 
@@ -71,7 +72,13 @@ CARRIED = {"rod": 1000, "ddpinn": 96}  # candidates of the nempc at 70 Hz on two
 
 
 class RunOptions(BaseModel):
-    """What can be chosen of every closed loop, with unit and range."""
+    """What can be chosen of every closed loop, with unit and range.
+
+    Attributes:
+        kinds: of robots that such a loop can be around.
+    """
+
+    kinds: ClassVar[tuple[Kind, ...]] = ("rod",)
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -129,6 +136,8 @@ class SimulationOptions(RunOptions):
     `softcr up simulation` and launch/simulation.launch.py offer every field by its name.
     """
 
+    kinds: ClassVar[tuple[Kind, ...]] = ("rod", "arm")
+
     mode: Literal["wall", "lockstep"] = Field(
         "wall", description="paced by the wall clock, or each cycle waiting for the one before"
     )
@@ -145,9 +154,52 @@ class SimulationOptions(RunOptions):
         0.2,
         ge=0.0,
         le=50.0,
-        description="standard deviation of the measured tip position",
+        description="standard deviation of measured positions",
         json_schema_extra={"unit": "mm"},
     )
+    estimator: Literal["rod", "cc"] = Field(
+        "rod",
+        description="the whole rod from its tip; or one constant-curvature arc from the sensor "
+        "under its base, in open loop (feedforward)",
+    )
+    payload_kg: float = Field(
+        0.0, ge=0.0, le=10.0, description="of an arm", json_schema_extra={"unit": "kg"}
+    )
+    adaptation: float = Field(
+        0.02,
+        ge=0.0,
+        le=100.0,
+        description="of an arm's section lengths, Gamma; 0 keeps them",
+        json_schema_extra={"unit": "1/m"},
+    )
+
+    @model_validator(mode="after")
+    def _open_loop_has_pressures(self) -> "SimulationOptions":
+        if self.estimator == "cc":
+            _refuse_others(self, _ROD_CLOSED_LOOP, "estimator cc, which runs in open loop")
+            if self.reference in ("tip_circle", "file"):
+                raise ValueError(
+                    f"reference = {self.reference!r} with estimator 'cc': in open loop one that is "
+                    "made of pressures: setpoint, circle, chirp_circle, trajectory"
+                )
+        return self
+
+
+ARM_RATE = 50.0
+"""Of an arm's cameras, as on the thesis's platform (003, VI-B) [Hz]."""
+
+_ROD_CLOSED_LOOP = {"controller", "model", "filter_model", "network", "population"}
+_ROD_PLANT = {
+    "plant_intervals", "bending_compliance_factor", "tip_mass_factor", "estimator", "horizon",
+}  # fmt: skip
+_MEANINGLESS: dict[Kind, set[str]] = {
+    "rod": {"payload_kg", "adaptation"},
+    "arm": _ROD_CLOSED_LOOP | _ROD_PLANT,
+}
+"""Options that say nothing to a robot of a kind."""
+
+_ROD_REFERENCES = ("circle", "chirp_circle")
+"""References made of pressures, which an arm has not."""
 
 
 Options = TypeVar("Options", bound=RunOptions)
@@ -162,8 +214,30 @@ def options_of(kind: type[Options], texts: Mapping[str, str]) -> Options:
     declared = declared_settings(kind)
     values = {name: _parsed(declared.get(name), text) for name, text in texts.items()}
     options = build_settings(kind, values)
-    load_robot(options.robot)
+    load_robot_file(options.robot, options.kinds)
+    _check_fit(options, kind_of(options.robot))
     return options
+
+
+def _check_fit(options: RunOptions, kind: Kind) -> None:
+    """Raise UserError for an option that would be left without effect by the robot."""
+    try:
+        _refuse_others(options, _MEANINGLESS[kind], f"robot {options.robot!r}, {WORDS[kind]}")
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    if kind == "arm" and options.reference in _ROD_REFERENCES:
+        raise UserError(
+            f"reference = {options.reference!r} for robot {options.robot!r}: is made of pressures; "
+            "an arm's is one of setpoint, trajectory, tip_circle, file"
+        )
+
+
+def _refuse_others(options: RunOptions, names: set[str], what: str) -> None:
+    """Raise ValueError for the first of some options that is not left at its default."""
+    for name, declared in type(options).model_fields.items():
+        value = getattr(options, name)
+        if name in names and value != declared.default:
+            raise ValueError(f"{name} = {value!r}: has no meaning for {what}")
 
 
 def simulation_options(texts: Mapping[str, str]) -> SimulationOptions:
@@ -175,8 +249,11 @@ def simulation_system(options: SimulationOptions, bag: Path) -> System:
     """Simulated plant, estimator, reference, controller and recorder around one robot.
 
     The recorder comes first and leaves last; the plant is configured before those that listen to it
-    and activated after them, so that nothing of the run's first instant is lost.
+    and activated after them, so that nothing of the run's first instant is lost. The robot of an
+    arm file gets the system of `arm_system`, the estimator `cc` an open loop.
     """
+    if kind_of(options.robot) == "arm":
+        return arm_system(options, bag)
     common: Parameters = {"robot": options.robot, "mode": options.mode}
     lockstep = options.mode == "lockstep"
     simulator = NodeSpec(
@@ -195,12 +272,63 @@ def simulation_system(options: SimulationOptions, bag: Path) -> System:
         | ({"duration": options.duration} if lockstep else {}),
     )
     recorder, estimator, reference, controller = loop_nodes(options, common, bag)
+    if options.estimator == "cc":
+        estimator = NodeSpec("softcr_estimation.nodes.cc_estimator", common | priority(common, 30))
+        controller = NodeSpec(
+            "softcr_control.nodes.feedforward",
+            common
+            | {"reference": options.reference, "duration": options.duration}
+            | priority(common, 20),
+        )
     return System(
         name="simulation",
         nodes=(recorder, simulator, estimator, reference, controller),
         activation=tuple(
             node.name for node in (recorder, estimator, reference, controller, simulator)
         ),
+        duration=options.duration,
+        simulated_time=lockstep,
+        controller=controller.name,
+    )
+
+
+def arm_system(options: SimulationOptions, bag: Path) -> System:
+    """Simulated arm, its reference, `apcc_controller` and recorder around one arm file.
+
+    In the order of `simulation_system`, for its reasons.
+    """
+    common: Parameters = {"robot": options.robot, "mode": options.mode, "rate_hz": ARM_RATE}
+    lockstep = options.mode == "lockstep"
+    recorder = NodeSpec(
+        "softcr_tools.nodes.recorder", common | {"bag": str(bag)} | priority(common, 10)
+    )
+    simulator = NodeSpec(
+        "softcr_hardware.nodes.simulator",
+        common
+        | {
+            "seed": options.seed,
+            "payload": options.payload_kg,
+            "tip_noise": options.tip_noise_mm * 1e-3,
+        }
+        | priority(common, 40)
+        | ({"duration": options.duration} if lockstep else {}),
+    )
+    reference = NodeSpec(
+        "softcr_control.nodes.tip_reference",
+        common
+        | {"reference": options.reference, "duration": options.duration}
+        | priority(common, 25)
+        | ({"file": options.reference_file} if options.reference_file else {}),
+    )
+    controller = NodeSpec(
+        "softcr_control.nodes.apcc_controller",
+        common | {"setpoints": "paired", "adaptation": options.adaptation} | priority(common, 20),
+    )
+    nodes = (recorder, simulator, reference, controller)
+    return System(
+        name="simulation",
+        nodes=nodes,
+        activation=(recorder.name, reference.name, controller.name, simulator.name),
         duration=options.duration,
         simulated_time=lockstep,
         controller=controller.name,

@@ -16,18 +16,17 @@ from pydantic import Field
 from std_srvs.srv import Trigger
 
 from softcr_control.apcc import Apcc, ApccCommand, ApccSettings, ZeroState, zero_state
-from softcr_models.constant_curvature.arm import load_arm
 from softcr_models.constant_curvature.tendons import Tendons
 from softcr_models.errors import UserError
 from softcr_models.runtime.arm_messages import (
+    arm_cloud_message,
     point_from_message,
     poses_from_message,
     tendons_to_message,
 )
 from softcr_models.runtime.letter import Letter
-from softcr_models.runtime.messages import named_numbers_message
 from softcr_models.runtime.node import LoopNode, run
-from softcr_models.runtime.settings import NodeSettings
+from softcr_models.runtime.settings import ArmNodeSettings
 
 POSES, SETPOINT, COMMAND, ESTIMATE = (
     "mocap/arm/poses", "reference/tip", "tendon/command", "estimate/arm",
@@ -35,18 +34,13 @@ POSES, SETPOINT, COMMAND, ESTIMATE = (
 _CALIBRATION_FRAMES = 25
 
 
-class ApccControllerSettings(NodeSettings):
+class ApccControllerSettings(ArmNodeSettings):
     """The arm, the law, and when to hold."""
 
-    rate_hz: float = Field(
-        50.0,
-        ge=1.0,
-        le=1000.0,
-        description="of the poses",
-        json_schema_extra={"unit": "Hz"},
-    )
-    arm: str = Field(
-        "dalenberg_robot1", min_length=1, description="an arm of config/arms, or a YAML file"
+    setpoints: Literal["held", "paired"] = Field(
+        "held",
+        description="the last one heard holds; or there is one of every frame of poses, which in "
+        "lock-step is waited for",
     )
     gain: float = Field(
         1.5, gt=0.0, le=20.0, description="K of the tip's error", json_schema_extra={"unit": "1/s"}
@@ -90,6 +84,7 @@ class ApccController(LoopNode):
 
     default_name = "apcc_controller"
     Settings = ApccControllerSettings
+    kinds = ("arm",)
     settings: ApccControllerSettings
     _controller: Apcc | None = None
     _setpoint: np.ndarray | None
@@ -105,21 +100,20 @@ class ApccController(LoopNode):
         self.create_service(Trigger, "~/calibrate_zero", self._serve_calibrate_zero)
 
     def on_configure_node(self) -> None:
-        self._arm = load_arm(self.settings.arm)
-        self._use(np.array(self._arm.racks), self._arm.model_lengths)
-        self._tendon_names = [f"tendon_{number + 1}" for number in range(len(self._arm.tendons()))]
+        self._use(np.array(self.arm.racks), self.arm.model_lengths)
         self._command = self.advertise(COMMAND)
         self._estimate = self.advertise(ESTIMATE)
-        count = len(self._arm.racks)
+        count = len(self.arm.racks)
         self.receive(POSES, lambda message: poses_from_message(message, POSES, count))
         self.receive(SETPOINT, lambda message: point_from_message(message, SETPOINT))
 
     def on_activate_node(self) -> None:
-        self._use(np.array(self._arm.racks), self._arm.model_lengths)
+        self._use(np.array(self.arm.racks), self.arm.model_lengths)
         self._holds = self._ticks_at_bounds = 0
-        self._last_stamp = 0
+        self._last_stamp = self._setpoint_stamp = 0
 
     def loop(self, stop: threading.Event) -> None:
+        poses: Letter | None = None
         while not stop.is_set():
             letter = self._next_letter()
             if stop.is_set():
@@ -127,16 +121,19 @@ class ApccController(LoopNode):
             if letter is None:
                 self._hold("no poses")
             elif letter.topic == SETPOINT:
-                self._setpoint = letter.value
+                self._setpoint, self._setpoint_stamp = letter.value, letter.stamp
             else:
-                self._answer(letter)
+                poses = letter
+            if poses is not None and not self._waits_for_setpoint(poses.stamp):
+                self._answer(poses)
+                poses = None
 
     def on_deactivate_node(self) -> None:
         self._hold("not active")
 
     def diagnostic_values(self) -> dict[str, Any]:
         values: dict[str, Any] = {
-            "arm": self.settings.arm,
+            "robot": self.arm.model_dump(mode="json"),
             "holding": self._holding,
             "holds": self._holds,
             "ticks_at_bounds": self._ticks_at_bounds,
@@ -154,6 +151,10 @@ class ApccController(LoopNode):
     def _next_letter(self) -> Letter | None:
         # in lock-step the arm waits for us, so nothing is overdue
         return self.inbox.get(timeout=None if self.settings.lockstep else self.settings.patience)
+
+    def _waits_for_setpoint(self, stamp: int) -> bool:
+        paired = self.settings.lockstep and self.settings.setpoints == "paired"
+        return paired and self._setpoint_stamp < stamp
 
     def _answer(self, letter: Letter) -> None:
         if self._found is not None:
@@ -192,17 +193,18 @@ class ApccController(LoopNode):
 
     def _publish(self, stamp: int) -> None:
         self._last_stamp = stamp
-        self._command.publish(tendons_to_message(self._tendons, self._tendon_names, stamp))
+        self._command.publish(tendons_to_message(self._tendons, self.arm.tendon_names, stamp))
 
     def _publish_estimate(self, command: ApccCommand, stamp: int) -> None:
-        inference, numbers = command.inference, {}
-        for section, coordinates in enumerate(inference.configuration.reshape(-1, 3), 1):
-            for name, value in zip(("delta_x", "delta_y", "elongation"), coordinates, strict=True):
-                numbers[f"{name}_{section}"] = float(value)
-            numbers[f"rest_length_{section}"] = float(command.rest_lengths[section - 1])
-        for sensor, errors in enumerate(zip(inference.linear, inference.angular, strict=True), 1):
-            numbers[f"distance_{sensor}"], numbers[f"angle_{sensor}"] = map(float, errors)
-        self._estimate.publish(named_numbers_message(numbers, stamp, "world"))
+        inference = command.inference
+        message = arm_cloud_message(
+            inference.configuration,
+            command.rest_lengths,
+            stamp,
+            inference.linear,
+            inference.angular,
+        )
+        self._estimate.publish(message)
 
     # --- zero state -------------------------------------------------------------------------
 
@@ -226,7 +228,7 @@ class ApccController(LoopNode):
         age = time.monotonic() - self._frame_received
         if not self.settings.lockstep and age > self.settings.patience:
             raise UserError(f"zero state: the last poses came {age:.1f} s ago")
-        found = zero_state(np.array(frames), self._arm.base)
+        found = zero_state(np.array(frames), self.arm.base)
         self._use(found.places, found.rest_lengths)
         places, lengths = (
             np.round(each, 4).tolist() for each in (found.places, found.rest_lengths)
@@ -242,7 +244,7 @@ class ApccController(LoopNode):
 
     def _use(self, places: np.ndarray, rest_lengths: np.ndarray) -> None:
         """Begin anew with sensors and racks at these places (n,) [m], without a setpoint."""
-        settings, nominal = self.settings, self._arm.tendons()
+        settings, nominal = self.settings, self.arm.tendons()
         law = ApccSettings.model_validate(
             {
                 "gain": settings.gain,
@@ -252,13 +254,13 @@ class ApccController(LoopNode):
                 "inference": {"feedback": settings.feedback},
             }
         )
-        racks = np.array(self._arm.racks)
+        racks = np.array(self.arm.racks)
         moved = [
             np.interp(each, np.r_[0.0, racks], np.r_[0.0, places])
             for each in (nominal.begins, nominal.ends)
         ]
         tendons = Tendons(nominal.offsets, *moved)
-        self._controller = Apcc(self._arm.model, rest_lengths, places, tendons, law)
+        self._controller = Apcc(self.arm.model, rest_lengths, places, tendons, law)
         self._setpoint = None
         self._tendons = np.zeros(len(tendons))
         self._found = None

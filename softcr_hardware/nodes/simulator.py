@@ -1,6 +1,5 @@
-"""The simulated actuator as a node: commands in, sensor data out, on the hardware's topics."""
+"""The simulated robot as a node: commands in, sensor data out, on the hardware's topics."""
 
-import json
 import sys
 import threading
 import time
@@ -9,12 +8,15 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from softcr_hardware.plant import Measurement, Mismatch, SensorModel, SimulatedPlant
-from softcr_hardware.plant_messages import PLANT_TOPICS, plant_messages
+from softcr_hardware.arm_plant import ArmPlant
+from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
+from softcr_hardware.simulated_machines import SimulatedArm, SimulatedMachine, SimulatedRod
+from softcr_models.errors import UserError
+from softcr_models.robot import Robot
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_models.runtime.cycle_timer import CycleTimer
 from softcr_models.runtime.letter import Letter
-from softcr_models.runtime.messages import clock_to_message, pressures_from_message
+from softcr_models.runtime.messages import clock_to_message
 from softcr_models.runtime.node import LoopNode, run
 from softcr_models.runtime.settings import NodeSettings
 
@@ -22,6 +24,9 @@ from softcr_models.runtime.settings import NodeSettings
 class SimulatorSettings(NodeSettings):
     """Plant, sensors and what happens when commands stop."""
 
+    payload: float = Field(
+        0.0, ge=0.0, le=10.0, description="at an arm's tip", json_schema_extra={"unit": "kg"}
+    )
     intervals: int = Field(10, ge=2, le=MAX_INTERVALS, description="intervals of the plant's rod")
     bending_compliance_factor: float = Field(
         1.0, ge=0.2, le=5.0, description="bending compliance of the plant over the robot file's"
@@ -33,7 +38,7 @@ class SimulatorSettings(NodeSettings):
         1.0, ge=0.1, le=10.0, description="relaxation times of the plant over the robot file's"
     )
     tip_noise: float = Field(
-        2e-4, ge=0.0, le=0.05, description="of the measured tip", json_schema_extra={"unit": "m"}
+        2e-4, ge=0.0, le=0.05, description="of measured positions", json_schema_extra={"unit": "m"}
     )
     pressure_noise: float = Field(
         0.0, ge=0.0, le=1e4, description="of measured pressures", json_schema_extra={"unit": "Pa"}
@@ -44,19 +49,21 @@ class SimulatorSettings(NodeSettings):
     moment_noise: float = Field(
         5e-4, ge=0.0, le=1.0, description="of the base moment", json_schema_extra={"unit": "N m"}
     )
-    mocap_latency: int = Field(0, ge=0, le=20, description="cycles by which a tip pose comes late")
+    mocap_latency: int = Field(
+        0, ge=0, le=20, description="cycles by which a rod's tip pose comes late"
+    )
     command_timeout: float = Field(
         0.1,
         ge=0.01,
         le=10.0,
-        description="without a command for so long the chambers vent (wall mode)",
+        description="without a command for so long chambers vent, tendons hold (wall mode)",
         json_schema_extra={"unit": "s"},
     )
     lockstep_timeout: float = Field(
         2.0,
         ge=0.1,
         le=60.0,
-        description="wall time to wait for a cycle's command before venting (lock-step)",
+        description="wall time to wait for a cycle's command before that (lock-step)",
         json_schema_extra={"unit": "s"},
     )
     duration: float = Field(
@@ -69,17 +76,67 @@ class SimulatorSettings(NodeSettings):
 
 
 class Simulator(LoopNode):
-    """Simulates the soft actuator: a finer rod with its own parameters, pressure lag, sensors."""
+    """Simulates a robot of either kind: rod or arm, actuators and sensors.
+
+    A rod's plant is a finer rod with its own parameters and pressure lag; without commands its
+    chambers vent. An arm's plant has the bodies of its file, a payload and tendon motors; without
+    commands they hold.
+    """
 
     default_name = "simulator"
     Settings = SimulatorSettings
+    kinds = ("rod", "arm")
     settings: SimulatorSettings
-    _plant: SimulatedPlant
+    _machine: SimulatedMachine
     _timeouts = 0
-    _vented = True
+    _idle = True
     _finished = False
 
     def on_configure_node(self) -> None:
+        settings = self.settings
+        self._machine = self._made_machine()
+        # compiles every kernel the loop will call
+        self._machine.advance(settings.period)
+        self._machine.messages(1)
+        self._sensors = {topic: self.advertise(topic) for topic in self._machine.topics}
+        if settings.lockstep:
+            self._simulated_time = self.advertise("/clock")
+        self.receive(self._machine.command_topic, self._machine.decoded)
+
+    def on_activate_node(self) -> None:
+        self._machine.reset()
+        self._timeouts = 0
+        self._idle = True
+        self._finished = False
+
+    def loop(self, stop: threading.Event) -> None:
+        if self.settings.lockstep:
+            self._loop_in_lockstep(stop)
+        else:
+            self._loop_on_wall_clock(stop)
+
+    def diagnostic_values(self) -> dict[str, Any]:
+        if not hasattr(self, "_machine"):  # before the first configure
+            return {}
+        return self._machine.description() | {
+            "commands_stale": self._timeouts,
+            "without_commands": self._idle,
+            "finished": self._finished,
+        }
+
+    def diagnostic_warnings(self) -> list[str]:
+        return [self._complaint] if self._timeouts and self._idle else []
+
+    @property
+    def _complaint(self) -> str:
+        return f"no {self._machine.command_topic}: {self._machine.without_commands}"
+
+    # --- the plant --------------------------------------------------------------------------
+
+    def _made_machine(self) -> SimulatedMachine:
+        return self._rod() if isinstance(self.robot, Robot) else self._arm()
+
+    def _rod(self) -> SimulatedRod:
         settings = self.settings
         mismatch = Mismatch(
             settings.bending_compliance_factor, settings.tip_mass_factor, settings.damping_factor
@@ -92,58 +149,18 @@ class Simulator(LoopNode):
             settings.mocap_latency,
             settings.seed,
         )
-        self._plant = SimulatedPlant(self.robot, mismatch, sensors, settings.intervals)
-        # compiles every kernel the loop will call
-        self._plant.advance(settings.period)
-        self._messages(self._plant.measure(1))
-        self._sensors = {topic: self.advertise(topic) for topic in PLANT_TOPICS}
-        if settings.lockstep:
-            self._simulated_time = self.advertise("/clock")
-        self.receive("pressure/command", self._decoded_command)
+        plant = SimulatedPlant(self.robot, mismatch, sensors, settings.intervals)
+        return SimulatedRod(self.robot, plant)
 
-    def on_activate_node(self) -> None:
-        self._plant.reset()
-        self._timeouts = 0
-        self._vented = True
-        self._finished = False
-
-    def loop(self, stop: threading.Event) -> None:
-        if self.settings.lockstep:
-            self._loop_in_lockstep(stop)
-        else:
-            self._loop_on_wall_clock(stop)
-
-    def diagnostic_values(self) -> dict[str, Any]:
-        if not hasattr(self, "_plant"):  # before the first configure
-            return {}
-        mismatch = self._plant.mismatch
-        rod = self._plant.rod
-        return {
-            "plant_mismatch": {
-                "bending_compliance": round(mismatch.bending_compliance_factor - 1.0, 12),
-                "tip_mass": round(mismatch.tip_mass_factor - 1.0, 12),
-                "damping": round(mismatch.damping_factor - 1.0, 12),
-                "intervals": rod.intervals,
-                "tip_noise_mm": 1e3 * self.settings.tip_noise,
-                "pressure_noise_pa": self.settings.pressure_noise,
-                "mocap_latency_cycles": self.settings.mocap_latency,
-            },
-            "true_parameters": {
-                "bending_compliance": rod.robot.bending_compliance,
-                "tip_mass": rod.robot.tip_mass,
-                "damping_factor": mismatch.damping_factor,
-            },
-            "intervals": rod.intervals,
-            "robot": json.loads(self.robot.model_dump_json()),
-            "commands_stale": self._timeouts,
-            "vented": self._vented,
-            "finished": self._finished,
-        }
-
-    def diagnostic_warnings(self) -> list[str]:
-        if self._timeouts and self._vented:
-            return ["no pressure commands: chambers vented"]
-        return []
+    def _arm(self) -> SimulatedArm:
+        settings = self.settings
+        if settings.mocap_latency:
+            raise UserError(
+                f"parameter mocap_latency = {settings.mocap_latency}: must be 0 for an arm, whose "
+                "commands answer poses"
+            )
+        plant = ArmPlant(self.arm, settings.payload, settings.tip_noise, settings.seed)
+        return SimulatedArm(plant, settings.tip_noise)
 
     # --- the two ways of pacing -------------------------------------------------------------
 
@@ -159,15 +176,15 @@ class Simulator(LoopNode):
             stamp = self.now()
             if last_stamp is not None:
                 # a late cycle has waited longer; the plant must not live more slowly than the clock
-                self._plant.advance(min((stamp - last_stamp) * 1e-9, 20 * period))
+                self._machine.advance(min((stamp - last_stamp) * 1e-9, 20 * period))
             last_stamp = stamp
             letter = self._newest_command()
             if letter is not None:
                 last_command = letter.received
                 self._follow(letter.value)
             elif begin - last_command > self.settings.command_timeout:
-                self._vent()
-            self._publish(self._plant.measure(stamp))
+                self._go_idle()
+            self._publish(stamp)
             self.statistics.add(time.monotonic() - begin)
 
     def _loop_in_lockstep(self, stop: threading.Event) -> None:
@@ -178,15 +195,15 @@ class Simulator(LoopNode):
         while not stop.is_set():
             begin = time.monotonic()
             if stamp > 0:
-                self._plant.advance(period * 1e-9)
+                self._machine.advance(period * 1e-9)
                 # as on the wall clock, the answer to one cycle is followed from the next one on
                 if letter is not None:
                     self._follow(letter.value)
                 else:
-                    self._vent()
+                    self._go_idle()
             stamp += period
             self._simulated_time.publish(clock_to_message(stamp))
-            self._publish(self._plant.measure(stamp))
+            self._publish(stamp)
             self.statistics.add(time.monotonic() - begin)
             if 0.0 < self.settings.duration <= stamp * 1e-9:
                 self._finished = True
@@ -202,8 +219,8 @@ class Simulator(LoopNode):
         return newest
 
     def _command_for(self, stamp: int) -> Letter | None:
-        """The command that answers `stamp`; None after the timeout, once vented soon."""
-        wait = self.settings.period if self._vented and self._timeouts else 0.0
+        """The command that answers `stamp`; None after the timeout, once idle soon."""
+        wait = self.settings.period if self._idle and self._timeouts else 0.0
         deadline = time.monotonic() + (wait or self.settings.lockstep_timeout)
         while (left := deadline - time.monotonic()) > 0.0:
             letter = self.inbox.get(timeout=left)
@@ -211,31 +228,23 @@ class Simulator(LoopNode):
                 return None
             if letter.stamp == stamp:
                 return letter
-            self.reject("pressure/command", "stamp of another cycle")
+            self.reject(self._machine.command_topic, "stamp of another cycle")
         return None
 
     def _follow(self, command: np.ndarray) -> None:
-        self._plant.follow(command)
-        self._vented = False
+        self._machine.follow(command)
+        self._idle = False
 
-    def _vent(self) -> None:
-        if not self._vented:
+    def _go_idle(self) -> None:
+        if not self._idle:
             self._timeouts += 1
-            self._vented = True
-            self.get_logger().warning("no pressure commands: chambers vented")
-        self._plant.vent()
+            self._idle = True
+            self.get_logger().warning(self._complaint)
+        self._machine.idle()
 
-    # --- messages ---------------------------------------------------------------------------
-
-    def _decoded_command(self, message: Any) -> np.ndarray:
-        return pressures_from_message(message, self.robot.chamber_names, "pressure/command")
-
-    def _publish(self, measured: Measurement) -> None:
-        for topic, message in self._messages(measured).items():
+    def _publish(self, stamp: int) -> None:
+        for topic, message in self._machine.messages(stamp).items():
             self._sensors[topic].publish(message)
-
-    def _messages(self, measured: Measurement) -> dict[str, Any]:
-        return plant_messages(self._plant.rod, measured, self.robot.chamber_names)
 
 
 def main() -> int:

@@ -83,6 +83,12 @@ class Arm(BaseModel):
         """(r,) pi_v, rest lengths from rack to rack [m]."""
         return np.diff(self.racks, prepend=0.0)
 
+    @property
+    def tendon_names(self) -> tuple[str, ...]:
+        """Of the tendons, in the order of every vector of tendons."""
+        count = len(self.racks) * self.tendons_per_rack
+        return tuple(f"tendon_{number + 1}" for number in range(count))
+
     def tendons(self, routing: Routing | None = None) -> Tendons:
         """Its tendons, as they are, or as somebody takes them for."""
         around = 2.0 * np.pi * np.arange(self.tendons_per_rack) / self.tendons_per_rack

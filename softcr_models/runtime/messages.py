@@ -271,6 +271,20 @@ def named_numbers_message(numbers: Mapping[str, float], stamp: int, frame: str =
     return _cloud(table, tuple(numbers), stamp, frame)
 
 
+def named_numbers_from_message(message: Any, topic: str) -> dict[str, float]:
+    """The numbers of a one-point cloud, by name.
+
+    Raises:
+        MessageError: more than a point, fields that are no numbers, a value that is not finite.
+    """
+    columns = _fields(message, topic)
+    if (message.height, message.width) != (1, 1):
+        raise MessageError(topic, f"{message.height} x {message.width} points, must be 1 x 1")
+    row = _values(message, topic)[0, 0, list(columns.values())].astype(float)
+    _check_finite(row, list(columns), topic)
+    return dict(zip(columns, row.tolist(), strict=True))
+
+
 # --- rod states ---------------------------------------------------------------------------------
 
 
@@ -568,6 +582,15 @@ def _cloud(table: np.ndarray, fields: tuple[str, ...], stamp: int, frame: str) -
 
 def _columns(message: Any, topic: str) -> dict[str, int]:
     """Column of each field in a row of float64, `ROD_FIELDS` first, the others in their order."""
+    found = _fields(message, topic)
+    missing = [name for name in ROD_FIELDS if name not in found]
+    if missing:
+        raise MessageError(topic, f"fields {missing} are missing")
+    return {name: found.pop(name) for name in ROD_FIELDS} | found
+
+
+def _fields(message: Any, topic: str) -> dict[str, int]:
+    """Column of each field in a row of float64, in their order."""
     found: dict[str, int] = {}
     for field in message.fields:
         if field.datatype != _FLOAT64 or field.count > 1 or field.offset % _ITEM:
@@ -575,22 +598,25 @@ def _columns(message: Any, topic: str) -> dict[str, int]:
         if field.name in found or field.offset + _ITEM > message.point_step:
             raise MessageError(topic, f"field {field.name} must be there once, inside the point")
         found[field.name] = field.offset // _ITEM
-    missing = [name for name in ROD_FIELDS if name not in found]
-    if missing:
-        raise MessageError(topic, f"fields {missing} are missing")
-    return {name: found.pop(name) for name in ROD_FIELDS} | found
+    return found
 
 
 def _table(
     message: Any, columns: Mapping[str, int], topic: str, intervals: int | None
 ) -> np.ndarray:
     """(height, width, fields) values of a cloud in the order of `columns`."""
-    height, width, step = message.height, message.width, message.point_step
+    height, width = message.height, message.width
     if intervals is not None and width != intervals + 2:
         expected = f"{intervals + 2} for a rod of {intervals} intervals"
         raise MessageError(topic, f"width {width} must be {expected}")
     if height < 1 or width < 3:
         raise MessageError(topic, f"height {height} x width {width} must be at least 1 x 3")
+    return _values(message, topic)[..., list(columns.values())].astype(float)
+
+
+def _values(message: Any, topic: str) -> np.ndarray:
+    """(height, width, point_step / 8) of a cloud, every float64 in its place."""
+    height, width, step = message.height, message.width, message.point_step
     size = len(message.data)
     if step % _ITEM or message.row_step != width * step or size != height * width * step:
         raise MessageError(
@@ -599,8 +625,7 @@ def _table(
             f"{height} x {width} points of whole float64",
         )
     numbers = np.frombuffer(message.data, dtype=">f8" if message.is_bigendian else "<f8")
-    table = numbers.reshape(height, width, step // _ITEM)
-    return table[..., list(columns.values())].astype(float)
+    return numbers.reshape(height, width, step // _ITEM)
 
 
 def _check_finite(values: np.ndarray, names: Sequence[str], topic: str) -> None:

@@ -49,7 +49,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import rclpy
 from rcl_interfaces.msg import (
@@ -70,7 +70,8 @@ from rclpy.utilities import remove_ros_args
 from threadpoolctl import threadpool_limits
 
 from softcr_models.errors import UserError
-from softcr_models.robot import Robot, load_robot
+from softcr_models.robot import Robot
+from softcr_models.robot_files import Kind, load_robot_file
 from softcr_models.runtime.cycle_timer import TickStatistics
 from softcr_models.runtime.letter import Letter, check_stamp
 from softcr_models.runtime.mailbox import LeftAlone, Mailbox
@@ -89,6 +90,9 @@ from softcr_models.runtime.settings import (
     setting_values,
 )
 from softcr_models.runtime.topics import TOPICS, qos
+
+if TYPE_CHECKING:
+    from softcr_models.constant_curvature.arm import Arm
 
 OK, WARN, ERROR, STALE = range(4)
 """Levels of diagnostic_msgs/DiagnosticStatus."""
@@ -109,16 +113,16 @@ class LoopNode(LifecycleNode):
     is entered again one period later.
 
     Attributes:
+        kinds: of robots that the node can be for; others are refused.
         settings: the parameters' values; a new object whenever one changes.
-        robot: the robot that `settings.robot` names.
         inbox: where the loop gets messages from.
         statistics: of the ticks since activation.
     """
 
     default_name: ClassVar[str]
     Settings: ClassVar[type[NodeSettings]] = NodeSettings
+    kinds: ClassVar[tuple[Kind, ...]] = ("rod",)
     settings: NodeSettings
-    robot: Robot
     _last_tick_stamp: int | None
 
     def __init__(self, **node_options: Any):
@@ -190,6 +194,16 @@ class LoopNode(LifecycleNode):
         return []
 
     # --- what a subclass uses ---------------------------------------------------------------
+
+    @property
+    def robot(self) -> Robot:
+        """The rod that `settings.robot` names, in a node for rods."""
+        return cast(Robot, self._robot_file)
+
+    @property
+    def arm(self) -> "Arm":
+        """The arm that `settings.robot` names, in a node for arms."""
+        return cast("Arm", self._robot_file)
 
     @property
     def active(self) -> bool:
@@ -483,7 +497,7 @@ class LoopNode(LifecycleNode):
             name=f"{self.get_name()}: loop",
             level=level,
             message=message,
-            hardware_id=self.robot.name,
+            hardware_id=self._robot_file.name,
             values=values | self.diagnostic_values(),
         )
 
@@ -541,7 +555,7 @@ class LoopNode(LifecycleNode):
             return SetParametersResult(successful=False, reason=f"{reason}: clean up first")
         try:
             candidate = build_settings(self.Settings, setting_values(self.settings) | changes)
-            load_robot(candidate.robot)
+            load_robot_file(candidate.robot, self.kinds)
         except UserError as error:
             return SetParametersResult(successful=False, reason=str(error))
         self._settings_candidate = candidate
@@ -549,7 +563,7 @@ class LoopNode(LifecycleNode):
 
     def _use_settings_candidate(self, _: list[Parameter]) -> None:
         self.settings = self._settings_candidate
-        self.robot = load_robot(self.settings.robot)
+        self._robot_file = load_robot_file(self.settings.robot, self.kinds)
 
 
 class SupervisedExecutor(SingleThreadedExecutor):

@@ -73,6 +73,21 @@ class NodeSettings(BaseModel):
         return self.mode == "lockstep"
 
 
+class ArmNodeSettings(NodeSettings):
+    """What the nodes of a tendon-driven arm can be told."""
+
+    robot: str = Field(
+        "dalenberg_robot1", min_length=1, description="an arm of config/arms, or a YAML file"
+    )
+    rate_hz: float = Field(
+        50.0,
+        ge=1.0,
+        le=1000.0,
+        description="of the cameras' frames",
+        json_schema_extra={"unit": "Hz"},
+    )
+
+
 class SampledNodeSettings(NodeSettings):
     """What nodes are told whose cycles take samples of several sensors together."""
 

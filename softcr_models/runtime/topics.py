@@ -104,6 +104,13 @@ _ROWS = (
         "tendon lengths wanted against the zero state: name = tendons, position [m]",
     ),
     Topic(
+        "tendon/state",
+        "sensor_msgs/msg/JointState",
+        "sensor",
+        "tendons measured: name, position = length against the zero state [m], effort [N], "
+        "negative where it pulls",
+    ),
+    Topic(
         "estimate/arm",
         "sensor_msgs/msg/PointCloud2",
         "reliable",
@@ -139,6 +146,13 @@ _ROWS = (
         "sensor_msgs/msg/PointCloud2",
         "sensor",
         "true rod state of the simulator, as estimate/rod; for recorder and viewers only",
+    ),
+    Topic(
+        "simulation/truth/arm",
+        "sensor_msgs/msg/PointCloud2",
+        "sensor",
+        "true coordinates and rest lengths of the simulated arm's bodies [m], as estimate/arm; for "
+        "recorder and viewers only",
     ),
     Topic(
         "simulation/truth/tip/pose",

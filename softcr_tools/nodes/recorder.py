@@ -60,6 +60,7 @@ class RecorderNode(LoopNode):
 
     default_name = "recorder"
     Settings = RecorderSettings
+    kinds = ("rod", "arm")
     settings: RecorderSettings
     failure: ClassVar[str | None] = None
     _recording: BagRecording | None = None
