@@ -4,7 +4,7 @@ Global best, inertia and accelerations of Clerc and Kennedy (2002). None of the 
 holds one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -19,6 +19,8 @@ def particle_swarm(
     iterations: int,
     seed: int,
     progress: Callable[[int], None] = lambda evaluations: None,
+    start: np.ndarray | None = None,
+    evaluate: Callable[..., Iterable[float]] = map,
 ) -> tuple[np.ndarray, float]:
     """The best position found in a box, and its cost.
 
@@ -28,17 +30,21 @@ def particle_swarm(
         particles, iterations: their product is the number of evaluations.
         seed: of the only generator.
         progress: called with the number of evaluations done.
+        start: (P,) where the first particle begins; None: anywhere, as the others.
+        evaluate: (cost, positions) -> costs of one iteration in order, as `map`; a pool's `map`
+            computes them side by side.
     """
     draw = np.random.default_rng(seed)
     shape = (particles, len(low))
     positions = low + (high - low) * draw.random(shape)
+    if start is not None:
+        positions[0] = start
     velocities = 0.1 * (high - low) * draw.standard_normal(shape)
     own_best, own_costs = positions.copy(), np.full(particles, np.inf)
     for _ in range(iterations):
-        for index, position in enumerate(positions):
-            value = cost(position)
+        for index, value in enumerate(evaluate(cost, positions)):
             if value < own_costs[index]:
-                own_best[index], own_costs[index] = position, value
+                own_best[index], own_costs[index] = positions[index], value
             progress(1)
         leader = own_best[np.argmin(own_costs)]
         pulls = draw.random((2, *shape))

@@ -154,6 +154,7 @@ def run_loop(
     koopman: KoopmanDesign | None = None,
     settings: ControllerSettings | None = None,
     filter_model: PredictionModel | None = None,
+    filter_settings: EstimatorSettings | None = None,
     observe: Callable[[Cycle], None] = lambda cycle: None,
 ) -> Trace:
     """One run from the vented rod: what is decided in a cycle acts from the next one on.
@@ -162,6 +163,7 @@ def run_loop(
         koopman: what the rival is made of.
         settings: of the controller; None: the shipped ones.
         filter_model: what the filter predicts with; None: the exact rod.
+        filter_settings: but for the estimated parameters, those of the case; None: the shipped ones.
         observe: told of every cycle.
     """
     plant = plant_of(robot, case.difference, seed)
@@ -169,7 +171,9 @@ def run_loop(
     model = filter_model or RodPrediction(
         CosseratRod(robot, MODEL_INTERVALS), single_precision=False
     )
-    estimator = RodEstimator(model, EstimatorSettings(parameters=estimated_parameters(case)))
+    filter_settings = filter_settings or EstimatorSettings()
+    adapted = filter_settings.model_copy(update={"parameters": estimated_parameters(case)})
+    estimator = RodEstimator(model, adapted)
     limits = robot.pressure_limits
     bias, gain = np.array(case.difference.pressure_bias), case.difference.pressure_gain
     poses_lost = np.random.default_rng(seed).random(round(case.duration / PERIOD))
