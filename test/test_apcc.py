@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.linalg import logm
 from scipy.signal import savgol_coeffs
 
 from softcr_control.apcc import (
@@ -113,6 +114,46 @@ def test_the_loop_ends_as_it_should():
 
 def _inference(**changes):
     return InferenceSettings(**changes)
+
+
+def as_twist(matrix: np.ndarray) -> np.ndarray:
+    """(6,) of an element (4, 4) of se(3), linear first."""
+    return np.array([*matrix[:3, 3], matrix[2, 1], matrix[0, 2], matrix[1, 0]])
+
+
+@pytest.mark.parametrize("feedback", ["pose", "position"])
+def test_an_update_is_the_printed_one(feedback):
+    """(27) to (32): logm and differences of poses instead of closed forms, lstsq as the inverse."""
+    coverage, q = coverage_of(SENSORS, FIRST_LENGTHS), shape(5, 3)
+    poses = CHAIN.pose(shape(6, 3), TRUE_LENGTHS, coverage_of(SENSORS, TRUE_LENGTHS))
+
+    def errors(q):
+        found = CHAIN.pose(q, FIRST_LENGTHS, coverage)
+        if feedback == "position":
+            return (poses - found)[:, :3, 3]
+        return np.array(
+            [as_twist(logm(np.linalg.solve(a, b)).real) for a, b in zip(found, poses, strict=True)]
+        )
+
+    def moved(change):
+        """The error that would be seen if the arm, not the model, moved: J_b or J_p times it."""
+        before, after = (CHAIN.pose(each, FIRST_LENGTHS, coverage) for each in (q, q + change))
+        if feedback == "position":
+            return (after - before)[:, :3, 3]
+        return np.array(
+            [as_twist(np.linalg.solve(a, b)) for a, b in zip(before, after, strict=True)]
+        )
+
+    jacobian = np.array([moved(1e-7 * e).ravel() / 1e-7 for e in np.eye(9)]).T
+    step = np.linalg.lstsq(jacobian, errors(q).ravel(), rcond=None)[0]
+    once = _inference(feedback=feedback, iterations=1, damping=0.0, longest_step=1e3)
+    found = infer(CHAIN, FIRST_LENGTHS, coverage, poses, q, once)
+    np.testing.assert_allclose(found.configuration - q, step, atol=2e-5 * np.abs(step).max())
+    # what it says it left is what is left, of every sensor
+    left = CHAIN.pose(found.configuration, FIRST_LENGTHS, coverage)
+    np.testing.assert_allclose(found.linear, np.linalg.norm((poses - left)[:, :3, 3], axis=1))
+    turns = np.einsum("sij,sij->s", left[:, :3, :3], poses[:, :3, :3])  # trace of R^T R'
+    np.testing.assert_allclose(found.angular, np.arccos(0.5 * (turns - 1.0)), rtol=1e-6)
 
 
 # -- rates ----------------------------------------------------------------------------------------
