@@ -12,6 +12,7 @@ from softcr_control.koopman_lqr import Weights
 from softcr_control.reference_settings import ReferenceSettings
 from softcr_models import load_robot
 from softcr_models.errors import UserError
+from softcr_tools.bag_reading import Bag
 from softcr_tools.experiments.command import EXPERIMENTS as LISTED
 from softcr_tools.experiments.command import main
 from softcr_tools.experiments.tracking import command, koopman, robustness
@@ -126,6 +127,9 @@ def test_a_short_run_writes_table_and_figures(name, tmp_path, monkeypatch):
     assert table["plant_intervals"] > table["model_intervals"]
     assert all(np.isfinite(row.mean) for row in rows if row.quantity == "tip error")
     assert list(latest.glob("*.png"))
+    bags = list((latest / "bags").iterdir())
+    assert len(bags) == (1 if name == "3" else len(CONTROLLERS) * len(EXPERIMENTS[name]))
+    assert all(Bag(bag).topics["/estimate/rod"].count == 154 for bag in bags)
     assert f"softcr experiment {name}" in console.export_text()
 
 

@@ -3,7 +3,8 @@
 The plant is never the model: 20 intervals against 5, 5 % stiffer and 10 % heavier at the tip unless
 a case says otherwise, pressure lag, 0.2 mm tip noise, one cycle of delay. Every case runs with both
 shipped controllers and the paper's rival, on the same seeds. The rival, a Koopman regulator, first
-learns from 15 minutes of the plant itself, once (it is kept in ~/.cache/softcr/koopman).
+learns from 15 minutes of the plant itself, once (it is kept in ~/.cache/softcr/koopman). Beside
+table and figures stand bags of the first seed, for `softcr report` and `softcr replay`.
 """
 
 import argparse
@@ -19,19 +20,23 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from threadpoolctl import threadpool_limits
 
 from softcr_control.koopman_file import KoopmanDesign
+from softcr_control.reference_messages import ReferenceMessages
 from softcr_control.references import SampledReference
-from softcr_models import Robot, load_robot
-from softcr_models.prediction import RodPrediction
+from softcr_estimation import EstimatorSettings
+from softcr_models import CosseratRod, Robot, load_robot
 from softcr_tools.benchmarks.machine import describe_machine
 from softcr_tools.console import say
 from softcr_tools.experiments.results import TABLE_WIDTH, Row, print_table, write_table
 from softcr_tools.experiments.tracking import compliance, figures, robustness
+from softcr_tools.experiments.tracking.bag import RunBag
 from softcr_tools.experiments.tracking.cases import CONTROLLERS, EXPERIMENTS, Case, Difference
 from softcr_tools.experiments.tracking.koopman import FULL, Recipe, cached, work
 from softcr_tools.experiments.tracking.loop import (
     MODEL_INTERVALS,
     PERIOD,
+    Cycle,
     Trace,
+    estimated_parameters,
     plant_of,
     run_loop,
     sampled_reference,
@@ -67,7 +72,7 @@ def run(
     shortest: float = 0.0,
     recipe: Recipe = FULL,
 ) -> list[Row]:
-    """Runs one experiment, shows the table, writes table and figures; returns the rows.
+    """Runs one experiment, shows the table, writes table, figures and bags; returns the rows.
 
     Args:
         shortest: if above 0, runs last only so long [s]: for who wants to see that it works.
@@ -93,10 +98,15 @@ def _find_compliance(
     robot: Robot, seeds: int, duration: float, directory: Path, bar: Progress
 ) -> list[Row]:
     task = bar.add_task("filter", total=seeds * round(duration / PERIOD))
+    first = RunBag(robot, compliance.difference_of(robot), 0)
     searches = [
-        compliance.search(robot, seed, duration, lambda cycles: bar.advance(task, cycles))
+        compliance.search(
+            robot, seed, duration, lambda cycles: bar.advance(task, cycles),
+            _nothing if seed else first.add,
+        )
         for seed in range(seeds)
-    ]
+    ]  # fmt: skip
+    first.write(directory / "bags" / "filter", EstimatorSettings().parameters)
     figures.draw_searches(directory / "compliance.png", searches)
     return compliance.rows_of(searches)
 
@@ -111,7 +121,7 @@ def _track(
     recipe: Recipe,
 ) -> list[Row]:
     cases = [_shortened(case, shortest) for case in EXPERIMENTS[name]]
-    traces = _traces(robot, cases, seeds, bar, recipe)
+    traces = _traces(robot, cases, seeds, bar, recipe, directory / "bags")
     for case in cases:
         shown = {controller: traces[case.name, controller][0] for controller in CONTROLLERS}
         figures.draw_case(directory / f"{_file_name(case.name)}.png", case.name, shown)
@@ -124,30 +134,48 @@ def _vary(
 ) -> list[Row]:
     axes = robustness.axes()
     cases = [_shortened(case, shortest) for axis in axes for case in axis.cases.values()]
-    traces = _traces(robot, cases, seeds, bar, recipe)
+    traces = _traces(robot, cases, seeds, bar, recipe, directory / "bags")
     errors = {key: [settled_error_mm(trace) for trace in runs] for key, runs in traces.items()}
     robustness.draw(directory / "robustness.png", axes, errors)
     return robustness.rows_of(axes, errors)
 
 
 def _traces(
-    robot: Robot, cases: Sequence[Case], seeds: int, bar: Progress, recipe: Recipe
+    robot: Robot,
+    cases: Sequence[Case],
+    seeds: int,
+    bar: Progress,
+    recipe: Recipe,
+    bags: Path,
 ) -> dict[tuple[str, str], list[Trace]]:
-    """(name of the case, controller) -> a trace per seed."""
+    """(name of the case, controller) -> a trace per seed; a bag of each first one into `bags`."""
     rivals = _rivals(robot, cases, bar, recipe)
     cycles = sum(round(case.duration / PERIOD) for case in cases)
     task = bar.add_task("", total=seeds * len(CONTROLLERS) * cycles)
     traces: dict[tuple[str, str], list[Trace]] = {}
     for case in cases:
         source = _reference(robot, case)
+        references = ReferenceMessages(CosseratRod(robot, MODEL_INTERVALS), source)
         for controller, seed in itertools.product(CONTROLLERS, range(seeds)):
             bar.update(task, description=f"{case.name}, {controller}")
+            kept = None
+            if seed == 0:
+                kept = RunBag(robot, case.difference, seed, references)
             trace = run_loop(
                 robot, case, source, controller, seed, time.perf_counter,
                 lambda cycles: bar.advance(task, cycles), rivals[_teacher(case)],
+                observe=_nothing if kept is None else kept.add,
             )  # fmt: skip
+            if kept is not None:
+                path = bags / f"{_file_name(case.name)}-{controller}"
+                kind, parameters = case.reference.kind, estimated_parameters(case)
+                kept.write(path, parameters, controller, kind, trace.tick_times)
             traces.setdefault((case.name, controller), []).append(trace)
     return traces
+
+
+def _nothing(cycle: Cycle) -> None:
+    """Of all but the first seeds nothing is kept but the trace."""
 
 
 def _rivals(
@@ -180,10 +208,8 @@ def _shortened(case: Case, shortest: float) -> Case:
 
 def _reference(robot: Robot, case: Case) -> SampledReference:
     settings = case.reference.model_copy(update={"duration": case.duration + 1.0})
-    if not case.from_plant:
-        return sampled_reference(robot, settings)
-    plant = plant_of(robot, case.difference, 0)
-    return settings.source(RodPrediction(plant.rod, substeps=3, single_precision=False), PERIOD)
+    maker = plant_of(robot, case.difference, 0).rod.robot if case.from_plant else robot
+    return sampled_reference(maker, settings)
 
 
 def _about(name: str, robot: Robot, seeds: int) -> dict[str, object]:

@@ -1,0 +1,84 @@
+"""Bags of experiments: what a plain loop did, read back and replayed as if nodes had run."""
+
+import dataclasses
+import time
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from softcr_control.reference_messages import ReferenceMessages
+from softcr_models import CosseratRod, load_robot
+from softcr_models.errors import UserError
+from softcr_models.runtime.messages import pressures_to_message
+from softcr_tools import report
+from softcr_tools.bag_reading import Bag
+from softcr_tools.experiments.bags import OfflineBag
+from softcr_tools.experiments.tracking.bag import RunBag
+from softcr_tools.experiments.tracking.cases import EXPERIMENTS
+from softcr_tools.experiments.tracking.loop import (
+    MODEL_INTERVALS,
+    estimated_parameters,
+    run_loop,
+    sampled_reference,
+)
+from softcr_tools.replay.experiment import Experiment, replay
+from softcr_tools.report_run import read_run
+
+ROBOT = load_robot("licher2025")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A trace of one second on a biased sensor, with poses missing, and its bag."""
+    [case, _] = EXPERIMENTS["pressure-chain"]
+    difference = dataclasses.replace(case.difference, dropout=0.2)
+    case = dataclasses.replace(case, duration=1.0, difference=difference)
+    source = sampled_reference(ROBOT, case.reference.model_copy(update={"duration": 2.0}))
+    references = ReferenceMessages(CosseratRod(ROBOT, MODEL_INTERVALS), source)
+    kept = RunBag(ROBOT, case.difference, 3, references)
+    trace = run_loop(ROBOT, case, source, "rod_mpc", 3, time.perf_counter, observe=kept.add)
+    path = tmp_path_factory.mktemp("bags") / "run"
+    parameters = estimated_parameters(case)
+    kept.write(path, parameters, "rod_mpc", case.reference.kind, trace.tick_times)
+    return case, trace, path
+
+
+def test_a_bag_holds_what_the_loop_did(run):
+    case, trace, path = run
+    read = read_run(Bag(path))
+    assert read.problems == ()
+    np.testing.assert_array_equal(read.truth_tip.values, trace.tips)
+    np.testing.assert_array_equal(read.commanded_pressures.values, trace.commands)
+    np.testing.assert_array_equal(read.reference_tip.values, trace.reference_tips)
+    np.testing.assert_allclose(read.estimated_tip.values, trace.estimated_tips, atol=1e-12)
+    np.testing.assert_array_equal(read.estimated_compliance.values, trace.compliance)
+    assert set(read.true_compliance.values) == {trace.true_compliance}
+    assert 0.5 * len(trace.times) < len(read.measured_tip) < len(trace.times)
+    # the first sample is of the vented plant, read by biased sensors
+    assert read.measured_pressures.values[0] == pytest.approx(case.difference.pressure_bias)
+    assert read.said("simulator", "plant_mismatch")["missing_poses"] == 0.2
+
+
+def test_a_replay_of_the_bag_is_equal_to_the_bit(run, tmp_path):
+    _, trace, path = run
+    told = replay(Bag(path), Experiment(tmp_path / "again", True, None, {}), Console(quiet=True))
+    cycles = len(trace.times)
+    for counts in (told.estimates, told.commands):
+        assert (counts.recorded, counts.compared, counts.identical) == (cycles, cycles, cycles)
+
+
+def test_a_report_of_the_bag_has_the_errors_of_the_trace(run, tmp_path):
+    _, trace, path = run
+    summary = report.build(path, tmp_path)
+    assert summary.controller == "rod_mpc"
+    assert summary.tip_aed_mm == pytest.approx(1e3 * trace.error.mean())
+    assert summary.bending_compliance.true == pytest.approx(trace.true_compliance)
+
+
+def test_a_bag_that_cannot_be_written_is_one_line(tmp_path):
+    bag = OfflineBag()
+    bag.add("pressure/state", 5, pressures_to_message(np.zeros(3), ROBOT.chamber_names, 5))
+    bag.write(tmp_path / "made")
+    with pytest.raises(UserError, match=r"cannot write the bag .*made: .*exists"):
+        bag.write(tmp_path / "made")
