@@ -17,8 +17,6 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import optuna
-from optuna.storages import BaseStorage, JournalStorage
-from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -28,12 +26,13 @@ from softcr_models.errors import UserError
 from softcr_models.surrogate import training
 from softcr_models.surrogate.ddpinn import Architecture
 from softcr_models.surrogate.training_settings import TrainingSettings
+from softcr_tools import studies
 from softcr_tools.console import say
+from softcr_tools.studies import FINISHED, finished
 
 FEWEST_VALIDATIONS = 2  # before a network may be stopped: the paper's grace of 300 epochs
 REDUCTION = 3  # of three networks one goes on
 BEST_SHOWN = 5
-_FINISHED = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -60,23 +59,11 @@ def open_study(storage: str, seed: int) -> optuna.Study:
     Raises:
         UserError: the storage cannot be opened.
     """
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    try:
-        kept: BaseStorage | str = storage
-        if "://" not in storage:
-            kept = JournalStorage(JournalFileBackend(storage))
-        return optuna.create_study(
-            study_name="surrogate",
-            storage=kept,
-            sampler=optuna.samplers.TPESampler(seed=seed, constant_liar=True),
-            pruner=optuna.pruners.SuccessiveHalvingPruner(
-                min_resource=FEWEST_VALIDATIONS, reduction_factor=REDUCTION
-            ),
-            load_if_exists=True,
-        )
-    except Exception as error:  # whatever database drivers raise
-        reason = str(error).splitlines()[0]
-        raise UserError(f"storage {storage!r}: cannot be opened: {reason}") from None
+    sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
+    pruner = optuna.pruners.SuccessiveHalvingPruner(
+        min_resource=FEWEST_VALIDATIONS, reduction_factor=REDUCTION
+    )
+    return studies.open_study("surrogate", storage, sampler, pruner)
 
 
 def settings_of(trial: optuna.Trial, iterations: int, seed: int, threads: int) -> TrainingSettings:
@@ -130,8 +117,8 @@ def work(study: optuna.Study, given: argparse.Namespace) -> None:
             return float("inf")
         return _score(card.validation)
 
-    enough = optuna.study.MaxTrialsCallback(given.trials, states=_FINISHED)
-    if _finished(study) < given.trials:
+    enough = optuna.study.MaxTrialsCallback(given.trials, states=FINISHED)
+    if finished(study) < given.trials:
         study.optimize(objective, callbacks=[enough])
 
 
@@ -193,13 +180,13 @@ def _run_workers(study: optuna.Study, given: argparse.Namespace) -> None:
         with Progress(*columns) as bar:
             task = bar.add_task("", total=given.trials)
             while any(worker.poll() is None for worker in workers):
-                bar.update(task, completed=min(_finished(study), given.trials))
+                bar.update(task, completed=min(finished(study), given.trials))
                 for worker in workers:
                     try:
                         worker.wait(1.0)
                     except subprocess.TimeoutExpired:
                         break
-            bar.update(task, completed=min(_finished(study), given.trials))
+            bar.update(task, completed=min(finished(study), given.trials))
     finally:
         for worker in workers:
             worker.terminate()
@@ -212,10 +199,6 @@ def _repeated(given: argparse.Namespace) -> list[str]:
     for name in ("robot", "trials", "iterations", "seed", "output", "storage"):
         texts += [f"--{name}", str(getattr(given, name))]
     return texts
-
-
-def _finished(study: optuna.Study) -> int:
-    return sum(trial.state in _FINISHED for trial in study.get_trials(deepcopy=False))
 
 
 def _score(validation: dict[str, float]) -> float:

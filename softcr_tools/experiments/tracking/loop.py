@@ -163,7 +163,7 @@ def run_loop(
         koopman: what the rival is made of.
         settings: of the controller; None: the shipped ones.
         filter_model: what the filter predicts with; None: the exact rod.
-        filter_settings: but for the estimated parameters, those of the case; None: the shipped ones.
+        filter_settings: its estimated parameters are the case's; None: the shipped ones.
         observe: told of every cycle.
     """
     plant = plant_of(robot, case.difference, seed)
