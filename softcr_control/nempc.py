@@ -71,6 +71,13 @@ class NempcSettings(HorizonSettings):
             )
         return self
 
+    @property
+    def shares(self) -> tuple[int, int, int]:
+        """Numbers of parents, strangers and children of a generation."""
+        parents = max(1, round(self.parents * self.population))
+        strangers = min(round(self.strangers * self.population), self.population - parents)
+        return parents, strangers, self.population - parents - strangers
+
 
 @dataclass(frozen=True, eq=False)
 class _Evaluation:
@@ -124,22 +131,19 @@ class Nempc:
 
     def reset(self) -> None:
         """Forgets population and previous command and seeds again: as if newly made."""
-        settings = self.settings
-        parents = max(1, round(settings.parents * settings.population))
-        strangers = min(
-            round(settings.strangers * settings.population), settings.population - parents
-        )
-        self._evolution = Evolution(
-            parents,
-            strangers,
-            settings.population - parents - strangers,
-            settings.stranger_spread * settings.input_range,
-            settings.mutation_probability,
-            np.random.default_rng(settings.seed),
-        )
-        self._generation: tuple[np.ndarray, np.ndarray] | None = None
         self._best: np.ndarray | None = None
         self._horizon.reset()
+        self._begin_population()
+
+    def _begin_population(self) -> None:
+        """No population yet, and the seed's first random numbers."""
+        self._evolution = Evolution(
+            *self.settings.shares,
+            self.settings.stranger_spread * self.settings.input_range,
+            self.settings.mutation_probability,
+            np.random.default_rng(self.settings.seed),
+        )
+        self._generation: tuple[np.ndarray, np.ndarray] | None = None
 
     def command(
         self,
@@ -164,15 +168,32 @@ class Nempc:
         problem = self._horizon.problem(
             state, bending_compliance, reference, measured_pressures, parameters or {}, delay
         )
+        plan = self._plan(problem)
+        if plan is None:
+            return self._fallback(problem)
+        self._best = plan.best_knots.copy()
+        self._horizon.remember(plan.pressures.copy())
+        return plan
+
+    def _plan(self, problem: Problem) -> Command | None:
+        """The best that the population finds; None where no candidate has a finite cost."""
         evaluated = self._evaluate(self._begin_tick(problem), problem)
         for _ in range(self.settings.generations - 1):
             candidates = self._evolved(evaluated.knots, evaluated.costs, problem)
             evaluated = self._evaluate(candidates, problem)
         if not np.isfinite(evaluated.costs[evaluated.best]):
-            return self._fallback(problem)
+            self._generation = None
+            return None
         winner = self._polished(evaluated, problem) if self.settings.polish else evaluated
         self._generation = evaluated.knots, evaluated.costs
-        return self._chosen(winner)
+        best, rollout = winner.best, winner.rollout
+        return Command(
+            pressures=rollout.commands[best, 0].copy(),
+            cost=float(winner.costs[best]),
+            cost_terms={name: float(values[best]) for name, values in winner.terms.items()},
+            best_knots=winner.knots[best].copy(),
+            predicted_tips=rollout.tip_path(best).copy(),
+        )
 
     def _begin_tick(self, problem: Problem) -> np.ndarray:
         """First candidates of a tick (B, K, m): from the last generation, one tick later."""
@@ -243,25 +264,11 @@ class Nempc:
         evaluated.costs[worst] = polished.costs[polished.best]
         return polished
 
-    def _chosen(self, winner: _Evaluation) -> Command:
-        best, rollout = winner.best, winner.rollout
-        self._best = winner.knots[best].copy()
-        pressures = rollout.commands[best, 0].copy()
-        self._horizon.remember(pressures)
-        return Command(
-            pressures=pressures.copy(),
-            cost=float(winner.costs[best]),
-            cost_terms={name: float(values[best]) for name, values in winner.terms.items()},
-            best_knots=self._best.copy(),
-            predicted_tips=rollout.tip_path(best).copy(),
-        )
-
     def _fallback(self, problem: Problem) -> Command:
         """Continues the previous plan; the next tick starts from a fresh population."""
         knots = np.repeat(problem.previous_command[None], self._knots.count, axis=0)
         if self._best is not None:
             knots = self._feasible(self._knots.shifted(self._best[None]), problem)[0]
-        self._generation = None
         self._best = knots
         pressures = self._knots.commands(knots[None])[0, 0]
         self._horizon.remember(pressures)

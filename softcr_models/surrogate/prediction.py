@@ -31,6 +31,8 @@ class SurrogatePrediction:
     Attributes:
         network: on its device.
         rod: of the robot, with the network's number of intervals.
+        folded: the network for steps of its own period; None if it says its own shapes.
+        factors: (P,) by which parameters are multiplied before the network is told them.
     """
 
     parameter_names: tuple[str, ...] = stepper.PARAMETERS
@@ -65,15 +67,15 @@ class SurrogatePrediction:
         self.network = network.on(self.device)
         self.rod = CosseratRod(robot, card.intervals)
         self.threads = threads
-        self._folded = FoldedNetwork(network) if network.architecture.shapes == "shared" else None
+        self.folded = FoldedNetwork(network) if network.architecture.shapes == "shared" else None
         self._exact = RodPrediction(self.rod)
         self.state_size = self.rod.state_size
         self.input_size = self.rod.input_size
         self.nominal_parameters = self.rod.nominal_parameters
         self.state_scale = self._exact.state_scale
         # a damping factor counts from the robot's own relaxation times
-        self._factors = np.ones(len(self.parameter_names))
-        self._factors[2] = robot.relaxation_times[0] / card.relaxation_times[0]
+        self.factors = np.ones(len(self.parameter_names))
+        self.factors[2] = robot.relaxation_times[0] / card.relaxation_times[0]
 
     @classmethod
     def load(
@@ -153,12 +155,12 @@ class SurrogatePrediction:
         pieces = max(1, math.ceil((dt - _SAME_TIME) / period))
         piece = dt / pieces
         levels = self._tensor(pressures)
-        told_parameters = self._tensor(parameters * self._factors)
+        told_parameters = self._tensor(parameters * self.factors)
         coordinates = network.encode(self._tensor(states))
         whole = pieces == 1 and abs(piece - period) <= _SAME_TIME
-        if whole and self._folded is not None and network.compute_type == torch.float32:
+        if whole and self.folded is not None and network.compute_type == torch.float32:
             ticks = levels.transpose(0, 1)
-            return self._folded.rollout(coordinates, ticks[:-1], ticks[1:], told_parameters)
+            return self.folded.rollout(coordinates, ticks[:-1], ticks[1:], told_parameters)
         known = network.tell_parameters(told_parameters).expand(len(levels), -1)
         coordinates = coordinates.expand(len(levels), -1)
         time = torch.tensor(piece, device=self.device)

@@ -1,0 +1,398 @@
+"""The NEMPC with its population on a device: one small copy there per tick, one back.
+
+Between the copies nothing is decided by Python: shapes are fixed, chance comes from the device, and
+what depends on values is a choice between tensors. On a GPU a tick is therefore one CUDA graph; on
+the processor the same operations run one by one.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from softcr_control.command import Command
+from softcr_control.costs.rollout import CostTerm, known_states, tip_rotations
+from softcr_control.horizon import MAXIMUM_DELAY, Problem
+from softcr_control.knots import mapped
+from softcr_control.limits import limit_knots
+from softcr_control.nempc import Nempc, NempcSettings
+from softcr_control.tensor_search import TensorEvolution, TensorPolish
+from softcr_models.errors import UserError
+from softcr_models.pressure import PressureLag
+from softcr_models.surrogate.ddpinn import DDPINN
+from softcr_models.surrogate.prediction import SurrogatePrediction
+from softcr_models.surrogate.tip_poses import TipPoses
+
+_REHEARSALS = 3  # ticks one by one before they are recorded: libraries set themselves up first
+_PERIOD_TOLERANCE = 1e-7  # [s]: 0.1 us moves nothing by a micrometre
+
+
+def what_is_missing(prediction: object, settings: NempcSettings) -> str:
+    """Why a model cannot carry a population of tensors; empty if it can."""
+    if not isinstance(prediction, SurrogatePrediction):
+        return "only the network ('ddpinn') computes with tensors"
+    if prediction.folded is None:
+        return "the network says the shapes of its ansatz itself: train one with shared shapes"
+    if abs(prediction.network.period - settings.period) > _PERIOD_TOLERANCE:
+        return (
+            f"period {settings.period:.6g} s: the network was trained for "
+            f"{prediction.network.period:.6g} s"
+        )
+    return ""
+
+
+@dataclass(frozen=True, eq=False)
+class TensorRollout:
+    """What `Rollout` is, on a device; for `residuals` of cost terms.
+
+    Attributes:
+        coordinates: (B, N, nx) predicted, in those of the network.
+        commands: (B, N, m) [Pa].
+        previous_command: (m,) [Pa].
+        wanted_states: (N, nx), zeros where unknown.
+        reference_known: (N,) 1 where the wanted state is known, else 0.
+        reference_tip_positions: (N, 3) [m].
+        wanted_tip_rotations: (N, 3, 3), zeros where unknown.
+        bending_compliance: () [rad/(N m m)].
+        network, poses: that coordinates belong to.
+    """
+
+    coordinates: torch.Tensor
+    commands: torch.Tensor
+    previous_command: torch.Tensor
+    wanted_states: torch.Tensor
+    reference_known: torch.Tensor
+    reference_tip_positions: torch.Tensor
+    wanted_tip_rotations: torch.Tensor
+    bending_compliance: torch.Tensor
+    network: DDPINN
+    poses: TipPoses
+
+    @cached_property
+    def states(self) -> torch.Tensor:
+        """(B, N, nx) predicted states."""
+        return self.network.decode(self.coordinates)
+
+    @cached_property
+    def tip_poses(self) -> torch.Tensor:
+        """(B, N, 3, 4) predicted tip poses, rotation beside position [m]."""
+        poses = self.poses(self.coordinates.flatten(0, 1), self.bending_compliance)
+        return poses.view(*self.coordinates.shape[:2], 3, 4)
+
+    @cached_property
+    def command_path(self) -> torch.Tensor:
+        """(B, N + 1, m) the command active before, then `commands` [Pa]."""
+        first = self.previous_command.expand_as(self.commands[:, :1])
+        return torch.cat((first, self.commands), dim=1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Evaluation:
+    """Candidates, the cheapest first."""
+
+    knots: torch.Tensor  # (B, K, m) [Pa]
+    terms: torch.Tensor  # (B, terms)
+    costs: torch.Tensor  # (B,) inf where not finite
+    tips: torch.Tensor  # (N, 3) [m] of the first
+
+
+class NempcTorch(Nempc):
+    """`Nempc` on a trained network, its population on the network's device.
+
+    Same settings, cost terms, memory and answers; other random numbers, and the quadratic's minimum
+    is found by other means.
+
+    Args:
+        prediction: its network has shared shapes and the settings' period.
+        lag, settings, cost_terms: as of `Nempc`.
+        record: whether a tick is recorded once and replayed, which only a GPU can.
+
+    Raises:
+        UserError: as of `Nempc`, or a network that cannot do this.
+    """
+
+    def __init__(
+        self,
+        prediction: SurrogatePrediction,
+        lag: PressureLag,
+        settings: NempcSettings,
+        cost_terms: Sequence[CostTerm],
+        record: bool = True,
+    ) -> None:
+        missing = what_is_missing(prediction, settings)
+        if missing:
+            raise UserError(f"controller: no population of tensors: {missing}")
+        assert prediction.folded is not None
+        self._prediction, self._folded = prediction, prediction.folded
+        self._device = device = prediction.device
+        network = prediction.network
+        self._poses = TipPoses(prediction.rod, network.mean, network.decoder)
+        self._generator = torch.Generator(device)
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._records = record and device.type == "cuda"
+        super().__init__(prediction, lag, settings, cost_terms)
+
+        horizon, chambers, states = settings.horizon, prediction.input_size, prediction.state_size
+        count = self._knots.count
+        self._to_commands = self._tensor(self._knots.to_commands)
+        self._to_next_tick = self._tensor(self._knots.to_next_tick)
+        self._residuals = [_with_tensors(term, device).residuals for term in self._terms]
+        self._polish = TensorPolish(
+            settings.population,
+            count * chambers,
+            settings.pressure_low,
+            settings.pressure_high,
+            device,
+        )
+        self._population = torch.zeros((settings.population, count, chambers), device=device)
+        self._inputs = _Exchange(
+            {
+                "state": (states,),
+                "approach": (MAXIMUM_DELAY + 1, chambers),
+                "delay": (1,),
+                "free_pressures": ((horizon + 1) * chambers,),
+                "pressure_response": (horizon * chambers, (horizon + 1) * chambers),
+                "previous_command": (chambers,),
+                "wanted_states": (horizon, states),
+                "reference_known": (horizon,),
+                "reference_tip_positions": (horizon, 3),
+                "wanted_tip_rotations": (horizon, 3, 3),
+                "parameters": (1, len(prediction.parameter_names)),
+                "bending_compliance": (),
+                "mutation": (),
+                "begins": (),
+            },
+            device,
+        )
+        self._outputs = _Exchange(
+            {
+                "cost": (),
+                "terms": (len(self._terms),),
+                "knots": (count, chambers),
+                "tips": (horizon, 3),
+            },
+            device,
+        )
+
+    def _begin_population(self) -> None:
+        self._generator.manual_seed(self.settings.seed)
+        self._evolution_on_device = TensorEvolution(
+            *self.settings.shares,
+            self.settings.stranger_spread * self.settings.input_range,
+            self.settings.mutation_probability,
+            self._generator,
+        )
+        self._begins = True
+
+    def _plan(self, problem: Problem) -> Command | None:
+        self._write(problem)
+        self._search()
+        found = self._outputs.from_device()
+        cost = float(found["cost"])
+        self._begins = not math.isfinite(cost)
+        if self._begins:
+            return None
+        # in double precision the limits are kept to the bit
+        knots = self._feasible(found["knots"][None].astype(float), problem)
+        names = [term.name for term in self._terms]
+        return Command(
+            pressures=self._knots.commands(knots)[0, 0],
+            cost=cost,
+            cost_terms=dict(zip(names, found["terms"].tolist(), strict=True)),
+            best_knots=knots[0],
+            predicted_tips=found["tips"].astype(float),
+        )
+
+    def _write(self, problem: Problem) -> None:
+        """What the tick is about, to the device."""
+        delay = len(problem.approach) - 1
+        pad = ((0, MAXIMUM_DELAY - delay), (0, 0))
+        self._inputs.to_device(
+            state=problem.present_state,
+            approach=np.pad(problem.approach, pad, mode="edge"),
+            delay=delay,
+            free_pressures=problem.free_pressures,
+            pressure_response=problem.pressure_response,
+            previous_command=problem.previous_command,
+            wanted_states=known_states(problem.reference_states),
+            reference_known=np.isfinite(problem.reference_states).all(axis=1),
+            reference_tip_positions=problem.reference_tip_positions,
+            wanted_tip_rotations=tip_rotations(problem.reference_states, self._prediction),
+            parameters=problem.parameters * self._prediction.factors,
+            bending_compliance=problem.parameters[0],
+            mutation=self._mutation(problem.control_error),
+            begins=self._begins,
+        )
+
+    @torch.inference_mode()
+    def _search(self) -> None:
+        """A tick on the device, from inputs to outputs."""
+        if not self._records:
+            # numba's parallel loops change the number of threads of the pool they share with torch
+            torch.set_num_threads(self._prediction.threads)
+            self._tick()
+            return
+        if self._graph is None:
+            self._graph = self._recorded()
+        self._graph.replay()
+
+    def _recorded(self) -> torch.cuda.CUDAGraph:
+        """The tick as a graph; the population and its chance begin anew."""
+        aside = torch.cuda.Stream()
+        aside.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(aside):
+            for _ in range(_REHEARSALS):
+                self._tick()
+        torch.cuda.current_stream().wait_stream(aside)
+        graph = torch.cuda.CUDAGraph()
+        graph.register_generator_state(self._generator)
+        # other threads of a node may use the GPU while this one records
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+            self._tick()
+        self._generator.manual_seed(self.settings.seed)
+        return graph
+
+    # -- on the device: no value is looked at, no shape depends on one ----------------------------
+
+    def _tick(self) -> None:
+        told = self._inputs.on_device
+        start = self._after_delay(told)
+        evaluated = self._evaluated_on_device(self._first_candidates(told), start, told)
+        for _ in range(self.settings.generations - 1):
+            bred = self._evolution_on_device.next_generation(
+                evaluated.knots, told["previous_command"], told["mutation"]
+            )
+            evaluated = self._evaluated_on_device(bred, start, told)
+        if self.settings.polish and self._polish.possible:
+            evaluated = self._polished_on_device(evaluated, start, told)
+        self._population.copy_(evaluated.knots)
+        self._outputs.on_device["cost"].copy_(evaluated.costs[0])
+        self._outputs.on_device["terms"].copy_(evaluated.terms[0])
+        self._outputs.on_device["knots"].copy_(evaluated.knots[0])
+        self._outputs.on_device["tips"].copy_(evaluated.tips)
+
+    def _first_candidates(self, told: dict[str, torch.Tensor]) -> torch.Tensor:
+        """(B, K, m) from the last generation, one tick later, or a first generation."""
+        evolution, previous = self._evolution_on_device, told["previous_command"]
+        first = evolution.first_generation(previous, self._knots.count)
+        shifted = mapped(self._population, self._to_next_tick)
+        bred = evolution.next_generation(shifted, previous, told["mutation"])
+        return torch.where(told["begins"] > 0.5, first, bred)
+
+    def _after_delay(self, told: dict[str, torch.Tensor]) -> torch.Tensor:
+        """(1, nx) coordinates when the optimised commands begin."""
+        now = self._prediction.network.encode(told["state"][None])
+        levels = told["approach"][:, None]
+        later = self._folded.rollout(now, levels[:-1], levels[1:], told["parameters"])
+        return torch.cat(later).index_select(0, told["delay"].long() - 1)
+
+    def _evaluated_on_device(
+        self, knots: torch.Tensor, start: torch.Tensor, told: dict[str, torch.Tensor]
+    ) -> _Evaluation:
+        """Candidates made feasible, rolled out, judged and sorted."""
+        settings, previous = self.settings, told["previous_command"]
+        if settings.first_knot_fixed:
+            knots[:, 0] = previous
+        max_steps = settings.max_rate * settings.period * self._knots.spans
+        limit_knots(knots, previous, settings.pressure_low, settings.pressure_high, max_steps)
+        rollout = self._rollout(mapped(knots, self._to_commands), start, told)
+        terms = torch.stack([f(rollout).square().sum(dim=1) for f in self._residuals], dim=1)
+        costs = terms.sum(dim=1)
+        costs = torch.where(torch.isfinite(costs), costs, torch.inf)
+        costs, order = torch.sort(costs)
+        best = order[:1]
+        return _Evaluation(
+            knots.index_select(0, order),
+            terms.index_select(0, order),
+            costs,
+            rollout.tip_poses.index_select(0, best)[0, :, :, 3],
+        )
+
+    def _rollout(
+        self, commands: torch.Tensor, start: torch.Tensor, told: dict[str, torch.Tensor]
+    ) -> TensorRollout:
+        """The futures of candidates with commands (B, N, m) [Pa]."""
+        pressures = torch.addmm(
+            told["free_pressures"], commands.flatten(1), told["pressure_response"]
+        )
+        levels = pressures.view(len(commands), -1, commands.shape[2]).transpose(0, 1)
+        steps = self._folded.rollout(start, levels[:-1], levels[1:], told["parameters"])
+        shared = {field.name for field in fields(TensorRollout)} & set(told)
+        return TensorRollout(
+            coordinates=torch.stack(steps, dim=1),
+            commands=commands,
+            network=self._prediction.network,
+            poses=self._poses,
+            **{name: told[name] for name in shared},
+        )
+
+    def _polished_on_device(
+        self, evaluated: _Evaluation, start: torch.Tensor, told: dict[str, torch.Tensor]
+    ) -> _Evaluation:
+        """A better proposal of the fitted quadratic becomes the first, and the last one leaves."""
+        proposals = self._polish.proposals(evaluated.knots, evaluated.costs)
+        polished = self._evaluated_on_device(proposals, start, told)
+        better = polished.costs[0] < evaluated.costs[0]
+
+        def chosen(ours: torch.Tensor, theirs: torch.Tensor) -> torch.Tensor:
+            return torch.where(better, torch.cat((ours[:1], theirs[:-1])), theirs)
+
+        return _Evaluation(
+            chosen(polished.knots, evaluated.knots),
+            chosen(polished.terms, evaluated.terms),
+            chosen(polished.costs, evaluated.costs),
+            torch.where(better, polished.tips, evaluated.tips),
+        )
+
+    def _tensor(self, values: np.ndarray) -> torch.Tensor:
+        return torch.as_tensor(values, dtype=torch.float32, device=self._device)
+
+
+class _Exchange:
+    """Named float32 numbers that go between host and device in one copy.
+
+    Attributes:
+        on_device: views by name.
+    """
+
+    def __init__(self, shapes: dict[str, tuple[int, ...]], device: torch.device) -> None:
+        self._shapes = shapes
+        size = sum(math.prod(shape) for shape in shapes.values())
+        self._device = torch.zeros(size, device=device)
+        # what is not pageable is copied without a detour
+        self._host = torch.zeros(size, pin_memory=device.type == "cuda")
+        self.on_device = self._views(self._device)
+        self._on_host = {name: view.numpy() for name, view in self._views(self._host).items()}
+
+    def to_device(self, **values: Any) -> None:
+        """Copies numbers there; all names must be given."""
+        assert values.keys() == self._shapes.keys()
+        for name, value in values.items():
+            self._on_host[name][...] = value
+        self._device.copy_(self._host, non_blocking=True)
+
+    def from_device(self) -> dict[str, np.ndarray]:
+        """Numbers from there, once the device has them; valid until the next call."""
+        self._host.copy_(self._device)
+        return self._on_host
+
+    def _views(self, flat: torch.Tensor) -> dict[str, torch.Tensor]:
+        parts = flat.split([math.prod(shape) for shape in self._shapes.values()])
+        return {
+            name: part.view(shape)
+            for (name, shape), part in zip(self._shapes.items(), parts, strict=True)
+        }
+
+
+def _with_tensors(term: CostTerm, device: torch.device) -> CostTerm:
+    """The same term, its arrays as tensors."""
+    arrays = {
+        field.name: torch.as_tensor(value, dtype=torch.float32, device=device)
+        for field in fields(term)  # type: ignore[arg-type]
+        if isinstance(value := getattr(term, field.name), np.ndarray)
+    }
+    return replace(term, **arrays)  # type: ignore[type-var]

@@ -1,0 +1,189 @@
+"""Evolution and polish of a population of tensors: `evolution` and `polish` without a host.
+
+Nothing here looks at a value to decide what to do next, shapes are fixed, and there are only
+products and element-wise operations: all of it can be recorded in a CUDA graph, which the
+decompositions of torch.linalg cannot. Populations are sorted by cost, the best first.
+"""
+
+import numpy as np
+import torch
+
+from softcr_control.polish import STEP_FRACTIONS
+
+# Parts of the largest curvature that are added to it, beside nothing, which is right where the
+# quadratic is convex: powers of ten from the least to 1.
+_LEAST_DAMPING = -6
+# Projected Newton steps: in the second the coordinates that met a bound are held, and so on.
+_ROUNDS = 4
+
+
+class TensorEvolution:
+    """Parents, strangers and children, as `Evolution`.
+
+    Args:
+        parents, strangers, children: how many.
+        stranger_spread: standard deviation of strangers [Pa].
+        mutation_probability: chance that one knot of one channel of a child is mutated.
+        generator: the only source of chance; its device is that of all tensors.
+    """
+
+    def __init__(
+        self,
+        parents: int,
+        strangers: int,
+        children: int,
+        stranger_spread: float,
+        mutation_probability: float,
+        generator: torch.Generator,
+    ) -> None:
+        self._parents, self._strangers, self._children = parents, strangers, children
+        self._stranger_spread = stranger_spread
+        self._mutation_probability = mutation_probability
+        self._generator = generator
+
+    def first_generation(self, centre: torch.Tensor, knots: int) -> torch.Tensor:
+        """Strangers round `centre` (m,) [Pa]; candidate 0 holds it. Returns (B, knots, m) [Pa]."""
+        size = self._parents + self._strangers + self._children
+        population = self._drawn_round(centre, size, knots)
+        population[0] = centre
+        return population
+
+    def next_generation(
+        self, population: torch.Tensor, centre: torch.Tensor, mutation: torch.Tensor
+    ) -> torch.Tensor:
+        """Parents first, then strangers, then children.
+
+        Args:
+            population: (B, K, m) candidates [Pa], the best first.
+            centre: (m,) mean of strangers: the previous command [Pa].
+            mutation: () standard deviation of a mutation [Pa].
+
+        Returns:
+            (B, K, m) candidates [Pa], not yet limited.
+        """
+        parents = population[: self._parents]
+        strangers = self._drawn_round(centre, self._strangers, population.shape[1])
+        return torch.cat((parents, strangers, self._bred(parents, mutation)))
+
+    def _drawn_round(self, centre: torch.Tensor, count: int, knots: int) -> torch.Tensor:
+        drawn = self._normal((count, knots, len(centre)))
+        return centre + self._stranger_spread * drawn
+
+    def _bred(self, parents: torch.Tensor, mutation: torch.Tensor) -> torch.Tensor:
+        """Each channel of a child comes whole from one of two random parents, then knots mutate."""
+        shape = (self._children, *parents.shape[1:])
+        mates = torch.randint(
+            len(parents), (2, self._children), generator=self._generator, device=parents.device
+        )
+        from_first = self._uniform((self._children, 1, shape[2])) < 0.5
+        children = torch.where(from_first, parents[mates[0]], parents[mates[1]])
+        mutated = self._uniform(shape) < self._mutation_probability
+        return children + mutated * (mutation * self._normal(shape))
+
+    def _normal(self, shape: tuple[int, ...]) -> torch.Tensor:
+        return torch.randn(shape, generator=self._generator, device=self._generator.device)
+
+    def _uniform(self, shape: tuple[int, ...]) -> torch.Tensor:
+        return torch.rand(shape, generator=self._generator, device=self._generator.device)
+
+
+class TensorPolish:
+    """What `quadratic_proposals` does, for one size of population, in float64.
+
+    Args:
+        population: number of candidates.
+        dimension: numbers that make a candidate, K m.
+        low, high: the box [Pa].
+        device: of all tensors.
+    """
+
+    def __init__(
+        self, population: int, dimension: int, low: float, high: float, device: torch.device
+    ) -> None:
+        rows, columns = np.triu_indices(dimension)
+        sought = 1 + dimension + len(rows)
+        self._samples = min(2 * sought, population)
+        self.possible = self._samples > sought
+        self._low, self._high = low, high
+        self._rows, self._columns = (torch.as_tensor(i, device=device) for i in (rows, columns))
+        unfolded = np.zeros((dimension, dimension, len(rows)))
+        unfolded[rows, columns, np.arange(len(rows))] += 1.0
+        unfolded[columns, rows, np.arange(len(rows))] += 1.0
+        self._unfolded = torch.as_tensor(unfolded, device=device)
+        self._ridge = torch.as_tensor(1e-9 * self._samples * np.eye(sought), device=device)
+        self._fractions = torch.as_tensor(STEP_FRACTIONS, device=device)[:, None]
+
+    def proposals(self, population: torch.Tensor, costs: torch.Tensor) -> torch.Tensor:
+        """(16, K, m) candidates [Pa] on the line from the best one, not yet limited.
+
+        Args:
+            population: (B, K, m) candidates inside the box [Pa], the best first.
+            costs: (B,) their costs, ascending. Those that are not finite do not count; where too
+                few are, the proposals mean nothing.
+        """
+        elite = population[: self._samples].double().flatten(1)
+        start = elite[0]
+        offsets = elite - start
+        reach = offsets.abs().amax(dim=0) + 1e-6 * (self._high - self._low)  # never zero
+        offsets = offsets / reach
+        products = offsets[:, self._rows] * offsets[:, self._columns]
+        features = torch.cat((torch.ones_like(offsets[:, :1]), offsets, products), dim=1)
+
+        costs = costs[: self._samples].double()
+        counts = torch.isfinite(costs)
+        counted = features * counts[:, None]
+        above = torch.where(counts, costs - costs[0], 0.0)
+        coefficients = solved(counted.T @ features + self._ridge, counted.T @ above)
+        gradient = coefficients[1 : 1 + len(start)]
+        hessian = self._unfolded @ coefficients[1 + len(start) :]
+
+        least = ((self._low - start) / reach).clamp(min=-1.0) - 1e-9  # the start lies inside
+        most = ((self._high - start) / reach).clamp(max=1.0) + 1e-9
+        step = bounded_minimum(hessian, gradient, least, most) * reach
+        moved = start + self._fractions * step
+        return moved.to(population.dtype).view(-1, *population.shape[1:])
+
+
+def bounded_minimum(
+    hessian: torch.Tensor, gradient: torch.Tensor, least: torch.Tensor, most: torch.Tensor
+) -> torch.Tensor:
+    """(d,) with a low gradient x + x hessian x / 2 in least <= x <= most, which holds 0.
+
+    Projected Newton steps from 0, each damping for itself; the best of all points is the answer. It
+    is the minimum where the quadratic is convex and the bounds that hold are found in time.
+
+    Args:
+        hessian: (d, d), symmetric.
+        gradient, least, most: (d,).
+    """
+    like = {"dtype": hessian.dtype, "device": hessian.device}
+    parts = torch.logspace(_LEAST_DAMPING, 0, 1 - _LEAST_DAMPING, **like)
+    damping = torch.cat((torch.zeros(1, **like), hessian.diagonal().abs().amax() * parts))
+    damped = hessian + damping[:, None, None] * torch.eye(len(gradient), **like)
+    x = torch.zeros_like(gradient).expand(len(damping), -1)
+    found = [x]
+    for _ in range(_ROUNDS):
+        slope = gradient + (damped @ x[..., None])[..., 0]
+        held = ((x <= least) & (slope > 0.0)) | ((x >= most) & (slope < 0.0))
+        free = (~held).to(hessian)
+        matrix = damped * free[:, :, None] * free[:, None] + torch.diag_embed(1.0 - free)
+        x = torch.clamp(x - solved(matrix, free * slope), least, most)
+        found.append(x)
+    points = torch.cat(found)
+    values = points @ gradient + 0.5 * ((points @ hessian) * points).sum(dim=1)
+    values = torch.where(torch.isfinite(values), values, torch.inf)
+    return points.index_select(0, values.argmin(dim=0, keepdim=True))[0]
+
+
+def solved(matrix: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """x (..., n) with matrix (..., n, n) x = right (..., n), by elimination without pivoting.
+
+    Right for positive definite matrices; for others it may be anything, NaN included.
+    """
+    work = torch.cat((matrix, right[..., None]), dim=-1)
+    unit = torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
+    for k in range(matrix.shape[-1]):
+        row = work[..., k, :] / work[..., k, k, None]
+        column = work[..., k] - unit[k]
+        work = torch.addcmul(work, column[..., None], row[..., None, :], value=-1.0)
+    return work[..., -1]
