@@ -7,6 +7,7 @@ import threading
 import time
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import pairwise
 from random import Random
 
 import numpy as np
@@ -21,7 +22,12 @@ from softcr_hardware.faults import FAULT_KINDS
 from softcr_hardware.force_torque.client import NetFtClient
 from softcr_hardware.force_torque.driver import ForceTorqueDriver
 from softcr_hardware.force_torque.emulator import OVERLOAD, NetFtBox, NetFtEmulator
-from softcr_hardware.force_torque.readings import Reading, WrenchJudge, WrenchLimits, reading
+from softcr_hardware.force_torque.readings import (
+    SENSOR_RATE,
+    Readings,
+    WrenchJudge,
+    WrenchLimits,
+)
 from softcr_hardware.safety import Action
 from softcr_models.errors import UserError
 
@@ -43,15 +49,27 @@ class Played:
 
     def take(self, now):
         taken, self.waiting = self.waiting, []
-        return taken
+        return block(*taken)
 
     def trouble(self, now):
         return ""
 
 
 def some(time, wrench=RESTING, number=None):
+    """A record: time, count of the sensor, counts of its axes, wrench."""
     counts = (round(1e6 * time) if number is None else number, 0, 0, 0, 0, 0)
-    return Reading(time, 1, counts, tuple(map(float, wrench)), 0)
+    return time, round(SENSOR_RATE * np.nan_to_num(time)), counts, wrench
+
+
+def block(*records):
+    times, sequences, counts, wrenches = zip(*records, strict=True) if records else [()] * 4
+    return Readings(
+        np.array(times, dtype=float),
+        np.array(sequences, dtype=np.int64),
+        np.array(counts, dtype=np.int64).reshape(-1, 6),
+        np.array(wrenches, dtype=float).reshape(-1, 6),
+        np.zeros(len(times), dtype=np.int64),
+    )
 
 
 def played(driver, seconds, wrench=lambda time: RESTING, begin=0.0, rate=1000):
@@ -94,11 +112,11 @@ def test_every_unit_a_sensor_may_be_calibrated_in_becomes_si(
         configuration_revision=1,
         received_at_ns=1_500_000_000,
     )
-    seen = reading(sample)
-    assert seen.time == 1.5
+    seen = Readings.of([sample])
+    assert seen.times == 1.5
     expected = [newtons * k for k in (1, 2, 3)] + [newton_metres * k for k in (4, 5, 6)]
-    assert np.allclose(seen.wrench, expected, rtol=1e-6)
-    unknown = reading(replace(sample, force_unit=pynetft.ForceUnit.UNKNOWN))
+    assert np.allclose(seen.wrenches, expected, rtol=1e-6)
+    unknown = Readings.of([replace(sample, force_unit=pynetft.ForceUnit.UNKNOWN)])
     judge = WrenchJudge(WrenchLimits(force=1e6, moment=1e6))
     assert not judge.believes(1.5, unknown)
     assert judge.trouble == "not finite, or a unit that is not known"
@@ -122,9 +140,32 @@ def test_every_reason_of_refusal_is_named_and_counted():
         (2.3, some(2.3), ""),
     ]
     for now, seen, says in cases:
-        assert judge.believes(now, seen) == (says == "")
+        assert judge.believes(now, block(seen)) == (says == "")
         assert judge.trouble == says
     assert sum(judge.refused.values()) == sum(bool(says) for _, _, says in cases)
+
+
+RECORDS = st.tuples(
+    st.floats(0.9, 1.1) | st.sampled_from([math.nan, 1e9, -1e9]),
+    st.sampled_from([0.0, 5.0, 200.0, math.nan, math.inf]),
+    st.integers(0, 1),
+)
+
+
+@given(st.lists(RECORDS, max_size=12), st.lists(st.integers(0, 12), max_size=3))
+@settings(deadline=None)
+def test_a_block_is_judged_as_its_readings_one_by_one(records, cuts):
+    seen = [some(time, (value, 0, 0, 0, 0, 0), number) for time, value, number in records]
+    limits = WrenchLimits(frozen_after=0.02)
+    one_by_one, in_blocks = WrenchJudge(limits), WrenchJudge(limits)
+    expected = [bool(one_by_one.believes(1.0, block(record))[0]) for record in seen]
+    edges = [0, *sorted(cuts), len(seen)]
+    believed = []
+    for first, last in pairwise(edges):
+        believed += in_blocks.believes(1.0, block(*seen[first:last])).tolist()
+    assert believed == expected
+    assert in_blocks.refused == one_by_one.refused
+    assert in_blocks.trouble == one_by_one.trouble
 
 
 def test_a_bias_makes_the_resting_rod_read_as_the_models():
@@ -178,6 +219,81 @@ def test_the_newest_of_many_is_published_and_none_twice():
     assert driver.newest(1.002) is None
 
 
+def test_a_filtered_block_is_that_of_its_readings_one_by_one():
+    """Also where records were lost, and the step between two is longer."""
+    random = np.random.default_rng(0)
+    times = 1.0 + np.cumsum(random.choice([1e-3, 2e-3, 9e-3], 200))
+    readings = [some(time, RESTING + random.standard_normal(6)) for time in times]
+    single, whole = new_driver(20.0, LENIENT), new_driver(20.0, LENIENT)
+    for record in readings:
+        single.client.waiting = [record]
+        one = single.newest(record[0])
+    for first in range(0, 200, 25):
+        whole.client.waiting = readings[first : first + 25]
+        block_wise = whole.newest(times[first + 24])
+    assert one[0] == block_wise[0]
+    assert np.allclose(one[1], block_wise[1], atol=1e-12)
+
+
+# --- late by the sensor's own count ---------------------------------------------------------------
+
+
+class Way:
+    """A box on virtual time, and its records' way to the driver, which takes the newest."""
+
+    def __init__(self, drift=0.0, rate=1000.0):
+        self.driver = ForceTorqueDriver(Played(), WrenchLimits(), RESTING)
+        self.box = NetFtBox(lambda time: RESTING, rate)
+        self.box.client = US
+        self.now, self.jitter = 5e-4, np.random.default_rng(0)
+        self._drift, self._scale = drift, np.repeat(1e6, 6)
+
+    def run(self, seconds):
+        """The wrenches published meanwhile, with the times they are of."""
+        published = []
+        for _ in range(round(200 * seconds)):
+            self.now += 0.005
+            for record in self.box.records(self.now)[-1:]:
+                _, sequence, _, *counts = struct.unpack(">III6i", record)
+                came = self.now + self.jitter.exponential(1e-4)
+                count = round(sequence * (1.0 + self._drift))
+                self.driver.client.waiting = [(came, count, counts, counts / self._scale)]
+            if newest := self.driver.newest(self.now + 2e-3):
+                published.append(newest)
+        return published
+
+
+@pytest.mark.parametrize("drift", [0.0, 3e-3, -3e-3])
+def test_delayed_readings_are_told_by_the_sensors_own_count_and_refused(drift):
+    way = Way(drift)
+    assert math.isnan(way.driver.late)  # nobody can know yet
+    assert len(way.run(12.0)) == 2400
+    assert way.driver.late == pytest.approx(0.0, abs=5e-4)
+    way.box.inject("delayed")
+    way.run(0.1)
+    assert way.run(1.0) == []
+    assert way.driver.late == pytest.approx(0.05, abs=2e-3)
+    assert way.driver.trouble(way.now) == "too old"
+    assert safety_after(1.1).reason == "wrenches silent"
+    way.box.inject("ok")
+    assert len(way.run(1.0)) > 190
+    assert way.driver.late == pytest.approx(0.0, abs=5e-4)
+
+
+def test_a_reading_is_of_the_moment_its_count_tells_not_of_its_arrival():
+    way = Way()
+    way.run(12.0)
+    times = np.array([time for time, _ in way.run(1.0)])
+    assert np.abs(np.diff(times) - 0.005).max() < 2e-5  # the way's jitter is ten times that
+
+
+@pytest.mark.parametrize("drift", [0.13, -0.13])  # a sensor that counts 7910 Hz, or 6090
+def test_a_count_of_another_rate_is_not_believed(drift):
+    way = Way(drift)
+    assert len(way.run(12.0)) == 2400
+    assert math.isnan(way.driver.late)
+
+
 def test_records_that_come_while_others_are_taken_are_not_of_the_future():
     driver = new_driver(low_pass_hz=50.0)
     driver.client.waiting = [some(1.0 + 0.002 * k) for k in range(60)]  # 0.12 s on a busy machine
@@ -198,7 +314,7 @@ def test_fuzzed_records_end_in_wrenches_or_in_named_refusals():
         if random.random() < 0.7:
             wrench[random.randrange(6)] = random.choice(specials)
         time = now + (random.choice((0.0, 0.0, 0.0, -0.04, 0.04, -1.0, 1e9, math.nan)))
-        driver.client.waiting.append(Reading(time, number, (number,) * 6, tuple(wrench), 0))
+        driver.client.waiting.append((time, number, (number,) * 6, wrench))
         newest = driver.newest(now)
         if newest is not None:
             believed += 1

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from softcr_hardware.optitrack.clock import ServerClock, hull_slope
+from softcr_hardware.clock import ServerClock, hull_slope
 
 OFFSET = 4321.0
 

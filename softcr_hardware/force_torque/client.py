@@ -9,11 +9,12 @@ number is passed; a box whose count stands still it believes for ever. Then a ne
 import contextlib
 import math
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 import pynetft
 
 from softcr_hardware.backoff import Backoff
-from softcr_hardware.force_torque.readings import Reading, reading
+from softcr_hardware.force_torque.readings import Readings
 from softcr_models.errors import UserError
 
 RDT_PORT, HTTP_PORT = 49152, 80
@@ -22,7 +23,7 @@ STALL = 0.5
 """Streaming without a new sample for so long is believed to be none [s]."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 5.0  # [s] between new clients
-_QUEUE = 4096  # samples kept when all are wanted: half a second of the fastest stream
+_QUEUE = 1024  # samples kept when all are wanted: 0.15 s of the fastest stream
 
 
 class NetFtClient:
@@ -86,18 +87,20 @@ class NetFtClient:
         """Stop streaming; any number of times."""
         self._client.stop()
 
-    def take(self, now: float) -> list[Reading]:
-        """New readings at `now` [s], the oldest first; at most one unless every one is wanted."""
+    def take(self, now: float) -> Readings:
+        """New readings at `now` [s]; at most one unless every one is wanted."""
         fresh = []
-        for sample in map(reading, self._samples()):
+        # as many as a queue holds at most: who takes more slowly than they come would never end
+        for sample in islice(self._samples(), _QUEUE):
+            time = 1e-9 * sample.received_at_ns
             # a new client would bring the one sample of a box whose count stands still again
-            if sample.time > self._newest and sample.sequence != self._sequence:
+            if time > self._newest and sample.ft_sequence != self._sequence:
                 fresh.append(sample)
-                self._newest, self._sequence = sample.time, sample.sequence
+                self._newest, self._sequence = time, sample.ft_sequence
         self._stalled = self._stalled and not fresh
         if not fresh:
             self._watch(now)
-        return fresh
+        return Readings.of(fresh)
 
     def health(self) -> pynetft.Health:
         """As pynetft has it."""

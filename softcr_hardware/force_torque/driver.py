@@ -6,10 +6,18 @@ from dataclasses import replace
 
 import numpy as np
 
+from softcr_hardware.clock import ServerClock
 from softcr_hardware.force_torque.client import NetFtClient
-from softcr_hardware.force_torque.readings import Reading, WrenchJudge, WrenchLimits
+from softcr_hardware.force_torque.readings import (
+    SENSOR_RATE,
+    Readings,
+    WrenchJudge,
+    WrenchLimits,
+)
 from softcr_models.errors import UserError
 
+_LARGEST_DRIFT = 1e-2  # the stated rate of the sensor's count is nominal
+_CLOCK_REMEMBERED = 300.0  # [s]
 _REMEMBERED = 0.5  # [s] of readings for bias and check
 _LONGEST_TAKING = 1.0  # [s]
 _FEWEST = 20  # of them
@@ -28,6 +36,9 @@ class ForceTorqueDriver:
         rest_error: largest |force - that of the resting rod| of an axis at the last check [N]; NaN
             before the first.
         status: of the newest reading.
+        clock: of the sensor, told by its count.
+        late: how much later the newest reading came than the fastest of five minutes [s]; NaN
+            while the count's run is not known.
     """
 
     def __init__(
@@ -36,6 +47,7 @@ class ForceTorqueDriver:
         limits: WrenchLimits,
         resting_wrench: np.ndarray,
         low_pass_hz: float = 0.0,
+        sensor_rate: float = SENSOR_RATE,
     ):
         """Nothing read yet.
 
@@ -44,15 +56,18 @@ class ForceTorqueDriver:
             limits: of what is believed.
             resting_wrench: (6,) what the sensor should read of the vented rod [N, N m].
             low_pass_hz: corner of a filter of first order; 0 for none.
+            sensor_rate: at which the sensor counts its own samples [Hz].
         """
         self.client, self.judge = client, WrenchJudge(limits)
         self.bias, self.biased = np.zeros(6), False
         self.rest_error = math.nan
         self.status = 0
+        self.clock = ServerClock(_LARGEST_DRIFT, _CLOCK_REMEMBERED)
+        self.late = math.nan
         self._resting = resting_wrench
-        self._low_pass_hz = low_pass_hz
-        self._filtered: Reading | None = None
-        self._recent: deque[Reading] = deque()
+        self._low_pass_hz, self._sensor_rate = low_pass_hz, sensor_rate
+        self._filtered, self._filtered_time = np.zeros(6), -math.inf
+        self._recent: deque[Readings] = deque()
         self._check_from = -math.inf
         self._checked = True
 
@@ -65,40 +80,56 @@ class ForceTorqueDriver:
         """The newest believed wrench since the last call.
 
         Returns:
-            Time it came [s] and (6,) wrench [N, N m]; None when there is no new one.
+            Time of it [s] and (6,) wrench [N, N m]; None when there is no new one.
         """
-        believed = None
-        taken = self.client.take(now)
-        if taken:  # more came while they were taken
-            now = max(now, min(taken[-1].time, now + _LONGEST_TAKING))
-        for seen in taken:
-            self.status = seen.status
-            if not self.judge.believes(now, seen):
-                continue
-            self._remember(seen)
-            believed = self._filter(seen)
-        return None if believed is None else (believed.time, np.array(believed.wrench) - self.bias)
+        seen = self.client.take(now)
+        if not len(seen):
+            return None
+        # more came while they were taken
+        now = max(now, min(float(seen.times[-1]), now + _LONGEST_TAKING))
+        self.status = int(seen.statuses[-1])
+        seen = self._timed(seen)
+        believed = seen.where(self.judge.believes(now, seen))
+        if not len(believed):
+            return None
+        self._remember(believed)
+        return float(believed.times[-1]), self._filter(believed) - self.bias
 
-    def _remember(self, seen: Reading) -> None:
-        self._recent.append(seen)
-        while self._recent[0].time < seen.time - _REMEMBERED:
+    def _timed(self, seen: Readings) -> Readings:
+        """With times by the sensor's own count, once the run of that is known."""
+        counted = seen.sequences / self._sensor_rate
+        came = float(seen.times[-1])
+        known = self.clock.see(float(counted[-1]), came) and self.clock.settled
+        self.late = came - self.clock.local(float(counted[-1])) if known else math.nan
+        return replace(seen, times=self.clock.local(counted)) if known else seen
+
+    def _remember(self, believed: Readings) -> None:
+        self._recent.append(believed)
+        newest = float(believed.times[-1])
+        while self._recent[0].times[-1] < newest - _REMEMBERED:
             self._recent.popleft()
-        if not self._checked and seen.time - self._check_from > _REMEMBERED:
+        if not self._checked and newest - self._check_from > _REMEMBERED:
             self._checked = True
-            rest = np.mean([one.wrench for one in self._recent], axis=0)
+            rest = self._wrenches_since(newest - _REMEMBERED).mean(axis=0)
             self.rest_error = float(np.abs(rest - self.bias - self._resting)[:3].max())
 
-    def _filter(self, seen: Reading) -> Reading:
-        """First order, exact for inputs held between samples."""
+    def _wrenches_since(self, moment: float) -> np.ndarray:
+        """(n, 6) believed ones not before a moment [s]."""
+        chosen = [seen.wrenches[seen.times >= moment] for seen in list(self._recent)]
+        return np.concatenate([np.empty((0, 6)), *chosen])
+
+    def _filter(self, believed: Readings) -> np.ndarray:
+        """(6,) the newest; first order, exact for inputs held between samples."""
         if not self._low_pass_hz:
-            return seen
-        before, self._filtered = self._filtered, seen
-        if before is not None and seen.time - before.time < _REMEMBERED:
-            gain = -math.expm1(-(seen.time - before.time) / self.delay)
-            pairs = zip(before.wrench, seen.wrench, strict=True)
-            wrench = tuple(old + gain * (new - old) for old, new in pairs)
-            self._filtered = replace(seen, wrench=wrench)
-        return self._filtered
+            return believed.wrenches[-1]
+        first, last = float(believed.times[0]), float(believed.times[-1])
+        if not first - self._filtered_time < _REMEMBERED:  # begin anew
+            self._filtered, self._filtered_time = believed.wrenches[0].copy(), first
+        steps = np.diff(believed.times, prepend=self._filtered_time)
+        filtered, self._filtered_time = self._filtered, last
+        for gain, wrench in zip(-np.expm1(-steps / self.delay), believed.wrenches, strict=True):
+            filtered += gain * (wrench - filtered)
+        return filtered.copy()
 
     def check_rest(self, now: float) -> None:
         """Compare the next half second with the resting rod: chambers must be vented."""
@@ -113,7 +144,7 @@ class ForceTorqueDriver:
         Raises:
             UserError: too few readings, or they are not steady.
         """
-        recent = [seen.wrench for seen in list(self._recent) if now - seen.time < _REMEMBERED]
+        recent = self._wrenches_since(now - _REMEMBERED)
         if len(recent) < _FEWEST:
             problem = self.client.trouble(now) or self.judge.trouble or "wait half a second"
             raise UserError(f"bias: {len(recent)} readings, must be {_FEWEST}: {problem}")

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from softcr_hardware.faults import FAULT_KINDS, FaultInjector, FaultKind
+from softcr_hardware.faults import DELAY, FAULT_KINDS, FaultInjector, FaultKind
 from softcr_hardware.force_torque.client import HTTP_PORT, RDT_PORT
+from softcr_hardware.force_torque.readings import SENSOR_RATE
 from softcr_models.errors import UserError
 
 PAGE = "/netftapi2.xml"
@@ -26,7 +27,6 @@ OVERLOAD = 0x80020000
 
 _REQUEST, _RECORD = struct.Struct(">HHI"), struct.Struct(">III6i")
 _MAGIC, _STOP, _START, _BIAS = 0x1234, 0, 2, 0x42
-_INTERNAL_RATE = 7000.0  # [Hz] of the sensor's own samples, which ft_sequence counts
 _WRONG = np.array([5.0, 0.0, 0.0, 0.0, 0.0, 0.0])  # [N]
 _GARBAGE = np.repeat([2000.0, 2000.0], 3)  # [N], [N m]: just what counts of 32 bits can hold
 _NOISE = np.repeat([0.01, 2e-4], 3)  # [N], [N m] standard deviation
@@ -126,7 +126,7 @@ class NetFtBox:
             return None
         return (
             '<?xml version="1.0" encoding="ISO-8859-1"?>\n<netft>\n'
-            f"<runstat>0x{self.status:08x}</runstat><runrate>{_INTERNAL_RATE:.0f}</runrate>\n"
+            f"<runstat>0x{self.status:08x}</runstat><runrate>{SENSOR_RATE:.0f}</runrate>\n"
             f"<scfgfu>{self.force_unit}</scfgfu><scfgtu>{self.moment_unit}</scfgtu>\n"
             f"<cfgcpf>{self.counts_per_force:g}</cfgcpf>"
             f"<cfgcpt>{self.counts_per_moment:g}</cfgcpt>\n"
@@ -136,8 +136,12 @@ class NetFtBox:
         ).encode("iso-8859-1")
 
     def _measure(self, moment: float) -> bytes | None:
+        queued = self._faults.kind == "delayed"  # the way is longer: old records with their count
+        count = round((moment - DELAY * queued - self._began) * SENSOR_RATE) + 1
+        if queued and count <= self._sensor_sequence:
+            return None  # the first is still on its way
         if not self.frozen:
-            self._sensor_sequence = round((moment - self._began) * _INTERNAL_RATE) + 1
+            self._sensor_sequence = count
         measured = self._wrench(moment) + _NOISE * self._random.standard_normal(6)
         signals = self._faults.signals(moment, measured)
         self._sequence += 1

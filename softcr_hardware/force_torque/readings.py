@@ -2,11 +2,16 @@
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pynetft
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
+
+SENSOR_RATE = 7000.0
+"""At which a Net F/T counts its own samples [Hz]."""
 
 NEWTONS = {
     pynetft.ForceUnit.NEWTON: 1.0,
@@ -29,38 +34,50 @@ NEWTON_METRES = {
 _SECOND: JsonDict = {"unit": "s"}
 
 
-@dataclass(frozen=True)
-class Reading:
-    """One record of the sensor.
+@dataclass(frozen=True, eq=False)
+class Readings:
+    """Records of the sensor, the oldest first.
 
     Attributes:
-        time: when it came, on the monotonic clock [s]; the sensor tells no time.
-        sequence: counts the sensor's own samples, 32 bits.
-        counts: six, as they came.
-        wrench: force [N] and moment [N m]; NaN in a unit we do not know.
-        status: of the sensor, 0 for good.
+        times: (n,) when each was measured, as far as known; else when it came [s].
+        sequences: (n,) count of the sensor's own samples, 32 bits.
+        counts: (n, 6) as they came.
+        wrenches: (n, 6) force [N] and moment [N m]; NaN in a unit we do not know.
+        statuses: (n,) of the sensor, 0 for good.
     """
 
-    time: float
-    sequence: int
-    counts: tuple[int, ...]
-    wrench: tuple[float, ...]
-    status: int
+    times: np.ndarray
+    sequences: np.ndarray
+    counts: np.ndarray
+    wrenches: np.ndarray
+    statuses: np.ndarray
 
+    @classmethod
+    def of(cls, samples: Sequence[pynetft.Sample]) -> "Readings":
+        """Of samples of pynetft, which has applied the sensor's own calibration, in SI units."""
+        forces = [NEWTONS.get(sample.force_unit, math.nan) for sample in samples]
+        moments = [NEWTON_METRES.get(sample.torque_unit, math.nan) for sample in samples]
+        wrenches = np.array([(*sample.force, *sample.torque) for sample in samples], dtype=float)
+        return cls(
+            1e-9 * np.array([sample.received_at_ns for sample in samples], dtype=float),
+            np.array([sample.ft_sequence for sample in samples], dtype=np.int64),
+            np.array([sample.raw_wrench for sample in samples], dtype=np.int64).reshape(-1, 6),
+            wrenches.reshape(-1, 6) * np.repeat(np.array([forces, moments]).T, 3, axis=1),
+            np.array([sample.status for sample in samples], dtype=np.int64),
+        )
 
-def reading(sample: pynetft.Sample) -> Reading:
-    """A sample of pynetft, which has applied the sensor's own calibration, in SI units."""
-    force_unit = NEWTONS.get(sample.force_unit, math.nan)
-    moment_unit = NEWTON_METRES.get(sample.torque_unit, math.nan)
-    force = (force_unit * value for value in sample.force)
-    moment = (moment_unit * value for value in sample.torque)
-    return Reading(
-        sample.received_at_ns * 1e-9,
-        sample.ft_sequence,
-        sample.raw_wrench,
-        (*force, *moment),
-        sample.status,
-    )
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def where(self, chosen: np.ndarray) -> "Readings":
+        """Those of a mask (n,)."""
+        return Readings(
+            self.times[chosen],
+            self.sequences[chosen],
+            self.counts[chosen],
+            self.wrenches[chosen],
+            self.statuses[chosen],
+        )
 
 
 class WrenchLimits(BaseModel):
@@ -105,34 +122,56 @@ class WrenchJudge:
     def __init__(self, limits: WrenchLimits):
         """Nothing seen."""
         self._limits = limits
-        self._range = (*[limits.force] * 3, *[limits.moment] * 3)
+        self._range = np.repeat([limits.force, limits.moment], 3)
         self.refused: Counter[str] = Counter()
         self.trouble = ""
-        self._newest = -math.inf
-        self._counts: tuple[int, ...] = ()
-        self._same_since = 0.0
+        self._newest = self._same_since = -math.inf
+        self._counts = np.full(6, 2**40)  # none of 32 bits
 
-    def believes(self, now: float, seen: Reading) -> bool:
-        """Whether a reading may be used at `now` [s]; if not, `trouble` says why."""
-        self.trouble = self._judged(now, seen)
-        if self.trouble:
-            self.refused[self.trouble] += 1
-        return not self.trouble
+    def believes(self, now: float, seen: Readings) -> np.ndarray:
+        """Which readings may be used at `now` [s], as a mask (n,); `trouble` says why not."""
+        reasons = {
+            "not newer": self._not_newer(now, seen.times),
+            "too old": ~(now - seen.times <= self._limits.oldest),
+            # it may come while we look at the clock
+            "stamp in the future": seen.times > now + self._limits.oldest,
+        }
+        timely = ~np.any(list(reasons.values()), axis=0)
+        reasons |= {
+            "frozen": self._frozen(seen.times, seen.counts, timely),
+            "not finite, or a unit that is not known": ~np.isfinite(seen.wrenches).all(axis=1),
+            "overload": (np.abs(seen.wrenches) > self._range).any(axis=1),
+        }
+        believed = np.ones(len(seen), dtype=bool)
+        for reason, broken in reasons.items():
+            first = broken & believed  # a reading is refused for one reason
+            believed &= ~broken
+            if first.any():
+                self.refused[reason] += int(first.sum())
+            if len(seen) and first[-1]:
+                self.trouble = reason
+        if len(seen) and believed[-1]:
+            self.trouble = ""
+        return believed
 
-    def _judged(self, now: float, seen: Reading) -> str:
-        if not seen.time > self._newest:
-            return "not newer"
-        if not now - seen.time <= self._limits.oldest:
-            return "too old"
-        if seen.time > now + self._limits.oldest:  # it may come while we look at the clock
-            return "stamp in the future"
-        self._newest = seen.time
-        if seen.counts != self._counts:
-            self._counts, self._same_since = seen.counts, seen.time
-        if 0.0 < self._limits.frozen_after <= seen.time - self._same_since:
-            return "frozen"
-        if not all(map(math.isfinite, seen.wrench)):
-            return "not finite, or a unit that is not known"
-        if any(abs(value) > most for value, most in zip(seen.wrench, self._range, strict=True)):
-            return "overload"
-        return ""
+    def _not_newer(self, now: float, times: np.ndarray) -> np.ndarray:
+        """Also those whose time is no number; what is no time of ours is newer than nothing."""
+        oldest = self._limits.oldest
+        possible = (now - times <= oldest) & (times <= now + oldest)
+        newest = np.maximum.accumulate(np.r_[self._newest, np.where(possible, times, -math.inf)])
+        self._newest = newest[-1]
+        return ~(times > newest[:-1])
+
+    def _frozen(self, times: np.ndarray, counts: np.ndarray, timely: np.ndarray) -> np.ndarray:
+        """Those that say the very same as all before them for too long."""
+        frozen, lasting = np.zeros(len(times), dtype=bool), self._limits.frozen_after
+        times, counts = times[timely], counts[timely]
+        if not len(times):
+            return frozen
+        changed = (np.diff(counts, axis=0, prepend=self._counts[np.newaxis]) != 0).any(axis=1)
+        since = np.where(changed, times, -math.inf)
+        since[0] = max(since[0], self._same_since)
+        since = np.maximum.accumulate(since)
+        self._counts, self._same_since = counts[-1], since[-1]
+        frozen[timely] = (lasting > 0.0) & (times - since >= lasting)
+        return frozen

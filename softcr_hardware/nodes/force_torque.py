@@ -16,7 +16,7 @@ from std_srvs.srv import Trigger
 
 from softcr_hardware.force_torque.client import HTTP_PORT, RDT_PORT, NetFtClient
 from softcr_hardware.force_torque.driver import ForceTorqueDriver
-from softcr_hardware.force_torque.readings import WrenchLimits
+from softcr_hardware.force_torque.readings import SENSOR_RATE, WrenchLimits
 from softcr_models.errors import UserError
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.runtime.cycle_timer import CycleTimer
@@ -25,6 +25,7 @@ from softcr_models.runtime.node import LoopNode, run
 from softcr_models.runtime.settings import NodeSettings
 
 _SLOW = 0.85  # of the box's rate
+_LATE = 0.01  # [s]
 
 
 class ForceTorqueSettings(NodeSettings):
@@ -47,6 +48,13 @@ class ForceTorqueSettings(NodeSettings):
         description="RDT output rate set in the box",
         json_schema_extra={"unit": "Hz"},
     )
+    sensor_rate_hz: float = Field(
+        SENSOR_RATE,
+        ge=1.0,
+        le=100_000.0,
+        description="at which the sensor counts its own samples: how late a reading is",
+        json_schema_extra={"unit": "Hz"},
+    )
     low_pass_hz: float = Field(
         0.0,
         ge=0.0,
@@ -58,7 +66,7 @@ class ForceTorqueSettings(NodeSettings):
         0.0,
         ge=0.0,
         le=0.1,
-        description="from the sensor's sampling to our receiving, taken off the stamp",
+        description="shortest way from the sensor's sampling to us, taken off the stamp",
         json_schema_extra={"unit": "s"},
     )
     bias_to: Literal["rest", "zero"] = Field(
@@ -106,7 +114,9 @@ class ForceTorque(LoopNode):
             most_restarts=settings.most_restarts,
         )
         client.open(time.monotonic())
-        self._driver = ForceTorqueDriver(client, settings.limits, resting, settings.low_pass_hz)
+        self._driver = ForceTorqueDriver(
+            client, settings.limits, resting, settings.low_pass_hz, settings.sensor_rate_hz
+        )
         self._wrench = self.advertise("force_torque/wrench")
 
     def on_activate_node(self) -> None:
@@ -125,8 +135,8 @@ class ForceTorque(LoopNode):
             self._tell(driver.trouble(begin))
             if newest is None:
                 continue
-            received, wrench = newest
-            stamp = self.now() - round(1e9 * (time.monotonic() - received)) - delay
+            measured, wrench = newest
+            stamp = self.now() - round(1e9 * (time.monotonic() - measured)) - delay
             self._wrench.publish(wrench_to_message(wrench, stamp))
             self.statistics.add(time.monotonic() - begin)
 
@@ -149,6 +159,8 @@ class ForceTorque(LoopNode):
             "records_lost": health.lost_count,
             "records_repeated": health.duplicate_count + health.out_of_order_count,
             "records_malformed": health.malformed_count,
+            "records_too_many": health.python_queue_dropped_count if driver.delay else 0,
+            "late_ms": 1e3 * driver.late,
             "readings_refused": dict(driver.judge.refused),
             "reconnects": health.reconnect_count,
             "new_clients": client.restarts,
@@ -171,6 +183,8 @@ class ForceTorque(LoopNode):
         if driver.rest_error > self.settings.rest_tolerance:
             error = f"{driver.rest_error:.1f} N off the resting rod"
             warnings.append(f"{error}: vent, then call ~/bias")
+        if driver.late > _LATE:
+            warnings.append(f"readings {1e3 * driver.late:.0f} ms late")
         rate, wanted = client.health().receive_rate_hz, self.settings.box_rate_hz
         if rate < _SLOW * wanted:
             warnings.append(f"{rate:.0f} records/s, must be {wanted:.0f}")

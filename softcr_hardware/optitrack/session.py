@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from softcr_hardware.backoff import Backoff
+from softcr_hardware.clock import ServerClock
 from softcr_hardware.optitrack.calibration import MocapCalibration, pose_matrix
-from softcr_hardware.optitrack.clock import ServerClock
 from softcr_hardware.optitrack.protocol import (
     CONNECT,
     KEEP_ALIVE,

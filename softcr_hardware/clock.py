@@ -1,22 +1,26 @@
-"""A server's clock on ours: when was it here, when it was that moment there? No clock inside.
+"""A device's clock on ours: when was it here, when it was that moment there? No clock inside.
 
-Every message says when it was sent, by the server's clock; we know when it came. The difference is
-offset + drift * time + delay, and the delay is never negative: the line that lies under all of the
-differences, and as high as it can, is the clock (Moon, Skelly, Towsley, "Estimation and removal of
-clock skew from network delay measurements", INFOCOM 1999). It is the edge of their lower convex
-hull below their mean. The shortest delay itself cannot be seen one way and stays in the offset.
+Every message says when it was sent by the device's clock, or tells a count that is one; we know
+when it came. The difference is offset + drift * time + delay, and the delay is never negative: the
+line that lies under all of the differences, and as high as it can, is the clock (Moon, Skelly,
+Towsley, "Estimation and removal of clock skew from network delay measurements", INFOCOM 1999). It
+is the edge of their lower convex hull below their mean. The shortest delay itself cannot be seen
+one way and stays in the offset.
 """
 
 from collections import deque
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 
-_BIN = 0.5  # [s] of which the shortest delay is kept
 _BINS = 60
 _ENOUGH = 5.0  # [s] before which a drift would be noise
 _STRAY = 0.5  # [s] from the line: no delay, another clock, or a queue that is let go
 _SETTLED = 0.5  # [s] after which another clock is believed
+
+
+Moment = TypeVar("Moment", float, np.ndarray)
 
 
 class ServerClock:
@@ -26,15 +30,18 @@ class ServerClock:
         epochs: clocks there have been: one more whenever the server started again.
         offset: ours - theirs at the newest message [s].
         drift: by how much ours runs faster than theirs.
+        settled: whether that is fitted and not too large.
     """
 
-    def __init__(self, largest_drift: float = 3e-4):
+    def __init__(self, largest_drift: float = 3e-4, remembered: float = 30.0):
         """No message yet.
 
         Args:
             largest_drift: of two quartz clocks.
+            remembered: how far back the shortest delays are known [s].
         """
         self._largest_drift = largest_drift
+        self._bin = remembered / _BINS  # [s] of which the shortest delay is kept
         self.epochs = 0
         self.offset = 0.0
         self.forget()
@@ -46,6 +53,7 @@ class ServerClock:
         )  # index, theirs, ours - t.
         self._strays: list[tuple[float, float]] = []  # received, ours - theirs
         self._anchor = self._height = self.drift = 0.0
+        self.settled = False
 
     def see(self, sent: float, received: float) -> bool:
         """A message: sent on their clock, received on ours [s].
@@ -64,11 +72,11 @@ class ServerClock:
         self.offset = self._line(sent)
         return True
 
-    def local(self, moment: float) -> float:
-        """A moment of their clock on ours [s]."""
+    def local(self, moment: Moment) -> Moment:
+        """A moment of their clock on ours [s], or an array of them."""
         return moment + self._line(moment)
 
-    def _line(self, moment: float) -> float:
+    def _line(self, moment: Moment) -> Moment:
         return self._height + self.drift * (moment - self._anchor)
 
     def _stray(self, sent: float, received: float) -> None:
@@ -81,7 +89,7 @@ class ServerClock:
             self.forget()
 
     def _add(self, sent: float, difference: float) -> None:
-        index = int(sent // _BIN)
+        index = int(sent // self._bin)
         known = next((i for i, entry in enumerate(self._bins) if entry[0] == index), None)
         if known is None:
             self._bins.append((index, sent, difference))
@@ -97,6 +105,7 @@ class ServerClock:
         times, differences = points[:, 0] - self._anchor, points[:, 1]
         drift = hull_slope(times, differences) if np.ptp(times) >= _ENOUGH else 0.0
         self.drift = float(np.clip(drift, -self._largest_drift, self._largest_drift))
+        self.settled = bool(np.ptp(times) >= _ENOUGH and self.drift == drift)
         self._height = float((differences - self.drift * times).min())
 
 
