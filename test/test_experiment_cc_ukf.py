@@ -1,5 +1,6 @@
 """`softcr experiment cc-ukf` in a short form: plant, identification, scores, table."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy.integrate import solve_ivp
 from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
 from softcr_tools import cli
 from softcr_tools.experiments.cc_ukf.contenders import CONTENDERS, PUBLISHED, REQUIRED
+from softcr_tools.experiments.cc_ukf.correction import OutputCorrection
 from softcr_tools.experiments.cc_ukf.identification import identified
 from softcr_tools.experiments.cc_ukf.plant import DT, SensedRun, sensed_run, table_one_robot
 from softcr_tools.experiments.cc_ukf.rod_contender import RodContender
@@ -113,6 +115,29 @@ def test_scores_are_those_of_known_errors(run):
     wrong = score(run, seen_as(run, coordinates=run.coordinates + shift))
     np.testing.assert_allclose(wrong.nrmse, [10.0, 0, 0, 0, 0, 0], atol=1e-9)
     assert not score(run, seen_as(run, tips=run.tips + 0.02)).converged
+
+
+def test_a_correction_takes_away_what_it_can_express_and_never_looks_at_the_truth(run, model):
+    """Errors that are a polynomial of what was seen, learned on the first half."""
+    half = len(run.times) // 2
+    parts = run.part(0, half), run.part(half, 2 * half)
+    said = []
+    for part in parts:
+        q, rates = part.coordinates, part.rates
+        error = 0.1 * q[:, [1, 0, 2]] + 1e-3 + 2.0 * q[:, [0]] * q + 1e-3 * rates
+        said.append(
+            Seen(q + error, rates - 0.05 * rates, part.tips, part.velocities,
+                 np.zeros(half), np.zeros(half))
+        )  # fmt: skip
+    correction = OutputCorrection.fitted(model, parts[0], said[0])
+    corrected = correction.applied(parts[1], said[1])
+    before, after = (score(parts[1], each) for each in (said[1], corrected))
+    assert after.nrmse.max() < 0.15 * before.nrmse.max()
+    np.testing.assert_allclose(corrected.tips, model.tip(corrected.coordinates), atol=1e-15)
+    blind = dataclasses.replace(parts[1], coordinates=np.zeros((half, 3)), rates=np.ones((half, 3)))
+    np.testing.assert_array_equal(
+        correction.applied(blind, said[1]).coordinates, corrected.coordinates
+    )
 
 
 def test_a_filter_that_breaks_is_lost_and_the_table_still_valid_json(run, tmp_path):

@@ -21,6 +21,7 @@ from softcr_tools.benchmarks.machine import describe_machine
 from softcr_tools.console import say
 from softcr_tools.experiments.cc_ukf import figures
 from softcr_tools.experiments.cc_ukf.contenders import CONTENDERS, REQUIRED, Contender
+from softcr_tools.experiments.cc_ukf.correction import OutputCorrection
 from softcr_tools.experiments.cc_ukf.identification import identified
 from softcr_tools.experiments.cc_ukf.plant import (
     DT,
@@ -128,9 +129,13 @@ def _outcome(
         bar.update(task, description=f"seed {seed}: {contender.name}")
         model = identified(nominal, parts[0], base_height, contender.share_mass)
         models.append(model)
-        seen.append(
-            [contender.see(part, model, base_height, lambda: bar.advance(task)) for part in parts]
-        )
+        found = [
+            contender.see(part, model, base_height, lambda: bar.advance(task)) for part in parts
+        ]
+        if contender.corrected:
+            correction = OutputCorrection.fitted(model, parts[0], found[0])
+            found = [correction.applied(*pair) for pair in zip(parts, found, strict=True)]
+        seen.append(found)
     scores = [[score(*pair) for pair in zip(parts, each, strict=True)] for each in seen]
     return Outcome(parts, models, seen, scores)
 

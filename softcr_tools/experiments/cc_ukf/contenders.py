@@ -37,8 +37,9 @@ class Contender:
     Attributes:
         name: in the table.
         settings: of the filter.
-        share_mass: whether its model's mass was shared between centre of gravity and tip; this is
-            the corrected mode, reported beside the paper's model.
+        share_mass: whether its model's mass was shared between centre of gravity and tip, which
+            the paper's is not; reported apart.
+        corrected: whether an OutputCorrection follows it; reported apart.
         sensor: whether it sees the base wrench; if not it is the identified model alone.
         stiffness_factor: on the identified bending stiffness.
     """
@@ -46,6 +47,7 @@ class Contender:
     name: str
     settings: CcEstimatorSettings
     share_mass: bool = False
+    corrected: bool = False
     sensor: bool = True
     stiffness_factor: float = 1.0
 
@@ -105,6 +107,7 @@ _BEST = (
 )
 CONTENDERS = (
     *_BEST,
+    Contender("CC-UKF, output corrected", _ONE_MASS, corrected=True),
     Contender("CC-EKF", _ONE_MASS_EKF),
     Contender("CC-UKF, 004's Q R P0", PUBLISHED),
     *(replace(contender, stiffness_factor=STIFFNESS_ERROR) for contender in _BEST),

@@ -29,7 +29,7 @@ class RodContender:
     """
 
     name, case = "rod UKF", case_of(1.0)
-    share_mass = False
+    share_mass = corrected = False
 
     def __init__(self, robot: Robot) -> None:
         self._rod = CosseratRod(robot, INTERVALS)
