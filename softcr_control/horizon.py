@@ -1,20 +1,22 @@
 """What predictive controllers share around their optimisation: delay, lag, parameters, memory."""
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from softcr_control.costs.rollout import Rollout
+from softcr_control.lag_estimation import LagEstimator
 from softcr_control.references import Reference
 from softcr_models.errors import UserError
 from softcr_models.prediction import PredictionModel
-from softcr_models.pressure import PressureLag
+from softcr_models.pressure import PRESSURE_GAIN, PRESSURE_OFFSET, PressureLag, chamber_names
 
 MAXIMUM_DELAY = 3  # ticks between an estimate and its answer that can be predicted over
-PRESSURE_OFFSET = "pressure_offset_"
 
 Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 Pressure = Annotated[float, Field(allow_inf_nan=False)]
@@ -33,6 +35,9 @@ class HorizonSettings(BaseModel):
     pressure_high: Pressure = Field(default=1e5, description="highest gauge pressure [Pa]")
     max_rate: Positive = Field(
         default=2e6, description="largest change of a command per second [Pa/s]"
+    )
+    estimate_lag: bool = Field(
+        default=True, description="whether the pressure lag is found from commands and readings"
     )
 
     @model_validator(mode="after")
@@ -53,13 +58,32 @@ class HorizonSettings(BaseModel):
 class Problem:
     """What stays the same during one tick."""
 
-    state: np.ndarray  # (nx,) at the beginning of the optimised commands
+    present_state: np.ndarray  # (nx,) estimated
+    approach: np.ndarray  # (delay + 1, m) [Pa] the model sees until the optimised commands begin
     free_pressures: np.ndarray  # ((N + 1) m,) [Pa] the model sees if all commands are zero
+    pressure_response: np.ndarray  # (N m, (N + 1) m) what commands add to them [Pa/Pa]
     previous_command: np.ndarray  # (m,) [Pa] active until then
     reference_states: np.ndarray  # (N, nx)
     reference_tip_positions: np.ndarray  # (N, 3) [m]
     parameters: np.ndarray  # (P,)
-    control_error: float  # [m] distance of the tip from reference row 0
+    present_reference_tip: np.ndarray  # (3,) [m]
+    prediction: PredictionModel
+    period: float  # of a tick [s]
+
+    @cached_property
+    def control_error(self) -> float:
+        """Distance of the present tip from its reference [m]; not every controller asks."""
+        poses = self.prediction.tip_poses(self.present_state[None], self.parameters[None])
+        return float(np.linalg.norm(poses[0, :, 3] - self.present_reference_tip))
+
+    @cached_property
+    def state(self) -> np.ndarray:
+        """(nx,) predicted for the beginning of the optimised commands."""
+        pressures = self.approach[None]
+        rolled = self.prediction.rollout(
+            self.present_state, pressures, self.parameters, self.period
+        )
+        return rolled[0, -1].astype(float)
 
 
 class Horizon:
@@ -72,7 +96,7 @@ class Horizon:
 
     Args:
         prediction: the model.
-        lag: from commands to chamber pressures, (32).
+        lag: from commands to chamber pressures, (32), as the robot file has it.
         settings: of the controller.
     """
 
@@ -80,9 +104,16 @@ class Horizon:
         self, prediction: PredictionModel, lag: PressureLag, settings: HorizonSettings
     ) -> None:
         self.ticks, self.period = settings.horizon, settings.period
-        self._prediction, self._lag = prediction, lag
+        self._prediction = prediction
+        self._lag = LagEstimator(lag, settings.period)
+        self._learns = settings.estimate_lag
         self._low, self._high = settings.pressure_low, settings.pressure_high
-        self._lag_response = self._response_of_lag()
+        rows = np.repeat(np.arange(self.ticks), prediction.input_size)
+        columns = np.repeat(np.arange(self.ticks + 1), prediction.input_size)
+        self._ticks_after = columns - 1 - rows[:, None]
+        chambers = np.arange(prediction.input_size)
+        same = np.tile(chambers, self.ticks)[:, None] == np.tile(chambers, self.ticks + 1)
+        self._reached = same & (self._ticks_after >= 0)
         self.reset()
 
     @property
@@ -90,9 +121,16 @@ class Horizon:
         """Reference rows that are enough at any delay, N + 1 + MAXIMUM_DELAY."""
         return self.ticks + 1 + MAXIMUM_DELAY
 
+    @property
+    def lag(self) -> PressureLag:
+        """From commands to readings, as known now."""
+        return self._lag.lag
+
     def reset(self) -> None:
-        """Forgets what was sent."""
-        self._sent: list[np.ndarray] = []  # the last MAXIMUM_DELAY commands, newest last
+        """Forgets what was sent and learned."""
+        self._sent: list[np.ndarray] = []  # the last MAXIMUM_DELAY + 1 commands, newest last
+        self._read: np.ndarray | None = None  # (m,) [Pa] a tick ago
+        self._lag.reset()
 
     def remember(self, command: np.ndarray) -> None:
         """The command (m,) [Pa] that is sent in answer to the last `problem`."""
@@ -114,9 +152,9 @@ class Horizon:
             bending_compliance: estimated [rad/(N m m)]; None for a model that has none.
             reference: N + 1 + delay rows from t_k on; of them row 0 and the last N are looked at.
             measured_pressures: (m,) chamber pressures at t_k [Pa].
-            parameters: other ones of the model, by name; those not given are nominal. An entry
-                `pressure_offset_I` [Pa] is added to measured and predicted pressure of chamber I =
-                1..m.
+            parameters: other ones of the model, by name; those not given are nominal. Measured and
+                predicted pressure of chamber I = 1..m are multiplied by `pressure_gain_I`, then
+                `pressure_offset_I` [Pa] is added.
             delay: ticks until the answer becomes active, 1 to MAXIMUM_DELAY.
 
         Raises:
@@ -133,30 +171,36 @@ class Horizon:
         estimated = dict(parameters)
         if bending_compliance is not None:
             estimated["bending_compliance"] = bending_compliance
-        values, offset = self._model_inputs(estimated)
+        values, gain, offset = self._model_inputs(estimated)
         if not self._sent:
             known = np.where(np.isfinite(measured), measured, self._low)
-            self._sent = [np.clip(known, self._low, self._high)] * MAXIMUM_DELAY
+            self._sent = [np.clip(known, self._low, self._high)] * (MAXIMUM_DELAY + 1)
+        if self._learns and self._read is not None:
+            self._lag.observe(self._read, self._sent[-1 - delay], measured)
+        self._read = measured
+        lag = self._lag.lag
         pending = np.array(self._sent[-delay:])
-        pressures = self._lag.trajectory(measured, pending[None], self.period)
-        later = self._prediction.rollout(state, pressures + offset, values, self.period)[0, -1]
-        no_commands = np.zeros((1, self.ticks, len(measured)))
-        free = self._lag.trajectory(pressures[0, -1], no_commands, self.period) + offset
-        tip = self._prediction.tip_poses(state[None], values[None])[0, :, 3]
+        pressures = lag.trajectory(measured, pending[None], self.period)
+        decays = np.exp(-lag.pole * self.period * np.arange(self.ticks + 1))
+        free = gain * decays[:, None] * pressures[0, -1] + offset
         rows = slice(delay + 1, delay + 1 + self.ticks)
         return Problem(
-            state=later.astype(float),
+            present_state=state,
+            approach=gain * pressures[0] + offset,
             free_pressures=free.ravel(),
+            pressure_response=self._response(decays, lag) * np.tile(gain, self.ticks + 1),
             previous_command=self._sent[-1],
             reference_states=reference.states[rows],
             reference_tip_positions=reference.tip_positions[rows],
             parameters=values,
-            control_error=float(np.linalg.norm(tip - reference.tip_positions[0])),
+            present_reference_tip=reference.tip_positions[0],
+            prediction=self._prediction,
+            period=self.period,
         )
 
     def rollout(self, commands: np.ndarray, problem: Problem) -> Rollout:
         """The futures of candidates with commands (B, N, m) [Pa]."""
-        pressures = commands.reshape(len(commands), -1) @ self._lag_response
+        pressures = commands.reshape(len(commands), -1) @ problem.pressure_response
         pressures += problem.free_pressures
         return Rollout(
             initial_state=problem.state,
@@ -165,31 +209,34 @@ class Horizon:
             previous_command=problem.previous_command,
             reference_states=problem.reference_states,
             reference_tip_positions=problem.reference_tip_positions,
-            prediction=self._prediction,
+            prediction=problem.prediction,
             parameters=problem.parameters,
             period=self.period,
         )
 
-    def _response_of_lag(self) -> np.ndarray:
-        """(N m, (N + 1) m): commands to pressures (40) without initial pressures, both flat.
+    def _response(self, decays: np.ndarray, lag: PressureLag) -> np.ndarray:
+        """(N m, (N + 1) m): commands to readings (40) without initial pressures, both flat.
 
-        The lag is linear, so its answer to unit commands is its answer to all of them: one product
-        per batch instead of N strided updates.
+        The lag is linear: one product per batch instead of N strided updates.
         """
-        chambers = self._prediction.input_size
-        units = np.eye(self.ticks * chambers).reshape(-1, self.ticks, chambers)
-        pressures = self._lag.trajectory(np.zeros(chambers), units, self.period)
-        return pressures.reshape(len(units), -1)
+        step = lag.gain / lag.pole * (1.0 - decays[1])
+        return np.where(self._reached, step * decays[self._ticks_after], 0.0)
 
-    def _model_inputs(self, given: Mapping[str, float]) -> tuple[np.ndarray, np.ndarray]:
-        """Model parameters (P,) and pressure offsets (m,) [Pa]."""
-        model = self._prediction
-        values = dict(zip(model.parameter_names, model.nominal_parameters, strict=True))
-        offsets = {f"{PRESSURE_OFFSET}{i + 1}": 0.0 for i in range(model.input_size)}
+    def _model_inputs(
+        self, given: Mapping[str, float]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Model parameters (P,), pressure gains (m,) and offsets (m,) [Pa]."""
+        model, chambers = self._prediction, self._prediction.input_size
+        groups = (
+            dict(zip(model.parameter_names, model.nominal_parameters, strict=True)),
+            dict.fromkeys(chamber_names(PRESSURE_GAIN, chambers), 1.0),
+            dict.fromkeys(chamber_names(PRESSURE_OFFSET, chambers), 0.0),
+        )
         for name, value in given.items():
-            group = values if name in values else offsets
-            if name not in group:
-                allowed = ", ".join([*values, *offsets])
+            group = next((group for group in groups if name in group), None)
+            if group is None:
+                allowed = ", ".join(itertools.chain(*groups))
                 raise UserError(f"controller: parameter {name}: unknown; allowed are {allowed}")
             group[name] = value
-        return np.array(list(values.values()), float), np.array(list(offsets.values()), float)
+        values, gain, offset = (np.array(list(group.values()), float) for group in groups)
+        return values, gain, offset

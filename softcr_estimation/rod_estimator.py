@@ -13,12 +13,13 @@ from softcr_estimation.gaussian import Correction, SquareRootFilter
 from softcr_estimation.unscented import UnscentedFilter
 from softcr_models.errors import UserError
 from softcr_models.prediction import PredictionModel
+from softcr_models.pressure import PRESSURE_GAIN, PRESSURE_OFFSET, chamber_names
+from softcr_models.state_groups import by_group
 
 _Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 _NonNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
-# In settings.parameters: an offset for each chamber.
-ALL_OFFSETS = "pressure_offsets"
-_OFFSET = "pressure_offset_"
+# In settings.parameters: an offset, a gain for each chamber.
+ALL_OFFSETS, ALL_GAINS = "pressure_offsets", "pressure_gains"
 # Offsets are estimated in kPa, so that all estimated numbers are near 1.
 _OFFSET_SCALE = 1e3
 
@@ -37,8 +38,9 @@ class EstimatorSettings(BaseModel):
     The defaults were tuned for the rod of five intervals at 70 Hz on plants of ten and twenty, with
     5 % less compliance, 10 % more tip mass and 0.2 mm noise. The compliance alone would take up the
     error in the tip mass (2 to 4 % at 0.5 to 1.5 Hz), so mass, damping and the pressure sensors'
-    offsets are estimated with it; offsets have a narrow start, because a rod that rests does not
-    tell them from the compliance.
+    offsets and gains are estimated with it; offsets and gains have a narrow start, because a rod
+    that rests does not tell them from the compliance. A moving one does: a gain 5 % off, sixteen
+    times that, costs 1.2 mm in the first second and nothing from the third on.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -47,9 +49,9 @@ class EstimatorSettings(BaseModel):
         default="ukf", description="unscented or extended Kalman filter"
     )
     parameters: tuple[str, ...] = Field(
-        default=("bending_compliance", "tip_mass", "damping_factor", ALL_OFFSETS),
-        description="estimated parameters: names of the prediction's, pressure_offset_1 to _m, or "
-        "pressure_offsets for all of these",
+        default=("bending_compliance", "tip_mass", "damping_factor", ALL_OFFSETS, ALL_GAINS),
+        description="estimated parameters: names of the prediction's, pressure_offset_1 to _m, "
+        "pressure_gain_1 to _m; pressure_offsets or pressure_gains for all of these",
     )
     period: _Positive = Field(
         default=1 / 70, description="a tick; longer gaps take several steps [s]"
@@ -58,13 +60,25 @@ class EstimatorSettings(BaseModel):
         default=2.0, description="longest time bridged without a restart [s]"
     )
 
-    state_noise: _Positive = Field(default=0.01, description="of every state [state scale/sqrt(s)]")
+    state_noise: _Positive = Field(
+        default=0.01, description="of states without a noise of their own [state scale/sqrt(s)]"
+    )
+    velocity_noise: _Positive | None = Field(
+        default=None, description="of linear velocities; none: state_noise [state scale/sqrt(s)]"
+    )
+    angular_velocity_noise: _Positive | None = Field(
+        default=None, description="of angular velocities, likewise"
+    )
+    force_noise: _Positive | None = Field(default=None, description="of shear forces, likewise")
+    force_z_noise: _Positive | None = Field(default=None, description="of axial forces, likewise")
+    torque_noise: _Positive | None = Field(default=None, description="of moments, likewise")
     bending_compliance_noise: _NonNegative = Field(
         default=5e-4, description="random walk [1/sqrt(s)]"
     )
     tip_mass_noise: _NonNegative = Field(default=5e-4, description="random walk [1/sqrt(s)]")
     damping_factor_noise: _NonNegative = Field(default=5e-4, description="random walk [1/sqrt(s)]")
     pressure_offset_noise: _NonNegative = Field(default=1.0, description="random walk [Pa/sqrt(s)]")
+    pressure_gain_noise: _NonNegative = Field(default=2e-4, description="random walk [1/sqrt(s)]")
     tip_position_noise: _Positive = Field(
         default=2e-4, description="of each measured coordinate [m]"
     )
@@ -79,6 +93,7 @@ class EstimatorSettings(BaseModel):
     tip_mass_deviation: _Positive = Field(default=0.1, description="at the start [-]")
     damping_factor_deviation: _Positive = Field(default=0.05, description="at the start [-]")
     pressure_offset_deviation: _Positive = Field(default=100.0, description="at the start [Pa]")
+    pressure_gain_deviation: _Positive = Field(default=0.003, description="at the start [-]")
 
     parameter_range: Annotated[float, Field(gt=1.0, le=10.0)] = Field(
         default=2.0, description="parameters stay within nominal / range and nominal * range [-]"
@@ -146,7 +161,9 @@ class RodEstimator:
     """Joint filter of state and parameters over a prediction model, Licher et al., Sec. V-A.
 
     The filter's vector is the state in units of `prediction.state_scale`, then for each estimated
-    parameter the logarithm of value / nominal, for each pressure offset its value in kPa.
+    parameter the logarithm of value / nominal, for each pressure offset its value in kPa, for each
+    pressure gain its logarithm. A gain stands for a wrong sensor and for a wrong lever arm of its
+    chamber: the rod bends by their product.
 
         estimator = RodEstimator(RodPrediction(CosseratRod(robot)))
         estimator.start(pressures, stamp)
@@ -158,18 +175,23 @@ class RodEstimator:
     ) -> None:
         """Raises EstimatorError where settings.parameters names something that does not exist."""
         self._prediction, self._settings = prediction, settings or EstimatorSettings()
-        self._offsets = tuple(f"{_OFFSET}{i + 1}" for i in range(prediction.input_size))
+        self._offsets = chamber_names(PRESSURE_OFFSET, prediction.input_size)
+        self._gains = chamber_names(PRESSURE_GAIN, prediction.input_size)
         self._names = self._ordered_names()
         known = prediction.parameter_names
         self._parameter_indices = [i for i, name in enumerate(known) if name in self._names]
         self._offset_indices = [i for i, name in enumerate(self._offsets) if name in self._names]
+        self._gain_indices = [i for i, name in enumerate(self._gains) if name in self._names]
         # Dividing the points by the scale would take four times as long.
         self._inverse_scale = 1.0 / prediction.state_scale
-        # The filter's vector: states, logarithms of parameters, offsets.
-        size, middle = prediction.state_size, prediction.state_size + len(self._parameter_indices)
-        self._state_part, self._parameter_part = slice(size), slice(size, middle)
-        self._offset_part = slice(middle, size + len(self._names))
-        self._filter_size = size + len(self._names)
+        # The filter's vector: states, logarithms of parameters, offsets, logarithms of gains.
+        self._filter_size = prediction.state_size + len(self._names)
+        offsets_begin = prediction.state_size + len(self._parameter_indices)
+        gains_begin = offsets_begin + len(self._offset_indices)
+        self._state_part = slice(prediction.state_size)
+        self._parameter_part = slice(prediction.state_size, offsets_begin)
+        self._offset_part = slice(offsets_begin, gains_begin)
+        self._gain_part = slice(gains_begin, self._filter_size)
         self._filter = self._make_filter()
         self._stamp = math.nan
         self._pressures = np.zeros(prediction.input_size)
@@ -272,11 +294,14 @@ class RodEstimator:
         states, parameters = self._states(point), self._parameters(point)
         offsets = (_OFFSET_SCALE * point[0, self._offset_part]).tolist()
         values = dict(zip(prediction.parameter_names, parameters[0].tolist(), strict=True))
+        gains = np.exp(point[0, self._gain_part])
         values |= {self._offsets[i]: v for i, v in zip(self._offset_indices, offsets, strict=True)}
+        values |= {self._gains[i]: float(v) for i, v in zip(self._gain_indices, gains, strict=True)}
         # A small change of a logarithm, times the value, is the change of the value.
         units = np.full(self._filter_size, _OFFSET_SCALE)
         units[self._state_part] = prediction.state_scale
         units[self._parameter_part] = parameters[0, self._parameter_indices]
+        units[self._gain_part] = gains
         factor = self._filter.factor * units
         covariance = factor.T @ factor
         found = np.sqrt(covariance.diagonal()[prediction.state_size :]).tolist()
@@ -298,12 +323,13 @@ class RodEstimator:
         settings = self._settings
         high = np.full(self._filter_size, np.inf)
         high[self._parameter_part] = math.log(settings.parameter_range)
+        high[self._gain_part] = math.log(settings.parameter_range)
         high[self._offset_part] = settings.pressure_offset_limit / _OFFSET_SCALE
         common: dict[str, Any] = {
             "bounds": (-high, high),
             "gate_probability": settings.gate_probability,
         }
-        noise = self._deviations(settings.state_noise, "noise")
+        noise = self._deviations(self._state_noise(), "noise")
         functions = (self._predict, self._tip_positions, noise)
         if settings.filter == "ekf":
             return ExtendedFilter(*functions, **common)
@@ -317,10 +343,13 @@ class RodEstimator:
     def _predict(
         self, points: np.ndarray, ramp: tuple[np.ndarray, np.ndarray], dt: float
     ) -> np.ndarray:
-        offsets = np.zeros((len(points), self._prediction.input_size))
+        gains = np.ones((len(points), self._prediction.input_size))
+        gains[:, self._gain_indices] = np.exp(points[:, self._gain_part])
+        offsets = np.zeros_like(gains)
         offsets[:, self._offset_indices] = _OFFSET_SCALE * points[:, self._offset_part]
+        begin, end = (gains * pressures + offsets for pressures in ramp)
         states = self._prediction.step(
-            self._states(points), ramp[0] + offsets, ramp[1] + offsets, self._parameters(points), dt
+            self._states(points), begin, end, self._parameters(points), dt
         )
         images = points.copy()
         np.multiply(states, self._inverse_scale, out=images[:, self._state_part])
@@ -340,27 +369,46 @@ class RodEstimator:
         logarithms[:, self._parameter_indices] = points[:, self._parameter_part]
         return self._prediction.nominal_parameters * np.exp(logarithms)
 
-    def _deviations(self, of_states: float, kind: str) -> np.ndarray:
+    def _state_noise(self) -> np.ndarray:
+        """(nx,) of every state [state scale/sqrt(s)]."""
+        chosen = self._settings
+        groups = (
+            chosen.velocity_noise,
+            chosen.angular_velocity_noise,
+            chosen.force_noise,
+            chosen.force_z_noise,
+            chosen.torque_noise,
+        )
+        size = self._prediction.state_size
+        if all(noise is None for noise in groups):  # then the model need not be a rod's
+            return np.full(size, chosen.state_noise)
+        return by_group(size, *(chosen.state_noise if n is None else n for n in groups))
+
+    def _deviations(self, of_states: float | np.ndarray, kind: str) -> np.ndarray:
         """(n,) "noise" or initial "deviation" of the filter's vector, in its coordinates."""
-        deviations = np.full(self._filter_size, of_states)
+        deviations = np.empty(self._filter_size)
+        deviations[self._state_part] = of_states
         for column, name in enumerate(self._names, self._prediction.state_size):
             if name in self._offsets:
                 in_pascal = getattr(self._settings, f"pressure_offset_{kind}")
                 deviations[column] = in_pascal / _OFFSET_SCALE
+            elif name in self._gains:
+                deviations[column] = getattr(self._settings, f"pressure_gain_{kind}")
             else:
                 deviations[column] = getattr(self._settings, f"{name}_{kind}")
         return deviations
 
     def _ordered_names(self) -> tuple[str, ...]:
-        """Names of the estimated parameters as the filter holds them: the prediction's, offsets."""
-        known = (*self._prediction.parameter_names, *self._offsets)
+        """Names of the estimated parameters in the filter's order: prediction's, offsets, gains."""
+        known = (*self._prediction.parameter_names, *self._offsets, *self._gains)
+        groups = {ALL_OFFSETS: self._offsets, ALL_GAINS: self._gains}
         names: list[str] = []
         for name in self._settings.parameters:
-            names.extend(self._offsets if name == ALL_OFFSETS else (name,))
+            names.extend(groups.get(name, (name,)))
         for name in names:
             if name not in known:
                 raise EstimatorError(
-                    f"parameters: {name!r} unknown; known are {', '.join((*known, ALL_OFFSETS))}"
+                    f"parameters: {name!r} unknown; known are {', '.join((*known, *groups))}"
                 )
         if len(set(names)) != len(names):
             raise EstimatorError(f"parameters: {', '.join(names)} holds a name twice")

@@ -7,7 +7,16 @@ import numpy as np
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
+PRESSURE_OFFSET, PRESSURE_GAIN = "pressure_offset_", "pressure_gain_"
+"""Names of what is estimated of the sensors, a number from 1 behind: a chamber's true pressure is
+gain [-] * reading + offset [Pa]."""
+
 _Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+
+
+def chamber_names(prefix: str, chambers: int) -> tuple[str, ...]:
+    """prefix1, prefix2, ...: a name for each chamber."""
+    return tuple(f"{prefix}{i + 1}" for i in range(chambers))
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))

@@ -373,6 +373,29 @@ def test_pressure_offsets_shift_what_the_model_sees():
     assert abs(difference[2]) < 250
 
 
+def test_pressure_gains_scale_what_the_model_sees():
+    """Seen through a gain, commands act as larger ones: the same motion takes smaller ones."""
+    model, reference = LinearModel(), reachable()
+    gains = {f"pressure_gain_{i}": gain for i, gain in ((1, 1.1), (2, 0.95), (3, 1.0))}
+    factors = np.array([1.1, 0.95, 1.0])
+    numbers = {"cost_terms": terms(model, 1e-9), "generations": 20, "max_rate": 1e9}
+    scaled = make(model, **numbers).command(STATE, 49.9, reference, MEASURED / factors, gains)
+    plain = make(model, **numbers).command(STATE, 49.9, reference, MEASURED)
+    np.testing.assert_allclose(factors * scaled.pressures, plain.pressures, atol=1e3)
+
+
+def test_another_lag_than_the_files_is_learned_while_it_moves():
+    model = LinearModel()
+    slow = PressureLag(0.7 * LAG.gain, 0.7 * LAG.pole)
+    errors = {}
+    for learns in (True, False):
+        controller = Nempc(
+            model, slow, NempcSettings(seed=1, estimate_lag=learns), terms(model, 1e-3)
+        )
+        errors[learns] = closed_loop(controller, model, 2.0)[0][70:].mean()
+    assert errors[True] < 0.5 * errors[False]
+
+
 def test_unknown_parameter_and_short_reference_are_named():
     with pytest.raises(UserError, match="parameter stiffness: unknown; allowed are bending_compl"):
         make().command(STATE, 49.9, circle(0.0, 10), MEASURED, {"stiffness": 1.0})

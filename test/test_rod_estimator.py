@@ -101,6 +101,28 @@ def test_parameters_that_are_not_estimated_keep_their_nominal_value():
     assert estimate.covariance.shape == (6, 6)
 
 
+def test_a_wrong_gain_of_one_sensor_is_found_in_motion():
+    """The second chamber reads 8 % too little, and 200 Pa too much."""
+    gain = np.array([1.0, 1.08, 1.0])
+    plant = Plant()
+    names = ("bending_compliance", "pressure_gains", "pressure_offset_2")
+    estimator = started(plant, parameters=names, pressure_gain_deviation=0.1)
+    for _ in range(350):
+        read, tip = plant.advance(pressures=lambda time: gain * pressures_at(time))
+        reading = read / gain + (0.0, 200.0, 0.0)
+        estimate = estimator.update(reading, tip, plant.time)
+    found = estimate.parameters
+    assert list(found) == [
+        "bending_compliance", "pressure_offset_2",
+        "pressure_gain_1", "pressure_gain_2", "pressure_gain_3",
+    ]  # fmt: skip
+    for name, true in zip(list(found)[2:], gain, strict=True):
+        assert found[name] == pytest.approx(true, abs=0.02)
+        assert 0.0 < estimate.parameters_std[name] < 0.02
+    assert found["pressure_offset_2"] == pytest.approx(-200.0 * 1.08, abs=60.0)
+    assert found["bending_compliance"] == pytest.approx(TRUE_COMPLIANCE, rel=0.02)
+
+
 def test_starts_from_the_static_shape_at_the_measured_pressures():
     estimator = estimator_of(PendulumPrediction())
     pressures = np.array([1500.0, -500.0, 800.0])

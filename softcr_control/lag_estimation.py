@@ -1,0 +1,85 @@
+"""The pressure lag from commands and readings; the paper fits it once, (32).
+
+Pressures are measured, so the lag needs no rod: with a = exp(-pole dt) and b = gain / pole (1 - a)
+a reading follows p[k + 1] = a p[k] + b u[k], which is linear in (a, b). All chambers share one lag,
+as in the robot file. Least squares with the file's lag as prior; old samples fade back to it.
+"""
+
+import math
+
+import numpy as np
+
+from softcr_models.pressure import PressureLag
+
+_KILO = 1e-3  # readings count in kPa
+_NOISE = 0.1  # of a reading against the model [kPa]
+# A chamber counts while its command is this far away: readings near it are mostly noise, which
+# would pass for a faster lag.
+_MOVING = 2.0  # [kPa]
+_POLE_DEVIATION, _RATIO_DEVIATION = 0.2, 0.02  # of the file's pole and steady ratio [-]
+_MEMORY = 20.0  # of motion [s]
+_POLE_RANGE, _RATIO_RANGE = 2.0, 1.1  # an estimate stays within value / range and value * range [-]
+
+
+class LagEstimator:
+    """Learns from one tick after the other.
+
+    Args:
+        lag: the file's.
+        period: of a tick [s].
+
+    Attributes:
+        lag: the estimate.
+    """
+
+    def __init__(self, lag: PressureLag, period: float) -> None:
+        self._file, self._period = lag, period
+        self._fading = math.exp(-period / _MEMORY)
+        decay, ratio = math.exp(-lag.pole * period), lag.gain / lag.pole
+        # (a, b) by relative changes of pole and ratio
+        by_pole = -lag.pole * period * decay
+        slopes = np.array([[by_pole, 0.0], [-ratio * by_pole, ratio * (1.0 - decay)]])
+        root = slopes * (_POLE_DEVIATION, _RATIO_DEVIATION)
+        information = np.linalg.inv(root @ root.T)
+        target = information @ (decay, ratio * (1.0 - decay))
+        # of the normal equations [[aa, ab], [ab, bb]] (a, b) = (ta, tb): aa, ab, bb, ta, tb
+        self._prior = (*information[[0, 0, 1], [0, 1, 1]].tolist(), *target.tolist())
+        self.reset()
+
+    def reset(self) -> None:
+        """Back to the file's."""
+        self.lag, self._sums = self._file, self._prior
+
+    def observe(self, before: np.ndarray, command: np.ndarray, after: np.ndarray) -> None:
+        """Readings (m,) one tick apart and the command (m,) held in between [Pa].
+
+        What is not finite or does not move tells nothing.
+        """
+        samples = (_KILO * np.stack((before, command, after), axis=1)).tolist()
+        moving = [(p, u, q) for p, u, q in samples if math.isfinite(q) and abs(u - p) > _MOVING]
+        if not moving:
+            return
+        # plain numbers: three samples are too few for arrays (41 us instead of 8)
+        new = [0.0] * 5
+        for p, u, q in moving:
+            new = [s + n for s, n in zip(new, (p * p, p * u, u * u, p * q, u * q), strict=True)]
+        kept, renewed = self._fading, 1.0 - self._fading
+        self._sums = tuple(
+            kept * s + renewed * o + n / _NOISE**2
+            for s, o, n in zip(self._sums, self._prior, new, strict=True)
+        )
+        aa, ab, bb, ta, tb = self._sums
+        determinant = aa * bb - ab * ab
+        self.lag = self._bounded(
+            (bb * ta - ab * tb) / determinant, (aa * tb - ab * ta) / determinant
+        )
+
+    def _bounded(self, decay: float, gain: float) -> PressureLag:
+        file = self._file
+        fastest = math.exp(-file.pole * _POLE_RANGE * self._period)
+        slowest = math.exp(-file.pole / _POLE_RANGE * self._period)
+        decay = min(max(decay, fastest), slowest)
+        known = file.gain / file.pole
+        ratio = min(max(gain / (1.0 - decay), known / _RATIO_RANGE), known * _RATIO_RANGE)
+        pole = -math.log(decay) / self._period
+        return PressureLag(ratio * pole, pole)

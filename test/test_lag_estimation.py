@@ -1,0 +1,63 @@
+"""The pressure lag from commands and readings: found when it moves, kept when it rests."""
+
+import numpy as np
+import pytest
+
+from softcr_control.lag_estimation import LagEstimator
+from softcr_models.pressure import PressureLag
+
+FILE, PERIOD = PressureLag(11.0, 10.94), 1 / 70
+
+
+def learn(estimator, truth, command_at, ticks, noise=0.0):
+    """Readings of three chambers under a lag, told tick by tick."""
+    random = np.random.default_rng(0)
+    pressures, before = np.full(3, 3e4), np.full(3, 3e4)
+    for tick in range(ticks):
+        command = command_at(tick * PERIOD)
+        pressures = truth.step(pressures, command, PERIOD)
+        after = pressures + noise * random.standard_normal(3)
+        estimator.observe(before, command, after)
+        before = after
+
+
+def circle(time):
+    return 3e4 + 2e4 * np.sin(2 * np.pi * (1.5 * time + np.arange(3) / 3))
+
+
+@pytest.mark.parametrize(("pole", "ratio"), [(9.0, 1.0), (13.0, 1.03), (10.94, 0.96)])
+def test_finds_the_lag_within_a_second_of_motion(pole, ratio):
+    estimator = LagEstimator(FILE, PERIOD)
+    learn(estimator, PressureLag(ratio * pole, pole), circle, 70)
+    assert estimator.lag.pole == pytest.approx(pole, rel=0.01)
+    assert estimator.lag.gain / estimator.lag.pole == pytest.approx(ratio, rel=0.005)
+    estimator.reset()
+    assert estimator.lag == FILE
+
+
+def test_noise_at_rest_does_not_pass_for_a_faster_lag():
+    """Without the threshold, least squares would take the noise for a lag without memory."""
+    estimator = LagEstimator(FILE, PERIOD)
+    learn(estimator, FILE, lambda time: np.full(3, 3e4), 2000, noise=300.0)
+    assert estimator.lag.pole == pytest.approx(FILE.pole, rel=0.02)
+    learn(estimator, FILE, circle, 1400, noise=100.0)
+    assert estimator.lag.pole == pytest.approx(FILE.pole, rel=0.02)
+
+
+def test_follows_a_lag_that_changes():
+    estimator = LagEstimator(FILE, PERIOD)
+    learn(estimator, FILE, circle, 1400)
+    learn(estimator, PressureLag(9.0, 9.0), circle, 70 * 60)
+    assert estimator.lag.pole == pytest.approx(9.0, rel=0.03)
+
+
+def test_broken_readings_tell_nothing_and_the_estimate_stays_in_its_range():
+    estimator = LagEstimator(FILE, PERIOD)
+    estimator.observe(
+        np.array([np.nan, 0.0, 0.0]), np.full(3, 5e4), np.array([0.0, np.nan, np.inf])
+    )
+    assert estimator.lag == FILE
+    for _ in range(500):  # a stuck sensor
+        estimator.observe(np.zeros(3), command, np.zeros(3))
+    assert FILE.pole / 2 * 0.999 <= estimator.lag.pole <= FILE.pole * 2 * 1.001
+    assert 1 / 1.11 < estimator.lag.gain / estimator.lag.pole < 1.11
