@@ -14,7 +14,14 @@ from softcr_models.devices import what_cuda_lacks
 from softcr_models.errors import UserError
 from softcr_models.robot import load_robot
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_tools.benchmarks import command, pyelastica, pyelastica_runs, reference_motion, timing
+from softcr_tools.benchmarks import (
+    bus_cycle,
+    command,
+    pyelastica,
+    pyelastica_runs,
+    reference_motion,
+    timing,
+)
 from softcr_tools.benchmarks.pyelastica_runs import Discretisation, PyElasticaError
 from softcr_tools.benchmarks.row import Requirement, Rival, Row
 from softcr_tools.benchmarks.table import figure, one_line, print_table
@@ -43,7 +50,7 @@ def own_cache(tmp_path, monkeypatch):
 def test_every_row_of_ours_runs(tmp_path):
     path = tmp_path / "bench" / "latest.json"
     output = io.StringIO()
-    groups = [group for group in command.GROUPS if group != "pyelastica"]
+    groups = [group for group in command.GROUPS if group not in ("bus", "pyelastica")]
     rows = command.run(groups, SMALL, path, Console(file=output, width=100))
     kinds = ("rod step", "beside BDF", "batch", "scalar", "CUDA", "UKF", "EKF", "NEMPC tick 1000 x")
     for kind in kinds:
@@ -67,6 +74,25 @@ def test_every_row_of_ours_runs(tmp_path):
     for word in ("median", "p99", "≤ 20 us", "BDF", "sub-steps"):
         assert word in output.getvalue(), word
     assert not list(path.parent.glob("*.draft"))
+
+
+def test_without_a_wire_the_bus_is_skipped_with_a_reason(monkeypatch):
+    monkeypatch.setattr(bus_cycle, "what_a_wire_lacks", lambda: "needs root")
+    rows = list(bus_cycle.rows(ROBOT, SMALL))
+    assert [(row.mark, row.skipped) for row in rows] == [("skipped", "needs root")] * 2
+
+
+@pytest.mark.network
+def test_the_bus_is_regulated_while_it_is_measured():
+    if lacking := bus_cycle.what_a_wire_lacks():
+        pytest.skip(lacking)
+    rows = list(bus_cycle.rows(ROBOT, SMALL))
+    for row in rows:
+        assert row.timing.repeats == 3000
+        late, bad = row.requirements
+        assert late.value == row.timing.p99 > 0.0
+        assert f"{bad.value:.0f} bad working counters" in row.note
+    assert "valves enabled at the end" in rows[1].note
 
 
 def test_rows_beside_pyelastica(monkeypatch):

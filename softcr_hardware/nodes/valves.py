@@ -37,6 +37,8 @@ from softcr_models.runtime.node import ERROR, OK, WARN, LoopNode, run
 from softcr_models.runtime.settings import NodeSettings
 from softcr_models.runtime.topics import TOPICS, qos
 
+_SWITCH_INTERVAL = 1e-4
+"""The fast cycle waits for other threads of the node at most so long [s]; Python has 5 ms."""
 _ANSWER_TIME = 0.5  # [s] a service waits for the fast cycle
 _TRANSITIONS_TOLD = 20  # in the diagnostics
 _LEVELS = {Action.NONE: OK, Action.WARN: WARN, Action.PREDICT_ONLY: WARN, Action.HOLD: WARN}
@@ -112,6 +114,7 @@ class Valves(LoopNode):
         # cycle running that would be 0.1 s of silence, and the terminals' watchdog would trip
         gc.collect()
         gc.freeze()
+        sys.setswitchinterval(_SWITCH_INTERVAL)
         self._driver.open()
         self._fast_stop = threading.Event()
         self._fast_thread = threading.Thread(
