@@ -46,6 +46,8 @@ EXPERIMENTS = {
     "identification": Experiment(
         "identification", "a hidden robot's parameters from its recordings (seed 000)"
     ),
+    "1": Experiment("linear", "the linearised rod beside the rod (seed 000)"),
+    "2": Experiment("surrogate", "the surrogate beside its rod (seed 000)"),
     **{
         name: Experiment("tracking", f"{summary} (seed 000)", (name,))
         for name, summary in _TRACKING.items()

@@ -13,10 +13,11 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from softcr_models import CosseratRod, load_robot
+from softcr_models import CosseratRod, Robot, load_robot
 from softcr_models.errors import UserError
 from softcr_models.surrogate import files
-from softcr_models.surrogate.card import differing_field
+from softcr_models.surrogate.card import Card, differing_field
+from softcr_models.surrogate.ddpinn import DDPINN
 from softcr_models.surrogate.verification import MOTIONS, Deviation, Verification
 from softcr_tools.benchmarks.machine import describe_machine
 from softcr_tools.console import say
@@ -33,7 +34,7 @@ LONG = (32, 10_000)  # motions, and steps of each, under the hardest input
 STABILITY = {"lagged_steps": 400, "raw_full_steps": 300, "constant": 150, "white_noise": 150}
 
 # published (Table IV), must, goal; tip, rotation, force, moment
-_ASKED: dict[str, tuple[tuple[float | None, float | None, float | None], ...]] = {
+ASKED: dict[str, tuple[tuple[float | None, float | None, float | None], ...]] = {
     "smooth 70 %": (
         (0.549, 0.27, 0.10),
         (0.0063, 0.003, None),
@@ -43,7 +44,7 @@ _ASKED: dict[str, tuple[tuple[float | None, float | None, float | None], ...]] =
     "smooth 100 %": ((None, 0.55, 0.25), *3 * ((None, None, None),)),
     "lagged steps 100 %": ((None, 0.9, 0.5), *3 * ((None, None, None),)),
 }
-_QUANTITIES = (
+QUANTITIES = (
     ("tip position", "mm", "position_mm"),
     ("tip rotation", "rad", "rotation_rad"),
     ("base force", "N", "force_n"),
@@ -59,10 +60,7 @@ def main(arguments: Sequence[str]) -> int:
     """
     given = _parser().parse_args(arguments)
     robot = load_robot(given.robot)
-    network, card = files.load(given.network or robot.name)
-    field = differing_field(card, robot)
-    if field is not None:
-        raise UserError(f"network of {card.robot}: trained for another {field} than {robot.name}")
+    network, card = load_network(robot, given.network)
     # small batches: a second thread gains little, and stalls for 100 ms where the cores are busy
     numba.set_num_threads(1)
     torch.set_num_threads(1)
@@ -87,6 +85,19 @@ def main(arguments: Sequence[str]) -> int:
         say(console, line)
     say(console, f"figures and numbers: {directory}")
     return 0
+
+
+def load_network(robot: Robot, path: str) -> tuple[DDPINN, Card]:
+    """The network at a path without ending; empty for the robot's shipped one.
+
+    Raises:
+        UserError: it cannot be read, or was trained for another robot.
+    """
+    network, card = files.load(path or robot.name)
+    field = differing_field(card, robot)
+    if field is not None:
+        raise UserError(f"network of {card.robot}: trained for another {field} than {robot.name}")
+    return network, card
 
 
 def verify(
@@ -149,7 +160,7 @@ def verify(
 
 def _table_rows(name: str, deviation: Deviation, count: int) -> list[Row]:
     rows = []
-    for (quantity, unit, field), asked in zip(_QUANTITIES, _ASKED[name], strict=True):
+    for (quantity, unit, field), asked in zip(QUANTITIES, ASKED[name], strict=True):
         paper, must, goal = asked
         mean, spread = getattr(deviation, field)
         rows.append(Row(name, "network", quantity, paper, mean, spread, unit, count, must, goal))
@@ -181,7 +192,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--robot", default="licher2025", help="name or YAML file (%(default)s)")
     parser.add_argument("--network", default="", help="path without ending (the robot's shipped)")
     parser.add_argument(
-        "--motions", type=_positive, default=20, help="of 10 s per row (%(default)s)"
+        "--motions", type=positive, default=20, help="of 10 s per row (%(default)s)"
     )
     parser.add_argument(
         "--results", type=Path, default=Path("results/surrogates/verification"),
@@ -190,7 +201,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
+    """For argparse: a whole number from 1."""
     if not text.isdigit() or not int(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not allowed: a number from 1")
     return int(text)

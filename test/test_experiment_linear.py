@@ -1,0 +1,88 @@
+"""Experiment 1: the linear rod is the rod for small motions, and less and less for larger ones."""
+
+import json
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from softcr_models import CosseratRod, load_robot
+from softcr_models.linear_rod import LinearRod
+from softcr_models.prediction import RodPrediction
+from softcr_tools.bag_reading import Bag
+from softcr_tools.experiments.linear import command
+from softcr_tools.experiments.linear.command import (
+    AMPLITUDES,
+    CUTOFF,
+    HOLD,
+    PERIOD,
+    growth,
+    sequence,
+)
+from softcr_tools.report_run import read_run
+
+ROBOT = load_robot("licher2025")
+ROD = CosseratRod(ROBOT, 3)
+
+
+def deviation(linear, amplitude):
+    """Mean distance of linear from true tips [m], of steps up from the steady state."""
+    pressures = linear.pressures + amplitude * sequence(ROBOT, 1)[:150]
+    prediction = RodPrediction(ROD, substeps=8, single_precision=False)
+    true = prediction.rollout(linear.state, pressures[None], ROD.nominal_parameters, PERIOD)[0]
+    tips = prediction.tip_poses(true, ROD.nominal_parameters[None])[:, :, 3]
+    own = linear.tips(linear.motion(pressures, PERIOD))[1:]
+    return np.linalg.norm(own - tips, axis=1).mean(), np.ptp(tips, axis=0).max()
+
+
+@pytest.mark.parametrize("about", [(0.0, 0.0, 0.0), (30e3, 10e3, 0.0)])
+def test_what_the_linear_rod_leaves_out_is_of_second_order(about):
+    linear = LinearRod(ROD, np.array(about))
+    (large, moved), (small, _) = deviation(linear, 400.0), deviation(linear, 200.0)
+    assert large < 0.02 * moved
+    assert large / small == pytest.approx(4.0, rel=0.15)
+
+
+def test_it_stays_at_rest_and_settles_where_its_equations_say():
+    linear = LinearRod(ROD, np.zeros(3))
+    still = linear.motion(np.zeros((5, 3)), PERIOD)
+    np.testing.assert_allclose(still, np.tile(linear.state, (5, 1)), atol=1e-9)
+    held = np.tile([500.0, 0.0, 0.0], (1200, 1))
+    settled = linear.state - np.linalg.solve(linear.jacobian, linear.input_jacobian @ held[0])
+    np.testing.assert_allclose(linear.motion(held, PERIOD)[-1], settled, atol=1e-3)
+
+
+def test_sequences_are_smooth_steps_that_differ_by_seed():
+    shape = sequence(ROBOT, 0)
+    assert shape.shape == (8 * 70, 3)
+    assert not shape[0].any()
+    assert 0.0 <= shape.min() < 0.01 < 0.99 < shape.max() <= 1.0
+    assert not np.array_equal(shape, sequence(ROBOT, 1))
+    # a first-order low-pass: what is left of a step after t is exp(-2 pi 4 Hz t)
+    column = int(shape[round(HOLD / PERIOD)].argmax())
+    left = 1.0 - shape[:5, column]
+    np.testing.assert_allclose(left, np.exp(-2 * np.pi * CUTOFF * PERIOD * np.arange(5)))
+
+
+def test_growth_is_the_exponent_of_a_power():
+    amplitudes = np.array(AMPLITUDES)[:, None]
+    assert growth(3.0 * amplitudes ** np.array([1.0, 2.0, 0.5])) == pytest.approx([1.0, 2.0, 0.5])
+
+
+def test_a_short_run_writes_table_figures_and_bag(tmp_path):
+    console = Console(width=118, record=True)
+    rows = command.run(ROD, 2, tmp_path, console)
+    latest = tmp_path / "latest"
+    table = json.loads((latest / "table.json").read_text())
+    assert len(table["rows"]) == len(rows) == 4 * len(AMPLITUDES) + 3
+    by_case = {(row.case, row.quantity): row.mean for row in rows}
+    for axis in "xyz":
+        errors = [by_case[f"steps of {a / 1e3:g} kPa", f"MAE {axis}"] for a in AMPLITUDES]
+        assert np.all(np.diff(errors) > 0)
+        assert by_case["growth with amplitude", f"exponent of MAE {axis}"] > 1.0
+    assert {path.name for path in latest.glob("*.png")} == {"errors.png", "motion.png"}
+    read = read_run(Bag(latest / "bags" / "steps_80_kpa"))
+    assert len(read.truth_tip) == len(read.estimated_tip) == 560
+    apart = 1e3 * np.abs(read.estimated_tip.values - read.truth_tip.values).mean(axis=0)
+    assert apart.max() > 1.0
+    assert "softcr experiment 1" in console.export_text()
