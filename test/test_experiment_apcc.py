@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from softcr_tools import cli
+from softcr_tools.experiments.apcc.feedback import WEAK
 from softcr_tools.experiments.apcc.kinematic import READINGS, REQUIRED
 from softcr_tools.experiments.apcc.kinematic_run import (
     CENTRE,
@@ -20,8 +21,9 @@ from softcr_tools.experiments.apcc.kinematic_run import (
 )
 from softcr_tools.experiments.apcc.metrics import shape_error
 from softcr_tools.experiments.apcc.published import PUBLISHED, change_label
-from softcr_tools.experiments.apcc.robot_run import run_robot
+from softcr_tools.experiments.apcc.robot_run import RobotTrace, run_robot
 from softcr_tools.experiments.apcc.robots import FIXED, PAYLOADS, STUDIES, laws, settings_of
+from softcr_tools.experiments.apcc.sensors_table import sensor_rows
 
 
 def rows_of(directory, name):
@@ -39,6 +41,50 @@ def test_shape_error_is_the_mean_distance():
     ends = np.array([0.0, 0.105, 0.36, 0.60])
     expected = np.interp(places, ends, [0.0, 0.1, 0.2, 0.3]).mean()
     assert found == pytest.approx(expected, rel=1e-9)
+
+
+def test_by_arc_only_the_curves_count():
+    """A model with other rest lengths that lies on the arm's curve is the arm."""
+    bends, true, guessed = 0.4 * np.array([1.0, -0.5, 0.8]), TRUE_LENGTHS, 0.8 * TRUE_LENGTHS
+    q = np.stack([bends, 0.5 * bends, [0.01, -0.02, 0.03]], axis=-1)
+    model = q + np.stack([0 * bends, 0 * bends, true - guessed], axis=-1)
+    pair = CHAIN, q.ravel(), true, CHAIN, model.ravel(), guessed
+    assert shape_error(*pair, "arc") == pytest.approx(0.0, abs=1e-12)
+    longer = CHAIN, q.ravel(), true, CHAIN, 2.0 * q.ravel(), true
+    assert shape_error(*longer, "arc") > 0.01
+    # without elongation both are the same, by the polyline's own length
+    straight = np.where(np.arange(9) % 3 == 2, 0.0, q.ravel())
+    points = CHAIN.backbone(straight, true, 2001)[:, :3, 3]
+    along = np.r_[0.0, np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))]
+    spread = np.linspace(0.0, along[-1], 500)
+    expected = np.stack([np.interp(spread, along, column) for column in points.T], axis=-1)
+    other = CHAIN.backbone(model.ravel(), guessed, 2001)[:, :3, 3]
+    along = np.r_[0.0, np.cumsum(np.linalg.norm(np.diff(other, axis=0), axis=1))]
+    spread = np.linspace(0.0, along[-1], 500)
+    found = np.stack([np.interp(spread, along, column) for column in other.T], axis=-1)
+    mean = np.linalg.norm(expected - found, axis=1).mean()
+    both = CHAIN, straight, true, CHAIN, model.ravel(), guessed
+    assert shape_error(*both, "arc") == pytest.approx(mean, rel=1e-4)
+
+
+def test_sensors_are_set_beside_the_rivals():
+    def trace(linear, angular):
+        zeros = np.zeros(1)
+        return RobotTrace(*[zeros] * 5, np.array(linear), np.array(angular), *[zeros] * 2, 0, False)
+
+    own = trace([[0.01, 0.02], [0.03, 0.02]], [[0.01, 0.02]])
+    rival = trace([[0.05, 0.01]], [[0.01, 0.04]])
+    numbers = {"distance": "R32", "distance tip": "R32 tip"}
+    rows = sensor_rows(lambda *each: each, own, rival, numbers)
+    assert [row[0] for row in rows] == [
+        "sensor 1's distance (R32)", "... difference (-0.5 to -0.3)",
+        "sensor 2's distance (R32)", "... difference (+0.15)",
+        "sensor 1's angle", "... difference", "sensor 2's angle", "... difference",
+    ]  # fmt: skip
+    assert [row[1] for row in rows] == pytest.approx([2.0, -3.0, 2.0, 1.0, 1.0, 0.0, 2.0, -2.0])
+    worse = sensor_rows(lambda *each: each, rival, own, numbers)
+    assert worse[1][0] == "... difference (-0.5 to -0.3), OTHER SIGN"
+    assert len(sensor_rows(lambda *each: each, own, None, numbers)) == 4
 
 
 def test_runs_start_where_the_trajectory_does():
@@ -145,6 +191,9 @@ def test_the_feedback_experiment_in_short(tmp_path):
               for mode in ("position", "pose"))  # fmt: skip
     assert next(turned) > next(turned)
     assert rows["II, run II: pose", FIXED, "E_mapping mean (R25)"]["mean"] > 0.0
+    run = "II, run III: 0.21 kg"
+    assert (run, WEAK, "time to 1 mm (R28)") in rows
+    assert (run, FIXED, "sensor 3's distance (R32)") in rows
 
 
 @pytest.mark.parametrize(

@@ -79,8 +79,8 @@ def _feedback(given: argparse.Namespace, directory: Path, bar: Progress) -> list
     task = bar.add_task("Experiment I", total=len(table) * feedback.INPUTS)
     runs = [feedback.infer_run(run, partial(bar.advance, task)) for run in table]
     rows = feedback.rows_of_inference(runs)
-    total = (1 + len(feedback.SCALES)) * round(given.seconds / PERIOD)
     for number, trial in enumerate(feedback.TRIALS, 1):
+        total = len(feedback.controllers_of(trial)) * round(given.seconds / PERIOD)
         task = bar.add_task(trial.case, total=total)
         traces = feedback.run_trial(trial, given.seconds, partial(bar.advance, task))
         figures.draw_robot(traces, directory / f"experiment_2_run_{number}.png")

@@ -9,7 +9,7 @@ ones. Experiment II (Sec. VI-B): adaptive against fixed to a setpoint, until the
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from softcr_models.constant_curvature.kinematics import coverage_of
 from softcr_tools.experiments.apcc.metrics import shape_error
 from softcr_tools.experiments.apcc.published import PUBLISHED, Published, change_label
 from softcr_tools.experiments.apcc.robot_run import RobotTrace, Setting, run_robot
+from softcr_tools.experiments.apcc.sensors_table import Numbers, sensor_rows
 from softcr_tools.experiments.results import Row
 
 MOTORS = TendonGains(proportional=1e5, integral=0.0, derivative=1e3)
@@ -137,7 +138,8 @@ class Trial:
         payload: gripper left out, it is not known [kg].
         fixed_gain, adaptive_gain: K [1/s].
         adaptation: the printed Gamma [1/m].
-        cost, mapping, duration: numbers among PUBLISHED; None: printed as no number.
+        cost, mapping, duration: numbers among PUBLISHED.
+        sensors: numbers of the sensors' differences, see `sensor_rows`.
     """
 
     case: str
@@ -148,16 +150,29 @@ class Trial:
     adaptation: float
     cost: str
     mapping: str
-    duration: str | None = None
+    duration: str
+    sensors: Numbers = field(default_factory=dict)
 
 
 TRIALS = (
-    Trial("II, run I: position", "position", 0.0, 1.5, 1.5, 40.0, "R20", "R21"),
-    Trial("II, run II: pose", "pose", 0.0, 1.5, 1.5, 40.0, "R24", "R25", "R23"),
-    Trial("II, run III: 0.21 kg", "pose", 0.21, 2.0, 1.5, 30.0, "R29", "R30"),
-)
+    Trial("II, run I: position", "position", 0.0, 1.5, 1.5, 40.0, "R20", "R21", "R22"),
+    Trial("II, run II: pose", "pose", 0.0, 1.5, 1.5, 40.0, "R24", "R25", "R23",
+          {"distance": "R26"}),
+    Trial("II, run III: 0.21 kg", "pose", 0.21, 2.0, 1.5, 30.0, "R29", "R30", "R27",
+          {"distance": "R32", "distance tip": "R32 tip", "angle": "R31"}),
+)  # fmt: skip
 SCALES = {"A-PCC, Γ printed": 1.0, "A-PCC, Γ / 1000": 0.001}
-FIXED = "fixed lengths"
+FIXED, WEAK = "fixed lengths", "fixed lengths, A-PCC's K"
+"""WEAK is R28: where the gains differ, the fixed controller with the adaptive one's."""
+
+
+def controllers_of(trial: Trial) -> dict[str, tuple[float, float]]:
+    """K and Gamma of a trial's controllers."""
+    weak = {WEAK: (trial.adaptive_gain, 0.0)} if trial.fixed_gain != trial.adaptive_gain else {}
+    adaptive = {
+        name: (trial.adaptive_gain, scale * trial.adaptation) for name, scale in SCALES.items()
+    }
+    return {FIXED: (trial.fixed_gain, 0.0), **weak, **adaptive}
 
 
 def run_trial(trial: Trial, seconds: float, tick: Callable[[], None]) -> dict[str, RobotTrace]:
@@ -165,12 +180,13 @@ def run_trial(trial: Trial, seconds: float, tick: Callable[[], None]) -> dict[st
     arm = load_arm("dalenberg_robot1").model_copy(update={"routing": "independent"})
     setting = Setting(arm, trial.payload, SETPOINT, MOTORS, seconds, within=1e-3)
     traces = {}
-    for name, scale in {FIXED: 0.0, **SCALES}.items():
+    for name, (gain, adaptation) in controllers_of(trial).items():
         law = ApccSettings.model_validate(
             {
-                "gain": trial.adaptive_gain if scale else trial.fixed_gain,
+                "gain": gain,
                 "jacobian_state": "inferred",
-                "adaptation": {"gains": (scale * trial.adaptation,)},
+                "objective": "norm",
+                "adaptation": {"gains": (adaptation,)},
                 "inference": {"feedback": trial.feedback},
             }
         )
@@ -179,40 +195,45 @@ def run_trial(trial: Trial, seconds: float, tick: Callable[[], None]) -> dict[st
 
 
 def rows_of_trial(trial: Trial, traces: dict[str, RobotTrace], seconds: float) -> list[Row]:
-    """Psi, E_mapping and time of every controller, and changes against the fixed one."""
+    """Psi, E_mapping, the sensors' errors and time, and changes against the fixed controller."""
     rows = []
     for name, trace in traces.items():
 
         def row(
-            quantity: str, unit: str, value: float, paper: float | None = None, name: str = name
+            quantity: str, value: float, unit: str, paper: float | None = None, name: str = name
         ) -> Row:
             return Row(trial.case, name, quantity, paper, value, 0.0, unit, 1)
 
         if trace.lost:
-            rows.append(row("lost after", "s", float(trace.times[-1])))
+            rows.append(row("lost after", float(trace.times[-1]), "s"))
             continue
+        rival = None if name == FIXED or traces[FIXED].lost else traces[FIXED]
         for quantity, unit, measure, number in (
             ("Psi² mean", "cm²", _cost, trial.cost),
             ("E_mapping mean", "cm", _mapping, trial.mapping),
         ):
-            value, published = measure(trace), PUBLISHED[number]
-            rows.append(row(f"{quantity} ({number})", unit, value, _printed(published, name)))
-            if name != FIXED and not traces[FIXED].lost:
-                change = 100.0 * (value / measure(traces[FIXED]) - 1.0)
+            value, published = measure(trace), _published(number, name)
+            paper = published.fixed if name == FIXED else published.adaptive
+            rows.append(row(f"{quantity} ({number})", value, unit, paper))
+            if rival is not None:
+                change = 100.0 * (value / measure(rival) - 1.0)
                 label = change_label(change, published.change)
-                rows.append(row(label, "%", change, published.change))
-        arrived = trace.errors[-1] < 1e-3
-        paper = _printed(PUBLISHED[trial.duration], name) if trial.duration else None
-        label = f"time to 1 mm ({trial.duration})" if trial.duration else "time to 1 mm"
+                rows.append(row(label, change, "%", published.change))
+        rows += sensor_rows(row, trace, rival, {} if name == WEAK else trial.sensors)
+        arrived = bool(trace.errors[-1] < 1e-3)
+        number = "R28" if name == WEAK else trial.duration
+        published = _published(number, name)
+        paper = published.fixed if name == FIXED else published.adaptive
         duration = float(trace.times[-1]) if arrived else np.nan
-        rows.append(row(label, "s", duration, paper))
+        rows.append(row(f"time to 1 mm ({number})", duration, "s", paper))
         if not arrived:
-            rows.append(row(f"tip error at {seconds:g} s", "mm", 1e3 * float(trace.errors[-1])))
+            rows.append(row(f"tip error at {seconds:g} s", 1e3 * float(trace.errors[-1]), "mm"))
     return rows
 
 
-def _printed(published: Published, name: str) -> float | None:
-    return published.fixed if name == FIXED else published.adaptive
+def _published(number: str, name: str) -> Published:
+    """The thesis prints no figures for the fixed controller with the adaptive one's gain."""
+    return Published(None, None, None) if name == WEAK else PUBLISHED[number]
 
 
 def _cost(trace: RobotTrace) -> float:

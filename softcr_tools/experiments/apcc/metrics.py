@@ -1,11 +1,18 @@
 """What the thesis measures of a run."""
 
+from typing import Literal
+
 import numpy as np
 
-from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain
+from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain, coverage_of
 
 SHAPE_POINTS = 500
 """N of (52)."""
+
+Spacing = Literal["rest", "arc"]
+"""What equal steps along a backbone are equal in: length of the slack or of the deformed arm."""
+
+_SHORTEST = 1e-6  # a section that is squeezed away still has a place on the backbone [m]
 
 
 def shape_error(
@@ -15,9 +22,26 @@ def shape_error(
     model: ConstantCurvatureChain,
     model_configuration: np.ndarray,
     model_lengths: np.ndarray,
+    spacing: Spacing = "rest",
 ) -> float:
-    """E_shape of (52): mean distance of points at equal parts of both material lengths [m]."""
-    true = arm.backbone(arm_configuration, arm_lengths, SHAPE_POINTS)
-    found = model.backbone(model_configuration, model_lengths, SHAPE_POINTS)
-    distances = np.linalg.norm(true[..., :3, 3] - found[..., :3, 3], axis=-1)
-    return float(distances.mean())
+    """E_shape of (52): mean distance of points at equal parts of both backbones [m].
+
+    The thesis has its points "uniformly sampled along the backbones". With `rest` a point of the
+    model is compared with the same material point of the arm, if the model's rest lengths are
+    right; with `arc` rest lengths do not matter, only where the curves run.
+    """
+    true = _points(arm, arm_configuration, arm_lengths, spacing)
+    found = _points(model, model_configuration, model_lengths, spacing)
+    return float(np.linalg.norm(true - found, axis=-1).mean())
+
+
+def _points(
+    chain: ConstantCurvatureChain, q: np.ndarray, rest_lengths: np.ndarray, spacing: Spacing
+) -> np.ndarray:
+    """(SHAPE_POINTS, 3) [m]."""
+    if spacing == "rest":
+        return chain.backbone(q, rest_lengths, SHAPE_POINTS)[..., :3, 3]
+    lengths = np.maximum(rest_lengths + q[2::3], _SHORTEST)
+    places = np.linspace(0.0, lengths.sum(), SHAPE_POINTS)
+    # strain is constant in a section, so equal parts of its arc are equal parts of its rest length
+    return chain.position(q, rest_lengths, coverage_of(places, lengths))

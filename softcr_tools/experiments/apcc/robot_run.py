@@ -25,7 +25,7 @@ LOST = 1.0
 _SETTLING, _STEP = 3.0, 4e-3  # [s]; the step's error is 0.3 % of the motion
 _SHAPES_EVERY = 25  # ticks
 _SERIES = (
-    "times", "errors", "costs", "mapping", "lengths", "linear", "angular", "shapes",
+    "times", "errors", "costs", "mapping", "lengths", "linear", "angular", "shapes", "curves",
 )  # fmt: skip
 
 
@@ -61,7 +61,7 @@ class RobotTrace:
         mapping: (T,) E_mapping of (53), from the commanded configuration's tip to the true one [m].
         lengths: (T, n) estimates before the tick [m].
         linear, angular: (T, n_s) what Algorithm 2 left of the sensors' errors [m], [rad].
-        shapes: (K,) E_shape twice a second [m].
+        shapes, curves: (K,) E_shape twice a second, by rest length and by arc length [m].
         bounded: share of ticks in which a bound held a length back [-].
         lost: whether the run was given up.
     """
@@ -74,6 +74,7 @@ class RobotTrace:
     linear: np.ndarray
     angular: np.ndarray
     shapes: np.ndarray
+    curves: np.ndarray
     bounded: float
     lost: bool
 
@@ -102,8 +103,9 @@ def run_robot(
         if lost:
             break
         if number % _SHAPES_EVERY == 0:
-            guess = model, inference.configuration, lengths
-            lists["shapes"].append(shape_error(plant.chain, state.q, arm.rest_lengths, *guess))
+            pair = plant.chain, state.q, arm.rest_lengths, model, inference.configuration, lengths
+            lists["shapes"].append(shape_error(*pair))
+            lists["curves"].append(shape_error(*pair, "arc"))
         expected = model.position(command.configuration, command.rest_lengths)
         for name, value in (
             ("times", number * PERIOD),

@@ -5,6 +5,7 @@ little; the sign of a change is what is compared. What the thesis leaves open is
 (docs/constant_curvature.md tells why):
 
 - the tendons' loops act in configuration space;
+- the secondary objective descends Psi itself, as (16) and (50) are printed, with a gain of 1 m/s;
 - the Jacobian is taken at the inferred configuration: with the commanded one, which stands far
   from the arm's, even fixed lengths do worse ("commanded q" below);
 - the printed gains of the adaptation make lengths run into their bounds within a second when the
@@ -80,6 +81,7 @@ def laws(study: Study) -> dict[str, ApccSettings]:
             {
                 "gain": study.gain,
                 "jacobian_state": state,
+                "objective": "norm",
                 "adaptation": {"gains": (scale * study.adaptation,)},
                 "inference": {"feedback": study.feedback},
             }

@@ -7,6 +7,7 @@ import numpy as np
 from softcr_tools.experiments.apcc.published import PUBLISHED, Published, change_label
 from softcr_tools.experiments.apcc.robot_run import RobotTrace
 from softcr_tools.experiments.apcc.robots import AT_NAMED, FIXED, Study
+from softcr_tools.experiments.apcc.sensors_table import sensor_rows
 from softcr_tools.experiments.results import Row
 
 Pairs = Sequence[tuple[RobotTrace, RobotTrace]]
@@ -16,6 +17,7 @@ _BOUNDS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "mean": np.mean, "least": np.min, "largest": np.max,
 }  # fmt: skip
 _UNKNOWN = Published(None, None, None)
+_REDUCED = Published(None, None, -87.5)  # R11, of its two bounds
 
 
 def rows_of(study: Study, traces: Mapping[str, Sequence[RobotTrace]], seeds: int) -> list[Row]:
@@ -34,6 +36,7 @@ def rows_of(study: Study, traces: Mapping[str, Sequence[RobotTrace]], seeds: int
         kept = [pair for pair in pairs if not (pair[0].lost or pair[1].lost)]
         if kept:
             rows += method.bounds("E_shape", _shape, kept, study.shape)
+            rows += method.bounds("E_shape by arc", _curve, kept, study.shape)
             rows += method.bounds("Psi", _cost, kept, study.cost)
             rows += method.single(pairs[0])
             rows += method.others(kept)
@@ -76,14 +79,24 @@ class _Method:
         return rows
 
     def single(self, pair: tuple[RobotTrace, RobotTrace]) -> list[Row]:
-        """E_shape of the named run."""
+        """E_shape and the sensors' errors of the named run; R11 is the tip's at the end."""
         number = self._study.single
         if number is None or pair[0].lost or pair[1].lost:
             return []
         value, rival = (_shape(trace) for trace in pair)
+        tips = [1e2 * float(trace.linear[-1, -1]) for trace in pair]
+        numbers = {} if self._name in AT_NAMED else {"distance": "R9", "angle": "R10"}
+
+        def named(quantity: str, value: float, unit: str) -> Row:
+            start = "" if quantity.startswith("...") else "named run: "
+            return self.row(start + quantity, value, unit)
+
         return [
-            self.row(f"E_shape, named run ({number})", value, "mm", self._printed(number)),
+            self.row(f"named run: E_shape ({number})", value, "mm", self._printed(number)),
             *self._change(value, rival, self._published(number)),
+            *sensor_rows(named, pair[0], None if self._name == FIXED else pair[1], numbers),
+            self.row("named run: tip's distance, end (R11)", tips[0], "cm", self._printed("R11")),
+            *self._change(tips[0], tips[1], _REDUCED),
         ]
 
     def others(self, pairs: Pairs) -> list[Row]:
@@ -120,6 +133,11 @@ class _Method:
 def _shape(trace: RobotTrace) -> float:
     """Mean E_shape of a run [mm]."""
     return 1e3 * float(trace.shapes.mean())
+
+
+def _curve(trace: RobotTrace) -> float:
+    """Mean E_shape by arc length of a run [mm]."""
+    return 1e3 * float(trace.curves.mean())
 
 
 def _cost(trace: RobotTrace) -> float:
