@@ -2,22 +2,26 @@
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from softcr_models.errors import UserError
+from softcr_tools.arm_report.figures import draw_arm_figures
+from softcr_tools.arm_report.run import holds_arm, read_arm_run
+from softcr_tools.arm_report.summary import summarize_arm
 from softcr_tools.bag_reading import Bag
-from softcr_tools.report_figures import draw_figures
+from softcr_tools.report_figures import ReportFigure, draw_figures
 from softcr_tools.report_html import render
 from softcr_tools.report_run import read_run
-from softcr_tools.report_summary import Summary, summarize
+from softcr_tools.report_summary import SystemSummary, summarize
 
 
-def build(bag: Path, output: Path, system: dict[str, Any] | None = None) -> Summary:
-    """Write the report of a run.
+def build(bag: Path, output: Path, system: dict[str, Any] | None = None) -> SystemSummary:
+    """Write the report of a run, of a rod or of a tendon-driven arm.
 
     Args:
         bag: a bag directory, one of its files, or a run's directory with a bag in `bag/`.
@@ -28,14 +32,22 @@ def build(bag: Path, output: Path, system: dict[str, Any] | None = None) -> Summ
         UserError: there is no readable bag, or `output` cannot be written.
     """
     opened = Bag(bag)
-    run = read_run(opened)
-    summary = summarize(run, _system_beside(opened.path) if system is None else system)
+    happened = _system_beside(opened.path) if system is None else system
+    summary: SystemSummary
+    draw: Callable[[Path], list[ReportFigure]]
+    if holds_arm(opened):
+        arm_run = read_arm_run(opened)
+        summary, draw = summarize_arm(arm_run, happened), partial(draw_arm_figures, arm_run)
+    else:
+        run = read_run(opened)
+        summary, draw = summarize(run, happened), partial(draw_figures, run)
     try:
         output.mkdir(parents=True, exist_ok=True)
-        figures = draw_figures(run, output / "figures")
-        content = json.dumps(summary.to_dict(), indent=2, allow_nan=False)
+        figures, numbers = draw(output / "figures"), summary.to_dict()
+        content = json.dumps(numbers, indent=2, allow_nan=False)
         (output / "summary.json").write_text(content + "\n", encoding="utf-8")
-        (output / "report.html").write_text(render(summary, figures), encoding="utf-8")
+        page = render(summary.page(), numbers, figures)
+        (output / "report.html").write_text(page, encoding="utf-8")
     except OSError as error:
         raise UserError(f"cannot write the report to {output}: {error.strerror}") from None
     return summary

@@ -7,8 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from softcr_tools.report_run import Run, Series
-from softcr_tools.report_summary import evaluated_window
+from softcr_tools.report_run import RecordedSystem, Series
 
 # One colour, one meaning, in every figure.
 TRUTH = "#1f2933"
@@ -68,18 +67,20 @@ def new_figure(height: float, left: float = 0.75, right: float = 0.15, top: floa
     return figure
 
 
-def rows_over_time(run: Run, labels: list[str], height: float) -> tuple[Figure, np.ndarray]:
+def rows_over_time(
+    extent: tuple[float, float, float], labels: list[str], height: float
+) -> tuple[Figure, np.ndarray]:
     """A row of axes for each label, over the whole run and, if that is long, its last seconds.
 
     Args:
-        run: what was recorded.
+        extent: start of the run, end of its evaluated part, end of the recording [s].
         labels: of the vertical axes.
         height: of a row [inch].
 
     Returns:
         The figure and its (labels, 1 or 2) axes.
     """
-    start, followed_until, end = _extent(run)
+    start, followed_until, end = extent
     spans, titles = [(start, end)], ["whole run"]
     if followed_until - start > 2 * CLOSE_UP:
         spans.append((followed_until - CLOSE_UP, followed_until))
@@ -102,7 +103,7 @@ def rows_over_time(run: Run, labels: list[str], height: float) -> tuple[Figure, 
 
 
 def plot_column(
-    axes: Axes, run: Run, series: Series, column: int, scale: float, **style: Any
+    axes: Axes, run: RecordedSystem, series: Series, column: int, scale: float, **style: Any
 ) -> None:
     """Draw one column of a series over time, if the series has any sample."""
     if len(series):
@@ -128,12 +129,3 @@ def scale_equally(axes: Any, points: np.ndarray) -> None:
     axes.set(xlim3d=(low[0], high[0]), ylim3d=(low[1], high[1]), zlim3d=(low[2], high[2]))
     axes.set_box_aspect(half)
     axes.zaxis.set_major_locator(MaxNLocator(4))
-
-
-def _extent(run: Run) -> tuple[float, float, float]:
-    """Start of the run, end of its evaluated part, end of the recording [s]."""
-    series = (run.tip, run.estimated_tip, run.measured_pressures)
-    end = max((float(run.seconds(s)[-1]) for s in series if len(s)), default=0.0)
-    window = evaluated_window(run)
-    followed_until = 1e-9 * (window[1] - run.start) if window else end
-    return 0.0, followed_until, max(end, 1e-3)

@@ -1,8 +1,9 @@
 """The figures of a report: functions of the run, None where it has nothing to show."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from matplotlib import rc_context
@@ -28,7 +29,7 @@ from softcr_tools.report_axes import (
     rows_over_time,
     scale_equally,
 )
-from softcr_tools.report_run import Run, Series
+from softcr_tools.report_run import RecordedSystem, Run, Series
 from softcr_tools.report_summary import (
     COMPLIANCE_SETTLING_TIME,
     SETTLING_TIME,
@@ -62,9 +63,21 @@ def draw_figures(run: Run, directory: Path) -> list[ReportFigure]:
     Raises:
         OSError: the directory cannot be written.
     """
+    return drawn_figures(run, directory, _FIGURES)
+
+
+SystemRun = TypeVar("SystemRun", bound=RecordedSystem)
+Figures = Mapping[str, tuple[str, str, Callable[[SystemRun], Figure | None]]]
+"""Title, caption and what draws it, by the name of the file."""
+
+
+def drawn_figures(
+    run: SystemRun, directory: Path, figures: Figures[SystemRun]
+) -> list[ReportFigure]:
+    """Draw those of some figures that the run has data for; as `draw_figures`."""
     directory.mkdir(exist_ok=True)
     drawn = []
-    for name, (title, caption, draw) in _FIGURES.items():
+    for name, (title, caption, draw) in figures.items():
         with rc_context(STYLE):
             figure = draw(run)
             if figure is None:
@@ -78,7 +91,7 @@ def draw_figures(run: Run, directory: Path) -> list[ReportFigure]:
 def _tip_tracking(run: Run) -> Figure | None:
     if not len(run.tip) and not len(run.estimated_tip):
         return None
-    figure, grid = rows_over_time(run, [f"{axis} [mm]" for axis in "xyz"], height=1.7)
+    figure, grid = rows_over_time(_extent(run), [f"{axis} [mm]" for axis in "xyz"], height=1.7)
     for axis, row in enumerate(grid):
         for axes in row:
             plot_column(axes, run, run.measured_tip, axis, 1e3, **DOTS, label="mocap")
@@ -89,6 +102,15 @@ def _tip_tracking(run: Run) -> Figure | None:
             plot_column(axes, run, run.reference_tip, axis, 1e3, **DASHES, label="reference")
     legend_above(figure, grid[0, 0])
     return figure
+
+
+def _extent(run: Run) -> tuple[float, float, float]:
+    """Start of the run, end of its evaluated part, end of the recording [s]."""
+    series = (run.tip, run.estimated_tip, run.measured_pressures)
+    end = max((float(run.seconds(s)[-1]) for s in series if len(s)), default=0.0)
+    window = evaluated_window(run)
+    followed_until = 1e-9 * (window[1] - run.start) if window else end
+    return 0.0, followed_until, max(end, 1e-3)
 
 
 def _tip_path(run: Run) -> Figure | None:
@@ -144,7 +166,9 @@ def _tip_error(run: Run) -> Figure | None:
 def _pressures(run: Run) -> Figure | None:
     if not run.chambers:
         return None
-    figure, grid = rows_over_time(run, [f"{name}\n[kPa]" for name in run.chambers], height=1.6)
+    figure, grid = rows_over_time(
+        _extent(run), [f"{name}\n[kPa]" for name in run.chambers], height=1.6
+    )
     for chamber, row in enumerate(grid):
         for axes in row:
             for limit in pressure_limits_kpa(run) or ():
@@ -221,7 +245,8 @@ def _shape(run: Run) -> Figure | None:
     return figure
 
 
-def _tick_times(run: Run) -> Figure | None:
+def tick_times(run: RecordedSystem) -> Figure | None:
+    """How long the cycles of every node took, as it says itself."""
     histograms = {node: histogram for node in run.nodes if (histogram := _histogram(run, node))}
     if not histograms:
         return None
@@ -250,7 +275,7 @@ def _tick_times(run: Run) -> Figure | None:
     return figure
 
 
-def _histogram(run: Run, node: str) -> tuple[np.ndarray, np.ndarray] | None:
+def _histogram(run: RecordedSystem, node: str) -> tuple[np.ndarray, np.ndarray] | None:
     """Edges [ms] and counts of a node's cycle times; None when it told none."""
     told = run.said(node, "tick_time_histogram_ms")
     if not isinstance(told, dict) or not any(told.get("counts", ())):
@@ -258,7 +283,7 @@ def _histogram(run: Run, node: str) -> tuple[np.ndarray, np.ndarray] | None:
     return np.array(told["edges"]), np.array(told["counts"])
 
 
-_FIGURES: dict[str, tuple[str, str, Callable[[Run], Figure | None]]] = {
+_FIGURES: Figures[Run] = {
     "tip_tracking": (
         "Tip and reference",
         "Position of the tip in the base frame.",
@@ -285,6 +310,6 @@ _FIGURES: dict[str, tuple[str, str, Callable[[Run], Figure | None]]] = {
     "tick_times": (
         "Cycle times",
         "From complete input to published output, over the whole run, as the nodes report it.",
-        _tick_times,
+        tick_times,
     ),
 }

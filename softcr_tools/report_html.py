@@ -3,18 +3,10 @@
 import base64
 import json
 from html import escape
+from typing import Any
 
 from softcr_tools.report_figures import ReportFigure
-from softcr_tools.report_summary import Summary
-from softcr_tools.report_text import (
-    LOOP_COLUMNS,
-    KeyFigure,
-    death_lines,
-    headline,
-    key_figures,
-    loop_rows,
-    settings_line,
-)
+from softcr_tools.report_text import LOOP_COLUMNS, KeyFigure, ReportPage
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1f2933; background: #f5f7fa; margin: 0; }
@@ -43,17 +35,18 @@ summary { cursor: pointer; color: #52606d; }
 """
 
 
-def render(summary: Summary, figures: list[ReportFigure]) -> str:
+def render(page: ReportPage, numbers: dict[str, Any], figures: list[ReportFigure]) -> str:
     """The report as one HTML document.
 
     Args:
-        summary: the numbers.
+        page: what to say.
+        numbers: of summary.json.
         figures: embedded in this order; their files must exist.
 
     Raises:
         OSError: a figure's file cannot be read.
     """
-    title = escape(headline(summary))
+    title = escape(page.headline)
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -64,16 +57,16 @@ def render(summary: Summary, figures: list[ReportFigure]) -> str:
 </head>
 <body><main>
 <h1>{title}</h1>
-<p>{escape(settings_line(summary))}</p>
-{_list("deaths", death_lines(summary))}
-<div class="cards">{"".join(map(_card, key_figures(summary)))}</div>
-{_list("problems", summary.problems)}
+<p>{escape(page.settings)}</p>
+{_list("deaths", page.deaths)}
+<div class="cards">{"".join(map(_card, page.figures))}</div>
+{_list("problems", page.problems)}
 <h2>Loops</h2>
-<div class="panel">{_table(LOOP_COLUMNS, loop_rows(summary))}</div>
+<div class="panel">{_table(LOOP_COLUMNS, page.loops)}</div>
 {"".join(map(_figure, figures))}
 <h2>All numbers</h2>
 <div class="panel"><details><summary>summary.json</summary>
-<pre>{escape(json.dumps(summary.to_dict(), indent=2))}</pre></details></div>
+<pre>{escape(json.dumps(numbers, indent=2))}</pre></details></div>
 </main></body>
 </html>
 """

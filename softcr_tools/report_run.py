@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from softcr_models.runtime.messages import (
     MessageError,
     diagnostics_from_message,
     from_stamp,
+    named_numbers_from_message,
     pose_from_message,
     pose_with_covariance_from_message,
     pressures_from_message,
@@ -20,7 +21,7 @@ from softcr_models.runtime.messages import (
     rod_cloud_from_message,
     wrench_from_message,
 )
-from softcr_tools.bag_reading import Bag, BagMessage
+from softcr_tools.bag_reading import Bag
 
 
 @dataclass(frozen=True)
@@ -84,44 +85,20 @@ class NodeStatus:
 
 
 @dataclass(frozen=True)
-class Run:
-    """A recorded run. A series whose topic was not recorded is empty.
+class RecordedSystem:
+    """What every recorded run has, whatever robot it was around.
 
     Attributes:
         start: earliest stamp of any series [ns].
         last_heard: when the last message was received [ns].
-        truth_tip, measured_tip, estimated_tip, reference_tip: (T, 3) positions, base frame [m].
-        truth_backbone, estimated_backbone: (T, points, 3) base to tip, in the base frame [m].
-        true_compliance, estimated_compliance, compliance_std: (T,) [rad/(N m m)].
-        commanded_pressures, measured_pressures: (T, m) gauge [Pa].
-        wrench: (T, 6) force [N], then moment [N m].
-        chambers: names of the m chambers.
         nodes: status by node name.
         problems: one line for everything that is missing or could not be read.
     """
 
     start: int
     last_heard: int
-    truth_tip: Series
-    measured_tip: Series
-    estimated_tip: Series
-    reference_tip: Series
-    truth_backbone: Series
-    estimated_backbone: Series
-    true_compliance: Series
-    estimated_compliance: Series
-    compliance_std: Series
-    commanded_pressures: Series
-    measured_pressures: Series
-    wrench: Series
-    chambers: tuple[str, ...]
     nodes: dict[str, NodeStatus]
     problems: tuple[str, ...]
-
-    @property
-    def tip(self) -> Series:
-        """The true tip, or what mocap saw of it where there is no simulator."""
-        return self.truth_tip if len(self.truth_tip) else self.measured_tip
 
     @property
     def robot(self) -> dict[str, Any]:
@@ -139,85 +116,179 @@ class Run:
         return status.values.get(name) if status else None
 
 
+@dataclass(frozen=True)
+class Run(RecordedSystem):
+    """A recorded run of a rod. A series whose topic was not recorded is empty.
+
+    Attributes:
+        truth_tip, measured_tip, estimated_tip, reference_tip: (T, 3) positions, base frame [m].
+        truth_backbone, estimated_backbone: (T, points, 3) base to tip, in the base frame [m].
+        true_compliance, estimated_compliance, compliance_std: (T,) [rad/(N m m)].
+        commanded_pressures, measured_pressures: (T, m) gauge [Pa].
+        wrench: (T, 6) force [N], then moment [N m].
+        arc, arc_std: (T, 7) of the constant-curvature estimator: Delta_x, Delta_y, dL [m], their
+            rates [m/s], bending stiffness [N/m]; and their standard deviations.
+        chambers: names of the m chambers.
+    """
+
+    truth_tip: Series
+    measured_tip: Series
+    estimated_tip: Series
+    reference_tip: Series
+    truth_backbone: Series
+    estimated_backbone: Series
+    true_compliance: Series
+    estimated_compliance: Series
+    compliance_std: Series
+    commanded_pressures: Series
+    measured_pressures: Series
+    wrench: Series
+    arc: Series
+    arc_std: Series
+    chambers: tuple[str, ...]
+
+    @property
+    def tip(self) -> Series:
+        """The true tip, or what mocap saw of it where there is no simulator."""
+        return self.truth_tip if len(self.truth_tip) else self.measured_tip
+
+
 def read_run(bag: Bag) -> Run:
     """Everything in a bag that the report uses; what is missing is said in `problems`.
 
     Raises:
         UserError: the bag holds the topics of more than one robot.
     """
-    received = _Received(bag)
-    truth = received.samples["simulation/truth/rod"]
-    estimate = received.samples["estimate/rod"]
-    series = {
-        "truth_tip": _series(received.samples["simulation/truth/tip/pose"], (3,)),
-        "measured_tip": _series(received.samples["mocap/tip/pose"], (3,)),
-        "estimated_tip": _series(received.samples["estimate/tip/pose"], (3,)),
-        "reference_tip": _series(received.samples["reference/rod"], (3,)),
-        "truth_backbone": _series(truth, (0, 3), lambda cloud: cloud.positions),
-        "estimated_backbone": _series(estimate, (0, 3), lambda cloud: cloud.positions),
-        "true_compliance": _series(truth, (), lambda cloud: cloud.parameters[_COMPLIANCE]),
-        "estimated_compliance": _series(estimate, (), lambda cloud: cloud.parameters[_COMPLIANCE]),
-        "compliance_std": _series(estimate, (), lambda cloud: cloud.parameters_std[_COMPLIANCE]),
-        "commanded_pressures": _series(received.samples["pressure/command"], (0,)),
-        "measured_pressures": _series(received.samples["pressure/state"], (0,)),
-        "wrench": _series(received.samples["force_torque/wrench"], (6,)),
-    }
-    return Run(
-        **series,
-        start=min((int(s.stamps[0]) for s in series.values() if len(s)), default=0),
-        last_heard=received.last_heard,
-        chambers=received.chambers,
-        nodes=_statuses(received.samples["/diagnostics"]),
-        problems=tuple(received.problems),
+    pressures = NamedValues(pressures_from_message)
+    named = dict.fromkeys(("pressure/state", "pressure/command"), pressures)
+    received = Received(bag, named | _DECODERS, expected=_expected(bag))
+    samples = received.samples
+    truth, estimate, arc = (
+        samples[topic] for topic in ("simulation/truth/rod", "estimate/rod", _ARC)
     )
+    series: dict[str, Any] = {
+        "truth_tip": series_of(samples["simulation/truth/tip/pose"], (3,)),
+        "measured_tip": series_of(samples["mocap/tip/pose"], (3,)),
+        "estimated_tip": series_of(samples["estimate/tip/pose"], (3,)),
+        "reference_tip": series_of(samples["reference/rod"], (3,)),
+        "truth_backbone": series_of(truth, (0, 3), lambda cloud: cloud.positions),
+        "estimated_backbone": series_of(estimate, (0, 3), lambda cloud: cloud.positions),
+        "true_compliance": series_of(truth, (), lambda cloud: cloud.parameters[_COMPLIANCE]),
+        "estimated_compliance": series_of(
+            estimate, (), lambda cloud: cloud.parameters[_COMPLIANCE]
+        ),
+        "compliance_std": series_of(estimate, (), lambda cloud: cloud.parameters_std[_COMPLIANCE]),
+        "commanded_pressures": series_of(samples["pressure/command"], (0,)),
+        "measured_pressures": series_of(samples["pressure/state"], (0,)),
+        "wrench": series_of(samples["force_torque/wrench"], (6,)),
+        "arc": series_of(arc, (7,), lambda numbers: [numbers[name] for name in ARC]),
+        "arc_std": series_of(arc, (7,), lambda numbers: [numbers[f"{n}_std"] for n in ARC]),
+    }
+    return Run(**series, **received.system(series.values()), chambers=pressures.names)
 
 
+ARC = (
+    "delta_x", "delta_y", "elongation",
+    "delta_x_rate", "delta_y_rate", "elongation_rate", "bending_stiffness",
+)  # fmt: skip
+"""What estimate/constant_curvature tells."""
+
+_ARC = "estimate/constant_curvature"
 _COMPLIANCE = "bending_compliance"
 
 
+def _expected(bag: Bag) -> set[str]:
+    """Topics whose absence is a problem; a run has one estimator or the other."""
+    common = {"pressure/state", "pressure/command", *_DECODERS}
+    return common - ({"estimate/rod"} if bag.find(_ARC) else {_ARC})
+
+
 @dataclass(frozen=True)
-class _Sample:
+class Sample:
+    """A decoded message: its stamp, when it was received [ns], what it says."""
+
     stamp: int
     received: int
     value: Any
 
 
-class _Received:
-    """The decoded messages of every topic the report uses, and what went wrong on the way."""
+Decode = Callable[[Any, str], Any]
 
-    def __init__(self, bag: Bag):
-        self.samples: dict[str, list[_Sample]] = {topic: [] for topic in _TOPICS}
-        self.chambers: tuple[str, ...] = ()
-        self.problems = [bag.damage] if bag.damage else []
-        self.last_heard = 0
+
+class NamedValues:
+    """Decodes messages of named values; the names are those of the first message.
+
+    Attributes:
+        names: empty before there was one.
+    """
+
+    def __init__(self, decode: Callable[[Any, tuple[str, ...], str], Any]):
+        self.names: tuple[str, ...] = ()
+        self._decode = decode
+
+    def __call__(self, message: Any, topic: str) -> Any:
+        """The values of a message, in the order of `names`; raises MessageError."""
+        self.names = self.names or tuple(message.name)
+        return self._decode(message, self.names, topic)
+
+
+class Received:
+    """The decoded messages of every topic a report uses, and what went wrong on the way.
+
+    Attributes:
+        samples: by topic.
+    """
+
+    def __init__(self, bag: Bag, decoders: Mapping[str, Decode], expected: set[str]):
+        """Read a bag.
+
+        Args:
+            bag: with at most one robot's topics.
+            decoders: by topic; diagnostics are read beside them.
+            expected: topics of which it is a problem that there was no message.
+
+        Raises:
+            UserError: the bag holds the topics of more than one robot.
+        """
+        decoders = {**decoders, "/diagnostics": _reports}
+        self.samples: dict[str, list[Sample]] = {topic: [] for topic in decoders}
+        self._problems = [bag.damage] if bag.damage else []
+        self._last_heard = 0
         left_out: Counter[str] = Counter()
         reasons: dict[str, str] = {}
-        topics = {name: topic for topic in _TOPICS if (name := bag.find(topic))}
+        topics = {name: topic for topic in decoders if (name := bag.find(topic))}
         for message in bag.messages(*topics):
             topic = topics[message.topic]
-            self.last_heard = max(self.last_heard, message.time)
+            self._last_heard = max(self._last_heard, message.time)
             try:
-                self.samples[topic].append(self._decoded(message, topic))
+                content = message.decode()
+                value = decoders[topic](content, topic)
+                self.samples[topic].append(Sample(from_stamp(content, topic), message.time, value))
             except (MessageError, ValueError) as error:
                 left_out[topic] += 1
                 reasons.setdefault(topic, str(error))
         for topic, count in left_out.items():
-            self.problems.append(f"left out {count} of the messages: {reasons[topic]}")
-        missing = [topic for topic, samples in self.samples.items() if not samples]
+            self._problems.append(f"left out {count} of the messages: {reasons[topic]}")
+        missing = [
+            t
+            for t, samples in self.samples.items()
+            if not samples and t in expected | {"/diagnostics"}
+        ]
         if missing:
-            self.problems.append(f"nothing was recorded on {', '.join(missing)}")
+            self._problems.append(f"nothing was recorded on {', '.join(missing)}")
 
-    def _decoded(self, message: BagMessage, topic: str) -> _Sample:
-        content = message.decode()
-        if topic in _PRESSURES:
-            self.chambers = self.chambers or tuple(content.name)
-            value = pressures_from_message(content, self.chambers, topic)
-        else:
-            value = _DECODERS[topic](content, topic)
-        return _Sample(from_stamp(content, topic), message.time, value)
+    def system(self, series: Iterable[Series]) -> dict[str, Any]:
+        """The fields of a `RecordedSystem`."""
+        return {
+            "start": min((int(s.stamps[0]) for s in series if len(s)), default=0),
+            "last_heard": self._last_heard,
+            "nodes": _statuses(self.samples["/diagnostics"]),
+            "problems": tuple(self._problems),
+        }
 
 
-def _tip(message: Any, topic: str) -> np.ndarray:
+def tip_of_pose(message: Any, topic: str) -> np.ndarray:
+    """(3,) position [m] of a pose; raises MessageError."""
     return pose_from_message(message, topic)[:3, 3]
 
 
@@ -229,26 +300,32 @@ def _reference_tip(message: Any, topic: str) -> np.ndarray:
     return reference_cloud_from_message(message, topic).tip_positions[0]
 
 
+def _arc(message: Any, topic: str) -> dict[str, float]:
+    numbers = named_numbers_from_message(message, topic)
+    missing = [name for name in ARC if not {name, f"{name}_std"} <= numbers.keys()]
+    if missing:
+        raise MessageError(topic, f"fields {missing}, or their deviations, are missing")
+    return numbers
+
+
 def _reports(message: Any, topic: str) -> list[DiagnosticReport]:
     return diagnostics_from_message(message)
 
 
-_DECODERS: dict[str, Callable[[Any, str], Any]] = {
-    "simulation/truth/tip/pose": _tip,
+_DECODERS: dict[str, Decode] = {
+    "simulation/truth/tip/pose": tip_of_pose,
     "simulation/truth/rod": rod_cloud_from_message,
-    "mocap/tip/pose": _tip,
+    "mocap/tip/pose": tip_of_pose,
     "estimate/tip/pose": _estimated_tip,
     "estimate/rod": rod_cloud_from_message,
+    _ARC: _arc,
     "reference/rod": _reference_tip,
     "force_torque/wrench": wrench_from_message,
-    "/diagnostics": _reports,
 }
-_PRESSURES = ("pressure/state", "pressure/command")
-_TOPICS = (*_PRESSURES, *_DECODERS)
 
 
-def _series(
-    samples: list[_Sample], shape: tuple[int, ...], of: Callable[[Any], Any] = lambda value: value
+def series_of(
+    samples: list[Sample], shape: tuple[int, ...], of: Callable[[Any], Any] = lambda value: value
 ) -> Series:
     """Sorted by stamp, of one stamp the first. Samples of another shape than the first are dropped.
 
@@ -262,7 +339,7 @@ def _series(
     return Series(stamps, np.stack([values[kept[k]] for k in first]))
 
 
-def _statuses(samples: list[_Sample]) -> dict[str, NodeStatus]:
+def _statuses(samples: list[Sample]) -> dict[str, NodeStatus]:
     """What every node told of its loop. After its clean-up it tells less: that hides nothing."""
     values: dict[str, dict[str, Any]] = defaultdict(dict)
     last_heard: dict[str, int] = {}

@@ -3,12 +3,16 @@
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import RenderableType
 
-from softcr_tools.report_run import Run, Series
+from softcr_tools.report_arc import ArcSummary, summarize_arc
+from softcr_tools.report_run import RecordedSystem, Run, Series
+
+if TYPE_CHECKING:
+    from softcr_tools.report_text import ReportPage
 
 SETTLING_TIME = 2.0
 """From here on an error counts as settled; after the start of the evaluated window [s]."""
@@ -81,14 +85,18 @@ class WrenchSummary:
 
 
 @dataclass(frozen=True)
-class Summary:
-    """One run in numbers; None is what could not be computed, `problems` says why.
+class SystemSummary:
+    """What the summary of every run begins with.
 
-    AED is the mean Euclidean distance of the true tip (on a bench: of the seen one, interpolated
-    between the cameras' frames) from the reference tip at equal stamps, over
-    the evaluated window: from the first to the last stamp that had a reference and a controller's
-    answer. `settled` begins 2 s later. `setpoint_error` is the settled error when the reference
-    stands still. `estimate_tip_aed` is the distance of the estimated from the true tip.
+    Attributes:
+        robot, reference, mode, seed: in the nodes' words.
+        duration_s: of what was recorded of the tip.
+        tip_aed_mm: mean distance of tip and reference.
+        tip_error_max_mm: largest one.
+        estimate_tip_aed_mm: mean distance of the estimated from the true tip.
+        node_deaths: nodes that ended before they were asked to.
+        ended_by: why the run ended.
+        problems: one line for each.
     """
 
     robot: str | None
@@ -97,13 +105,44 @@ class Summary:
     seed: int | None
     duration_s: float | None
     tip_aed_mm: float | None
+    tip_error_max_mm: float | None
+    estimate_tip_aed_mm: float | None
+    node_deaths: list[dict[str, Any]]
+    ended_by: str | None
+    problems: list[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON: no NaN, no numpy."""
+        return asdict(self)
+
+    def page(self) -> "ReportPage":
+        """The summary in words."""
+        raise NotImplementedError
+
+    def table(self) -> RenderableType:
+        """The summary on one screen, to be printed on a rich console."""
+        from softcr_tools.report_text import terminal_table
+
+        return terminal_table(self.page())
+
+
+@dataclass(frozen=True)
+class Summary(SystemSummary):
+    """One run of a rod in numbers; None is what could not be computed, `problems` says why.
+
+    AED is the mean Euclidean distance of the true tip (on a bench: of the seen one, interpolated
+    between the cameras' frames) from the reference tip at equal stamps, over
+    the evaluated window: from the first to the last stamp that had a reference and a controller's
+    answer. `settled` begins 2 s later. `setpoint_error` is the settled error when the reference
+    stands still. `estimate_tip_aed` is the distance of the estimated from the true tip.
+    """
+
     tip_aed_percent_of_length: float | None
     tip_aed_settled_mm: float | None
-    tip_error_max_mm: float | None
     setpoint_error_mm: float | None
     setpoint_error_max_mm: float | None
-    estimate_tip_aed_mm: float | None
     bending_compliance: ComplianceSummary
+    constant_curvature: ArcSummary | None
     simulator: LoopSummary
     estimator: LoopSummary
     controller: str
@@ -114,22 +153,15 @@ class Summary:
     plant_mismatch: dict[str, float] | None
     pressure: PressureSummary
     wrench: WrenchSummary
-    node_deaths: list[dict[str, Any]]
-    ended_by: str | None
-    problems: list[str]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON: no NaN, no numpy."""
-        return asdict(self)
+    def page(self) -> "ReportPage":
+        """The summary in words."""
+        from softcr_tools.report_text import page_of
 
-    def table(self) -> RenderableType:
-        """The summary on one screen, to be printed on a rich console."""
-        from softcr_tools.report_text import terminal_table
-
-        return terminal_table(self)
+        return page_of(self)
 
 
-CONTROLLERS = ("nempc_controller", "rod_mpc")
+CONTROLLERS = ("nempc_controller", "rod_mpc", "feedforward")
 """Nodes that may control; the first stands in the summary even where it did not run."""
 
 
@@ -143,40 +175,41 @@ def summarize(run: Run, system: dict[str, Any]) -> Summary:
     error_mm = 1e3 * tracking_error(run).values
     settled_mm = 1e3 * tracking_error(run, after=SETTLING_TIME).values
     setpoint_mm = settled_mm if has_constant_reference(run) else np.empty(0)
-    aed_mm = _reduced(np.mean, error_mm)
+    aed_mm = reduced(np.mean, error_mm)
     length = run.robot.get("length")
     controller = next((name for name in CONTROLLERS if name in run.nodes), CONTROLLERS[0])
     return Summary(
         robot=run.robot.get("name"),
         reference=run.said("reference", "reference"),
         mode=run.said("simulator", "mode") or run.said("estimator", "mode"),
-        seed=_number(run.said("simulator", "seed")),
-        duration_s=_duration(run),
+        seed=number(run.said("simulator", "seed")),
+        duration_s=duration_of(run.tip),
         tip_aed_mm=aed_mm,
         tip_aed_percent_of_length=None if aed_mm is None or not length else aed_mm / (10 * length),
-        tip_aed_settled_mm=_reduced(np.mean, settled_mm),
-        tip_error_max_mm=_reduced(np.max, error_mm),
-        setpoint_error_mm=_reduced(np.mean, setpoint_mm),
-        setpoint_error_max_mm=_reduced(np.max, setpoint_mm),
-        estimate_tip_aed_mm=_reduced(np.mean, 1e3 * estimation_error(run).values),
+        tip_aed_settled_mm=reduced(np.mean, settled_mm),
+        tip_error_max_mm=reduced(np.max, error_mm),
+        setpoint_error_mm=reduced(np.mean, setpoint_mm),
+        setpoint_error_max_mm=reduced(np.max, setpoint_mm),
+        estimate_tip_aed_mm=reduced(np.mean, 1e3 * estimation_error(run).values),
         bending_compliance=_compliance(run),
-        simulator=_loop(run, "simulator"),
-        estimator=_loop(run, "estimator"),
+        constant_curvature=summarize_arc(run),
+        simulator=loop_summary(run, "simulator"),
+        estimator=loop_summary(run, "estimator"),
         controller=controller,
-        nempc_controller=_loop(run, "nempc_controller"),
+        nempc_controller=loop_summary(run, "nempc_controller"),
         other_nodes={
-            node: _loop(run, node)
+            node: loop_summary(run, node)
             for node in run.nodes
             if node not in ("simulator", "estimator", "nempc_controller")
         },
-        population=_number(run.said(controller, "population")),
-        horizon=_number(run.said(controller, "horizon")),
+        population=number(run.said(controller, "population")),
+        horizon=number(run.said(controller, "horizon")),
         plant_mismatch=run.said("simulator", "plant_mismatch"),
         pressure=_pressure(run),
         wrench=_wrench(run),
         node_deaths=list(system.get("deaths", ())),
         ended_by=system.get("ended_by"),
-        problems=[*_failures(system), *run.problems, *_notes(run), *_alarms(run)],
+        problems=[*failures(system), *run.problems, *_notes(run), *alarms(run)],
     )
 
 
@@ -251,19 +284,20 @@ def _compliance(run: Run) -> ComplianceSummary:
         initial=initial,
         std=float(run.compliance_std.values[-1]),
         error_percent=float(errors[-1]) if len(errors) else None,
-        worst_error_percent=_reduced(np.max, errors[estimate.stamps >= after])
+        worst_error_percent=reduced(np.max, errors[estimate.stamps >= after])
         if len(errors)
         else None,
     )
 
 
-def _loop(run: Run, node: str) -> LoopSummary:
+def loop_summary(run: RecordedSystem, node: str) -> LoopSummary:
+    """How a node kept its deadline."""
     status = run.nodes.get(node)
     if status is None:
         return LoopSummary()
     numbers = {field.name for field in fields(LoopSummary)} - {"rejections"}
     return LoopSummary(
-        **{name: _number(status.values.get(name)) for name in numbers},
+        **{name: number(status.values.get(name)) for name in numbers},
         rejections=status.values.get("rejections"),
     )
 
@@ -279,10 +313,10 @@ def _pressure(run: Run) -> PressureSummary:
         outside = (commanded_kpa <= low + margin) | (commanded_kpa >= high - margin)
         at_limit = 100 * float(outside.any(axis=1).mean())
     return PressureSummary(
-        commanded_min_kpa=_reduced(np.min, commanded_kpa),
-        commanded_max_kpa=_reduced(np.max, commanded_kpa),
-        measured_min_kpa=_reduced(np.min, measured_kpa),
-        measured_max_kpa=_reduced(np.max, measured_kpa),
+        commanded_min_kpa=reduced(np.min, commanded_kpa),
+        commanded_max_kpa=reduced(np.max, commanded_kpa),
+        measured_min_kpa=reduced(np.min, measured_kpa),
+        measured_max_kpa=reduced(np.max, measured_kpa),
         at_limit_percent=at_limit,
     )
 
@@ -297,14 +331,15 @@ def _wrench(run: Run) -> WrenchSummary:
     forces = np.linalg.norm(run.wrench.values[:, :3], axis=1)
     moments = np.linalg.norm(run.wrench.values[:, 3:], axis=1)
     return WrenchSummary(
-        force_mean_n=_reduced(np.mean, forces),
-        force_max_n=_reduced(np.max, forces),
-        moment_mean_nm=_reduced(np.mean, moments),
-        moment_max_nm=_reduced(np.max, moments),
+        force_mean_n=reduced(np.mean, forces),
+        force_max_n=reduced(np.max, forces),
+        moment_mean_nm=reduced(np.mean, moments),
+        moment_max_nm=reduced(np.max, moments),
     )
 
 
-def _failures(system: dict[str, Any]) -> list[str]:
+def failures(system: dict[str, Any]) -> list[str]:
+    """Why the run failed, if it did."""
     return [system["error"]] if system.get("error") else []
 
 
@@ -320,14 +355,20 @@ def _notes(run: Run) -> list[str]:
         notes.append(
             f"tip errors cover {followed} of {len(tip)} ticks: the others had no reference"
         )
-    for node, status in run.nodes.items():
-        silence = 1e-9 * (run.last_heard - status.last_heard)
-        if silence > SILENCE:
-            notes.append(f"{node} fell silent {silence:.1f} s before the end of the recording")
-    return notes
+    return notes + silences(run)
 
 
-def _alarms(run: Run) -> list[str]:
+def silences(run: RecordedSystem) -> list[str]:
+    """Which nodes fell silent before the end."""
+    ages = {node: 1e-9 * (run.last_heard - s.last_heard) for node, s in run.nodes.items()}
+    return [
+        f"{node} fell silent {age:.1f} s before the end of the recording"
+        for node, age in ages.items()
+        if age > SILENCE
+    ]
+
+
+def alarms(run: RecordedSystem) -> list[str]:
     """Why nodes rejected messages, their warnings and errors; a few of each node."""
     lines: list[str] = []
     for node, status in run.nodes.items():
@@ -342,18 +383,18 @@ def _alarms(run: Run) -> list[str]:
     return lines
 
 
-def _duration(run: Run) -> float | None:
-    seconds = run.seconds(run.tip)
-    return float(seconds[-1] - seconds[0]) if len(seconds) else None
+def duration_of(series: Series) -> float | None:
+    """From the first to the last sample [s]."""
+    return 1e-9 * float(series.stamps[-1] - series.stamps[0]) if len(series) else None
 
 
-def _reduced(reduce: Callable[[np.ndarray], Any], values: np.ndarray) -> float | None:
+def reduced(reduce: Callable[[np.ndarray], Any], values: np.ndarray) -> float | None:
     """One number of many; None of none, or when one is not finite."""
     number = float(reduce(values)) if values.size else math.nan
     return number if math.isfinite(number) else None
 
 
-def _number(value: Any) -> Any:
+def number(value: Any) -> Any:
     """What a node said, if it is a finite number."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return value if is_number and math.isfinite(value) else None

@@ -184,7 +184,7 @@ class ApccController(LoopNode):
 
     def _hold(self, why: str, stamp: int | None = None) -> None:
         """Ask for the lengths asked for last, again: a command expires when it is not renewed."""
-        self._holds += why != self._holding
+        self._holds += why not in (self._holding, "not active")
         self._holding = why
         if stamp is None:
             # in lock-step the stamp continues simulated time, so that runs are equal to the bit

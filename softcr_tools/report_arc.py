@@ -1,0 +1,67 @@
+"""The constant-curvature estimator beside the truth, as Mehl et al. score it (004, Table II)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from softcr_models.constant_curvature.kinematics import coordinates_of_tip
+from softcr_tools.report_run import ARC, Run, Series
+
+LEFT_OUT = 0.1
+"""Seconds at the start that do not count, 004, Sec. III-B."""
+
+
+@dataclass(frozen=True)
+class ArcSummary:
+    """What a filter with one constant-curvature arc saw of a rod.
+
+    `nrmse_percent`: root mean square error over the largest true magnitude of Delta_x, Delta_y, dL
+    and their rates; None without a simulator's truth. `bending_stiffness` [N/m] is the last
+    estimate, which takes up what constant curvature leaves out; `std` its deviation.
+    """
+
+    nrmse_percent: dict[str, float] | None
+    nrmse_mean_percent: float | None
+    bending_stiffness: float
+    bending_stiffness_std: float
+
+
+def summarize_arc(run: Run) -> ArcSummary | None:
+    """The figures of a run; None where no arc was estimated."""
+    if not len(run.arc):
+        return None
+    truth = true_arc(run)
+    scores = None
+    if truth is not None and len(errors := run.arc.minus(truth).between(*_counted(truth))):
+        largest = np.abs(truth.between(*_counted(truth)).values).max(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            nrmse = 100.0 * np.sqrt(np.mean(errors.values**2, axis=0)) / largest
+        if np.isfinite(nrmse[:-1]).all():
+            scores = dict(zip(ARC[:-1], nrmse[:-1].tolist(), strict=True))
+    return ArcSummary(
+        nrmse_percent=scores,
+        nrmse_mean_percent=None if scores is None else float(np.mean([*scores.values()])),
+        bending_stiffness=float(run.arc.values[-1, -1]),
+        bending_stiffness_std=float(run.arc_std.values[-1, -1]),
+    )
+
+
+def true_arc(run: Run) -> Series | None:
+    """(T, 7) coordinates [m] of the arc from the rod's true base to its true tip, their rates
+    [m/s] by differences, NaN for the stiffness, which has no truth; None without a truth.
+    """
+    robot: dict[str, Any] = run.robot
+    backbone = run.truth_backbone
+    if len(backbone) < 3 or not {"length", "outer_diameter"} <= robot.keys():
+        return None
+    # point 0 is the mounting side of the base, point 1 where the rod begins
+    tips = backbone.values[:, -1] - backbone.values[:, 1]
+    coordinates = coordinates_of_tip(tips, robot["length"], 0.5 * robot["outer_diameter"])
+    rates = np.gradient(coordinates, 1e-9 * (backbone.stamps - backbone.stamps[0]), axis=0)
+    unknown = np.full((len(tips), 1), np.nan)
+    return Series(backbone.stamps, np.hstack([coordinates, rates, unknown]))
+
+
+def _counted(truth: Series) -> tuple[int, int]:
+    return int(truth.stamps[0]) + round(1e9 * LEFT_OUT), int(truth.stamps[-1])
