@@ -39,6 +39,13 @@ def _view(arguments: Sequence[str]) -> int:
     return viewer.main(arguments)
 
 
+def _hold(arguments: Sequence[str]) -> int:
+    """be the deadman's switch: the space bar of this terminal"""
+    from softcr_tools import hold
+
+    return hold.main(arguments)
+
+
 def _doctor(arguments: Sequence[str]) -> int:
     """say what stands in the way of a run, and what mends it"""
     from softcr_tools import doctor
@@ -114,6 +121,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "report": _report,
     "replay": _replay,
     "view": _view,
+    "hold": _hold,
     "doctor": _doctor,
     "plan": _plan,
     "bench": _bench,

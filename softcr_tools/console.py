@@ -1,9 +1,11 @@
 """How the `softcr` command speaks to the person."""
 
+import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -31,3 +33,17 @@ def step(console: "Console", what: str) -> Iterator[None]:
 def say(console: "Console", line: str, style: str = "") -> None:
     """Print a line as it is."""
     console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[threading.Event]:
+    """An event that SIGINT, SIGTERM and SIGHUP set."""
+    stop = threading.Event()
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(number, lambda *_: stop.set()) for number in numbers]
+    try:
+        yield stop
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            with suppress(TypeError):  # a handler not set by Python
+                signal.signal(number, handler)

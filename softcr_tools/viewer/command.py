@@ -1,22 +1,19 @@
 """`softcr view`: the command line, and the page in a browser."""
 
 import argparse
-import contextlib
 import importlib.util
 import ipaddress
 import os
-import signal
 import socket
-import threading
 import webbrowser
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from rich.console import Console
 
 from softcr_models.errors import UserError
 from softcr_models.robot import load_robot
-from softcr_tools.console import say, step
+from softcr_tools.console import ended_by_signals, say, step
+from softcr_tools.ros_context import ros_context
 
 PORT = 8090
 """Of the page; 8080 is the emulated Net F/T box's."""
@@ -34,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
     robot = load_robot(given.robot)
     check_free(given.host, given.port)
     console, with_hand = Console(), _is_this_machine(given.host)
-    with _ended_by_signals() as stop, _ros_context():
+    with ended_by_signals() as stop, ros_context():
         with step(console, "starting the live view"):
             from softcr_tools.nodes.viewer import Viewer
 
@@ -100,39 +97,6 @@ def _is_this_machine(host: str) -> bool:
 def _has_display() -> bool:
     """Whether a browser would have a window; without one it might take over the terminal."""
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
-
-
-@contextmanager
-def _ros_context() -> Iterator[None]:
-    import rclpy
-    from rclpy.signals import SignalHandlerOptions
-
-    # as `softcr up` has it: see its supervisor
-    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-    os.environ.setdefault("FASTDDS_BUILTIN_TRANSPORTS", "UDPv4")
-    # signals are ours: rclpy would shut the context down in the middle of a message
-    try:
-        rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
-    except Exception as error:  # its kind is not public
-        raise UserError(f"ROS 2 does not start: {error}; see softcr doctor") from None
-    try:
-        yield
-    finally:
-        rclpy.try_shutdown()
-
-
-@contextmanager
-def _ended_by_signals() -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set."""
-    stop = threading.Event()
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, lambda *_: stop.set()) for number in numbers]
-    try:
-        yield stop
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            with contextlib.suppress(TypeError):  # a handler not set by Python
-                signal.signal(number, handler)
 
 
 def _parser() -> argparse.ArgumentParser:

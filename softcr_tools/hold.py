@@ -1,0 +1,169 @@
+"""`softcr hold`: the space bar of this terminal is the deadman's switch.
+
+A terminal tells no release of a key, only that it repeats while it is held: the first time after
+the keyboard's own delay, then many times a second. Whatever stops the repeating releases the
+switch: the finger, another window in front, a lost connection; and the end of this process, of
+which its last word or else its silence tells.
+"""
+
+import argparse
+import math
+import os
+import select
+import sys
+import termios
+import threading
+import time
+import tty
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from softcr_models.errors import UserError
+from softcr_tools.console import ended_by_signals, say
+from softcr_tools.ros_context import ros_context
+
+FIRST_GAP = 0.7
+"""A keyboard repeats for the first time after 0.66 s at most, unless somebody changed it [s]."""
+
+GAP = 0.3
+"""Then it repeats at least so often; the slowest consoles take 0.09 s [s]."""
+
+_PERIOD = 0.05  # between two words to the valves [s]
+_LAST_WORDS_TIME = 0.1  # for the valves to hear that the switch was released [s]
+_KEY, _QUIT = b" ", b"q"
+_TOPIC = "safety/operator"
+
+
+class Grip:
+    """Whether a key is held, from the moments at which it came."""
+
+    def __init__(self) -> None:
+        """Not held."""
+        self._last = -math.inf
+        self._repeats = False
+
+    def press(self, now: float) -> None:
+        """The key came at `now` [s]."""
+        self._repeats = now - self._last < GAP
+        self._last = now
+
+    def held(self, now: float) -> bool:
+        """Whether it is held at `now` [s]."""
+        return now - self._last < (GAP if self._repeats else FIRST_GAP)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line after `softcr hold`; returns the exit code.
+
+    Raises:
+        UserError: there is no terminal, or ROS does not start.
+    """
+    given = _parser().parse_args(arguments)
+    if not sys.stdin.isatty():
+        raise UserError("softcr hold reads a key: its input must be a terminal, not a file or pipe")
+    console = Console()
+    with ended_by_signals() as stop, ros_context(), _single_keys(sys.stdin.fileno()) as keyboard:
+        operator = _Operator(given.namespace)
+        say(console, "the deadman's switch: hold the space bar; q ends")
+        try:
+            _hold(operator, keyboard, console, stop)
+        finally:
+            operator.close()
+    return 0
+
+
+def _hold(operator: "_Operator", keyboard: int, console: Console, stop: threading.Event) -> None:
+    grip = Grip()
+    with console.status("") as status:
+        while not stop.is_set():
+            if select.select([keyboard], [], [], _PERIOD)[0]:
+                keys = _read(keyboard)
+                if keys is None or _QUIT in keys:
+                    return
+                if _KEY in keys:
+                    grip.press(time.monotonic())
+                stop.wait(_PERIOD)  # what repeats fast need not be told as often
+            held = grip.held(time.monotonic())
+            operator.say(held)
+            switch = "[bold green]HELD[/]" if held else "[bold]released[/]"
+            status.update(f"{switch}  {escape(operator.heard())}")
+
+
+def _read(keyboard: int) -> bytes | None:
+    """What was typed; None when the terminal is gone."""
+    try:
+        return os.read(keyboard, 4096) or None
+    except OSError:
+        return None
+
+
+@contextmanager
+def _single_keys(terminal: int) -> Iterator[int]:
+    """A terminal that hands over each key at once and does not show it."""
+    before = termios.tcgetattr(terminal)
+    tty.setcbreak(terminal)
+    try:
+        yield terminal
+    finally:
+        with suppress(termios.error):  # it is gone
+            termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+
+
+class _Operator:
+    """The operator's side of the topics."""
+
+    def __init__(self, namespace: str) -> None:
+        import rclpy
+        from rclpy.executors import SingleThreadedExecutor
+        from sensor_msgs.msg import Joy
+
+        from softcr_models.runtime.messages import to_stamp
+        from softcr_models.runtime.topics import TOPICS, qos
+
+        self._joy, self._to_stamp = Joy, to_stamp
+        self._node = rclpy.create_node("hold", namespace=namespace)
+        self._publisher = self._node.create_publisher(Joy, _TOPIC, qos(_TOPIC))
+        self._safety = "no valves were heard yet"
+        self._node.create_subscription(
+            TOPICS["safety/state"].message_class(), "safety/state", self._hear, qos("safety/state")
+        )
+        self._executor = SingleThreadedExecutor()
+        self._executor.add_node(self._node)
+
+    def say(self, held: bool) -> None:
+        """Tell the valves."""
+        message = self._joy(buttons=[int(held)])
+        message.header.stamp = self._to_stamp(self._node.get_clock().now().nanoseconds)
+        self._publisher.publish(message)
+        self._executor.spin_once(timeout_sec=0.0)
+
+    def heard(self) -> str:
+        """What the valves' safety says, and who else is an operator."""
+        if self._node.count_publishers(_TOPIC) > 1:
+            return f"{self._safety}; ANOTHER NODE SPEAKS ON {_TOPIC}, TOO: end one of them"
+        return self._safety
+
+    def close(self) -> None:
+        """The last word: released."""
+        self.say(False)
+        time.sleep(_LAST_WORDS_TIME)
+        self._node.destroy_node()
+
+    def _hear(self, state: Any) -> None:
+        self._safety = f"valves: {state.message}"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="softcr hold",
+        description="The space bar of this terminal as the deadman's switch, for a bench without a "
+        f"joystick: while it is held, {_TOPIC} says so. Letting go, closing or leaving the window "
+        f"releases it within {GAP:g} s ({FIRST_GAP:g} s before the key repeats for the first "
+        "time); the valves then vent. Beside it: softcr up hardware.",
+    )
+    parser.add_argument("--namespace", default="", help="of the system's topics (default none)")
+    return parser

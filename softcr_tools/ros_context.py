@@ -1,0 +1,31 @@
+"""A ROS context for commands that take part beside a running system."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from softcr_models.errors import UserError
+
+
+@contextmanager
+def ros_context() -> Iterator[None]:
+    """The default context, heard on this machine only unless the environment says otherwise.
+
+    Raises:
+        UserError: the environment does not let ROS start.
+    """
+    import rclpy
+    from rclpy.signals import SignalHandlerOptions
+
+    # as `softcr up` has it: see its supervisor
+    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    os.environ.setdefault("FASTDDS_BUILTIN_TRANSPORTS", "UDPv4")
+    # signals are ours: rclpy would shut the context down in the middle of a message
+    try:
+        rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    except Exception as error:  # its kind is not public
+        raise UserError(f"ROS 2 does not start: {error}; see softcr doctor") from None
+    try:
+        yield
+    finally:
+        rclpy.try_shutdown()
