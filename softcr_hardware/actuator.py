@@ -53,16 +53,20 @@ class EmulatedActuator:
         Returns:
             (m,) pressures [Pa].
         """
-        opening = valve_opening(self._station.valve, volts)
+        flow = self._station.flow
+        openings = [valve_opening(self._station.valve, each) for each in volts.tolist()]
         with self._lock:
             left = 0.0 if self._time is None else min(time - self._time, _LONGEST)
             self._time = time
-            pressures = self._pressures.copy()
+            pressures = self._pressures.tolist()
             while left > 1e-9:
                 step = min(left, _PIECE)
-                pressures += step * flow_rate(self._station.flow, opening, pressures)
+                pressures = [
+                    pressure + step * flow_rate(flow, opening, pressure)
+                    for opening, pressure in zip(openings, pressures, strict=True)
+                ]
                 left -= step
-            self._pressures = np.clip(pressures, 0.0, self._station.flow.supply)
+            self._pressures = np.array([min(max(each, 0.0), flow.supply) for each in pressures])
             return self._pressures.copy()
 
     def move_rod(self, time: float) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _ROD_PERIOD = 1 / 70  # [s]
 _LOG_PERIOD = 1.0  # [s] between lines about the rod
+_SWITCH_INTERVAL = 1e-4  # [s] a device computes on while another one is due; Python's own: 5 ms
 
 Log = Callable[[dict[str, Any]], None]
 
@@ -68,17 +69,21 @@ def _run(
     console: Console,
     stop: threading.Event,
 ) -> None:
-    """The first device in this thread, which alone may be given a priority, the rest beside it."""
+    """The first device in this thread, the rest beside it, all of one priority.
+
+    They share Python's lock: one that had to wait for a processor with it would stop the others.
+    """
     from softcr_models.runtime.realtime import schedule_realtime
 
+    sys.setswitchinterval(_SWITCH_INTERVAL)
+    if problem := schedule_realtime(priority):
+        say(console, f"ordinary scheduling: {problem}")
     first, *others = devices.values()
     threads = [threading.Thread(target=device.run, args=(stop,)) for device in others]
     for thread in threads:
         thread.start()
     for work in works:
         _in_background(work)
-    if problem := schedule_realtime(priority):
-        say(console, f"ordinary scheduling: {problem}")
     named = "a device and a fault, as optitrack off" if others else "a fault, or ok"
     say(console, f"emulating {', '.join(devices)}; type {named}; Ctrl-C ends")
     first.run(stop)

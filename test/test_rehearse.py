@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from softcr_models.errors import UserError
-from softcr_tools import rehearse
+from softcr_tools import emulated_bench, rehearse
 
 SOFTCR = str(Path(sys.executable).with_name("softcr"))
 
@@ -19,8 +19,8 @@ def test_who_may_not_rehearse_is_told_in_one_line(monkeypatch):
     with pytest.raises(UserError, match="needs root"):
         rehearse.main([])
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(rehearse.shutil, "which", lambda _: "/sbin/ip")
-    monkeypatch.setattr(rehearse.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(emulated_bench.shutil, "which", lambda _: "/sbin/ip")
+    monkeypatch.setattr(emulated_bench.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(UserError, match="needs pysoem"):
         rehearse.main([])
 

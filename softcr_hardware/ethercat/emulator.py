@@ -8,6 +8,7 @@ is logged with the monotonic time at which it happened.
 import contextlib
 import select
 import socket
+import struct
 import time
 from collections.abc import Callable
 from threading import Event
@@ -18,7 +19,7 @@ import numpy as np
 from softcr_hardware.actuator import EmulatedActuator
 from softcr_hardware.ethercat.datagrams import pass_slaves
 from softcr_hardware.ethercat.interfaces import check_interface, needs_privileges
-from softcr_hardware.ethercat.process_data import INPUT, OUTPUT, ProcessData
+from softcr_hardware.ethercat.process_data import ProcessData
 from softcr_hardware.ethercat.slave import EmulatedSlave
 from softcr_hardware.ethercat.terminals import (
     FULL_SCALE_COUNTS,
@@ -34,6 +35,7 @@ _POLL = 0.005  # [s] at most between looks at the watchdogs
 _CONVERSION = 0.0005  # [s] between new values of an input terminal
 _WRONG = 3e4  # [Pa] that a wrong sensor reads too much
 _LARGEST_FRAME = 1600
+_INPUT, _OUTPUT = struct.Struct("<Hh"), struct.Struct("<h")  # a channel: status and value; value
 
 
 class EtherCatEmulator:
@@ -66,6 +68,7 @@ class EtherCatEmulator:
             for index, terminal in enumerate(station.terminals)
         ]
         self._valve_volts = np.full(len(station.chambers), station.valve.when_dead)
+        self._driven: list[bytes | None] = []  # output bytes of the slaves, as last seen
         self._safe = True
         self._toggles = False
         self._converted = -1.0
@@ -130,25 +133,30 @@ class EtherCatEmulator:
 
     def _sense(self, volts: np.ndarray) -> None:
         self._toggles ^= self._faults.renewed
-        counts = np.rint(np.clip(volts / FULL_SCALE_VOLTS, -1, 1) * FULL_SCALE_COUNTS)
+        status = STATUS_TOGGLE if self._toggles else 0
+        shares = [min(max(each / FULL_SCALE_VOLTS, -1.0), 1.0) for each in volts.tolist()]
+        counts = [round(share * FULL_SCALE_COUNTS) for share in shares]
         for position, slave in enumerate(self.slaves, 1):
-            words = np.zeros(slave.terminal.inputs, INPUT)
-            words["status"] |= STATUS_TOGGLE if self._toggles else 0
+            values = [0] * slave.terminal.inputs
             for chamber, count in zip(self._station.chambers, counts, strict=True):
                 if chamber.sensor.terminal == position:
-                    words["value"][chamber.sensor.channel - 1] = count
-            slave.input_bytes = words.tobytes()
+                    values[chamber.sensor.channel - 1] = count
+            slave.input_bytes = b"".join(_INPUT.pack(status, value) for value in values)
 
     def _see_outputs(self) -> None:
         """Valve voltages as the output terminals drive them now."""
-        for index, chamber in enumerate(self._station.chambers):
-            driven = self.slaves[chamber.valve.terminal - 1].outputs
-            if driven is None:
-                self._valve_volts[index] = self._station.valve.when_dead
-            else:
-                count = np.frombuffer(driven, OUTPUT)[chamber.valve.channel - 1]
-                self._valve_volts[index] = count * FULL_SCALE_VOLTS / FULL_SCALE_COUNTS
+        driven = [slave.outputs for slave in self.slaves]
+        if driven == self._driven:
+            return
+        self._driven = driven
         valve = self._station.valve
+        for index, chamber in enumerate(self._station.chambers):
+            outputs = driven[chamber.valve.terminal - 1]
+            if outputs is None:
+                self._valve_volts[index] = valve.when_dead
+            else:
+                (count,) = _OUTPUT.unpack_from(outputs, _OUTPUT.size * (chamber.valve.channel - 1))
+                self._valve_volts[index] = count * FULL_SCALE_VOLTS / FULL_SCALE_COUNTS
         side = np.sign(valve.exhaust - valve.closed)
         safe = bool(np.all(side * (self._valve_volts - valve.closed) > valve.dead_band))
         if safe != self._safe:

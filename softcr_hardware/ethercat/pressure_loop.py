@@ -6,7 +6,12 @@ right, the proportional gain is the pole of the closed loop, filling or emptying
 
     rate = feed_forward * d(setpoint)/dt + proportional * e + integral * int(e) - derivative * dp/dt
     opening = rate / (k * (end pressure - p)),   end pressure and k of the side that is asked for
+
+Plain numbers, chamber by chamber: of three chambers a line of numpy costs several times as much,
+and the fast cycle wakes a thousand times a second with cold caches.
 """
+
+import math
 
 import numpy as np
 
@@ -16,30 +21,31 @@ _LEAST_DROP = 0.05
 """Smallest pressure drop over an open valve, of the supply's pressure: the inverse stays finite."""
 
 
-def valve_volts(valve: ValveMap, opening: np.ndarray) -> np.ndarray:
+def valve_volts(valve: ValveMap, opening: float) -> float:
     """Command [V] for an opening from -1, full exhaust, over 0, closed, to 1, full supply.
 
     The closed range is jumped over; more than full opening saturates; NaN closes.
     """
-    opening = np.clip(np.nan_to_num(opening), -1.0, 1.0)
-    side = np.where(opening < 0.0, valve.exhaust - valve.closed, valve.fill - valve.closed)
-    dead = np.sign(side) * valve.dead_band
-    return valve.closed + np.where(opening == 0.0, 0.0, dead + np.abs(opening) * (side - dead))
+    if opening == 0.0 or math.isnan(opening):
+        return valve.closed
+    side = (valve.exhaust if opening < 0.0 else valve.fill) - valve.closed
+    dead = math.copysign(valve.dead_band, side)
+    return valve.closed + dead + min(abs(opening), 1.0) * (side - dead)
 
 
-def valve_opening(valve: ValveMap, volts: np.ndarray) -> np.ndarray:
+def valve_opening(valve: ValveMap, volts: float) -> float:
     """The inverse of `valve_volts`: what a valve does at a command [V]."""
-    above = (np.asarray(volts) - valve.closed) * np.sign(valve.fill - valve.closed)
-    span = np.where(above < 0.0, abs(valve.exhaust - valve.closed), abs(valve.fill - valve.closed))
-    opened = (np.abs(above) - valve.dead_band) / (span - valve.dead_band)
-    return np.sign(above) * np.clip(opened, 0.0, 1.0)
+    above = math.copysign(1.0, valve.fill - valve.closed) * (volts - valve.closed)
+    span = abs((valve.exhaust if above < 0.0 else valve.fill) - valve.closed)
+    opened = (abs(above) - valve.dead_band) / (span - valve.dead_band)
+    return math.copysign(min(max(opened, 0.0), 1.0), above)
 
 
-def flow_rate(flow: Flow, opening: np.ndarray, pressures: np.ndarray) -> np.ndarray:
-    """Rate of pressure [Pa/s] of chambers behind valves: first order towards either end."""
-    filling = flow.fill_rate * (flow.supply - pressures)
-    emptying = flow.exhaust_rate * pressures
-    return opening * np.where(opening > 0.0, filling, emptying)
+def flow_rate(flow: Flow, opening: float, pressure: float) -> float:
+    """Rate of pressure [Pa/s] of a chamber behind a valve: first order towards either end."""
+    if opening > 0.0:
+        return opening * flow.fill_rate * (flow.supply - pressure)
+    return opening * flow.exhaust_rate * pressure
 
 
 class PressureLoop:
@@ -51,24 +57,19 @@ class PressureLoop:
 
     def __init__(self, gains: Gains, flow: Flow, valve: ValveMap, chambers: int):
         """At rest, closed loop."""
-        self._gains = gains
-        self._flow = flow
-        self._valve = valve
-        self._chambers = chambers
         self.closed = True
-        self.reset(np.zeros(chambers))
+        self._chambers = [_ChamberLoop(gains, flow, valve) for _ in range(chambers)]
+        self._vent = np.full(chambers, valve.exhaust)
 
     @property
     def vent_volts(self) -> np.ndarray:
         """(m,) all exhausts open [V]; needs no model and no sensor."""
-        return np.full(self._chambers, self._valve.exhaust)
+        return self._vent.copy()
 
     def reset(self, measured: np.ndarray) -> None:
         """Forget the past: integral, derivative and setpoint start at pressures (m,) [Pa]."""
-        self._integral = np.zeros(self._chambers)  # [Pa/s]
-        self._setpoint = np.array(measured, dtype=float)
-        self._measured = np.array(measured, dtype=float)
-        self._derivative = np.zeros(self._chambers)  # [Pa/s]
+        for chamber, pressure in zip(self._chambers, measured.tolist(), strict=True):
+            chamber.reset(pressure)
 
     def volts(self, setpoint: np.ndarray, measured: np.ndarray, dt: float) -> np.ndarray:
         """Commands (m,) [V] of the next cycle.
@@ -78,15 +79,40 @@ class PressureLoop:
             measured: (m,) [Pa]; a chamber whose value is not finite is closed.
             dt: time since the last call [s], positive.
         """
+        each = zip(self._chambers, setpoint.tolist(), measured.tolist(), strict=True)
+        if self.closed:
+            return np.array([chamber.regulated(wanted, seen, dt) for chamber, wanted, seen in each])
+        return np.array([chamber.steered(wanted, dt) for chamber, wanted, _ in each])
+
+
+class _ChamberLoop:
+    """One chamber of a PressureLoop; pressures [Pa] in, volts out."""
+
+    def __init__(self, gains: Gains, flow: Flow, valve: ValveMap):
+        self._gains = gains
+        self._flow = flow
+        self._valve = valve
+        self.reset(0.0)
+
+    def reset(self, measured: float) -> None:
+        self._integral = 0.0  # [Pa/s]
+        self._setpoint = self._measured = measured
+        self._derivative = 0.0  # [Pa/s]
+
+    def steered(self, setpoint: float, dt: float) -> float:
+        """By the flow model alone."""
+        rate = self._follow(setpoint, dt)
+        return valve_volts(self._valve, self._opening(rate, self._setpoint))
+
+    def regulated(self, setpoint: float, measured: float, dt: float) -> float:
+        """By what is measured, and closed where nothing is."""
         gains = self._gains
-        rate = (setpoint - self._setpoint) / dt
-        self._setpoint = np.array(setpoint, dtype=float)
-        if not self.closed:
-            return valve_volts(self._valve, self._opening(rate, self._setpoint))
-        seen = np.isfinite(measured)
-        measured = np.where(seen, measured, self._measured)
-        slope = (measured - self._measured) / dt
+        rate = self._follow(setpoint, dt)
+        seen = math.isfinite(measured)
+        slope = (measured - self._measured) / dt if seen else 0.0
         self._derivative += (slope - self._derivative) * (dt / (dt + gains.filter_time))
+        if not seen:
+            return self._valve.closed
         self._measured = measured
         error = self._setpoint - measured
         wanted = (
@@ -97,14 +123,24 @@ class PressureLoop:
         )
         opening = self._opening(wanted, measured)
         # anti-windup: no integration towards the side on which the valve is fully open already
-        free = seen & ((np.abs(opening) < 1.0) | (error * opening < 0.0))
-        self._integral += np.where(free, gains.integral * error * dt, 0.0)
-        np.clip(self._integral, -gains.integral_limit, gains.integral_limit, out=self._integral)
-        return valve_volts(self._valve, np.where(seen, opening, 0.0))
+        if abs(opening) < 1.0 or error * opening < 0.0:
+            most = gains.integral_limit
+            self._integral = min(max(self._integral + gains.integral * error * dt, -most), most)
+        return valve_volts(self._valve, opening)
 
-    def _opening(self, rate: np.ndarray, pressures: np.ndarray) -> np.ndarray:
+    def _follow(self, setpoint: float, dt: float) -> float:
+        """The rate [Pa/s] of the setpoint; one that is not finite leaves it where it was."""
+        if not math.isfinite(setpoint):
+            return 0.0
+        rate = (setpoint - self._setpoint) / dt
+        self._setpoint = setpoint
+        return rate
+
+    def _opening(self, rate: float, pressure: float) -> float:
         flow = self._flow
-        least = _LEAST_DROP * flow.supply
-        filling = flow.fill_rate * np.maximum(flow.supply - pressures, least)
-        emptying = flow.exhaust_rate * np.maximum(pressures, least)
-        return np.clip(rate / np.where(rate > 0.0, filling, emptying), -1.0, 1.0)
+        if rate > 0.0:
+            drop, factor = flow.supply - pressure, flow.fill_rate
+        else:
+            drop, factor = pressure, flow.exhaust_rate
+        opening = rate / (factor * max(drop, _LEAST_DROP * flow.supply))
+        return min(max(opening, -1.0), 1.0)

@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 from softcr_models.robot import Robot, load_robot
 from softcr_tools.benchmarks import (
     batches,
+    bus_cycle,
     controller_ticks,
     filter_ticks,
     pyelastica,
@@ -31,6 +32,7 @@ GROUPS: dict[str, Callable[[Robot, Effort], Iterator[Row]]] = {
     "batch": batches.rows,
     "filter": filter_ticks.rows,
     "controller": controller_ticks.rows,
+    "bus": bus_cycle.rows,
     "pyelastica": pyelastica.rows,
 }
 # Above this load per core the figures say more about the neighbours than about the code.
@@ -89,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="softcr bench",
         description="Measures rod, filter and controller beside their rivals, in one run on this "
-        "machine; about two minutes.",
+        "machine; about four minutes.",
         allow_abbrev=False,
     )
     parser.add_argument(

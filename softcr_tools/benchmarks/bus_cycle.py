@@ -1,0 +1,96 @@
+"""Rows: the valves' fast cycle, a real EtherCAT master before emulated terminals.
+
+The cycle is the driver's own, valves enabled, chambers under PID on a slow wave. What is timed is
+how late the cycle wakes; the exchange and the thinking come after that and are told in the note.
+"""
+
+import gc
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from softcr_hardware.ethercat.bus import EtherCatBus
+from softcr_hardware.ethercat.driver import ValveDriver
+from softcr_hardware.ethercat.process_data import ProcessData
+from softcr_hardware.ethercat.terminals import load_station
+from softcr_hardware.safety_settings import SafetySettings
+from softcr_models.robot import Robot
+from softcr_models.runtime.cycle_timer import CycleTimer
+from softcr_models.runtime.realtime import schedule_realtime
+from softcr_tools.benchmarks.row import Requirement, Row
+from softcr_tools.benchmarks.timing import Effort, timing_of
+from softcr_tools.emulated_bench import cable, emulation, what_a_wire_lacks
+
+UNIT = "us late at waking"
+PERIOD = 0.001
+MUST, GOAL = 200.0, 100.0  # p99 [us]
+PRIORITIES = {0: "ordinary scheduling", 70: "SCHED_FIFO 70"}
+_STRETCH = 15.0  # of `Effort.seconds`: a minute
+_ALONE = SafetySettings(require_operator=False, require_mocap=False)
+_COMMANDED = 14  # cycles between commands: 70 Hz
+_MEAN, _AMPLITUDE, _WAVE = 3.5e4, 2.5e4, 2.0  # [Pa], [Pa], [s] of the commanded pressures
+
+
+def rows(robot: Robot, effort: Effort) -> Iterator[Row]:
+    """With ordinary scheduling and with a real-time priority."""
+    names = {priority: f"1 kHz PID cycle, {words}" for priority, words in PRIORITIES.items()}
+    if lacking := what_a_wire_lacks():
+        yield from (Row(name, skipped=lacking) for name in names.values())
+        return
+    with cable() as (near, far), emulation(["ethercat", "--interface", far, "--log", "/dev/null"]):
+        for priority, name in names.items():
+            yield _row(name, robot, near, priority, _STRETCH * effort.seconds)
+
+
+def _row(name: str, robot: Robot, interface: str, priority: int, seconds: float) -> Row:
+    station = load_station(robot.name, robot.chamber_names)
+    data = ProcessData(station)
+    bus = EtherCatBus(interface, station, data)
+    driver = ValveDriver(station, robot.pressure_limits, data, bus, _ALONE, period=PERIOD)
+    gc.collect()
+    gc.freeze()  # as the node does: the collector would stop the cycle for 0.1 s
+    driver.open()
+    problem = schedule_realtime(priority)
+    try:
+        lateness, work, missed = _cycles(driver, round(seconds / PERIOD))
+    finally:
+        schedule_realtime(0)
+        driver.close()
+        gc.unfreeze()
+    if problem:
+        return Row(name, skipped=problem)
+    timing = timing_of(1e6 * lateness)
+    beyond, longest = np.percentile(lateness, 99.9), lateness.max()
+    return Row(
+        name,
+        UNIT,
+        timing,
+        requirements=(
+            Requirement(timing.p99, "us p99", MUST, GOAL),
+            Requirement(float(bus.incomplete), "bad working counters", 0.0),
+        ),
+        note=f"{len(lateness)} cycles: p99.9 {1e6 * beyond:.0f} us, "
+        f"longest {1e3 * longest:.1f} ms; {missed} cycles missed; exchange and PID median {1e6 * np.median(work):.0f} us, "
+        f"p99 {1e6 * np.percentile(work, 99):.0f} us; {bus.incomplete} bad working counters; "
+        f"{'valves enabled' if driver.report.decision.enabled else 'VENTED'} at the end",
+    )
+
+
+def _cycles(driver: ValveDriver, count: int) -> tuple[np.ndarray, np.ndarray, int]:
+    """How late each cycle woke and how long it worked [s], and how many were missed."""
+    lateness, work = np.empty(count), np.empty(count)
+    phases = 2.0 * np.pi * np.arange(3) / 3.0
+    timer = CycleTimer(PERIOD)
+    for cycle in range(count):
+        timer.wait()
+        now = time.monotonic()
+        if cycle % _COMMANDED == 0:
+            wave = np.sin(2.0 * np.pi * now / _WAVE + phases)
+            driver.hear("command", now, _MEAN + _AMPLITUDE * wave)
+        if not driver.report.decision.enabled:
+            driver.enable()
+        driver.tick(now)
+        lateness[cycle] = now - (timer.start + timer.index * timer.period)
+        work[cycle] = time.monotonic() - now
+    return lateness, work, timer.missed
