@@ -31,8 +31,8 @@ class HardwareOptions(RunOptions):
     deadman: Literal["joystick", "none"] = Field(
         "joystick",
         description="who must be holding button 0 of safety/operator: a person at a joystick node "
-        "or at softcr hold, or nobody, and then only Ctrl-C, the vent service and the air's shut-off valve stop the "
-        "rod (--no-deadman-switch)",
+        "or at softcr hold, or nobody, and then only Ctrl-C, the vent service and the air's "
+        "shut-off valve stop the rod (--no-deadman-switch)",
     )
     optitrack: str = Field("127.0.0.1", min_length=1, description="IP address of Motive's machine")
     optitrack_port: int = Field(1510, ge=1, le=65535, description="its command port")
