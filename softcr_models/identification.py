@@ -23,6 +23,9 @@ DAMPING = "bending_relaxation_time"
 LAG_PARAMETERS = ("pressure_lag_gain", "pressure_lag_pole")
 CONFIDENCE = 0.95
 NOT_EXCITED = 0.2  # a relative interval wider than this says nothing
+LARGEST_FACTOR = (
+    4.0  # between a first guess and what is found: rods far beyond have no steady state
+)
 _STEP = 1e-6  # of a logarithm, for differences
 
 
@@ -118,37 +121,76 @@ def parameters_of(robot: Robot, names: Sequence[str]) -> np.ndarray:
     return np.array([known[n] if n in known else getattr(robot, n) for n in names], float)
 
 
-def identify_static(robot: Robot, recording: Recording, intervals: int = 10) -> Fit:
+def identify_static(
+    robot: Robot,
+    recording: Recording,
+    intervals: int = 10,
+    names: tuple[str, ...] = STATIC_PARAMETERS,
+) -> Fit:
     """Length, tip mass, bending and dilatation compliance from configurations at rest.
 
     Args:
         robot: the first guess; what is not identified stays.
         recording: statics.
         intervals: of the model's rod.
+        names: those of STATIC_PARAMETERS that are identified.
 
     Raises:
         EquilibriumError: a configuration has no steady state on the way.
     """
+    pressures = recording.pressures
     return _fit(
         robot,
-        STATIC_PARAMETERS,
+        names,
         _stacked(recording),
-        lambda candidate: _steady(candidate, recording.pressures, intervals)[0],
-        lambda logarithms: _steady_sensitivities(robot, logarithms, recording.pressures, intervals),
+        lambda candidate: _steady(candidate, pressures, intervals)[0],
+        lambda values: _steady_sensitivities(robot, names, values, pressures, intervals),
     )
 
 
-def identify_damping(robot: Robot, recording: Recording, intervals: int = 10) -> Fit:
-    """The bending relaxation time from a motion that begins at rest."""
+def identify_motion(
+    robot: Robot, recording: Recording, intervals: int = 10, names: tuple[str, ...] = (DAMPING,)
+) -> Fit:
+    """The bending relaxation time, and what `names` tells more, from a motion begun at rest."""
     return _fit(
         robot,
-        (DAMPING,),
+        names,
         _stacked(recording),
         lambda candidate: _moved(candidate, recording, intervals),
     )
 
 
-def identify_lag(robot: Robot, commands: np.ndarray, pressures: np.ndarray, period: float) -> Fit:
+def identify_excited(
+    identify: Callable[[tuple[str, ...]], Fit], names: tuple[str, ...]
+) -> tuple[Fit | None, tuple[str, ...]]:
+    """A fit of what a recording says something about, and the names of all else.
+
+    What is not excited would take any value and spoil the others: the least known is left at its
+    first guess and the rest is fitted again, until all that remains is known.
+
+    Args:
+        identify: names -> their fit.
+        names: of everything that is looked for.
+    """
+    left_out: tuple[str, ...] = ()
+    while names:
+        fit = identify(names)
+        if not fit.not_excited:
+            return fit, left_out
+        width = dict(zip(fit.names, np.nan_to_num(fit.intervals, nan=np.inf), strict=True))
+        worst = max(names, key=lambda name: width[name])
+        left_out = (*left_out, worst)
+        names = tuple(name for name in names if name != worst)
+    return None, left_out
+
+
+def identify_lag(
+    robot: Robot,
+    commands: np.ndarray,
+    pressures: np.ndarray,
+    period: float,
+    names: tuple[str, ...] = LAG_PARAMETERS,
+) -> Fit:
     """Gain and pole of the pressure lag (32).
 
     Args:
@@ -156,13 +198,14 @@ def identify_lag(robot: Robot, commands: np.ndarray, pressures: np.ndarray, peri
         commands: (T, m) each held for a period [Pa].
         pressures: (T + 1, m) measured at the begin of each period and at the end [Pa].
         period: [s].
+        names: those of LAG_PARAMETERS that are identified.
     """
 
     def predicted(candidate: Robot) -> np.ndarray:
         path = candidate.pressure_lag.trajectory(pressures[0], commands[None], period)[0]
         return path[:, None]
 
-    return _fit(robot, LAG_PARAMETERS, pressures[:, None], predicted)
+    return _fit(robot, names, pressures[:, None], predicted)
 
 
 def static_cost(
@@ -229,7 +272,10 @@ def _fit(
             columns.append((up - down) / 2e-4)
         return np.array(columns).T
 
-    found = least_squares(residual, start, jac=jacobian, x_scale=0.1, xtol=1e-9)
+    reach = np.log(LARGEST_FACTOR)
+    found = least_squares(
+        residual, start, jac=jacobian, x_scale=0.1, xtol=1e-9, bounds=(start - reach, start + reach)
+    )
     covariance = _covariance(found.jac, found.fun.reshape(measured.shape), measured.shape)
     deviation = np.sqrt(covariance.diagonal())
     with np.errstate(invalid="ignore"):
@@ -285,12 +331,16 @@ def _steady(robot: Robot, pressures: np.ndarray, intervals: int) -> tuple[np.nda
 
 
 def _steady_sensitivities(
-    robot: Robot, logarithms: np.ndarray, pressures: np.ndarray, intervals: int
+    robot: Robot,
+    names: tuple[str, ...],
+    logarithms: np.ndarray,
+    pressures: np.ndarray,
+    intervals: int,
 ) -> np.ndarray:
     """(K, 3, 3, P) of the outputs at rest by the logarithms."""
 
     def rod_at(values: np.ndarray) -> CosseratRod:
-        changed = with_parameters(robot, STATIC_PARAMETERS, np.exp(values).tolist())
+        changed = with_parameters(robot, names, np.exp(values).tolist())
         return CosseratRod(changed, intervals)
 
     rod = rod_at(logarithms)

@@ -15,8 +15,8 @@ from softcr_models.identification import (
     _moved,
     _steady,
     _steady_sensitivities,
-    identify_damping,
     identify_lag,
+    identify_motion,
     identify_static,
     parameters_of,
     static_configurations,
@@ -60,7 +60,7 @@ def test_names_and_values_go_round():
 
 def test_sensitivities_are_differences_of_the_steady_states():
     logarithms = np.log(parameters_of(ROBOT, STATIC_PARAMETERS))
-    found = _steady_sensitivities(ROBOT, logarithms, FEW[:4], INTERVALS)
+    found = _steady_sensitivities(ROBOT, STATIC_PARAMETERS, logarithms, FEW[:4], INTERVALS)
     for column, unit in enumerate(1e-4 * np.eye(4)):
         up, down = (
             _steady(with_parameters(ROBOT, STATIC_PARAMETERS, np.exp(x)), FEW[:4], INTERVALS)[0]
@@ -104,7 +104,7 @@ def test_damping_from_a_motion():
     empty = Recording(pressures, np.zeros((60, 3)), np.zeros((60, 6)), 1 / 70)
     outputs = _moved(truth, empty, INTERVALS)
     recording = Recording(pressures, outputs[:, 0], outputs[:, 1:].reshape(-1, 6), 1 / 70)
-    fit = identify_damping(ROBOT, recording, INTERVALS)
+    fit = identify_motion(ROBOT, recording, INTERVALS)
     assert fit.values[0] == pytest.approx(0.0065, rel=1e-4)
     assert fit.robot.relaxation_times[3:5] == pytest.approx((0.0065, 0.0065), rel=1e-4)
     assert fit.robot.relaxation_times[:3] == ROBOT.relaxation_times[:3]

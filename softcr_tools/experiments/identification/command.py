@@ -23,8 +23,8 @@ from softcr_models import Robot, load_robot
 from softcr_models.identification import (
     STATIC_PARAMETERS,
     Fit,
-    identify_damping,
     identify_lag,
+    identify_motion,
     identify_static,
     parameters_of,
     predicted_motion,
@@ -133,7 +133,7 @@ def write_robot(robot: Robot, path: Path) -> None:
 def _identified(robot: Robot, recordings: Recordings) -> Outcome:
     begin = time.perf_counter()
     static = identify_static(robot, recordings.static, MODEL_INTERVALS)
-    damping = identify_damping(static.robot, recordings.motion, MODEL_INTERVALS)
+    damping = identify_motion(static.robot, recordings.motion, MODEL_INTERVALS)
     lag = identify_lag(damping.robot, recordings.commands, recordings.motion.pressures, PERIOD)
     seconds = time.perf_counter() - begin
     before, after = (
