@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.linalg import logm
+from scipy.linalg import logm, null_space
 from scipy.signal import savgol_coeffs
 
 from softcr_control.apcc import (
@@ -193,6 +193,26 @@ def test_task_and_secondary_objective_do_not_disturb_each_other():
     # of all rates with this tip velocity, the nearest to what the objective asks for
     least = task_rate(jacobian, velocity - jacobian @ descent, np.zeros(9))
     np.testing.assert_allclose(rate - descent, least, atol=1e-12)
+
+
+def test_without_an_objective_rates_are_the_smallest():
+    """(14), the pseudo-inverse told by what it is: nothing of it lies in the null space."""
+    jacobian = CHAIN.position_jacobian(shape(5, 3), TRUE_LENGTHS)
+    velocity = np.array([0.1, -0.2, 0.05])
+    rate = task_rate(jacobian, velocity, np.zeros(9))
+    np.testing.assert_allclose(jacobian @ rate, velocity, atol=1e-14)
+    np.testing.assert_allclose(null_space(jacobian).T @ rate, 0.0, atol=1e-14)
+
+
+def test_the_error_changes_by_what_is_known_and_by_what_is_not():
+    """(11) to (13) for any motion: the true tip's rate by the complex step along it."""
+    q, rate, wanted = shape(9, 3), shape(10, 3, 2.0), np.array([0.2, 0.1, -0.3])
+    tip_rate = CHAIN.position(q + 1e-30j * rate, TRUE_LENGTHS).imag / 1e-30
+    estimated = CHAIN.position_jacobian(q, FIRST_LENGTHS) @ rate
+    y, phi = regressor(CHAIN, q, rate)
+    np.testing.assert_allclose(y @ FIRST_LENGTHS + phi, estimated, atol=1e-14)
+    split = wanted - estimated - y @ (TRUE_LENGTHS - FIRST_LENGTHS)
+    np.testing.assert_allclose(wanted - tip_rate, split, atol=1e-14)
 
 
 @pytest.mark.parametrize("objective", ["squared", "norm"])
