@@ -2,7 +2,6 @@
 
 from typing import Annotated
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_control.costs.input_rate import InputRate
@@ -11,7 +10,7 @@ from softcr_control.costs.state_error import StateError
 from softcr_control.costs.tip_orientation import TipOrientation
 from softcr_control.costs.tip_position import TipPosition
 from softcr_models.prediction import PredictionModel
-from softcr_models.rod.state import RodState
+from softcr_models.state_groups import by_group
 
 Weight = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 
@@ -43,7 +42,14 @@ class CostSettings(BaseModel):
 
     def terms(self, prediction: PredictionModel, input_range: float) -> tuple[CostTerm, ...]:
         """The terms that count, for a rod's prediction and an input range [Pa]."""
-        weights = self._state_weights(prediction.state_size)
+        weights = by_group(
+            prediction.state_size,
+            self.velocity,
+            self.angular_velocity,
+            self.force,
+            self.force_z,
+            self.torque,
+        )
         terms: list[CostTerm] = []
         if weights.any():
             terms.append(StateError(weights, prediction.state_scale))
@@ -54,13 +60,3 @@ class CostSettings(BaseModel):
         if self.input_rate:
             terms.append(InputRate(self.input_rate, input_range))
         return tuple(terms)
-
-    def _state_weights(self, state_size: int) -> np.ndarray:
-        weights = np.zeros(state_size)
-        view = RodState(weights)
-        view.velocities[:, :3] = self.velocity
-        view.velocities[:, 3:] = self.angular_velocity
-        wrench = [self.force, self.force, self.force_z, self.torque, self.torque, self.torque]
-        view.wrenches[:] = wrench
-        view.base_wrench[:] = wrench
-        return weights
