@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 from statistics import median
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from pydantic import Field
@@ -15,9 +15,10 @@ from pydantic import Field
 from softcr_control.command import Command
 from softcr_control.controller_file import load_nempc, load_rod_mpc
 from softcr_control.horizon import MAXIMUM_DELAY
-from softcr_control.nempc import Nempc
+from softcr_control.nempc import Nempc, NempcSettings
 from softcr_control.references import Reference
 from softcr_control.rod_mpc import RodMpc
+from softcr_models.errors import UserError
 from softcr_models.limits import limit_command
 from softcr_models.models import DeviceName, ModelChoice, ModelName, prediction_model
 from softcr_models.prediction import PredictionModel
@@ -36,11 +37,18 @@ class ControllerSettings(SampledNodeSettings):
     model: ModelName = Field("rod", description="the exact rod, or the network trained for it")
     network: str = Field("", description="path of another network than the robot's own")
     device: DeviceName = Field("cpu", description="where the model computes")
+    backend: Literal["auto", "numpy", "torch"] = Field(
+        "auto",
+        description="what the population lives in; auto: torch where a network computes on a GPU",
+    )
     threads: int = Field(1, ge=1, le=256, description="of the prediction")
     horizon: int = Field(8, ge=2, le=200, description="periods looked ahead")
     intervals: int = Field(5, ge=2, le=MAX_INTERVALS, description="intervals of the model's rod")
     # through the pressure lag nothing jumps: the closed loop's tip error is that of two sub-steps
     substeps: int = Field(1, ge=1, le=20, description="sub-steps of the prediction per period")
+    estimate_lag: bool = Field(
+        True, description="whether the pressure lag is found from commands and readings"
+    )
     input_timeout: float = Field(
         0.1,
         ge=0.01,
@@ -196,6 +204,7 @@ def made_controller(
         "pressure_low": limits.minimum,
         "pressure_high": limits.maximum,
         "max_rate": limits.maximum_rate,
+        "estimate_lag": settings.estimate_lag,
     }
     choice = ModelChoice(
         settings.model, settings.device, settings.network, settings.intervals, settings.substeps
@@ -215,4 +224,21 @@ def made_controller(
     numbers |= {"population": settings.population, "seed": settings.seed}
     evolved = file.nempc.model_copy(update=numbers)
     terms = file.costs.terms(prediction, evolved.input_range)
-    return prediction, Nempc(prediction, robot.pressure_lag, evolved, terms)
+    kind = _kind_of_nempc(prediction, settings, evolved)
+    return prediction, kind(prediction, robot.pressure_lag, evolved, terms)
+
+
+def _kind_of_nempc(
+    prediction: PredictionModel, settings: NempcControllerSettings, numbers: NempcSettings
+) -> type[Nempc]:
+    """By `backend`; torch is imported only where a network is the model."""
+    if settings.model != "ddpinn":
+        if settings.backend == "torch":
+            raise UserError("backend: 'torch' needs the model 'ddpinn', not 'rod'")
+        return Nempc
+    from softcr_control.nempc_torch import NempcTorch, what_is_missing
+
+    if settings.backend == "auto":
+        on_gpu = prediction.device.type == "cuda"  # type: ignore[attr-defined]
+        return NempcTorch if on_gpu and not what_is_missing(prediction, numbers) else Nempc
+    return NempcTorch if settings.backend == "torch" else Nempc

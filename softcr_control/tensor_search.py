@@ -149,21 +149,25 @@ def bounded_minimum(
 ) -> torch.Tensor:
     """(d,) with a low gradient x + x hessian x / 2 in least <= x <= most, which holds 0.
 
-    Projected Newton steps from 0, each damping for itself; the best of all points is the answer. It
-    is the minimum where the quadratic is convex and the bounds that hold are found in time.
+    Projected Newton steps from 0, with each damping for itself; the best of all points is the
+    answer. It is the minimum where the quadratic is convex and the bounds that hold are found in
+    time; where it is not convex, damped steps follow it down to a bound.
 
     Args:
         hessian: (d, d), symmetric.
         gradient, least, most: (d,).
     """
-    like = {"dtype": hessian.dtype, "device": hessian.device}
-    parts = torch.logspace(_LEAST_DAMPING, 0, 1 - _LEAST_DAMPING, **like)
-    damping = torch.cat((torch.zeros(1, **like), hessian.diagonal().abs().amax() * parts))
-    damped = hessian + damping[:, None, None] * torch.eye(len(gradient), **like)
+    dtype, device = hessian.dtype, hessian.device
+    count = 1 - _LEAST_DAMPING
+    parts = torch.logspace(_LEAST_DAMPING, 0, count, dtype=dtype, device=device)
+    parts = torch.cat((torch.zeros_like(parts[:1]), parts))
+    damping = parts * hessian.diagonal().abs().amax()
+    eye = torch.eye(len(gradient), dtype=dtype, device=device)
+    damped = hessian + damping[:, None, None] * eye
     x = torch.zeros_like(gradient).expand(len(damping), -1)
     found = [x]
     for _ in range(_ROUNDS):
-        slope = gradient + (damped @ x[..., None])[..., 0]
+        slope = torch.addmm(gradient, x, hessian)
         held = ((x <= least) & (slope > 0.0)) | ((x >= most) & (slope < 0.0))
         free = (~held).to(hessian)
         matrix = damped * free[:, :, None] * free[:, None] + torch.diag_embed(1.0 - free)

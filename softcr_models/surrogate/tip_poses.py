@@ -65,8 +65,7 @@ class TipPoses:
         strains = torch.addmm(self._offset, self._matrix, coordinates.T)
         strains = compliance * strains.view(*self._shape, -1)
         strains[2] += self._length
-        whole = _composed(_steps(strains[:3], strains[3:]))
-        return self._poses(whole.part(0))
+        return self._poses(_composed(_steps(strains[:3], strains[3:])))
 
     def _poses(self, tip: _Step) -> torch.Tensor:
         """Matrices of the motions from the rod's base to its end, rigid parts added."""
@@ -93,7 +92,7 @@ def _steps(move: torch.Tensor, turn: torch.Tensor) -> _Step:
 
 
 def _composed(steps: _Step) -> _Step:
-    """All of them one after the other, (3, 1, ...): pairs, pairs of pairs, ..."""
+    """All of them, (3, points, B), one after the other, (3, B): pairs, pairs of pairs, ..."""
     while len(steps.scalar) > 1:
         odd = len(steps.scalar) % 2
         last = steps.part(slice(len(steps.scalar) - odd, None))
@@ -105,7 +104,7 @@ def _composed(steps: _Step) -> _Step:
                 torch.cat((steps.scalar, last.scalar)),
                 torch.cat((steps.vector, last.vector), dim=1),
             )
-    return steps
+    return _Step(steps.position[:, 0], steps.scalar[0], steps.vector[:, 0])
 
 
 def _product(first: _Step, second: _Step) -> _Step:

@@ -1,0 +1,346 @@
+"""The NEMPC with its population in torch against the one in numpy, on tensors of the processor."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import lsq_linear
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from softcr_control.control_loop import NempcControllerSettings, made_controller
+from softcr_control.costs import CostSettings
+from softcr_control.nempc import Nempc, NempcSettings
+from softcr_control.nempc_torch import NempcTorch
+from softcr_control.polish import quadratic_proposals
+from softcr_control.reference_settings import ReferenceSettings
+from softcr_control.references import Reference
+from softcr_control.tensor_search import TensorPolish, bounded_minimum, solved
+from softcr_models import CosseratRod, load_robot
+from softcr_models.errors import UserError
+from softcr_models.prediction import RodPrediction
+from softcr_models.runtime.settings import build_settings
+from softcr_models.surrogate.prediction import SurrogatePrediction
+from softcr_models.surrogate.tip_poses import TipPoses
+from softcr_tools.experiments.tracking.cases import EXPERIMENTS
+from softcr_tools.experiments.tracking.loop import run_loop, sampled_reference
+
+ROBOT = load_robot("licher2025")
+PERIOD = 1 / 70
+PREDICTION = SurrogatePrediction.load(ROBOT, device="cpu")
+ROD = RodPrediction(PREDICTION.rod)
+EVERY_TERM = CostSettings(
+    velocity=0.2, angular_velocity=0.05, force=0.7, force_z=15.0, torque=0.2, tip_orientation=3.0
+)
+CPU = torch.device("cpu")
+
+
+def make(kind, costs=None, prediction=PREDICTION, **numbers):
+    numbers = NempcSettings(**{"population": 64, "seed": 1, **numbers})
+    terms = (costs or CostSettings()).terms(prediction, numbers.input_range)
+    return kind(prediction, ROBOT.pressure_lag, numbers, terms)
+
+
+@pytest.fixture(scope="module")
+def motion():
+    return ReferenceSettings(duration=1.0).source(ROD, PERIOD)
+
+
+def asked(motion, tick=20):
+    """State, compliance, reference and pressures of a moving rod, another one than the nominal."""
+    window = motion.window(tick * PERIOD, 12)
+    states = window.states.copy()
+    states[4, 7] = np.nan  # a row whose state is unknown
+    reference = Reference(0.0, PERIOD, states, window.tip_positions)
+    return motion.states[tick + 3], 46.0, reference, np.array([30e3, 20e3, 25e3])
+
+
+def commands(controller, motion, ticks=5, first=10):
+    sent = []
+    for tick in range(first, first + ticks):
+        window = motion.window(tick * PERIOD, controller.rows)
+        answer = controller.command(motion.states[tick], None, window, np.full(3, 30e3))
+        sent.append(answer.pressures)
+    return np.array(sent)
+
+
+# -- the same as the numpy path --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("intervals", [2, 5])
+@pytest.mark.parametrize(("dtype", "error"), [(torch.float64, 1e-12), (torch.float32, 1e-6)])
+def test_tip_poses_are_those_of_the_kernel(intervals, dtype, error):
+    model = RodPrediction(CosseratRod(ROBOT, intervals))
+    size = model.state_size
+    states = model.state_scale * np.random.default_rng(0).normal(0.0, 0.4, (50, size))
+    expected = model.tip_poses(states, np.array([[44.0, 0.07, 1.0]]))
+    mix = torch.randn(size, size, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    mean = torch.as_tensor(model.state_scale)
+    coordinates = torch.linalg.solve(mix, (torch.as_tensor(states) - mean).T).T
+    if dtype == torch.float32:  # whose coordinates are the states themselves
+        mix, mean, coordinates = torch.eye(size), torch.zeros(size), torch.as_tensor(states)
+    poses = TipPoses(model.rod, mean.to(dtype), mix.to(dtype))
+    found = poses(coordinates.to(dtype), torch.tensor(44.0, dtype=dtype))
+    np.testing.assert_allclose(found.numpy(), expected, atol=error)
+
+
+@pytest.mark.parametrize("delay", [1, 2, 3])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_same_candidates_have_the_same_best(motion, delay, seed):
+    """Through delay, lag, network and every cost term: what is reported of the best is equal."""
+    given = np.random.default_rng(seed).uniform(0.0, 1e5, (20, 2, 3))
+    answers = []
+    for kind in (Nempc, NempcTorch):
+        controller = make(kind, EVERY_TERM, population=20, polish=False, max_rate=1.2e6)
+        if kind is Nempc:
+            controller._evolution.first_generation = lambda centre, knots: given.copy()
+        else:
+            fresh = torch.as_tensor(given, dtype=torch.float32)
+            controller._evolution_on_device.first_generation = lambda c, k, f=fresh: f.clone()
+        answers.append(controller.command(*asked(motion), {"damping_factor": 1.1}, delay))
+    arrays, tensors = answers
+    np.testing.assert_allclose(tensors.best_knots, arrays.best_knots, atol=0.02)  # Pa
+    np.testing.assert_allclose(tensors.pressures, arrays.pressures, atol=0.02)
+    np.testing.assert_allclose(tensors.predicted_tips, arrays.predicted_tips, atol=2e-6)
+    assert list(tensors.cost_terms) == list(arrays.cost_terms)
+    assert len(tensors.cost_terms) == 4
+    for name, value in arrays.cost_terms.items():
+        assert tensors.cost_terms[name] == pytest.approx(value, rel=1e-4, abs=1e-6), name
+    assert tensors.cost == pytest.approx(arrays.cost, rel=1e-4)
+
+
+@pytest.mark.parametrize("options", [{}, {"segments": 2, "first_knot_fixed": True}])
+def test_a_population_finds_what_the_other_finds(motion, options):
+    """Other random numbers, another way to the quadratic's minimum: the same optimum."""
+    found = [
+        make(kind, population=200, generations=8, **options).command(*asked(motion))
+        for kind in (Nempc, NempcTorch)
+    ]
+    arrays, tensors = (answer.cost for answer in found)
+    assert tensors == pytest.approx(arrays, rel=1e-3)
+    np.testing.assert_allclose(found[1].pressures, found[0].pressures, atol=1500.0)
+
+
+def test_the_closed_loop_tracks_as_well():
+    """Plant of 20 intervals, filter on the rod, noise, lag and delay: experiment 4a, short."""
+    (case,) = EXPERIMENTS["4a"]
+    case = case.__class__(**{**vars(case), "duration": 1.2})
+    source = sampled_reference(ROBOT, case.reference)
+    errors = {}
+    for backend in ("numpy", "torch"):
+        chosen = build_settings(
+            NempcControllerSettings,
+            {"seed": 0, "model": "ddpinn", "backend": backend, "population": 96, "threads": 1},
+        )
+        trace = run_loop(ROBOT, case, source, "nempc", 0, lambda: 0.0, settings=chosen)
+        errors[backend] = 1e3 * trace.error[42:].mean()
+    assert errors["torch"] < 1.2 * errors["numpy"] + 0.05
+    assert errors["torch"] < 1.0  # mm
+
+
+# -- promises --------------------------------------------------------------------------------------
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    scale=st.sampled_from([0.0, 1.0, 30.0, np.nan]),
+    measured=st.lists(st.floats(-2e4, 1.5e5), min_size=3, max_size=3),
+    shift=st.floats(-0.2, 0.2),
+    seed=st.integers(0, 100),
+)
+def test_box_and_slew_are_kept_for_any_state(limited, scale, measured, shift, seed):
+    limited.reset()
+    draw = np.random.default_rng(seed)
+    active = np.clip(measured, 0.0, 1e5)
+    for _ in range(3):
+        state = scale * PREDICTION.state_scale * draw.normal(size=PREDICTION.state_size)
+        tips = np.full((limited.rows, 3), shift)
+        unknown = np.full((limited.rows, PREDICTION.state_size), np.nan)
+        reference = Reference(0.0, PERIOD, unknown, tips)
+        command = limited.command(state, None, reference, np.array(measured))
+        # at 30 times the usual motion a tip is beyond what numbers hold
+        assert command.fallback == np.isnan(scale) or scale == 30.0
+        assert np.isfinite(command.pressures).all()
+        assert command.pressures.min() >= 0.0
+        assert command.pressures.max() <= 1e5
+        assert np.abs(command.pressures - active).max() <= 5e5 * PERIOD * (1 + 1e-12)
+        active = command.pressures
+
+
+@pytest.fixture(scope="module")
+def limited():
+    return make(NempcTorch, population=40, max_rate=5e5)
+
+
+def test_same_seed_same_commands_and_reset_starts_over(motion):
+    first, second, other = make(NempcTorch), make(NempcTorch), make(NempcTorch, seed=2)
+    sent = [commands(controller, motion) for controller in (first, second, other)]
+    assert np.array_equal(sent[0], sent[1])
+    assert not np.array_equal(sent[0], sent[2])
+    first.reset()
+    assert np.array_equal(commands(first, motion), sent[0])
+
+
+def test_a_broken_state_continues_the_plan_and_recovery_follows(motion):
+    controller = make(NempcTorch)
+    good = controller.command(*asked(motion))
+    _, compliance, reference, pressures = asked(motion, 21)
+    broken = controller.command(np.full(72, np.nan), compliance, reference, pressures)
+    assert broken.fallback
+    assert np.isinf(broken.cost)
+    plan = controller._knots.commands(good.best_knots[None])[0]
+    np.testing.assert_allclose(broken.pressures, plan[1])
+    assert not controller.command(*asked(motion, 22)).fallback
+
+
+class _Operations(TorchDispatchMode):
+    """Which operations torch is asked for."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.append(func.overloadpacket.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+# what asks for a value on the host, copies from there, or makes shapes from values
+UNRECORDABLE = {
+    "_local_scalar_dense", "item", "lift_fresh", "nonzero", "masked_select", "equal", "_unique2",
+    "is_nonzero", "repeat_interleave", "bincount",
+}  # fmt: skip
+
+
+def test_a_tick_consists_of_what_a_cuda_graph_can_record(motion):
+    controller = make(NempcTorch, EVERY_TERM)
+    controller.command(*asked(motion))
+    with torch.inference_mode(), _Operations() as seen:
+        controller._tick()
+    assert len(seen.names) > 300
+    assert not UNRECORDABLE & set(seen.names)
+    assert not [name for name in seen.names if "linalg" in name and name != "linalg_cross"]
+    with _Operations() as asking:
+        torch.tensor([1.0]).item()
+    assert {"lift_fresh", "_local_scalar_dense"} <= UNRECORDABLE & set(asking.names)
+
+
+# -- the quadratic ---------------------------------------------------------------------------------
+
+
+def test_elimination_solves_many_systems_at_once():
+    draw = np.random.default_rng(0)
+    roots, right = draw.normal(size=(5, 7, 7)), draw.normal(size=(5, 7))
+    matrices = roots @ roots.transpose(0, 2, 1) + 0.1 * np.eye(7)
+    found = solved(torch.as_tensor(matrices), torch.as_tensor(right)).numpy()
+    np.testing.assert_allclose(found, np.linalg.solve(matrices, right[..., None])[..., 0])
+
+
+def test_bounded_minimum_is_that_of_scipy_where_the_quadratic_is_convex():
+    """A hundred problems at whose minimum some bounds hold: how far down of scipy's way down."""
+    shares = []
+    for seed in range(100):
+        draw = np.random.default_rng(seed)
+        root = draw.normal(size=(6, 6)) * np.logspace(0, -2, 6)
+        hessian, gradient = root @ root.T, 2.0 * root @ draw.normal(size=6)
+        least, most = -draw.uniform(0.0, 1.0, 6), draw.uniform(0.0, 1.0, 6)
+        bounds = (least, most)
+        best = lsq_linear(root.T, -np.linalg.solve(root, gradient), bounds, tol=1e-14).x
+        arrays = (torch.as_tensor(value) for value in (hessian, gradient, least, most))
+        found = bounded_minimum(*arrays).numpy()
+        assert (least <= found).all()
+        assert (found <= most).all()
+        down = [gradient @ x + 0.5 * x @ hessian @ x for x in (found, best)]
+        shares.append(down[0] / down[1])
+    assert np.median(shares) > 0.9999
+    assert np.percentile(shares, 10) > 0.99
+    assert min(shares) > 0.85
+
+
+def test_bounded_minimum_goes_down_where_the_quadratic_is_not_convex():
+    least, most = -torch.ones(2, dtype=torch.float64), torch.ones(2, dtype=torch.float64)
+    saddle = torch.diag(torch.tensor([2.0, -1.0], dtype=torch.float64))
+    gradient = torch.tensor([-1.0, 0.1], dtype=torch.float64)
+    found = bounded_minimum(saddle, gradient, least, most).numpy()
+    np.testing.assert_allclose(found, [0.5, -1.0], atol=0.05)
+    broken = torch.full((2,), torch.nan, dtype=torch.float64)
+    assert torch.isfinite(bounded_minimum(saddle, broken, least, most)).all()
+
+
+def test_proposals_are_those_of_the_numpy_polish():
+    draw = np.random.default_rng(3)
+    population = draw.normal(4e4, 5e3, (90, 2, 3))
+    offsets = (population.reshape(90, 6) - 4.2e4) / 1e4
+    root = draw.normal(size=(6, 6))
+    costs = ((offsets @ root) ** 2).sum(axis=1) + 0.5
+    order = np.argsort(costs)
+    population, costs = population[order], costs[order]
+    costs[-3:] = np.inf
+    expected = quadratic_proposals(population, costs, 0, 0.0, 1e5)
+    polish = TensorPolish(90, 6, 0.0, 1e5, CPU)
+    found = polish.proposals(torch.as_tensor(population), torch.as_tensor(costs)).numpy()
+    np.testing.assert_allclose(found, expected, atol=1.0)  # Pa
+    assert polish.possible
+    assert not TensorPolish(28, 6, 0.0, 1e5, CPU).possible
+
+
+# -- who chooses it --------------------------------------------------------------------------------
+
+
+def test_the_node_chooses_by_model_backend_and_period():
+    def kind(**values):
+        chosen = build_settings(NempcControllerSettings, {"population": 16, **values})
+        return type(made_controller(ROBOT, chosen)[1])
+
+    assert kind() is Nempc
+    assert kind(model="ddpinn") is Nempc  # on the processor
+    assert kind(model="ddpinn", backend="torch") is NempcTorch
+    with pytest.raises(UserError, match="backend: 'torch' needs the model 'ddpinn', not 'rod'"):
+        kind(backend="torch")
+    with pytest.raises(UserError, match=r"period 0.01 s: the network was trained for 0\.0142857 s"):
+        make(NempcTorch, period=0.01)
+    with pytest.raises(UserError, match="only the network"):
+        make(NempcTorch, prediction=ROD)
+
+
+def test_controllers_do_not_import_torch():
+    text = "import sys, softcr_control.control_loop; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", text], check=False).returncode == 0
+
+
+# -- on a GPU --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def gpu():
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    return SurrogatePrediction.load(ROBOT, device="cuda")
+
+
+@pytest.mark.gpu
+def test_a_recorded_tick_is_the_tick(gpu, motion):
+    """CUDA graph against the same operations one by one, and after a reset."""
+    numbers = NempcSettings(population=200, seed=3, generations=2)
+    terms = EVERY_TERM.terms(gpu, numbers.input_range)
+    recorded, eager = (
+        NempcTorch(gpu, ROBOT.pressure_lag, numbers, terms, record) for record in (True, False)
+    )
+    sent = commands(eager, motion)
+    np.testing.assert_allclose(commands(recorded, motion), sent, atol=5.0)  # Pa
+    recorded.reset()
+    np.testing.assert_allclose(commands(recorded, motion), sent, atol=5.0)
+
+
+@pytest.mark.gpu
+def test_the_gpu_answers_as_the_processor(gpu, motion):
+    costs = [
+        make(NempcTorch, EVERY_TERM, prediction, population=400, generations=8)
+        .command(*asked(motion))
+        .cost
+        for prediction in (gpu, PREDICTION)
+    ]
+    assert costs[0] == pytest.approx(costs[1], rel=1e-2)
