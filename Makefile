@@ -8,8 +8,7 @@ STAMP := $(VENV)/softcr.stamp
 # Options of `softcr up simulation`, given as capitals: make sim POPULATION=512 TIP_NOISE_MM=0.5
 OPTIONS := robot duration mode seed reference reference-file controller model filter-model network population horizon plant-intervals \
            bending-compliance-factor tip-mass-factor tip-noise-mm estimator payload-kg adaptation results
-OF_SIMULATION := mode plant-intervals bending-compliance-factor tip-mass-factor tip-noise-mm \
-                 estimator payload-kg adaptation
+OF_SIMULATION := mode plant-intervals estimator payload-kg adaptation
 capitals = $(shell echo '$(1)' | tr 'a-z-' 'A-Z_')
 option = $(if $($(call capitals,$(1))),--$(1) '$($(call capitals,$(1)))')
 

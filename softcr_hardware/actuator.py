@@ -5,6 +5,7 @@ tubes, no temperature, no leak). The rod feels the pressures and does not act ba
 """
 
 import threading
+from collections.abc import Callable
 
 import numpy as np
 
@@ -22,6 +23,7 @@ class EmulatedActuator:
 
     Attributes:
         seen: the last measurement of `see`; None before it.
+        on_seen: called with each of them, by who asked for it; must not raise.
     """
 
     def __init__(self, station: Station, plant: SimulatedPlant | None = None):
@@ -36,6 +38,7 @@ class EmulatedActuator:
         self._lock = threading.Lock()
         self._rod_lock = threading.Lock()  # held for milliseconds; the chambers do not wait for it
         self.seen: Measurement | None = None
+        self.on_seen: Callable[[Measurement], None] | None = None
         self._pressures = np.zeros(len(station.chambers))
         self._rod_pressures = self._pressures
         self._time: float | None = None
@@ -98,4 +101,6 @@ class EmulatedActuator:
         if measured is None:
             raise ValueError("there is no rod to see")
         self.seen = measured
+        if self.on_seen is not None:
+            self.on_seen(measured)
         return measured

@@ -128,7 +128,12 @@ def _bench(given: argparse.Namespace, console: Console, log: Log, stop: threadin
         say(console, "no --interface: no valves, the rod rests")
     devices["optitrack"] = _cameras(given, actuator, log)
     devices["force-torque"] = _sensor(given, actuator, log)
-    return devices, [lambda: _log_rod(actuator, log, stop, moves=False)]
+    works = [lambda: _log_rod(actuator, log, stop, moves=False)]
+    if given.truth:
+        from softcr_tools.emulated_truth import publish_truth
+
+        works.append(lambda: publish_truth(actuator, stop))
+    return devices, works
 
 
 _DEVICES: dict[str, Callable[[argparse.Namespace, Console, Log, threading.Event], Made]] = {
@@ -189,8 +194,13 @@ def _actuator(given: argparse.Namespace, console: Console, with_rod: bool) -> "E
     from softcr_models.robot import load_robot
 
     with step(console, "preparing the rod"):
-        noise = SensorModel(tip_noise=1e-3 * getattr(given, "tip_noise_mm", 0.0))
-        plant = SimulatedPlant(load_robot(given.robot), Mismatch(), noise)
+        noise = SensorModel(
+            tip_noise=1e-3 * getattr(given, "tip_noise_mm", 0.0), seed=getattr(given, "seed", 0)
+        )
+        mismatch = Mismatch(
+            getattr(given, "bending_compliance_factor", 1.0), getattr(given, "tip_mass_factor", 1.0)
+        )
+        plant = SimulatedPlant(load_robot(given.robot), mismatch, noise)
         plant.impose(plant.pressures, _ROD_PERIOD)  # compiles
     return EmulatedActuator(station, plant)
 

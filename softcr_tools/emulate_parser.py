@@ -47,6 +47,7 @@ def parser() -> argparse.ArgumentParser:
         epilog=_CABLE,
     )
     bench.add_argument("--interface", help="network interface of the valves; none: the rod rests")
+    _plant(bench)
     for device in (ethercat, bench):
         device.add_argument("--station", help="valves; name or file (default: the robot's name)")
     for device in (optitrack, bench):
@@ -58,6 +59,21 @@ def parser() -> argparse.ArgumentParser:
     for device in (ethercat, optitrack, force_torque, bench):
         _common(device, FAULT_KINDS)
     return made
+
+
+def _plant(device: argparse.ArgumentParser) -> None:
+    for name, least, most in (("bending-compliance", 0.2, 5.0), ("tip-mass", 0.0, 5.0)):
+        device.add_argument(
+            f"--{name}-factor",
+            type=_between(least, most),
+            default=1.0,
+            help="of the rod over the robot file's (default 1)",
+        )
+    device.add_argument("--seed", type=int, default=0, help="of all noise (default 0)")
+    device.add_argument(
+        "--truth", action="store_true",
+        help="publish the true tip on simulation/truth/tip/pose, for a recorder",
+    )  # fmt: skip
 
 
 def _cameras(device: argparse.ArgumentParser) -> None:
@@ -104,10 +120,15 @@ def _common(device: argparse.ArgumentParser, faults: tuple[str, ...]) -> None:
 
 
 def _rate(highest: float) -> Callable[[str], float]:
-    def rate(text: str) -> float:
+    return _between(1.0, highest, " Hz")
+
+
+def _between(lowest: float, highest: float, unit: str = "") -> Callable[[str], float]:
+    def number(text: str) -> float:
         value = float(text)
-        if not 1.0 <= value <= highest:
-            raise argparse.ArgumentTypeError(f"{text}: must be from 1 to {highest:.0f} Hz")
+        if not lowest <= value <= highest:
+            limits = f"must be from {lowest:g} to {highest:g}{unit}"
+            raise argparse.ArgumentTypeError(f"{text}: {limits}")
         return value
 
-    return rate
+    return number

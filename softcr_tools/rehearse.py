@@ -4,15 +4,26 @@ import argparse
 import socket
 from collections.abc import Sequence
 from contextlib import ExitStack
+from typing import Literal
 
+from pydantic import Field
 from rich.console import Console
 
 from softcr_models.errors import UserError
 from softcr_tools.console import step
 from softcr_tools.emulated_bench import cable, emulation, what_a_wire_lacks
 from softcr_tools.hardware_system import HardwareOptions
-from softcr_tools.systems import options_of
+from softcr_tools.systems import PlantOptions, options_of
 from softcr_tools.up import add_options, run_hardware
+
+
+class RehearsalOptions(HardwareOptions, PlantOptions):
+    """The closed loop on the emulated bench."""
+
+    deadman: Literal["joystick", "none"] = Field(
+        "none", description="who must be holding button 0 of safety/operator; or nobody"
+    )
+
 
 _DEVICES = (
     "interface", "optitrack", "optitrack_port", "local", "group", "force_torque",
@@ -30,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
     results = given.pop("results")
     for name in set(_DEVICES) & set(given):
         raise UserError(f"--{name.replace('_', '-')}: a rehearsal brings its own devices")
-    options = options_of(HardwareOptions, {"deadman": "none"} | given)
+    options = options_of(RehearsalOptions, given)
     if lacking := what_a_wire_lacks():
         raise UserError(f"a rehearsal {lacking}")
     results.mkdir(parents=True, exist_ok=True)
@@ -43,7 +54,10 @@ def main(arguments: Sequence[str]) -> int:
                         *("bench", "--interface", far, "--robot", options.robot),
                         *("--station", options.station, "--calibration", options.calibration),
                         *("--command-port", command, "--rdt-port", records, "--http-port", web),
-                        *("--log", results / "bench.jsonl"),
+                        *("--bending-compliance-factor", options.bending_compliance_factor),
+                        *("--tip-mass-factor", options.tip_mass_factor),
+                        *("--tip-noise-mm", options.tip_noise_mm, "--seed", options.seed),
+                        *("--truth", "--log", results / "bench.jsonl"),
                     ]
                 )
             )
@@ -80,5 +94,5 @@ def _parser() -> argparse.ArgumentParser:
         "protocols and no hardware. Needs root and pysoem; no deadman's switch unless told.",
         allow_abbrev=False,
     )
-    add_options(parser, HardwareOptions, "results/rehearsal")
+    add_options(parser, RehearsalOptions, "results/rehearsal")
     return parser

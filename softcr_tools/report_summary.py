@@ -236,21 +236,19 @@ def tracking_error(run: Run, after: float = 0.0) -> Series:
     window = evaluated_window(run)
     if window is None:
         return Series(np.empty(0, dtype=np.int64), np.empty(0))
-    error = _tip_at_reference(run).minus(run.reference_tip).norm()
+    error = _at(run.tip, run.reference_tip.stamps).minus(run.reference_tip).norm()
     return error.between(window[0] + round(1e9 * after), window[1])
 
 
-def _tip_at_reference(run: Run) -> Series:
-    """(T, 3) The tip; on a bench, where cameras keep their own time, at the reference's stamps."""
-    reference = run.reference_tip.stamps
-    if len(np.intersect1d(run.tip.stamps, reference)):
-        return run.tip
-    return run.tip.at(reference, LONGEST_HOLE)
+def _at(tip: Series, stamps: np.ndarray) -> Series:
+    """(T, 3) A tip; interpolated at `stamps` [ns] where cameras gave it a time of its own."""
+    return tip if len(np.intersect1d(tip.stamps, stamps)) else tip.at(stamps, LONGEST_HOLE)
 
 
 def estimation_error(run: Run) -> Series:
     """(T,) distance of estimated and true tip [m]; empty without a simulator's truth."""
-    return run.estimated_tip.minus(run.truth_tip).norm()
+    estimated = run.estimated_tip
+    return estimated.minus(_at(run.truth_tip, estimated.stamps)).norm()
 
 
 def has_constant_reference(run: Run) -> bool:

@@ -130,20 +130,9 @@ class RunOptions(BaseModel):
         return self
 
 
-class SimulationOptions(RunOptions):
-    """The closed loop in simulation.
+class PlantOptions(RunOptions):
+    """A loop around a simulated plant, which is not what filter and controller know of it."""
 
-    `softcr up simulation` and launch/simulation.launch.py offer every field by its name.
-    """
-
-    kinds: ClassVar[tuple[Kind, ...]] = ("rod", "arm")
-
-    mode: Literal["wall", "lockstep"] = Field(
-        "wall", description="paced by the wall clock, or each cycle waiting for the one before"
-    )
-    plant_intervals: int = Field(
-        10, ge=2, le=MAX_INTERVALS, description="intervals of the simulated rod"
-    )
     bending_compliance_factor: float = Field(
         0.95, ge=0.2, le=5.0, description="bending compliance of the plant over the robot file's"
     )
@@ -156,6 +145,22 @@ class SimulationOptions(RunOptions):
         le=50.0,
         description="standard deviation of measured positions",
         json_schema_extra={"unit": "mm"},
+    )
+
+
+class SimulationOptions(PlantOptions):
+    """The closed loop in simulation.
+
+    `softcr up simulation` and launch/simulation.launch.py offer every field by its name.
+    """
+
+    kinds: ClassVar[tuple[Kind, ...]] = ("rod", "arm")
+
+    mode: Literal["wall", "lockstep"] = Field(
+        "wall", description="paced by the wall clock, or each cycle waiting for the one before"
+    )
+    plant_intervals: int = Field(
+        10, ge=2, le=MAX_INTERVALS, description="intervals of the simulated rod"
     )
     estimator: Literal["rod", "cc"] = Field(
         "rod",
