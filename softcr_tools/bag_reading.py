@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
+import zstandard
 from rosbags.rosbag2 import Reader
 from rosbags.typesys import Stores, get_typestore
 from rosbags.typesys.store import Typestore
@@ -21,6 +22,7 @@ from softcr_models.errors import UserError
 from softcr_tools.bag_scanning import Cut, RawMessage, scan_mcap, scan_sqlite
 
 _MOST_SURPLUS = 16  # bytes behind a message
+_ZSTD = b"\x28\xb5\x2f\xfd"  # RFC 8878, section 3.1.1
 _REORDERED = 1000
 """Items among which a late one is put back into its place."""
 
@@ -106,7 +108,7 @@ class Bag:
         Raises:
             UserError: more than one namespace has it.
         """
-        if topic.startswith("/"):
+        if topic.startswith("/") or topic in self.topics:
             return topic if topic in self.topics else None
         names = sorted(name for name in self.topics if name.endswith(f"/{topic}"))
         if len(names) > 1:
@@ -148,7 +150,7 @@ class _ScannedBag:
 
     def __init__(self, files: list[Path], scan: Callable[[Path], Iterator[RawMessage]]):
         self._files, self._scan = files, scan
-        self._cuts: dict[Path, str] = {}
+        self._cuts = dict.fromkeys(_missing(files[0].parent), "is missing")
         self.counts: Counter[tuple[str, str]] = Counter()
         first, last = 0, 0
         for message in self.messages():
@@ -162,8 +164,8 @@ class _ScannedBag:
     def _unordered(self) -> Iterator[BagMessage]:
         for path in self._files:
             try:
-                for message in self._scan(path):
-                    yield BagMessage(*message)
+                for topic, type_, time, payload in self._scan(path):
+                    yield BagMessage(topic, _full(type_), time, _plain(payload))
             except Cut as cut:
                 self._cuts[path] = str(cut)
             except OSError as error:
@@ -230,6 +232,10 @@ def _locate(path: Path) -> Path:
         return path / "bag"
     files = [file for suffix in (".mcap", ".db3") for file in _files(path, suffix)]
     if path.is_dir() and not files and not (path / "metadata.yaml").exists():
+        if any(path.glob("*.zst*")):
+            raise UserError(
+                f"bag {path}: compressed, without metadata.yaml: ros2 bag reindex {path}"
+            )
         raise UserError(f"bag {path}: no metadata.yaml, .mcap or .db3 file in this directory")
     return path
 
@@ -238,8 +244,35 @@ def _files(path: Path, suffix: str) -> list[Path]:
     """The files of a bag in the order they were written."""
     if path.suffix == suffix:
         return [path]
+    there = [file for file in _promised(path) if file.suffix == suffix and file.exists()]
     # rosbag2 numbers split files NAME_0, NAME_1, ... NAME_10
-    return sorted(path.glob(f"*{suffix}"), key=lambda file: (len(file.name), file.name))
+    return there or sorted(path.glob(f"*{suffix}"), key=lambda file: (len(file.name), file.name))
+
+
+def _promised(bag: Path) -> list[Path]:
+    """The files that metadata.yaml names: others in the directory are of something else."""
+    names = _metadata(bag).get("relative_file_paths")
+    # older releases wrote the name of the bag before that of the file
+    return [bag / Path(str(name)).name for name in names] if isinstance(names, list) else []
+
+
+def _missing(bag: Path) -> list[Path]:
+    """Promised files, where at least one of them is there."""
+    promised = _promised(bag)
+    missing = [file for file in promised if not file.exists()]
+    return missing if len(missing) < len(promised) else []
+
+
+def _full(type_: str) -> str:
+    """The name of a type as it is since Dashing; Crystal left out `msg`."""
+    return type_ if type_.count("/") != 1 else type_.replace("/", "/msg/")
+
+
+def _plain(payload: bytes) -> bytes:
+    """A message that rosbag2 compressed by itself: without metadata.yaml only its magic tells."""
+    if payload[:4] != _ZSTD:
+        return payload  # CDR begins with a zero
+    return zstandard.ZstdDecompressor().decompress(payload)
 
 
 @cache
