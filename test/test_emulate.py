@@ -151,6 +151,6 @@ def test_the_bench_without_valves_serves_both_sensors_faults_and_a_log(tmp_path)
         process.send_signal(signal.SIGINT)
         assert process.wait(30.0) == 0
     assert seen.pose[2, 3] == pytest.approx(0.158, abs=2e-3)
-    assert felt[-1].wrench[2] < -1.0  # the rod's weight
+    assert felt.wrenches[-1, 2] < -1.0  # the rod's weight
     events = [json.loads(line) for line in log.read_text().splitlines()]
     assert {"clients", "client", "rod", "fault"} <= {event["event"] for event in events}
