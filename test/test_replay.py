@@ -420,7 +420,7 @@ def test_a_lost_file_of_a_split_bag_is_named_and_the_others_read(tmp_path, run_e
 def test_compressed_files_without_metadata_are_refused_with_what_helps(tmp_path, run_entries):
     bag = write(tmp_path / "bag", run_entries, SQLITE, 9, CompressionMode.FILE)
     (bag / "metadata.yaml").unlink()
-    with pytest.raises(UserError, match=r"no metadata\.yaml: ros2 bag reindex"):
+    with pytest.raises(UserError, match=r"without metadata\.yaml: ros2 bag reindex"):
         Bag(bag)
 
 
