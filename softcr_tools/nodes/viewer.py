@@ -25,7 +25,15 @@ from rclpy.qos import QoSReliabilityPolicy
 from rclpy.task import Future
 from std_srvs.srv import Trigger
 
-from softcr_models.robot import Robot
+from softcr_models.constant_curvature.arm import Arm
+from softcr_models.robot import PressureLimits, Robot
+from softcr_models.runtime.arm_messages import (
+    arm_cloud_from_message,
+    point_from_message,
+    poses_from_message,
+    tendon_state_from_message,
+    tendons_from_message,
+)
 from softcr_models.runtime.cycle_timer import CycleTimer
 from softcr_models.runtime.letter import Letter
 from softcr_models.runtime.mailbox import LeftAlone, Mailbox
@@ -33,6 +41,7 @@ from softcr_models.runtime.messages import (
     MessageError,
     diagnostics_from_message,
     from_stamp,
+    named_numbers_from_message,
     pose_from_message,
     pose_with_covariance_from_message,
     pressures_from_message,
@@ -42,10 +51,12 @@ from softcr_models.runtime.messages import (
     wrench_from_message,
 )
 from softcr_models.runtime.topics import TOPICS, qos
+from softcr_tools.viewer.arm_picture import ArmPicture
 from softcr_tools.viewer.hand import HandControl, Surroundings
 from softcr_tools.viewer.markers import markers_message, path_message
-from softcr_tools.viewer.page import Page, Slid, Switched
-from softcr_tools.viewer.picture import Picture
+from softcr_tools.viewer.page import Page, Slid, Switched, size_of
+from softcr_tools.viewer.picture import LivePicture, Picture
+from softcr_tools.viewer.shape import Arc
 
 RATE = 30.0
 """Of drawing, and of commands by hand [Hz]; the valves hold after 0.1 s without one."""
@@ -68,7 +79,7 @@ class Viewer(Node):
 
     def __init__(
         self,
-        robot: Robot,
+        robot: Robot | Arm,
         host: str,
         port: int,
         with_hand: bool,
@@ -78,10 +89,10 @@ class Viewer(Node):
         """Subscribe and serve the page.
 
         Args:
-            robot: whose chambers are expected.
+            robot: whose chambers or tendons are expected.
             host: address the page is served on.
             port: its port, which must be free.
-            with_hand: whether the page has sliders.
+            with_hand: whether the page has sliders, which an arm has not.
             namespace: of the system that is watched.
             context: of rclpy.
         """
@@ -90,13 +101,16 @@ class Viewer(Node):
             f"{_NAME}{os.getpid()}", namespace=namespace, context=context,
             start_parameter_services=False,
         )  # fmt: skip
-        self._robot = robot
+        self._robot, self._size = robot, size_of(robot)
         self._executor = SingleThreadedExecutor(context=self.context)
         self._executor.add_node(self)
         self._rejected: Counter[str] = Counter()
         self._inbox = Mailbox(self.context, self._reject)
-        self.picture = Picture(robot.chamber_names)
-        self.hand = HandControl(robot.pressure_limits, len(robot.chambers))
+        self.picture = _picture_of(robot)
+        self._chambers = robot.chamber_names if isinstance(robot, Robot) else ()
+        limits = robot.pressure_limits if isinstance(robot, Robot) else _NO_PRESSURES
+        self.hand = HandControl(limits, len(self._chambers))
+        with_hand &= isinstance(robot, Robot)
         self._hand_page: int | None = None  # whose page switched the sliders on
         self._command = self.create_publisher(
             TOPICS[_COMMAND].message_class(), _COMMAND, qos(_COMMAND)
@@ -151,7 +165,6 @@ class Viewer(Node):
 
     def _decoders(self) -> dict[str, Callable[[Any], tuple[int, Any]]]:
         """What makes (stamp [ns], value) of a message, by topic."""
-        chambers = self._robot.chamber_names
 
         def stamped(
             topic: str, decode: Callable[..., Any], *more: Any
@@ -161,8 +174,25 @@ class Viewer(Node):
                 decode(message, *more, topic),
             )
 
-        return {
+        common: dict[str, Callable[[Any], tuple[int, Any]]] = {
+            "safety/state": lambda message: (0, diagnostics_from_message(_Statuses([message]))[0]),
+            "/diagnostics": lambda message: (0, diagnostics_from_message(message)),
+        }
+        if not isinstance(self._robot, Robot):
+            tendons, count = self._robot.tendon_names, len(self._robot.racks)
+            decoders = {
+                "estimate/arm": partial(arm_cloud_from_message, sections=count),
+                "simulation/truth/arm": arm_cloud_from_message,
+                "reference/tip": point_from_message,
+                "mocap/arm/poses": partial(poses_from_message, count=count),
+                "tendon/state": partial(tendon_state_from_message, names=tendons),
+                "tendon/command": partial(tendons_from_message, names=tendons),
+            }
+            return common | {t: stamped(t, decode) for t, decode in decoders.items()}
+        chambers = self._chambers
+        return common | {
             "estimate/rod": stamped("estimate/rod", rod_cloud_from_message),
+            "estimate/constant_curvature": stamped("estimate/constant_curvature", _arc_numbers),
             "simulation/truth/rod": stamped("simulation/truth/rod", rod_cloud_from_message),
             "reference/rod": stamped("reference/rod", reference_cloud_from_message),
             "estimate/tip/pose": stamped("estimate/tip/pose", _tip_pose),
@@ -170,8 +200,6 @@ class Viewer(Node):
             "force_torque/wrench": stamped("force_torque/wrench", wrench_from_message),
             "pressure/state": stamped("pressure/state", pressures_from_message, chambers),
             _COMMAND: stamped(_COMMAND, pressures_from_message, chambers),
-            "safety/state": lambda message: (0, diagnostics_from_message(_Statuses([message]))[0]),
-            "/diagnostics": lambda message: (0, diagnostics_from_message(message)),
         }
 
     def _receive(self, topic: str, decode: Callable[[Any], tuple[int, Any]]) -> None:
@@ -216,10 +244,9 @@ class Viewer(Node):
         self._marked = now
         rod = self.picture.estimate
         if rod is not None and self._shape.get_subscription_count():
-            self._shape.publish(path_message(rod))
+            self._shape.publish(path_message(rod, self.picture.frame))
         if self._markers.get_subscription_count():
-            radius = 0.5 * self._robot.outer_diameter
-            self._markers.publish(markers_message(self.picture, radius))
+            self._markers.publish(markers_message(self.picture, self._size.radius))
 
     # --- the hand ---------------------------------------------------------------------------
 
@@ -243,7 +270,7 @@ class Viewer(Node):
             return
         stamp = self.get_clock().now().nanoseconds
         self._own_stamps.append(stamp)
-        message = pressures_to_message(pressures, self._robot.chamber_names, stamp)
+        message = pressures_to_message(pressures, self._chambers, stamp)
         self._command.publish(message)
 
     def _surroundings(self) -> Surroundings:
@@ -278,6 +305,15 @@ class Viewer(Node):
         self._venting = None
 
 
+_NO_PRESSURES = PressureLimits(minimum=0.0, maximum=1.0, maximum_rate=1.0)
+
+
+def _picture_of(robot: Robot | Arm) -> LivePicture:
+    if isinstance(robot, Robot):
+        return Picture(robot.chamber_names, Arc.of_robot(robot))
+    return ArmPicture(robot)
+
+
 class _Statuses:
     """What `diagnostics_from_message` reads, around single statuses."""
 
@@ -294,3 +330,15 @@ def _pose_in_base(message: Any, topic: str) -> np.ndarray:
     if frame not in ("base", ""):
         raise MessageError(topic, f"frame {frame!r} must be 'base'")
     return pose_from_message(message, topic)
+
+
+def _arc_numbers(message: Any, topic: str) -> dict[str, float]:
+    numbers = named_numbers_from_message(message, topic)
+    if not numbers.keys() >= _ARC_FIELDS:
+        raise MessageError(topic, f"fields {list(numbers)} must hold {sorted(_ARC_FIELDS)}")
+    return numbers
+
+
+_ARC_FIELDS = {
+    "delta_x", "delta_y", "elongation", "bending_stiffness", "bending_stiffness_std",
+}  # fmt: skip

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from softcr_tools.report_axes import ESTIMATE, MEASURED, REFERENCE, TRUTH
-from softcr_tools.viewer.picture import Picture
+from softcr_tools.viewer.picture import LivePicture
 
 TRAIL = 8.0
 """How long the tip's trail is [s]."""
@@ -16,7 +16,7 @@ DOT_SIZE = 0.15
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """(k, 3) points [m] in the base frame, k >= 2, or None; `width` in pixels."""
+    """(k, 3) points [m] in the picture's frame, k >= 2, or None; `width` in pixels."""
 
     points: np.ndarray | None
     colour: str
@@ -25,13 +25,13 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Dot:
-    """(3,) position [m] in the base frame, or None."""
+    """(3,) position [m] in the picture's frame, or None."""
 
     position: np.ndarray | None
     colour: str
 
 
-def lines(picture: Picture) -> dict[str, Line]:
+def lines(picture: LivePicture) -> dict[str, Line]:
     """Every line by name; those of which nothing is known have no points."""
     reference, truth = picture.reference, picture.truth
     shape = None if reference is None else reference.positions[0]
@@ -45,7 +45,7 @@ def lines(picture: Picture) -> dict[str, Line]:
     }
 
 
-def dots(picture: Picture) -> dict[str, Dot]:
+def dots(picture: LivePicture) -> dict[str, Dot]:
     """Every dot by name; those of which nothing is known have no position."""
     reference = picture.reference
     return {
@@ -64,7 +64,7 @@ def _line(points: np.ndarray | None, colour: str, width: float) -> Line:
     return Line(points if points is not None and len(points) >= 2 else None, colour, width)
 
 
-def _trail(picture: Picture) -> np.ndarray:
+def _trail(picture: LivePicture) -> np.ndarray:
     """(k, 3) where the estimated tip has been lately [m]."""
     table = picture.table()
     points = np.stack([table["tip_x"], table["tip_y"], table["tip_z"]], axis=1)

@@ -7,21 +7,20 @@ import numpy as np
 from softcr_models.runtime.messages import RodCloud, to_stamp
 from softcr_tools.report_axes import ESTIMATE
 from softcr_tools.viewer.drawing import DOT_SIZE, dots, lines, rgb
-from softcr_tools.viewer.picture import Picture
-
-FRAME = "base"
+from softcr_tools.viewer.picture import LivePicture
+from softcr_tools.viewer.shape import Shape
 
 _METRES_PER_PIXEL = 5e-4  # markers have no pixels
 _ROD_ALPHA = 0.45
 
 
-def path_message(rod: RodCloud) -> Any:
-    """nav_msgs/Path of a rod: the poses along its centre line."""
+def path_message(rod: RodCloud | Shape, frame: str) -> Any:
+    """nav_msgs/Path of a robot: the poses along its centre line."""
     from geometry_msgs.msg import Point, Pose, PoseStamped, Quaternion
     from nav_msgs.msg import Path
     from std_msgs.msg import Header
 
-    header = Header(stamp=to_stamp(rod.stamp), frame_id=FRAME)
+    header = Header(stamp=to_stamp(rod.stamp), frame_id=frame)
     poses = [
         PoseStamped(
             header=header,
@@ -36,7 +35,7 @@ def path_message(rod: RodCloud) -> Any:
     return Path(header=header, poses=poses)
 
 
-def markers_message(picture: Picture, radius: float) -> Any:
+def markers_message(picture: LivePicture, radius: float) -> Any:
     """visualization_msgs/MarkerArray of rod, lines and dots; what is not known is taken away.
 
     Args:
@@ -56,6 +55,8 @@ def markers_message(picture: Picture, radius: float) -> Any:
         _ball(name, dot.position, dot.colour, DOT_SIZE * radius, picture.stamp)
         for name, dot in dots(picture).items()
     ]
+    for marker in markers:
+        marker.header.frame_id = picture.frame
     return MarkerArray(markers=markers)
 
 
@@ -92,7 +93,7 @@ def _marker(name: str, kind: int, known: bool, colour: str, alpha: float, stamp:
 
     red, green, blue = (value / 255 for value in rgb(colour))
     marker = Marker(
-        header=Header(stamp=to_stamp(stamp), frame_id=FRAME),
+        header=Header(stamp=to_stamp(stamp)),
         ns=name,
         type=kind,
         action=Marker.ADD if known else Marker.DELETE,

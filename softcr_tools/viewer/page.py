@@ -1,4 +1,4 @@
-"""The browser page: viser's scene and controls, drawn from a `Picture`. No ROS."""
+"""The browser page: viser's scene and controls, drawn from a `LivePicture`. No ROS."""
 
 import html
 import io
@@ -12,16 +12,18 @@ from typing import Any
 import numpy as np
 import viser
 
+from softcr_models.constant_curvature.arm import Arm
 from softcr_models.robot import Robot
+from softcr_tools.viewer.arm_plots import ArmPlots
 from softcr_tools.viewer.hand import HandControl
-from softcr_tools.viewer.picture import Picture
+from softcr_tools.viewer.picture import LivePicture
 from softcr_tools.viewer.plots import PANEL_WIDTH, Plots
-from softcr_tools.viewer.scene import Scene
+from softcr_tools.viewer.scene import Scene, Size
 from softcr_tools.viewer.words import (
     HAND_RULES,
-    pressures_html,
     safety_html,
     state_html,
+    values_html,
 )
 
 SCENE_PERIOD = 1 / 15
@@ -56,12 +58,13 @@ class Page:
     """
 
     def __init__(
-        self, robot: Robot, host: str, port: int, vent: Callable[[], None], with_hand: bool
+        self, robot: Robot | Arm, host: str, port: int, vent: Callable[[], None], with_hand: bool
     ):
         """Serve the page.
 
         Args:
-            robot: whose radius, chambers and limits are drawn.
+            robot: whose radius, chambers and limits are drawn; for an arm there is neither vent
+                button nor slider.
             host: address to listen on.
             port: must be free.
             vent: called in a thread of its own when somebody presses the button.
@@ -69,10 +72,9 @@ class Page:
         """
         self.events: queue.SimpleQueue[Switched | Slid] = queue.SimpleQueue()
         self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-        self._robot = robot
         with redirect_stdout(io.StringIO()):  # a banner that cannot be switched off
             self._server = viser.ViserServer(host, port, label="softcr", verbose=False)
-        self._scene = Scene(self._server, robot)
+        self._scene = Scene(self._server, size_of(robot))
         self._scene_drawn = self._plots_drawn = -np.inf
         gui = self._server.gui
         # sharing would open a tunnel through somebody else's machine
@@ -80,12 +82,21 @@ class Page:
         gui.main_panel.dock_right()
         gui.main_panel.set_width(PANEL_WIDTH)
         self._safety = gui.add_html("")
-        button = gui.add_button("Vent", color="red", icon=viser.Icon.WIND)
-        button.on_click(lambda _: vent())
-        self._answer = gui.add_html("")
+        self._hand: _HandPanel | None = None
+        self._answer: Any = None
+        if isinstance(robot, Robot):
+            button = gui.add_button("Vent", color="red", icon=viser.Icon.WIND)
+            button.on_click(lambda _: vent())
+            self._answer = gui.add_html("")
         self._state = gui.add_html("")
-        self._hand = _HandPanel(self._server, robot, self.events) if with_hand else None
-        self._plots = Plots(self._server, robot)
+        if isinstance(robot, Robot) and with_hand:
+            self._hand = _HandPanel(self._server, robot, self.events)
+        self._plots = self._made_plots(robot)
+
+    def _made_plots(self, robot: Robot | Arm) -> Plots | ArmPlots:
+        if isinstance(robot, Robot):
+            return Plots(self._server, robot)
+        return ArmPlots(self._server, robot)
 
     def close(self) -> None:
         """Stop serving."""
@@ -98,10 +109,11 @@ class Page:
 
     def say(self, line: str) -> None:
         """Show the answer to a press of the button."""
-        _assign(self._answer, "content", _padded(html.escape(line)))
+        if self._answer is not None:
+            _assign(self._answer, "content", _padded(html.escape(line)))
 
     def draw(
-        self, picture: Picture, hand: HandControl, rejected: dict[str, int], now: float
+        self, picture: LivePicture, hand: HandControl, rejected: dict[str, int], now: float
     ) -> None:
         """Bring the page up to date.
 
@@ -109,22 +121,29 @@ class Page:
             picture: what is known.
             hand: whether the sliders are locked.
             rejected: how often messages were refused, by reason.
-            now: on the clock of `Picture.received` [s].
+            now: on the clock of `LivePicture.received` [s].
         """
         if now - self._scene_drawn < SCENE_PERIOD:
             return
         self._scene_drawn = now
         with self._server.atomic():
-            self._scene.draw(picture, picture.flows("estimate/rod", now))
+            self._scene.draw(picture, picture.shape_flows(now))
             if now - self._plots_drawn < PLOT_PERIOD:
                 return
             self._plots_drawn = now
             _assign(self._safety, "content", _padded(safety_html(picture)))
-            state = state_html(picture, now, rejected) + pressures_html(picture, now)
+            state = state_html(picture, now, rejected) + values_html(picture, now)
             _assign(self._state, "content", _padded(state))
             self._plots.draw(picture)
             if self._hand is not None:
                 self._hand.draw(hand)
+
+
+def size_of(robot: Robot | Arm) -> Size:
+    """Of what is drawn of a robot."""
+    if isinstance(robot, Robot):
+        return Size(robot.length, 0.5 * robot.outer_diameter)
+    return Size(sum(robot.bodies), robot.radius, hangs=bool(robot.base[2, 2] < 0.0))
 
 
 class _HandPanel:

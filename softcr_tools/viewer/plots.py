@@ -1,4 +1,4 @@
-"""The page's plots: errors, compliance and pressures over the last seconds."""
+"""The page's plots of a rod: errors, compliance and pressures over the last seconds."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from viser import uplot
 
 from softcr_models.robot import Robot
 from softcr_tools.report_axes import ESTIMATE, MEASURED
-from softcr_tools.viewer.picture import WINDOW, Picture
+from softcr_tools.viewer.picture import WINDOW, LivePicture
 from softcr_tools.viewer.words import chamber_colour
 
 PANEL_WIDTH = 370  # pixels
@@ -18,27 +18,27 @@ _BAND = "#a8c7fa"  # colour of the limits of an uncertainty
 
 
 class Plots:
-    """Three plots in a panel of their own."""
+    """Three plots of a rod in a panel of their own."""
 
     def __init__(self, server: viser.ViserServer, robot: Robot):
         self._chambers = robot.chamber_names
         colours = [chamber_colour(index) for index in range(len(self._chambers))]
         panel = server.gui.add_panel()
         with panel.add_tab("Plots"):
-            self._error = _Plot(
+            self._error = Plot(
                 server,
                 "tip to reference [mm]",
                 uplot.Series(label="estimated", stroke=ESTIMATE, width=2),
                 uplot.Series(label="measured", stroke=MEASURED, width=2),
             )
-            self._compliance = _Plot(
+            self._compliance = Plot(
                 server,
                 "bending compliance [rad/(N m m)]",
                 uplot.Series(label="estimate", stroke=ESTIMATE, width=2),
                 uplot.Series(label="+ 2 sd", stroke=_BAND, width=2),
                 uplot.Series(label="- 2 sd", stroke=_BAND, width=2),
             )
-            self._pressures = _Plot(
+            self._pressures = Plot(
                 server,
                 "gauge pressures [kPa], dashed: commanded",
                 *(
@@ -53,7 +53,7 @@ class Plots:
         panel.dock_left()
         panel.set_width(PANEL_WIDTH)
 
-    def draw(self, picture: Picture) -> None:
+    def draw(self, picture: LivePicture) -> None:
         """Replace the curves."""
         table = picture.table()
         time = table["time"]
@@ -69,10 +69,11 @@ class Plots:
         )
 
 
-class _Plot:
+class Plot:
     """Curves over the last seconds: those whose newest value is known, from where all are."""
 
     def __init__(self, server: viser.ViserServer, title: str, *curves: uplot.Series):
+        """An empty plot."""
         self._curves = curves
         self._shown: tuple[int, ...] = tuple(range(len(curves)))
         self._plot = server.gui.add_uplot(

@@ -1,39 +1,49 @@
 """The page's 3-D scene: the estimated rod as a tube, lines and dots beside it."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import viser
 
-from softcr_models.robot import Robot
 from softcr_tools.report_axes import ESTIMATE, MEASURED
 from softcr_tools.viewer.drawing import DOT_SIZE, Dot, Line, dots, lines, rgb
-from softcr_tools.viewer.picture import Picture
+from softcr_tools.viewer.picture import LivePicture
 from softcr_tools.viewer.tube import tube
 
 
-class Scene:
-    """Rod, reference, trail, cameras' tip and, in simulation, the true rod; in metres."""
+@dataclass(frozen=True)
+class Size:
+    """Of what is drawn: `length`, `radius` [m]; `hangs` below its base, or stands on it."""
 
-    def __init__(self, server: viser.ViserServer, robot: Robot):
+    length: float
+    radius: float
+    hangs: bool = False
+
+
+class Scene:
+    """Robot, reference, trail, cameras' tip and, in simulation, the true robot; in metres."""
+
+    def __init__(self, server: viser.ViserServer, size: Size):
         self._scene = scene = server.scene
-        self._radius = 0.5 * robot.outer_diameter
-        length = robot.length
+        self._radius, length = size.radius, size.length
+        middle = -0.5 * length if size.hangs else 0.5 * length
         scene.set_up_direction("+z")
         scene.configure_default_lights(cast_shadow=False)  # half the work of a weak graphics card
+        fine = 0.01 if length < 0.3 else 0.05
         scene.add_grid(
-            "/ground", width=4 * length, height=4 * length, cell_size=0.01, section_size=0.05,
-            plane="xy",
+            "/ground", width=4 * length, height=4 * length, cell_size=fine, section_size=5 * fine,
+            plane="xy", position=(0.0, 0.0, -1.5 * length if size.hangs else 0.0),
         )  # fmt: skip
         scene.add_frame("/base", axes_length=0.3 * length, axes_radius=0.008 * length)
-        server.initial_camera.position = (1.5 * length, -1.7 * length, 1.3 * length)
-        server.initial_camera.look_at = (0.0, 0.0, 0.5 * length)
+        server.initial_camera.position = (1.5 * length, -1.7 * length, middle + 0.8 * length)
+        server.initial_camera.look_at = (0.0, 0.0, middle)
         self._dots: Any = None
         self._tube: Any = None
         self._nodes: Any = None
         self._lines: dict[str, Any] = {}
 
-    def draw(self, picture: Picture, flows: bool) -> None:
+    def draw(self, picture: LivePicture, flows: bool) -> None:
         """Move everything to where it is; hide what is not known, grey a rod of the past."""
         self._draw_rod(picture)
         if self._tube is not None:
@@ -44,7 +54,7 @@ class Scene:
         for name, line in lines(picture).items():
             self._draw_line(name, line)
 
-    def _draw_rod(self, picture: Picture) -> None:
+    def _draw_rod(self, picture: LivePicture) -> None:
         estimate = picture.estimate
         for part in (self._tube, self._nodes):
             if part is not None:

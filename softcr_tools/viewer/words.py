@@ -6,18 +6,11 @@ import math
 import numpy as np
 
 from softcr_tools.report_axes import ESTIMATE, LIMIT, MEASURED, REFERENCE
-from softcr_tools.viewer.picture import Picture
+from softcr_tools.viewer.arm_picture import ArmPicture
+from softcr_tools.viewer.picture import LivePicture, Picture
 
 GOOD = "#188038"
 _LEVELS = {0: GOOD, 1: REFERENCE, 2: LIMIT, 3: MEASURED}
-_SHOWN = (
-    ("estimate/rod", "estimate"),
-    ("reference/rod", "reference"),
-    ("mocap/tip/pose", "cameras"),
-    ("force_torque/wrench", "force sensor"),
-    ("pressure/state", "pressures"),
-    ("pressure/command", "commands"),
-)
 _CHAMBER_COLOURS = ("#1a73e8", "#188038", "#b8860b", "#7b3fa0", "#c5221f", "#1f2933")
 _MEAN_OVER = 1.0  # [s] errors in words are means
 
@@ -29,7 +22,7 @@ HAND_RULES = (
 )
 
 
-def safety_html(picture: Picture) -> str:
+def safety_html(picture: LivePicture) -> str:
     """The safety state: action, reason and what keeps the valves from being enabled."""
     report = picture.safety
     if report is None:
@@ -43,7 +36,7 @@ def safety_html(picture: Picture) -> str:
     return lines
 
 
-def state_html(picture: Picture, now: float, rejected: dict[str, int]) -> str:
+def state_html(picture: LivePicture, now: float, rejected: dict[str, int]) -> str:
     """What is heard, how large the errors are and how the nodes feel.
 
     Args:
@@ -51,7 +44,7 @@ def state_html(picture: Picture, now: float, rejected: dict[str, int]) -> str:
         now: on the clock of `Picture.received` [s].
         rejected: how often messages were refused, by reason.
     """
-    heard = "".join(_heard(picture, topic, name, now) for topic, name in _SHOWN)
+    heard = "".join(_heard(picture, topic, name, now) for topic, name in _shown(picture))
     nodes = "".join(
         f"<tr><td>{_dot(_level(report.level))} {_escaped(name)}</td>"
         f"<td>{_escaped(report.message)}</td></tr>"
@@ -64,6 +57,31 @@ def state_html(picture: Picture, now: float, rejected: dict[str, int]) -> str:
         f"{_numbers(picture, now)}{_table(heard)}"
         f"{_table(nodes) if nodes else _small('no node tells its health')}{refused}"
     )
+
+
+def values_html(picture: LivePicture, now: float) -> str:
+    """What the actuators are asked for and what is measured of them."""
+    if isinstance(picture, ArmPicture):
+        return tendons_html(picture, now)
+    return pressures_html(picture, now) if isinstance(picture, Picture) else ""
+
+
+def tendons_html(picture: ArmPicture, now: float) -> str:
+    """Wanted and measured changes of each tendon's length, and its force."""
+    wanted, measured, forces = picture.tendons()
+    commands = 1.0 if picture.flows("tendon/command", now) else np.nan
+    states = 1.0 if picture.flows("tendon/state", now) else np.nan
+    columns = (1e3 * commands * wanted, 1e3 * states * measured, states * forces)
+    rows = "".join(
+        f"<tr><td>{_escaped(tendon)}</td>"
+        + "".join(
+            f"<td>{_in_unit(column[index], unit)}</td>"
+            for column, unit in zip(columns, ("mm", "mm", "N"), strict=True)
+        )
+        + "</tr>"
+        for index, tendon in enumerate(picture.arm.tendon_names)
+    )
+    return _table("<tr><td></td><td>wanted</td><td>measured</td><td>force</td></tr>" + rows)
 
 
 def pressures_html(picture: Picture, now: float) -> str:
@@ -86,29 +104,43 @@ def chamber_colour(index: int) -> str:
     return _CHAMBER_COLOURS[index % len(_CHAMBER_COLOURS)]
 
 
-def _numbers(picture: Picture, now: float) -> str:
+def _numbers(picture: LivePicture, now: float) -> str:
     table = picture.table()
     lately = table["time"] >= -_MEAN_OVER
     rows = ""
     for name, topic, what, colour in (
-        ("estimate_error", "estimate/tip/pose", "estimated tip to reference", ESTIMATE),
-        ("measured_error", "mocap/tip/pose", "measured tip to reference", MEASURED),
+        ("estimate_error", picture.estimate_topic, "estimated tip to reference", ESTIMATE),
+        ("measured_error", picture.measured_topic, "measured tip to reference", MEASURED),
     ):
         errors = table[name][lately]
         known = errors[np.isfinite(errors)]
         fresh = len(known) and picture.flows(topic, now)
         text = f"{1e3 * known.mean():.2f} mm" if fresh else "-"
         rows += f"<tr><td>{_dot(colour)} {what}</td><td>{text}</td></tr>"
-    estimate = picture.estimate
-    text = "-"
-    if estimate is not None and picture.flows("estimate/rod", now):
-        value = estimate.parameters["bending_compliance"]
-        deviation = estimate.parameters_std["bending_compliance"]
+    return _table(rows + _model_row(picture, now))
+
+
+def _model_row(picture: LivePicture, now: float) -> str:
+    """What the model of the robot is believed to be."""
+    name, text = "bending compliance", "-"
+    if isinstance(picture, ArmPicture):
+        name = "section lengths"
+        if picture.shape_flows(now):
+            text = ", ".join(f"{1e3 * length:.1f}" for length in picture.rest_lengths) + " mm"
+    elif isinstance(picture, Picture) and picture.shape_flows(now):
+        value, deviation = picture.compliance
         text = f"{value:.2f} &plusmn; {2 * deviation:.2f} rad/(N m m)"
-    return _table(f"{rows}<tr><td>{_dot(ESTIMATE)} bending compliance</td><td>{text}</td></tr>")
+    return f"<tr><td>{_dot(ESTIMATE)} {name}</td><td>{text}</td></tr>"
 
 
-def _heard(picture: Picture, topic: str, name: str, now: float) -> str:
+def _shown(picture: LivePicture) -> list[tuple[str, str]]:
+    """Topics whose flow is told: of those that tell the shape, the ones that were heard."""
+    shapes = [t for t in picture.shape_topics if t in picture.received]
+    hidden = {*picture.shape_topics} - {*(shapes or picture.shape_topics[:1])}
+    return [(topic, name) for topic, name in picture.heard_topics if topic not in hidden]
+
+
+def _heard(picture: LivePicture, topic: str, name: str, now: float) -> str:
     age = now - picture.received.get(topic, -math.inf)
     if picture.flows(topic, now):
         colour, text = GOOD, "flows"
@@ -120,7 +152,11 @@ def _heard(picture: Picture, topic: str, name: str, now: float) -> str:
 
 
 def _kpa(pressure: float) -> str:
-    return f"{1e-3 * pressure:.1f} kPa" if math.isfinite(pressure) else "-"
+    return _in_unit(1e-3 * pressure, "kPa")
+
+
+def _in_unit(value: float, unit: str) -> str:
+    return f"{value:.1f} {unit}" if math.isfinite(value) else "-"
 
 
 def _level(level: int) -> str:
