@@ -25,7 +25,7 @@ from softcr_models.identification import (
 )
 from softcr_models.particle_swarm import particle_swarm
 from softcr_models.rod.cosserat_rod import EquilibriumError
-from softcr_tools.experiments.identification import command
+from softcr_tools.experiments.identification import command, recorded_run
 from softcr_tools.experiments.identification.hidden import NAMES, hidden_robot
 
 ROBOT = load_robot("licher2025")
@@ -146,7 +146,7 @@ def test_a_swarm_finds_a_minimum_and_is_the_same_for_a_seed():
 
 def test_a_robot_file_comes_back_as_it_was(tmp_path):
     robot = hidden_robot(ROBOT)
-    command.write_robot(robot, tmp_path / "found.yaml")
+    recorded_run.write_robot(robot, tmp_path / "found.yaml")
     read = load_robot(tmp_path / "found.yaml")
     assert read == robot.replace(description=read.description)
     assert "identified by softcr" in read.description

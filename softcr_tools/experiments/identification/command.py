@@ -8,18 +8,19 @@ and written as a robot file.
 """
 
 import argparse
+import inspect
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import yaml
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from threadpoolctl import threadpool_limits
 
 from softcr_models import Robot, load_robot
+from softcr_models.errors import UserError
 from softcr_models.identification import (
     STATIC_PARAMETERS,
     Fit,
@@ -33,6 +34,7 @@ from softcr_models.identification import (
 from softcr_models.particle_swarm import particle_swarm
 from softcr_tools.benchmarks.machine import describe_machine
 from softcr_tools.console import say
+from softcr_tools.experiments.identification import from_csv
 from softcr_tools.experiments.identification.hidden import (
     NAMES,
     PERIOD,
@@ -40,14 +42,39 @@ from softcr_tools.experiments.identification.hidden import (
     Recordings,
     record,
 )
+from softcr_tools.experiments.identification.recorded_run import run_recorded, write_robot
 from softcr_tools.experiments.results import TABLE_WIDTH, Row, print_table, write_table
 from softcr_tools.results import new_run_directory, point_latest_to
 
 # Even, as the plant's: rates of the box scheme alternate from node to node, so the base wrench of a
 # moving rod differs between odd and even grids, and damping found on 15 intervals is 2 % off.
 MODEL_INTERVALS = 16
+SEEDS = 5
 SWARM = (20, 25)  # particles, iterations
 SWARM_REACH = 0.3  # the box round the first guess, in logarithms
+
+_EPILOG = (
+    """\
+With --bag or --csv a robot is identified from your own recordings, and --robot is the first guess:
+a robot file with 95 % confidence intervals, a report that names what the recordings do not excite,
+and a figure go to results/identification/latest.
+
+Record each chamber, each pair and all of them at six levels (42 configurations), each held until
+the tip has come to rest for a second; then, from rest, 10 s of 0.1, 0.5 and 1 Hz and a step to
+ambient pressure. One recording may hold it all, or several may share it.
+
+A bag needs pressure/state, mocap/tip/pose and force_torque/wrench, and for the pressure lag
+pressure/sent or pressure/command: `make sim`, a bench and tracking experiments record them.
+A CSV file has a line of column names and a line per sample:
+
+"""
+    + inspect.cleandoc(from_csv.__doc__ or "").partition("\n\n")[2]
+    + """
+
+  softcr experiment identification --bag results/sim/latest
+  softcr experiment identification --csv statics.csv --csv motion.csv --robot my_robot.yaml
+"""
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,14 +108,22 @@ def main(arguments: Sequence[str]) -> int:
     """Run the command line after `softcr experiment identification`; returns the exit code.
 
     Raises:
-        UserError: an unknown robot, or a results directory that cannot be written.
+        UserError: an unknown robot, a recording that cannot be used, or a results directory that
+            cannot be written.
     """
     given = _parser().parse_args(arguments)
     console = Console()
     if not console.is_terminal:
         console = Console(width=TABLE_WIDTH)
+    robot = load_robot(given.robot)
+    if given.bag or given.csv:
+        if given.seeds is not None:
+            raise UserError("--seeds: is for the hidden robot, not for --bag or --csv")
+        results = given.results / "identification"
+        run_recorded(robot, given.bag, given.csv, results, console, MODEL_INTERVALS)
+        return 0
     results = given.results / "experiments" / "identification"
-    run(load_robot(given.robot), given.seeds, results, console, swarm=SWARM)
+    run(robot, given.seeds or SEEDS, results, console, swarm=SWARM)
     return 0
 
 
@@ -117,17 +152,6 @@ def run(
     say(console, f"robot file of the first seed: {directory / 'identified.yaml'}")
     say(console, f"results: {path}")
     return rows
-
-
-def write_robot(robot: Robot, path: Path) -> None:
-    """A robot file that `load_robot` reads.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    content = robot.model_dump(mode="json", exclude_none=True)
-    content["description"] = f"{robot.description}; identified by softcr".strip("; ")
-    path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
 
 
 def _identified(robot: Robot, recordings: Recordings) -> Outcome:
@@ -210,11 +234,16 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="softcr experiment identification",
         description=__doc__,
+        epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--seeds", type=int, choices=range(1, 101), default=5, metavar="N",
+    parser.add_argument("--seeds", type=int, choices=range(1, 101), metavar="N",
                         help="recordings, each with its own noise (default: 5)")  # fmt: skip
+    parser.add_argument("--bag", type=Path, action="append", default=[], metavar="BAG",
+                        help="identify from this recording; repeatable")  # fmt: skip
+    parser.add_argument("--csv", type=Path, action="append", default=[], metavar="FILE",
+                        help="identify from this recording; repeatable")  # fmt: skip
     parser.add_argument("--robot", default="licher2025", help="first guess: name or YAML file")
     parser.add_argument(
         "--results", type=Path, default=Path("results"), help="directory (default: results)"

@@ -1,0 +1,214 @@
+"""A robot's parameters from recordings that a person brings: bags or CSV files.
+
+Every rest of a second is a configuration; the longest motion that begins at rest, 12 s of it at
+most, gives damping and whatever the configurations did not excite; commands beside it give the
+pressure lag. What no recording excites stays as in the robot file, and is named.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from softcr_models.errors import UserError
+from softcr_models.identification import (
+    DAMPING,
+    LAG_PARAMETERS,
+    STATIC_PARAMETERS,
+    Fit,
+    Recording,
+    identify_excited,
+    identify_lag,
+    identify_motion,
+    identify_static,
+    with_parameters,
+)
+from softcr_models.robot import Robot
+from softcr_models.rod.cosserat_rod import EquilibriumError
+from softcr_tools.experiments.identification.from_bag import read_bag
+from softcr_tools.experiments.identification.from_csv import read_csv
+from softcr_tools.experiments.identification.samples import (
+    Samples,
+    Signals,
+    held_commands,
+    joined,
+    longest_motion,
+    rests,
+    stretches,
+)
+
+FEWEST_RESTS = 8  # different ones: fewer fit four parameters too well to know how well
+DIFFERENT = 2e3  # [Pa]
+DELAYS = 4  # periods by which pressures may answer late, 0 included
+STAGES = 4  # that `identify` tells of
+
+ALL_PARAMETERS = (*STATIC_PARAMETERS, DAMPING, *LAG_PARAMETERS)
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """What there is to identify from.
+
+    Attributes:
+        static: configurations at rest.
+        motion: the longest one; None: nothing moved from a rest.
+    """
+
+    static: Recording
+    motion: Samples | None
+
+    @property
+    def different_rests(self) -> int:
+        """How many configurations at rest lie apart from each other."""
+        return len(np.unique(np.round(self.static.pressures / DIFFERENT), axis=0))
+
+
+@dataclass(frozen=True)
+class Found:
+    """One parameter: value, relative half width of its 95 % interval, and what it is from."""
+
+    value: float
+    width: float
+    source: str
+
+
+@dataclass(frozen=True, eq=False)
+class Identified:
+    """What came of it.
+
+    Attributes:
+        robot: with all that was identified.
+        found: by name.
+        not_excited: names of all else.
+        delay: of the pressures behind their commands [s]; None: no commands.
+        notes: lines for the report.
+    """
+
+    robot: Robot
+    found: dict[str, Found] = field(default_factory=dict)
+    not_excited: tuple[str, ...] = ()
+    delay: float | None = None
+    notes: tuple[str, ...] = ()
+
+
+def read_material(bags: Sequence[Path], files: Sequence[Path], robot: Robot) -> Material:
+    """All configurations of all recordings, and the longest motion among them.
+
+    Raises:
+        UserError: a recording cannot be used, or there is neither rest nor motion in any.
+    """
+    read: list[Signals | Recording] = [read_bag(path, robot) for path in bags]
+    read += [read_csv(path, robot) for path in files]
+    parts = [part for one in read if isinstance(one, Signals) for part in stretches(one)]
+    static = joined(
+        [*(one for one in read if isinstance(one, Recording)), *(rests(part) for part in parts)]
+    )
+    motions = [motion for part in parts if (motion := longest_motion(part)) is not None]
+    longest = max(motions, key=len, default=None)
+    if longest is None and not len(static.tips):
+        sources = ", ".join(str(path) for path in (*bags, *files))
+        raise UserError(f"{sources}: neither a rest of a second nor a motion that begins at rest")
+    return Material(static, longest)
+
+
+def identify(
+    robot: Robot, material: Material, intervals: int, tell: Callable[[str], None]
+) -> Identified:
+    """Statics, then damping with what is left, then lag.
+
+    Args:
+        robot: the first guess.
+        material: of the recordings.
+        intervals: of the model's rod.
+        tell: told what is done next, STAGES times.
+
+    Raises:
+        UserError: the rod of the first guess has no steady state, or diverges, where it was
+            recorded.
+    """
+    result = Identified(robot)
+    try:
+        tell("statics")
+        result = _from_rests(result, material, intervals)
+        tell("motion")
+        result = _from_motion(result, material.motion, intervals)
+        tell("pressure lag")
+        result = _from_commands(result, material.motion)
+    except EquilibriumError as error:
+        raise UserError(f"robot {robot.name} cannot be where it was recorded: {error}") from None
+    tell("done")
+    return result
+
+
+def _from_rests(result: Identified, material: Material, intervals: int) -> Identified:
+    count, different = len(material.static.tips), material.different_rests
+    if different < FEWEST_RESTS:
+        note = (
+            f"{different} different configurations at rest, {FEWEST_RESTS} are needed: what they "
+            "would give is looked for in the motion"
+        )
+        return _with(result, None, STATIC_PARAMETERS, "", note)
+    robot = result.robot
+    fit, left = identify_excited(
+        lambda names: identify_static(robot, material.static, intervals, names), STATIC_PARAMETERS
+    )
+    return _with(result, fit, left, f"{count} configurations at rest")
+
+
+def _from_motion(result: Identified, motion: Samples | None, intervals: int) -> Identified:
+    names = (DAMPING, *result.not_excited)
+    result = Identified(result.robot, result.found, (), None, result.notes)
+    if motion is None:
+        return _with(result, None, names, "", "no motion of 2 s that begins at rest")
+    robot, recording = result.robot, motion.recording
+    try:
+        fit, left = identify_excited(
+            lambda names: identify_motion(robot, recording, intervals, names), names
+        )
+    except ValueError as error:  # the first rollout is not finite
+        raise UserError(f"{motion.source}: the model diverges in the motion: {error}") from None
+    return _with(result, fit, left, f"a motion of {len(motion) * recording.period:.1f} s")
+
+
+def _from_commands(result: Identified, motion: Samples | None) -> Identified:
+    if motion is None or motion.commands is None:
+        return _with(result, None, LAG_PARAMETERS, "", "no commands beside a motion")
+    robot, period = result.robot, motion.recording.period
+    best: tuple[float, float, Fit | None, tuple[str, ...]] | None = None
+    for periods in range(DELAYS):
+        commands = held_commands(motion.commands, motion.stamps, round(1e9 * periods * period))
+        known = np.isfinite(commands).all(axis=1)
+        begin = int(known.argmax())
+        pressures = motion.recording.pressures[begin:]
+        commands = commands[begin:-1]
+        if not known.any() or len(commands) < 2:
+            continue
+        fit, left = identify_excited(
+            lambda names, c=commands, p=pressures: identify_lag(robot, c, p, period, names),  # type: ignore[misc]
+            LAG_PARAMETERS,
+        )
+        lag = (fit.robot if fit is not None else robot).pressure_lag
+        own = lag.trajectory(pressures[0], commands[None], period)[0]
+        error = float(np.sqrt(((own - pressures) ** 2).mean()))
+        if best is None or error < best[0]:
+            best = error, periods * period, fit, left
+    if best is None:
+        return _with(result, None, LAG_PARAMETERS, "", "no commands beside a motion")
+    error, delay, fit, left = best
+    note = f"pressures follow their commands {1e3 * delay:.1f} ms late, within {error:.0f} Pa rms"
+    done = _with(result, fit, left, "commands and pressures of the motion", note)
+    return Identified(done.robot, done.found, done.not_excited, delay, done.notes)
+
+
+def _with(
+    result: Identified, fit: Fit | None, left: tuple[str, ...], source: str, note: str = ""
+) -> Identified:
+    """The result with a fit, and with what it left."""
+    robot, found = result.robot, dict(result.found)
+    if fit is not None:
+        robot = with_parameters(robot, fit.names, fit.values.tolist())
+        rows = zip(fit.names, fit.values.tolist(), fit.intervals.tolist(), strict=True)
+        found |= {name: Found(value, width, source) for name, value, width in rows}
+    notes = (*result.notes, note) if note else result.notes
+    return Identified(robot, found, (*result.not_excited, *left), result.delay, notes)

@@ -1,0 +1,239 @@
+"""Identification from bags and CSV files that a person brings."""
+
+import csv
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from softcr_control import signals
+from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
+from softcr_hardware.plant_messages import plant_messages
+from softcr_models import load_robot
+from softcr_models.errors import UserError
+from softcr_models.identification import (
+    DAMPING,
+    LAG_PARAMETERS,
+    STATIC_PARAMETERS,
+    Recording,
+    _moved,
+    _steady,
+    parameters_of,
+    static_configurations,
+)
+from softcr_models.runtime.messages import pressures_to_message
+from softcr_tools.cli import main as softcr
+from softcr_tools.experiments.bags import OfflineBag
+from softcr_tools.experiments.identification import command, recorded_run
+from softcr_tools.experiments.identification.from_csv import TIP, WRENCH
+from softcr_tools.experiments.identification.hidden import hidden_robot
+from softcr_tools.experiments.identification.recorded import identify, read_material
+from softcr_tools.experiments.identification.recorded_run import run_recorded
+from softcr_tools.experiments.identification.samples import Samples, longest_motion, rests
+
+ROBOT = load_robot("licher2025")
+TRUTH = hidden_robot(ROBOT)
+INTERVALS, PERIOD = 4, 1 / 70
+CHAMBERS = len(ROBOT.chambers)
+
+
+def quiet():
+    return Console(width=118, record=True)
+
+
+def silent(what):
+    """Nobody is told."""
+
+
+def write_csv(path, recording, times=None, commands=None):
+    columns = {f"pressure_{i + 1}": recording.pressures[:, i] for i in range(CHAMBERS)}
+    columns |= dict(zip(TIP, recording.tips.T, strict=True))
+    columns |= dict(zip(WRENCH, recording.wrenches.T, strict=True))
+    if times is not None:
+        columns = {"time": times, **columns, "remark": np.full(len(times), np.nan)}
+    if commands is not None:
+        columns |= {f"command_{i + 1}": commands[:, i] for i in range(CHAMBERS)}
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+    return path
+
+
+def statics(pressures):
+    outputs, _ = _steady(TRUTH, pressures, INTERVALS)
+    return Recording(pressures, outputs[:, 0], outputs[:, 1:].reshape(-1, 6))
+
+
+@pytest.fixture(scope="module")
+def motion():
+    """2.5 s of the hidden robot, from rest: times, commands, what was measured."""
+    times = signals.time_grid(2.5, PERIOD)
+    commands = signals.sines(times, CHAMBERS, 30e3, 25e3, (1.0,))
+    commands = signals.soft_start(commands, np.zeros(CHAMBERS), times, 0.6)
+    commands[times > 1.6] = 0.0
+    commands = np.roll(commands, 25, axis=0)
+    pressures = TRUTH.pressure_lag.trajectory(np.zeros(CHAMBERS), commands[None, :-1], PERIOD)[0]
+    empty = Recording(pressures, np.zeros((len(times), 3)), np.zeros((len(times), 6)), PERIOD)
+    outputs = _moved(TRUTH, empty, INTERVALS)
+    wrenches = outputs[:, 1:].reshape(-1, 6)
+    return times, commands, Recording(pressures, outputs[:, 0], wrenches, PERIOD)
+
+
+@pytest.fixture(scope="module")
+def files(motion, tmp_path_factory):
+    """Configurations at rest and a motion as CSV, whose clock begins at an odd time."""
+    directory = tmp_path_factory.mktemp("csv")
+    times, commands, recording = motion
+    at_rest = write_csv(directory / "statics.csv", statics(static_configurations(ROBOT, 2)))
+    return at_rest, write_csv(directory / "motion.csv", recording, times + 12.34, commands)
+
+
+def test_csv_files_give_the_hidden_robot_and_a_report(files, tmp_path):
+    console = quiet()
+    found = run_recorded(ROBOT, [], files, tmp_path, console, INTERVALS)
+    for names, tolerance in ((STATIC_PARAMETERS, 1e-4), ((DAMPING,), 0.02), (LAG_PARAMETERS, 1e-3)):
+        truth = parameters_of(TRUTH, names)
+        assert parameters_of(found.robot, names) == pytest.approx(truth, rel=tolerance)
+    assert found.not_excited == ()
+    assert found.delay == 0.0
+    latest = tmp_path / "latest"
+    text = (latest / "identified.yaml").read_text()
+    assert "# Values with 95 % confidence intervals" in text
+    assert f"bending_compliance: {found.robot.bending_compliance:.6g} +- " in text
+    read = load_robot(str(latest / "identified.yaml"))
+    assert read == found.robot.replace(description=read.description)
+    report = (latest / "report.md").read_text()
+    assert "14 configurations at rest, 14 of them different; a motion of 2." in report
+    assert "Not excited by the recordings: none." in report
+    assert (latest / "motion.png").stat().st_size > 10_000
+    assert (latest / "table.json").exists()
+
+
+def test_what_is_not_excited_keeps_the_first_guess_and_is_named(tmp_path):
+    still = np.zeros((10, CHAMBERS))
+    path = write_csv(tmp_path / "still.csv", statics(still))
+    console = quiet()
+    found = run_recorded(ROBOT, [], [path], tmp_path / "results", console, INTERVALS)
+    assert set(found.not_excited) == {*STATIC_PARAMETERS, DAMPING, *LAG_PARAMETERS}
+    assert found.robot == ROBOT
+    report = (tmp_path / "results" / "latest" / "report.md").read_text()
+    assert "| bending_compliance | rad/(N m m) | 49.9 | as guessed |  | not excited |" in report
+    assert "1 different configurations at rest, 8 are needed" in report
+    assert "do not excite tip_mass: it stays as in the file" in console.export_text()
+
+
+def test_a_motion_alone_gives_what_rests_would_have_given(files):
+    found = identify(ROBOT, read_material([], files[1:], ROBOT), INTERVALS, silent)
+    truth = parameters_of(TRUTH, ("bending_compliance", DAMPING))
+    values = [found.found[name].value for name in ("bending_compliance", DAMPING)]
+    assert values == pytest.approx(truth, rel=0.03)
+    assert "a motion of" in found.found["bending_compliance"].source
+
+
+@pytest.fixture(scope="module")
+def bag(tmp_path_factory):
+    """A plant that rests, moves for two seconds and rests; its commands act a cycle late."""
+    robot = hidden_robot(ROBOT)
+    sensors = SensorModel(tip_noise=1e-4, pressure_noise=20.0, force_noise=0.01, moment_noise=2e-4)
+    plant = SimulatedPlant(robot, Mismatch(), sensors, 4)
+    made = OfflineBag()
+    times = signals.time_grid(3.6, PERIOD)
+    commands = np.zeros((len(times), CHAMBERS))
+    moving = (times > 1.2) & (times < 3.2)
+    commands[moving, 0] = 3e4 * np.sin(np.pi * (times[moving] - 1.2)) ** 2
+    sent = np.zeros(CHAMBERS)
+    for cycle, asked in enumerate(commands):
+        if cycle:
+            plant.advance(PERIOD)
+        plant.follow(sent)
+        stamp = round(1e9 * (cycle + 1) * PERIOD)
+        for topic, message in plant_messages(
+            plant.rod, plant.measure(stamp), robot.chamber_names
+        ).items():
+            made.add(topic, stamp, message)
+        message = pressures_to_message(asked, robot.chamber_names, stamp)
+        made.add("pressure/command", stamp, message)
+        sent = asked
+    path = tmp_path_factory.mktemp("bags") / "recorded"
+    made.write(path)
+    return path
+
+
+def test_a_bag_gives_rests_motion_and_the_delay_of_its_commands(bag):
+    material = read_material([bag], [], ROBOT)
+    assert len(material.static.tips) == 1
+    assert material.static.pressures[0] == pytest.approx(0.0, abs=20.0)
+    assert 2.2 < len(material.motion) * PERIOD < 3.0
+    found = identify(ROBOT, material, 2, silent)
+    assert found.delay == pytest.approx(PERIOD)
+    lag = parameters_of(TRUTH, LAG_PARAMETERS)
+    assert parameters_of(found.robot, LAG_PARAMETERS) == pytest.approx(lag, rel=0.01)
+
+
+def test_rests_and_motions_are_told_apart():
+    """Half a second of calm is no configuration; a motion begins where it was calm."""
+    calm, swing = np.zeros(140), np.sin(2 * np.pi * np.arange(210) / 70)
+    x = np.concatenate([calm, swing, calm[:35], swing, calm])
+    tips = 0.03 * np.stack([x, 0 * x, 0 * x], axis=1)
+    noise = 1e-4 * np.random.default_rng(0).standard_normal(tips.shape)
+    recording = Recording(np.full((len(x), 1), 2e4), tips + noise, np.zeros((len(x), 6)), PERIOD)
+    samples = Samples("here", np.arange(len(x)), recording, None)
+    found = rests(samples)
+    assert found.tips == pytest.approx(np.zeros((2, 3)), abs=5e-5)
+    longest = longest_motion(samples)
+    assert longest.stamps[0] <= 140
+    assert longest.stamps[0] > 110
+    still = samples.part(0, 140)
+    assert longest_motion(still) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (lambda text: text.replace("tip_y", "tip_why"), "column tip_y is missing; it has pressure"),
+        (lambda text: text.replace("0.0,", "zero,", 1), r"line 2: pressure_1 = '.*zero'"),
+        (lambda text: text.splitlines()[0], "a line per sample"),
+        (lambda text: text.replace("tip_x", "tip_z", 1), "stands twice"),
+        (lambda text: text + "1,2\n", "cells, must be 12"),
+    ],
+)
+def test_a_csv_file_that_cannot_be_used_is_one_line(files, tmp_path, change, match):
+    path = tmp_path / "wrong.csv"
+    path.write_text(change(files[0].read_text()), encoding="utf-8")
+    with pytest.raises(UserError, match=match):
+        read_material([], [path], ROBOT)
+
+
+def test_a_bag_without_wrenches_is_one_line(tmp_path):
+    made = OfflineBag()
+    for stamp in (10, 20):
+        message = pressures_to_message(np.zeros(CHAMBERS), ROBOT.chamber_names, stamp)
+        made.add("pressure/state", stamp, message)
+    made.write(tmp_path / "bag")
+    with pytest.raises(UserError, match="no message on topic mocap/tip/pose, force_torque/wrench"):
+        read_material([tmp_path / "bag"], [], ROBOT)
+
+
+def test_a_time_that_does_not_grow_and_too_few_rows_are_one_line(motion, tmp_path):
+    times, _, recording = motion
+    path = write_csv(tmp_path / "back.csv", recording, times[::-1])
+    with pytest.raises(UserError, match="column time must grow"):
+        read_material([], [path], ROBOT)
+    some = Recording(recording.pressures[:9], recording.tips[:9], recording.wrenches[:9])
+    path = write_csv(tmp_path / "short.csv", some, times[:9])
+    with pytest.raises(UserError, match="never recorded together for 1 s"):
+        read_material([], [path], ROBOT)
+
+
+def test_the_command_refuses_seeds_beside_recordings_and_explains_the_columns(files, capsys):
+    assert softcr(["experiment", "identification", "--csv", str(files[0]), "--seeds", "2"]) == 2
+    assert "--seeds: is for the hidden robot" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        command.main(["--help"])
+    told = capsys.readouterr().out
+    assert all(word in told for word in ("tip_x", "command_1", "pressure/sent"))
+
+
+def test_every_parameter_has_a_unit():
+    assert set(recorded_run.UNITS) == set(recorded_run.ALL_PARAMETERS)
