@@ -1,5 +1,6 @@
 """The base-sensor estimator as a node: wrenches and pressures in, the arc and its tip out."""
 
+import math
 import sys
 import threading
 import time
@@ -113,7 +114,7 @@ class CcEstimatorNode(LoopNode):
         """The estimate at a time, or None when there is none to trust."""
         if seconds - self._last_stamp > self.settings.longest_prediction:
             # the first sample, or a hole too long to predict through
-            self._restarts += np.isfinite(self._last_stamp)
+            self._restarts += math.isfinite(self._last_stamp)
             self._last_stamp = self._last_wrench = seconds
             return self._estimator.start(seconds)
         self._last_stamp = seconds

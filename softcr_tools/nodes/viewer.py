@@ -180,7 +180,7 @@ class Viewer(Node):
         }
         if not isinstance(self._robot, Robot):
             tendons, count = self._robot.tendon_names, len(self._robot.racks)
-            decoders = {
+            decoders: dict[str, Callable[..., Any]] = {
                 "estimate/arm": partial(arm_cloud_from_message, sections=count),
                 "simulation/truth/arm": arm_cloud_from_message,
                 "reference/tip": point_from_message,
