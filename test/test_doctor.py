@@ -14,6 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from softcr_hardware.ethercat.datagrams import pass_slaves
+from softcr_hardware.ethercat.interfaces import own_interface
+from softcr_hardware.ethercat.roll_call import answered, roll_call
+from softcr_hardware.ethercat.slave import EmulatedSlave
+from softcr_hardware.ethercat.terminals import load_station
 from softcr_hardware.nodes.valves import ValvesSettings
 from softcr_tools import cli
 from softcr_tools.doctor import gather
@@ -39,12 +44,14 @@ from softcr_tools.doctor.network import (
     DeviceFacts,
     InterfaceFacts,
     PortFacts,
+    TerminalFacts,
     check_device,
     check_discovery_range,
     check_domain,
     check_interface,
     check_port,
     check_raw_frames,
+    check_terminals,
 )
 from softcr_tools.doctor.software import (
     CacheFacts,
@@ -60,6 +67,7 @@ from softcr_tools.doctor.software import (
 OK, WARN, FAIL = Level
 
 ADAPTER = InterfaceFacts("eth1", ("lo", "eth1"))
+TERMINALS = TerminalFacts(("EK1100", "EL3164", "EL4004"), 3)
 PORT = PortFacts("live view", "tcp 8080", "", WARN, "softcr view --port 8081")
 DEVICE = DeviceFacts("OptiTrack server", "--optitrack", "10.0.0.2", "Motive, NatNet 4.1")
 DDS = DdsFacts("42", "LOCALHOST", None, (32768, 60999))
@@ -95,6 +103,13 @@ def extra_ethercat(facts):
             "Operation not permitted",
             "setcap cap_net_raw",
         ),
+        (check_terminals, TERMINALS, OK, "3 answer", ""),
+        (check_terminals, replace(TERMINALS, found=0), FAIL, "none answers", "24 V"),
+        (check_terminals, replace(TERMINALS, found=2), FAIL, "2 answer, must be 3", "number 3"),
+        (check_terminals, replace(TERMINALS, found=4), FAIL, "4 answer, must be 3", "--station"),
+        (check_terminals, replace(TERMINALS, expected=()), OK, "3 answer", ""),
+        (check_terminals, TerminalFacts(why_not="not permitted"), WARN, "not permitted", "above"),
+        (check_terminals, TerminalFacts(why_not="process 7", in_use=True), OK, "process 7", ""),
         (check_port, PORT, OK, "tcp 8080: free", ""),
         (check_port, replace(PORT, error="in use"), WARN, "in use", "--port 8081"),
         (check_device, DEVICE, OK, "10.0.0.2: Motive, NatNet 4.1", ""),
@@ -290,6 +305,34 @@ def test_adapters_are_read_from_the_kernel():
     assert check_interface(gather.interface_facts("nosuch0")).level is FAIL
 
 
+def test_terminals_on_an_adapter_are_counted_and_their_master_left_alone():
+    facts = gather.terminal_facts("eth99", "licher2025")
+    assert facts.expected == ("EK1100", "EL3164", "EL4004")
+    assert facts.found is None
+    assert facts.why_not
+    with own_interface("eth98"):
+        held = gather.terminal_facts("eth98", "licher2025")
+    assert held.in_use
+    assert "is the EtherCAT master already" in held.why_not
+
+
+@given(st.binary(max_size=80))
+def test_any_frame_is_the_answer_to_a_roll_call_or_none(frame):
+    assert answered(frame) is None or len(frame) > 28
+
+
+def test_a_roll_call_counts_the_slaves_it_passes_and_changes_none():
+    slaves = [
+        EmulatedSlave(terminal, index == 2, lambda *_, **__: None)
+        for index, terminal in enumerate(load_station("licher2025").terminals)
+    ]
+    before = [slave.read(0, 0x1000) for slave in slaves]
+    frame = roll_call(b"\x02\0\0\0\0\1")
+    assert answered(frame) == 0
+    assert answered(pass_slaves(frame, slaves, 0.0)) == 3
+    assert [slave.read(0, 0x1000) for slave in slaves] == before
+
+
 def test_space_is_that_of_the_nearest_directory_there_is(tmp_path):
     facts = gather.space_facts(tmp_path / "not" / "yet")
     assert facts.free > 0
@@ -333,7 +376,8 @@ def test_all_of_the_bench_is_looked_at_and_the_first_failure_named():
     assert len(set(subjects)) == len(subjects)
     of_simulation = {finding.subject for finding in examine(replace(PATIENT, hardware=False))}
     assert set(subjects) - of_simulation == {
-        *("extra ethercat", "EtherCAT adapter", "EtherCAT frames", "valve station"),
+        *("extra ethercat", "EtherCAT adapter", "EtherCAT frames", "EtherCAT terminals"),
+        "valve station",
         *("OptiTrack server", "OptiTrack multicast", "cameras to base", "force-torque sensor"),
     }
     failed = [finding for finding in findings if finding.level is FAIL]

@@ -27,6 +27,7 @@ from softcr_tools.doctor.network import (
     check_interface,
     check_port,
     check_raw_frames,
+    check_terminals,
 )
 from softcr_tools.doctor.software import (
     check_cache,
@@ -136,7 +137,13 @@ def _discovery() -> list[Finding]:
 def _ethercat(patient: Patient) -> list[Finding]:
     facts = gather.interface_facts(patient.interface)
     station = gather.station_facts(patient.station, patient.robot)
-    return [check_interface(facts), check_raw_frames(facts), check_calibration(station)]
+    terminals = gather.terminal_facts(patient.interface, patient.station)
+    return [
+        check_interface(facts),
+        check_raw_frames(facts),
+        check_terminals(terminals),
+        check_calibration(station),
+    ]
 
 
 def _optitrack(patient: Patient) -> list[Finding]:

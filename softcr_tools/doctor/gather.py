@@ -25,13 +25,12 @@ from softcr_tools.doctor.machine import (
     RealtimeFacts,
     SpaceFacts,
 )
-from softcr_tools.doctor.network import DdsFacts, DeviceFacts, InterfaceFacts
+from softcr_tools.doctor.network import DdsFacts, DeviceFacts, InterfaceFacts, TerminalFacts
 from softcr_tools.doctor.software import CacheFacts, CalibrationFacts, PackageFacts
 
 ANSWER_TIME = 1.0
 """How long a device is given to answer [s]."""
 
-_ETHERCAT = 0x88A4  # type of its frames
 _WATCHED = 0.1  # how long both clocks are watched [s]
 _TIME_ERROR = 5  # of adjtimex: nobody keeps the clock (linux/timex.h)
 _ASSUMED = "[D]"  # mark of values in configuration files that nobody measured
@@ -59,6 +58,24 @@ def interface_facts(name: str) -> InterfaceFacts:
         carrier=_text(place / "carrier") == "1",
         raw_error=_raw_error(name),
     )
+
+
+def terminal_facts(interface: str, station: str) -> TerminalFacts:
+    """Of the terminals on an adapter, unless they have a master: he would find foreign frames."""
+    from softcr_hardware.ethercat.interfaces import own_interface
+    from softcr_hardware.ethercat.roll_call import count_terminals
+    from softcr_hardware.ethercat.terminals import load_station
+
+    expected: tuple[str, ...] = ()
+    with suppress(UserError):  # told of beside its file
+        expected = tuple(terminal.name for terminal in load_station(station).terminals)
+    try:
+        with own_interface(interface):
+            return TerminalFacts(expected, count_terminals(interface))
+    except UserError as error:
+        return TerminalFacts(expected, why_not=str(error), in_use=True)
+    except OSError as error:
+        return TerminalFacts(expected, why_not=error.strerror or str(error))
 
 
 def port_error(kind: int, address: str, port: int) -> str:
@@ -137,10 +154,12 @@ def dds_facts() -> DdsFacts:
 
 
 def _raw_error(interface: str | None) -> str:
+    from softcr_hardware.ethercat.roll_call import ETHERCAT
+
     try:
-        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ETHERCAT)) as probe:
+        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETHERCAT)) as probe:
             if interface is not None:
-                probe.bind((interface, _ETHERCAT))
+                probe.bind((interface, ETHERCAT))
     except OSError as error:
         return error.strerror or str(error)
     return ""

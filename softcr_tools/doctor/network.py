@@ -35,6 +35,23 @@ class InterfaceFacts:
 
 
 @dataclass(frozen=True)
+class TerminalFacts:
+    """The EtherCAT terminals, asked by a frame that changes nothing.
+
+    Attributes:
+        expected: names of those the station has, in order; empty if it cannot be read.
+        found: how many answer; None if they were not asked.
+        why_not: why they were not asked; empty if they were.
+        in_use: whether the reason is that their master runs.
+    """
+
+    expected: tuple[str, ...] = ()
+    found: int | None = None
+    why_not: str = ""
+    in_use: bool = False
+
+
+@dataclass(frozen=True)
 class PortFacts:
     """A port of this machine.
 
@@ -127,6 +144,35 @@ def check_raw_frames(facts: InterfaceFacts) -> Finding:
             Level.FAIL,
             f"refused: {facts.raw_error}",
             "sudo setcap cap_net_raw+ep $(readlink -f .venv/bin/python), or run as root",
+        ),
+    )
+
+
+def check_terminals(facts: TerminalFacts) -> Finding:
+    """Whether as many terminals answer as the station has; which ones they are the valves check."""
+    count = len(facts.expected)
+    names = ", ".join(facts.expected)
+    return judged(
+        "EtherCAT terminals",
+        facts.why_not if facts.in_use else f"{facts.found} answer",
+        (
+            bool(facts.why_not) and not facts.in_use,
+            Level.WARN,
+            f"not asked: {facts.why_not}",
+            "first what is said above of adapter and frames",
+        ),
+        (
+            facts.found == 0,
+            Level.FAIL,
+            "none answers",
+            "plug the cable into port IN of the EK1100 and switch its 24 V on",
+        ),
+        (
+            facts.found is not None and bool(count) and facts.found != count,
+            Level.FAIL,
+            f"{facts.found} answer, must be {count}: {names}",
+            f"push number {min(facts.found or 0, count - 1) + 1} onto its neighbour until it "
+            "clicks, or name another --station",
         ),
     )
 
