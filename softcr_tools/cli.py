@@ -74,6 +74,13 @@ def _experiment(arguments: Sequence[str]) -> int:
     return experiments.main(arguments)
 
 
+def _tune(arguments: Sequence[str]) -> int:
+    """tune filter or controller on plants that are not the model"""
+    from softcr_tools.experiments import tuning
+
+    return tuning.main(arguments)
+
+
 def _emulate(arguments: Sequence[str]) -> int:
     """play a device of the bench on its real protocol"""
     from softcr_tools import emulate
@@ -128,6 +135,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "emulate": _emulate,
     "rehearse": _rehearse,
     "experiment": _experiment,
+    "tune": _tune,
     "train": _train,
     "search-surrogate": _search_surrogate,
     "verify-surrogate": _verify_surrogate,

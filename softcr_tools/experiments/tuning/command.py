@@ -1,0 +1,234 @@
+"""The command line of `softcr tune`.
+
+filter   noises and sigma points of the UKF by particle swarm with the cost of Licher et al. (38)
+nempc    quotas, mutation, segments and rate weight of an NEMPC by Bayesian optimisation
+weights  the state weights of an NEMPC, likewise, once its other numbers are chosen
+rod_mpc  knots, rate weight and damping of the gradient MPC, likewise
+
+The plant is never the model. What comes out best is tried again at full effort with what the search
+began with; the better one is judged, beside the shipped values, on seeds and motions that neither
+saw. Nothing is changed: the values are written down for a person to take over, or not. The same
+command goes on with a search that was stopped.
+"""
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import optuna
+from optuna.trial import FrozenTrial
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from threadpoolctl import threadpool_limits
+
+from softcr_models import load_robot
+from softcr_tools.benchmarks.machine import describe_machine
+from softcr_tools.console import say
+from softcr_tools.experiments.results import TABLE_WIDTH, print_table, write_table
+from softcr_tools.experiments.tuning import report, study
+from softcr_tools.experiments.tuning.study import Search
+from softcr_tools.experiments.tuning.subjects import (
+    FINAL_SEEDS,
+    FIRST_HELD_OUT,
+    SEARCH_SEED,
+    Effort,
+    Subject,
+    controller_subject,
+    filter_subject,
+    rows_of,
+)
+
+TRIALS = {"filter": 400, "nempc": 60, "weights": 60, "rod_mpc": 60}
+CONTROLLERS = {"nempc": "nempc", "weights": "nempc_licher2025", "rod_mpc": "rod_mpc"}
+FINALISTS, SPREAD = (
+    3,
+    4,
+)  # the best, and others whose ranks tell what the search's short runs are worth
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line after `softcr tune`; returns the exit code.
+
+    Raises:
+        UserError: a robot, a controller file or a journal that cannot be used.
+    """
+    given = _parser().parse_args(arguments)
+    given.trials = given.trials or TRIALS[given.what]
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=TABLE_WIDTH)
+    effort = Effort(population=given.population)
+    tune(given, effort, console)
+    return 0
+
+
+def tune(given: argparse.Namespace, effort: Effort, console: Console) -> dict[str, Any]:
+    """Searches, judges, writes; returns the tuned values."""
+    output = given.output or Path("results/tuning") / given.what
+    output.mkdir(parents=True, exist_ok=True)
+    with _bar(console) as bar, threadpool_limits(1, user_api="blas"):
+        subject = _subject(given, effort)
+        search = _search(given, subject)
+        found = study.opened(search, output / "study.journal")
+        _run(found, search, subject, given, bar)
+        finalists = _finalists(found)
+        finals = _final_costs(finalists, subject, given.workers, bar)
+        best = finalists[finals.index(min(finals))]
+        tuned = dict(best.params)
+        judged = _judge(subject, tuned, given.seeds, bar)
+    parameters = report.parameter_table(subject.space, subject.shipped, tuned)
+    pairs = [trial.value or 0.0 for trial in finalists], finals
+    about = {
+        "command": f"softcr tune {_told(given)}",
+        "machine": describe_machine(),
+        "seeds of search, final, judgement": [
+            SEARCH_SEED, list(FINAL_SEEDS), [FIRST_HELD_OUT, FIRST_HELD_OUT + given.seeds - 1],
+        ],
+        "final costs": dict(zip((f"trial {t.number}" for t in finalists), finals, strict=True)),
+        "rank correlation of search and final costs": report.rank_correlation(*pairs),
+        "chosen": f"trial {best.number}",
+        "parameters": parameters,
+    }  # fmt: skip
+    report.print_parameters(console, f"softcr tune {given.what}", parameters)
+    correlation = about["rank correlation of search and final costs"]
+    say(
+        console,
+        f"rank correlation of the search's costs with those at full effort: {correlation:.2f}",
+    )
+    if given.seeds:
+        rows = rows_of(judged, given.seeds)
+        print_table(console, f"{given.what} on seeds and motions that the search never saw", rows)
+        write_table(output, about, rows)
+    study.write_record(found, search, output / "study.json", about)
+    report.draw(output / "study.png", found, subject.space, best)
+    subject.write(tuned, output / "tuned.yaml")
+    if best.number == 0:
+        say(console, "nothing better was found than what the search began with")
+    say(console, f"results: {output}")
+    return tuned
+
+
+def _subject(given: argparse.Namespace, effort: Effort) -> Subject:
+    robot = load_robot(given.robot)
+    if given.what == "filter":
+        return filter_subject(robot, effort)
+    shipped = CONTROLLERS[given.what]
+    return controller_subject(
+        robot, given.what, given.controller or shipped, given.against or shipped, effort
+    )
+
+
+def _search(given: argparse.Namespace, subject: Subject) -> Search:
+    described = {"robot": given.robot, **subject.described}
+    return Search(given.what, subject.space, subject.start, subject.swarm, given.seed, described)
+
+
+def _run(
+    found: optuna.Study, search: Search, subject: Subject, given: argparse.Namespace, bar: Progress
+) -> None:
+    task = bar.add_task("search", total=given.trials)
+    with study.evaluator(subject.cost, given.workers) as costs:
+        study.run(
+            found, search, costs, given.trials, given.workers,
+            lambda done: bar.update(task, completed=done),
+        )  # fmt: skip
+
+
+def _finalists(found: optuna.Study) -> list[FrozenTrial]:
+    """The first trial, the best ones, and some of the better half."""
+    ranked = study.ranked(found)
+    better = ranked[FINALISTS : max(FINALISTS, len(ranked) // 2)]
+    chosen = [*ranked[:FINALISTS], *better[:: max(1, len(better) // SPREAD)][:SPREAD]]
+    first = [trial for trial in ranked if trial.number == 0 and trial not in chosen]
+    return [*first, *chosen]
+
+
+def _final_costs(
+    finalists: Sequence[FrozenTrial], subject: Subject, workers: int, bar: Progress
+) -> list[float]:
+    task = bar.add_task("again, at full effort", total=len(finalists))
+    finals = []
+    with study.evaluator(subject.final_cost, workers) as costs:
+        for cost in costs([trial.params for trial in finalists]):
+            finals.append(cost)
+            bar.advance(task)
+    return finals
+
+
+def _judge(subject: Subject, tuned: dict[str, Any], seeds: int, bar: Progress) -> dict[str, Any]:
+    contenders = subject.contenders(tuned)
+    task = bar.add_task("never seen", total=len(contenders) * seeds * subject.runs)
+    held_out = range(FIRST_HELD_OUT, FIRST_HELD_OUT + seeds)
+
+    def advance() -> None:
+        bar.advance(task)
+
+    return {
+        name: subject.judge(contender, held_out, advance) for name, contender in contenders.items()
+    }
+
+
+def _bar(console: Console) -> Progress:
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+    )  # fmt: skip
+    return Progress(*columns, console=console)
+
+
+def _told(given: argparse.Namespace) -> str:
+    """The command that makes the same study again."""
+    parser = _parser()
+    options = [
+        f"--{name} {value}"
+        for name, value in vars(given).items()
+        if name not in ("what", "workers") and value != parser.get_default(name)
+    ]
+    return " ".join([given.what, *options])
+
+
+def _count(lowest: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        try:
+            count = int(text)
+        except ValueError:
+            count = lowest - 1
+        if count < lowest:
+            raise argparse.ArgumentTypeError(f"{text!r}: must be a whole number from {lowest} on")
+        return count
+
+    return parse
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="softcr tune",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("what", choices=TRIALS, help="see above")
+    parser.add_argument(
+        "--controller", default="", metavar="FILE",
+        help="controller to begin with: a name or a YAML file (nempc; weights: nempc_licher2025)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--against", default="", metavar="FILE",
+        help="controller that is judged beside the tuned one (the shipped one)",
+    )  # fmt: skip
+    trials = ", ".join(f"{name} {count}" for name, count in TRIALS.items())
+    parser.add_argument(
+        "--trials", type=_count(1), default=0, help=f"of the search in all ({trials})"
+    )
+    parser.add_argument("--workers", type=_count(1), default=1, help="processes (%(default)s)")
+    parser.add_argument(
+        "--seeds", type=_count(0), default=5, help="of the last judgement; 0: none (%(default)s)"
+    )
+    parser.add_argument(
+        "--population", type=_count(8), default=Effort().population,
+        help="of an NEMPC during the search (%(default)s)",
+    )  # fmt: skip
+    parser.add_argument("--seed", type=_count(0), default=0, help="of the search (%(default)s)")
+    parser.add_argument("--robot", default="licher2025", help="name or YAML file (%(default)s)")
+    parser.add_argument("--output", type=Path, default=None, help="directory (results/tuning/WHAT)")
+    return parser

@@ -1,0 +1,203 @@
+"""The cost of a controller's numbers: what it does with the plant, not what it minimises itself."""
+
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from softcr_control.control_loop import (
+    ControllerSettings,
+    NempcControllerSettings,
+    RodMpcControllerSettings,
+)
+from softcr_control.controller_file import NempcFile, RodMpcFile
+from softcr_control.references import SampledReference
+from softcr_models import CosseratRod, Robot
+from softcr_models.prediction import RodPrediction
+from softcr_models.rod.state import restrict_to_nodes
+from softcr_models.runtime.settings import build_settings
+from softcr_tools.experiments.tracking.cases import Case
+from softcr_tools.experiments.tracking.koopman import VALIDATION
+from softcr_tools.experiments.tracking.loop import (
+    MODEL_INTERVALS,
+    PERIOD,
+    Cycle,
+    Trace,
+    run_loop,
+    sampled_reference,
+)
+from softcr_tools.experiments.tuning.space import Values
+
+ControllerFile = NempcFile | RodMpcFile
+
+SCORED_FROM = 1.0  # before that every controller is on its way from the vented rod [s]
+CALM = 1e-4  # of two that are equally good the calmer one [mm / (kPa/s)]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A reference, and the run along it."""
+
+    case: Case
+    source: SampledReference
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What a run came to, from SCORED_FROM on.
+
+    Attributes:
+        tip: mean tip error [mm].
+        state: root mean square of (true - wanted state) / state scale over nodes and time [-].
+        travel: how far the commands move per second, all chambers [kPa/s].
+    """
+
+    tip: float
+    state: float
+    travel: float
+
+
+@dataclass(frozen=True, eq=False)
+class ControllerCost:
+    """Mean over tasks and seeds.
+
+    Controllers with state weights are judged by the state, as in the paper (RMSE of normalised
+    states); those without by the tip, and a little by their calm.
+
+    Attributes:
+        robot: that filter and controller believe in.
+        file: the controller, but for what is tuned.
+        tasks, seeds: what it is judged on.
+        population: of an NEMPC.
+    """
+
+    robot: Robot
+    file: ControllerFile
+    tasks: Sequence[Task]
+    seeds: Sequence[int]
+    population: int
+
+    def __call__(self, values: Values) -> float:
+        """The cost of a controller that differs from the file in `values`."""
+        file = changed(self.file, values)
+        try:
+            runs = [
+                follow(self.robot, task, file, seed, self.population)
+                for task in self.tasks
+                for seed in self.seeds
+            ]
+        except ArithmeticError:  # the plant was driven mad
+            return float("inf")
+        if follows_states(self.file):
+            return float(np.mean([run.state for run in runs]))
+        return float(np.mean([run.tip + CALM * run.travel for run in runs]))
+
+
+def tuning_tasks(robot: Robot, durations: Sequence[float]) -> list[Task]:
+    """A motion and a setpoint that are in no experiment, so long [s]."""
+    cases = [
+        Case("tuning", settings, duration)
+        for (settings, _), duration in zip(VALIDATION, durations, strict=True)
+    ]
+    return tasks_of(robot, cases)
+
+
+def tasks_of(robot: Robot, cases: Sequence[Case]) -> list[Task]:
+    """The cases with their references."""
+    return [
+        Task(
+            case,
+            sampled_reference(
+                robot, case.reference.model_copy(update={"duration": case.duration + 1.0})
+            ),
+        )
+        for case in cases
+    ]
+
+
+def follows_states(file: ControllerFile) -> bool:
+    """Whether a controller's cost looks at states."""
+    costs = file.costs
+    return bool(
+        costs.velocity or costs.angular_velocity or costs.force or costs.force_z or costs.torque
+    )
+
+
+def changed(file: ControllerFile, values: Values) -> ControllerFile:
+    """The file with other values ("section.setting" -> value)."""
+    content = file.model_dump(mode="json")
+    for path, value in values.items():
+        section, name = path.split(".")
+        content[section][name] = [int(k) for k in value.split()] if name == "knots" else value
+    return type(file).model_validate(content)
+
+
+def values_of(file: ControllerFile, names: Sequence[str]) -> dict[str, Any]:
+    """What a file says for names of the form "section.setting"."""
+    content = file.model_dump(mode="json")
+    values = {}
+    for path in names:
+        section, name = path.split(".")
+        value = content[section][name]
+        values[path] = " ".join(map(str, value)) if name == "knots" else value
+    return values
+
+
+def follow(
+    robot: Robot,
+    task: Task,
+    file: ControllerFile,
+    seed: int,
+    population: int,
+    progress: Callable[[int], None] = lambda cycles: None,
+) -> Followed:
+    """One run of a controller on one thread, the shipped filter before it.
+
+    Raises:
+        ArithmeticError: the plant was driven mad.
+    """
+    scale = RodPrediction(CosseratRod(robot, MODEL_INTERVALS)).state_scale
+    astray: list[float] = []
+
+    def observe(cycle: Cycle) -> None:
+        assert cycle.reference is not None  # of a loop
+        true = restrict_to_nodes(cycle.measured.state, MODEL_INTERVALS)
+        astray.append(float(np.mean(((true - cycle.reference.states[0]) / scale) ** 2)))
+
+    kind = "nempc" if isinstance(file, NempcFile) else "rod_mpc"
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / f"{kind}.yaml"
+        path.write_text(yaml.safe_dump(file.model_dump(mode="json")), encoding="utf-8")
+        settings = _settings(kind, path, seed, population)
+        trace = run_loop(
+            robot, task.case, task.source, kind, seed, lambda: 0.0, progress,
+            settings=settings, observe=observe,
+        )  # fmt: skip
+    scored = trace.times >= SCORED_FROM
+    steps = np.abs(np.diff(trace.commands[scored], axis=0)).sum(axis=1)
+    return Followed(
+        tip=tip_error_mm(trace),
+        state=float(np.sqrt(np.mean(np.array(astray)[scored]))),
+        travel=float(1e-3 * steps.mean() / PERIOD),
+    )
+
+
+def tip_error_mm(trace: Trace) -> float:
+    """Mean tip error from SCORED_FROM on [mm]."""
+    return float(1e3 * trace.error[trace.times >= SCORED_FROM].mean())
+
+
+def _settings(kind: str, path: Path, seed: int, population: int) -> ControllerSettings:
+    values: dict[str, Any] = {
+        "controller": str(path),
+        "seed": seed,
+        "intervals": MODEL_INTERVALS,
+        "threads": 1,
+    }
+    if kind == "rod_mpc":
+        return build_settings(RodMpcControllerSettings, values)
+    return build_settings(NempcControllerSettings, values | {"population": population})
