@@ -1,7 +1,9 @@
-"""The reference as a node: at every pressure sample, where the rod should be from then on."""
+"""The reference as a node: at every pressure sample, on the bench at every tick, where the rod
+should be from then on."""
 
 import sys
 import threading
+import time
 from typing import Any, Literal
 
 import numpy as np
@@ -17,11 +19,10 @@ from softcr_models.prediction import RodPrediction
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_models.rod.state import restrict_to_nodes
-from softcr_models.runtime.letter import Letter
 from softcr_models.runtime.messages import pressures_from_message
 from softcr_models.runtime.node import LoopNode, run
 from softcr_models.runtime.settings import SampledNodeSettings
-from softcr_models.runtime.tick_grid import Resampler
+from softcr_models.runtime.tick_grid import TickGrid
 
 
 class ReferenceNodeSettings(SampledNodeSettings):
@@ -87,27 +88,39 @@ class ReferenceNode(LoopNode):
         self._messages = ReferenceMessages(rod, self._source)
         self._message(0.0, 1)
         self._reference = self.advertise("reference/rod")
-        self.receive("pressure/state", self._decoded_pressures)
+        if not self.settings.resampled:
+            self.receive("pressure/state", self._decoded_pressures)
 
     def on_activate_node(self) -> None:
         self._start = None
         self._asked = self.settings.start == "first sample"
-        self._ticks: Resampler[Letter] = Resampler(self.settings.period)
 
     def loop(self, stop: threading.Event) -> None:
+        if self.settings.resampled:
+            self._loop_on_the_grid(stop)
+            return
         while not stop.is_set():
             letter = self.inbox.get()
-            if letter is None:
-                continue
-            for tick in self._ticks.add(letter) if self.settings.resampled else (letter,):
-                self._tell(tick)
+            if letter is not None:
+                self._tell(letter.stamp, letter.received)
 
-    def _tell(self, tick: Letter) -> None:
+    def _loop_on_the_grid(self, stop: threading.Event) -> None:
+        """At the ticks of the bench, which need no message to be known."""
+        grid, before = TickGrid(self.settings.period), self.now()
+        while not stop.is_set():
+            now = self.now()
+            for tick in grid.after(before, now)[-1:]:
+                self._tell(tick, time.monotonic() - (now - tick) * 1e-9)
+            before = now
+            left = grid.after(now, now + grid.period)[0] - self.now()
+            stop.wait(max(left, 0) * 1e-9)
+
+    def _tell(self, stamp: int, due: float) -> None:
         if self._start is None and self._asked:
-            self._start = tick.stamp
-        time = _BEFORE if self._start is None else (tick.stamp - self._start) * 1e-9
-        self._reference.publish(self._message(time, tick.stamp))
-        self.finish_tick(tick.received, tick.stamp)
+            self._start = stamp
+        since = _BEFORE if self._start is None else (stamp - self._start) * 1e-9
+        self._reference.publish(self._message(since, stamp))
+        self.finish_tick(due, stamp)
 
     def diagnostic_values(self) -> dict[str, Any]:
         return {

@@ -26,7 +26,8 @@ class Estimator(LoopNode):
         self._estimation = EstimationLoop(self.robot, self.settings)
         self._estimate_rod = self.advertise("estimate/rod")
         self._estimate_tip = self.advertise("estimate/tip/pose")
-        self.receive(PRESSURES, self._decoded_pressures)
+        # a tick of the bench is complete with a pose; pressures come thrice in between
+        self.receive(PRESSURES, self._decoded_pressures, wakes=not self.settings.resampled)
         self.receive(POSES, self._decoded_pose)
 
     def on_activate_node(self) -> None:

@@ -22,6 +22,7 @@ from rclpy.subscription import Subscription
 from softcr_models.runtime.letter import Letter
 
 _MOST_AT_ONCE = 1000  # messages taken of one topic before the others have their turn
+_LONGEST_NAP = 0.01  # between looks at topics that do not wake [s]
 
 
 class Mailbox:
@@ -46,7 +47,11 @@ class Mailbox:
         self._waker = GuardCondition(callback=None, callback_group=None, context=context)
 
     def add(
-        self, topic: str, subscription: Subscription, read: Callable[[Any, float], Letter | None]
+        self,
+        topic: str,
+        subscription: Subscription,
+        read: Callable[[Any, float], Letter | None],
+        wakes: bool = True,
     ) -> None:
         """Take the messages of a subscription.
 
@@ -56,8 +61,10 @@ class Mailbox:
                 woken by every message.
             read: makes a letter of a message and the time it was received (monotonic clock [s]), or
                 None when there is nothing to deliver; must not raise.
+            wakes: whether its messages end a wait; others are taken along when something else does,
+                 every 10 ms at least. To be woken costs more than to take a message.
         """
-        self._sources.append(_Source(topic, subscription, read))
+        self._sources.append(_Source(topic, subscription, read, wakes))
 
     def open(self) -> None:
         """Drop what has arrived and let `get` deliver what comes from now on."""
@@ -94,20 +101,24 @@ class Mailbox:
 
     def _read_arrived(self, timeout: float | None) -> None:
         """Wait for messages, or for `close`, and read all that there are."""
-        wait_set = _rclpy.WaitSet(len(self._sources), 1, 0, 0, 0, 0, self._context.handle)
+        waking = [source for source in self._sources if source.wakes]
+        if len(waking) < len(self._sources):
+            timeout = _LONGEST_NAP if timeout is None else min(timeout, _LONGEST_NAP)
+        wait_set = _rclpy.WaitSet(len(waking), 1, 0, 0, 0, 0, self._context.handle)
         wait_set.clear_entities()
         wait_set.add_guard_condition(self._waker.handle)
-        for source in self._sources:
+        for source in waking:
             wait_set.add_subscription(source.subscription.handle)
         wait_set.wait(-1 if timeout is None else int(timeout * 1e9))
         ready = wait_set.get_ready_entities("subscription")
         for source in self._sources:
-            if source.subscription.handle.pointer in ready:
-                self._read(source)
+            announced = source.subscription.handle.pointer in ready
+            if announced or not source.wakes:
+                self._read(source, announced)
 
-    def _read(self, source: "_Source") -> None:
+    def _read(self, source: "_Source", announced: bool) -> None:
         arrived = _take_arrived(source.subscription)
-        if not arrived:  # announced, but DDS could make nothing of the bytes
+        if announced and not arrived:  # DDS could make nothing of the bytes
             self._refuse(source.topic, "not readable as a message of its type")
         for message, received in arrived:
             letter = source.read(message, received)
@@ -120,6 +131,7 @@ class _Source:
     topic: str
     subscription: Subscription
     read: Callable[[Any, float], Letter | None]
+    wakes: bool
 
 
 class LeftAlone(CallbackGroup):

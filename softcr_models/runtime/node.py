@@ -231,6 +231,7 @@ class LoopNode(LifecycleNode):
         decode: Callable[[Any], Any],
         raw: bool = False,
         depth: int | None = None,
+        wakes: bool = True,
     ) -> None:
         """Receive a topic of the table while active; call it in `on_configure_node`.
 
@@ -243,6 +244,7 @@ class LoopNode(LifecycleNode):
             decode: what it makes of a message comes out of the inbox; None does not.
             raw: whether it is given CDR bytes; its letter is stamped when it is taken.
             depth: of the queue, for who must not lose any; None for the topic's own.
+            wakes: whether the inbox returns for it, or brings it along with others.
         """
 
         def read(message: Any, received: float) -> Letter | None:
@@ -271,7 +273,7 @@ class LoopNode(LifecycleNode):
             raw=raw,
         )
         self._subscriptions_made.append(subscription)
-        self.inbox.add(topic, subscription, read)
+        self.inbox.add(topic, subscription, read, wakes)
 
     def reject(self, topic: str, reason: str) -> None:
         """Count a received message that must not be used; the first of its kind is logged."""

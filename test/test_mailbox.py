@@ -1,0 +1,86 @@
+"""The inbox of a loop: what wakes it, and what it brings along."""
+
+import time
+from contextlib import contextmanager
+
+import pytest
+import rclpy
+from rclpy.event_handler import SubscriptionEventCallbacks
+
+from softcr_models.runtime.letter import Letter
+from softcr_models.runtime.mailbox import LeftAlone, Mailbox
+from softcr_models.runtime.messages import from_stamp, pressures_to_message
+from softcr_models.runtime.topics import TOPICS, qos
+
+LOUD, QUIET = "pressure/command", "pressure/state"
+TIMEOUT = 60.0  # of what will come, on a busy machine [s]
+
+
+@contextmanager
+def _inbox():
+    """An inbox that LOUD wakes and QUIET does not, and a function that sends to either."""
+    context = rclpy.Context()
+    rclpy.init(context=context)
+    node = rclpy.create_node("tester", context=context)
+    refused = []
+    inbox = Mailbox(context, lambda *reason: refused.append(reason))
+    publishers = {}
+    for topic in (QUIET, LOUD):
+        kind = TOPICS[topic].message_class()
+        publishers[topic] = node.create_publisher(kind, topic, qos(topic))
+        subscription = node.create_subscription(
+            kind, topic, lambda _: None, qos(topic), callback_group=LeftAlone(),
+            event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),
+        )  # fmt: skip
+        read = _reading(topic)
+        inbox.add(topic, subscription, read, wakes=topic == LOUD)
+    inbox.open()
+
+    def send(topic, stamp):
+        publishers[topic].publish(pressures_to_message([0.0], ["chamber"], stamp))
+
+    deadline = time.monotonic() + TIMEOUT
+    for topic in (QUIET, LOUD):  # until both ends have found each other
+        while inbox.get(0.1) is None or inbox.get(0.0) is not None:
+            assert time.monotonic() < deadline
+            send(topic, 1)
+    try:
+        yield inbox, send
+        assert not refused
+    finally:
+        inbox.destroy()
+        node.destroy_node()
+        context.shutdown()
+
+
+def _reading(topic):
+    return lambda message, received: Letter(topic, from_stamp(message, topic), None, received)
+
+
+@pytest.fixture(scope="module")
+def inbox():
+    with _inbox() as made:
+        yield made
+
+
+def test_what_does_not_wake_is_brought_along_and_not_for_ever_left(inbox):
+    mail, send = inbox
+    while mail.get(0.1) is not None:
+        pass
+    for stamp in (2, 3, 4):
+        send(QUIET, stamp)
+    send(LOUD, 5)
+    came = [mail.get(TIMEOUT) for _ in range(4)]
+    assert {letter.stamp for letter in came} == {2, 3, 4, 5}
+    quiet = [letter.stamp for letter in came if letter.topic == QUIET]
+    assert quiet == [2, 3, 4]
+    send(QUIET, 6)
+    assert mail.get(TIMEOUT).stamp == 6  # nothing louder comes
+    assert mail.get(0.05) is None
+
+
+def test_a_closed_inbox_returns_at_once(inbox):
+    mail, _ = inbox
+    mail.close()
+    assert mail.get() is None
+    mail.open()
