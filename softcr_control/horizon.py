@@ -1,6 +1,5 @@
 """What predictive controllers share around their optimisation: delay, lag, parameters, memory."""
 
-import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -114,6 +113,12 @@ class Horizon:
         chambers = np.arange(prediction.input_size)
         same = np.tile(chambers, self.ticks)[:, None] == np.tile(chambers, self.ticks + 1)
         self._reached = same & (self._ticks_after >= 0)
+        gains = chamber_names(PRESSURE_GAIN, prediction.input_size)
+        offsets = chamber_names(PRESSURE_OFFSET, prediction.input_size)
+        names = (*prediction.parameter_names, *gains, *offsets)
+        self._places = {name: place for place, name in enumerate(names)}
+        known = (prediction.nominal_parameters, np.ones(len(gains)), np.zeros(len(offsets)))
+        self._nominal = np.concatenate(known)
         self.reset()
 
     @property
@@ -226,17 +231,11 @@ class Horizon:
         self, given: Mapping[str, float]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Model parameters (P,), pressure gains (m,) and offsets (m,) [Pa]."""
-        model, chambers = self._prediction, self._prediction.input_size
-        groups = (
-            dict(zip(model.parameter_names, model.nominal_parameters, strict=True)),
-            dict.fromkeys(chamber_names(PRESSURE_GAIN, chambers), 1.0),
-            dict.fromkeys(chamber_names(PRESSURE_OFFSET, chambers), 0.0),
-        )
+        values = self._nominal.copy()
         for name, value in given.items():
-            group = next((group for group in groups if name in group), None)
-            if group is None:
-                allowed = ", ".join(itertools.chain(*groups))
+            if name not in self._places:
+                allowed = ", ".join(self._places)
                 raise UserError(f"controller: parameter {name}: unknown; allowed are {allowed}")
-            group[name] = value
-        values, gain, offset = (np.array(list(group.values()), float) for group in groups)
-        return values, gain, offset
+            values[self._places[name]] = value
+        chambers = self._prediction.input_size
+        return values[: -2 * chambers], values[-2 * chambers : -chambers], values[-chambers:]

@@ -21,6 +21,7 @@ from softcr_control.references import Reference
 from softcr_models.prediction import PredictionModel
 from softcr_models.pressure import PressureLag
 
+_TINY = np.finfo(float).tiny
 # Fractions of the Gauss-Newton step that are tried: eight candidates fill one register of lanes.
 STEP_FRACTIONS = np.array([1.0, 0.75, 0.5, 0.25, 0.125, 0.0625, 0.03125, 0.015625])
 
@@ -89,6 +90,10 @@ class RodMpc:
         self._knots = Knots(times, settings.horizon, prediction.input_size)
         self._max_steps = settings.max_rate * settings.period * self._knots.spans
         self._horizon = Horizon(prediction, lag, settings)
+        # each lane but the first moves one number
+        free = (self._knots.count - 1) * prediction.input_size
+        self._moved = np.zeros((1 + free, self._knots.count, prediction.input_size))
+        self._moved[1:, 1:] = np.eye(free).reshape(free, -1, prediction.input_size)
         self.reset()
 
     @property
@@ -152,16 +157,13 @@ class RodMpc:
         A knot is moved towards the middle of the box, so that it stays inside.
         """
         middle = 0.5 * (self.settings.pressure_low + self.settings.pressure_high)
-        moves = np.where(plan[1:] > middle, -1.0, 1.0).ravel() * self.settings.perturbation
-        lanes = np.repeat(plan[None], 1 + len(moves), axis=0)
-        free = lanes[1:, 1:].reshape(len(moves), -1)  # a copy, because of the fixed knot
-        free[np.diag_indices(len(moves))] += moves
-        lanes[1:, 1:] = free.reshape(len(moves), *plan[1:].shape)
-        rollout = self._rollout(lanes, problem)
+        moves = np.where(plan > middle, -1.0, 1.0) * self.settings.perturbation
+        rollout = self._rollout(plan + moves * self._moved, problem)
         with np.errstate(over="ignore", invalid="ignore"):
             residuals = np.hstack([term.residuals(rollout) for term in self._terms])
             differences = residuals[1:] - residuals[0]
-        return residuals[0], (differences.T * (self.settings.input_range / moves)).astype(float)
+        slopes = differences.T * (self.settings.input_range / moves[1:].ravel())
+        return residuals[0], slopes.astype(float)
 
     def _step(
         self, plan: np.ndarray, problem: Problem, residual: np.ndarray, jacobian: np.ndarray
@@ -233,8 +235,8 @@ def _bounded_least_squares(
     Mostly no bound is active: then one small linear solve does it, in 0.02 ms instead of 0.3.
     """
     normal = jacobian.T @ jacobian
-    weight = damping * normal.diagonal().mean() + np.finfo(float).tiny
-    normal[np.diag_indices(len(normal))] += weight
+    weight = damping * normal.trace() / len(normal) + _TINY
+    normal.flat[:: len(normal) + 1] += weight  # its diagonal
     free: np.ndarray = np.linalg.solve(normal, -(jacobian.T @ residual))
     if (free >= low).all() and (free <= high).all():
         return free

@@ -22,7 +22,7 @@ def results_of(root, name, rows):
 def test_the_page_holds_every_row_and_says_what_was_not_run(tmp_path):
     results_of(tmp_path, "first", [Row("a case", "us", "error", 2.0, 0.5, 0.1, "mm", 3, 1.0, 0.2)])
     results_of(tmp_path, "third", [Row("b", "us", "time", None, float("nan"), 0.0, "s", 1)])
-    page = collected.write_page(tmp_path, NAMES).read_text()
+    page = collected.write_pages(tmp_path, NAMES)[0].read_text()
     assert "| a case | us | error | 2 | 0.5 | 0.1 | mm | 3 | 1 | 0.2 | pass |" in page
     assert "| b | us | time |  |  | 0 | s | 1 |  |  |  |" in page
     assert page.index("## first") < page.index("## third")
@@ -31,11 +31,11 @@ def test_the_page_holds_every_row_and_says_what_was_not_run(tmp_path):
 
 def test_nothing_run_or_a_broken_table_is_one_line(tmp_path):
     with pytest.raises(UserError, match="no experiment has been run; allowed are first, second"):
-        collected.write_page(tmp_path, NAMES)
+        collected.write_pages(tmp_path, NAMES)
     path = results_of(tmp_path, "first", [])
     path.write_text(json.dumps({"rowz": []}))
     with pytest.raises(UserError, match=r"table\.json: not an experiment's table: 'rows'"):
-        collected.write_page(tmp_path, NAMES)
+        collected.write_pages(tmp_path, NAMES)
 
 
 def test_the_report_is_of_all_that_is_listed(tmp_path, capsys):

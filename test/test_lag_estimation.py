@@ -52,10 +52,8 @@ def test_follows_a_lag_that_changes():
 
 
 def test_broken_readings_tell_nothing_and_the_estimate_stays_in_its_range():
-    estimator = LagEstimator(FILE, PERIOD)
-    estimator.observe(
-        np.array([np.nan, 0.0, 0.0]), np.full(3, 5e4), np.array([0.0, np.nan, np.inf])
-    )
+    estimator, command = LagEstimator(FILE, PERIOD), np.full(3, 5e4)
+    estimator.observe(np.array([np.nan, 0.0, 0.0]), command, np.array([0.0, np.nan, np.inf]))
     assert estimator.lag == FILE
     for _ in range(500):  # a stuck sensor
         estimator.observe(np.zeros(3), command, np.zeros(3))

@@ -1,7 +1,8 @@
-"""`softcr experiment all`: every experiment, then one page; `... report`: the page alone.
+"""`softcr experiment all`: every experiment, then the pages; `... report`: the pages alone.
 
-Experiments on recordings that a person has to bring are run one by one. The page holds what the
-newest run of each experiment wrote, and says which have not been run.
+Experiments on recordings that a person has to bring are run one by one. The one page holds what the
+newest run of each experiment wrote, and says which have not been run; the other, made from the map
+of robustness, says what to calibrate first.
 """
 
 import argparse
@@ -14,6 +15,8 @@ from rich.console import Console
 
 from softcr_models.errors import UserError
 from softcr_tools.console import say
+from softcr_tools.experiments.tracking import calibration
+from softcr_tools.experiments.tracking.command import ROBUSTNESS
 
 _HEADER = (
     "| case | method | quantity | paper | ours | sd | unit | seeds | must | goal | |",
@@ -37,13 +40,14 @@ def main(arguments: Sequence[str]) -> int:
         for name in (name for name in names if not EXPERIMENTS[name].needs_data):
             say(console, f"experiment {name}")
             run_experiment(name, ["--seeds", str(given.seeds), "--results", str(given.results)])
-    path = write_page(root, names)
-    say(console, f"report: {path}")
+    for path in write_pages(root, names):
+        say(console, f"report: {path}")
     return 0
 
 
-def write_page(root: Path, names: Sequence[str]) -> Path:
-    """Writes `report.md` below the experiments' results; returns its path.
+def write_pages(root: Path, names: Sequence[str]) -> list[Path]:
+    """Writes `report.md` below the experiments' results and, after the robustness map,
+    `calibration.md`; returns their paths.
 
     Raises:
         UserError: a table is not what an experiment writes, or nothing was run.
@@ -55,9 +59,12 @@ def write_page(root: Path, names: Sequence[str]) -> Path:
     missing = [name for name, table in tables.items() if not table]
     if missing:
         sections.append(f"Not run: {', '.join(missing)}.\n")
-    path = root / "report.md"
-    path.write_text("# Experiments\n\n" + "\n".join(sections), encoding="utf-8")
-    return path
+    pages = {root / "report.md": "# Experiments\n\n" + "\n".join(sections)}
+    if tables.get(ROBUSTNESS):
+        pages[root / "calibration.md"] = calibration.page(tables[ROBUSTNESS])
+    for path, text in pages.items():
+        path.write_text(text, encoding="utf-8")
+    return list(pages)
 
 
 def _table(path: Path) -> dict[str, Any]:

@@ -35,8 +35,9 @@ _TRACKING = {
     "5b": "a setpoint on the edge of the pressures",
     "5c": "circles of 0.2 to 1.5 Hz",
     "6": "adaptive against fixed compliance",
+    "rate": "the gradient MPC at 70 and at 500 Hz",
     "pressure-chain": "biased pressure sensors, a wrong lever arm",
-    "robustness": "eleven ways of not being the model, one at a time",
+    "robustness": "fourteen ways of not being the model, one at a time",
 }
 
 EXPERIMENTS = {
@@ -52,6 +53,9 @@ EXPERIMENTS = {
         name: Experiment("tracking", f"{summary} (seed 000)", (name,))
         for name, summary in _TRACKING.items()
     },
+    "observability": Experiment(
+        "observability", "which parameters a motion tells, recorded or planned"
+    ),
     "cc-ukf": Experiment(
         "cc_ukf", "a constant-curvature filter sees a rod through its base sensor (seed 004)"
     ),
@@ -77,7 +81,7 @@ EXPERIMENTS = {
         needs_data=True,
     ),
     "all": Experiment("collected", "every one of them, then one page", ("all",)),
-    "report": Experiment("collected", "one page of what has been run", ("report",)),
+    "report": Experiment("collected", "the pages of what has been run", ("report",)),
 }
 
 

@@ -13,6 +13,7 @@ from softcr_hardware.plant import Mismatch
 MODEL_BASED = ("nempc", "rod_mpc")
 RIVAL = "koopman"
 CONTROLLERS = (*MODEL_BASED, RIVAL)
+RATE_HZ = 70.0
 SETTLED = 2.0  # from here on a setpoint counts, and a motion that fades in [s]
 
 
@@ -40,7 +41,10 @@ class Difference:
         pressure_bias, pressure_gain: the sensors read gain * pressure + bias (m,) [Pa], and the
             valves bring the reading to the command.
         tip_noise: standard deviation of each measured coordinate [m].
+        pressure_noise: standard deviation of each reading [Pa].
         dropout: chance that a tip pose is missing.
+        latency: ticks by which commands act later than the usual one; the controllers are told, as
+            far as they can answer.
     """
 
     mismatch: Mismatch = field(
@@ -52,7 +56,9 @@ class Difference:
     pressure_bias: tuple[float, ...] = (0.0, 0.0, 0.0)
     pressure_gain: float = 1.0
     tip_noise: float = 2e-4
+    pressure_noise: float = 0.0
     dropout: float = 0.0
+    latency: int = 0
 
 
 @dataclass(frozen=True)
@@ -68,6 +74,10 @@ class Case:
         bounds: of the mean tip error after SETTLED.
         difference: between plant and model.
         adaptive: whether the filter estimates parameters; if not, the model keeps the file's.
+        learns_lag: whether the controller estimates the pressure lag.
+        controllers: who runs.
+        rate_hz: of the loop [Hz].
+        model_intervals: of filter's and controller's rod.
         from_plant: whether the plant, not the nominal rod, makes the reference.
         learned_on: the plant the rival has learned from; None: that of the case.
     """
@@ -79,9 +89,18 @@ class Case:
     bounds: Bounds | None = None
     difference: Difference = Difference()
     adaptive: bool = True
+    learns_lag: bool = True
+    controllers: tuple[str, ...] = CONTROLLERS
+    rate_hz: float = RATE_HZ
+    model_intervals: int = 5
     from_plant: bool = False
     paper_koopman: float | None = None
     learned_on: Difference | None = None
+
+    @property
+    def period(self) -> float:
+        """Of the loop [s]."""
+        return 1.0 / self.rate_hz
 
     def published(self, controller: str) -> float | None:
         """Mean tip error [mm] that one of CONTROLLERS is to be compared with."""
@@ -160,6 +179,17 @@ EXPERIMENTS: dict[str, tuple[Case, ...]] = {
     "6": (
         Case("adaptive", _slow(), 30.0, 1.69, difference=_SOFTNESS),
         Case("fixed compliance", _slow(), 30.0, 5.10, difference=_SOFTNESS, adaptive=False),
+    ),
+    "rate": tuple(
+        Case(
+            f"trajectory to 1.5 Hz, {rate:g} Hz",
+            _fast(),
+            12.0,
+            bounds=Bounds((1.5, 0.7), (0.7, 0.25)),
+            controllers=("rod_mpc",),
+            rate_hz=rate,
+        )
+        for rate in (RATE_HZ, 500.0)
     ),
     "pressure-chain": (
         Case(

@@ -29,7 +29,13 @@ from softcr_tools.console import say
 from softcr_tools.experiments.results import TABLE_WIDTH, Row, print_table, write_table
 from softcr_tools.experiments.tracking import compliance, figures, robustness
 from softcr_tools.experiments.tracking.bag import RunBag
-from softcr_tools.experiments.tracking.cases import CONTROLLERS, EXPERIMENTS, Case, Difference
+from softcr_tools.experiments.tracking.cases import (
+    EXPERIMENTS,
+    RATE_HZ,
+    RIVAL,
+    Case,
+    Difference,
+)
 from softcr_tools.experiments.tracking.koopman import FULL, Recipe, cached, work
 from softcr_tools.experiments.tracking.loop import (
     MODEL_INTERVALS,
@@ -123,7 +129,7 @@ def _track(
     cases = [_shortened(case, shortest) for case in EXPERIMENTS[name]]
     traces = _traces(robot, cases, seeds, bar, recipe, directory / "bags")
     for case in cases:
-        shown = {controller: traces[case.name, controller][0] for controller in CONTROLLERS}
+        shown = {controller: traces[case.name, controller][0] for controller in case.controllers}
         figures.draw_case(directory / f"{_file_name(case.name)}.png", case.name, shown)
     rows = rows_of(cases, traces)
     return [*rows, *adaptation_rows(traces)] if name == ADAPTATION else rows
@@ -133,8 +139,8 @@ def _vary(
     robot: Robot, seeds: int, shortest: float, directory: Path, bar: Progress, recipe: Recipe
 ) -> list[Row]:
     axes = robustness.axes()
-    cases = [_shortened(case, shortest) for axis in axes for case in axis.cases.values()]
-    traces = _traces(robot, cases, seeds, bar, recipe, directory / "bags")
+    cases = [_shortened(case, shortest) for case in robustness.cases_of(axes)]
+    traces = _traces(robot, cases, seeds, bar, recipe)
     errors = {key: [settled_error_mm(trace) for trace in runs] for key, runs in traces.items()}
     robustness.draw(directory / "robustness.png", axes, errors)
     return robustness.rows_of(axes, errors)
@@ -146,27 +152,30 @@ def _traces(
     seeds: int,
     bar: Progress,
     recipe: Recipe,
-    bags: Path,
+    bags: Path | None = None,
 ) -> dict[tuple[str, str], list[Trace]]:
-    """(name of the case, controller) -> a trace per seed; a bag of each first one into `bags`."""
+    """(name of the case, controller) -> a trace per seed; a bag of each first one into `bags`.
+
+    Nodes run at one rate: of cases at another no bag is kept.
+    """
     rivals = _rivals(robot, cases, bar, recipe)
-    cycles = sum(round(case.duration / PERIOD) for case in cases)
-    task = bar.add_task("", total=seeds * len(CONTROLLERS) * cycles)
+    cycles = sum(len(case.controllers) * round(case.duration / case.period) for case in cases)
+    task = bar.add_task("", total=seeds * cycles)
     traces: dict[tuple[str, str], list[Trace]] = {}
     for case in cases:
         source = _reference(robot, case)
-        references = ReferenceMessages(CosseratRod(robot, MODEL_INTERVALS), source)
-        for controller, seed in itertools.product(CONTROLLERS, range(seeds)):
+        references = ReferenceMessages(CosseratRod(robot, case.model_intervals), source)
+        for controller, seed in itertools.product(case.controllers, range(seeds)):
             bar.update(task, description=f"{case.name}, {controller}")
             kept = None
-            if seed == 0:
+            if seed == 0 and bags is not None and case.rate_hz == RATE_HZ:
                 kept = RunBag(robot, case.difference, seed, references)
             trace = run_loop(
                 robot, case, source, controller, seed, time.perf_counter,
-                lambda cycles: bar.advance(task, cycles), rivals[_teacher(case)],
+                lambda cycles: bar.advance(task, cycles), rivals.get(_teacher(case)),
                 observe=_nothing if kept is None else kept.add,
             )  # fmt: skip
-            if kept is not None:
+            if kept is not None and bags is not None:
                 path = bags / f"{_file_name(case.name)}-{controller}"
                 kind, parameters = case.reference.kind, estimated_parameters(case)
                 kept.write(path, parameters, controller, kind, trace.tick_times)
@@ -182,7 +191,7 @@ def _rivals(
     robot: Robot, cases: Sequence[Case], bar: Progress, recipe: Recipe
 ) -> dict[Difference, KoopmanDesign]:
     """What the rival learned from each plant, made now or before."""
-    teachers = dict.fromkeys(_teacher(case) for case in cases)
+    teachers = dict.fromkeys(_teacher(case) for case in cases if RIVAL in case.controllers)
     task = bar.add_task("koopman", total=len(teachers) * work(recipe))
     rivals = {}
     for number, teacher in enumerate(teachers):
@@ -209,11 +218,13 @@ def _shortened(case: Case, shortest: float) -> Case:
 def _reference(robot: Robot, case: Case) -> SampledReference:
     settings = case.reference.model_copy(update={"duration": case.duration + 1.0})
     maker = plant_of(robot, case.difference, 0).rod.robot if case.from_plant else robot
-    return sampled_reference(maker, settings)
+    return sampled_reference(maker, settings, case.period, case.model_intervals)
 
 
 def _about(name: str, robot: Robot, seeds: int) -> dict[str, object]:
+    about = {"axes": robustness.described()} if name == ROBUSTNESS else {}
     return {
+        **about,
         "experiment": name,
         "robot": robot.name,
         "seeds": seeds,

@@ -1,5 +1,6 @@
 """Plant, filter and controller in one plain loop: what the nodes do, waiting for no clock."""
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -12,6 +13,7 @@ from softcr_control.control_loop import (
     RodMpcControllerSettings,
     made_controller,
 )
+from softcr_control.horizon import MAXIMUM_DELAY
 from softcr_control.koopman_file import KoopmanDesign
 from softcr_control.koopman_lqr import KoopmanLqr
 from softcr_control.reference_settings import ReferenceSettings
@@ -25,10 +27,17 @@ from softcr_models.pressure import PressureLag
 from softcr_models.rod.state import restrict_to_nodes
 from softcr_models.runtime.settings import build_settings
 from softcr_tools.benchmarks.timing import cores, cores_available
-from softcr_tools.experiments.tracking.cases import RIVAL, Case, Difference
+from softcr_tools.experiments.tracking.cases import (
+    RATE_HZ,
+    RIVAL,
+    Case,
+    Difference,
+)
 
-PERIOD = 1 / 70
+PERIOD = 1 / RATE_HZ
 MODEL_INTERVALS = 5
+HORIZON = 8 * PERIOD  # of the predictive controllers [s]
+LONGEST_HORIZON = 40  # [ticks]: more do not fit into a tick at 500 Hz
 REFERENCE_INTERVALS = Difference().intervals
 
 
@@ -77,13 +86,18 @@ class Cycle:
     command: np.ndarray | None
 
 
-def sampled_reference(robot: Robot, settings: ReferenceSettings) -> SampledReference:
+def sampled_reference(
+    robot: Robot,
+    settings: ReferenceSettings,
+    period: float = PERIOD,
+    intervals: int = MODEL_INTERVALS,
+) -> SampledReference:
     """The reference that a rod as fine as the plant makes, its states at the model's nodes."""
     fine = RodPrediction(
         CosseratRod(robot, REFERENCE_INTERVALS), substeps=3, single_precision=False
     )
-    made = settings.source(fine, PERIOD)
-    states = restrict_to_nodes(made.states, MODEL_INTERVALS)
+    made = settings.source(fine, period)
+    states = restrict_to_nodes(made.states, intervals)
     return SampledReference(made.period, states, made.tip_positions)
 
 
@@ -94,14 +108,23 @@ def plant_of(robot: Robot, difference: Difference, seed: int) -> SimulatedPlant:
     lag = robot.pressure_lag
     if difference.lag_pole is not None:
         lag = PressureLag(lag.gain / lag.pole * difference.lag_pole, difference.lag_pole)
-    sensors = SensorModel(tip_noise=difference.tip_noise, seed=seed)
+    sensors = SensorModel(
+        tip_noise=difference.tip_noise, pressure_noise=difference.pressure_noise, seed=seed
+    )
     different = robot.replace(chambers=(lever, *others), pressure_lag=lag)
     return SimulatedPlant(different, difference.mismatch, sensors, difference.intervals)
 
 
-def controller_settings(name: str, seed: int) -> ControllerSettings:
-    """Those of the shipped controller "nempc" or "rod_mpc"."""
-    values = {"seed": seed, "intervals": MODEL_INTERVALS}
+def controller_settings(name: str, seed: int, case: Case | None = None) -> ControllerSettings:
+    """Those of the shipped controller "nempc" or "rod_mpc", for the case."""
+    values: dict[str, object] = {"seed": seed, "intervals": MODEL_INTERVALS}
+    if case is not None:
+        values |= {
+            "intervals": case.model_intervals,
+            "rate_hz": case.rate_hz,
+            "horizon": min(round(HORIZON * case.rate_hz), LONGEST_HORIZON),
+            "estimate_lag": case.learns_lag,
+        }
     if name == "rod_mpc":
         return build_settings(RodMpcControllerSettings, values)
     return build_settings(NempcControllerSettings, values)
@@ -121,6 +144,7 @@ def controller_of(
     robot: Robot,
     name: str,
     seed: int,
+    case: Case,
     koopman: KoopmanDesign | None,
     settings: ControllerSettings | None = None,
 ) -> tuple[Controller, int]:
@@ -130,7 +154,7 @@ def controller_of(
     """
     if name == RIVAL:
         assert koopman is not None
-        rod = CosseratRod(robot, MODEL_INTERVALS)
+        rod = CosseratRod(robot, case.model_intervals)
         return KoopmanLqr(
             koopman.model,
             koopman.static,
@@ -139,7 +163,7 @@ def controller_of(
             lambda state: rod.tip_pose(state)[:3, 3],
         ), 1
     if settings is None:
-        settings = controller_settings(name, seed)
+        settings = controller_settings(name, seed, case)
     return made_controller(robot, settings)[1], settings.threads
 
 
@@ -157,7 +181,7 @@ def run_loop(
     filter_settings: EstimatorSettings | None = None,
     observe: Callable[[Cycle], None] = lambda cycle: None,
 ) -> Trace:
-    """One run from the vented rod: what is decided in a cycle acts from the next one on.
+    """One run from the vented rod: what is decided in a cycle acts from the next one on, or later.
 
     Args:
         koopman: what the rival is made of.
@@ -166,24 +190,28 @@ def run_loop(
         filter_settings: its estimated parameters are the case's; None: the shipped ones.
         observe: told of every cycle.
     """
-    plant = plant_of(robot, case.difference, seed)
-    control, threads = controller_of(robot, controller, seed, koopman, settings)
+    difference, period = case.difference, case.period
+    plant = plant_of(robot, difference, seed)
+    control, threads = controller_of(robot, controller, seed, case, koopman, settings)
     model = filter_model or RodPrediction(
-        CosseratRod(robot, MODEL_INTERVALS), single_precision=False
+        CosseratRod(robot, case.model_intervals), single_precision=False
     )
     filter_settings = filter_settings or EstimatorSettings()
-    adapted = filter_settings.model_copy(update={"parameters": estimated_parameters(case)})
+    adapted = filter_settings.model_copy(
+        update={"parameters": estimated_parameters(case), "period": period}
+    )
     estimator = RodEstimator(model, adapted)
     limits = robot.pressure_limits
-    bias, gain = np.array(case.difference.pressure_bias), case.difference.pressure_gain
-    poses_lost = np.random.default_rng(seed).random(round(case.duration / PERIOD))
+    bias, gain = np.array(difference.pressure_bias), difference.pressure_gain
+    poses_lost = np.random.default_rng(seed).random(round(case.duration / period))
     sent = np.zeros(len(robot.chambers))
+    on_their_way = deque([sent] * (1 + difference.latency), maxlen=1 + difference.latency)
     rows = []
-    for cycle, lost in enumerate(poses_lost < case.difference.dropout):
+    for cycle, lost in enumerate(poses_lost < difference.dropout):
         if cycle:
-            plant.advance(PERIOD)
-        plant.follow(commanded(case.difference, sent))
-        measured = plant.measure(round(1e9 * (cycle + 1) * PERIOD))
+            plant.advance(period)
+        plant.follow(commanded(difference, on_their_way[0]))
+        measured = plant.measure(round(1e9 * (cycle + 1) * period))
         read = gain * measured.pressures + bias
         measured = replace(measured, pressures=read, tip_pose=None if lost else measured.tip_pose)
         stamp = 1e-9 * measured.stamp
@@ -192,19 +220,21 @@ def run_loop(
         else:
             tip = None if measured.tip_pose is None else measured.tip_pose[:3, 3]
             estimate = estimator.update(read, tip, stamp)
-        reference = source.window(cycle * PERIOD, control.rows)
+        reference = source.window(cycle * period, control.rows)
         with cores(min(threads, cores_available())):
             begin = clock()
             command = control.command(
-                estimate.state, estimate.bending_compliance, reference, read, estimate.parameters
-            )
+                estimate.state, estimate.bending_compliance, reference, read, estimate.parameters,
+                delay=min(1 + difference.latency, MAXIMUM_DELAY),
+            )  # fmt: skip
             tick = clock() - begin
         sent, _ = limit_command(
-            command.pressures, sent, limits.minimum, limits.maximum, limits.maximum_rate, PERIOD
+            command.pressures, sent, limits.minimum, limits.maximum, limits.maximum_rate, period
         )
+        on_their_way.append(sent)
         rows.append(
             (
-                cycle * PERIOD,
+                cycle * period,
                 measured.true_tip_pose[:3, 3],
                 reference.tip_positions[0],
                 estimate.tip_position,

@@ -2,11 +2,13 @@
 
 Every value is a run of Experiment 4a's reference on a plant that differs in nothing else from the
 usual one (bending compliance -5 %, tip mass +10 %, 20 intervals). The rival has learned from the
-usual plant, not from the changed one.
+usual plant, not from the changed one. What could be calibrated is also run with a gradient MPC that
+estimates nothing, neither parameters nor lag, on a plant with that error alone: it costs there what
+it costs before a filter has found it, or where none looks for it.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import matplotlib
@@ -16,11 +18,18 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from softcr_control.reference_settings import ReferenceSettings
+from softcr_hardware.plant import Mismatch
 from softcr_tools.experiments.results import Row
 from softcr_tools.experiments.tracking.cases import CONTROLLERS, Case, Difference
 
 DURATION = 6.0  # [s]
-USUAL = Difference()
+USUAL, EXACT = Difference(), Difference(mismatch=Mismatch())
+_MOTION = ReferenceSettings(kind="trajectory")
+UNAIDED = "rod_mpc, nothing estimated"
+METHODS = (*CONTROLLERS, UNAIDED)
+
+Errors = Mapping[tuple[str, str], Sequence[float]]
+"""(name of the case, controller) -> settled tip error [mm] of every seed."""
 
 
 @dataclass(frozen=True)
@@ -29,31 +38,74 @@ class Axis:
 
     Attributes:
         name, unit: of what stands on the axis.
-        cases: value on the axis -> its run.
+        cases: value on the axis -> its run; its ends are the errors taken as plausible on a bench
+            (issue 5, item 6).
+        usual: the value of the usual plant.
+        alone: value -> its run with nothing estimated and no other error.
+        exact: the value that is no error.
+        calibration: how it is found on a bench; empty: it is nothing to calibrate.
     """
 
     name: str
     unit: str
     cases: Mapping[float, Case]
+    usual: float
+    alone: Mapping[float, Case] = field(default_factory=dict)
+    exact: float = 0.0
+    calibration: str = ""
 
 
 def axes() -> tuple[Axis, ...]:
     """All of them."""
+    percents, finer = (-5, 0, 5), (5, 10, 20, 40)
+    identify = "`softcr experiment identification`"
+
+    def rod(name: str) -> Callable[[Difference, float], Difference]:
+        """Changes a factor of the mismatch by so many per cent."""
+        return lambda d, v: replace(d, mismatch=replace(d.mismatch, **{name: 1 + v / 100}))
+
     return (
-        _rod("bending compliance", "bending_compliance_factor", (-15, -5, 0, 5, 15)),
-        _rod("tip mass", "tip_mass_factor", (0, 10, 25, 50)),
-        _rod("damping", "damping_factor", (-30, 0, 30)),
         _axis(
-            "pressure bias, chamber 1",
-            "kPa",
-            {v: {"pressure_bias": (1e3 * v, 0.0, 0.0)} for v in (-2, -1, 0, 1, 2)},
+            "bending compliance", "%", -5, (-15, -5, 0, 5, 15), rod("bending_compliance_factor"),
+            f"{identify}, statics",
         ),
-        _axis("pressure gain", "%", {v: {"pressure_gain": 1 + v / 100} for v in (-5, 0, 5)}),
-        _axis("lever arm, chamber 1", "%", {v: {"lever_factor": 1 + v / 100} for v in (-5, 0, 5)}),
-        _axis("lag pole", "1/s", {v: {"lag_pole": v} for v in (9.0, 10.94, 13.0)}),
-        _axis("tip noise", "mm", {v: {"tip_noise": 1e-3 * v} for v in (0.0, 0.2, 0.5, 1.0)}),
-        _axis("missing poses", "%", {v: {"dropout": v / 100} for v in (0, 10, 50)}),
-        _axis("plant intervals", "-", {v: {"intervals": v} for v in (5, 10, 20, 40)}),
+        _axis(
+            "tip mass", "%", 10, (0, 10, 25, 50), rod("tip_mass_factor"),
+            "scales, with cap, markers and hoses",
+        ),
+        _axis(
+            "damping", "%", 0, (-30, 0, 30), rod("damping_factor"), f"{identify}, a step to ambient"
+        ),
+        _axis(
+            "pressure bias, chamber 1", "kPa", 0, (-2, -1, 0, 1, 2),
+            lambda d, v: replace(d, pressure_bias=(1e3 * v, 0.0, 0.0)),
+            "readings of the vented chambers",
+        ),
+        _axis(
+            "pressure gain", "%", 0, percents,
+            lambda d, v: replace(d, pressure_gain=1 + v / 100), "a second gauge at two pressures",
+        ),
+        _axis(
+            "lever arm, chamber 1", "%", 0, percents,
+            lambda d, v: replace(d, lever_factor=1 + v / 100), f"{identify}, single chambers",
+        ),
+        _axis(
+            "lag pole", "1/s", 10.94, (9.0, 10.94, 13.0),
+            lambda d, v: replace(d, lag_pole=None if v == 10.94 else v),
+            f"{identify}, steps of the valves", exact=10.94,
+        ),
+        _axis(
+            "tip noise", "mm", 0.2, (0.0, 0.2, 0.5, 1.0),
+            lambda d, v: replace(d, tip_noise=1e-3 * v),
+        ),
+        _axis(
+            "pressure noise", "kPa", 0, (0, 0.1, 0.5),
+            lambda d, v: replace(d, pressure_noise=1e3 * v),
+        ),
+        _axis("latency", "ticks", 0, (0, 1, 2, 3), lambda d, v: replace(d, latency=int(v))),
+        _axis("missing poses", "%", 0, (0, 10, 50), lambda d, v: replace(d, dropout=v / 100)),
+        _axis("plant intervals", "-", 20, finer, lambda d, v: replace(d, intervals=int(v))),
+        _finer_model(finer),
         Axis(
             "reference frequency",
             "Hz",
@@ -66,82 +118,121 @@ def axes() -> tuple[Axis, ...]:
                 )
                 for v in (0.2, 0.5, 1.0, 1.5, 2.0, 2.5)
             },
+            usual=0.2,
         ),
-    )
+    )  # fmt: skip
 
 
-def rows_of(axes: Sequence[Axis], errors: Mapping[tuple[str, str], Sequence[float]]) -> list[Row]:
-    """A row per value and controller.
+def cases_of(axes: Sequence[Axis]) -> list[Case]:
+    """Every run once: the usual one stands on most axes."""
+    cases = [case for axis in axes for case in (*axis.cases.values(), *axis.alone.values())]
+    return list({case.name: case for case in cases}.values())
 
-    Args:
-        errors: (name of the case, controller) -> settled tip error [mm] of every seed.
-    """
+
+def rows_of(axes: Sequence[Axis], errors: Errors) -> list[Row]:
+    """A row per axis, method and value."""
+    rows = []
+    for axis in axes:
+        for method in METHODS:
+            for value, found in _values(axis, method, errors).items():
+                mean, sd, label = float(np.mean(found)), float(np.std(found)), f"{value:g}"
+                rows.append(
+                    Row(axis.name, method, f"{label} {axis.unit}", None, mean, sd, "mm", len(found))
+                )
+    return rows
+
+
+def described() -> list[dict[str, str]]:
+    """What the table's reader has to know of each axis beside its rows."""
     return [
-        Row(
-            axis.name,
-            controller,
-            f"{value:g} {axis.unit}",
-            None,
-            float(np.mean(errors[case.name, controller])),
-            float(np.std(errors[case.name, controller])),
-            "mm",
-            len(errors[case.name, controller]),
-        )
-        for axis in axes
-        for controller in CONTROLLERS
-        for value, case in axis.cases.items()
+        {
+            "name": axis.name,
+            "usual": f"{axis.usual:g} {axis.unit}",
+            "exact": f"{axis.exact:g} {axis.unit}",
+            "calibration": axis.calibration,
+        }
+        for axis in axes()
     ]
 
 
-def draw(
-    path: Path, axes: Sequence[Axis], errors: Mapping[tuple[str, str], Sequence[float]]
-) -> None:
-    """One heat map per controller: a line for each axis, its values from left to right."""
+def draw(path: Path, axes: Sequence[Axis], errors: Errors) -> None:
+    """One heat map per method: a line for each axis, its values from left to right."""
     widest = max(len(axis.cases) for axis in axes)
     figure, grid = plt.subplots(
-        1, len(CONTROLLERS), figsize=(8.0 * len(CONTROLLERS), 0.6 * len(axes) + 1.5), sharey=True
+        1, len(METHODS), figsize=(7.0 * len(METHODS), 0.6 * len(axes) + 1.5), sharey=True
     )
-    for plot, controller in zip(grid, CONTROLLERS, strict=True):
+    largest = max(float(np.mean(found)) for found in errors.values())
+    smallest = min(float(np.mean(found)) for found in errors.values())
+    for plot, method in zip(grid, METHODS, strict=True):
         image = np.full((len(axes), widest), np.nan)
         for line, axis in enumerate(axes):
-            for column, (value, case) in enumerate(axis.cases.items()):
-                error = float(np.mean(errors[case.name, controller]))
-                image[line, column] = error
+            for column, (value, found) in enumerate(_values(axis, method, errors).items()):
+                error = image[line, column] = float(np.mean(found))
                 plot.text(
                     column, line, f"{value:g} {axis.unit}\n{error:.2f} mm",
                     ha="center", va="center", fontsize=8,
                 )  # fmt: skip
         shown = plot.imshow(image, cmap="YlOrRd", norm="log", aspect="auto")
-        plot.set_title(f"{controller}: mean tip error [mm]")
+        shown.set_clim(smallest, largest)
+        plot.set_title(f"{method}: mean tip error [mm]")
         plot.set_xticks([])
         plot.set_yticks(range(len(axes)), [axis.name for axis in axes])
-        figure.colorbar(shown, ax=plot)
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
+    figure.colorbar(shown, ax=grid, pad=0.01)
+    figure.savefig(path, dpi=120, bbox_inches="tight")
     plt.close(figure)
 
 
-def _rod(name: str, factor: str, percents: Sequence[float]) -> Axis:
-    return _axis(
-        name,
-        "%",
-        {v: {"mismatch": replace(USUAL.mismatch, **{factor: 1 + v / 100})} for v in percents},
+def _values(axis: Axis, method: str, errors: Errors) -> dict[float, Sequence[float]]:
+    """Value on the axis -> errors of a method, where it was run."""
+    if method == UNAIDED:
+        return {value: errors[case.name, "rod_mpc"] for value, case in axis.alone.items()}
+    return {value: errors[case.name, method] for value, case in axis.cases.items()}
+
+
+def _axis(
+    name: str,
+    unit: str,
+    usual: float,
+    values: Sequence[float],
+    change: Callable[[Difference, float], Difference],
+    calibration: str = "",
+    exact: float = 0.0,
+) -> Axis:
+    labels = {value: f"{name} {value:g} {unit}" for value in values}
+    cases = {value: _case(label, change(USUAL, value)) for value, label in labels.items()}
+    alone = {}
+    if calibration:
+        alone = {value: _alone(label, change(EXACT, value)) for value, label in labels.items()}
+    return Axis(name, unit, cases, usual, alone, exact, calibration)
+
+
+def _case(name: str, difference: Difference) -> Case:
+    return Case(
+        "usual plant" if difference == USUAL else name,
+        _MOTION,
+        DURATION,
+        difference=difference,
+        learned_on=USUAL,
     )
 
 
-def _axis(name: str, unit: str, changes: Mapping[float, Mapping[str, object]]) -> Axis:
-    reference = ReferenceSettings(kind="trajectory")
-    return Axis(
-        name,
-        unit,
-        {
-            value: Case(
-                f"{name} {value:g} {unit}",
-                reference,
-                DURATION,
-                difference=Difference(**{**vars(USUAL), **change}),
-                learned_on=USUAL,
-            )
-            for value, change in changes.items()
-        },
+def _alone(name: str, difference: Difference) -> Case:
+    return Case(
+        "exact plant" if difference == EXACT else f"{name} alone",
+        _MOTION,
+        DURATION,
+        difference=difference,
+        adaptive=False,
+        learns_lag=False,
+        controllers=("rod_mpc",),
     )
+
+
+def _finer_model(intervals: Sequence[float]) -> Axis:
+    """The plant's refinement against a controller and filter of ten intervals instead of five."""
+    name = "plant intervals, model of 10"
+    cases = {}
+    for value in intervals:
+        case = _case("", replace(USUAL, intervals=int(value)))
+        cases[value] = replace(case, name=f"{name}: {value:g}", model_intervals=10)
+    return Axis(name, "-", cases, 20)
