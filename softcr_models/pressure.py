@@ -52,3 +52,13 @@ class PressureLag:
         for step in range(steps):
             pressures[:, step + 1] = self.step(pressures[:, step], commands[:, step], dt)
         return pressures
+
+    def commands_along(self, pressures: np.ndarray, dt: float) -> np.ndarray:
+        """(T - 1, m) commands [Pa], each held for `dt` [s], that lead along pressures (T, m) [Pa].
+
+        The inverse of `step`; nothing says that valves can do them.
+        """
+        decay = math.exp(-self.pole * dt)
+        final = (pressures[1:] - decay * pressures[:-1]) / (1.0 - decay)
+        commands: np.ndarray = self.pole / self.gain * final
+        return commands

@@ -1,7 +1,7 @@
 """Open loop: the pressures that the reference's motion was made of, whatever the rod does.
 
 What 004 moves its actuator with while a filter watches: smooth periodic pressures per chamber,
-without feedback.
+without feedback. Commands lead by what the valves lag behind.
 """
 
 import sys
@@ -50,7 +50,12 @@ class Feedforward(LoopNode):
     def on_configure_node(self) -> None:
         settings = self.settings
         chosen = ReferenceSettings(kind=settings.reference, duration=settings.duration)
-        self._pressures = chosen.pressure_samples(settings.period, len(self.robot.chambers))
+        pressures = chosen.pressure_samples(settings.period, len(self.robot.chambers))
+        # an answer is followed from the next cycle on, and the motion ends standing
+        wanted = np.concatenate((pressures[1:], pressures[-1:], pressures[-1:]))
+        commands = self.robot.pressure_lag.commands_along(wanted, settings.period)
+        limits = self.robot.pressure_limits
+        self._commands = np.clip(commands, limits.minimum, limits.maximum)
         self._command = self.advertise("pressure/command")
         self.receive(_REFERENCE, lambda message: message)
         if settings.lockstep:
@@ -80,13 +85,11 @@ class Feedforward(LoopNode):
         if self._start is None:
             self._start = stamp
         row = round((stamp - self._start) * 1e-9 / self.settings.period)
-        self._send(self._pressures[min(row, len(self._pressures) - 1)], stamp)
+        self._send(self._commands[min(row, len(self._commands) - 1)], stamp)
 
     def _send(self, pressures: np.ndarray, stamp: int) -> None:
         self._last_stamp = stamp
-        limits = self.robot.pressure_limits
-        bounded = np.clip(pressures, limits.minimum, limits.maximum)
-        self._command.publish(pressures_to_message(bounded, self.robot.chamber_names, stamp))
+        self._command.publish(pressures_to_message(pressures, self.robot.chamber_names, stamp))
 
     def diagnostic_values(self) -> dict[str, Any]:
         return {"reference": self.settings.reference, "duration": self.settings.duration}
