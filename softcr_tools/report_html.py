@@ -61,6 +61,7 @@ def render(page: ReportPage, numbers: dict[str, Any], figures: list[ReportFigure
 {_list("deaths", page.deaths)}
 <div class="cards">{"".join(map(_card, page.figures))}</div>
 {_list("problems", page.problems)}
+{"<h2>Safety</h2>" if page.safety else ""}{_list("safety", page.safety)}
 <h2>Loops</h2>
 <div class="panel">{_table(LOOP_COLUMNS, page.loops)}</div>
 {"".join(map(_figure, figures))}

@@ -3,6 +3,7 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,6 +130,7 @@ class Run(RecordedSystem):
         arc, arc_std: (T, 7) of the constant-curvature estimator: Delta_x, Delta_y, dL [m], their
             rates [m/s], bending stiffness [N/m]; and their standard deviations.
         chambers: names of the m chambers.
+        safety: when safety said something new [ns], and what; empty without valves.
     """
 
     truth_tip: Series
@@ -146,6 +148,7 @@ class Run(RecordedSystem):
     arc: Series
     arc_std: Series
     chambers: tuple[str, ...]
+    safety: tuple[tuple[int, str], ...] = ()
 
     @property
     def tip(self) -> Series:
@@ -184,7 +187,23 @@ def read_run(bag: Bag) -> Run:
         "arc": series_of(arc, (7,), lambda numbers: [numbers[name] for name in ARC]),
         "arc_std": series_of(arc, (7,), lambda numbers: [numbers[f"{n}_std"] for n in ARC]),
     }
-    return Run(**series, **received.system(series.values()), chambers=pressures.names)
+    return Run(
+        **series,
+        **received.system(series.values()),
+        chambers=pressures.names,
+        safety=_safety_changes(bag),
+    )
+
+
+def _safety_changes(bag: Bag) -> tuple[tuple[int, str], ...]:
+    """By the time of reception: safety's words carry no stamp."""
+    changes: list[tuple[int, str]] = []
+    for message in bag.messages(_SAFETY) if bag.find(_SAFETY) else ():
+        with suppress(ValueError):
+            said = message.decode().message
+            if not changes or changes[-1][1] != said:
+                changes.append((message.time, said))
+    return tuple(changes)
 
 
 ARC = (
@@ -195,6 +214,7 @@ ARC = (
 
 _ARC = "estimate/constant_curvature"
 _COMPLIANCE = "bending_compliance"
+_SAFETY = "safety/state"
 
 
 def _expected(bag: Bag) -> set[str]:

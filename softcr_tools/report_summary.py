@@ -134,7 +134,8 @@ class Summary(SystemSummary):
     between the cameras' frames) from the reference tip at equal stamps, over
     the evaluated window: from the first to the last stamp that had a reference and a controller's
     answer. `settled` begins 2 s later. `setpoint_error` is the settled error when the reference
-    stands still. `estimate_tip_aed` is the distance of the estimated from the true tip.
+    stands still. `estimate_tip_aed` is the distance of the estimated from the true tip. `safety`
+    has a row {time_s, what} for every transition.
     """
 
     tip_aed_percent_of_length: float | None
@@ -153,6 +154,7 @@ class Summary(SystemSummary):
     plant_mismatch: dict[str, float] | None
     pressure: PressureSummary
     wrench: WrenchSummary
+    safety: list[dict[str, Any]]
 
     def page(self) -> "ReportPage":
         """The summary in words."""
@@ -207,6 +209,10 @@ def summarize(run: Run, system: dict[str, Any]) -> Summary:
         plant_mismatch=run.said("simulator", "plant_mismatch"),
         pressure=_pressure(run),
         wrench=_wrench(run),
+        safety=[
+            {"time_s": round(1e-9 * (time - run.start), 3), "what": what}
+            for time, what in run.safety
+        ],
         node_deaths=list(system.get("deaths", ())),
         ended_by=system.get("ended_by"),
         problems=[*failures(system), *run.problems, *_notes(run), *alarms(run)],

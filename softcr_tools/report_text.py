@@ -1,6 +1,6 @@
 """A run's summary in words and tables: what the terminal and report.html both show."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -9,6 +9,8 @@ from rich.text import Text
 from softcr_tools.report_summary import LoopSummary, Summary, SystemSummary
 
 MISSING = "-"
+SAFETY_SHOWN = 5
+"""Transitions on the terminal; report.html has all."""
 LOOP_COLUMNS = (
     "node", "Hz", "p50 ms", "p99 ms", "max ms", "cycles", "missed", "rejected",
 )  # fmt: skip
@@ -34,6 +36,7 @@ class ReportPage:
         figures: the numbers a reader looks for first.
         loops: rows of `LOOP_COLUMNS`.
         problems: what is missing or not as it should be.
+        safety: every transition, with its time.
     """
 
     headline: str
@@ -42,6 +45,7 @@ class ReportPage:
     figures: list[KeyFigure]
     loops: list[tuple[str, ...]]
     problems: list[str]
+    safety: list[str] = field(default_factory=list)
 
 
 def page_of(summary: Summary) -> ReportPage:
@@ -53,6 +57,7 @@ def page_of(summary: Summary) -> ReportPage:
         figures=_key_figures(summary),
         loops=_loop_rows(summary),
         problems=summary.problems,
+        safety=[f"{row['time_s']:.2f} s: {row['what']}" for row in summary.safety],
     )
 
 
@@ -181,6 +186,7 @@ def terminal_table(page: ReportPage) -> RenderableType:
         figures,
         "",
         loops,
+        *(Text(f"safety at {line}", style="dim") for line in page.safety[-SAFETY_SHOWN:]),
         *(Text(line, style="yellow") for line in page.problems),
     )
 

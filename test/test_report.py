@@ -25,6 +25,7 @@ from softcr_models.runtime.topics import TOPICS
 from softcr_tools import report
 from softcr_tools.bag_reading import Bag
 from softcr_tools.recording import BagRecording, RecordedTopic
+from softcr_tools.report_html import render
 from softcr_tools.report_run import Series, read_run
 from softcr_tools.report_summary import Summary, summarize
 
@@ -485,3 +486,21 @@ def test_a_series_between_its_samples_is_linear_and_bridges_no_long_hole():
     assert found.stamps.tolist() == [0, 3 * 10**6, 20 * 10**6, 61 * 10**6, 70 * 10**6]
     assert found.values == pytest.approx(np.stack([found.stamps, -found.stamps], axis=1))
     assert len(Series(stamps[:1], series.values[:1]).at(asked, 1.0)) == 0
+
+
+def test_every_transition_of_safety_is_told_with_its_time(tmp_path):
+    messages = closed_loop(1.0)
+    words = ["vent now: not enabled yet", "none: enabled", "none: enabled", "hold: poses late"]
+    for number, message in enumerate(words):
+        status = TYPES["diagnostic_msgs/msg/DiagnosticStatus"](
+            level=0, name="valves: safety", message=message, hardware_id="", values=[]
+        )
+        messages.append(("safety/state", ticks(1.0)[0] + 2 * 10**8 * number, status))
+    write_bag(tmp_path / "bag", messages)
+    summary = numbers_of(tmp_path / "bag")
+    assert [row["what"] for row in summary.safety] == [words[0], words[1], words[3]]
+    assert [row["time_s"] for row in summary.safety] == pytest.approx([0.0, 0.2, 0.6], abs=0.01)
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(summary.table())
+    assert "s: hold: poses late" in console.export_text()
+    assert "s: hold: poses late" in render(summary.page(), summary.to_dict(), [])
