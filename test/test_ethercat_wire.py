@@ -67,7 +67,7 @@ class Running:
             thread.start()
 
     def _feed(self):
-        while not self._stop.wait(1 / 70):
+        while not self._stop.wait(1 / 140):  # late on a busy machine, but not slow
             self.driver.hear("command", time.monotonic(), self.command)
             self.driver.hear("force_torque", time.monotonic())
 

@@ -17,6 +17,7 @@ EASY = SafetySettings(
     require_mocap=False,
     command_hold=0.5,
     command_vent=2.0,
+    command_frozen=0.0,  # one pressure is commanded all the time
     pressure_vent=0.06,  # after exchange_vent: a silent bus has one reason
 )
 """Nothing but the bus may end what these tests watch; the ages have tests on virtual time."""
