@@ -38,12 +38,15 @@ class Recording:
         tips: (T, 3) [m], base frame.
         wrenches: (T, 6) of the force-torque sensor, force [N], then moment [N m].
         period: between samples [s]; 0 for statics.
+        run_in: samples at the begin of a motion that the model follows and is not judged by: it
+            begins at rest, and where the robot did not, the difference has to die away.
     """
 
     pressures: np.ndarray
     tips: np.ndarray
     wrenches: np.ndarray
     period: float = 0.0
+    run_in: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,12 +154,13 @@ def identify_static(
 def identify_motion(
     robot: Robot, recording: Recording, intervals: int = 10, names: tuple[str, ...] = (DAMPING,)
 ) -> Fit:
-    """The bending relaxation time, and what `names` tells more, from a motion begun at rest."""
+    """The bending relaxation time, and what `names` tells more, from a motion."""
+    judged = slice(recording.run_in, None)
     return _fit(
         robot,
         names,
-        _stacked(recording),
-        lambda candidate: _moved(candidate, recording, intervals),
+        _stacked(recording)[judged],
+        lambda candidate: _moved(candidate, recording, intervals)[judged],
     )
 
 

@@ -188,6 +188,16 @@ def test_rests_and_motions_are_told_apart():
     assert longest_motion(still) is None
 
 
+def test_a_motion_that_did_not_begin_at_rest_is_judged_once_it_has_run_in():
+    x = 0.03 * np.sin(2 * np.pi * np.arange(700) / 70)
+    tips = np.stack([x, 0 * x, 0 * x], axis=1)
+    recording = Recording(np.full((700, 1), 2e4), tips, np.zeros((700, 6)), PERIOD)
+    samples = Samples("here", np.arange(700), recording, None)
+    found = longest_motion(samples)
+    assert (len(found), found.recording.run_in) == (700, 280)
+    assert longest_motion(samples.part(0, 400)) is None
+
+
 @pytest.mark.parametrize(
     ("change", "match"),
     [

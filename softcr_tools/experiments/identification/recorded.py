@@ -1,8 +1,8 @@
 """A robot's parameters from recordings that a person brings: bags or CSV files.
 
-Every rest of a second is a configuration; the longest motion that begins at rest, 12 s of it at
-most, gives damping and whatever the configurations did not excite; commands beside it give the
-pressure lag. What no recording excites stays as in the robot file, and is named.
+Every rest of a second is a configuration; the longest motion from a rest, 12 s of it at most, gives
+damping and whatever the configurations did not excite; commands beside it give the pressure lag.
+What no recording excites stays as in the robot file, and is named.
 """
 
 from collections.abc import Callable, Sequence
@@ -93,7 +93,7 @@ class Identified:
 
 
 def read_material(bags: Sequence[Path], files: Sequence[Path], robot: Robot) -> Material:
-    """All configurations of all recordings, and the longest motion among them.
+    """All configurations of all recordings, and the longest motion that is judged among them.
 
     Raises:
         UserError: a recording cannot be used, or there is neither rest nor motion in any.
@@ -105,10 +105,10 @@ def read_material(bags: Sequence[Path], files: Sequence[Path], robot: Robot) -> 
         [*(one for one in read if isinstance(one, Recording)), *(rests(part) for part in parts)]
     )
     motions = [motion for part in parts if (motion := longest_motion(part)) is not None]
-    longest = max(motions, key=len, default=None)
+    longest = max(motions, key=lambda one: len(one) - one.recording.run_in, default=None)
     if longest is None and not len(static.tips):
         sources = ", ".join(str(path) for path in (*bags, *files))
-        raise UserError(f"{sources}: neither a rest of a second nor a motion that begins at rest")
+        raise UserError(f"{sources}: neither a rest of a second nor a motion of 2 s")
     return Material(static, longest)
 
 
@@ -160,7 +160,7 @@ def _from_motion(result: Identified, motion: Samples | None, intervals: int) -> 
     names = (DAMPING, *result.not_excited)
     result = Identified(result.robot, result.found, (), None, result.notes)
     if motion is None:
-        return _with(result, None, names, "", "no motion of 2 s that begins at rest")
+        return _with(result, None, names, "", "no motion of 2 s from a rest, or of 6 s")
     robot, recording = result.robot, motion.recording
     try:
         fit, left = identify_excited(
@@ -168,7 +168,11 @@ def _from_motion(result: Identified, motion: Samples | None, intervals: int) -> 
         )
     except ValueError as error:  # the first rollout is not finite
         raise UserError(f"{motion.source}: the model diverges in the motion: {error}") from None
-    return _with(result, fit, left, f"a motion of {len(motion) * recording.period:.1f} s")
+    note = ""
+    if recording.run_in:
+        skipped = recording.run_in * recording.period
+        note = f"no motion begins at rest: the first {skipped:.1f} s of it were not judged"
+    return _with(result, fit, left, f"a motion of {len(motion) * recording.period:.1f} s", note)
 
 
 def _from_commands(result: Identified, motion: Samples | None) -> Identified:

@@ -175,7 +175,8 @@ def _compare(
     errors = {}
     for case, robot, style in (("first guess", first, "C1:"), ("identified", identified, "C2--")):
         tips = predicted_motion(robot, recording, intervals)
-        errors[case] = float(np.linalg.norm(tips - recording.tips, axis=1).mean())
+        distances = np.linalg.norm(tips - recording.tips, axis=1)
+        errors[case] = float(distances[recording.run_in :].mean())
         for column, plot in enumerate(plots):
             plot.plot(times, 1e3 * tips[:, column], style, label=case)
     plots[0].legend(loc="upper right")
