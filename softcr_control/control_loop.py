@@ -37,10 +37,6 @@ class ControllerSettings(SampledNodeSettings):
     model: ModelName = Field("rod", description="the exact rod, or the network trained for it")
     network: str = Field("", description="path of another network than the robot's own")
     device: DeviceName = Field("cpu", description="where the model computes")
-    backend: Literal["auto", "numpy", "torch"] = Field(
-        "auto",
-        description="what the population lives in; auto: torch where a network computes on a GPU",
-    )
     threads: int = Field(1, ge=1, le=256, description="of the prediction")
     horizon: int = Field(8, ge=2, le=200, description="periods looked ahead")
     intervals: int = Field(5, ge=2, le=MAX_INTERVALS, description="intervals of the model's rod")
@@ -65,6 +61,10 @@ class NempcControllerSettings(ControllerSettings):
         "nempc", min_length=1, description="a file of config/controllers, or a YAML file"
     )
     population: int = Field(1000, ge=8, le=100_000, description="candidates per generation")
+    backend: Literal["auto", "numpy", "torch"] = Field(
+        "auto",
+        description="what the population lives in; auto: torch where a network computes on a GPU",
+    )
     threads: int = Field(2, ge=1, le=256, description="of the prediction")
 
 

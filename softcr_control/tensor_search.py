@@ -66,7 +66,7 @@ class TensorEvolution:
         return torch.cat((parents, strangers, self._bred(parents, mutation)))
 
     def _drawn_round(self, centre: torch.Tensor, count: int, knots: int) -> torch.Tensor:
-        drawn = self._normal((count, knots, len(centre)))
+        drawn = self._normal((count, knots, len(centre)), centre)
         return centre + self._stranger_spread * drawn
 
     def _bred(self, parents: torch.Tensor, mutation: torch.Tensor) -> torch.Tensor:
@@ -75,16 +75,16 @@ class TensorEvolution:
         mates = torch.randint(
             len(parents), (2, self._children), generator=self._generator, device=parents.device
         )
-        from_first = self._uniform((self._children, 1, shape[2])) < 0.5
+        from_first = self._uniform((self._children, 1, shape[2]), parents) < 0.5
         children = torch.where(from_first, parents[mates[0]], parents[mates[1]])
-        mutated = self._uniform(shape) < self._mutation_probability
-        return children + mutated * (mutation * self._normal(shape))
+        mutated = self._uniform(shape, parents) < self._mutation_probability
+        return children + mutated * (mutation * self._normal(shape, parents))
 
-    def _normal(self, shape: tuple[int, ...]) -> torch.Tensor:
-        return torch.randn(shape, generator=self._generator, device=self._generator.device)
+    def _normal(self, shape: tuple[int, ...], beside: torch.Tensor) -> torch.Tensor:
+        return torch.randn(shape, generator=self._generator, device=beside.device)
 
-    def _uniform(self, shape: tuple[int, ...]) -> torch.Tensor:
-        return torch.rand(shape, generator=self._generator, device=self._generator.device)
+    def _uniform(self, shape: tuple[int, ...], beside: torch.Tensor) -> torch.Tensor:
+        return torch.rand(shape, generator=self._generator, device=beside.device)
 
 
 class TensorPolish:

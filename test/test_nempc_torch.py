@@ -23,6 +23,7 @@ from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
 from softcr_models.prediction import RodPrediction
 from softcr_models.runtime.settings import build_settings
+from softcr_models.surrogate.folded import FoldedNetwork
 from softcr_models.surrogate.prediction import SurrogatePrediction
 from softcr_models.surrogate.tip_poses import TipPoses
 from softcr_tools.experiments.tracking.cases import EXPERIMENTS
@@ -208,24 +209,23 @@ class _Operations(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-# what asks for a value on the host, copies from there, or makes shapes from values
-UNRECORDABLE = {
-    "_local_scalar_dense", "item", "lift_fresh", "nonzero", "masked_select", "equal", "_unique2",
-    "is_nonzero", "repeat_interleave", "bincount",
-}  # fmt: skip
-
-
-def test_a_tick_consists_of_what_a_cuda_graph_can_record(motion):
-    controller = make(NempcTorch, EVERY_TERM)
-    controller.command(*asked(motion))
+def test_a_tick_consists_of_what_a_cuda_graph_can_record(monkeypatch):
+    """On a device without values: whoever asks for one, or mixes devices, fails at once."""
+    meta, generator = torch.device("meta"), torch.Generator
+    prediction = SurrogatePrediction.load(ROBOT, device="cpu")
+    prediction.device, prediction.folded = meta, FoldedNetwork(prediction.network.on(meta))
+    with monkeypatch.context() as patched:  # no chance on such a device
+        patched.setattr(torch, "Generator", lambda device: generator())
+        controller = make(NempcTorch, EVERY_TERM, prediction, generations=2)
     with torch.inference_mode(), _Operations() as seen:
         controller._tick()
     assert len(seen.names) > 300
-    assert not UNRECORDABLE & set(seen.names)
+    # constants come from the host, and decompositions are not recorded (pytorch issue 188355)
+    assert "lift_fresh" not in seen.names
     assert not [name for name in seen.names if "linalg" in name and name != "linalg_cross"]
     with _Operations() as asking:
-        torch.tensor([1.0]).item()
-    assert {"lift_fresh", "_local_scalar_dense"} <= UNRECORDABLE & set(asking.names)
+        torch.tensor([1.0])
+    assert asking.names == ["lift_fresh"]
 
 
 # -- the quadratic ---------------------------------------------------------------------------------
