@@ -241,6 +241,7 @@ def test_a_small_tuning_from_the_search_to_the_table(what, tmp_path, monkeypatch
     kept = json.loads((tmp_path / "study.json").read_text())
     assert len(kept["trials"]) == trials
     assert kept["columns"] == ["cost", *tuned]
+    assert len(kept["judged"]) == len(table["rows"])
     assert (tmp_path / "study.png").stat().st_size > 1000
     assert "never saw" in console.export_text()
     if what == "rod_mpc":

@@ -23,6 +23,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from threadpoolctl import threadpool_limits
 
 from softcr_models import load_robot
+from softcr_models.errors import UserError
 from softcr_tools.benchmarks.machine import describe_machine
 from softcr_tools.console import say
 from softcr_tools.experiments.results import TABLE_WIDTH, print_table, write_table
@@ -64,7 +65,11 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def tune(given: argparse.Namespace, effort: Effort, console: Console) -> dict[str, Any]:
-    """Searches, judges, writes; returns the tuned values."""
+    """Searches, judges, writes; returns the tuned values.
+
+    Raises:
+        UserError: see `main`, or no candidate came to its end.
+    """
     output = given.output or Path("results/tuning") / given.what
     output.mkdir(parents=True, exist_ok=True)
     with _bar(console) as bar, threadpool_limits(1, user_api="blas"):
@@ -76,37 +81,37 @@ def tune(given: argparse.Namespace, effort: Effort, console: Console) -> dict[st
         finals = _final_costs(finalists, subject, given.workers, bar)
         best = finalists[finals.index(min(finals))]
         tuned = dict(best.params)
-        judged = _judge(subject, tuned, given.seeds, bar)
-    parameters = report.parameter_table(subject.space, subject.shipped, tuned)
-    pairs = [trial.value or 0.0 for trial in finalists], finals
-    about = {
-        "command": f"softcr tune {_told(given)}",
-        "machine": describe_machine(),
-        "seeds of search, final, judgement": [
-            SEARCH_SEED, list(FINAL_SEEDS), [FIRST_HELD_OUT, FIRST_HELD_OUT + given.seeds - 1],
-        ],
-        "final costs": dict(zip((f"trial {t.number}" for t in finalists), finals, strict=True)),
-        "rank correlation of search and final costs": report.rank_correlation(*pairs),
-        "chosen": f"trial {best.number}",
-        "parameters": parameters,
-    }  # fmt: skip
-    report.print_parameters(console, f"softcr tune {given.what}", parameters)
-    correlation = about["rank correlation of search and final costs"]
-    say(
-        console,
-        f"rank correlation of the search's costs with those at full effort: {correlation:.2f}",
-    )
-    if given.seeds:
-        rows = rows_of(judged, given.seeds)
+        rows = rows_of(_judge(subject, tuned, given.seeds, bar), given.seeds) if given.seeds else []
+    about = _about(given, finalists, finals)
+    about["parameters"] = report.parameter_table(subject.space, subject.shipped, tuned)
+    report.print_parameters(console, f"softcr tune {given.what}", about["parameters"])
+    say(console, f"ranks of the search and at full effort correlate by {about['rank correlation']}")
+    if rows:
         print_table(console, f"{given.what} on seeds and motions that the search never saw", rows)
         write_table(output, about, rows)
-    study.write_record(found, search, output / "study.json", about)
+    study.write_record(found, search, output / "study.json", about, rows)
     report.draw(output / "study.png", found, subject.space, best)
     subject.write(tuned, output / "tuned.yaml")
     if best.number == 0:
         say(console, "nothing better was found than what the search began with")
     say(console, f"results: {output}")
     return tuned
+
+
+def _about(
+    given: argparse.Namespace, finalists: Sequence[FrozenTrial], finals: Sequence[float]
+) -> dict[str, Any]:
+    costs = {f"trial {t.number}": study.number(f) for t, f in zip(finalists, finals, strict=True)}
+    return {
+        "command": f"softcr tune {_told(given)}",
+        "machine": describe_machine(),
+        "seed of the search's runs": SEARCH_SEED,
+        "seeds at full effort": list(FINAL_SEEDS),
+        "first seed of the judgement": FIRST_HELD_OUT,
+        "cost at full effort": costs,
+        "rank correlation": report.rank_correlation([t.value or 0.0 for t in finalists], finals),
+        "chosen": f"trial {finalists[finals.index(min(finals))].number}",
+    }
 
 
 def _subject(given: argparse.Namespace, effort: Effort) -> Subject:
@@ -138,6 +143,8 @@ def _run(
 def _finalists(found: optuna.Study) -> list[FrozenTrial]:
     """The first trial, the best ones, and some of the better half."""
     ranked = study.ranked(found)
+    if not ranked:
+        raise UserError("tune: no candidate came to its end")
     better = ranked[FINALISTS : max(FINALISTS, len(ranked) // 2)]
     chosen = [*ranked[:FINALISTS], *better[:: max(1, len(better) // SPREAD)][:SPREAD]]
     first = [trial for trial in ranked if trial.number == 0 and trial not in chosen]

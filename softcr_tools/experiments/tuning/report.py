@@ -1,5 +1,6 @@
 """What a tuning says: values beside the published ones, and how the search went."""
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -48,11 +49,10 @@ def print_parameters(console: Console, title: str, rows: Sequence[Mapping[str, A
     console.print(table)
 
 
-def rank_correlation(search: Sequence[float], final: Sequence[float]) -> float:
-    """Spearman's, of the costs that the search saw with those at full effort; NaN below three."""
-    if len(search) < 3:
-        return float("nan")
-    return float(spearmanr(search, final).statistic)
+def rank_correlation(search: Sequence[float], final: Sequence[float]) -> float | None:
+    """Spearman's, of the costs that the search saw with those at full effort; None: has none."""
+    found = float(spearmanr(search, final).statistic) if len(search) > 2 else math.nan
+    return round(found, 3) if math.isfinite(found) else None
 
 
 def draw(path: Path, study: optuna.Study, space: Sequence[Parameter], best: FrozenTrial) -> None:

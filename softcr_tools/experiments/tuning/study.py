@@ -6,7 +6,7 @@ What has been evaluated is kept in an Optuna journal: a search that was stopped 
 import json
 import math
 import multiprocessing
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from softcr_models.errors import UserError
 from softcr_models.particle_swarm import particle_swarm
+from softcr_tools.experiments.results import Row
 from softcr_tools.experiments.tuning.space import Parameter, Values, positions_of, values_at
 from softcr_tools.studies import finished, open_study
 
@@ -121,22 +122,32 @@ def ranked(study: optuna.Study) -> list[FrozenTrial]:
     return sorted(finite, key=lambda trial: (trial.value, trial.number))
 
 
-def write_record(study: optuna.Study, search: Search, path: Path, about: dict[str, Any]) -> None:
-    """Keeps what was searched and every trial as JSON: the form that stays in the repository.
+def write_record(
+    study: optuna.Study, search: Search, path: Path, about: dict[str, Any], rows: Sequence[Row]
+) -> None:
+    """Keeps what was searched, every trial and the judgement: what stays in the repository.
 
     Raises:
         OSError: it cannot be written.
     """
     names = [parameter.name for parameter in search.space]
     trials = [
-        [_number(trial.value), *(_rounded(trial.params[name]) for name in names)]
+        [number(trial.value), *(_rounded(trial.params[name]) for name in names)]
         for trial in study.get_trials()
         if trial.state == TrialState.COMPLETE
     ]
+    judged = [
+        [row.case, row.method, row.quantity, number(row.mean), number(row.sd), row.unit]
+        for row in rows
+    ]
     head = {**about, "study": study.user_attrs[_DESCRIPTION], "columns": ["cost", *names]}
-    lines = ",\n".join("  " + json.dumps(trial) for trial in trials)
-    text = json.dumps(head, indent=1).removesuffix("\n}")
-    path.write_text(f'{text},\n "trials": [\n{lines}\n ]\n}}\n', encoding="utf-8")
+    lists = {"trials": trials, "judged": judged}
+    tail = ",\n".join(
+        f' "{name}": [\n' + ",\n".join(f"  {json.dumps(line)}" for line in lines) + "\n ]"
+        for name, lines in lists.items()
+    )
+    begin = json.dumps(head, indent=1).removesuffix("\n}")
+    path.write_text(f"{begin},\n{tail}\n}}\n", encoding="utf-8")
 
 
 def _swarm(
@@ -187,7 +198,8 @@ def _key(values: Values) -> str:
     return json.dumps(dict(values), sort_keys=True)
 
 
-def _number(value: float | None) -> float | None:
+def number(value: float | None) -> float | None:
+    """To six digits for JSON, which knows no infinity: None."""
     return _rounded(value) if value is not None and math.isfinite(value) else None
 
 
