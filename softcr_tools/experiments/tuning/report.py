@@ -11,6 +11,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import optuna
+from matplotlib.ticker import NullFormatter
 from optuna.distributions import FloatDistribution
 from optuna.trial import FrozenTrial
 from rich import box
@@ -66,7 +67,8 @@ def draw(path: Path, study: optuna.Study, space: Sequence[Parameter], best: Froz
     history = figure.add_subplot(grid[0, :])
     numbers = np.arange(len(costs))
     history.plot(numbers[finite], costs[finite], "C0.", label="trial")
-    history.step(numbers, np.fmin.accumulate(np.where(finite, costs, np.inf)), "C2", label="best")
+    history.step(numbers, np.fmin.accumulate(np.where(finite, costs, np.inf)), "C2", where="post",
+                 label="best")  # fmt: skip
     history.set_xlabel("trial")
     history.set_ylabel("cost")
     history.legend()
@@ -84,6 +86,7 @@ def draw(path: Path, study: optuna.Study, space: Sequence[Parameter], best: Froz
         )
         if isinstance(parameter.distribution, FloatDistribution) and parameter.distribution.log:
             axes.set_xscale("log")
+            axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_ylim(costs[finite].min() - 0.05 * (top - costs[finite].min()), top)
         axes.set_xlabel(parameter.name)
     figure.savefig(path, dpi=110)
