@@ -40,11 +40,11 @@ from softcr_tools.experiments.tuning.subjects import (
     rows_of,
 )
 
-TRIALS = {"filter": 400, "nempc": 60, "weights": 60, "rod_mpc": 60}
+TRIALS = {"filter": 300, "nempc": 50, "weights": 50, "rod_mpc": 50}
 CONTROLLERS = {"nempc": "nempc", "weights": "nempc_licher2025", "rod_mpc": "rod_mpc"}
 FINALISTS, SPREAD = (
     3,
-    4,
+    3,
 )  # the best, and others whose ranks tell what the search's short runs are worth
 
 

@@ -65,7 +65,7 @@ class Effort:
 
     motions: float = 1.0
     search: tuple[float, float] = (4.0, 2.5)
-    final: tuple[float, float] = (6.0, 4.0)
+    final: tuple[float, float] = (5.0, 3.0)
     population: int = 256
 
 
