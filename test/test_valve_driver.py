@@ -4,6 +4,7 @@ import os
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,10 +21,12 @@ from softcr_hardware.ethercat.interfaces import own_interface
 from softcr_hardware.ethercat.process_data import INPUT, ProcessData
 from softcr_hardware.ethercat.terminals import load_station
 from softcr_hardware.faults import DELAY, FAULT_KINDS, FaultInjector
+from softcr_hardware.nodes.valves import Valves
 from softcr_hardware.safety import Action
 from softcr_hardware.safety_settings import SafetySettings
 from softcr_models import load_robot
 from softcr_models.errors import UserError
+from softcr_models.runtime.letter import Letter
 
 ROBOT = load_robot("licher2025")
 STATION = load_station("licher2025")
@@ -322,6 +325,29 @@ def test_every_reason_to_refuse_a_command_is_counted_and_refused_is_not_heard():
         assert judge.refused[reason] == before + bool(reason)
     assert judge.impaired(10.1) == ["commands refused"]
     assert judge.impaired(12.0) == []
+
+
+def test_messages_are_handed_over_with_their_age(monkeypatch):
+    """A pose is as old as its exposure; a command is heard when it came, and told how late."""
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0)
+    heard, now, came = {}, 10**18, 99.99
+    letters = [
+        Letter("pressure/command", now - 70 * 10**6, np.zeros(3), came),
+        Letter("mocap/tip/pose", now - 40 * 10**6, np.eye(4), came),
+        Letter("safety/operator", now + 5 * 10**6, True, came),  # stamped by a clock ahead of ours
+    ]
+    node = SimpleNamespace(
+        inbox=SimpleNamespace(get=lambda timeout: letters.pop(0) if letters else None),
+        now=lambda: now,
+    )
+
+    def hear(source, moment, value, age):
+        heard[source] = (100.0 - moment, age)
+
+    Valves._hand_over_messages(node, SimpleNamespace(hear=hear))
+    assert heard["command"] == pytest.approx((0.01, 0.06))
+    assert heard["mocap"] == pytest.approx((0.04, 0.0))
+    assert heard["operator"] == pytest.approx((0.01, -0.01))
 
 
 def test_a_wrong_sensor_keeps_the_valves_from_being_enabled():
