@@ -42,10 +42,8 @@ from softcr_tools.experiments.tuning.subjects import (
 
 TRIALS = {"filter": 300, "nempc": 50, "weights": 50, "rod_mpc": 50}
 CONTROLLERS = {"nempc": "nempc", "weights": "nempc_licher2025", "rod_mpc": "rod_mpc"}
-FINALISTS, SPREAD = (
-    3,
-    3,
-)  # the best, and others whose ranks tell what the search's short runs are worth
+# The best, and others whose ranks tell what the search's short runs are worth.
+FINALISTS, SPREAD = 3, 3
 
 
 def main(arguments: Sequence[str]) -> int:
