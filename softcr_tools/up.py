@@ -55,11 +55,11 @@ def run_hardware(options: HardwareOptions, results: Path) -> int:
         UserError: the results directory cannot be written, or the system already runs.
     """
     if options.deadman == "none":
-        say(
-            Console(),
-            "no deadman's switch: Ctrl-C here, 'valves/vent' or the air's shut-off valve vent",
-            "yellow",
-        )
+        line = "no deadman's switch: Ctrl-C here, 'valves/vent' or the air's shut-off valve vent"
+        say(Console(), line, "yellow")
+    else:
+        line = "hold the deadman's switch: a joystick's button 0, or 'softcr hold' in a terminal"
+        say(Console(), line)
     return _run(lambda bag: hardware_system(options, bag), options, results)
 
 
