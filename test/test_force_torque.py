@@ -267,7 +267,7 @@ class Way:
 def test_delayed_readings_are_told_by_the_sensors_own_count_and_refused(drift):
     way = Way(drift)
     assert math.isnan(way.driver.late)  # nobody can know yet
-    assert len(way.run(12.0)) == 2400
+    assert len(way.run(8.0)) == 1600
     assert way.driver.late == pytest.approx(0.0, abs=5e-4)
     way.box.inject("delayed")
     way.run(0.1)
@@ -282,7 +282,7 @@ def test_delayed_readings_are_told_by_the_sensors_own_count_and_refused(drift):
 
 def test_a_reading_is_of_the_moment_its_count_tells_not_of_its_arrival():
     way = Way()
-    way.run(12.0)
+    way.run(8.0)
     times = np.array([time for time, _ in way.run(1.0)])
     assert np.abs(np.diff(times) - 0.005).max() < 2e-5  # the way's jitter is ten times that
 
@@ -290,7 +290,7 @@ def test_a_reading_is_of_the_moment_its_count_tells_not_of_its_arrival():
 @pytest.mark.parametrize("drift", [0.13, -0.13])  # a sensor that counts 7910 Hz, or 6090
 def test_a_count_of_another_rate_is_not_believed(drift):
     way = Way(drift)
-    assert len(way.run(12.0)) == 2400
+    assert len(way.run(8.0)) == 1600
     assert math.isnan(way.driver.late)
 
 
