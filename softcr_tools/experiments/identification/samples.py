@@ -17,8 +17,8 @@ TIP_CALM, PRESSURE_CALM = (
 )  # standard deviations at rest, sensor noise included [m], [Pa]
 REST, BEGIN = 1.0, 0.25  # calm for so long: a configuration; a motion may begin [s]
 SHORTEST_MOTION, LONGEST_MOTION = 2.0, 12.0  # [s]
-# of a motion that did not begin at rest; what differs at its begin falls to 2 %, because the slowest
-# motion of the shipped robot decays with 0.97 1/s (specs/000.md) [s]
+# of a motion that did not begin at rest; what differs at its begin falls to 2 %, because the
+# slowest motion of the shipped robot decays with 0.97 1/s (specs/000.md) [s]
 RUN_IN = 4.0
 
 
