@@ -267,7 +267,7 @@ class Way:
 def test_delayed_readings_are_told_by_the_sensors_own_count_and_refused(drift):
     way = Way(drift)
     assert math.isnan(way.driver.late)  # nobody can know yet
-    assert len(way.run(8.0)) == 1600
+    assert len(way.run(11.0)) == 2200
     assert way.driver.late == pytest.approx(0.0, abs=5e-4)
     way.box.inject("delayed")
     way.run(0.1)
