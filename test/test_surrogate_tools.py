@@ -11,7 +11,7 @@ from surrogate_models import SMALL, small_network
 from softcr_models.errors import UserError
 from softcr_models.surrogate import files
 from softcr_tools.cli import main as softcr
-from softcr_tools.surrogate import compare, search, train, verify
+from softcr_tools.surrogate import compare, search, timing, train, verify
 
 FEW = SMALL.model_copy(update={"iterations": 30, "trajectories": 24, "noisy_samples": 500})
 
@@ -86,6 +86,24 @@ def test_recipes_differ_from_ours_in_what_they_leave_out():
     assert not others[-1].settings.supervised
 
 
+@pytest.fixture
+def _few_repeats(monkeypatch):
+    monkeypatch.setattr(timing, "REPEATS", 2)
+    monkeypatch.setattr(timing, "TICK_REPEATS", 1)
+    monkeypatch.setattr(timing, "TICK", timing.TICK.model_copy(update={"population": 40}))
+
+
+@pytest.mark.usefixtures("_few_repeats")
+def test_times_alone_name_every_way_and_tick(capsys):
+    assert softcr(["verify-surrogate", "--only-times", "--network", str(small_network()[2])]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    for way in ("exact rod, float32, batch 147", "network, folded, batch 1000"):
+        assert f"{way}: median" in said
+    for way in ("exact rod", "network, arrays", "network, tensors"):
+        assert f"NEMPC tick x 8: {way}, batch 40: median" in said
+
+
+@pytest.mark.usefixtures("_few_repeats")
 def test_verify_writes_table_figures_and_numbers(tmp_path, monkeypatch):
     monkeypatch.setattr(verify, "HORIZONS", [1, 8])
     monkeypatch.setattr(verify, "COMPLIANCES", verify.COMPLIANCES[::4])

@@ -65,8 +65,12 @@ def main(arguments: Sequence[str]) -> int:
     numba.set_num_threads(1)
     torch.set_num_threads(1)
     rod = CosseratRod(robot, card.intervals)
-    directory = new_run_directory(given.results)
     console = Console()
+    if given.only_times:
+        for time in timing.step_times(network, rod):
+            say(console, _time_line(time))
+        return 0
+    directory = new_run_directory(given.results)
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("", total=9)
@@ -179,9 +183,13 @@ def _lines(found: dict[str, Any]) -> list[str]:
     finer = found["from a rod of 20 intervals [mm]"]
     lines.append(f"from a rod of {FINER} intervals: network {finer['network']:.2f} mm, "
                  f"the rod it stands for {finer['its rod']:.2f} mm")  # fmt: skip
-    lines += [f"{row['way']}, batch {row['batch']}: median {row['median_ms']:.3f} ms, "
-              f"p99 {row['p99_ms']:.3f} ms" for row in found["times"]]  # fmt: skip
-    return lines
+    return lines + [_time_line(timing.StepTime(**row)) for row in found["times"]]
+
+
+def _time_line(time: timing.StepTime) -> str:
+    return (
+        f"{time.way}, batch {time.batch}: median {time.median_ms:.3f} ms, p99 {time.p99_ms:.3f} ms"
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -194,6 +202,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--motions", type=positive, default=20, help="of 10 s per row (%(default)s)"
     )
+    parser.add_argument(
+        "--only-times", action="store_true",
+        help="Table V alone: steps and ticks on this processor and, where one is, its GPU",
+    )  # fmt: skip
     parser.add_argument(
         "--results", type=Path, default=Path("results/surrogates/verification"),
         help="where a folder is made (%(default)s)",
