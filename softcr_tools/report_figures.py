@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
+from softcr_tools.report_arc import true_arc
 from softcr_tools.report_axes import (
     BROAD,
     COMMANDED,
@@ -210,6 +211,23 @@ def _bending_compliance(run: Run) -> Figure | None:
     return figure
 
 
+def _arc(run: Run) -> Figure | None:
+    if not len(run.arc):
+        return None
+    labels = ["$\\Delta_x$ [mm]", "$\\Delta_y$ [mm]", "$\\delta L$ [mm]", "stiffness\n[N/m]"]
+    figure, grid = rows_over_time(_extent(run), labels, height=1.5)
+    truth = true_arc(run)
+    for row, (column, scale) in enumerate(((0, 1e3), (1, 1e3), (2, 1e3), (6, 1.0))):
+        for axes in grid[row]:
+            if truth is not None and column < 6:
+                plot_column(
+                    axes, run, truth, column, scale, color=TRUTH, linewidth=1.8, label="true arc"
+                )
+            plot_column(axes, run, run.arc, column, scale, color=ESTIMATE, label="estimate")
+    legend_above(figure, grid[0, 0])
+    return figure
+
+
 def _shape(run: Run) -> Figure | None:
     shapes = run.truth_backbone if len(run.truth_backbone) else run.estimated_backbone
     if window := evaluated_window(run):
@@ -305,6 +323,12 @@ _FIGURES: Figures[Run] = {
         "Bending compliance",
         "What the estimator believes, with its own uncertainty.",
         _bending_compliance,
+    ),
+    "constant_curvature": (
+        "Constant curvature",
+        "The arc that is estimated from the sensor under the base, and the one from the rod's true "
+        "base to its true tip. The stiffness takes up what constant curvature leaves out.",
+        _arc,
     ),
     "shape": ("Shape", "The rod at times spread evenly over the run.", _shape),
     "tick_times": (

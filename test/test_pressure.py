@@ -21,3 +21,11 @@ def test_two_half_steps_are_one_step():
     start, command = np.array([1e4, 5e4, 0.0]), np.array([9e4, 0.0, 3e4])
     halves = lag.step(lag.step(start, command, 0.01), command, 0.01)
     assert halves == pytest.approx(lag.step(start, command, 0.02), rel=1e-13)
+
+
+def test_commands_along_pressures_lead_there():
+    lag, dt = PressureLag(11.0, 10.94), 1 / 70
+    wanted = np.random.default_rng(1).uniform(0, 1e5, (30, 3))
+    commands = lag.commands_along(wanted, dt)
+    led = lag.trajectory(wanted[0], commands[None], dt)[0]
+    assert led == pytest.approx(wanted, rel=1e-9)

@@ -19,6 +19,7 @@ from rosbags.interfaces import (
 )
 from rosbags.typesys import Stores, get_typestore
 
+from softcr_models.constant_curvature.kinematics import coordinates_of_tip
 from softcr_models.errors import UserError
 from softcr_models.runtime.messages import ROD_FIELDS
 from softcr_models.runtime.topics import TOPICS
@@ -26,7 +27,7 @@ from softcr_tools import report
 from softcr_tools.bag_reading import Bag
 from softcr_tools.recording import BagRecording, RecordedTopic
 from softcr_tools.report_html import render
-from softcr_tools.report_run import Series, read_run
+from softcr_tools.report_run import ARC, Series, read_run
 from softcr_tools.report_summary import Summary, summarize
 
 TYPESTORE = get_typestore(Stores.ROS2_JAZZY)
@@ -46,6 +47,7 @@ CHAMBERS = ["chamber_1", "chamber_2", "chamber_3"]
 ROBOT = {
     "name": "licher2025",
     "length": 0.125,
+    "outer_diameter": 0.042,
     "pressure_limits": {"minimum": 0.0, "maximum": 1e5, "maximum_rate": 2e6},
 }
 LOOP = {
@@ -238,6 +240,38 @@ def test_the_numbers_are_those_put_in(complete_run):
         f"{node}: rejected stale, 2 times"
         for node in ("simulator", "estimator", "nempc_controller", "reference")
     ]
+
+
+ARC_OFFSET = np.array([2e-3, -1e-3, 0.5e-3])  # of the estimated coordinates [m]
+
+
+def arc_cloud(stamp: int, coordinates: np.ndarray) -> object:
+    values = [*coordinates, 0.0, 0.0, 0.0, 500.0]
+    names = [field for name in ARC for field in (name, f"{name}_std")]
+    table = np.stack([values, np.full(7, 0.1)], axis=1).reshape(1, 1, -1)
+    return cloud(stamp, table, names)
+
+
+def test_an_arc_is_scored_against_the_one_to_the_true_tip(tmp_path):
+    messages = without(closed_loop(2.0), "estimate/rod")
+    rods = [(stamp, cloud) for topic, stamp, cloud in messages if topic == "simulation/truth/rod"]
+    truth = []
+    for stamp, message in rods:
+        line = np.frombuffer(message.data).reshape(12, -1)[:, :3]
+        truth.append(coordinates_of_tip(line[-1] - line[1], 0.125, 0.021))
+        messages.append(
+            ("estimate/constant_curvature", stamp, arc_cloud(stamp, truth[-1] + ARC_OFFSET))
+        )
+    write_bag(tmp_path / "bag", messages)
+    summary = numbers_of(tmp_path / "bag")
+    counted = np.abs(truth)[7:].max(axis=0)  # without the first 0.1 s
+    expected = dict(zip(ARC[:3], 100 * np.abs(ARC_OFFSET) / counted, strict=True))
+    scores = summary.constant_curvature.nrmse_percent
+    assert {name: scores[name] for name in expected} == pytest.approx(expected, rel=1e-6)
+    assert scores["delta_x_rate"] == pytest.approx(100 / np.sqrt(2), rel=0.2)  # it says 0
+    assert summary.constant_curvature.bending_stiffness == 500.0
+    assert not any("nothing was recorded" in line for line in summary.problems)
+    assert "N/m" in summary.page().figures[2].note
 
 
 def test_summary_json_has_the_agreed_keys(complete_run):

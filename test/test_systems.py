@@ -43,6 +43,17 @@ def parameters_of(system, name):
         ({"colour": "red"}, "colour = 'red': unknown; known are robot, duration"),
         ({"robot": "nobody"}, "robot 'nobody': unknown; known are four_chambers, licher2025"),
         ({"robot": "nowhere/robot.yaml"}, "robot file nowhere/robot.yaml: no such file"),
+        (
+            {"robot": "dalenberg_robot1", "population": "64"},
+            "population = 64: has no meaning for robot 'dalenberg_robot1', an arm driven by",
+        ),
+        ({"payload_kg": "0.5"}, "payload_kg = 0.5: has no meaning for robot 'licher2025', a rod"),
+        (
+            {"robot": "dalenberg_robot1", "reference": "circle"},
+            "an arm's is one of setpoint, trajectory, tip_circle, file",
+        ),
+        ({"estimator": "cc", "controller": "rod_mpc"}, "has no meaning for estimator cc"),
+        ({"estimator": "cc", "reference": "tip_circle"}, "in open loop one that is made of"),
         ({"reference": "file"}, "a file goes with reference 'file'"),
         ({"reference_file": "x.csv"}, "a file goes with reference 'file'"),
         ({"reference": "file", "reference_file": "x.csv"}, "'x.csv': no such file"),
@@ -69,11 +80,14 @@ def test_options_written_out_and_read_again_are_the_same():
 
 
 @pytest.mark.parametrize("mode", ["wall", "lockstep"])
-def test_every_node_accepts_its_parameters(mode):
+@pytest.mark.parametrize(
+    "chosen", [{}, {"robot": "dalenberg_robot1", "payload_kg": "0.5"}, {"estimator": "cc"}]
+)
+def test_every_node_accepts_its_parameters(mode, chosen):
     pytest.importorskip("rclpy")
     from softcr_models.runtime.node import LoopNode
 
-    for node in system_of(mode=mode, seed="7").nodes:
+    for node in system_of(mode=mode, seed="7", **chosen).nodes:
         module = importlib.import_module(node.module)
         (node_class,) = [
             kind
@@ -117,6 +131,18 @@ def test_on_the_bench_valves_come_last_and_nobody_moves_before_they_are_enabled(
     assert (names[0], names[-1]) == ("recorder", "valves")
     assert system.begin == ("valves/enable", "reference/start")
     assert parameters_of(system, "reference")["start"] == "service"
+
+
+def test_the_bench_is_for_rods():
+    with pytest.raises(UserError, match="is an arm driven by tendons, must be a rod"):
+        hardware_of(robot="dalenberg_robot1")
+
+
+def test_an_arm_gets_its_own_nodes_and_an_arc_an_open_loop():
+    names = [node.name for node in system_of(robot="dalenberg_robot2").nodes]
+    assert names == ["recorder", "simulator", "tip_reference", "apcc_controller"]
+    names = [node.name for node in system_of(estimator="cc").nodes]
+    assert names == ["recorder", "simulator", "cc_estimator", "reference", "feedforward"]
 
 
 def test_only_an_explicit_word_takes_the_deadman_s_switch_away():

@@ -23,6 +23,7 @@ from scipy.spatial.transform import Rotation
 from std_srvs.srv import Trigger
 
 from softcr_models import load_robot
+from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
 from softcr_models.errors import UserError
 from softcr_models.runtime.messages import (
     DiagnosticReport,
@@ -44,6 +45,7 @@ from softcr_tools.viewer.hand import FOREIGN_AGE, HAND_RATE, HandControl, Surrou
 from softcr_tools.viewer.page import Slid, Switched
 from softcr_tools.viewer.picture import WINDOW, Picture, tip_at
 from softcr_tools.viewer.plots import known_curves
+from softcr_tools.viewer.shape import Arc
 from softcr_tools.viewer.tube import ALONG, AROUND, tube
 from softcr_tools.viewer.words import pressures_html, safety_html, state_html
 
@@ -141,6 +143,26 @@ def test_table_keeps_the_window_and_a_restarted_replay_begins_anew():
     picture.hear("pressure/state", START, np.zeros(3), 0.0)
     picture.sample()
     assert picture.table()["time"].tolist() == [0.0]
+
+
+def test_an_arc_takes_the_rod_s_place_until_a_rod_is_estimated():
+    arc_of_robot = Arc.of_robot(ROBOT)
+    picture = Picture(CHAMBERS, arc_of_robot)
+    model = ConstantCurvatureModel.of_robot(ROBOT)
+    q = np.array([8e-3, -5e-3, 2e-3])
+    numbers = dict(zip(("delta_x", "delta_y", "elongation"), q, strict=True))
+    numbers |= {"bending_stiffness": model.bending_stiffness, "bending_stiffness_std": 5.0}
+    picture.hear("estimate/constant_curvature", START, numbers, 0.0)
+    tip, _ = model.tip_and_jacobian(q)
+    above = ROBOT.sensor_to_base_cap + ROBOT.base_cap_length
+    np.testing.assert_allclose(picture.estimate.positions[-1] - tip, [0, 0, above], atol=1e-12)
+    value, deviation = picture.compliance
+    assert value == pytest.approx(ROBOT.bending_compliance)
+    assert deviation == pytest.approx(5.0 / model.bending_stiffness * value)
+    assert "estimated arc" in state_html(picture, 0.0, {})
+    picture.hear("estimate/rod", START, rod_at(START, np.zeros(3), 40.0), 0.0)
+    assert picture.compliance == (40.0, 40.0)
+    assert isinstance(picture.estimate, RodCloud)
 
 
 def test_what_is_silent_is_not_drawn_as_present():

@@ -1,0 +1,385 @@
+"""The tendon-driven arm in the running system: files, plant, setpoints, a lock-step run, report."""
+
+import json
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from softcr_control.apcc import Apcc, ApccSettings
+from softcr_control.tip_references import TipReferenceSettings, tip_reference
+from softcr_hardware.arm_plant import ArmPlant
+from softcr_hardware.simulated_machines import arm_plant_messages
+from softcr_models.config import config_directory
+from softcr_models.constant_curvature.arm import Arm, load_arm
+from softcr_models.errors import UserError
+from softcr_models.robot import Robot
+from softcr_models.robot_files import kind_of, load_robot_file
+from softcr_models.runtime.arm_messages import (
+    arm_cloud_from_message,
+    arm_cloud_message,
+    poses_from_message,
+    tendon_state_from_message,
+    tendons_from_message,
+    tendons_to_message,
+)
+from softcr_models.runtime.messages import (
+    MessageError,
+    from_stamp,
+    named_numbers_message,
+    pose_from_message,
+)
+from softcr_tools.experiments.apcc.metrics import shape_error
+
+ARM = load_arm("dalenberg_robot1")
+FILE = config_directory() / "arms" / "dalenberg_robot1.yaml"
+SOFTCR = str(Path(sys.executable).with_name("softcr"))
+NAMES = ARM.tendon_names
+
+
+# --- files --------------------------------------------------------------------------------------
+
+
+def test_a_robot_file_tells_which_kind_it_is(tmp_path):
+    assert isinstance(load_robot_file("licher2025"), Robot)
+    assert isinstance(load_robot_file("dalenberg_robot2"), Arm)
+    copy = tmp_path / "mine.yaml"
+    copy.write_text(FILE.read_text().replace("name: dalenberg_robot1", "name: mine"))
+    mine = load_robot_file(copy)
+    assert (mine.name, mine.bodies) == ("mine", ARM.bodies)
+    copy.write_text(FILE.read_text().replace("density: 1062.0", "density: heavy"))
+    with pytest.raises(UserError, match=r"mine.yaml: density: 'heavy' is not allowed") as told:
+        load_robot_file(copy)
+    assert "\n" not in str(told.value)
+
+
+def test_a_robot_of_the_other_kind_is_refused_in_one_line():
+    with pytest.raises(
+        UserError, match=r"is an arm driven by tendons, must be a rod .* licher2025"
+    ):
+        load_robot_file("dalenberg_robot1", ("rod",))
+    with pytest.raises(UserError, match="unknown; known are four_chambers, licher2025, dalenberg"):
+        kind_of("nobody")
+
+
+# --- setpoints ----------------------------------------------------------------------------------
+
+
+def reference_of(**settings):
+    return tip_reference(TipReferenceSettings.model_validate(settings), ARM)
+
+
+def test_setpoints_hold_and_then_jump():
+    source = reference_of(kind="trajectory", duration=20.0, dwell=5.0)
+    first, second = source.at(0.0), source.at(5.0)
+    np.testing.assert_array_equal(source.at(4.999), first)
+    assert np.linalg.norm(second - first) > 0.05
+    np.testing.assert_array_equal(source.at(100.0), source.at(15.0))
+    setpoint = reference_of(kind="setpoint")
+    np.testing.assert_array_equal(setpoint.at(7.0), setpoint.at(0.0))
+
+
+def test_a_circle_is_level_and_a_model_that_only_bends_can_follow_it():
+    source = reference_of(kind="tip_circle", duration=20.0, bend=0.4)
+    tips = np.array([source.at(time) for time in np.linspace(0.0, 19.9, 40)])
+    np.testing.assert_allclose(np.ptp(tips[:, 2]), 0.0, atol=1e-5)  # linear between points
+    radii = np.linalg.norm(tips[:, :2], axis=1)
+    np.testing.assert_allclose(radii, radii[0], atol=1e-5)
+    # arcs of 0.4 rad one after the other, each as far out as its length and direction say
+    bends = 0.4 * np.arange(4)
+    out = ARM.model_lengths / 0.4 * (np.cos(bends[:-1]) - np.cos(bends[1:]))
+    np.testing.assert_allclose(radii[0], out.sum(), atol=1e-5)
+
+
+def test_a_file_of_tips_is_followed_and_one_out_of_reach_refused(tmp_path):
+    path = tmp_path / "path.csv"
+    path.write_text("time,tip_x,tip_y,tip_z\n0,0,0,-0.5\n2,0.1,0,-0.5\n")
+    np.testing.assert_allclose(
+        reference_of(kind="file", file=str(path)).at(1.0), [0.05, 0.0, -0.5], atol=1e-12
+    )
+    path.write_text("time,tip_x,tip_y,tip_z\n0,0,0,-0.5\n2,2.0,0,-0.5\n")
+    with pytest.raises(UserError, match=r"beyond the arm's reach, 0\.9 m"):
+        reference_of(kind="file", file=str(path))
+    path.write_text("time,pressure_1\n0,1\n")
+    with pytest.raises(UserError, match="an arm needs time and tip_positions"):
+        reference_of(kind="file", file=str(path))
+
+
+# --- the plant ----------------------------------------------------------------------------------
+
+
+def test_the_plant_hangs_still_in_balance_and_holds_without_commands():
+    plant = ArmPlant(ARM, payload=0.25)
+    before = plant.measure(1)
+    plant.advance(0.5)  # nobody commands
+    after = plant.measure(2)
+    np.testing.assert_allclose(after.q, before.q, atol=1e-5)
+    np.testing.assert_allclose(after.true_tip_pose[:2, 3], 0.0, atol=1e-9)
+    # weight of arm and payload against springs and tendons
+    dynamics = plant.dynamics
+    balance = dynamics.force(after.q, 0 * after.q, after.forces) - dynamics.bias(
+        after.q, 0 * after.q
+    )
+    assert np.abs(balance).max() < 1e-3 * np.abs(dynamics.bias(after.q, 0 * after.q)).max()
+    np.testing.assert_allclose(after.lengths, dynamics.actuation.T @ after.q)
+
+
+def test_motors_follow_and_cameras_have_noise_that_a_seed_repeats():
+    command = np.zeros(len(NAMES))
+    command[0] = -0.02
+    quiet, loud, again = (ArmPlant(ARM, noise=noise, seed=5) for noise in (0.0, 1e-3, 1e-3))
+    errors = []
+    for plant in (quiet, loud, again):
+        plant.follow(command)
+    for stamp in range(1, 60):
+        for plant in (quiet, loud, again):
+            plant.advance(0.02)
+        seen, noisy, same = (plant.measure(stamp).poses for plant in (quiet, loud, again))
+        np.testing.assert_array_equal(noisy, same)
+        errors.append(noisy[:, :3, 3] - seen[:, :3, 3])
+        np.testing.assert_allclose(
+            noisy[:, :3, :3] @ noisy[:, :3, :3].swapaxes(1, 2), [np.eye(3)] * 3, atol=1e-12
+        )
+    assert 0.8e-3 < np.std(errors) < 1.2e-3
+    # the first tendon runs along +x: pulling it bends the arm there
+    assert quiet.measure(61).true_tip_pose[0, 3] > 0.01
+    assert quiet.measure(61).lengths[0] < -1e-3
+
+
+def test_an_arm_that_diverges_says_so():
+    plant = ArmPlant(ARM)
+    plant.follow(np.full(len(NAMES), 1e6))
+    with pytest.raises(ArithmeticError, match="the arm diverged at tendon lengths"):
+        plant.advance(2.0)
+
+
+# --- messages -----------------------------------------------------------------------------------
+
+
+def test_arms_and_tendons_travel_and_foreign_ones_are_refused():
+    random = np.random.default_rng(0)
+    q, lengths, left = random.normal(size=9), random.uniform(0.1, 0.3, 3), random.uniform(size=3)
+    arm = arm_cloud_from_message(arm_cloud_message(q, lengths, 7, left, 2 * left), "estimate/arm")
+    for found, sent in (
+        (arm.q, q), (arm.rest_lengths, lengths), (arm.distances, left), (arm.angles, 2 * left),
+    ):  # fmt: skip
+        np.testing.assert_array_equal(found, sent)
+    with pytest.raises(MessageError, match="3 sections, must be 2"):
+        arm_cloud_from_message(arm_cloud_message(q, lengths, 7), "estimate/arm", sections=2)
+    with pytest.raises(MessageError, match="must be above 0"):
+        arm_cloud_from_message(arm_cloud_message(q, -lengths, 7), "estimate/arm")
+    broken = np.where(np.arange(9) == 4, np.nan, q)
+    with pytest.raises(MessageError, match="delta_y_2 = nan must be finite"):
+        arm_cloud_from_message(arm_cloud_message(broken, lengths, 7), "estimate/arm")
+    with pytest.raises(MessageError, match="are not the sections of an arm"):
+        arm_cloud_from_message(named_numbers_message({"delta_x_1": 1.0}, 7), "estimate/arm")
+    state = tendons_to_message(q, NAMES, 7, 2 * q)
+    for found, sent in zip(tendon_state_from_message(state, "t", NAMES), (q, 2 * q), strict=True):
+        np.testing.assert_array_equal(found, sent)
+    with pytest.raises(MessageError, match="must be 9 finite forces"):
+        tendon_state_from_message(tendons_to_message(q, NAMES, 7), "t", NAMES)
+
+
+# --- the running system -------------------------------------------------------------------------
+
+DURATION, PAYLOAD, SEED, PERIOD = 2.5, 0.25, 3, 20_000_000
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """Directory of a lock-step run as a person starts it."""
+    results = tmp_path_factory.mktemp("arm")
+    command = [SOFTCR, "up", "simulation", "--robot", "dalenberg_robot1", "--mode", "lockstep"]
+    command += ["--duration", str(DURATION), "--payload-kg", str(PAYLOAD), "--seed", str(SEED)]
+    command += ["--results", str(results)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "tip to setpoint" in ended.stdout
+    return results / "latest"
+
+
+def heard(directory):
+    """Decoded messages by topic and stamp."""
+    from rosbags.highlevel import AnyReader
+
+    found = defaultdict(dict)
+    with AnyReader([directory / "bag"]) as reader:
+        for connection, _, raw in reader.messages():
+            if connection.topic in ("/clock", "/diagnostics"):
+                continue
+            message = reader.deserialize(raw, connection.msgtype)
+            found[connection.topic.removeprefix("/")][from_stamp(message, "")] = message
+    return found
+
+
+class PlainLoop:
+    """The same loop without ROS: plant, setpoints and controller called one after the other."""
+
+    def __init__(self):
+        self.plant = ArmPlant(ARM, PAYLOAD, 2e-4, SEED)
+        law = {"gain": 1.5, "jacobian_state": "inferred", "adaptation": {"gains": (0.02,)}}
+        self.controller = Apcc(
+            ARM.model, ARM.model_lengths, np.array(ARM.racks), ARM.tendons(),
+            ApccSettings.model_validate(law),
+        )  # fmt: skip
+        source = reference_of(kind="trajectory", duration=DURATION)
+        self.commands, self.tips, self.targets, self.shapes = {}, {}, {}, {}
+        command = None
+        for stamp in range(PERIOD, round(DURATION * 1e9) + 1, PERIOD):
+            if command is not None:
+                self.plant.advance(PERIOD * 1e-9)
+                self.plant.follow(command)
+            measured = self.plant.measure(stamp)
+            sent = arm_plant_messages(self.plant, measured)["mocap/arm/poses"]
+            poses = poses_from_message(sent, "", len(ARM.racks))
+            target = source.at((stamp - PERIOD) * 1e-9)
+            answer = self.controller.tick(stamp * 1e-9, poses, target)
+            command = self.commands[stamp] = answer.tendons
+            self.tips[stamp], self.targets[stamp] = measured.true_tip_pose[:3, 3], target
+            self.shapes[stamp] = shape_error(
+                ARM.chain, measured.q, ARM.rest_lengths,
+                ARM.model, answer.inference.configuration, answer.rest_lengths,
+            )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return PlainLoop()
+
+
+def test_a_lockstep_run_is_the_plain_loop_to_the_bit(recorded, plain):
+    messages = heard(recorded)
+    commands = {
+        stamp: tendons_from_message(message, "", NAMES)
+        for stamp, message in messages["tendon/command"].items()
+    }
+    assert commands.keys() >= plain.commands.keys()
+    for stamp, expected in plain.commands.items():
+        np.testing.assert_array_equal(commands[stamp], expected, err_msg=f"at {stamp} ns")
+    assert len({tuple(command) for command in commands.values()}) > 100
+    for stamp, tip in plain.tips.items():
+        seen = pose_from_message(messages["simulation/truth/tip/pose"][stamp], "")
+        np.testing.assert_array_equal(seen[:3, 3], tip)
+    for topic in ("tendon/state", "simulation/truth/arm", "estimate/arm", "reference/tip"):
+        assert len(messages[topic]) >= len(plain.commands), topic
+
+
+def test_the_report_holds_the_numbers_of_the_run(recorded, plain):
+    summary = json.loads((recorded / "summary.json").read_text())
+    errors = {s: 1e3 * np.linalg.norm(plain.tips[s] - plain.targets[s]) for s in plain.tips}
+    assert summary["tip_aed_mm"] == pytest.approx(np.mean([*errors.values()]), rel=1e-9)
+    assert summary["tip_error_max_mm"] == pytest.approx(max(errors.values()), rel=1e-9)
+    stamps = sorted(errors)
+    late = [errors[s] for s in stamps if s >= stamps[-1] - 10**9]
+    assert summary["setpoint_errors_mm"] == pytest.approx([np.mean(late)], rel=1e-9)
+    assert summary["setpoint_errors_mm"][0] < 0.1 * summary["tip_error_max_mm"]
+    every_half_second = [plain.shapes[s] for s in stamps[::25]]
+    assert summary["shape_error_mm"] == pytest.approx(1e3 * np.mean(every_half_second), rel=1e-6)
+    lengths = plain.controller.rest_lengths
+    assert summary["section_lengths_mm"] == pytest.approx(1e3 * lengths, rel=1e-9)
+    commands = 1e3 * np.array([*plain.commands.values()])
+    assert summary["tendons"]["commanded_min_mm"] == pytest.approx(commands.min())
+    assert summary["tendons"]["pull_max_n"] > 1.0
+    assert summary["payload_kg"] == PAYLOAD
+    assert summary["loops"]["apcc_controller"]["cycles"] == len(plain.commands)
+    assert summary["node_deaths"] == []
+    page = (recorded / "report.html").read_text()
+    assert page.count("data:image/png;base64,") == 7
+    assert "E_shape" in page
+
+
+def test_the_live_view_knows_the_arm(recorded, plain):
+    from softcr_tools.viewer.arm_picture import ArmPicture
+    from softcr_tools.viewer.drawing import dots, lines
+    from softcr_tools.viewer.words import state_html, values_html
+
+    messages, picture = heard(recorded), ArmPicture(ARM)
+    decoders = {
+        "estimate/arm": lambda m: arm_cloud_from_message(m, ""),
+        "simulation/truth/arm": lambda m: arm_cloud_from_message(m, ""),
+        "mocap/arm/poses": lambda m: poses_from_message(m, "", 3),
+        "reference/tip": lambda m: np.array([m.point.x, m.point.y, m.point.z]),
+        "tendon/command": lambda m: tendons_from_message(m, "", NAMES),
+        "tendon/state": lambda m: tendon_state_from_message(m, "", NAMES),
+    }
+    last = max(plain.commands)
+    for topic, decode in decoders.items():
+        picture.hear(topic, last, decode(messages[topic][last]), last * 1e-9)
+    picture.sample()
+    np.testing.assert_allclose(picture.truth.positions[-1], plain.tips[last], atol=1e-9)
+    np.testing.assert_allclose(picture.truth.positions[0], 0.0, atol=1e-12)
+    hanging = [1.0, 0.0, 0.0, 0.0]  # half a turn about x
+    np.testing.assert_allclose(np.abs(picture.truth.quaternions[0]), hanging, atol=1e-6)
+    table = picture.table()
+    poses = decoders["mocap/arm/poses"](messages["mocap/arm/poses"][last])
+    expected = np.linalg.norm(poses[-1, :3, 3] - plain.targets[last])
+    assert table["measured_error"][-1] == pytest.approx(expected)
+    assert table["wanted_tendon_1"][-1] == plain.commands[last][0]
+    np.testing.assert_allclose(dots(picture)["target"].position, plain.targets[last])
+    assert lines(picture)["truth"].points is not None
+    assert lines(picture)["reference"].points is None  # a setpoint has no shape
+    said = state_html(picture, last * 1e-9, {}) + values_html(picture, last * 1e-9)
+    assert "section lengths" in said
+    assert "tendon_9" in said
+    assert "compliance" not in said
+
+
+# --- nodes --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def made():
+    """Makes configured nodes in one context, and ends them."""
+    rclpy = pytest.importorskip("rclpy")
+    from rclpy.parameter import Parameter
+
+    context = rclpy.Context()
+    rclpy.init(context=context)
+    nodes = []
+
+    def make(kind, **parameters):
+        overrides = [Parameter(name, value=value) for name, value in parameters.items()]
+        nodes.append(kind(context=context, parameter_overrides=overrides))
+        nodes[-1].trigger_configure()
+        return nodes[-1]
+
+    yield make
+    for node in nodes:
+        node.finish()
+        node.destroy_node()
+    rclpy.try_shutdown(context=context)
+
+
+def test_tendons_are_held_when_commands_stop(made):
+    from softcr_hardware.nodes.simulator import Simulator
+
+    node = made(Simulator, robot="dalenberg_robot1", mode="lockstep", rate_hz=50.0)
+    command = np.linspace(-0.02, 0.0, len(NAMES))
+    node._follow(command)
+    node._go_idle()
+    np.testing.assert_array_equal(node._machine._plant.command, command)
+    assert node.diagnostic_warnings() == ["no tendon/command: tendons held"]
+    assert node.diagnostic_values()["commands_stale"] == 1
+    assert node.diagnostic_values()["robot"]["name"] == "dalenberg_robot1"
+
+
+def test_open_loop_commands_lead_the_chambers_along_the_reference(made):
+    from softcr_control.nodes.feedforward import Feedforward
+    from softcr_control.reference_settings import ReferenceSettings
+
+    node = made(Feedforward, mode="lockstep", reference="circle", duration=2.0)
+    sent = []
+    node._command.publish = lambda message: sent.append(np.array(message.effort))
+    node.trigger_activate()
+    period, lag = round(1e9 / 70), node.robot.pressure_lag
+    wanted = ReferenceSettings(kind="circle", duration=2.0).pressure_samples(1 / 70, 3)
+    pressures = [wanted[0], wanted[1]]  # an answer works from the next cycle on
+    for cycle in range(100):
+        node._answer((cycle + 1) * period)
+        pressures.append(lag.step(pressures[-1], sent[-1], 1 / 70))
+    np.testing.assert_allclose(pressures, wanted[: len(pressures)], atol=1.0)  # [Pa]
+    node.trigger_deactivate()
+    assert not sent[-1].any()
