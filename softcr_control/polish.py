@@ -65,6 +65,11 @@ def _bounded_minimum(
     """
     curvatures, directions = np.linalg.eigh(hessian)
     floor = max(1e-6 * np.abs(curvatures).max(), np.finfo(float).tiny)
-    roots = np.sqrt(np.maximum(curvatures, floor))
-    target = -(directions.T @ gradient) / roots
-    return lsq_linear(roots[:, None] * directions.T, target, (least, most), method="bvls").x
+    curvatures = np.maximum(curvatures, floor)
+    slopes = directions.T @ gradient
+    free: np.ndarray = -directions @ (slopes / curvatures)
+    if (free >= least).all() and (free <= most).all():
+        return free  # as mostly: bounded least squares take twenty times as long
+    roots = np.sqrt(curvatures)
+    weighted = roots[:, None] * directions.T
+    return lsq_linear(weighted, -slopes / roots, (least, most), method="bvls").x

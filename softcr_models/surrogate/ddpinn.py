@@ -174,7 +174,8 @@ class DDPINN(torch.nn.Module):
 
     def decode(self, coordinates: torch.Tensor) -> torch.Tensor:
         """States (..., nx) of coordinates (..., nx)."""
-        return self.mean + coordinates @ self.decoder.T
+        flat = coordinates.reshape(-1, self.state_size)
+        return torch.addmm(self.mean, flat, self.decoder.T).reshape(coordinates.shape)
 
     def tell(
         self, begin: torch.Tensor, end: torch.Tensor, parameters: torch.Tensor
