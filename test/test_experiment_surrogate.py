@@ -45,14 +45,18 @@ def test_table_iv_is_a_mean_over_seeds_beside_the_published_figures():
     assert (rod.paper, rod.mean) == (2.42, pytest.approx(6.1))
 
 
-def test_table_v_is_per_step_and_candidate():
-    rows = table_v(
-        [StepTime("exact rod, float32", 1, 0.01, 0.02), StepTime("network, float32", 147, 0.5, 1)]
-    )
-    assert [(row.paper, row.mean, row.unit) for row in rows] == [
-        (35.9e3, pytest.approx(10.0), "us"),
-        (3.30, pytest.approx(500 / 147), "us"),
+def test_table_v_is_of_batches_and_published_figures_stand_beside_single_steps():
+    ways = [
+        ("exact rod, float32", 1),
+        ("exact rod, float32", 147),
+        ("network, folded", 147),
+        ("network on a GPU, float32, 8 steps", 1000),
+        ("NEMPC tick x 8: network, arrays", 1000),
     ]
+    rows = table_v([StepTime(way, batch, 0.5, 1.0) for way, batch in ways])
+    # 3.30 us for each of 147 candidates
+    assert [row.paper for row in rows] == [35.9, None, pytest.approx(0.4851), None, None]
+    assert {(row.mean, row.unit) for row in rows} == {(0.5, "ms")}
 
 
 def test_a_short_run_writes_table_figures_and_bag(tmp_path, monkeypatch):

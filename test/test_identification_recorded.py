@@ -27,7 +27,12 @@ from softcr_tools.experiments.bags import OfflineBag
 from softcr_tools.experiments.identification import command, recorded_run
 from softcr_tools.experiments.identification.from_csv import TIP, WRENCH
 from softcr_tools.experiments.identification.hidden import hidden_robot
-from softcr_tools.experiments.identification.recorded import identify, read_material
+from softcr_tools.experiments.identification.recorded import (
+    Identified,
+    _from_commands,
+    identify,
+    read_material,
+)
 from softcr_tools.experiments.identification.recorded_run import run_recorded
 from softcr_tools.experiments.identification.samples import Samples, longest_motion, rests
 
@@ -165,7 +170,7 @@ def test_a_bag_gives_rests_motion_and_the_delay_of_its_commands(bag):
     assert len(material.static.tips) == 1
     assert material.static.pressures[0] == pytest.approx(0.0, abs=20.0)
     assert 2.2 < len(material.motion) * PERIOD < 3.0
-    found = identify(ROBOT, material, 2, silent)
+    found = _from_commands(Identified(ROBOT), material.motion)
     assert found.delay == pytest.approx(PERIOD)
     lag = parameters_of(TRUTH, LAG_PARAMETERS)
     assert parameters_of(found.robot, LAG_PARAMETERS) == pytest.approx(lag, rel=0.01)
