@@ -61,7 +61,11 @@ class _Method:
         pairs: Pairs,
         numbers: Sequence[str],
     ) -> list[Row]:
-        """Mean, least and largest of a measure [mm], each with its change against the rival."""
+        """Mean, least and largest of a measure [mm], each with its change against the rival.
+
+        The mean of Psi is printed in cm^2, but lies between its bounds in mm only as so many mm; it
+        stands beside both, see `others`.
+        """
         own, other = (
             np.array([measure(trace) for trace in each]) for each in zip(*pairs, strict=True)
         )
@@ -69,11 +73,9 @@ class _Method:
         for bound, number in zip(_BOUNDS, numbers, strict=True):
             value, rival = float(_BOUNDS[bound](own)), float(_BOUNDS[bound](other))
             label = f"{quantity} {bound} ({number.partition(' ')[0]})"
-            # the mean of Psi is printed in cm^2 and stands beside that, see `others`
-            printed = None if label.startswith("Psi mean") else self._printed(number)
             spread = float(own.std()) if bound == "mean" else 0.0
             rows += [
-                self.row(label, value, "mm", printed, spread),
+                self.row(label, value, "mm", self._printed(number), spread),
                 *self._change(value, rival, self._published(number)),
             ]
         return rows
