@@ -1,7 +1,10 @@
 """The NEMPC with its population in torch against the one in numpy, on tensors of the processor."""
 
+import inspect
 import subprocess
 import sys
+from contextlib import contextmanager, nullcontext
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -226,6 +229,40 @@ def test_a_tick_consists_of_what_a_cuda_graph_can_record(monkeypatch):
     with _Operations() as asking:
         torch.tensor([1.0])
     assert asking.names == ["lift_fresh"]
+
+
+def test_what_is_recorded_begins_anew_at_the_first_replay(motion, monkeypatch):
+    """The way to a recorded tick, where CUDA's graph is played by the tick itself."""
+    controller = make(NempcTorch)
+    expected = commands(make(NempcTorch), motion)
+    done, signature = [], inspect.signature(torch.cuda.graph)
+
+    class Graph:
+        def register_generator_state(self, generator):
+            done.append(generator is controller._generator)
+
+        def replay(self):
+            done.append("replay")
+            controller._tick()
+
+    @contextmanager
+    def recording(*args, **kwargs):
+        signature.bind(*args, **kwargs)
+        yield
+        done.append("recorded")
+
+    stream = SimpleNamespace(wait_stream=lambda other: None)
+    for name, what in {
+        "CUDAGraph": Graph,
+        "Stream": lambda: stream,
+        "current_stream": lambda: stream,
+        "stream": lambda chosen: nullcontext(),
+        "graph": recording,
+    }.items():
+        monkeypatch.setattr(torch.cuda, name, what)
+    controller._records = True
+    assert np.array_equal(commands(controller, motion), expected)
+    assert done == [True, "recorded", *5 * ["replay"]]
 
 
 # -- the quadratic ---------------------------------------------------------------------------------
