@@ -135,7 +135,14 @@ def _circles() -> tuple[Case, ...]:
     }  # fmt: skip
     bounds = Bounds((2.0, 2.0), (0.7, 0.7))
     return tuple(
-        Case(f"circle {frequency:g} Hz", _circle(frequency), 12.0, mpc, bounds, paper_koopman=rival)
+        Case(
+            f"circle {frequency:g} Hz",
+            _circle(frequency),
+            max(6.0, SETTLED + 2 / frequency),
+            mpc,
+            bounds,
+            paper_koopman=rival,
+        )
         for frequency, (mpc, rival) in published.items()
     )
 
@@ -184,7 +191,7 @@ EXPERIMENTS: dict[str, tuple[Case, ...]] = {
         Case(
             f"trajectory to 1.5 Hz, {rate:g} Hz",
             _fast(),
-            12.0,
+            6.0,
             bounds=Bounds((1.5, 0.7), (0.7, 0.25)),
             controllers=("rod_mpc",),
             rate_hz=rate,

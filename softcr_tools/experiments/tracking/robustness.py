@@ -22,7 +22,7 @@ from softcr_hardware.plant import Mismatch
 from softcr_tools.experiments.results import Row
 from softcr_tools.experiments.tracking.cases import CONTROLLERS, Case, Difference
 
-DURATION = 6.0  # [s]
+DURATION = 4.0  # one period of the reference from SETTLED on [s]
 USUAL, EXACT = Difference(), Difference(mismatch=Mismatch())
 _MOTION = ReferenceSettings(kind="trajectory")
 UNAIDED = "rod_mpc, nothing estimated"
