@@ -3,7 +3,50 @@
 import os
 import random
 
+import numba
+import pytest
+
 os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
 # tests kill processes, which leave their segments in shared memory behind
 os.environ["FASTDDS_BUILTIN_TRANSPORTS"] = "UDPv4"
 os.environ.setdefault("ROS_DOMAIN_ID", str(random.SystemRandom().randint(1, 100)))
+
+# Files whose tests wait for clocks, processes and networks: one after the other, while another
+# worker of `make test` computes what the rest computes.
+WAITING = {
+    "test_apcc_node",
+    "test_arm_system",
+    "test_cc_estimator_node",
+    "test_connections",
+    "test_doctor",
+    "test_emulate",
+    "test_ethercat_wire",
+    "test_force_torque",
+    "test_hold",
+    "test_mocap_session",
+    "test_natnet",
+    "test_node",
+    "test_package",
+    "test_recording",
+    "test_rehearse",
+    "test_replay",
+    "test_sensor_nodes",
+    "test_supervisor",
+    "test_system",
+    "test_valves_node",
+    "test_viewer",
+}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Beside another worker numba computes on one thread: two on busy cores stall each other."""
+    if hasattr(config, "workerinput"):
+        numba.set_num_threads(1)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A worker of `make test` takes whole files, or all that wait."""
+    if hasattr(config, "workerinput"):
+        for item in items:
+            name = item.path.stem
+            item.add_marker(pytest.mark.xdist_group("waiting" if name in WAITING else name))
