@@ -358,14 +358,14 @@ TestRandomFaults.settings = hypothesis_settings(
 )
 
 
-def random_fault_sequences(count):
+def random_fault_sequences(count, seed=4):
     """Faults one after another until the bench is vented, which must come; then again."""
-    generator = np.random.default_rng(4)
+    generator = np.random.default_rng(seed)
     for _ in range(count):
         world = World()
         world.flags = replace(GOOD, enable=True)
-        for _ in range(35):
-            world.tick()
+        for _ in range(8):
+            world.tick(0.05)
         assert world.safety.decision.enabled
         world.flags = replace(world.flags, enable=False)
         for _ in range(generator.integers(1, 5)):
@@ -375,9 +375,8 @@ def random_fault_sequences(count):
                 world.tick()
         world.silent.add("command_age")  # whatever else: commands end, too
         world.follows = True
-        for _ in range(60):
-            world.tick(0.05)
-        assert not world.safety.decision.enabled
+        assert any(not world.tick(0.05).enabled for _ in range(60))
+        assert not any(world.tick(0.05).enabled for _ in range(3))
 
 
 def test_random_fault_sequences_end_vented():
