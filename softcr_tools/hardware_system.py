@@ -51,6 +51,20 @@ class HardwareOptions(RunOptions):
     )
     force_torque_port: int = Field(49152, ge=1, le=65535, description="of its records (UDP)")
     force_torque_http_port: int = Field(80, ge=1, le=65535, description="of its calibration (TCP)")
+    force_torque_records_hz: float = Field(
+        1000.0,
+        ge=1.0,
+        le=7000.0,
+        description="RDT output rate set in it",
+        json_schema_extra={"unit": "Hz"},
+    )
+    force_torque_rate_hz: float = Field(
+        200.0,
+        ge=1.0,
+        le=1000.0,
+        description="of published wrenches",
+        json_schema_extra={"unit": "Hz"},
+    )
 
 
 def hardware_system(options: HardwareOptions, bag: Path) -> System:
@@ -103,8 +117,10 @@ def _devices(options: HardwareOptions, common: Parameters) -> tuple[NodeSpec, No
             "host": options.force_torque,
             "rdt_port": options.force_torque_port,
             "http_port": options.force_torque_http_port,
+            "box_rate_hz": options.force_torque_records_hz,
+            "rate_hz": options.force_torque_rate_hz,
         }
-        | priority(common, 40),
+        | priority(common, 15),  # nothing in the loop waits for it
     )
     valves = NodeSpec(
         "softcr_hardware.nodes.valves",

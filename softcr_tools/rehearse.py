@@ -23,6 +23,17 @@ class RehearsalOptions(HardwareOptions, PlantOptions):
     deadman: Literal["joystick", "none"] = Field(
         "none", description="who must be holding button 0 of safety/operator; or nobody"
     )
+    # nothing in the loop hears them, and two cores play bench and loop
+    force_torque_records_hz: float = Field(
+        200.0, ge=1.0, le=7000.0, description="of its records", json_schema_extra={"unit": "Hz"}
+    )
+    force_torque_rate_hz: float = Field(
+        100.0,
+        ge=1.0,
+        le=1000.0,
+        description="of published wrenches",
+        json_schema_extra={"unit": "Hz"},
+    )
 
 
 _DEVICES = (
@@ -57,6 +68,7 @@ def main(arguments: Sequence[str]) -> int:
                         *("--bending-compliance-factor", options.bending_compliance_factor),
                         *("--tip-mass-factor", options.tip_mass_factor),
                         *("--tip-noise-mm", options.tip_noise_mm, "--seed", options.seed),
+                        *("--record-rate", options.force_torque_records_hz),
                         *("--truth", "--log", results / "bench.jsonl"),
                     ]
                 )
