@@ -7,8 +7,7 @@ the processor the same operations run one by one.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import torch
 
 from softcr_control.command import Command
 from softcr_control.costs.rollout import CostTerm, known_states, tip_rotations
+from softcr_control.costs.tensor_rollout import TensorRollout, with_tensors
 from softcr_control.horizon import MAXIMUM_DELAY, Problem
 from softcr_control.knots import mapped
 from softcr_control.limits import limit_knots
@@ -23,7 +23,6 @@ from softcr_control.nempc import Nempc, NempcSettings
 from softcr_control.tensor_search import TensorEvolution, TensorPolish
 from softcr_models.errors import UserError
 from softcr_models.pressure import PressureLag
-from softcr_models.surrogate.ddpinn import DDPINN
 from softcr_models.surrogate.prediction import SurrogatePrediction
 from softcr_models.surrogate.tip_poses import TipPoses
 
@@ -43,51 +42,6 @@ def what_is_missing(prediction: object, settings: NempcSettings) -> str:
             f"{prediction.network.period:.6g} s"
         )
     return ""
-
-
-@dataclass(frozen=True, eq=False)
-class TensorRollout:
-    """What `Rollout` is, on a device; for `residuals` of cost terms.
-
-    Attributes:
-        coordinates: (B, N, nx) predicted, in those of the network.
-        commands: (B, N, m) [Pa].
-        previous_command: (m,) [Pa].
-        wanted_states: (N, nx), zeros where unknown.
-        reference_known: (N,) 1 where the wanted state is known, else 0.
-        reference_tip_positions: (N, 3) [m].
-        wanted_tip_rotations: (N, 3, 3), zeros where unknown.
-        bending_compliance: () [rad/(N m m)].
-        network, poses: that coordinates belong to.
-    """
-
-    coordinates: torch.Tensor
-    commands: torch.Tensor
-    previous_command: torch.Tensor
-    wanted_states: torch.Tensor
-    reference_known: torch.Tensor
-    reference_tip_positions: torch.Tensor
-    wanted_tip_rotations: torch.Tensor
-    bending_compliance: torch.Tensor
-    network: DDPINN
-    poses: TipPoses
-
-    @cached_property
-    def states(self) -> torch.Tensor:
-        """(B, N, nx) predicted states."""
-        return self.network.decode(self.coordinates)
-
-    @cached_property
-    def tip_poses(self) -> torch.Tensor:
-        """(B, N, 3, 4) predicted tip poses, rotation beside position [m]."""
-        poses = self.poses(self.coordinates.flatten(0, 1), self.bending_compliance)
-        return poses.view(*self.coordinates.shape[:2], 3, 4)
-
-    @cached_property
-    def command_path(self) -> torch.Tensor:
-        """(B, N + 1, m) the command active before, then `commands` [Pa]."""
-        first = self.previous_command.expand_as(self.commands[:, :1])
-        return torch.cat((first, self.commands), dim=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +94,7 @@ class NempcTorch(Nempc):
         count = self._knots.count
         self._to_commands = self._tensor(self._knots.to_commands)
         self._to_next_tick = self._tensor(self._knots.to_next_tick)
-        self._residuals = [_with_tensors(term, device).residuals for term in self._terms]
+        self._residuals = [with_tensors(term, device).residuals for term in self._terms]
         self._polish = TensorPolish(
             settings.population,
             count * chambers,
@@ -386,13 +340,3 @@ class _Exchange:
             name: part.view(shape)
             for (name, shape), part in zip(self._shapes.items(), parts, strict=True)
         }
-
-
-def _with_tensors(term: CostTerm, device: torch.device) -> CostTerm:
-    """The same term, its arrays as tensors."""
-    arrays = {
-        field.name: torch.as_tensor(value, dtype=torch.float32, device=device)
-        for field in fields(term)  # type: ignore[arg-type]
-        if isinstance(value := getattr(term, field.name), np.ndarray)
-    }
-    return replace(term, **arrays)  # type: ignore[type-var]

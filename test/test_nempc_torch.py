@@ -120,11 +120,11 @@ def test_the_same_candidates_have_the_same_best(motion, delay, seed):
 def test_a_population_finds_what_the_other_finds(motion, options):
     """Other random numbers, another way to the quadratic's minimum: the same optimum."""
     found = [
-        make(kind, population=200, generations=8, **options).command(*asked(motion))
+        make(kind, population=200, generations=20, **options).command(*asked(motion))
         for kind in (Nempc, NempcTorch)
     ]
     arrays, tensors = (answer.cost for answer in found)
-    assert tensors == pytest.approx(arrays, rel=1e-3)
+    assert tensors == pytest.approx(arrays, rel=2e-3)
     np.testing.assert_allclose(found[1].pressures, found[0].pressures, atol=1500.0)
 
 
