@@ -6,7 +6,7 @@ What no recording excites stays as in the robot file, and is named.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -158,7 +158,7 @@ def _from_rests(result: Identified, material: Material, intervals: int) -> Ident
 
 def _from_motion(result: Identified, motion: Samples | None, intervals: int) -> Identified:
     names = (DAMPING, *result.not_excited)
-    result = Identified(result.robot, result.found, (), None, result.notes)
+    result = replace(result, not_excited=())
     if motion is None:
         return _with(result, None, names, "", "no motion of 2 s from a rest, or of 6 s")
     robot, recording = result.robot, motion.recording
@@ -176,33 +176,48 @@ def _from_motion(result: Identified, motion: Samples | None, intervals: int) -> 
 
 
 def _from_commands(result: Identified, motion: Samples | None) -> Identified:
+    """Gain and pole at the delay that explains the pressures best."""
+    missing = _with(result, None, LAG_PARAMETERS, "", "no commands beside a motion")
     if motion is None or motion.commands is None:
-        return _with(result, None, LAG_PARAMETERS, "", "no commands beside a motion")
-    robot, period = result.robot, motion.recording.period
-    best: tuple[float, float, Fit | None, tuple[str, ...]] | None = None
+        return missing
+    period = motion.recording.period
+    lags = []
     for periods in range(DELAYS):
         commands = held_commands(motion.commands, motion.stamps, round(1e9 * periods * period))
         known = np.isfinite(commands).all(axis=1)
         begin = int(known.argmax())
-        pressures = motion.recording.pressures[begin:]
-        commands = commands[begin:-1]
-        if not known.any() or len(commands) < 2:
-            continue
-        fit, left = identify_excited(
-            lambda names, c=commands, p=pressures: identify_lag(robot, c, p, period, names),  # type: ignore[misc]
-            LAG_PARAMETERS,
-        )
-        lag = (fit.robot if fit is not None else robot).pressure_lag
-        own = lag.trajectory(pressures[0], commands[None], period)[0]
-        error = float(np.sqrt(((own - pressures) ** 2).mean()))
-        if best is None or error < best[0]:
-            best = error, periods * period, fit, left
-    if best is None:
-        return _with(result, None, LAG_PARAMETERS, "", "no commands beside a motion")
-    error, delay, fit, left = best
-    note = f"pressures follow their commands {1e3 * delay:.1f} ms late, within {error:.0f} Pa rms"
-    done = _with(result, fit, left, "commands and pressures of the motion", note)
-    return Identified(done.robot, done.found, done.not_excited, delay, done.notes)
+        if known.any() and len(commands) > begin + 2:
+            pressures = motion.recording.pressures[begin:]
+            lag = _fitted_lag(result.robot, commands[begin:-1], pressures, period, periods)
+            lags.append(lag)
+    if not lags:
+        return missing
+    best = min(lags, key=lambda lag: lag.error)
+    late = 1e3 * best.periods * period
+    note = f"pressures follow their commands {late:.1f} ms late, within {best.error:.0f} Pa rms"
+    done = _with(result, best.fit, best.left, "commands and pressures of the motion", note)
+    return replace(done, delay=best.periods * period)
+
+
+@dataclass(frozen=True, eq=False)
+class _Lag:
+    """A fit at a delay, what it left, and how far its pressures are from the measured [Pa rms]."""
+
+    periods: int
+    fit: Fit | None
+    left: tuple[str, ...]
+    error: float
+
+
+def _fitted_lag(
+    robot: Robot, commands: np.ndarray, pressures: np.ndarray, period: float, periods: int
+) -> _Lag:
+    fit, left = identify_excited(
+        lambda names: identify_lag(robot, commands, pressures, period, names), LAG_PARAMETERS
+    )
+    lag = (robot if fit is None else fit.robot).pressure_lag
+    own = lag.trajectory(pressures[0], commands[None], period)[0]
+    return _Lag(periods, fit, left, float(np.sqrt(((own - pressures) ** 2).mean())))
 
 
 def _with(
