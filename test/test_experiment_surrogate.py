@@ -64,11 +64,11 @@ def test_a_short_run_writes_table_figures_and_bag(tmp_path, monkeypatch):
     monkeypatch.setattr(surrogate, "step_times", lambda *_: [])
     network, card = load_network(ROBOT, "")
     seeds = [Verification(CosseratRod(ROBOT, card.intervals), network, 2, 40, s) for s in (1, 2)]
-    rows = surrogate.run(seeds, tmp_path, Console(width=118))
+    rows = surrogate.run(seeds, {"network": "mine"}, tmp_path, Console(width=118))
     latest = tmp_path / "latest"
     table = json.loads((latest / "table.json").read_text())
     assert {row["case"] for row in table["rows"]} >= set(MOTIONS)
-    assert len(table["rows"]) == len(rows)
+    assert (table["network"], len(table["rows"])) == ("mine", len(rows))
     assert {p.name for p in latest.glob("*.png")} == {"states.png", "horizons.png"}
     read = read_run(Bag(latest / "bags" / "motion"))
     apart = 1e3 * np.linalg.norm(read.estimated_tip.values - read.truth_tip.values, axis=1)

@@ -8,6 +8,7 @@ machine and on its GPU if it has one (the paper: Matlab on a laptop's CPU, PyTor
 """
 
 import argparse
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -73,12 +74,22 @@ def main(arguments: Sequence[str]) -> int:
     console = Console()
     if not console.is_terminal:
         console = Console(width=TABLE_WIDTH)
-    run(seeds, given.results / "experiments" / "2", console)
+    network_is = {"network": given.network or "shipped", "iterations": card.iterations}
+    run(seeds, network_is, given.results / "experiments" / "2", console)
     return 0
 
 
-def run(seeds: Sequence[Verification], results: Path, console: Console) -> list[Row]:
-    """Runs the experiment, shows the table, writes table, figures and bag; returns the rows."""
+def run(
+    seeds: Sequence[Verification], network_is: Mapping[str, object], results: Path, console: Console
+) -> list[Row]:
+    """Runs the experiment, shows the table, writes table, figures and bag; returns the rows.
+
+    Args:
+        seeds: one network beside its rod, each with motions of its own.
+        network_is: what the table should tell of the network.
+        results: where a directory is made.
+        console: for progress and table.
+    """
     directory = new_run_directory(results)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
     with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
@@ -94,6 +105,8 @@ def run(seeds: Sequence[Verification], results: Path, console: Console) -> list[
         "robot": robot.name,
         "seeds": len(seeds),
         "motions": count,
+        **network_is,
+        "load": os.getloadavg()[0],  # of others, too: it lengthens the times
         "machine": describe_machine(),
     }
     path = write_table(directory, about, rows)
