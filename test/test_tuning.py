@@ -158,7 +158,7 @@ def searched(journal, swarm, trials, side_by_side=1):
     return found, len(evaluated)
 
 
-@pytest.mark.parametrize(("swarm", "trials"), [(True, (20, 80)), (False, (5, 12))])
+@pytest.mark.parametrize(("swarm", "trials"), [(True, (24, 84)), (False, (5, 12))])
 def test_a_search_goes_on_where_it_was_stopped(swarm, trials, tmp_path):
     begun, evaluated = searched(tmp_path / "one.journal", swarm, trials[0])
     assert begun.get_trials()[0].params == pytest.approx(START)

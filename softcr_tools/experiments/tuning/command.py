@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 from softcr_models import load_robot
 from softcr_models.errors import UserError
 from softcr_tools.benchmarks.machine import describe_machine
-from softcr_tools.console import say
+from softcr_tools.console import say, step
 from softcr_tools.experiments.results import TABLE_WIDTH, print_table, write_table
 from softcr_tools.experiments.tuning import report, study
 from softcr_tools.experiments.tuning.study import Search
@@ -40,10 +40,10 @@ from softcr_tools.experiments.tuning.subjects import (
     rows_of,
 )
 
-TRIALS = {"filter": 300, "nempc": 50, "weights": 50, "rod_mpc": 50}
+TRIALS = {"filter": 96, "nempc": 50, "weights": 50, "rod_mpc": 50}
 CONTROLLERS = {"nempc": "nempc", "weights": "nempc_licher2025", "rod_mpc": "rod_mpc"}
 # The best, and others whose ranks tell what the search's short runs are worth.
-FINALISTS, SPREAD = 3, 3
+FINALISTS, SPREAD = 2, 2
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -70,10 +70,11 @@ def tune(given: argparse.Namespace, effort: Effort, console: Console) -> dict[st
     """
     output = given.output or Path("results/tuning") / given.what
     output.mkdir(parents=True, exist_ok=True)
-    with _bar(console) as bar, threadpool_limits(1, user_api="blas"):
+    with threadpool_limits(1, user_api="blas"), step(console, "recording the plant"):
         subject = _subject(given, effort)
-        search = _search(given, subject)
-        found = study.opened(search, output / "study.journal")
+    search = _search(given, subject)
+    found = study.opened(search, output / "study.journal")
+    with threadpool_limits(1, user_api="blas"), _bar(console) as bar:
         _run(found, search, subject, given, bar)
         finalists = _finalists(found)
         finals = _final_costs(finalists, subject, given.workers, bar)

@@ -29,7 +29,7 @@ Cost = Callable[[Values], float]
 Costs = Callable[[Iterable[Values]], Iterator[float]]
 """As `map` of a cost."""
 
-PARTICLES = 20
+PARTICLES = 12
 _DESCRIPTION = "description"
 
 

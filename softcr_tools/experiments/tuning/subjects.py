@@ -46,8 +46,15 @@ from softcr_tools.experiments.tuning.study import Cost
 
 POPULATION = 1000  # of an NEMPC that is judged
 RATIO = "tuned / shipped"
+# The plants' parameters stand still, so the search lets the filter forget how to follow them; and
+# sigma points closer than a deviation (alpha < 1) need downdates, which fail from a cold start. A
+# filter that takes over neither is judged, too.
+_NOISES = (
+    "velocity_noise", "angular_velocity_noise", "force_noise", "force_z_noise", "torque_noise",
+    "tip_position_noise",
+)  # fmt: skip
 JUDGED = ("tip error [mm]", "state error [1e-3]", "compliance error [%]")  # of a filter
-SEARCH_SEED, FINAL_SEEDS, FIRST_HELD_OUT = 0, (10, 11), 100
+SEARCH_SEED, FINAL_SEEDS, FIRST_HELD_OUT = 0, (10,), 100
 
 Errors = Mapping[tuple[str, str], Sequence[float]]
 """(case, quantity) -> a figure per seed; quantities as "name [unit]"."""
@@ -64,8 +71,8 @@ class Effort:
     """
 
     motions: float = 1.0
-    search: tuple[float, float] = (4.0, 2.5)
-    final: tuple[float, float] = (5.0, 3.0)
+    search: tuple[float, float] = (3.0, 2.0)
+    final: tuple[float, float] = (4.0, 2.5)
     population: int = 256
 
 
@@ -102,38 +109,34 @@ class Subject:
     write: Callable[[Values, Path], None]
 
 
-TUNING_MOTIONS = (
+# Short, and with everything that the filter has to find out.
+SEARCH_MOTIONS = (
+    Motion("to 1.2 Hz, lever -3 %", (0.2, 0.7, 1.2), 4.0, Difference(lever_factor=0.97)),
+)
+FINAL_MOTIONS = (
+    *SEARCH_MOTIONS,
     Motion("to 1.2 Hz", (0.3, 0.7, 1.2), 4.0),
-    Motion("to 0.35 Hz", (0.15, 0.35), 5.0),
-    Motion(
-        "to 1.2 Hz, lever of chamber 1 -3 %", (0.3, 0.7, 1.2), 4.0, Difference(lever_factor=0.97)
-    ),
+    Motion("to 0.35 Hz", (0.15, 0.35), 4.0),
 )
 HELD_OUT_MOTIONS = (
-    Motion(
-        "circle of Experiment 3, compliance 45",
-        (0.5,),
-        10.0,
-        Difference(Mismatch(bending_compliance_factor=TRUE_COMPLIANCE / 49.9, tip_mass_factor=1.1)),
-    ),
-    Motion("motion of 4a", (0.5, 1.0, 1.5), 8.0),
-    Motion("motion of 5a", (0.05, 0.12, 0.2), 10.0),
-    Motion("4a, lever of chamber 1 +5 %", (0.5, 1.0, 1.5), 8.0, Difference(lever_factor=1.05)),
-    Motion("4a, sensors (1, -1, 0.5) kPa", (0.5, 1.0, 1.5), 8.0,
-           Difference(pressure_bias=(1e3, -1e3, 0.5e3))),
-    Motion("4a, compliance +15, mass +50, damping -30 %", (0.5, 1.0, 1.5), 8.0,
+    Motion("circle of Experiment 3, compliance 45", (0.5,), 5.0,
+           Difference(Mismatch(TRUE_COMPLIANCE / 49.9, tip_mass_factor=1.1))),
+    Motion("motion of 4a", (0.5, 1.0, 1.5), 4.0),
+    Motion("4a, lever of chamber 1 +5 %", (0.5, 1.0, 1.5), 4.0, Difference(lever_factor=1.05)),
+    Motion("4a, compliance +15, mass +50, damping -30 %", (0.5, 1.0, 1.5), 4.0,
            Difference(Mismatch(1.15, 1.5, 0.7))),
 )  # fmt: skip
 HELD_OUT_SECONDS = {
-    "trajectory to 1.5 Hz": 6.0,
-    "setpoint (45, 25, 15) kPa": 4.0,
-    "circle 1 Hz": 5.0,
+    "trajectory to 1.5 Hz": 4.0,
+    "setpoint (45, 25, 15) kPa": 2.5,
+    "circle 1 Hz": 3.0,
 }
 
 
 def filter_subject(robot: Robot, effort: Effort) -> Subject:
     """The filter's noises and sigma points, by swarm and (38)."""
-    motions = [_longer(motion, effort.motions) for motion in TUNING_MOTIONS]
+    motions = [_longer(motion, effort.motions) for motion in SEARCH_MOTIONS]
+    finals = [_longer(motion, effort.motions) for motion in FINAL_MOTIONS]
     loops = held_out_tasks(robot)[:2]
     defaults = EstimatorSettings()
     start = {
@@ -171,12 +174,13 @@ def filter_subject(robot: Robot, effort: Effort) -> Subject:
         described={"motions": [m.name for m in motions], "seconds": [m.duration for m in motions]},
         cost=filter_cost(robot, [record(robot, m, SEARCH_SEED) for m in motions], start),
         final_cost=filter_cost(
-            robot, [record(robot, m, seed) for m in motions for seed in FINAL_SEEDS], start
+            robot, [record(robot, m, seed) for m in finals for seed in FINAL_SEEDS], start
         ),
         shipped=start,
         contenders=lambda values: {
             "Table VI": EstimatorSettings(**published_values(FILTER)),
             "shipped": defaults,
+            "tuned noises only": EstimatorSettings(**{name: values[name] for name in _NOISES}),
             "tuned": EstimatorSettings(**values),
         },
         judge=judge,
