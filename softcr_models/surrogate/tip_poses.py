@@ -5,6 +5,7 @@ every rod makes its step at once, and neighbouring steps are composed in pairs u
 few dozen operations whatever the batch, which is what a GPU wants. A test holds both together.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -81,14 +82,18 @@ class TipPoses:
 
 
 def _steps(move: torch.Tensor, turn: torch.Tensor) -> _Step:
-    """Exp of SE(3), (1), of (3, ...) each: the kernel's series, exact to 1e-10 up to |turn| = 1."""
-    t = (turn * turn).sum(dim=0)
+    """Exp of SE(3), (1), of (3, ...) each; its last part is the kernel's series, for |turn| < 1.
+
+    Quaternions are unit ones at any angle, so that no candidate overflows by being bent too far.
+    """
+    squared = (turn * turn).sum(dim=0)
+    half = 0.5 * squared.sqrt()
+    sine = torch.sinc(half / math.pi)  # sin(half) / half
     sideways = _cross(turn, move)
     curved = _cross(turn, sideways)
-    position = torch.addcmul(move, _series(t, 12, 30, 56), sideways, value=0.5)
-    position = torch.addcmul(position, _series(t, 20, 42, 72), curved, value=1 / 6)
-    half = 0.25 * t
-    return _Step(position, _series(half, 2, 12, 30, 56), 0.5 * _series(half, 6, 20, 42) * turn)
+    position = torch.addcmul(move, sine * sine, sideways, value=0.5)
+    position = torch.addcmul(position, _series(squared, 20, 42, 72), curved, value=1 / 6)
+    return _Step(position, half.cos(), 0.5 * sine * turn)
 
 
 def _composed(steps: _Step) -> _Step:
