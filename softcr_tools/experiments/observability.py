@@ -139,7 +139,8 @@ def planned(robot: Robot) -> list[Motion]:
     motions = []
     for name, settings in chosen.items():
         readings = settings.pressure_samples(PERIOD, chambers)
-        motions.append(Motion(name, readings, _commands(robot.pressure_lag, readings)))
+        commands = robot.pressure_lag.commands_along(readings, PERIOD)
+        motions.append(Motion(name, readings, np.concatenate([commands, commands[-1:]])))
     held = np.tile(ReferenceSettings().pressures, (len(signals.time_grid(6.0, PERIOD)), 1))
     return [*motions, Motion("setpoint (45, 25, 15) kPa, 6 s", held, held)]
 
@@ -220,13 +221,6 @@ def rows_of(motion: str, information: Information) -> list[Row]:
             value = factor * float(deviations[index])
             rows.append(Row(motion, name, f"deviation, {quantity}", None, value, 0.0, unit, 1))
     return rows
-
-
-def _commands(lag: PressureLag, readings: np.ndarray) -> np.ndarray:
-    """(T, m) [Pa] under which a lag makes these pressures; the last is repeated."""
-    decay = np.exp(-lag.pole * PERIOD)
-    final = (readings[1:] - decay * readings[:-1]) / (1.0 - decay)
-    return lag.pole / lag.gain * np.concatenate([final, final[-1:]])
 
 
 def _in_words(rod: Information, lag: Information) -> str:
