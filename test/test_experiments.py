@@ -15,7 +15,8 @@ NAMES = ("first", "second", "third")
 def results_of(root, name, rows):
     directory = root / name / "latest"
     directory.mkdir(parents=True)
-    write_table(directory, {"experiment": name, "seeds": 3, "machine": {"cores": 2}}, rows)
+    machine = {"cores": 2, "time": "2026-11-21T18:22:37", "load_average_at_start": [7.5, 6.0, 5.0]}
+    write_table(directory, {"experiment": name, "seeds": 3, "machine": machine}, rows)
     return directory / "table.json"
 
 
@@ -26,6 +27,7 @@ def test_the_page_holds_every_row_and_says_what_was_not_run(tmp_path):
     assert "| a case | us | error | 2 | 0.5 | 0.1 | mm | 3 | 1 | 0.2 | pass |" in page
     assert "| b | us | time |  |  | 0 | s | 1 |  |  |  |" in page
     assert page.index("## first") < page.index("## third")
+    assert "`softcr experiment first`, 2026-11-21, 2 cores at load 7.5: seeds 3" in page
     assert "Not run: second." in page
 
 

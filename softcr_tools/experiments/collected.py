@@ -81,8 +81,17 @@ def _table(path: Path) -> dict[str, Any]:
 def _section(name: str, table: dict[str, Any]) -> str:
     about = {key: value for key, value in table.items() if key not in ("rows", "experiment")}
     told = ", ".join(f"{key} {value}" for key, value in about.items() if not _is_nested(value))
-    lines = [f"## {name}", "", f"`softcr experiment {name}`: {told}", "", *_HEADER]
+    lines = [f"## {name}", "", f"`softcr experiment {name}`{_when(table)}: {told}", "", *_HEADER]
     return "\n".join(lines + [_row(row) for row in table["rows"]]) + "\n"
+
+
+def _when(table: dict[str, Any]) -> str:
+    """Day and load of the run: computing times are worth little without."""
+    machine = table.get("machine")
+    if not isinstance(machine, dict) or "time" not in machine:
+        return ""
+    load = machine.get("load_average_at_start", ["?"])[0]
+    return f", {machine['time'][:10]}, {machine.get('cores')} cores at load {load}"
 
 
 def _is_nested(value: object) -> bool:
