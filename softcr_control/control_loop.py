@@ -27,8 +27,14 @@ from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_models.runtime.messages import ReferenceCloud, RodCloud
 from softcr_models.runtime.settings import SampledNodeSettings
 
+NETWORK_TIP_OFFSET_GAIN = 0.1  # a network's slow errors are worth learning, the rod's are not
 LEAST_PERTURBATION = 200.0  # [Pa] of a knot, for differences in single precision
 _LATENCIES_KEPT = 15  # ticks whose median tells how late answers are
+_IN_TIME = 0.05  # an answer may be so much late, and is not planned for later [periods]
+_SURELY = 0.25  # answers must be so much earlier to be planned for earlier again [periods]
+_LEAD = 0.75
+"""An answer to the bench is sent so long before the tick it was planned for [periods]. The valves
+spread the change over a period, and take 3.5 ms to begin: as fitted to recorded pressures."""
 
 
 class ControllerSettings(SampledNodeSettings):
@@ -112,6 +118,7 @@ class ControlLoop:
             UserError: the controller file cannot be used.
         """
         self._robot, self._settings = robot, settings
+        self._lead = _LEAD if settings.resampled else 0.0  # [periods]
         prediction, self._controller = made_controller(robot, settings)
         prediction.warm_up()
         self._rehearse(prediction)
@@ -119,17 +126,24 @@ class ControlLoop:
 
     @property
     def expected_delay(self) -> int:
-        """Ticks until the plant follows an answer: one, if the chain keeps up."""
-        if self._settings.lockstep or not self._latencies:
-            return 1
-        ticks = 1 + int(median(self._latencies) / self._settings.period)
-        return min(ticks, MAXIMUM_DELAY)
+        """Ticks until the plant follows the next answer: one, if the chain keeps up."""
+        return self._expected
+
+    @property
+    def age_to_send(self) -> float:
+        """How long after its stamp the last answer is to be sent [s].
+
+        The simulator follows a command from its next tick on, whenever it came; the bench's valves
+        do at once.
+        """
+        return (self._delay - self._lead) * self._settings.period if self._lead else 0.0
 
     def forget(self) -> None:
         """Begin anew, as if newly made."""
         self._controller.reset()
         self._sent = np.zeros(len(self._robot.chambers))
         self._latencies: deque[float] = deque(maxlen=_LATENCIES_KEPT)
+        self._expected = self._delay = 1
         self.clipped = self.fallbacks = 0
 
     def answer(
@@ -139,6 +153,7 @@ class ControlLoop:
 
         The limiter is the last stage: what it lets through is what is to be published.
         """
+        self._delay = self.expected_delay
         command = self._controller.command(
             estimate.state,
             estimate.parameters["bending_compliance"],
@@ -150,7 +165,7 @@ class ControlLoop:
             ),
             pressures,
             estimate.parameters,
-            self.expected_delay,
+            self._delay,
         )
         limits = self._robot.pressure_limits
         self._sent, clipped = limit_command(
@@ -166,8 +181,16 @@ class ControlLoop:
         return self._sent
 
     def answered(self, latency: float) -> None:
-        """Note how long after its stamp an answer was sent [s]."""
+        """Note how long after its stamp an answer was ready [s]."""
         self._latencies.append(latency)
+        if not self._settings.lockstep:
+            usual = median(self._latencies) / self._settings.period
+            least, most = self._ticks(usual), self._ticks(usual + _SURELY)
+            self._expected = min(max(self._expected, least), most)
+
+    def _ticks(self, latency: float) -> int:
+        """Until an answer so late is followed [periods]."""
+        return min(1 + int(latency + max(self._lead - _IN_TIME, 0.0)), MAXIMUM_DELAY)
 
     def vent(self, begins: bool) -> np.ndarray:
         """Zero pressures; where venting begins the controller starts afresh."""
@@ -206,6 +229,8 @@ def made_controller(
         "max_rate": limits.maximum_rate,
         "estimate_lag": settings.estimate_lag,
     }
+    if settings.model == "ddpinn":
+        numbers["tip_offset_gain"] = NETWORK_TIP_OFFSET_GAIN
     choice = ModelChoice(
         settings.model, settings.device, settings.network, settings.intervals, settings.substeps
     )

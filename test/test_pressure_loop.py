@@ -152,9 +152,10 @@ def loop_with(**gains):
     return PressureLoop(Gains(**numbers), FLOW, VALVE, 3)
 
 
+@pytest.mark.parametrize("integral", [0.0, 5.0])
 @pytest.mark.parametrize(("start", "end"), [(2e4, 4e4), (6e4, 4e4)])
-def test_closed_loop_is_the_first_order_lag_of_its_gain_filling_and_emptying(start, end):
-    loop = loop_with()
+def test_closed_loop_is_the_first_order_lag_of_its_gain_filling_and_emptying(start, end, integral):
+    loop = loop_with(integral=integral)
     loop.reset(np.full(3, start))
     trace = simulate(loop, [end] * 3, [start] * 3, 0.5)
     times = DT * np.arange(1, len(trace) + 1)

@@ -73,9 +73,14 @@ class PredictiveController(LoopNode):
                 continue
             pressures = control.answer(inputs.estimate, inputs.reference, inputs.pressures)
             self._venting = False
+            age = (self.now() - inputs.stamp) * 1e-9
+            began = max(inputs.received, self._waited)  # waiting is no work
+            control.answered(age - (began - inputs.received))
+            self.finish_tick(began, inputs.stamp)
+            if (early := control.age_to_send - age) > 0.0:
+                time.sleep(early)
+                self._waited = time.monotonic()
             self._publish(pressures, inputs.stamp)
-            control.answered((self.now() - inputs.stamp) * 1e-9)
-            self.finish_tick(inputs.received, inputs.stamp)
 
     def on_deactivate_node(self) -> None:
         self._vent()
@@ -162,6 +167,7 @@ class PredictiveController(LoopNode):
         self._by_stamp = {}
         self._ticks: Resampler[Letter] = Resampler(self.settings.period)
         self._last_stamp = 0
+        self._waited = 0.0  # until then an answer was held back [s]
         self._vents = 0
         self._venting = False
 

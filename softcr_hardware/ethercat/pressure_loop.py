@@ -4,8 +4,13 @@ The loop thinks in rates of pressure. PID and feed-forward ask for a rate; the i
 valve's flow gives the opening for it; the valve's map gives the voltage. With a flow model that is
 right, the proportional gain is the pole of the closed loop, filling or emptying alike:
 
-    rate = feed_forward * d(setpoint)/dt + proportional * e + integral * int(e) - derivative * dp/dt
+    rate = feed_forward * d(setpoint)/dt + proportional * (setpoint - p)
+           + integral * int(x - p) - derivative * dp/dt
     opening = rate / (k * (end pressure - p)),   end pressure and k of the side that is asked for
+
+x is the pressure that the first two terms alone would lead to. So the integral makes up for what
+the flow model leaves, and only for that: an integral of setpoint - p would make the loop another
+lag than the one that controllers count on.
 
 Plain numbers, chamber by chamber: of three chambers a line of numpy costs several times as much,
 and the fast cycle wakes a thousand times a second with cold caches.
@@ -96,7 +101,7 @@ class _ChamberLoop:
 
     def reset(self, measured: float) -> None:
         self._integral = 0.0  # [Pa/s]
-        self._setpoint = self._measured = measured
+        self._setpoint = self._measured = self._expected = measured
         self._derivative = 0.0  # [Pa/s]
 
     def steered(self, setpoint: float, dt: float) -> float:
@@ -114,18 +119,16 @@ class _ChamberLoop:
         if not seen:
             return self._valve.closed
         self._measured = measured
-        error = self._setpoint - measured
-        wanted = (
-            gains.feed_forward * rate
-            + gains.proportional * error
-            + self._integral
-            - gains.derivative * self._derivative
-        )
+        asked = gains.feed_forward * rate
+        self._expected += (asked + gains.proportional * (self._setpoint - self._expected)) * dt
+        asked += gains.proportional * (self._setpoint - measured)
+        missing = self._expected - measured
+        wanted = asked + self._integral - gains.derivative * self._derivative
         opening = self._opening(wanted, measured)
         # anti-windup: no integration towards the side on which the valve is fully open already
-        if abs(opening) < 1.0 or error * opening < 0.0:
+        if abs(opening) < 1.0 or missing * opening < 0.0:
             most = gains.integral_limit
-            self._integral = min(max(self._integral + gains.integral * error * dt, -most), most)
+            self._integral = min(max(self._integral + gains.integral * missing * dt, -most), most)
         return valve_volts(self._valve, opening)
 
     def _follow(self, setpoint: float, dt: float) -> float:
