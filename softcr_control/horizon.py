@@ -1,5 +1,6 @@
 """What predictive controllers share around their optimisation: delay, lag, parameters, memory."""
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -39,6 +40,13 @@ class HorizonSettings(BaseModel):
         default=True, description="whether the pressure lag is found from commands and readings"
     )
 
+    tip_offset_gain: float = Field(
+        default=0.0,
+        ge=0.0,
+        le=1.0,
+        description="of the low-pass that learns where tips end beside their prediction; 0: none",
+    )
+
     @model_validator(mode="after")
     def _box_is_open(self) -> "HorizonSettings":
         if self.pressure_low >= self.pressure_high:
@@ -63,7 +71,7 @@ class Problem:
     pressure_response: np.ndarray  # (N m, (N + 1) m) what commands add to them [Pa/Pa]
     previous_command: np.ndarray  # (m,) [Pa] active until then
     reference_states: np.ndarray  # (N, nx)
-    reference_tip_positions: np.ndarray  # (N, 3) [m]
+    reference_tip_positions: np.ndarray  # (N, 3) [m] less the tip offsets that were learned
     parameters: np.ndarray  # (P,)
     present_reference_tip: np.ndarray  # (3,) [m]
     prediction: PredictionModel
@@ -83,6 +91,16 @@ class Problem:
             self.present_state, pressures, self.parameters, self.period
         )
         return rolled[0, -1].astype(float)
+
+
+@dataclass(frozen=True, eq=False)
+class _Past:
+    """What was known at a tick."""
+
+    time: float  # [s]
+    state: np.ndarray  # (nx,) estimated
+    tip: np.ndarray  # (3,) [m] of that state
+    pressures: np.ndarray  # (m,) [Pa] as the model sees them
 
 
 class Horizon:
@@ -106,6 +124,7 @@ class Horizon:
         self._prediction = prediction
         self._lag = LagEstimator(lag, settings.period)
         self._learns = settings.estimate_lag
+        self._offset_gain = settings.tip_offset_gain
         self._low, self._high = settings.pressure_low, settings.pressure_high
         rows = np.repeat(np.arange(self.ticks), prediction.input_size)
         columns = np.repeat(np.arange(self.ticks + 1), prediction.input_size)
@@ -136,6 +155,9 @@ class Horizon:
         self._sent: list[np.ndarray] = []  # the last MAXIMUM_DELAY + 1 commands, newest last
         self._read: np.ndarray | None = None  # (m,) [Pa] a tick ago
         self._lag.reset()
+        ahead = self.ticks + 1  # more would be learned later; beyond, the last is taken
+        self._past: deque[_Past] = deque(maxlen=ahead + 1)  # newest last
+        self._tip_offsets = np.zeros((ahead, 3))  # [m] after 1, 2, ... ticks
 
     def remember(self, command: np.ndarray) -> None:
         """The command (m,) [Pa] that is sent in answer to the last `problem`."""
@@ -188,6 +210,10 @@ class Horizon:
         pressures = lag.trajectory(measured, pending[None], self.period)
         decays = np.exp(-lag.pole * self.period * np.arange(self.ticks + 1))
         free = gain * decays[:, None] * pressures[0, -1] + offset
+        if self._offset_gain:
+            tip = self._prediction.tip_poses(state[None], values[None])[0, :, 3]
+            acting = gain * measured + offset
+            self._learn_offset(_Past(reference.stamp, state, tip, acting), values)
         rows = slice(delay + 1, delay + 1 + self.ticks)
         return Problem(
             present_state=state,
@@ -196,12 +222,34 @@ class Horizon:
             pressure_response=self._response(decays, lag) * np.tile(gain, self.ticks + 1),
             previous_command=self._sent[-1],
             reference_states=reference.states[rows],
-            reference_tip_positions=reference.tip_positions[rows],
+            reference_tip_positions=reference.tip_positions[rows]
+            - self._tip_offsets[np.minimum(np.arange(delay, delay + self.ticks), self.ticks)],
             parameters=values,
             present_reference_tip=reference.tip_positions[0],
             prediction=self._prediction,
             period=self.period,
         )
+
+    def _learn_offset(self, present: _Past, parameters: np.ndarray) -> None:
+        """Where tips were beside where the model, begun the rows before, puts them.
+
+        One offset for every number of ticks ahead: added to predictions, they are free of the
+        model's steady errors (offset-free MPC). Pressures are those that were read meanwhile, so
+        that only the model is judged.
+        """
+        past = self._past
+        if past and abs(present.time - past[-1].time - self.period) > 0.5 * self.period:
+            past.clear()  # ticks are missing
+        past.append(present)
+        if len(past) <= len(self._tip_offsets):
+            return
+        pressures = np.array([tick.pressures for tick in past])
+        poses = self._prediction.rollout_tips(
+            past[0].state, pressures[None], parameters, self.period
+        )
+        aside = np.array([tick.tip for tick in past])[1:] - poses[0, :, :, 3]
+        if np.isfinite(aside).all():
+            self._tip_offsets += self._offset_gain * (aside - self._tip_offsets)
 
     def rollout(self, commands: np.ndarray, problem: Problem) -> Rollout:
         """The futures of candidates with commands (B, N, m) [Pa]."""

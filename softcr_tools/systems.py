@@ -171,10 +171,10 @@ class SimulationOptions(PlantOptions):
         0.0, ge=0.0, le=10.0, description="of an arm", json_schema_extra={"unit": "kg"}
     )
     adaptation: float = Field(
-        0.02,
+        0.0,
         ge=0.0,
         le=100.0,
-        description="of an arm's section lengths, Gamma; 0 keeps them",
+        description="of an arm's section lengths, Gamma; over many setpoints they drift with it",
         json_schema_extra={"unit": "1/m"},
     )
 

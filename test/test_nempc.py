@@ -240,6 +240,36 @@ def test_delay_is_compensated(delay):
     assert right < 0.2 * min(errors.values())
 
 
+def test_a_learned_tip_offset_brings_the_tip_of_another_plant_to_its_goal():
+    """Offset-free: a plant whose chambers push a tenth less ends where it should, not beside."""
+    plant = LinearModel()
+    plant._b *= 0.9
+
+    def still(time, rows):
+        tips = np.tile([0.01, 0.005, 0.05], (rows, 1))
+        return Reference(time, PERIOD, np.full((rows, 5), np.nan), tips)
+
+    errors = {}
+    for gain in (0.0, 0.1):
+        controller = make(cost_terms=terms(None, 1e-3), tip_offset_gain=gain)
+        errors[gain] = closed_loop(controller, plant, 3.0, still)[0][-70:].mean()
+    assert errors[0.0] > 2e-4
+    assert errors[0.1] < 0.1 * errors[0.0]
+
+
+def test_ticks_that_are_missing_teach_no_offset():
+    """States of before a gap say nothing about pressures after it."""
+    plant = LinearModel()
+    plant._b *= 0.9
+    controller = make(tip_offset_gain=0.1)
+    horizon, state = controller._horizon, STATE
+    for k in range(40):
+        time = k * PERIOD + (k // 5)  # a second is lost after every five ticks
+        controller.command(state, 49.9, circle(time, controller.rows), MEASURED)
+        state = plant.step(state, MEASURED, MEASURED, None, PERIOD)
+    assert not horizon._tip_offsets.any()
+
+
 def test_polish_makes_tracking_better_and_commands_calmer():
     model = LinearModel()
     results = {}
