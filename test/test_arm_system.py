@@ -1,6 +1,7 @@
 """The tendon-driven arm in the running system: files, plant, setpoints, a lock-step run, report."""
 
 import json
+import socket
 import subprocess
 import sys
 from collections import defaultdict
@@ -16,11 +17,12 @@ from softcr_hardware.simulated_machines import arm_plant_messages
 from softcr_models.config import config_directory
 from softcr_models.constant_curvature.arm import Arm, load_arm
 from softcr_models.errors import UserError
-from softcr_models.robot import Robot
+from softcr_models.robot import PressureLimits, Robot
 from softcr_models.robot_files import kind_of, load_robot_file
 from softcr_models.runtime.arm_messages import (
     arm_cloud_from_message,
     arm_cloud_message,
+    point_from_message,
     poses_from_message,
     tendon_state_from_message,
     tendons_from_message,
@@ -33,6 +35,7 @@ from softcr_models.runtime.messages import (
     pose_from_message,
 )
 from softcr_tools.experiments.apcc.metrics import shape_error
+from softcr_tools.viewer.arm_picture import ArmPicture
 
 ARM = load_arm("dalenberg_robot1")
 FILE = config_directory() / "arms" / "dalenberg_robot1.yaml"
@@ -185,7 +188,7 @@ def test_arms_and_tendons_travel_and_foreign_ones_are_refused():
 
 # --- the running system -------------------------------------------------------------------------
 
-DURATION, PAYLOAD, SEED, PERIOD = 2.5, 0.25, 3, 20_000_000
+DURATION, PAYLOAD, ADAPTATION, SEED, PERIOD = 2.5, 0.25, 0.02, 3, 20_000_000
 
 
 @pytest.fixture(scope="module")
@@ -194,8 +197,8 @@ def recorded(tmp_path_factory):
     results = tmp_path_factory.mktemp("arm")
     command = [SOFTCR, "up", "simulation", "--robot", "dalenberg_robot1", "--mode", "lockstep"]
     command += ["--duration", str(DURATION), "--payload-kg", str(PAYLOAD), "--seed", str(SEED)]
-    command += ["--results", str(results)]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    command += ["--adaptation", str(ADAPTATION), "--results", str(results)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=480)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "tip to setpoint" in ended.stdout
     return results / "latest"
@@ -220,7 +223,7 @@ class PlainLoop:
 
     def __init__(self):
         self.plant = ArmPlant(ARM, PAYLOAD, 2e-4, SEED)
-        law = {"gain": 1.5, "jacobian_state": "inferred", "adaptation": {"gains": (0.02,)}}
+        law = {"gain": 1.5, "jacobian_state": "inferred", "adaptation": {"gains": (ADAPTATION,)}}
         self.controller = Apcc(
             ARM.model, ARM.model_lengths, np.array(ARM.racks), ARM.tendons(),
             ApccSettings.model_validate(law),
@@ -291,22 +294,24 @@ def test_the_report_holds_the_numbers_of_the_run(recorded, plain):
     assert "E_shape" in page
 
 
+DECODERS = {
+    "estimate/arm": lambda m: arm_cloud_from_message(m, ""),
+    "simulation/truth/arm": lambda m: arm_cloud_from_message(m, ""),
+    "mocap/arm/poses": lambda m: poses_from_message(m, "", 3),
+    "reference/tip": lambda m: point_from_message(m, ""),
+    "tendon/command": lambda m: tendons_from_message(m, "", NAMES),
+    "tendon/state": lambda m: tendon_state_from_message(m, "", NAMES),
+}
+NO_PRESSURES = PressureLimits(minimum=0.0, maximum=1.0, maximum_rate=1.0)
+
+
 def test_the_live_view_knows_the_arm(recorded, plain):
-    from softcr_tools.viewer.arm_picture import ArmPicture
     from softcr_tools.viewer.drawing import dots, lines
     from softcr_tools.viewer.words import state_html, values_html
 
     messages, picture = heard(recorded), ArmPicture(ARM)
-    decoders = {
-        "estimate/arm": lambda m: arm_cloud_from_message(m, ""),
-        "simulation/truth/arm": lambda m: arm_cloud_from_message(m, ""),
-        "mocap/arm/poses": lambda m: poses_from_message(m, "", 3),
-        "reference/tip": lambda m: np.array([m.point.x, m.point.y, m.point.z]),
-        "tendon/command": lambda m: tendons_from_message(m, "", NAMES),
-        "tendon/state": lambda m: tendon_state_from_message(m, "", NAMES),
-    }
     last = max(plain.commands)
-    for topic, decode in decoders.items():
+    for topic, decode in DECODERS.items():
         picture.hear(topic, last, decode(messages[topic][last]), last * 1e-9)
     picture.sample()
     np.testing.assert_allclose(picture.truth.positions[-1], plain.tips[last], atol=1e-9)
@@ -314,7 +319,7 @@ def test_the_live_view_knows_the_arm(recorded, plain):
     hanging = [1.0, 0.0, 0.0, 0.0]  # half a turn about x
     np.testing.assert_allclose(np.abs(picture.truth.quaternions[0]), hanging, atol=1e-6)
     table = picture.table()
-    poses = decoders["mocap/arm/poses"](messages["mocap/arm/poses"][last])
+    poses = DECODERS["mocap/arm/poses"](messages["mocap/arm/poses"][last])
     expected = np.linalg.norm(poses[-1, :3, 3] - plain.targets[last])
     assert table["measured_error"][-1] == pytest.approx(expected)
     assert table["wanted_tendon_1"][-1] == plain.commands[last][0]
@@ -325,6 +330,33 @@ def test_the_live_view_knows_the_arm(recorded, plain):
     assert "section lengths" in said
     assert "tendon_9" in said
     assert "compliance" not in said
+
+
+def test_the_page_draws_an_arm(recorded):
+    """Whatever viser refuses would be raised here; browsers are for test_viewer."""
+    from softcr_tools.viewer.hand import HandControl
+    from softcr_tools.viewer.markers import markers_message, path_message
+    from softcr_tools.viewer.page import Page
+
+    messages, picture = heard(recorded), ArmPicture(ARM)
+    for stamp in sorted(messages["estimate/arm"])[-20:]:
+        for topic, decode in DECODERS.items():
+            picture.hear(topic, stamp, decode(messages[topic][stamp]), stamp * 1e-9)
+        picture.sample()
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    page = Page(ARM, "127.0.0.1", port, lambda: None, with_hand=True)
+    try:
+        page.draw(picture, HandControl(NO_PRESSURES, 0), {}, stamp * 1e-9)
+        assert page._hand is None  # nothing to slide
+        page.say("no valves")  # and nobody who asked
+    finally:
+        page.close()
+    markers = {marker.ns: marker for marker in markers_message(picture, ARM.radius).markers}
+    assert {marker.header.frame_id for marker in markers.values()} == {"world"}
+    assert len(markers["truth"].points) == len(picture.truth.positions)
+    assert len(path_message(picture.estimate, "world").poses) == len(picture.estimate.positions)
 
 
 # --- nodes --------------------------------------------------------------------------------------

@@ -46,10 +46,11 @@ class ApccControllerSettings(ArmNodeSettings):
         1.5, gt=0.0, le=20.0, description="K of the tip's error", json_schema_extra={"unit": "1/s"}
     )
     adaptation: float = Field(
-        0.02,
+        0.0,
         ge=0.0,
         le=100.0,
-        description="Gamma for every section; 0 keeps the lengths as they are",
+        description="Gamma for every section; 0 keeps the lengths as they are, with others they "
+        "drift over many setpoints",
         json_schema_extra={"unit": "1/m"},
     )
     null_space_gain: float = Field(
@@ -100,6 +101,7 @@ class ApccController(LoopNode):
         self.create_service(Trigger, "~/calibrate_zero", self._serve_calibrate_zero)
 
     def on_configure_node(self) -> None:
+        self._load_kernels()
         self._use(np.array(self.arm.racks), self.arm.model_lengths)
         self._command = self.advertise(COMMAND)
         self._estimate = self.advertise(ESTIMATE)
@@ -234,6 +236,14 @@ class ApccController(LoopNode):
             np.round(each, 4).tolist() for each in (found.places, found.rest_lengths)
         )
         return f"sensors and racks at {places} m, section lengths {lengths} m"
+
+    def _load_kernels(self) -> None:
+        """Everything a tick calls, before anybody waits for one."""
+        lengths = self.arm.model_lengths
+        self._use(np.array(self.arm.racks), lengths)
+        straight = self.arm.model.pose(np.zeros(3 * len(lengths)), lengths, np.tri(len(lengths)))
+        for stamp in (0.0, self.settings.period):
+            self._configured.tick(stamp, straight, straight[-1, :3, 3])
 
     # --- the controller ---------------------------------------------------------------------
 
