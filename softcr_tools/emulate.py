@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _ROD_PERIOD = 1 / 70  # [s]
 _LOG_PERIOD = 1.0  # [s] between lines about the rod
-_SWITCH_INTERVAL = 1e-4  # [s] a device computes on while another one is due; Python's own: 5 ms
+_SWITCH_INTERVAL = 1e-3  # [s] a device computes on while another one is due; Python's own: 5 ms
 
 Log = Callable[[dict[str, Any]], None]
 

@@ -23,6 +23,10 @@ class RehearsalOptions(HardwareOptions, PlantOptions):
     deadman: Literal["joystick", "none"] = Field(
         "none", description="who must be holding button 0 of safety/operator; or nobody"
     )
+    controller: Literal["nempc", "rod_mpc"] = Field(
+        "rod_mpc",
+        description="by the rod's gradients, or evolutionary, which takes more than a core",
+    )
     # nothing in the loop hears them, and two cores play bench and loop
     force_torque_records_hz: float = Field(
         200.0, ge=1.0, le=7000.0, description="of its records", json_schema_extra={"unit": "Hz"}

@@ -36,6 +36,7 @@ class PredictiveController(LoopNode):
     settings: NempcControllerSettings | RodMpcControllerSettings
     _control: ControlLoop | None = None
     _by_stamp: dict[int, dict[str, Letter]]
+    _waited = 0.0  # until then an answer was held back [s]
     _vents = 0
     _venting = False
 
@@ -167,7 +168,7 @@ class PredictiveController(LoopNode):
         self._by_stamp = {}
         self._ticks: Resampler[Letter] = Resampler(self.settings.period)
         self._last_stamp = 0
-        self._waited = 0.0  # until then an answer was held back [s]
+        self._waited = 0.0
         self._vents = 0
         self._venting = False
 

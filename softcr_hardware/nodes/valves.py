@@ -37,7 +37,7 @@ from softcr_models.runtime.node import ERROR, OK, WARN, LoopNode, run
 from softcr_models.runtime.settings import NodeSettings
 from softcr_models.runtime.topics import TOPICS, qos
 
-_SWITCH_INTERVAL = 1e-4
+_SWITCH_INTERVAL = 1e-3
 """The fast cycle waits for other threads of the node at most so long [s]; Python has 5 ms."""
 _ANSWER_TIME = 0.5  # [s] a service waits for the fast cycle
 _TRANSITIONS_TOLD = 20  # in the diagnostics
