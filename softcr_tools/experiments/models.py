@@ -98,7 +98,7 @@ def main(arguments: Sequence[str]) -> int:
         UserError: there is no network for the robot, or the results cannot be written.
     """
     given = _parser().parse_args(arguments)
-    directory = new_run_directory(given.results / "models")
+    directory = new_run_directory(given.results / "experiments" / "models")
     console = Console()
     runs = [(way, seed) for way in ways() for seed in range(given.seeds)]
     columns = TextColumn("runs"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
@@ -183,6 +183,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seeds", type=int, default=3, help="runs per row (%(default)s)")
     parser.add_argument("--network", default="", help="path without ending (the robot's shipped)")
     parser.add_argument(
-        "--results", type=Path, default=Path("results/experiments"), help="(%(default)s)"
+        "--results", type=Path, default=Path("results"), help="(%(default)s)"
     )
     return parser
