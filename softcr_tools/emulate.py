@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import gc
 import json
 import signal
 import sys
@@ -75,6 +76,9 @@ def _run(
     """
     from softcr_models.runtime.realtime import schedule_realtime
 
+    # the collector would look through all that has been loaded: 30 ms in which no device answers
+    gc.collect()
+    gc.freeze()
     sys.setswitchinterval(_SWITCH_INTERVAL)
     if problem := schedule_realtime(priority):
         say(console, f"ordinary scheduling: {problem}")
