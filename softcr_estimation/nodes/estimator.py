@@ -26,8 +26,7 @@ class Estimator(LoopNode):
         self._estimation = EstimationLoop(self.robot, self.settings)
         self._estimate_rod = self.advertise("estimate/rod")
         self._estimate_tip = self.advertise("estimate/tip/pose")
-        # a tick of the bench is complete with a pose; pressures come thrice in between
-        self.receive(PRESSURES, self._decoded_pressures, wakes=not self.settings.resampled)
+        self.receive(PRESSURES, self._decoded_pressures)
         self.receive(POSES, self._decoded_pose)
 
     def on_activate_node(self) -> None:
