@@ -1,5 +1,6 @@
 """The DD-PINN: ansatz, coordinates, physics residual, files, prediction."""
 
+import copy
 import json
 
 import numba
@@ -348,6 +349,23 @@ def test_a_network_survives_its_files(tmp_path):
     coordinates, told = torch.randn(4, 72), torch.randn(4, 9)
     assert torch.equal(again.advance(coordinates, told), network.advance(coordinates, told))
     assert DDPINN.load(path).state_size == 72
+
+
+def test_a_card_of_a_network_that_diverged_can_be_read_again(tmp_path):
+    network, card, _ = small_network()
+    lost = card.model_copy(update={"validation": {"tip smooth mm": float("inf")}})
+    files.save(network, lost, tmp_path / "lost")
+    assert files.load(tmp_path / "lost")[1] == lost
+
+
+def test_motions_that_leave_the_numbers_are_infinitely_far_off():
+    network, _, _ = small_network()
+    runaway = copy.deepcopy(network)
+    with torch.no_grad():
+        runaway.linear[-72:, :72] += 2.0 * torch.eye(72)
+    verification = Verification(rods(), runaway, count=2, ticks=60)
+    deviation, _ = verification.table(verification.motions("smooth 70 %"))
+    assert deviation.position_mm[0] == float("inf")
 
 
 def test_broken_files_are_refused_in_one_line(tmp_path):

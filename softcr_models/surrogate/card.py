@@ -40,7 +40,7 @@ class Card(BaseModel):
         start: card of the network it was begun from, if any.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
 
     robot: str
     rod: dict[str, Any]

@@ -17,7 +17,7 @@ from softcr_models.surrogate.sampling import (
 from softcr_models.surrogate.training_settings import TrainingSettings
 
 _COUNT, _TICKS = 8, 280
-_ABSURD = 1e6  # no state of a rod is that large
+ABSURD = 1e6  # no state of a rod is that large
 # name -> family; other seeds than those of `softcr verify-surrogate`
 _SETS = {"smooth": "smooth", "steps": "lagged_steps"}
 
@@ -45,7 +45,7 @@ class Validation:
 
     def _error(self, network: DDPINN, motions: Trajectories) -> float:
         states = free_run(network, motions)
-        if not np.isfinite(states).all() or np.abs(states).max() > _ABSURD:
+        if not np.isfinite(states).all() or np.abs(states).max() > ABSURD:
             return float("inf")
         tips = self._tips(states, motions.parameters)
         distance = np.linalg.norm(

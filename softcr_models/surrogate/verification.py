@@ -22,7 +22,7 @@ from softcr_models.surrogate.sampling import (
     step_pieces,
 )
 from softcr_models.surrogate.signals import Levels
-from softcr_models.surrogate.validation import free_run, free_run_with_rates, told_of
+from softcr_models.surrogate.validation import ABSURD, free_run, free_run_with_rates, told_of
 
 # family, highest pressure [Pa] over the robot's limit; ten seconds each
 MOTIONS = {
@@ -75,8 +75,14 @@ class Verification:
         return self._simulated(family, part, self.count, self.ticks, list(MOTIONS).index(name))
 
     def table(self, motions: Trajectories) -> tuple[Deviation, np.ndarray]:
-        """Table IV for one family, and the network's states (B, T, nx)."""
-        states, rates = free_run_with_rates(self.network, motions)
+        """Table IV for one family, and the network's states (B, T, nx).
+
+        Where a motion leaves the numbers that a rod can have, every distance is infinite.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            states, rates = free_run_with_rates(self.network, motions)
+        if not (np.abs(states) < ABSURD).all():
+            return Deviation(*4 * ((np.inf, 0.0),)), states
         return self.deviation(states, rates, motions), states
 
     def deviation(self, states: np.ndarray, rates: np.ndarray, motions: Trajectories) -> Deviation:
