@@ -16,7 +16,7 @@ from softcr_models.errors import UserError
 from softcr_models.prediction import PredictionModel
 from softcr_models.pressure import PRESSURE_GAIN, PRESSURE_OFFSET, PressureLag, chamber_names
 
-MAXIMUM_DELAY = 3  # ticks between an estimate and its answer that can be predicted over
+MAXIMUM_DELAY = 4  # ticks between an estimate and its answer that can be predicted over
 
 Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 Pressure = Annotated[float, Field(allow_inf_nan=False)]

@@ -431,8 +431,8 @@ def test_unknown_parameter_and_short_reference_are_named():
         make().command(STATE, 49.9, circle(0.0, 10), MEASURED, {"stiffness": 1.0})
     with pytest.raises(UserError, match="9 rows, needs 10"):
         make().command(STATE, 49.9, circle(0.0, 9), MEASURED)
-    with pytest.raises(UserError, match="delay 4 is not allowed: 1 to 3 ticks"):
-        make().command(STATE, 49.9, circle(0.0, 20), MEASURED, delay=4)
+    with pytest.raises(UserError, match="delay 5 is not allowed: 1 to 4 ticks"):
+        make().command(STATE, 49.9, circle(0.0, 20), MEASURED, delay=5)
 
 
 def test_state_error_alone_can_be_followed():
