@@ -10,6 +10,9 @@ os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
 # tests kill processes, which leave their segments in shared memory behind
 os.environ["FASTDDS_BUILTIN_TRANSPORTS"] = "UDPv4"
 os.environ.setdefault("ROS_DOMAIN_ID", str(random.SystemRandom().randint(1, 100)))
+if "PYTEST_XDIST_WORKER" in os.environ:  # workers do not hear each other
+    _worker = int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw"))
+    os.environ["ROS_DOMAIN_ID"] = str((int(os.environ["ROS_DOMAIN_ID"]) + 37 * _worker) % 101 + 1)
 
 # Files whose tests wait for clocks, processes and networks: one after the other, while another
 # worker of `make test` computes what the rest computes.
@@ -44,6 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
         numba.set_num_threads(1)
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in its own
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """A worker of `make test` takes whole files, or all that wait."""
     if hasattr(config, "workerinput"):
