@@ -182,7 +182,5 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--seeds", type=int, default=3, help="runs per row (%(default)s)")
     parser.add_argument("--network", default="", help="path without ending (the robot's shipped)")
-    parser.add_argument(
-        "--results", type=Path, default=Path("results"), help="(%(default)s)"
-    )
+    parser.add_argument("--results", type=Path, default=Path("results"), help="(%(default)s)")
     return parser
