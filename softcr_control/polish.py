@@ -69,7 +69,7 @@ def _bounded_minimum(
     slopes = directions.T @ gradient
     free: np.ndarray = -directions @ (slopes / curvatures)
     if (free >= least).all() and (free <= most).all():
-        return free  # as mostly: bounded least squares take twenty times as long
+        return free  # no bound is active: bounded least squares are not needed
     roots = np.sqrt(curvatures)
     weighted = roots[:, None] * directions.T
     return lsq_linear(weighted, -slopes / roots, (least, most), method="bvls").x

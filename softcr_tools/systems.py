@@ -99,7 +99,7 @@ class RunOptions(BaseModel):
     )
     filter_model: Literal["rod", "ddpinn"] = Field(
         "rod",
-        description="of the filter; on the network the loop's tip error is seven times as large",
+        description="of the filter; on the network the loop's tip error grows to millimetres",
     )
     network: str = Field("", description="path of another network than the robot's own")
     population: int = Field(

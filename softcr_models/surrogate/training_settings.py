@@ -109,10 +109,6 @@ class TrainingSettings(BaseModel):
     precision: Literal["float32", "mixed"] = Field(
         default="mixed", description="mixed: hidden layers in bfloat16 until near the end"
     )
-    compile: Literal["auto", "on", "off"] = Field(
-        default="auto",
-        description="fuse the self-loop with torch.compile; auto: in long trainings, where g++ is",
-    )
     threads: int = Field(default=2, ge=1, le=256, description="of torch on a CPU")
     device: Literal["auto", "cpu", "cuda"] = Field(default="auto", description="where it trains")
     validate_every: float = Field(default=0.05, gt=0.0, le=1.0, description="part of the training")

@@ -1,4 +1,4 @@
-"""`softcr compare-surrogates`: recipes side by side after short trainings of one core.
+"""`softcr compare-surrogates`: recipes side by side after short trainings of one core each.
 
 What of our recipe earns its place, and where the published one is after the same time.
 """
@@ -46,7 +46,7 @@ class Recipe:
 
 
 def recipes(part: float) -> list[Recipe]:
-    """What is compared: all take about the same time of a core, `part` of ten minutes."""
+    """What is compared; at `part` 1 a recipe takes 6 to 16 minutes of a core."""
     iterations = max(1, round(12_000 * part))
     ours = TrainingSettings(iterations=iterations, threads=1)
     increment = {"inner": 0.0, "physics": 0.0}
@@ -135,13 +135,11 @@ def judged_rows(name: str, judged: Verification, seconds: float, iterations: int
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="softcr compare-surrogates",
-        description="Train a network by each recipe for about ten minutes of one core and judge "
+        description="Train a network by each recipe for 6 to 16 minutes of one core and judge "
         "them side by side.",
     )
     parser.add_argument("--robot", default="licher2025", help="name or YAML file (%(default)s)")
-    parser.add_argument(
-        "--part", type=_part, default=1.0, help="of those ten minutes (%(default)s)"
-    )
+    parser.add_argument("--part", type=_part, default=1.0, help="of those minutes (%(default)s)")
     parser.add_argument("--motions", type=int, default=20, help="of 10 s per row (%(default)s)")
     parser.add_argument(
         "--results", type=Path, default=Path("results/surrogates/comparison"),

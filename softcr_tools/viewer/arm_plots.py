@@ -6,7 +6,7 @@ from viser import uplot
 from softcr_models.constant_curvature.arm import Arm
 from softcr_tools.report_axes import ESTIMATE, MEASURED
 from softcr_tools.viewer.picture import LivePicture
-from softcr_tools.viewer.plots import PANEL_WIDTH, Plot
+from softcr_tools.viewer.plots import PANEL_WIDTH, Plot, solid_and_dashed
 from softcr_tools.viewer.words import chamber_colour
 
 
@@ -39,14 +39,7 @@ class ArmPlots:
             self._tendon_lengths = Plot(
                 server,
                 "tendons [mm], a colour per rack, dashed: wanted",
-                *(
-                    uplot.Series(label=tendon, stroke=colour, width=2)
-                    for tendon, colour in zip(self._tendons, colours, strict=True)
-                ),
-                *(
-                    uplot.Series(label=f"{tendon}, wanted", stroke=colour, dash=(4.0, 4.0))
-                    for tendon, colour in zip(self._tendons, colours, strict=True)
-                ),
+                *solid_and_dashed(self._tendons, colours, "wanted"),
             )
         panel.dock_left()
         panel.set_width(PANEL_WIDTH)

@@ -41,14 +41,7 @@ class Plots:
             self._pressures = Plot(
                 server,
                 "gauge pressures [kPa], dashed: commanded",
-                *(
-                    uplot.Series(label=chamber, stroke=colour, width=2)
-                    for chamber, colour in zip(self._chambers, colours, strict=True)
-                ),
-                *(
-                    uplot.Series(label=f"{chamber}, commanded", stroke=colour, dash=(4.0, 4.0))
-                    for chamber, colour in zip(self._chambers, colours, strict=True)
-                ),
+                *solid_and_dashed(self._chambers, colours, "commanded"),
             )
         panel.dock_left()
         panel.set_width(PANEL_WIDTH)
@@ -67,6 +60,20 @@ class Plots:
             *(1e-3 * table[f"measured_{chamber}"] for chamber in self._chambers),
             *(1e-3 * table[f"commanded_{chamber}"] for chamber in self._chambers),
         )
+
+
+def solid_and_dashed(
+    names: Sequence[str], colours: Sequence[str], dashed: str
+) -> list[uplot.Series]:
+    """A solid curve for each name, then a dashed one of its colour, called so."""
+    pairs = list(zip(names, colours, strict=True))
+    return [
+        *(uplot.Series(label=name, stroke=colour, width=2) for name, colour in pairs),
+        *(
+            uplot.Series(label=f"{name}, {dashed}", stroke=colour, dash=(4.0, 4.0))
+            for name, colour in pairs
+        ),
+    ]
 
 
 class Plot:
