@@ -2,6 +2,7 @@
 
 import copy
 import json
+import shutil
 
 import numba
 import numpy as np
@@ -19,11 +20,12 @@ from softcr_models.surrogate.ansatz import SHARED_SHAPES, amplitudes_per_mark, b
 from softcr_models.surrogate.coordinates import modes_of_motion, quantity_scale, scaled_states
 from softcr_models.surrogate.ddpinn import DDPINN, PUBLISHED, Architecture
 from softcr_models.surrogate.folded import FoldedNetwork
+from softcr_models.surrogate.losses import loop_error
 from softcr_models.surrogate.prediction import SurrogatePrediction
 from softcr_models.surrogate.rod_residual import RodResidual
 from softcr_models.surrogate.sampling import draw_levels, draw_parameters, signal_of, simulate
 from softcr_models.surrogate.signals import FAMILIES
-from softcr_models.surrogate.training import _new_network, stage_at, train
+from softcr_models.surrogate.training import _compiled_loop, _new_network, stage_at, train
 from softcr_models.surrogate.training_settings import Stage, published_settings
 from softcr_models.surrogate.verification import Verification
 
@@ -214,6 +216,21 @@ def test_advance_is_the_ansatz_at_the_end_of_the_step():
         assert torch.allclose(
             network.at(coordinates, told, time)[0], marks[:, mark], rtol=1e-4, atol=1e-4
         )
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs g++")
+def test_the_compiled_self_loop_is_the_loop():
+    network = _new_network(rods(), SMALL)
+    generator = torch.Generator().manual_seed(0)
+    states, told = (torch.randn(4, k, n, generator=generator) for k, n in ((4, 72), (3, 9)))
+    results = []
+    for function in (loop_error, _compiled_loop()):
+        network.zero_grad()
+        value = function(network, states[:, 0], states, told, 0.05)
+        value.backward()
+        results.append((value.detach(), network.last.weight.grad.clone()))
+    for ours, theirs in zip(*results, strict=True):
+        assert torch.allclose(ours, theirs, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("layers", [1, 2, 3])
