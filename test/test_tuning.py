@@ -1,8 +1,9 @@
 """`softcr tune`: spaces, the cost (38), searches that go on, and a small run."""
 
-import dataclasses
 import json
 import math
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import optuna
@@ -19,15 +20,28 @@ from softcr_models.prediction import RodPrediction
 from softcr_models.rod.state import RodState
 from softcr_models.state_groups import by_group
 from softcr_tools.cli import main as softcr
-from softcr_tools.experiments.tuning import command, filter_cost, study, subjects
+from softcr_tools.experiments.tuning import (
+    command,
+    controller_subject,
+    filter_cost,
+    filter_subject,
+    study,
+)
 from softcr_tools.experiments.tuning.controller_cost import (
     ControllerCost,
     changed,
     follows_states,
-    tuning_tasks,
+    task_of,
     values_of,
 )
-from softcr_tools.experiments.tuning.filter_runs import Motion, filtered, kinks_of, record
+from softcr_tools.experiments.tuning.filter_runs import (
+    Judgement,
+    Motion,
+    filtered,
+    kinks_of,
+    looped,
+    record,
+)
 from softcr_tools.experiments.tuning.space import (
     FILTER,
     NEMPC,
@@ -37,9 +51,10 @@ from softcr_tools.experiments.tuning.space import (
     published_values,
     values_at,
 )
+from softcr_tools.experiments.tuning.subject import Effort, rows_of
 
 ROBOT = load_robot("licher2025")
-SHORT = subjects.Effort(0.1, (1.1, 1.1), (1.1, 1.1), 16)
+SHORT = Effort(1.0, 1.0, 16)
 PAIR = FILTER[:2]
 START = {"velocity_noise": 0.01, "angular_velocity_noise": 0.01}
 
@@ -108,31 +123,55 @@ def test_kinks_are_what_is_left_when_the_strain_is_not_straight():
     assert kinked == pytest.approx(math.sqrt(2.0) / 6)
 
 
-def test_the_filter_never_sees_the_poses_it_is_judged_on(recording):
-    usual = filtered(ROBOT, EstimatorSettings(), recording, 4)
-    assert np.flatnonzero(usual.unseen).tolist() == list(range(3, 56, 4))
-    poses = recording.poses.copy()
-    poses[usual.unseen, :3, 3] += 1e-3
-    moved = filtered(ROBOT, EstimatorSettings(), dataclasses.replace(recording, poses=poses), 4)
-    np.testing.assert_array_equal(moved.tips, usual.tips)
-    assert moved.positions[usual.unseen].mean() > 2 * usual.positions[usual.unseen].mean()
-    assert not filtered(ROBOT, EstimatorSettings(), recording).unseen.any()
+def test_filters_are_judged_by_the_truth(recording):
+    usual = filtered(ROBOT, recording, EstimatorSettings())
+    moved = recording.true_poses.copy()
+    moved[:, 2, 3] += 1e-2
+    judged = filtered(ROBOT, replace(recording, true_poses=moved), EstimatorSettings())
+    np.testing.assert_array_equal(judged.states, usual.states)  # the filter did the same
+    np.testing.assert_allclose(judged.positions, 1e-2, atol=2 * usual.positions.max())
 
 
-def test_what_the_search_begins_with_costs_three(recording, monkeypatch):
-    cost = filter_cost.filter_cost(ROBOT, [recording], {})
+def test_behind_a_controller_a_filter_is_judged_by_the_reference():
+    """The rod begins vented, far from the setpoint, and the filter knows it."""
+    task = task_of(ROBOT, replace(controller_subject.SEARCH[1], duration=0.1))
+    judgement = looped(ROBOT, task, 0, EstimatorSettings())
+    wanted = task.source.window(0.0, 1).tip_positions[0]
+    vented = CosseratRod(ROBOT, 5).tip_pose(np.zeros(72))[:3, 3]
+    assert judgement.positions[0] == pytest.approx(np.linalg.norm(wanted - vented), abs=5e-3)
+    assert judgement.positions[0] > 0.05
+
+
+def test_what_the_search_begins_with_costs_three(recording):
+    cost = filter_cost.filter_cost([partial(filtered, ROBOT, recording)] * 2, {})
     assert cost({}) == pytest.approx(3.0, abs=1e-12)
     assert cost({"velocity_noise": 0.1, "torque_noise": 0.1}) > 3.05
-    run = filtered(ROBOT, EstimatorSettings(), recording, 4)
-    broken = dataclasses.replace(run, repairs=7)
-    monkeypatch.setattr(filter_cost, "filtered", lambda *arguments: broken)
-    assert cost({}) == pytest.approx(10.0)
 
-    def lost(*arguments):
+
+def judged(positions, repairs=0):
+    errors = np.full(4, positions), np.ones(4), np.ones(4)
+    return Judgement(*errors, states=np.ones(4), compliance=np.ones(4), repairs=repairs)
+
+
+@pytest.mark.parametrize(
+    ("positions", "repairs", "expected"),
+    [
+        ((0.5, 0.5), 0, 2.5),
+        ((0.5, 1.5), 0, 3.5),  # the mean is 3, the worst is half above the start
+        ((1.0, 1.0), 7, 17.0),
+        ((1.0, math.nan), 0, math.inf),
+    ],
+)
+def test_one_plant_is_not_bought_with_another(positions, repairs, expected):
+    runs = [lambda settings, p=p: judged(p, repairs) for p in positions]
+    assert filter_cost.FilterCost(runs, np.ones((2, 3)))({}) == pytest.approx(expected)
+
+
+def test_a_filter_that_is_lost_costs_infinity():
+    def lost(settings):
         raise ValueError("covariance: must be finite and positive definite")
 
-    monkeypatch.setattr(filter_cost, "filtered", lost)
-    assert cost({}) == math.inf
+    assert filter_cost.FilterCost([lost], np.ones((1, 3)))({}) == math.inf
 
 
 def bowl(values):
@@ -204,7 +243,8 @@ def test_a_controller_file_with_other_values():
 
 
 def test_a_lazy_controller_costs_more_and_the_same_one_the_same():
-    cost = ControllerCost(ROBOT, load_rod_mpc(), tuning_tasks(ROBOT, (1.1, 1.1))[:1], (0,), 16)
+    task = task_of(ROBOT, replace(controller_subject.SEARCH[0], duration=1.1))
+    cost = ControllerCost(ROBOT, load_rod_mpc(), [task], (0,), 16)
     usual = cost({})
     assert cost({"costs.input_rate": 0.05}) == usual
     assert cost({"costs.input_rate": 500.0}) > 2 * usual
@@ -212,7 +252,7 @@ def test_a_lazy_controller_costs_more_and_the_same_one_the_same():
 
 def test_tuned_is_divided_by_shipped_seed_by_seed():
     key = "4a", "tip error [mm]"
-    rows = subjects.rows_of({"shipped": {key: [0.2, 0.4]}, "tuned": {key: [0.1, 0.4]}}, 2)
+    rows = rows_of({"shipped": {key: [0.2, 0.4]}, "tuned": {key: [0.1, 0.4]}}, 2)
     assert [(row.method, row.mean, row.unit) for row in rows] == [
         ("shipped", pytest.approx(0.3), "mm"),
         ("tuned", pytest.approx(0.25), "mm"),
@@ -224,10 +264,17 @@ def test_tuned_is_divided_by_shipped_seed_by_seed():
 @pytest.mark.parametrize("what", ["filter", "rod_mpc"])
 def test_a_small_tuning_from_the_search_to_the_table(what, tmp_path, monkeypatch):
     monkeypatch.setattr(study, "PARTICLES", 2)
-    short = dataclasses.replace(subjects.HELD_OUT_MOTIONS[0], duration=1.0)
-    monkeypatch.setattr(subjects, "HELD_OUT_MOTIONS", (short,))
-    monkeypatch.setattr(subjects, "HELD_OUT_SECONDS", {"setpoint (45, 25, 15) kPa": 1.1})
-    monkeypatch.setattr(subjects, "FINAL_SEEDS", (10,))
+    for module, name in (
+        (filter_subject, "SEARCH_MOTIONS"),
+        (filter_subject, "FINAL_MOTIONS"),
+        (filter_subject, "HELD_OUT_MOTIONS"),
+        (filter_subject, "HELD_OUT_LOOPS"),
+        (controller_subject, "SEARCH"),
+        (controller_subject, "HELD_OUT"),
+    ):
+        monkeypatch.setattr(module, name, (replace(getattr(module, name)[0], duration=1.1),))
+    for module in (filter_subject, controller_subject):
+        monkeypatch.setattr(module, "FINAL_SEEDS", (10,))
     trials = {"filter": 4, "rod_mpc": 2}[what]
     given = command._parser().parse_args([what, "--trials", str(trials), "--seeds", "1"])
     given.output = tmp_path
@@ -242,6 +289,8 @@ def test_a_small_tuning_from_the_search_to_the_table(what, tmp_path, monkeypatch
     assert len(kept["trials"]) == trials
     assert kept["columns"] == ["cost", *tuned]
     assert len(kept["judged"]) == len(table["rows"])
+    page = (tmp_path / "study.md").read_text()
+    assert page.count("\n| ") == 2 + len(tuned) + 1 + len(kept["judged"]) // len(methods)
     assert (tmp_path / "study.png").stat().st_size > 1000
     assert "never saw" in console.export_text()
     if what == "rod_mpc":

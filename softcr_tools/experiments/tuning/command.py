@@ -4,14 +4,16 @@ filter   noises and sigma points of the UKF by particle swarm with the cost of L
 nempc    quotas, mutation, segments and rate weight of an NEMPC by Bayesian optimisation
 weights  the state weights of an NEMPC, likewise, once its other numbers are chosen
 rod_mpc  knots, rate weight and damping of the gradient MPC, likewise
+pages    page and figure of each study kept in config/studies, into docs/studies
 
 The plant is never the model. What comes out best is tried again at full effort with what the search
 began with; the better one is judged, beside the shipped values, on seeds and motions that neither
-saw. Nothing is changed: the values are written down for a person to take over, or not. The same
+saw. No setting is changed: the values are written down for a person to take over, or not. The same
 command goes on with a search that was stopped.
 """
 
 import argparse
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,20 +30,21 @@ from softcr_tools.benchmarks.machine import describe_machine
 from softcr_tools.console import say, step
 from softcr_tools.experiments.results import TABLE_WIDTH, print_table, write_table
 from softcr_tools.experiments.tuning import report, study
+from softcr_tools.experiments.tuning.controller_subject import controller_subject
+from softcr_tools.experiments.tuning.filter_subject import filter_subject
 from softcr_tools.experiments.tuning.study import Search
-from softcr_tools.experiments.tuning.subjects import (
+from softcr_tools.experiments.tuning.subject import (
     FINAL_SEEDS,
     FIRST_HELD_OUT,
     SEARCH_SEED,
     Effort,
     Subject,
-    controller_subject,
-    filter_subject,
     rows_of,
 )
 
 TRIALS = {"filter": 96, "nempc": 50, "weights": 50, "rod_mpc": 50}
 CONTROLLERS = {"nempc": "nempc", "weights": "nempc_licher2025", "rod_mpc": "rod_mpc"}
+PAGES, STUDIES = "pages", Path("config/studies")
 # The best, and others whose ranks tell what the search's short runs are worth.
 FINALISTS, SPREAD = 2, 2
 
@@ -53,6 +56,8 @@ def main(arguments: Sequence[str]) -> int:
         UserError: a robot, a controller file or a journal that cannot be used.
     """
     given = _parser().parse_args(arguments)
+    if given.what == PAGES:
+        return _write_pages(given.output or Path("docs/studies"))
     given.trials = given.trials or TRIALS[given.what]
     console = Console()
     if not console.is_terminal:
@@ -82,14 +87,16 @@ def tune(given: argparse.Namespace, effort: Effort, console: Console) -> dict[st
         tuned = dict(best.params)
         rows = rows_of(_judge(subject, tuned, given.seeds, bar), given.seeds) if given.seeds else []
     about = _about(given, finalists, finals)
-    about["parameters"] = report.parameter_table(subject.space, subject.shipped, tuned)
+    about["parameters"] = report.parameter_table(
+        subject.space, subject.shipped, tuned, report.importance(study.ranked(found))
+    )
     report.print_parameters(console, f"softcr tune {given.what}", about["parameters"])
     say(console, f"ranks of the search and at full effort correlate by {about['rank correlation']}")
     if rows:
         print_table(console, f"{given.what} on seeds and motions that the search never saw", rows)
         write_table(output, about, rows)
     study.write_record(found, search, output / "study.json", about, rows)
-    report.draw(output / "study.png", found, subject.space, best)
+    _write_page(output / "study.json", output)
     subject.write(tuned, output / "tuned.yaml")
     if best.number == 0:
         say(console, "nothing better was found than what the search began with")
@@ -109,8 +116,27 @@ def _about(
         "first seed of the judgement": FIRST_HELD_OUT,
         "cost at full effort": costs,
         "rank correlation": report.rank_correlation([t.value or 0.0 for t in finalists], finals),
-        "chosen": f"trial {finalists[finals.index(min(finals))].number}",
+        "chosen": finalists[finals.index(min(finals))].number,
     }
+
+
+def _write_pages(output: Path) -> int:
+    """Page and figure of every kept study."""
+    kept = sorted(STUDIES.glob("*.json"))
+    if not kept:
+        raise UserError(f"tune: no study in {STUDIES}: to be called where the sources are")
+    output.mkdir(parents=True, exist_ok=True)
+    for path in kept:
+        _write_page(path, output)
+        say(Console(), f"page: {output / path.stem}.md")
+    return 0
+
+
+def _write_page(record: Path, output: Path) -> None:
+    content = json.loads(record.read_text(encoding="utf-8"))
+    report.draw(output / f"{record.stem}.png", content)
+    page = report.page(record.stem, content)
+    (output / f"{record.stem}.md").write_text(page, encoding="utf-8")
 
 
 def _subject(given: argparse.Namespace, effort: Effort) -> Subject:
@@ -213,7 +239,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("what", choices=TRIALS, help="see above")
+    parser.add_argument("what", choices=(*TRIALS, PAGES), help="see above")
     parser.add_argument(
         "--controller", default="", metavar="FILE",
         help="controller to begin with: a name or a YAML file (nempc; weights: nempc_licher2025)",
@@ -236,5 +262,10 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument("--seed", type=_count(0), default=0, help="of the search (%(default)s)")
     parser.add_argument("--robot", default="licher2025", help="name or YAML file (%(default)s)")
-    parser.add_argument("--output", type=Path, default=None, help="directory (results/tuning/WHAT)")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=None,
+        help="directory (results/tuning/WHAT; of pages docs/studies)",
+    )
     return parser

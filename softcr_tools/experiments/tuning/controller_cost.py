@@ -21,7 +21,6 @@ from softcr_models.prediction import RodPrediction
 from softcr_models.rod.state import restrict_to_nodes
 from softcr_models.runtime.settings import build_settings
 from softcr_tools.experiments.tracking.cases import Case
-from softcr_tools.experiments.tracking.koopman import VALIDATION
 from softcr_tools.experiments.tracking.loop import (
     MODEL_INTERVALS,
     PERIOD,
@@ -97,26 +96,10 @@ class ControllerCost:
         return float(np.mean([run.tip + CALM * run.travel for run in runs]))
 
 
-def tuning_tasks(robot: Robot, durations: Sequence[float]) -> list[Task]:
-    """A motion and a setpoint that are in no experiment, so long [s]."""
-    cases = [
-        Case("tuning", settings, duration)
-        for (settings, _), duration in zip(VALIDATION, durations, strict=True)
-    ]
-    return tasks_of(robot, cases)
-
-
-def tasks_of(robot: Robot, cases: Sequence[Case]) -> list[Task]:
-    """The cases with their references."""
-    return [
-        Task(
-            case,
-            sampled_reference(
-                robot, case.reference.model_copy(update={"duration": case.duration + 1.0})
-            ),
-        )
-        for case in cases
-    ]
+def task_of(robot: Robot, case: Case) -> Task:
+    """The case with its reference."""
+    settings = case.reference.model_copy(update={"duration": case.duration + 1.0})
+    return Task(case, sampled_reference(robot, settings, case.period))
 
 
 def follows_states(file: ControllerFile) -> bool:

@@ -1,21 +1,30 @@
-"""What filters are tuned and judged on: motions of a plant that is not the model, recorded once.
+"""What filters are tuned and judged on: motions of plants that are not the model.
 
-Plant and sensors do not depend on the filter, so a recording serves every candidate.
+Under known commands plant and sensors do not depend on the filter: a recording serves every
+candidate. Behind a controller they do: such a run is made anew.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 from softcr_control import signals
-from softcr_estimation import EstimatorSettings, RodEstimator
+from softcr_estimation import Estimate, EstimatorSettings, RodEstimator
 from softcr_models import CosseratRod, Robot
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.state import RodState, restrict_to_nodes
 from softcr_tools.benchmarks.timing import cores
 from softcr_tools.experiments.tracking.cases import Difference
-from softcr_tools.experiments.tracking.loop import MODEL_INTERVALS, PERIOD, plant_of
+from softcr_tools.experiments.tracking.loop import (
+    MODEL_INTERVALS,
+    PERIOD,
+    Cycle,
+    plant_of,
+    run_loop,
+)
+from softcr_tools.experiments.tuning.controller_cost import Task
 
 MEAN, AMPLITUDE = 35e3, 20e3  # of the commands [Pa]
 WINDOW = 3  # of the moving standard deviation along the rod [differences]
@@ -44,38 +53,36 @@ class Recording:
 
     Attributes:
         pressures: (T, m) as read [Pa].
-        poses: (T, 4, 4) measured tip poses, base frame [m].
-        tips: (T, 3) true tip positions, base frame [m].
+        tips: (T, 3) measured tip positions, base frame [m].
+        true_poses: (T, 4, 4) of the tip, base frame [m].
         states: (T, nx) true states at the model's nodes.
         compliance: true bending compliance [rad/(N m m)].
     """
 
     pressures: np.ndarray
-    poses: np.ndarray
     tips: np.ndarray
+    true_poses: np.ndarray
     states: np.ndarray
     compliance: float
 
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    """What a filter made of a recording, a row per cycle.
+    """What a filter made of a motion, a row per cycle.
 
     Attributes:
-        unseen: (T,) whether the measured pose was kept from the filter.
-        positions, rotations: (T,) distance [m] and angle [rad] to the measured tip pose.
+        positions: (T,) distance of the true tip to the estimated one; in a closed loop to where it
+            should be [m].
+        rotations: (T,) angle between true and estimated tip [rad].
         kinks: (T,) roughness of the strain along the rod, see `kinks_of` [-].
-        tips: (T,) distance to the true tip [m].
         states: (T,) root mean square of the state's error / state scale [-].
         compliance: (T,) relative error of the bending compliance [-].
         repairs: of the filter.
     """
 
-    unseen: np.ndarray
     positions: np.ndarray
     rotations: np.ndarray
     kinks: np.ndarray
-    tips: np.ndarray
     states: np.ndarray
     compliance: np.ndarray
     repairs: int
@@ -99,55 +106,81 @@ def record(robot: Robot, motion: Motion, seed: int) -> Recording:
         rows.append(
             (
                 gain * measured.pressures + bias,
-                measured.tip_pose,
-                measured.true_tip_pose[:3, 3],
+                measured.tip_pose[:3, 3],
+                measured.true_tip_pose,
                 restrict_to_nodes(measured.state, MODEL_INTERVALS),
             )
         )
-    pressures, poses, tips, states = map(np.array, zip(*rows, strict=True))
-    return Recording(pressures, poses, tips, states, plant.rod.robot.bending_compliance)
+    pressures, tips, poses, states = map(np.array, zip(*rows, strict=True))
+    return Recording(pressures, tips, poses, states, plant.rod.robot.bending_compliance)
 
 
-def filtered(
-    robot: Robot, settings: EstimatorSettings, recording: Recording, withheld: int = 0
-) -> Judgement:
+def filtered(robot: Robot, recording: Recording, settings: EstimatorSettings) -> Judgement:
     """Runs a filter over a recording.
 
-    Args:
-        withheld: every so manyth pose is kept from the filter, to judge it on; 0: none.
+    Raises:
+        ArithmeticError, ValueError: the filter lost the numbers.
     """
     model = RodPrediction(CosseratRod(robot, MODEL_INTERVALS), single_precision=False)
     estimator = RodEstimator(model, settings)
-    numbers = np.arange(len(recording.poses))
-    unseen = numbers % withheld == withheld - 1 if withheld else np.zeros(len(numbers), bool)
-    rows = []
+    estimates = [estimator.start(recording.pressures[0], 0.0)]
     # what a bad candidate overflows is told by its cost
     with cores(1), np.errstate(over="ignore", invalid="ignore"):
-        for cycle, (read, pose) in enumerate(
-            zip(recording.pressures, recording.poses, strict=True)
-        ):
-            if cycle == 0:
-                estimate = estimator.start(read, 0.0)
-            else:
-                seen = None if unseen[cycle] else pose[:3, 3]
-                estimate = estimator.update(read, seen, cycle * PERIOD)
-            known = [estimate.parameters[name] for name in model.parameter_names]
-            rows.append((estimate.state, known, estimate.bending_compliance))
-        states, parameters, compliance = map(np.array, zip(*rows, strict=True))
-        found = model.tip_poses(states, parameters)
-    measured = recording.poses
+        for cycle in range(1, len(recording.tips)):
+            read, tip = recording.pressures[cycle], recording.tips[cycle]
+            estimates.append(estimator.update(read, tip, cycle * PERIOD))
+        return _judgement(
+            model, estimates, recording.true_poses, recording.states, recording.compliance
+        )
+
+
+def looped(robot: Robot, task: Task, seed: int, settings: EstimatorSettings) -> Judgement:
+    """Runs the shipped gradient MPC behind a filter; positions are judged by the reference.
+
+    Raises:
+        ArithmeticError, ValueError: the filter lost the numbers, or drove the plant mad.
+    """
+    cycles: list[Cycle] = []
+    with np.errstate(over="ignore", invalid="ignore"):
+        trace = run_loop(
+            robot, task.case, task.source, "rod_mpc", seed, lambda: 0.0,
+            filter_settings=settings, observe=cycles.append,
+        )  # fmt: skip
+        judgement = _judgement(
+            RodPrediction(CosseratRod(robot, MODEL_INTERVALS), single_precision=False),
+            [cycle.estimate for cycle in cycles],
+            np.array([cycle.measured.true_tip_pose for cycle in cycles]),
+            restrict_to_nodes(
+                np.array([cycle.measured.state for cycle in cycles]), MODEL_INTERVALS
+            ),
+            trace.true_compliance,
+        )
+    return replace(judgement, positions=trace.error)
+
+
+def _judgement(
+    model: RodPrediction,
+    estimates: Sequence[Estimate],
+    true_poses: np.ndarray,
+    true_states: np.ndarray,
+    true_compliance: float,
+) -> Judgement:
+    states = np.array([estimate.state for estimate in estimates])
+    parameters = np.array(
+        [[estimate.parameters[name] for name in model.parameter_names] for estimate in estimates]
+    )
+    compliance = np.array([estimate.bending_compliance for estimate in estimates])
+    found = model.tip_poses(states, parameters)
     turned = Rotation.from_matrix(found[:, :, :3]).inv()
-    turned *= Rotation.from_matrix(measured[:, :3, :3])
-    astray = (states - recording.states) / model.state_scale
+    turned *= Rotation.from_matrix(true_poses[:, :3, :3])
+    astray = (states - true_states) / model.state_scale
     return Judgement(
-        unseen=unseen,
-        positions=np.linalg.norm(found[:, :, 3] - measured[:, :3, 3], axis=1),
+        positions=np.linalg.norm(found[:, :, 3] - true_poses[:, :3, 3], axis=1),
         rotations=turned.magnitude(),
         kinks=kinks_of(states / model.state_scale),
-        tips=np.linalg.norm(found[:, :, 3] - recording.tips, axis=1),
         states=np.sqrt(np.mean(astray**2, axis=1)),
-        compliance=np.abs(compliance / recording.compliance - 1.0),
-        repairs=estimate.repairs,
+        compliance=np.abs(compliance / true_compliance - 1.0),
+        repairs=estimates[-1].repairs,
     )
 
 
