@@ -290,7 +290,7 @@ def test_a_small_tuning_from_the_search_to_the_table(what, tmp_path, monkeypatch
     assert kept["columns"] == ["cost", *tuned]
     assert len(kept["judged"]) == len(table["rows"])
     page = (tmp_path / "study.md").read_text()
-    assert page.count("\n| ") == 2 + len(tuned) + 1 + len(kept["judged"]) // len(methods)
+    assert page.count("\n| ") == 4 + len(tuned) + len(kept["judged"]) // len(methods)
     assert (tmp_path / "study.png").stat().st_size > 1000
     assert "never saw" in console.export_text()
     if what == "rod_mpc":
