@@ -167,6 +167,38 @@ def test_the_map_of_robustness_varies_one_thing_at_a_time(tmp_path):
     assert {row.mean for row in rows} == {value for [value] in errors.values()}
 
 
+def test_a_map_that_was_stopped_goes_on(tmp_path, monkeypatch):
+    done = []
+
+    def run_or_stop(robot, case, source, controller, seed, *others, **named):
+        if len(done) == 6:
+            raise KeyboardInterrupt
+        done.append((case.name, controller, seed))
+        return trace(0.1 * len(done))
+
+    lag = [axis for axis in robustness.axes() if axis.name == "lag pole"]
+    monkeypatch.setattr(robustness, "axes", lambda: lag)
+    monkeypatch.setattr(command, "cached", lambda *arguments: None)
+    monkeypatch.setattr(command, "run_loop", run_or_stop)
+    console = Console(width=118, record=True)
+
+    def run():
+        return command.run("robustness", ROBOT, 2, tmp_path, console)
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    before, done[:] = done[:], []
+    monkeypatch.setattr(command, "run_loop", lambda *a, **k: done.append(a) or trace(1.0))
+    rows = run()
+    cases = robustness.cases_of(lag)
+    assert len(before) + len(done) == 2 * sum(len(case.controllers) for case in cases)
+    assert (rows[0].mean, rows[0].seeds) == (pytest.approx(0.15), 2)  # of the first two runs
+    assert not (tmp_path / "unfinished.jsonl").exists()
+    (tmp_path / "unfinished.jsonl").write_text("[1]\n")
+    with pytest.raises(UserError, match=r"unfinished.jsonl: line 1 is '\[1\]', must be \[key"):
+        run()
+
+
 def test_calibration_is_ranked_by_what_an_error_costs():
     """Tip mass costs 3 mm where nothing is estimated, damping 2 mm, whatever the filter leaves."""
     costs = {"tip mass": ("50 %", 3.0), "damping": ("30 %", 2.0)}

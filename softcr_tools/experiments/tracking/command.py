@@ -4,7 +4,8 @@ The plant is never the model: 20 intervals against 5, 5 % stiffer and 10 % heavi
 a case says otherwise, pressure lag, 0.2 mm tip noise, one cycle of delay. Every case runs with both
 shipped controllers and the paper's rival, on the same seeds. The rival, a Koopman regulator, first
 learns from 15 minutes of the plant itself, once (it is kept in ~/.cache/softcr/koopman). Beside
-table and figures stand bags of the first seed, for `softcr report` and `softcr replay`.
+table and figures stand bags of the first seed, for `softcr report` and `softcr replay`. The map of
+robustness, which takes longest, goes on where it was stopped; instead of bags it keeps its runs.
 """
 
 import argparse
@@ -12,7 +13,7 @@ import dataclasses
 import itertools
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -36,6 +37,7 @@ from softcr_tools.experiments.tracking.cases import (
     Case,
     Difference,
 )
+from softcr_tools.experiments.tracking.kept_runs import KeptRuns, Run
 from softcr_tools.experiments.tracking.koopman import FULL, Recipe, cached, work
 from softcr_tools.experiments.tracking.loop import (
     MODEL_INTERVALS,
@@ -138,35 +140,58 @@ def _track(
 def _vary(
     robot: Robot, seeds: int, shortest: float, directory: Path, bar: Progress, recipe: Recipe
 ) -> list[Row]:
+    """The map; runs are kept beside its directories until it is whole."""
     axes = robustness.axes()
     cases = [_shortened(case, shortest) for case in robustness.cases_of(axes)]
-    traces = _traces(robot, cases, seeds, bar, recipe)
-    errors = {key: [settled_error_mm(trace) for trace in runs] for key, runs in traces.items()}
+    kept = KeptRuns(directory.parent / "unfinished.jsonl", robot)
+    for run, trace in _runs(robot, cases, seeds, bar, recipe, known=kept.__contains__):
+        kept.add(run, settled_error_mm(trace))
+    errors = {
+        (case.name, controller): [kept[case, controller, seed] for seed in range(seeds)]
+        for case in cases
+        for controller in case.controllers
+    }
     robustness.draw(directory / "robustness.png", axes, errors)
-    return robustness.rows_of(axes, errors)
+    rows = robustness.rows_of(axes, errors)
+    kept.finish()
+    return rows
 
 
 def _traces(
+    robot: Robot, cases: Sequence[Case], seeds: int, bar: Progress, recipe: Recipe, bags: Path
+) -> dict[tuple[str, str], list[Trace]]:
+    """(name of the case, controller) -> a trace per seed."""
+    traces: dict[tuple[str, str], list[Trace]] = {}
+    for (case, controller, _), trace in _runs(robot, cases, seeds, bar, recipe, bags):
+        traces.setdefault((case.name, controller), []).append(trace)
+    return traces
+
+
+def _runs(
     robot: Robot,
     cases: Sequence[Case],
     seeds: int,
     bar: Progress,
     recipe: Recipe,
     bags: Path | None = None,
-) -> dict[tuple[str, str], list[Trace]]:
-    """(name of the case, controller) -> a trace per seed; a bag of each first one into `bags`.
+    known: Callable[[Run], bool] = lambda run: False,
+) -> Iterator[tuple[Run, Trace]]:
+    """Every run that is not known, one after the other; a bag of each first one into `bags`.
 
     Nodes run at one rate: of cases at another no bag is kept.
     """
     rivals = _rivals(robot, cases, bar, recipe)
     cycles = sum(len(case.controllers) * round(case.duration / case.period) for case in cases)
     task = bar.add_task("", total=seeds * cycles)
-    traces: dict[tuple[str, str], list[Trace]] = {}
     for case in cases:
         source = _reference(robot, case)
         references = ReferenceMessages(CosseratRod(robot, case.model_intervals), source)
         for controller, seed in itertools.product(case.controllers, range(seeds)):
+            run = case, controller, seed
             bar.update(task, description=f"{case.name}, {controller}")
+            if known(run):
+                bar.advance(task, round(case.duration / case.period))
+                continue
             kept = None
             if seed == 0 and bags is not None and case.rate_hz == RATE_HZ:
                 kept = RunBag(robot, case.difference, seed, references)
@@ -179,8 +204,7 @@ def _traces(
                 path = bags / f"{_file_name(case.name)}-{controller}"
                 kind, parameters = case.reference.kind, estimated_parameters(case)
                 kept.write(path, parameters, controller, kind, trace.tick_times)
-            traces.setdefault((case.name, controller), []).append(trace)
-    return traces
+            yield run, trace
 
 
 def _nothing(cycle: Cycle) -> None:

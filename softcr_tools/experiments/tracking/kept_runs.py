@@ -1,0 +1,71 @@
+"""Runs of a long experiment that are done: one that was stopped goes on from there."""
+
+import hashlib
+import json
+from pathlib import Path
+
+from softcr_control.controller_file import load_nempc, load_rod_mpc
+from softcr_estimation import EstimatorSettings
+from softcr_models import Robot
+from softcr_models.errors import UserError
+from softcr_tools.experiments.tracking.cases import Case
+
+Run = tuple[Case, str, int]
+"""Case, controller and seed."""
+
+
+class KeptRuns:
+    """A number per run, in a file of lines.
+
+    A run is known by its case, controller and seed, and by the settings of robot, filter and
+    controllers: what was run with others is run again. The program itself is not looked at.
+    """
+
+    def __init__(self, path: Path, robot: Robot) -> None:
+        """Reads what is there.
+
+        Raises:
+            UserError: the file is not what `add` writes.
+        """
+        self._path = path
+        files = load_nempc("nempc"), load_rod_mpc("rod_mpc")
+        settings = [robot, EstimatorSettings(), *files]
+        self._settings = [model.model_dump_json() for model in settings]
+        self._numbers: dict[str, float] = {}
+        if not path.exists():
+            return
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            try:
+                key, value = json.loads(line)
+                self._numbers[key] = float(value)
+            except (ValueError, TypeError):
+                raise UserError(
+                    f"{path}: line {number} is {line!r:.60}, must be [key, number]; "
+                    "delete the file to begin anew"
+                ) from None
+
+    def __contains__(self, run: Run) -> bool:
+        return self._key(run) in self._numbers
+
+    def __getitem__(self, run: Run) -> float:
+        return self._numbers[self._key(run)]
+
+    def add(self, run: Run, number: float) -> None:
+        """Keeps a run's number.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        key = self._key(run)
+        self._numbers[key] = number
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps([key, number]) + "\n")
+
+    def finish(self) -> None:
+        """Everything has been run: the next time begins anew."""
+        self._path.unlink(missing_ok=True)
+
+    def _key(self, run: Run) -> str:
+        case, controller, seed = run
+        text = json.dumps([*self._settings, repr(case), controller, seed])
+        return hashlib.sha256(text.encode()).hexdigest()[:24]
