@@ -211,10 +211,13 @@ def test_calibration_is_ranked_by_what_an_error_costs():
             without = exact if method == robustness.UNAIDED else usual
             worse = cost if method == robustness.UNAIDED else 0.25 / cost
             for quantity, mean in ((without, 0.5), (value, 0.5 + worse)):
-                rows.append({"case": name, "method": method, "quantity": quantity, "mean": mean})
+                rows.append(
+                    {"case": name, "method": method, "quantity": quantity, "mean": mean, "sd": 0.01}
+                )
     for method in CONTROLLERS:
         for quantity, mean in (("0 ticks", 0.125), ("3 ticks", 1.25)):
-            rows.append({"case": "latency", "method": method, "quantity": quantity, "mean": mean})
+            about = {"case": "latency", "method": method, "quantity": quantity}
+            rows.append({**about, "mean": mean, "sd": 0.01})
     table = {"axes": axes, "rows": rows, "seeds": 3, "machine": {"time": "2026-11-21T10:00:00"}}
     lines = calibration.page(table).splitlines()
     first, second = (line for line in lines if line.startswith(("| 1 |", "| 2 |")))
@@ -223,6 +226,7 @@ def test_calibration_is_ranked_by_what_an_error_costs():
     assert "| damping |" in second
     assert "| 2.00 | 0.12 |" in second
     assert "| latency | 0 ticks ... 3 ticks, usually 0 ticks | 1.12 | 1.12 | 1.12 |" in lines
+    assert "| latency | 3 ticks |  | 1.25 (0.01) | 1.25 (0.01) | 1.25 (0.01) |" in lines
 
 
 def test_rates_and_finer_models_reach_filter_and_controller():

@@ -7,6 +7,7 @@ of robustness, says what to calibrate first.
 
 import argparse
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,7 @@ def write_pages(root: Path, names: Sequence[str]) -> list[Path]:
     pages = {root / "report.md": "# Experiments\n\n" + "\n".join(sections)}
     if tables.get(ROBUSTNESS):
         pages[root / "calibration.md"] = calibration.page(tables[ROBUSTNESS])
+        shutil.copy(root / ROBUSTNESS / "latest" / calibration.FIGURE, root)
     for path, text in pages.items():
         path.write_text(text, encoding="utf-8")
     return list(pages)

@@ -6,6 +6,7 @@ from typing import Any
 from softcr_tools.experiments.tracking.cases import CONTROLLERS
 from softcr_tools.experiments.tracking.robustness import UNAIDED
 
+FIGURE = "robustness.png"  # of the map, beside the page
 _METHODS = (UNAIDED, *CONTROLLERS)
 _INTRODUCTION = """# What to calibrate first
 
@@ -48,9 +49,24 @@ def page(table: Mapping[str, Any]) -> str:
             *_table(["", "what", "error", *(f"lost, {head}" for head in heads), "how"], first),
             "\nNothing to calibrate, but to know:\n",
             *_table(["what", "values", *(f"lost, {head}" for head in heads[1:])], second),
+            f"\nMean tip error and its SD over the seeds:\n\n![heat maps]({FIGURE})\n",
+            *_table(["what", "value", *heads], _all(table)),
             "",
         ]
     )
+
+
+def _all(table: Mapping[str, Any]) -> list[list[str]]:
+    """A line per axis and value, a cell per method."""
+    found = {(row["case"], row["quantity"], row["method"]): row for row in table["rows"]}
+    values = dict.fromkeys((case, quantity) for case, quantity, _ in found)
+    return [
+        [*value, *(_figure(found.get((*value, method))) for method in _METHODS)] for value in values
+    ]
+
+
+def _figure(row: Mapping[str, Any] | None) -> str:
+    return "" if row is None else f"{row['mean']:.3g} ({row['sd']:.2g})"
 
 
 def _losses(axis: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:

@@ -28,7 +28,7 @@ from softcr_models import CosseratRod, Robot, load_robot
 from softcr_tools.benchmarks.machine import describe_machine
 from softcr_tools.console import say
 from softcr_tools.experiments.results import TABLE_WIDTH, Row, print_table, write_table
-from softcr_tools.experiments.tracking import compliance, figures, robustness
+from softcr_tools.experiments.tracking import calibration, compliance, figures, robustness
 from softcr_tools.experiments.tracking.bag import RunBag
 from softcr_tools.experiments.tracking.cases import (
     EXPERIMENTS,
@@ -151,7 +151,7 @@ def _vary(
         for case in cases
         for controller in case.controllers
     }
-    robustness.draw(directory / "robustness.png", axes, errors)
+    robustness.draw(directory / calibration.FIGURE, axes, errors)
     rows = robustness.rows_of(axes, errors)
     kept.finish()
     return rows

@@ -16,6 +16,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.colors import LogNorm
 
 from softcr_control.reference_settings import ReferenceSettings
 from softcr_hardware.plant import Mismatch
@@ -159,26 +160,25 @@ def draw(path: Path, axes: Sequence[Axis], errors: Errors) -> None:
     """One heat map per method: a line for each axis, its values from left to right."""
     widest = max(len(axis.cases) for axis in axes)
     figure, grid = plt.subplots(
-        1, len(METHODS), figsize=(7.0 * len(METHODS), 0.6 * len(axes) + 1.5), sharey=True
+        2, 2, figsize=(12.0, 0.75 * len(axes) + 1.0), sharey=True, layout="constrained"
     )
-    largest = max(float(np.mean(found)) for found in errors.values())
-    smallest = min(float(np.mean(found)) for found in errors.values())
-    for plot, method in zip(grid, METHODS, strict=True):
+    means = [float(np.mean(found)) for found in errors.values()]
+    norm = LogNorm(min(means), max(means))
+    for plot, method in zip(grid.flat, METHODS, strict=True):
         image = np.full((len(axes), widest), np.nan)
         for line, axis in enumerate(axes):
             for column, (value, found) in enumerate(_values(axis, method, errors).items()):
                 error = image[line, column] = float(np.mean(found))
                 plot.text(
-                    column, line, f"{value:g} {axis.unit}\n{error:.2f} mm",
-                    ha="center", va="center", fontsize=8,
+                    column, line, f"{value:g} {axis.unit}\n{error:.2f}", fontsize=8,
+                    ha="center", va="center", color="white" if norm(error) > 0.6 else "black",
                 )  # fmt: skip
-        shown = plot.imshow(image, cmap="YlOrRd", norm="log", aspect="auto")
-        shown.set_clim(smallest, largest)
+        shown = plot.imshow(image, cmap="YlOrRd", norm=norm, aspect="auto")
         plot.set_title(f"{method}: mean tip error [mm]")
         plot.set_xticks([])
         plot.set_yticks(range(len(axes)), [axis.name for axis in axes])
-    figure.colorbar(shown, ax=grid, pad=0.01)
-    figure.savefig(path, dpi=120, bbox_inches="tight")
+    figure.colorbar(shown, ax=grid, pad=0.01, aspect=60)
+    figure.savefig(path, dpi=70)
     plt.close(figure)
 
 
