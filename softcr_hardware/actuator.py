@@ -5,6 +5,7 @@ tubes, no temperature, no leak). The rod feels the pressures and does not act ba
 """
 
 import threading
+from collections import deque
 from collections.abc import Callable
 
 import numpy as np
@@ -40,9 +41,10 @@ class EmulatedActuator:
         self.seen: Measurement | None = None
         self.on_seen: Callable[[Measurement], None] | None = None
         self._pressures = np.zeros(len(station.chambers))
-        self._rod_pressures = self._pressures
         self._time: float | None = None
         self._rod_time: float | None = None
+        # what the rod has not lived through yet, and the moment before that
+        self._unlived: deque[tuple[float, np.ndarray]] = deque(maxlen=round(_LONGEST / _PIECE))
 
     @property
     def pressures(self) -> np.ndarray:
@@ -70,18 +72,36 @@ class EmulatedActuator:
                 ]
                 left -= step
             self._pressures = np.array([min(max(each, 0.0), flow.supply) for each in pressures])
+            if not self._unlived or time > self._unlived[-1][0]:
+                self._unlived.append((time, self._pressures))
             return self._pressures.copy()
 
     def move_rod(self, time: float) -> None:
-        """Let the rod live until `time` [s] under the pressures there are."""
+        """Let the rod live until `time` [s] under the pressures that there were meanwhile."""
         if self._plant is None:
             return
         with self._rod_lock:
-            after = self.pressures
             if self._rod_time is not None and time > self._rod_time:
-                held = 0.5 * (self._rod_pressures + after)
-                self._plant.impose(held, min(time - self._rod_time, _LONGEST))
-            self._rod_time, self._rod_pressures = time, after
+                begin = max(self._rod_time, time - _LONGEST)
+                self._plant.impose(begin, time, *self._pressures_until(time))
+            self._rod_time = time
+
+    def _pressures_until(self, time: float) -> tuple[np.ndarray, np.ndarray]:
+        """Times (T,) [s] and pressures (T, m) [Pa] that the rod is to live through.
+
+        What the chambers have not been asked for yet goes on as it did: less than a millisecond
+        while the master cycles.
+        """
+        with self._lock:
+            known = list(self._unlived) or [(time, self._pressures)]
+            while len(self._unlived) > 1 and self._unlived[1][0] <= time:
+                self._unlived.popleft()
+        if len(known) > 1 and known[-1][0] < time:
+            (before, older), (last, newer) = known[-2:]
+            ahead = min(time - last, _PIECE)
+            known.append((last + ahead, newer + ahead / (last - before) * (newer - older)))
+        times, pressures = zip(*known, strict=True)
+        return np.array(times), np.array(pressures)
 
     def measure(self, stamp: int) -> Measurement | None:
         """All sensors of the rod at `stamp` [ns]; None without a rod."""

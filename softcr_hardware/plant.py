@@ -139,15 +139,22 @@ class SimulatedPlant:
         self.pressures = levels[-1]
         self._move(np.array(levels), piece)
 
-    def impose(self, pressures: np.ndarray, duration: float) -> None:
-        """Let `duration` [s] pass with the chambers at (m,) [Pa]: for who emulates the valves.
+    def impose(self, begin: float, end: float, times: np.ndarray, pressures: np.ndarray) -> None:
+        """Live from `begin` to `end` [s] under pressures somebody else made: who emulates valves.
+
+        Args:
+            begin, end: of this piece of the rod's life [s].
+            times: (T,) of the pressures [s], ascending.
+            pressures: (T, m) of the chambers [Pa], linear in between, held before and after.
 
         Raises:
             ArithmeticError: the rod's motion left what numbers can hold.
         """
-        self.pressures = np.array(pressures, dtype=float)
-        pieces = max(1, math.ceil(duration / self._PIECE - 1e-9))
-        self._move(np.tile(self.pressures, (pieces + 1, 1)), duration / pieces)
+        pieces = max(1, math.ceil((end - begin) / self._PIECE - 1e-9))
+        grid = np.linspace(begin, end, pieces + 1)
+        levels = np.column_stack([np.interp(grid, times, chamber) for chamber in pressures.T])
+        self.pressures = levels[-1]
+        self._move(levels, (end - begin) / pieces)
 
     def _move(self, levels: np.ndarray, piece: float) -> None:
         """Along pressures (pieces + 1, m) [Pa], linear in between.

@@ -205,7 +205,7 @@ def _actuator(given: argparse.Namespace, console: Console, with_rod: bool) -> "E
             getattr(given, "bending_compliance_factor", 1.0), getattr(given, "tip_mass_factor", 1.0)
         )
         plant = SimulatedPlant(load_robot(given.robot), mismatch, noise)
-        plant.impose(plant.pressures, _ROD_PERIOD)  # compiles
+        plant.advance(_ROD_PERIOD)  # compiles
     return EmulatedActuator(station, plant)
 
 

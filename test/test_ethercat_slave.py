@@ -11,6 +11,7 @@ from softcr_hardware.actuator import EmulatedActuator
 from softcr_hardware.ethercat import slave as esc
 from softcr_hardware.ethercat.datagrams import APRD, APWR, BRD, FPRD, FPWR, LRW, pass_slaves
 from softcr_hardware.ethercat.mailbox import answer, process_objects
+from softcr_hardware.ethercat.pressure_loop import valve_volts
 from softcr_hardware.ethercat.slave import INIT, OP, PREOP, SAFEOP, EmulatedSlave, eeprom
 from softcr_hardware.ethercat.terminals import load_station
 from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
@@ -224,3 +225,26 @@ def test_the_rod_is_bent_by_the_emulated_chambers_as_by_the_plants_own():
     assert actuator.pressures[0] > 1e4
     assert np.allclose(actuator.measure(1).true_tip_pose, still, atol=1e-3)
     assert np.abs(still[:2, 3]).max() > 5e-3  # it did bend
+
+
+def test_the_rod_feels_the_pressures_of_its_moment_whenever_it_is_asked():
+    """A filling chamber against its analytic course; the master cycles, cameras look in between."""
+    robot, opening = load_robot("licher2025"), 0.1
+    behind_valves, alone = (SimulatedPlant(robot, Mismatch(), SensorModel(), 3) for _ in range(2))
+    actuator = EmulatedActuator(STATION, behind_valves)
+    volts = np.array([valve_volts(STATION.valve, opening), 5.0, 5.0])
+    cameras = iter(0.0047 + np.arange(12) / 120)
+    look = next(cameras)
+    for now in 0.001 * np.arange(90):
+        while look < now:  # up to a millisecond after the chambers were asked
+            actuator.move_rod(look)
+            look = next(cameras)
+        actuator.advance(now, volts)
+    times = np.linspace(0.0, look - 1 / 120, 1000)
+    filling = 1.0 - np.exp(-opening * STATION.flow.fill_rate * times)
+    filled = STATION.flow.supply * np.column_stack([filling, np.zeros((1000, 2))])
+    alone.impose(0.0047, times[-1], times, filled)
+    assert np.allclose(behind_valves.pressures, alone.pressures, atol=50.0)  # of 270 a ms
+    tips = [plant.measure(1).true_tip_pose[:3, 3] for plant in (behind_valves, alone)]
+    assert np.allclose(*tips, atol=5e-5)
+    assert np.linalg.norm(tips[1] - [0.0, 0.0, tips[1][2]]) > 1e-3  # it did move

@@ -78,6 +78,6 @@ def test_noise_belongs_to_the_seed():
 
 def test_imposed_pressures_are_there_at_once():
     plant = SimulatedPlant(ROBOT, Mismatch(), SensorModel(), 3)
-    plant.impose(np.array([2e4, 1e4, 0.0]), 4.0)
+    plant.impose(0.0, 4.0, np.zeros(1), np.array([[2e4, 1e4, 0.0]]))
     steady = plant.rod.tip_pose(plant.rod.equilibrium(np.array([2e4, 1e4, 0.0])))
     assert plant.measure(1).true_tip_pose[:3, 3] == pytest.approx(steady[:3, 3], abs=2e-3)
