@@ -126,12 +126,8 @@ class Horizon:
         self._learns = settings.estimate_lag
         self._offset_gain = settings.tip_offset_gain
         self._low, self._high = settings.pressure_low, settings.pressure_high
-        rows = np.repeat(np.arange(self.ticks), prediction.input_size)
-        columns = np.repeat(np.arange(self.ticks + 1), prediction.input_size)
-        self._ticks_after = columns - 1 - rows[:, None]
-        chambers = np.arange(prediction.input_size)
-        same = np.tile(chambers, self.ticks)[:, None] == np.tile(chambers, self.ticks + 1)
-        self._reached = same & (self._ticks_after >= 0)
+        self._ticks_after = np.arange(self.ticks + 1) - 1 - np.arange(self.ticks)[:, None]
+        self._reached = self._ticks_after >= 0
         gains = chamber_names(PRESSURE_GAIN, prediction.input_size)
         offsets = chamber_names(PRESSURE_OFFSET, prediction.input_size)
         names = (*prediction.parameter_names, *gains, *offsets)
@@ -210,20 +206,22 @@ class Horizon:
         pressures = lag.trajectory(measured, pending[None], self.period)
         decays = np.exp(-lag.pole * self.period * np.arange(self.ticks + 1))
         free = gain * decays[:, None] * pressures[0, -1] + offset
+        rows = slice(delay + 1, delay + 1 + self.ticks)
+        wanted_tips = reference.tip_positions[rows]
         if self._offset_gain:
             tip = self._prediction.tip_poses(state[None], values[None])[0, :, 3]
             acting = gain * measured + offset
             self._learn_offset(_Past(reference.stamp, state, tip, acting), values)
-        rows = slice(delay + 1, delay + 1 + self.ticks)
+            ahead = np.minimum(np.arange(delay, delay + self.ticks), self.ticks)
+            wanted_tips = wanted_tips - self._tip_offsets[ahead]
         return Problem(
             present_state=state,
             approach=gain * pressures[0] + offset,
             free_pressures=free.ravel(),
-            pressure_response=self._response(decays, lag) * np.tile(gain, self.ticks + 1),
+            pressure_response=self._response(decays, lag, gain),
             previous_command=self._sent[-1],
             reference_states=reference.states[rows],
-            reference_tip_positions=reference.tip_positions[rows]
-            - self._tip_offsets[np.minimum(np.arange(delay, delay + self.ticks), self.ticks)],
+            reference_tip_positions=wanted_tips,
             parameters=values,
             present_reference_tip=reference.tip_positions[0],
             prediction=self._prediction,
@@ -267,13 +265,18 @@ class Horizon:
             period=self.period,
         )
 
-    def _response(self, decays: np.ndarray, lag: PressureLag) -> np.ndarray:
-        """(N m, (N + 1) m): commands to readings (40) without initial pressures, both flat.
+    def _response(self, decays: np.ndarray, lag: PressureLag, gain: np.ndarray) -> np.ndarray:
+        """(N m, (N + 1) m): commands to pressures (40) without initial ones, both flat.
 
         The lag is linear: one product per batch instead of N strided updates.
         """
         step = lag.gain / lag.pole * (1.0 - decays[1])
-        return np.where(self._reached, step * decays[self._ticks_after], 0.0)
+        of_one = np.where(self._reached, step * decays[self._ticks_after], 0.0)
+        ticks, chambers = self.ticks, len(gain)
+        response = np.zeros((ticks, chambers, ticks + 1, chambers))
+        for chamber in range(chambers):
+            response[:, chamber, :, chamber] = gain[chamber] * of_one
+        return response.reshape(ticks * chambers, -1)
 
     def _model_inputs(
         self, given: Mapping[str, float]

@@ -15,7 +15,7 @@ _KILO = 1e-3  # readings count in kPa
 _NOISE = 0.1  # of a reading against the model [kPa]
 # A chamber counts while its command is this far away: readings near it are mostly noise, which
 # would pass for a faster lag.
-_MOVING = 2.0  # [kPa]
+_MOVING = 2e3  # [Pa]
 _POLE_DEVIATION, _RATIO_DEVIATION = 0.2, 0.02  # of the file's pole and steady ratio [-]
 _MEMORY = 20.0  # of motion [s]
 _POLE_RANGE, _RATIO_RANGE = 2.0, 1.1  # an estimate stays within value / range and value * range [-]
@@ -55,8 +55,12 @@ class LagEstimator:
 
         What is not finite or does not move tells nothing.
         """
-        samples = (_KILO * np.stack((before, command, after), axis=1)).tolist()
-        moving = [(p, u, q) for p, u, q in samples if math.isfinite(q) and abs(u - p) > _MOVING]
+        samples = zip(before.tolist(), command.tolist(), after.tolist(), strict=True)
+        moving = [
+            (_KILO * p, _KILO * u, _KILO * q)
+            for p, u, q in samples
+            if math.isfinite(q) and abs(u - p) > _MOVING
+        ]
         if not moving:
             return
         # plain numbers: three samples are too few for arrays (41 us instead of 8)

@@ -29,5 +29,6 @@ def limit_knots(
     knots[:] = knots.clip(low, high)
     before = previous
     for index, step in enumerate(max_steps.tolist()):
-        knots[:, index] = knots[:, index].clip(before - step, before + step)
+        if step < high - low:
+            knots[:, index] = knots[:, index].clip(before - step, before + step)
         before = knots[:, index]

@@ -6,7 +6,8 @@ squares quadratic through the best of them predicts where the minimum lies.
 """
 
 import numpy as np
-from scipy.optimize import lsq_linear
+
+from softcr_control.bounded_minimum import bounded_minimum
 
 # Fractions of the predicted step that are tried: 16 candidates fill one vector register of lanes.
 STEP_FRACTIONS = np.linspace(0.125, 2.0, 16)
@@ -52,24 +53,13 @@ def quadratic_proposals(
 
     least = np.maximum(-1.0, (low - start) / reach) - 1e-9  # the start lies inside
     most = np.minimum(1.0, (high - start) / reach) + 1e-9
-    step = _bounded_minimum(hessian, gradient, least, most) * reach
+    step = bounded_minimum(_convex(hessian), gradient, least, most) * reach
     return (start + STEP_FRACTIONS[:, None] * step).reshape(-1, *population.shape[1:])
 
 
-def _bounded_minimum(
-    hessian: np.ndarray, gradient: np.ndarray, least: np.ndarray, most: np.ndarray
-) -> np.ndarray:
-    """Minimises gradient x + x hessian x / 2 over least <= x <= most.
-
-    Curvatures that are not positive are replaced by a small positive one.
-    """
+def _convex(hessian: np.ndarray) -> np.ndarray:
+    """The same, but for curvatures that are not positive: a small positive one replaces them."""
     curvatures, directions = np.linalg.eigh(hessian)
     floor = max(1e-6 * np.abs(curvatures).max(), np.finfo(float).tiny)
-    curvatures = np.maximum(curvatures, floor)
-    slopes = directions.T @ gradient
-    free: np.ndarray = -directions @ (slopes / curvatures)
-    if (free >= least).all() and (free <= most).all():
-        return free  # no bound is active: bounded least squares are not needed
-    roots = np.sqrt(curvatures)
-    weighted = roots[:, None] * directions.T
-    return lsq_linear(weighted, -slopes / roots, (least, most), method="bvls").x
+    convex: np.ndarray = (directions * np.maximum(curvatures, floor)) @ directions.T
+    return convex

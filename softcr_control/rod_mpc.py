@@ -10,8 +10,8 @@ from typing import Annotated
 
 import numpy as np
 from pydantic import Field, model_validator
-from scipy.optimize import lsq_linear
 
+from softcr_control.bounded_minimum import bounded_minimum
 from softcr_control.command import Command, broken_plan
 from softcr_control.costs.rollout import CostTerm, Rollout, checked_terms, evaluate
 from softcr_control.horizon import Horizon, HorizonSettings, Positive, Problem
@@ -21,6 +21,8 @@ from softcr_control.references import Reference
 from softcr_models.prediction import PredictionModel
 from softcr_models.pressure import PressureLag
 
+# Of the normal matrix, of its mean diagonal, at least: what no command moves still has a minimum.
+_LEAST_DAMPING = 1e-12
 _TINY = np.finfo(float).tiny
 # Fractions of the Gauss-Newton step that are tried: eight candidates fill one register of lanes.
 STEP_FRACTIONS = np.array([1.0, 0.75, 0.5, 0.25, 0.125, 0.0625, 0.03125, 0.015625])
@@ -130,29 +132,33 @@ class RodMpc:
             state, bending_compliance, reference, measured_pressures, parameters or {}, delay
         )
         plan = self._shifted_plan(problem)
-        residual, jacobian = self._linearised(plan, problem)
-        if not (np.isfinite(residual).all() and np.isfinite(jacobian).all()):
+        moved, cost, normal, gradient = self._linearised(plan, problem)
+        if not (np.isfinite(normal).all() and np.isfinite(gradient).all()):
             return self._fallback(plan, problem)
-        step = self._step(plan, problem, residual, jacobian)
+        step = self._step(plan, problem, normal, gradient)
         trials = plan + STEP_FRACTIONS[:, None, None] * step
         self._limit(trials, problem)
         rollout = self._rollout(trials, problem)
         terms, costs = evaluate(self._terms, rollout)
-        best = int(np.argmin(costs))
-        if not costs[best] < residual @ residual:
-            return self._kept(plan, problem)
+        best = int(costs.argmin())
+        if not costs[best] < cost:
+            return self._chosen(plan, moved, 0, evaluate(self._terms, moved)[0])
         return self._chosen(trials[best], rollout, best, terms)
 
     def _shifted_plan(self, problem: Problem) -> np.ndarray:
         """(K, m) the last plan a tick later, from the command active now on, inside the limits."""
-        plan = np.repeat(problem.previous_command[None], self._knots.count, axis=0)
+        plan = np.empty((self._knots.count, len(problem.previous_command)))
+        plan[:] = problem.previous_command
         if self._plan is not None:
             plan[1:] = self._knots.shifted(self._plan[None])[0, 1:]
         self._limit(plan[None], problem)
         return plan
 
-    def _linearised(self, plan: np.ndarray, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
-        """Residuals (R,) of a plan and their derivatives (R, P) by its free knots / input range.
+    def _linearised(
+        self, plan: np.ndarray, problem: Problem
+    ) -> tuple[Rollout, float, np.ndarray, np.ndarray]:
+        """Rollout of a plan and of its P moved ones, its cost, and by the free knots (P,) [Pa]
+        half the cost's Gauss-Newton Hessian (P, P) [1/Pa^2] and half its gradient (P,) [1/Pa].
 
         A knot is moved towards the middle of the box, so that it stays inside.
         """
@@ -160,47 +166,42 @@ class RodMpc:
         moves = np.where(plan > middle, -1.0, 1.0) * self.settings.perturbation
         rollout = self._rollout(plan + moves * self._moved, problem)
         with np.errstate(over="ignore", invalid="ignore"):
-            residuals = np.hstack([term.residuals(rollout) for term in self._terms])
-            differences = residuals[1:] - residuals[0]
-        slopes = differences.T * (self.settings.input_range / moves[1:].ravel())
-        return residuals[0], slopes.astype(float)
+            residuals = np.concatenate(
+                [term.residuals(rollout) for term in self._terms], axis=1, dtype=float
+            )
+            residual = residuals[0]
+            slopes = (residuals[1:] - residual) / moves[1:].reshape(-1, 1)
+            return rollout, float(residual @ residual), slopes @ slopes.T, slopes @ residual
 
     def _step(
-        self, plan: np.ndarray, problem: Problem, residual: np.ndarray, jacobian: np.ndarray
+        self, plan: np.ndarray, problem: Problem, normal: np.ndarray, gradient: np.ndarray
     ) -> np.ndarray:
         """(K, m) the change of the plan that minimises the linearised cost inside the limits."""
-        settings = self.settings
-        low = np.full_like(plan[1:], settings.pressure_low)
-        high = np.full_like(plan[1:], settings.pressure_high)
-        reach = self._max_steps[1]
-        low[0] = np.maximum(low[0], problem.previous_command - reach)
-        high[0] = np.minimum(high[0], problem.previous_command + reach)
-        # the plan lies inside, but for rounding
-        below = ((low - plan[1:]) / settings.input_range).ravel() - 1e-12
-        above = ((high - plan[1:]) / settings.input_range).ravel() + 1e-12
-        change = np.zeros_like(plan)
-        found = _bounded_least_squares(jacobian, residual, below, above, settings.damping)
-        change[1:] = settings.input_range * found.reshape(plan[1:].shape)
+        settings, free = self.settings, plan[1:]
+        low, high = settings.pressure_low - free, settings.pressure_high - free
+        reach, gone = self._max_steps[1], free[0] - problem.previous_command
+        low[0] = np.maximum(low[0], -reach - gone)
+        high[0] = np.minimum(high[0], reach - gone)
+        diagonal = normal.reshape(-1)[:: len(normal) + 1]
+        diagonal += max(settings.damping, _LEAST_DAMPING) * diagonal.sum() / len(normal) + _TINY
+        change = np.zeros(plan.shape)
+        found = bounded_minimum(normal, gradient, low.ravel(), high.ravel())
+        change[1:] = found.reshape(free.shape)
         return change
 
     def _limit(self, plans: np.ndarray, problem: Problem) -> None:
-        """Plans (B, K, m) moved, in place, to the nearest that keep the limits."""
+        """The free knots of plans (B, K, m) moved, in place, until they keep the limits."""
         settings = self.settings
         limit_knots(
-            plans,
+            plans[:, 1:],
             problem.previous_command,
             settings.pressure_low,
             settings.pressure_high,
-            self._max_steps,
+            self._max_steps[1:],
         )
-        plans[:, 0] = problem.previous_command
 
     def _rollout(self, plans: np.ndarray, problem: Problem) -> Rollout:
         return self._horizon.rollout(self._knots.commands(plans), problem)
-
-    def _kept(self, plan: np.ndarray, problem: Problem) -> Command:
-        rollout = self._rollout(plan[None], problem)
-        return self._chosen(plan, rollout, 0, evaluate(self._terms, rollout)[0])
 
     def _chosen(
         self, plan: np.ndarray, rollout: Rollout, row: int, terms: dict[str, np.ndarray]
@@ -225,22 +226,3 @@ class RodMpc:
         self._plan = plan
         self._horizon.remember(pressures)
         return broken_plan(pressures, plan, [t.name for t in self._terms], self.settings.horizon)
-
-
-def _bounded_least_squares(
-    jacobian: np.ndarray, residual: np.ndarray, low: np.ndarray, high: np.ndarray, damping: float
-) -> np.ndarray:
-    """Minimises |J x + r|^2 + damping mean(diag J^T J) |x|^2 over low <= x <= high.
-
-    Mostly no bound is active: then one small linear solve does it, in 0.02 ms instead of 0.3.
-    """
-    normal = jacobian.T @ jacobian
-    weight = damping * normal.trace() / len(normal) + _TINY
-    normal.flat[:: len(normal) + 1] += weight  # its diagonal
-    free: np.ndarray = np.linalg.solve(normal, -(jacobian.T @ residual))
-    if (free >= low).all() and (free <= high).all():
-        return free
-    stacked = np.vstack([jacobian, np.sqrt(weight) * np.eye(len(normal))])
-    target = np.concatenate([-residual, np.zeros(len(normal))])
-    bounded: np.ndarray = lsq_linear(stacked, target, (low, high), method="bvls").x
-    return bounded

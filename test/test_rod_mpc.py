@@ -12,7 +12,7 @@ from softcr_control.command import Command
 from softcr_control.controller_file import RodMpcFile, load_rod_mpc
 from softcr_control.knots import Knots
 from softcr_control.references import Reference
-from softcr_control.rod_mpc import RodMpc, RodMpcSettings, _bounded_least_squares
+from softcr_control.rod_mpc import RodMpc, RodMpcSettings
 from softcr_models.errors import UserError
 
 STATE = np.array([0.01, 0.2, -0.005, 0.0, 0.05])
@@ -120,18 +120,21 @@ def test_a_state_that_is_no_number_continues_the_plan_and_the_next_tick_recovers
     assert not after.fallback
 
 
-def test_active_bounds_are_kept_exactly():
-    draw = np.random.default_rng(3)
-    for _ in range(20):
-        jacobian, residual = draw.normal(size=(12, 4)), draw.normal(size=12)
-        low, high = np.full(4, -0.1), np.full(4, 0.2)
-        found = _bounded_least_squares(jacobian, residual, low, high, 0.0)
-        expected = lsq_linear(jacobian, -residual, (low, high), tol=1e-14).x
-        assert np.sum((jacobian @ found + residual) ** 2) == pytest.approx(
-            np.sum((jacobian @ expected + residual) ** 2), rel=1e-9
-        )
-        assert (found >= low).all()
-        assert (found <= high).all()
+class IdleModel(LinearModel):
+    """The same, but its last chamber moves nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._b[:, 2] = 0.0
+
+
+def test_a_chamber_that_moves_nothing_stays_though_nothing_is_damped():
+    model = IdleModel()
+    controller = RodMpc(model, LAG, RodMpcSettings(damping=0.0), terms(model)[:1])
+    command = controller.command(STATE, None, circle(0.0, 12), MEASURED)
+    assert not command.fallback
+    assert command.pressures[2] == pytest.approx(MEASURED[2])
+    assert abs(command.pressures[:2] - MEASURED[:2]).max() > 100.0
 
 
 @pytest.mark.parametrize("knots", [(), (0, 8), (4, 2, 8), (2, 2, 8), (2, 7), (2, 9)])

@@ -73,8 +73,10 @@ class Rollout:
     @cached_property
     def command_path(self) -> np.ndarray:
         """(B, N + 1, m) the command active before, then `commands` [Pa]."""
-        first = np.broadcast_to(self.previous_command, self.commands[:, :1].shape)
-        return np.concatenate((first, self.commands), axis=1)
+        batch, ticks, chambers = self.commands.shape
+        path = np.empty((batch, 1 + ticks, chambers), self.commands.dtype)
+        path[:, 0], path[:, 1:] = self.previous_command, self.commands
+        return path
 
     def tip_path(self, candidate: int) -> np.ndarray:
         """(N, 3) predicted tip positions of one candidate [m], without computing all of them."""
