@@ -153,7 +153,7 @@ def _vary(
     }
     robustness.draw(directory / calibration.FIGURE, axes, errors)
     rows = robustness.rows_of(axes, errors)
-    kept.finish()
+    kept.finish(directory / "runs.jsonl")
     return rows
 
 
@@ -176,17 +176,18 @@ def _runs(
     bags: Path | None = None,
     known: Callable[[Run], bool] = lambda run: False,
 ) -> Iterator[tuple[Run, Trace]]:
-    """Every run that is not known, one after the other; a bag of each first one into `bags`.
+    """Every run that is not known, seed by seed; a bag of each first one into `bags`.
 
     Nodes run at one rate: of cases at another no bag is kept.
     """
     rivals = _rivals(robot, cases, bar, recipe)
     cycles = sum(len(case.controllers) * round(case.duration / case.period) for case in cases)
     task = bar.add_task("", total=seeds * cycles)
-    for case in cases:
-        source = _reference(robot, case)
+    sources: dict[str, SampledReference] = {}
+    for seed, case in itertools.product(range(seeds), cases):
+        source = _reference(robot, case, sources)
         references = ReferenceMessages(CosseratRod(robot, case.model_intervals), source)
-        for controller, seed in itertools.product(case.controllers, range(seeds)):
+        for controller in case.controllers:
             run = case, controller, seed
             bar.update(task, description=f"{case.name}, {controller}")
             if known(run):
@@ -239,10 +240,14 @@ def _shortened(case: Case, shortest: float) -> Case:
     return dataclasses.replace(case, duration=shortest)
 
 
-def _reference(robot: Robot, case: Case) -> SampledReference:
+def _reference(robot: Robot, case: Case, made: dict[str, SampledReference]) -> SampledReference:
+    """The case's reference; many cases have the same, it is made once."""
     settings = case.reference.model_copy(update={"duration": case.duration + 1.0})
     maker = plant_of(robot, case.difference, 0).rod.robot if case.from_plant else robot
-    return sampled_reference(maker, settings, case.period, case.model_intervals)
+    key = repr((maker, settings, case.period, case.model_intervals))
+    if key not in made:
+        made[key] = sampled_reference(maker, settings, case.period, case.model_intervals)
+    return made[key]
 
 
 def _about(name: str, robot: Robot, seeds: int) -> dict[str, object]:

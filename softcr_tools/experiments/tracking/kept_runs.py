@@ -18,7 +18,7 @@ class KeptRuns:
     """A number per run, in a file of lines.
 
     A run is known by its case, controller and seed, and by the settings of robot, filter and
-    controllers: what was run with others is run again. The program itself is not looked at.
+    controller: what was run with others is run again. The program itself is not looked at.
     """
 
     def __init__(self, path: Path, robot: Robot) -> None:
@@ -28,9 +28,11 @@ class KeptRuns:
             UserError: the file is not what `add` writes.
         """
         self._path = path
-        files = load_nempc("nempc"), load_rod_mpc("rod_mpc")
-        settings = [robot, EstimatorSettings(), *files]
-        self._settings = [model.model_dump_json() for model in settings]
+        self._settings = robot.model_dump_json(), EstimatorSettings().model_dump_json()
+        self._files = {
+            "nempc": load_nempc("nempc").model_dump_json(),
+            "rod_mpc": load_rod_mpc("rod_mpc").model_dump_json(),
+        }
         self._numbers: dict[str, float] = {}
         if not path.exists():
             return
@@ -61,11 +63,17 @@ class KeptRuns:
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps([key, number]) + "\n")
 
-    def finish(self) -> None:
-        """Everything has been run: the next time begins anew."""
-        self._path.unlink(missing_ok=True)
+    def finish(self, path: Path) -> None:
+        """Everything has been run: the lines go to `path`, and the next time begins anew.
+
+        Raises:
+            OSError: they cannot be moved.
+        """
+        self._path.replace(path)
 
     def _key(self, run: Run) -> str:
         case, controller, seed = run
-        text = json.dumps([*self._settings, repr(case), controller, seed])
+        text = json.dumps(
+            [*self._settings, repr(case), controller, self._files.get(controller), seed]
+        )
         return hashlib.sha256(text.encode()).hexdigest()[:24]
