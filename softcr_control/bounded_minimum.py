@@ -1,6 +1,6 @@
 """The minimum of a strictly convex quadratic inside a box, for the few unknowns of a controller.
 
-SciPy's bounded least squares take twenty times as long, and their "bvls" may stop early.
+SciPy's bounded least squares take ten to forty times as long, and their "bvls" may stop early.
 """
 
 import numba

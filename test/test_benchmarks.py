@@ -53,6 +53,7 @@ def test_every_row_of_ours_runs(tmp_path):
     groups = [group for group in command.GROUPS if group not in ("bus", "pyelastica")]
     rows = command.run(groups, SMALL, path, Console(file=output, width=100))
     kinds = ("rod step", "beside BDF", "batch", "scalar", "CUDA", "UKF", "EKF", "NEMPC tick 1000 x")
+    kinds += ("Gauss-Newton tick, 70 Hz", "Gauss-Newton tick, 500 Hz", "bounded minimum")
     for kind in kinds:
         assert any(kind in row.name for row in rows), kind
     for row in rows:

@@ -20,9 +20,9 @@ PERIOD = 1 / 70
 FINE_SUBSTEPS = 32
 
 
-def three_phase_pressures(periods: int) -> np.ndarray:
-    """(T, 3) pressures [Pa], each held for a period."""
-    turns = np.arange(periods)[:, None] * PERIOD + np.arange(3) / 3
+def three_phase_pressures(periods: int, period: float = PERIOD) -> np.ndarray:
+    """(T, 3) pressures [Pa], each held for a period [s]."""
+    turns = np.arange(periods)[:, None] * period + np.arange(3) / 3
     return 3e4 + 2.5e4 * np.sin(2 * np.pi * turns)
 
 
