@@ -15,9 +15,15 @@ from surrogate_models import SMALL, small_network
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
 from softcr_models.prediction import RodPrediction
+from softcr_models.rod.state import RodState
 from softcr_models.surrogate import files
 from softcr_models.surrogate.ansatz import SHARED_SHAPES, amplitudes_per_mark, basis, basis_rate
-from softcr_models.surrogate.coordinates import modes_of_motion, quantity_scale, scaled_states
+from softcr_models.surrogate.coordinates import (
+    Coordinates,
+    modes_of_motion,
+    quantity_scale,
+    scaled_states,
+)
 from softcr_models.surrogate.ddpinn import DDPINN, PUBLISHED, Architecture
 from softcr_models.surrogate.folded import FoldedNetwork
 from softcr_models.surrogate.losses import loop_error
@@ -233,24 +239,50 @@ def test_the_compiled_self_loop_is_the_loop():
         assert torch.allclose(ours, theirs, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("kind", [("gated", True), ("gated", False), ("silu", False)])
 @pytest.mark.parametrize("layers", [1, 2, 3])
-def test_a_folded_network_moves_as_the_network(layers):
+def test_a_folded_network_moves_as_the_network(layers, kind):
     """One more multiplication of every constant, nothing else: float32 apart."""
-    settings = SMALL.model_copy(update={"architecture": Architecture(neurons=24, layers=layers)})
-    network = _new_network(rods(), settings)
+    architecture = Architecture(neurons=24, layers=layers, activation=kind[0], directions=kind[1])
+    network = _new_network(rods(), SMALL.model_copy(update={"architecture": architecture}))
     generator = torch.Generator().manual_seed(layers)
     with torch.no_grad():
         for values in (*network.parameters(), network.linear):
-            values.copy_(0.1 * torch.randn(values.shape, generator=generator))
+            values.copy_(0.05 * torch.randn(values.shape, generator=generator))
+        if architecture.directions:
+            values = network.bending
+            values.copy_(1e-3 * torch.randn(values.shape, generator=generator))
         network.output_scale.copy_(torch.rand(len(network.output_scale), generator=generator))
     levels = 1e5 * torch.rand(6, 7, 3, generator=generator)
-    coordinates = 5.0 * torch.randn(7, 72, generator=generator)
+    coordinates = 2.0 * torch.randn(7, 72, generator=generator)
     parameters = torch.tensor([[52.0, 0.07, 0.9]])
     rolled = FoldedNetwork(network).rollout(coordinates, levels[:-1], levels[1:], parameters)
     for tick, theirs in enumerate(rolled):
         told = network.tell(levels[tick], levels[tick + 1], parameters.expand(7, -1))
         coordinates = network.advance(coordinates, told)
         assert torch.allclose(theirs, coordinates, rtol=1e-4, atol=1e-4)
+
+
+def test_a_network_is_told_where_cross_sections_point():
+    """Bent in one plane they are what the rod's own kinematics say, at every node."""
+    rod = rods()
+    network = _new_network(rod, SMALL)
+    identity = Coordinates(np.zeros(72), np.eye(72), np.eye(72), np.ones(72))
+    network.set_coordinates(identity, rod)
+    state = np.zeros(72)
+    RodState(state).wrenches[:, 4] = np.linspace(0.6, 0.1, 6)  # N m about y, as nodes have them
+    compliance = 55.0
+    parameters = rod.nominal_parameters.copy()
+    parameters[0] = compliance
+    poses = rod.node_poses(state, parameters)
+    told = network.tell(
+        torch.zeros(1, 3), torch.zeros(1, 3), torch.tensor(parameters[None]).float()
+    )
+    directions = network.directions(torch.tensor(state[None]).float(), told).view(3, 5)
+    assert torch.allclose(directions[0], torch.zeros(5), atol=1e-6)
+    assert np.allclose(directions[1], poses[1:, 0, 2], atol=2e-3)
+    assert np.allclose(directions[2], poses[1:, 2, 2], atol=2e-3)
+    assert float(directions[2].min()) < 0.0  # bent by more than a right angle
 
 
 def test_a_network_with_its_own_shapes_cannot_be_folded():
@@ -319,6 +351,25 @@ def test_batches_rollouts_and_pieces_agree():
         np.repeat(state[None], 6, 0), pressures[:, 0], pressures[:, 1], one, 2 * PERIOD
     )
     np.testing.assert_allclose(long, twice, atol=1e-4)
+
+
+def test_what_a_filter_rounds_does_not_move_the_tip():
+    """Tip shear and torsion never move; the rod does not feel them, so the network must not."""
+    robot = load_robot("licher2025")
+    network = SurrogatePrediction.load(robot, device="cpu")
+    exact = RodPrediction(network.rod, single_precision=False)
+    parameters = network.nominal_parameters[None]
+    pressures = np.array([[4e4, 1e4, 0.0]])
+    state = network.equilibrium(pressures[0], parameters[0])
+    rounded = state.copy()
+    never_moving = [60, 61, 65]
+    rounded[never_moving] += [1e-5, -1e-5, 2e-8]
+    for model, least in ((exact, 1e-7), (network, 1e-6)):
+        ends = (
+            model.step(x[None], pressures, pressures, parameters, PERIOD) for x in (state, rounded)
+        )
+        tips = [exact.tip_poses(end, parameters)[0, :, 3] for end in ends]
+        assert np.linalg.norm(tips[1] - tips[0]) < least
 
 
 def test_a_shorter_step_ends_where_the_rod_does():

@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch.nn import functional
 
 from softcr_models.errors import UserError
+from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_models.rod.state import RodState, intervals_of
 from softcr_models.surrogate.ansatz import (
     SHARED_SHAPES,
     amplitudes_per_mark,
@@ -26,8 +28,15 @@ class Architecture(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    neurons: int = Field(default=320, ge=4, le=4096, description="neurons of a hidden layer")
+    neurons: int = Field(default=224, ge=4, le=4096, description="neurons of a hidden layer")
     layers: int = Field(default=2, ge=1, le=8, description="hidden layers")
+    activation: Literal["gated", "silu"] = Field(
+        default="gated",
+        description="of a hidden layer: silu(a) b of two outputs per neuron, or silu(a) of one",
+    )
+    directions: bool = Field(
+        default=True, description="whether the network is told where cross-sections point"
+    )
     terms: int = Field(
         default=3, ge=1, le=64, description="damped sines per coordinate, n_a of (34)"
     )
@@ -63,7 +72,14 @@ class Architecture(BaseModel):
 
 
 PUBLISHED = Architecture(
-    neurons=281, layers=1, terms=23, shapes="network", coordinates="states", saturation=1e6
+    neurons=281,
+    layers=1,
+    activation="silu",
+    directions=False,
+    terms=23,
+    shapes="network",
+    coordinates="states",
+    saturation=1e6,
 )
 
 
@@ -98,6 +114,11 @@ class DDPINN(torch.nn.Module):
     inputs saturate. What the network adds is therefore bounded, and as the linear part's spectral
     radius is below one, so is every motion of any length (`spectral_radius`).
 
+    Two things in it are the rod's own. Its equations are products of states (curvature times
+    wrench, velocity times momentum), and so are gated neurons. Gravity acts along the rod's own
+    axes, whose directions are sines of strains added up: `directions` says them, so that no neuron
+    need learn them. At equal cost both together leave 0.6 of the error of free running.
+
     In the paper pressures are constant over a step. Ours go linearly from `begin` to `end`, because
     behind the pressure lag a chamber changes by up to 14 % of its range within one.
     """
@@ -109,14 +130,19 @@ class DDPINN(torch.nn.Module):
     output_scale: torch.Tensor
     linear: torch.Tensor
     shapes: torch.Tensor
+    bending: torch.Tensor
 
     def __init__(self, architecture: Architecture, inputs: Inputs, state_size: int) -> None:
         """A network of zeros, to be trained or loaded."""
         super().__init__()
         self.architecture, self.inputs, self.state_size = architecture, inputs, state_size
         told = 2 * len(inputs.actuation_scale) + len(inputs.nominal)
-        widths = [state_size + told, *architecture.layers * (architecture.neurons,)]
-        self.hidden = torch.nn.ModuleList(torch.nn.Linear(a, b) for a, b in pairwise(widths))
+        nodes = intervals_of(state_size) if architecture.directions else 0
+        widths = [state_size + told + 3 * nodes, *architecture.layers * (architecture.neurons,)]
+        gates = 2 if architecture.activation == "gated" else 1
+        self.hidden = torch.nn.ModuleList(
+            torch.nn.Linear(a, gates * b) for a, b in pairwise(widths)
+        )
         per_term = 1 if self._shared else 4
         outputs = per_term * architecture.terms * state_size
         self.last = torch.nn.Linear(widths[-1], outputs)
@@ -131,6 +157,8 @@ class DDPINN(torch.nn.Module):
             "shapes": torch.tensor(SHARED_SHAPES, dtype=torch.float32),
         }.items():
             self.register_buffer(name, value)
+        if architecture.directions:
+            self.register_buffer("bending", torch.zeros(2 * nodes, state_size + 1))
         self._told = {
             name: torch.tensor(getattr(inputs, name), dtype=torch.float32)
             for name in ("actuation", "actuation_scale", "low", "high")
@@ -145,8 +173,8 @@ class DDPINN(torch.nn.Module):
     def _shared(self) -> bool:
         return self.architecture.shapes == "shared"
 
-    def set_coordinates(self, coordinates: Coordinates) -> None:
-        """Takes the coordinates of a sample of states."""
+    def set_coordinates(self, coordinates: Coordinates, rod: CosseratRod) -> None:
+        """Takes the coordinates of a sample of the rod's states."""
         for buffer, values in (
             (self.mean, coordinates.mean),
             (self.encoder, coordinates.encode),
@@ -154,6 +182,10 @@ class DDPINN(torch.nn.Module):
             (self.weight, coordinates.weight),
         ):
             buffer.copy_(torch.as_tensor(values, dtype=torch.float32))
+        if self.architecture.directions:
+            bending = bending_per_compliance(rod)
+            seen = bending @ np.column_stack((coordinates.decode, coordinates.mean))
+            self.bending.copy_(torch.as_tensor(seen, dtype=torch.float32))
 
     def on(self, device: torch.device) -> "DDPINN":
         """This network with everything it needs on a device."""
@@ -171,6 +203,15 @@ class DDPINN(torch.nn.Module):
     def encode(self, states: torch.Tensor) -> torch.Tensor:
         """Coordinates (..., nx) of states (..., nx)."""
         return (states - self.mean) @ self.encoder.T
+
+    def encode_estimate(self, states: torch.Tensor) -> torch.Tensor:
+        """Coordinates (..., nx) of estimated states (..., nx), zero where motions hardly move.
+
+        A filter's rounding is a large number in coordinates of the least spread: 3e-6 N in the
+        shear force at the tip, which the rod does not feel, moved the tip by 0.16 mm in one step.
+        """
+        moved = self.weight > 1.001 * self.architecture.least_spread
+        return self.encode(states) * moved
 
     def decode(self, coordinates: torch.Tensor) -> torch.Tensor:
         """States (..., nx) of coordinates (..., nx)."""
@@ -202,6 +243,19 @@ class DDPINN(torch.nn.Module):
         middle = 0.5 * torch.log(high * low)
         return (torch.log(torch.minimum(torch.maximum(parameters, low), high)) - middle) / half
 
+    def compliance_of(self, told: torch.Tensor) -> torch.Tensor:
+        """(..., 1) bending compliance [rad/(N m m)] in what `tell` said."""
+        number = self.inputs.parameter_names.index("bending_compliance")
+        low, high = (self._told[name][number] for name in ("low", "high"))
+        column = 2 * len(self.inputs.actuation_scale) + number
+        half, middle = 0.5 * torch.log(high / low), 0.5 * torch.log(high * low)
+        return torch.exp(told[..., column : column + 1] * half + middle)
+
+    def directions(self, coordinates: torch.Tensor, told: torch.Tensor) -> torch.Tensor:
+        """(..., 3 n) axis of the cross-section at each node past the base; see `directions_of`."""
+        angles = functional.linear(coordinates, self.bending[:, :-1], self.bending[:, -1])
+        return directions_of(self.compliance_of(told) * angles)
+
     def outputs(
         self, coordinates: torch.Tensor, told: torch.Tensor, rows: slice = slice(None)
     ) -> torch.Tensor:
@@ -209,6 +263,8 @@ class DDPINN(torch.nn.Module):
         limit = self.architecture.saturation
         entered = limit * torch.tanh(coordinates / limit)
         hidden = torch.cat((entered, told), dim=-1)
+        if self.architecture.directions:
+            hidden = torch.cat((hidden, self.directions(coordinates, told)), dim=-1)
         linear = functional.linear(
             torch.cat((coordinates, told), dim=-1),
             self.linear[rows, :-1],
@@ -218,13 +274,18 @@ class DDPINN(torch.nn.Module):
         hidden = hidden.to(compute)
         for layer in self.hidden:
             weight, bias = layer.get_parameter("weight"), layer.get_parameter("bias")
-            hidden = functional.silu(
-                functional.linear(hidden, weight.to(compute), bias.to(compute))
-            )
+            hidden = self.activated(functional.linear(hidden, weight.to(compute), bias.to(compute)))
         last = functional.linear(
             hidden, self.last.weight[rows].to(compute), self.last.bias[rows].to(compute)
         )
         return linear + self.output_scale[rows] * last.to(linear.dtype)
+
+    def activated(self, values: torch.Tensor) -> torch.Tensor:
+        """What a hidden layer's neurons answer to its sums."""
+        if self.architecture.activation == "silu":
+            return functional.silu(values)
+        gate, value = values.chunk(2, dim=-1)
+        return functional.silu(gate) * value
 
     compute_type: torch.dtype = torch.float32  # of the hidden layers
 
@@ -321,7 +382,7 @@ class DDPINN(torch.nn.Module):
         ]
         end = pressures if pressures_end is None else pressures_end
         told = self.tell(pressures, end, torch.stack(columns, dim=-1))
-        coordinates = self.encode(states)
+        coordinates = self.encode_estimate(states)
         if time is None:
             return self.decode(self.advance(coordinates, told))
         return self.decode(self.at(coordinates, told, torch.as_tensor(time, dtype=states.dtype))[0])
@@ -336,6 +397,30 @@ class DDPINN(torch.nn.Module):
         from softcr_models.surrogate.files import load
 
         return load(name_or_path)[0]
+
+
+def bending_per_compliance(rod: CosseratRod) -> np.ndarray:
+    """(2 n, nx) angles about x and y, between the base and each node, per bending compliance.
+
+    The sum of bending strains up to there: (4) with moments linear between nodes.
+    """
+    moments = RodState(np.eye(rod.state_size)).wrenches[:, :, 3:5]  # state, node, x and y
+    between = 0.5 * (moments[:, 1:] + moments[:, :-1]) * rod.grid.interval_length
+    angles = np.cumsum(between, axis=1)
+    return angles.transpose(2, 1, 0).reshape(-1, rod.state_size)
+
+
+def directions_of(angles: torch.Tensor) -> torch.Tensor:
+    """(..., 3 n): the base's axis seen from cross-sections bent by angles (..., 2 n) about x, y.
+
+    Exact in plane bending, of which what a rod does is not far; a sine for the two components
+    across and a cosine along, so that they stay bounded.
+    """
+    about_x, about_y = angles.chunk(2, dim=-1)
+    # the tiny number keeps the derivative finite where nothing is bent
+    bent = (about_x.square() + about_y.square() + 1e-12).sqrt()
+    part = torch.sin(bent) / bent
+    return torch.cat((about_x * part, about_y * part, torch.cos(bent)), dim=-1)
 
 
 def inputs_of(

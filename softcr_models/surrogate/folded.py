@@ -1,21 +1,20 @@
 """A trained network for inference: every constant multiplied into the weights beforehand.
 
-Eager torch spends 0.1 ms and more on the twenty small operations of `DDPINN.advance`; a filter or a
-small population then waits for the interpreter, not for the processor. Here a step is nine.
+Eager torch spends 0.1 ms and more on the many small operations of `DDPINN.advance`; a filter or a
+small population then waits for the interpreter, not for the processor. Here a step is half of them.
 """
 
 import torch
-from torch.nn import functional
 
-from softcr_models.surrogate.ddpinn import DDPINN
+from softcr_models.surrogate.ddpinn import DDPINN, directions_of
 
 
 class FoldedNetwork:
     """Steps of one period by a network with shared shapes, in coordinates over its saturation.
 
-    In these coordinates z = y / c a step is A z + V silu(... silu(W tanh(z) + w) ...) + v, where w
-    and v hold what the network is told: affine in the pressures, constant over a rollout in the
-    parameters.
+    In these coordinates z = y / c a step is A z + V s(... s(W tanh(z) + U d(z) + w) ...) + v, where
+    s are the neurons, d the directions, and w and v hold what the network is told: affine in the
+    pressures, constant over a rollout in the parameters.
 
     Args:
         network: trained; its weights are copied.
@@ -45,7 +44,13 @@ class FoldedNetwork:
             self._leave = (scale * network.last.weight[rows]).T.contiguous()
             left = linear[:, -1] + scale[:, 0] * network.last.bias[rows]
             # what is told acts on the first hidden layer and on the result
-            self._told = torch.cat((weight[:, size:], linear[:, size:-1])).T.contiguous()
+            told = slice(size, linear.shape[1] - 1)
+            self._told = torch.cat((weight[:, told], linear[:, size:-1])).T.contiguous()
+            self._directed = network.architecture.directions
+            if self._directed:
+                self._point = weight[:, told.stop :].T.contiguous()
+                self._bend = (limit * network.bending[:, :-1]).T.contiguous()
+                self._bent = network.bending[:, -1].clone()
             self._untold = torch.cat((bias, left))
         self._split = [len(bias), size]
         self._limit = limit
@@ -69,12 +74,18 @@ class FoldedNetwork:
         acting = pressures.shape[-1]
         still = torch.addmm(self._untold, known, self._told[acting:])
         z = coordinates.expand(len(begin[0]), -1) / self._limit
+        activated = self._network.activated
+        compliance = self._network.compliance_of(torch.cat((pressures[0], known), dim=-1))
         rolled = []
         for told in pressures:
             first, last = torch.addmm(still, told, self._told[:acting]).split(self._split, dim=1)
-            hidden = functional.silu(torch.addmm(first, torch.tanh(z), self._enter), inplace=True)
+            entered = torch.addmm(first, torch.tanh(z), self._enter)
+            if self._directed:
+                bent = compliance * torch.addmm(self._bent, z, self._bend)
+                entered.addmm_(directions_of(bent), self._point)
+            hidden = activated(entered)
             for weight, bias in self._hidden:
-                hidden = functional.silu(torch.addmm(bias, hidden, weight), inplace=True)
+                hidden = activated(torch.addmm(bias, hidden, weight))
             z = torch.addmm(last, z, self._move).addmm_(hidden, self._leave)
             rolled.append(z)
         return [self._limit * z for z in rolled]

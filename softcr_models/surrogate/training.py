@@ -161,7 +161,7 @@ def _prepared(
     network = _new_network(rod, settings)
     if start is None:
         coordinates = coordinates_of(motions, settings)
-        network.set_coordinates(coordinates)
+        network.set_coordinates(coordinates, rod)
         if network.architecture.shapes == "shared":
             report(Progress("shapes of the ansatz", 0.0, {}, {}))
             shapes = fit_shapes(rod, motions, coordinates, settings.period, settings.seed)

@@ -50,7 +50,7 @@ class TrainingSettings(BaseModel):
     ranges: dict[str, ParameterRange] = Field(
         default=OUR_RANGES, description="factors on nominal values"
     )
-    trajectories: int = Field(default=3000, ge=8, description="simulated motions")
+    trajectories: int = Field(default=5000, ge=8, description="simulated motions")
     ticks: int = Field(default=420, ge=8, description="steps of a motion")
     noisy_samples: int = Field(
         default=600_000, ge=0, description="single steps from states with noise"
@@ -64,7 +64,7 @@ class TrainingSettings(BaseModel):
         description="collocation points a Gaussian box round all states, Latin hypercube",
     )
 
-    iterations: int = Field(default=60_000, ge=1, description="steps of the optimiser")
+    iterations: int = Field(default=54_000, ge=1, description="steps of the optimiser")
     stages: tuple[Stage, ...] = (
         Stage(steps=1, share=0.22),
         Stage(steps=8, share=0.28),

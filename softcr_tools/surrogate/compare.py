@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from softcr_models import CosseratRod, load_robot
 from softcr_models.surrogate import training
+from softcr_models.surrogate.ddpinn import Architecture
 from softcr_models.surrogate.training_settings import (
     Stage,
     TrainingSettings,
@@ -29,6 +30,8 @@ from softcr_tools.results import new_run_directory, point_latest_to
 from softcr_tools.surrogate.timing import network_times
 
 TICKS = 700  # of a motion: ten seconds
+# as many multiplications as ours, without what is the rod's own in it
+PLAIN = Architecture(neurons=320, activation="silu", directions=False)
 LONG = (100, 1000)  # free motions under the hardest input, and steps of each
 
 
@@ -54,6 +57,7 @@ def recipes(part: float) -> list[Recipe]:
     once = max(1, round(30_000 * part))
     return [
         Recipe("ours", ours),
+        Recipe("ours, plain neurons", ours.model_copy(update={"architecture": PLAIN})),
         Recipe("ours, without physics residual", ours.model_copy(update={"physics": 0.0})),
         Recipe("increment only, our other losses", ours.model_copy(update=increment)),
         Recipe(

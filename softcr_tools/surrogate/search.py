@@ -68,10 +68,12 @@ def open_study(storage: str, seed: int) -> optuna.Study:
 
 def settings_of(trial: optuna.Trial, iterations: int, seed: int, threads: int) -> TrainingSettings:
     """What a trial trains: the paper's space, and whether shapes are shared."""
+    gated = trial.suggest_categorical("activation", ["gated", "silu"]) == "gated"
     shared = trial.suggest_categorical("shapes", ["shared", "network"]) == "shared"
     architecture = Architecture(
         neurons=trial.suggest_int("neurons", 64, 512, log=True),
         layers=trial.suggest_int("layers", 1, 3),
+        activation="gated" if gated else "silu",
         shapes="shared" if shared else "network",
         # shapes that all samples share pass through three marks: three terms
         terms=3 if shared else trial.suggest_int("terms", 1, 24, log=True),
