@@ -259,7 +259,7 @@ def test_a_folded_network_moves_as_the_network(layers, kind):
     rolled = FoldedNetwork(network).rollout(coordinates, levels[:-1], levels[1:], parameters)
     for tick, theirs in enumerate(rolled):
         told = network.tell(levels[tick], levels[tick + 1], parameters.expand(7, -1))
-        coordinates = network.advance(coordinates, told)
+        coordinates = network.settled(network.advance(coordinates, told))
         assert torch.allclose(theirs, coordinates, rtol=1e-4, atol=1e-4)
 
 
