@@ -32,7 +32,7 @@ class Architecture(BaseModel):
     layers: int = Field(default=2, ge=1, le=8, description="hidden layers")
     activation: Literal["gated", "silu"] = Field(
         default="gated",
-        description="of a hidden layer: silu(a) b of two outputs per neuron, or silu(a) of one",
+        description="of a hidden layer: a sigmoid(b) of two sums per neuron, or silu(a) of one",
     )
     directions: bool = Field(
         default=True, description="whether the network is told where cross-sections point"
@@ -283,8 +283,7 @@ class DDPINN(torch.nn.Module):
         """What a hidden layer's neurons answer to its sums."""
         if self.architecture.activation == "silu":
             return functional.silu(values)
-        gate, value = values.chunk(2, dim=-1)
-        return functional.silu(gate) * value
+        return functional.glu(values)
 
     compute_type: torch.dtype = torch.float32  # of the hidden layers
 
