@@ -14,12 +14,14 @@ from rich.console import Console
 
 from softcr_control.controller_file import load_nempc, load_rod_mpc
 from softcr_estimation import EstimatorSettings, RodEstimator
+from softcr_hardware.plant import Mismatch
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.state import RodState
 from softcr_models.state_groups import by_group
 from softcr_tools.cli import main as softcr
+from softcr_tools.experiments.tracking.cases import Difference
 from softcr_tools.experiments.tuning import (
     command,
     controller_subject,
@@ -130,6 +132,16 @@ def test_filters_are_judged_by_the_truth(recording):
     judged = filtered(ROBOT, replace(recording, true_poses=moved), EstimatorSettings())
     np.testing.assert_array_equal(judged.states, usual.states)  # the filter did the same
     np.testing.assert_allclose(judged.positions, 1e-2, atol=2 * usual.positions.max())
+
+
+def test_a_plant_that_picks_something_up_is_heavier_from_then_on():
+    motion = Motion("heavier", (1.0,), 0.6, later=Difference(Mismatch(0.95, 2.0)))
+    heavier, usual = record(ROBOT, motion, 3), record(ROBOT, replace(motion, later=None), 3)
+    assert len(usual.states) == 42
+    np.testing.assert_array_equal(heavier.states[:21], usual.states[:21])
+    apart = np.linalg.norm(heavier.true_poses - usual.true_poses, axis=(1, 2))
+    assert apart[20] == 0.0
+    assert apart[-1] > 1e-3
 
 
 def test_behind_a_controller_a_filter_is_judged_by_the_reference():
@@ -266,7 +278,6 @@ def test_a_small_tuning_from_the_search_to_the_table(what, tmp_path, monkeypatch
     monkeypatch.setattr(study, "PARTICLES", 2)
     for module, name in (
         (filter_subject, "SEARCH_MOTIONS"),
-        (filter_subject, "FINAL_MOTIONS"),
         (filter_subject, "HELD_OUT_MOTIONS"),
         (filter_subject, "HELD_OUT_LOOPS"),
         (controller_subject, "SEARCH"),

@@ -12,6 +12,7 @@ from scipy.spatial.transform import Rotation
 
 from softcr_control import signals
 from softcr_estimation import Estimate, EstimatorSettings, RodEstimator
+from softcr_hardware.plant import SimulatedPlant
 from softcr_models import CosseratRod, Robot
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.state import RodState, restrict_to_nodes
@@ -39,12 +40,14 @@ class Motion:
         frequencies: of the sines [Hz].
         duration: [s].
         difference: between plant and model.
+        later: from half of the motion on, with the same bending compliance; None: as before.
     """
 
     name: str
     frequencies: tuple[float, ...]
     duration: float
     difference: Difference = field(default_factory=Difference)
+    later: Difference | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +101,8 @@ def record(robot: Robot, motion: Motion, seed: int) -> Recording:
     bias, gain = np.array(motion.difference.pressure_bias), motion.difference.pressure_gain
     rows = []
     for cycle, command in enumerate(wanted):
+        if motion.later is not None and cycle == len(wanted) // 2:
+            plant = _become(plant, plant_of(robot, motion.later, seed + 1))
         if cycle:
             plant.advance(PERIOD)
         plant.follow(command)
@@ -113,6 +118,12 @@ def record(robot: Robot, motion: Motion, seed: int) -> Recording:
         )
     pressures, tips, poses, states = map(np.array, zip(*rows, strict=True))
     return Recording(pressures, tips, poses, states, plant.rod.robot.bending_compliance)
+
+
+def _become(plant: SimulatedPlant, other: SimulatedPlant) -> SimulatedPlant:
+    """The other plant, where this one is: its rod has, for instance, picked up something."""
+    other.state, other.pressures, other.command = plant.state, plant.pressures, plant.command
+    return other
 
 
 def filtered(robot: Robot, recording: Recording, settings: EstimatorSettings) -> Judgement:

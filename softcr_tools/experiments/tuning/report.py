@@ -126,7 +126,7 @@ def page(name: str, record: Record) -> str:
         f"`{record['command']}`, {machine['time'][:10]}: {len(trials)} trials; the first, which the"
         f" search began with, cost {trials[0][0]:.4g}, the best {_best(trials):.4g}. At full effort"
         f" (seeds {record['seeds at full effort']}): {finals}; rank correlation with the search"
-        f" {record['rank correlation']}. Taken: trial {record['chosen']}."
+        f" {record['rank correlation']}. Tuned: trial {record['chosen']}."
         f" Made by `softcr tune pages` from `config/studies/{name}.json`.",
         "",
         f"![cost over trials and parameters]({name}.png)",
