@@ -82,7 +82,7 @@ def test_compare_trains_and_judges_every_recipe(tmp_path, monkeypatch):
 def test_recipes_differ_from_ours_in_what_they_leave_out():
     ours, *others = compare.recipes(1.0)
     assert ours.settings.physics > 0.0
-    assert [recipe.settings.physics > 0.0 for recipe in others] == [False, False, False, True]
+    assert [recipe.settings.physics > 0.0 for recipe in others] == [True, False, False, False, True]
     assert not others[-1].settings.supervised
 
 
