@@ -8,12 +8,18 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from softcr_control.command import Command, broken_plan
-from softcr_control.costs.rollout import CostTerm, Rollout, checked_terms, evaluate
+from softcr_control.costs.rollout import (
+    CostTerm,
+    Rollout,
+    checked_terms,
+    evaluate,
+    stacked_residuals,
+)
 from softcr_control.evolution import Evolution
 from softcr_control.horizon import Horizon, HorizonSettings, Positive, Problem
 from softcr_control.knots import Knots, even_knots
 from softcr_control.limits import limit_knots
-from softcr_control.polish import quadratic_proposals
+from softcr_control.polish import cheapest, gauss_newton_proposals
 from softcr_control.references import Reference
 from softcr_models.prediction import PredictionModel
 from softcr_models.pressure import PressureLag
@@ -52,7 +58,7 @@ class NempcSettings(HorizonSettings):
     generations: int = Field(default=1, ge=1, le=1000, description="generations per tick")
     polish: bool = Field(
         default=True,
-        description="whether the best candidate is refined by a fitted quadratic (ours)",
+        description="whether the best candidate is refined by a fitted Gauss-Newton step (ours)",
     )
     seed: int = Field(default=0, ge=0, description="of the only random generator")
 
@@ -246,16 +252,17 @@ class Nempc:
         return _Evaluation(knots, rollout, terms, costs, best=int(np.argmin(costs)))
 
     def _polished(self, evaluated: _Evaluation, problem: Problem) -> _Evaluation:
-        """Tries the proposals of a fitted quadratic; a better one replaces the worst candidate."""
-        proposals = quadratic_proposals(
-            evaluated.knots,
-            evaluated.costs,
-            evaluated.best,
+        """Tries the proposals of a Gauss-Newton step; a better one replaces the worst candidate."""
+        dimension = evaluated.knots[0].size
+        fitted = cheapest(evaluated.costs, evaluated.best, dimension)
+        if len(fitted) <= 1 + dimension:
+            return evaluated
+        proposals = gauss_newton_proposals(
+            evaluated.knots[fitted],
+            stacked_residuals(self._terms, evaluated.rollout.part(fitted)),
             self.settings.pressure_low,
             self.settings.pressure_high,
         )
-        if not len(proposals):
-            return evaluated
         polished = self._evaluate(self._feasible(proposals, problem), problem)
         if not polished.costs[polished.best] < evaluated.costs[evaluated.best]:
             return evaluated

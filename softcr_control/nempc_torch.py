@@ -51,14 +51,15 @@ class _Evaluation:
     knots: torch.Tensor  # (B, K, m) [Pa]
     terms: torch.Tensor  # (B, terms)
     costs: torch.Tensor  # (B,) inf where not finite
+    residuals: torch.Tensor  # (B, R) whose squares add up to the costs
     tips: torch.Tensor  # (N, 3) [m] of the first
 
 
 class NempcTorch(Nempc):
     """`Nempc` on a trained network, its population on the network's device.
 
-    Same settings, cost terms, memory and answers; other random numbers, and the quadratic's minimum
-    is found by other means.
+    Same settings, cost terms, memory and answers; other random numbers, and the minimum inside the
+    box is found by other means.
 
     Args:
         prediction: its network has shared shapes and the settings' period.
@@ -255,7 +256,8 @@ class NempcTorch(Nempc):
         max_steps = settings.max_rate * settings.period * self._knots.spans
         limit_knots(knots, previous, settings.pressure_low, settings.pressure_high, max_steps)
         rollout = self._rollout(mapped(knots, self._to_commands), start, told)
-        terms = torch.stack([f(rollout).square().sum(dim=1) for f in self._residuals], dim=1)
+        parts = [residuals(rollout) for residuals in self._residuals]
+        terms = torch.stack([part.square().sum(dim=1) for part in parts], dim=1)
         costs = terms.sum(dim=1)
         costs = torch.where(torch.isfinite(costs), costs, torch.inf)
         costs, order = torch.sort(costs)
@@ -264,6 +266,7 @@ class NempcTorch(Nempc):
             knots.index_select(0, order),
             terms.index_select(0, order),
             costs,
+            torch.cat(parts, dim=1).index_select(0, order),
             rollout.tip_poses.index_select(0, best)[0, :, :, 3],
         )
 
@@ -288,8 +291,8 @@ class NempcTorch(Nempc):
     def _polished_on_device(
         self, evaluated: _Evaluation, start: torch.Tensor, told: dict[str, torch.Tensor]
     ) -> _Evaluation:
-        """A better proposal of the fitted quadratic becomes the first, and the last one leaves."""
-        proposals = self._polish.proposals(evaluated.knots, evaluated.costs)
+        """A better proposal of the Gauss-Newton step becomes the first, the last one leaves."""
+        proposals = self._polish.proposals(evaluated.knots, evaluated.residuals, evaluated.costs)
         polished = self._evaluated_on_device(proposals, start, told)
         better = polished.costs[0] < evaluated.costs[0]
 
@@ -300,6 +303,7 @@ class NempcTorch(Nempc):
             chosen(polished.knots, evaluated.knots),
             chosen(polished.terms, evaluated.terms),
             chosen(polished.costs, evaluated.costs),
+            chosen(polished.residuals, evaluated.residuals),
             torch.where(better, polished.tips, evaluated.tips),
         )
 

@@ -1,65 +1,66 @@
-"""Refinement of the best candidate by a quadratic model of the cost: ours, not in the paper.
+"""Refinement of the best candidate by a Gauss-Newton step: ours, not in the paper.
 
-Best-of-population alone leaves the command jittering by the spacing of the candidates. Near the
-optimum the cost is smooth, and the population has already paid for many samples of it: a least-
-squares quadratic through the best of them predicts where the minimum lies.
+Best-of-population alone leaves the command jittering by the spacing of the candidates. Costs are
+sums of squares, and near the optimum their residuals are nearly linear in the knots: the population
+has already paid for many samples of them, so a fit says the derivatives that no model is asked for.
 """
 
 import numpy as np
 
 from softcr_control.bounded_minimum import bounded_minimum
 
-# Fractions of the predicted step that are tried: 16 candidates fill one vector register of lanes.
-STEP_FRACTIONS = np.linspace(0.125, 2.0, 16)
+# Fractions of the predicted step that are tried.
+STEP_FRACTIONS = np.linspace(0.25, 2.0, 8)
+SAMPLES_PER_NUMBER = 4  # candidates that the fit looks at, for each number that makes one
+FIT_RIDGE, STEP_DAMPING = 1e-6, 1e-6  # added to a matrix, of its mean diagonal
+TINY = float(np.finfo(float).tiny)
 
 
-def quadratic_proposals(
-    population: np.ndarray, costs: np.ndarray, best: int, low: float, high: float
-) -> np.ndarray:
-    """Candidates on the line from the best one through the minimum of a fitted quadratic.
-
-    The quadratic is fitted to the best candidates, two for each of its coefficients, fewer where
-    the population is small; its minimum is sought inside the pressure box and inside the region
-    these candidates span.
+def cheapest(costs: np.ndarray, best: int, dimension: int) -> np.ndarray:
+    """(1 + S,) indices of the candidates to fit, the best first and once more among them.
 
     Args:
-        population: (B, K, m) candidates inside the box [Pa].
-        costs: (B,) their costs.
+        costs: (B,) inf where not finite.
         best: index of the lowest cost, which is finite.
+        dimension: numbers that make a candidate.
+    """
+    count = min(SAMPLES_PER_NUMBER * dimension, int(np.isfinite(costs).sum()))
+    return np.concatenate(([best], np.argpartition(costs, count - 1)[:count]))
+
+
+def gauss_newton_proposals(
+    candidates: np.ndarray, residuals: np.ndarray, low: float, high: float
+) -> np.ndarray:
+    """Candidates on the line from the first one through the minimum of the linearised cost.
+
+    Residuals are fitted as r = r_0 + (x - x_0) J by least squares, exact at the first candidate;
+    |r|^2 is then minimised inside the pressure box.
+
+    Args:
+        candidates: (S, K, m) inside the box [Pa], the best first.
+        residuals: (S, R) whose squares add up to the costs, all finite.
         low, high: the box [Pa].
 
     Returns:
-        (16, K, m) candidates [Pa], not yet limited; (0, K, m) if too few costs are finite.
+        (8, K, m) candidates [Pa], not yet limited.
     """
-    dimension = population[0].size
-    rows, columns = np.triu_indices(dimension)
-    sought = 1 + dimension + len(rows)
-    samples = min(2 * sought, int(np.isfinite(costs).sum()))
-    if samples <= sought:
-        return population[:0]
-    elite = np.argpartition(costs, samples - 1)[:samples]
-    start = population[best].ravel()
-    offsets = population[elite].reshape(samples, dimension) - start
-    reach = np.abs(offsets).max(axis=0) + 1e-6 * (high - low)  # never zero
-    offsets /= reach
-
-    features = np.hstack([np.ones((samples, 1)), offsets, offsets[:, rows] * offsets[:, columns]])
-    normal = features.T @ features + 1e-9 * samples * np.eye(features.shape[1])
-    coefficients = np.linalg.solve(normal, features.T @ costs[elite])
-    gradient = coefficients[1 : dimension + 1]
-    hessian = np.zeros((dimension, dimension))
-    hessian[rows, columns] = coefficients[dimension + 1 :]
-    hessian += hessian.T
-
-    least = np.maximum(-1.0, (low - start) / reach) - 1e-9  # the start lies inside
-    most = np.minimum(1.0, (high - start) / reach) + 1e-9
-    step = bounded_minimum(_convex(hessian), gradient, least, most) * reach
-    return (start + STEP_FRACTIONS[:, None] * step).reshape(-1, *population.shape[1:])
+    points = candidates.reshape(len(candidates), -1) / (high - low)
+    start, offsets = points[0], points[1:] - points[0]
+    slopes = np.linalg.solve(
+        _with_diagonal(offsets.T @ offsets, FIT_RIDGE), offsets.T @ (residuals[1:] - residuals[0])
+    )
+    step = bounded_minimum(
+        _with_diagonal(slopes @ slopes.T, STEP_DAMPING),
+        slopes @ residuals[0],
+        np.minimum(low / (high - low) - start, 0.0),  # the start lies inside, but for rounding
+        np.maximum(high / (high - low) - start, 0.0),
+    )
+    moved = (start + STEP_FRACTIONS[:, None] * step) * (high - low)
+    return moved.reshape(-1, *candidates.shape[1:])
 
 
-def _convex(hessian: np.ndarray) -> np.ndarray:
-    """The same, but for curvatures that are not positive: a small positive one replaces them."""
-    curvatures, directions = np.linalg.eigh(hessian)
-    floor = max(1e-6 * np.abs(curvatures).max(), np.finfo(float).tiny)
-    convex: np.ndarray = (directions * np.maximum(curvatures, floor)) @ directions.T
-    return convex
+def _with_diagonal(matrix: np.ndarray, part: float) -> np.ndarray:
+    """The matrix, in place, with a part of its mean diagonal added to the diagonal."""
+    diagonal = matrix.reshape(-1)[:: len(matrix) + 1]
+    diagonal += part * diagonal.sum() / len(matrix) + TINY
+    return matrix

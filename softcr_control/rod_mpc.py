@@ -13,7 +13,13 @@ from pydantic import Field, model_validator
 
 from softcr_control.bounded_minimum import bounded_minimum
 from softcr_control.command import Command, broken_plan
-from softcr_control.costs.rollout import CostTerm, Rollout, checked_terms, evaluate
+from softcr_control.costs.rollout import (
+    CostTerm,
+    Rollout,
+    checked_terms,
+    evaluate,
+    stacked_residuals,
+)
 from softcr_control.horizon import Horizon, HorizonSettings, Positive, Problem
 from softcr_control.knots import Knots
 from softcr_control.limits import limit_knots
@@ -166,9 +172,7 @@ class RodMpc:
         moves = np.where(plan > middle, -1.0, 1.0) * self.settings.perturbation
         rollout = self._rollout(plan + moves * self._moved, problem)
         with np.errstate(over="ignore", invalid="ignore"):
-            residuals = np.concatenate(
-                [term.residuals(rollout) for term in self._terms], axis=1, dtype=float
-            )
+            residuals = stacked_residuals(self._terms, rollout)
             residual = residuals[0]
             slopes = (residuals[1:] - residual) / moves[1:].reshape(-1, 1)
             return rollout, float(residual @ residual), slopes @ slopes.T, slopes @ residual

@@ -5,10 +5,15 @@ products and element-wise operations: all of it can be recorded in a CUDA graph,
 decompositions of torch.linalg cannot. Populations are sorted by cost, the best first.
 """
 
-import numpy as np
 import torch
 
-from softcr_control.polish import STEP_FRACTIONS
+from softcr_control.polish import (
+    FIT_RIDGE,
+    SAMPLES_PER_NUMBER,
+    STEP_DAMPING,
+    STEP_FRACTIONS,
+    TINY,
+)
 
 # Parts of the largest curvature that are added to it, beside nothing, which is right where the
 # quadratic is convex: powers of ten from the least to 1.
@@ -88,7 +93,7 @@ class TensorEvolution:
 
 
 class TensorPolish:
-    """What `quadratic_proposals` does, for one size of population, in float64.
+    """What `gauss_newton_proposals` does, for one size of population, in float64.
 
     Args:
         population: number of candidates.
@@ -100,48 +105,43 @@ class TensorPolish:
     def __init__(
         self, population: int, dimension: int, low: float, high: float, device: torch.device
     ) -> None:
-        rows, columns = np.triu_indices(dimension)
-        sought = 1 + dimension + len(rows)
-        self._samples = min(2 * sought, population)
-        self.possible = self._samples > sought
+        self._samples = min(SAMPLES_PER_NUMBER * dimension, population)
+        self.possible = self._samples > dimension
         self._low, self._high = low, high
-        self._rows, self._columns = (torch.as_tensor(i, device=device) for i in (rows, columns))
-        unfolded = np.zeros((dimension, dimension, len(rows)))
-        unfolded[rows, columns, np.arange(len(rows))] += 1.0
-        unfolded[columns, rows, np.arange(len(rows))] += 1.0
-        self._unfolded = torch.as_tensor(unfolded, device=device)
-        self._ridge = torch.as_tensor(1e-9 * self._samples * np.eye(sought), device=device)
+        self._eye = torch.eye(dimension, dtype=torch.float64, device=device)
         self._fractions = torch.as_tensor(STEP_FRACTIONS, device=device)[:, None]
 
-    def proposals(self, population: torch.Tensor, costs: torch.Tensor) -> torch.Tensor:
-        """(16, K, m) candidates [Pa] on the line from the best one, not yet limited.
+    def proposals(
+        self, population: torch.Tensor, residuals: torch.Tensor, costs: torch.Tensor
+    ) -> torch.Tensor:
+        """(8, K, m) candidates [Pa] on the line from the best one, not yet limited.
 
         Args:
             population: (B, K, m) candidates inside the box [Pa], the best first.
+            residuals: (B, R) whose squares add up to the costs.
             costs: (B,) their costs, ascending. Those that are not finite do not count; where too
                 few are, the proposals mean nothing.
         """
-        elite = population[: self._samples].double().flatten(1)
-        start = elite[0]
-        offsets = elite - start
-        reach = offsets.abs().amax(dim=0) + 1e-6 * (self._high - self._low)  # never zero
-        offsets = offsets / reach
-        products = offsets[:, self._rows] * offsets[:, self._columns]
-        features = torch.cat((torch.ones_like(offsets[:, :1]), offsets, products), dim=1)
-
-        costs = costs[: self._samples].double()
-        counts = torch.isfinite(costs)
-        counted = features * counts[:, None]
-        above = torch.where(counts, costs - costs[0], 0.0)
-        coefficients = solved(counted.T @ features + self._ridge, counted.T @ above)
-        gradient = coefficients[1 : 1 + len(start)]
-        hessian = self._unfolded @ coefficients[1 + len(start) :]
-
-        least = ((self._low - start) / reach).clamp(min=-1.0) - 1e-9  # the start lies inside
-        most = ((self._high - start) / reach).clamp(max=1.0) + 1e-9
-        step = bounded_minimum(hessian, gradient, least, most) * reach
-        moved = start + self._fractions * step
+        fitted, span = slice(1, self._samples), self._high - self._low
+        points = population[: self._samples].double().flatten(1) / span
+        counts = torch.isfinite(costs[fitted])[:, None]
+        offsets = torch.where(counts, points[1:] - points[0], 0.0)
+        first = residuals[0].double()
+        changes = torch.where(counts, residuals[fitted].double() - first, 0.0)
+        normal = self._with_diagonal(offsets.T @ offsets, FIT_RIDGE)
+        inverse = solved(normal.expand(len(normal), -1, -1), self._eye)
+        slopes = inverse @ (offsets.T @ changes)
+        step = bounded_minimum(
+            self._with_diagonal(slopes @ slopes.T, STEP_DAMPING),
+            slopes @ first,
+            (self._low / span - points[0]).clamp(max=0.0),  # it lies inside, but for rounding
+            (self._high / span - points[0]).clamp(min=0.0),
+        )
+        moved = (points[0] + self._fractions * step) * span
         return moved.to(population.dtype).view(-1, *population.shape[1:])
+
+    def _with_diagonal(self, matrix: torch.Tensor, part: float) -> torch.Tensor:
+        return matrix + (part * matrix.diagonal().mean() + TINY) * self._eye
 
 
 def bounded_minimum(

@@ -9,6 +9,7 @@ from softcr_control.controller_file import NempcFile, load_nempc
 from softcr_control.costs import InputRate, StateError, TipPosition
 from softcr_control.knots import Knots, even_knots
 from softcr_control.nempc import Nempc, NempcSettings
+from softcr_control.polish import STEP_FRACTIONS, cheapest, gauss_newton_proposals
 from softcr_control.reference_settings import ReferenceSettings
 from softcr_control.references import Reference
 from softcr_models.errors import UserError
@@ -168,6 +169,27 @@ def test_polish_reaches_an_optimum_inside_the_box():
     rough, smooth = (c.command(STATE, 49.9, reference, MEASURED) for c in (rough, smooth))
     assert smooth.cost < 1.000001 * least < 1.1 * least < rough.cost
     assert np.allclose(smooth.best_knots, knots, atol=10.0)
+
+
+@pytest.mark.parametrize("high", [1e5, 4.3e4], ids=["inside", "at the box"])
+@pytest.mark.parametrize("samples", [8, 25])
+def test_polish_of_linear_residuals_ends_at_the_bounded_least_squares(samples, high):
+    draw = np.random.default_rng(samples)
+    candidates = np.minimum(draw.normal(4e4, 5e3, (samples, 2, 3)), high)
+    matrix, wanted = draw.normal(size=(9, 6)), draw.normal(4.3e4, 5e3, 6)
+    residuals = (candidates.reshape(samples, 6) - wanted) @ matrix.T / 1e5
+    found = gauss_newton_proposals(candidates, residuals, 0.0, high)
+    best = lsq_linear(matrix, matrix @ wanted, (0.0, high), method="bvls", tol=1e-14).x
+    whole = np.argmin(abs(STEP_FRACTIONS - 1.0))
+    assert STEP_FRACTIONS[whole] == 1.0
+    np.testing.assert_allclose(found[whole].ravel(), best, atol=20.0)  # Pa
+
+
+def test_polish_looks_at_the_cheapest_candidates_and_at_none_that_broke():
+    costs = np.array([3.0, np.inf, 1.0, 2.0, np.inf, 5.0, 4.0])
+    assert sorted(cheapest(costs, 2, 1)[1:]) == [0, 2, 3, 6]
+    assert sorted(cheapest(costs, 2, 2)[1:]) == [0, 2, 3, 5, 6]
+    assert cheapest(costs, 2, 2)[0] == 2
 
 
 def test_command_is_the_first_of_the_best_polyline_and_cost_is_the_sum_of_terms():

@@ -18,7 +18,7 @@ from softcr_control.control_loop import NempcControllerSettings, made_controller
 from softcr_control.costs import CostSettings
 from softcr_control.nempc import Nempc, NempcSettings
 from softcr_control.nempc_torch import NempcTorch
-from softcr_control.polish import quadratic_proposals
+from softcr_control.polish import cheapest, gauss_newton_proposals
 from softcr_control.reference_settings import ReferenceSettings
 from softcr_control.references import Reference
 from softcr_control.tensor_search import TensorPolish, bounded_minimum, solved
@@ -118,7 +118,7 @@ def test_the_same_candidates_have_the_same_best(motion, delay, seed):
 
 @pytest.mark.parametrize("options", [{}, {"segments": 2, "first_knot_fixed": True}])
 def test_a_population_finds_what_the_other_finds(motion, options):
-    """Other random numbers, another way to the quadratic's minimum: the same optimum."""
+    """Other random numbers, another way to the polish's minimum: the same optimum."""
     found = [
         make(kind, population=200, generations=20, **options).command(*asked(motion))
         for kind in (Nempc, NempcTorch)
@@ -265,7 +265,7 @@ def test_what_is_recorded_begins_anew_at_the_first_replay(motion, monkeypatch):
     assert done == [True, "recorded", *5 * ["replay"]]
 
 
-# -- the quadratic ---------------------------------------------------------------------------------
+# -- the polish ---------------------------------------------------------------------------------
 
 
 def test_elimination_solves_many_systems_at_once():
@@ -307,21 +307,27 @@ def test_bounded_minimum_goes_down_where_the_quadratic_is_not_convex():
     assert torch.isfinite(bounded_minimum(saddle, broken, least, most)).all()
 
 
-def test_proposals_are_those_of_the_numpy_polish():
-    draw = np.random.default_rng(3)
+def samples_of_a_curved_cost(seed):
+    """Candidates (90, 2, 3), the best first, and their residuals (90, 9), not quite linear."""
+    draw = np.random.default_rng(seed)
     population = draw.normal(4e4, 5e3, (90, 2, 3))
-    offsets = (population.reshape(90, 6) - 4.2e4) / 1e4
-    root = draw.normal(size=(6, 6))
-    costs = ((offsets @ root) ** 2).sum(axis=1) + 0.5
-    order = np.argsort(costs)
-    population, costs = population[order], costs[order]
+    offsets = (population.reshape(90, 6) - draw.normal(4.2e4, 1e3, 6)) / 1e5
+    residuals = offsets @ draw.normal(size=(6, 9)) + 0.3 * (offsets @ draw.normal(size=(6, 9))) ** 2
+    order = np.argsort((residuals**2).sum(axis=1))
+    return population[order], residuals[order]
+
+
+def test_proposals_are_those_of_the_numpy_polish():
+    population, residuals = samples_of_a_curved_cost(3)
+    costs = (residuals**2).sum(axis=1)
     costs[-3:] = np.inf
-    expected = quadratic_proposals(population, costs, 0, 0.0, 1e5)
+    fitted = cheapest(costs, 0, 6)
+    expected = gauss_newton_proposals(population[fitted], residuals[fitted], 0.0, 1e5)
     polish = TensorPolish(90, 6, 0.0, 1e5, CPU)
-    found = polish.proposals(torch.as_tensor(population), torch.as_tensor(costs)).numpy()
+    found = polish.proposals(*map(torch.as_tensor, (population, residuals, costs))).numpy()
     np.testing.assert_allclose(found, expected, atol=1.0)  # Pa
     assert polish.possible
-    assert not TensorPolish(28, 6, 0.0, 1e5, CPU).possible
+    assert not TensorPolish(6, 6, 0.0, 1e5, CPU).possible
 
 
 # -- who chooses it --------------------------------------------------------------------------------

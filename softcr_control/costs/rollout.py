@@ -1,7 +1,7 @@
 """What cost terms look at: the predicted futures of all candidates beside the reference."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
@@ -9,6 +9,8 @@ import numpy as np
 
 from softcr_models.errors import UserError
 from softcr_models.prediction import PredictionModel
+
+_COMPUTED = "states", "tip_poses"  # by a Rollout, per candidate
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,13 @@ class Rollout:
         path[:, 0], path[:, 1:] = self.previous_command, self.commands
         return path
 
+    def part(self, rows: np.ndarray) -> "Rollout":
+        """Of some candidates, with what is computed of them already."""
+        chosen = replace(self, pressures=self.pressures[rows], commands=self.commands[rows])
+        computed = {name: vars(self)[name][rows] for name in _COMPUTED if name in vars(self)}
+        vars(chosen).update(computed)
+        return chosen
+
     def tip_path(self, candidate: int) -> np.ndarray:
         """(N, 3) predicted tip positions of one candidate [m], without computing all of them."""
         if "tip_poses" in vars(self):
@@ -146,3 +155,8 @@ def evaluate(
         costs = {term.name: np.asarray(term(rollout), float) for term in terms}
         total = sum(costs.values())
     return costs, np.where(np.isfinite(total), total, np.inf)
+
+
+def stacked_residuals(terms: Sequence[CostTerm], rollout: Rollout) -> np.ndarray:
+    """(B, R) residuals of all terms, whose squares add up to the costs; float64."""
+    return np.concatenate([term.residuals(rollout) for term in terms], axis=1, dtype=float)
