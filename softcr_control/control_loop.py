@@ -29,12 +29,12 @@ from softcr_models.runtime.settings import SampledNodeSettings
 
 NETWORK_TIP_OFFSET_GAIN = 0.1  # a network's slow errors are worth learning, the rod's are not
 LEAST_PERTURBATION = 200.0  # [Pa] of a knot, for differences in single precision
-_LATENCIES_KEPT = 15  # ticks whose median tells how late answers are
+_LATENCIES_KEPT = 15  # ticks that tell how late answers are
 _IN_TIME = 0.05  # an answer may be so much late, and is not planned for later [periods]
 _SURELY = 0.25  # answers must be so much earlier to be planned for earlier again [periods]
-_LEAD = 0.75
-"""An answer to the bench is sent so long before the tick it was planned for [periods]. The valves
-spread the change over a period, and take 3.5 ms to begin: as fitted to recorded pressures."""
+_LEAD = 0.0035
+"""An answer to the bench is sent so long before the tick it was planned for: what the valves' node
+takes to see it, and the valves to begin [s]."""
 
 
 class ControllerSettings(SampledNodeSettings):
@@ -50,6 +50,14 @@ class ControllerSettings(SampledNodeSettings):
     substeps: int = Field(1, ge=1, le=20, description="sub-steps of the prediction per period")
     estimate_lag: bool = Field(
         True, description="whether the pressure lag is found from commands and readings"
+    )
+    command_age: float = Field(
+        0.0,
+        ge=0.0,
+        le=0.1,
+        description="of an answer when the valves begin to follow it, counted from its stamp, for "
+        "which they wait themselves; 0: they do when it comes. As the valves'",
+        json_schema_extra={"unit": "s"},
     )
     input_timeout: float = Field(
         0.1,
@@ -118,7 +126,8 @@ class ControlLoop:
             UserError: the controller file cannot be used.
         """
         self._robot, self._settings = robot, settings
-        self._lead = _LEAD if settings.resampled else 0.0  # [periods]
+        self._lead = _LEAD / settings.period if settings.resampled else 0.0  # [periods]
+        self._waited_for = round(settings.command_age / settings.period)  # [periods]
         prediction, self._controller = made_controller(robot, settings)
         prediction.warm_up()
         self._rehearse(prediction)
@@ -133,17 +142,19 @@ class ControlLoop:
     def age_to_send(self) -> float:
         """How long after its stamp the last answer is to be sent [s].
 
-        The simulator follows a command from its next tick on, whenever it came; the bench's valves
-        do at once.
+        The simulator follows a command from its next tick on, whenever it came. The bench's valves
+        wait until it is of the age they are told, and follow older ones at once, along a ramp.
         """
-        return (self._delay - self._lead) * self._settings.period if self._lead else 0.0
+        if not self._lead or self._delay <= self._waited_for:
+            return 0.0
+        return (self._delay - self._lead) * self._settings.period
 
     def forget(self) -> None:
         """Begin anew, as if newly made."""
         self._controller.reset()
         self._sent = np.zeros(len(self._robot.chambers))
         self._latencies: deque[float] = deque(maxlen=_LATENCIES_KEPT)
-        self._expected = self._delay = 1
+        self._expected = self._delay = max(1, self._waited_for)
         self.clipped = self.fallbacks = 0
 
     def answer(
@@ -184,13 +195,21 @@ class ControlLoop:
         """Note how long after its stamp an answer was ready [s]."""
         self._latencies.append(latency)
         if not self._settings.lockstep:
-            usual = median(self._latencies) / self._settings.period
+            usual = self._usual_latency() / self._settings.period
             least, most = self._ticks(usual), self._ticks(usual + _SURELY)
             self._expected = min(max(self._expected, least), most)
 
+    def _usual_latency(self) -> float:
+        """[s] The simulator follows what is early too early; what is early for the bench waits, so
+        that nearly all answers should be in time."""
+        if self._lead:
+            return sorted(self._latencies)[-2:][0]
+        return median(self._latencies)
+
     def _ticks(self, latency: float) -> int:
         """Until an answer so late is followed [periods]."""
-        return min(1 + int(latency + max(self._lead - _IN_TIME, 0.0)), MAXIMUM_DELAY)
+        ticks = 1 + int(latency + max(self._lead - _IN_TIME, 0.0))
+        return min(max(ticks, self._waited_for), MAXIMUM_DELAY)
 
     def vent(self, begins: bool) -> np.ndarray:
         """Zero pressures; where venting begins the controller starts afresh."""
@@ -228,6 +247,7 @@ def made_controller(
         "pressure_high": limits.maximum,
         "max_rate": limits.maximum_rate,
         "estimate_lag": settings.estimate_lag,
+        "ramped": settings.resampled,
     }
     if settings.model == "ddpinn":
         numbers["tip_offset_gain"] = NETWORK_TIP_OFFSET_GAIN

@@ -9,6 +9,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from softcr_control.command_ramp import HELD, ramp_weights
 from softcr_control.costs.rollout import Rollout
 from softcr_control.lag_estimation import LagEstimator
 from softcr_control.references import Reference
@@ -38,6 +39,9 @@ class HorizonSettings(BaseModel):
     )
     estimate_lag: bool = Field(
         default=True, description="whether the pressure lag is found from commands and readings"
+    )
+    ramped: bool = Field(
+        default=False, description="whether valves approach a command along a ramp of one period"
     )
 
     tip_offset_gain: float = Field(
@@ -108,8 +112,9 @@ class Horizon:
 
     Timing: a controller is called with the estimate at t_k; its answer becomes active `delay` ticks
     later, one where everything is done within a tick. Until then the plant follows the last `delay`
-    answers, one tick each. With delay 1, states at t_{k+2}..t_{k+1+N} are compared with reference
-    rows 2..N+1; a longer delay shifts all this by delay - 1.
+    answers, one tick each; where `ramped`, each is approached throughout its tick. With delay 1,
+    states at t_{k+2}..t_{k+1+N} are compared with reference rows 2..N+1; a longer delay shifts all
+    this by delay - 1.
 
     Args:
         prediction: the model.
@@ -124,6 +129,7 @@ class Horizon:
         self._prediction = prediction
         self._lag = LagEstimator(lag, settings.period)
         self._learns = settings.estimate_lag
+        self._ramp = ramp_weights(lag, settings.period) if settings.ramped else HELD
         self._offset_gain = settings.tip_offset_gain
         self._low, self._high = settings.pressure_low, settings.pressure_high
         self._ticks_after = np.arange(self.ticks + 1) - 1 - np.arange(self.ticks)[:, None]
@@ -148,7 +154,8 @@ class Horizon:
 
     def reset(self) -> None:
         """Forgets what was sent and learned."""
-        self._sent: list[np.ndarray] = []  # the last MAXIMUM_DELAY + 1 commands, newest last
+        self._sent: list[np.ndarray] = []  # the last commands, newest last
+        self._held: list[np.ndarray] = []  # the last MAXIMUM_DELAY + 1 that these amount to
         self._read: np.ndarray | None = None  # (m,) [Pa] a tick ago
         self._lag.reset()
         ahead = self.ticks + 1  # more would be learned later; beyond, the last is taken
@@ -158,6 +165,7 @@ class Horizon:
     def remember(self, command: np.ndarray) -> None:
         """The command (m,) [Pa] that is sent in answer to the last `problem`."""
         self._sent = [*self._sent[1:], command]
+        self._held = [*self._held[1:], self._ramp @ self._sent]
 
     def problem(
         self,
@@ -197,15 +205,20 @@ class Horizon:
         values, gain, offset = self._model_inputs(estimated)
         if not self._sent:
             known = np.where(np.isfinite(measured), measured, self._low)
-            self._sent = [np.clip(known, self._low, self._high)] * (MAXIMUM_DELAY + 1)
+            self._sent = [np.clip(known, self._low, self._high)] * len(self._ramp)
+            self._held = [self._sent[-1]] * (MAXIMUM_DELAY + 1)
         if self._learns and self._read is not None:
-            self._lag.observe(self._read, self._sent[-1 - delay], measured)
+            self._lag.observe(self._read, self._held[-1 - delay], measured)
         self._read = measured
         lag = self._lag.lag
-        pending = np.array(self._sent[-delay:])
+        pending = np.array(self._held[-delay:])
         pressures = lag.trajectory(measured, pending[None], self.period)
         decays = np.exp(-lag.pole * self.period * np.arange(self.ticks + 1))
-        free = gain * decays[:, None] * pressures[0, -1] + offset
+        of_held = self._response_to_held(decays, lag)
+        free = decays[:, None] * pressures[0, -1]
+        if len(self._ramp) > 1:  # the first of the commands is approached from the one before it
+            free += self._ramp[0] * np.outer(of_held[0], self._sent[-1])
+        free = gain * free + offset
         rows = slice(delay + 1, delay + 1 + self.ticks)
         wanted_tips = reference.tip_positions[rows]
         if self._offset_gain:
@@ -218,7 +231,7 @@ class Horizon:
             present_state=state,
             approach=gain * pressures[0] + offset,
             free_pressures=free.ravel(),
-            pressure_response=self._response(decays, lag, gain),
+            pressure_response=self._response(of_held, gain),
             previous_command=self._sent[-1],
             reference_states=reference.states[rows],
             reference_tip_positions=wanted_tips,
@@ -265,13 +278,19 @@ class Horizon:
             period=self.period,
         )
 
-    def _response(self, decays: np.ndarray, lag: PressureLag, gain: np.ndarray) -> np.ndarray:
-        """(N m, (N + 1) m): commands to pressures (40) without initial ones, both flat.
+    def _response_to_held(self, decays: np.ndarray, lag: PressureLag) -> np.ndarray:
+        """(N, N + 1): held commands of a chamber to its readings (40) without the initial one."""
+        step = lag.gain / lag.pole * (1.0 - decays[1])
+        return np.where(self._reached, step * decays[self._ticks_after], 0.0)
+
+    def _response(self, of_held: np.ndarray, gain: np.ndarray) -> np.ndarray:
+        """(N m, (N + 1) m): commands to pressures without initial ones, both flat.
 
         The lag is linear: one product per batch instead of N strided updates.
         """
-        step = lag.gain / lag.pole * (1.0 - decays[1])
-        of_one = np.where(self._reached, step * decays[self._ticks_after], 0.0)
+        of_one = self._ramp[-1] * of_held
+        if len(self._ramp) > 1:
+            of_one[:-1] += self._ramp[0] * of_held[1:]
         ticks, chambers = self.ticks, len(gain)
         response = np.zeros((ticks, chambers, ticks + 1, chambers))
         for chamber in range(chambers):

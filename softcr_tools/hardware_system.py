@@ -14,6 +14,10 @@ from softcr_tools.systems import (
     priority,
 )
 
+_COMMAND_AGE = 2 / 70
+"""From a tick to the pressures that answer it: what cameras, filter and controller take together,
+and what a loaded machine adds [s]."""
+
 _PATIENCE = 2.5
 """For a pose that is due: 20 ms of latency, a frame at 120 Hz and some jitter [periods]."""
 
@@ -79,7 +83,7 @@ def hardware_system(options: HardwareOptions, bag: Path) -> System:
     separate: Parameters = {"sampling": "separate"}
     estimator = estimator.with_parameters(separate | {"patience": _PATIENCE})
     reference = reference.with_parameters(separate | {"start": "service"})
-    controller = controller.with_parameters(separate)
+    controller = controller.with_parameters(separate | {"command_age": _COMMAND_AGE})
     cameras, sensor, valves = _devices(options, common)
     return System(
         name="hardware",
@@ -128,6 +132,7 @@ def _devices(options: HardwareOptions, common: Parameters) -> tuple[NodeSpec, No
         | {
             "interface": options.interface,
             "station": options.station,
+            "command_age": _COMMAND_AGE,
             "safety.require_operator": options.deadman != "none",
         }
         | priority(common, 70),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mocap_stage import CALIBRATION, CLIENT, RESTING, Stage
+from mocap_stage import CALIBRATION, CLIENT, RESTING, STEP, Stage
 
 from softcr_hardware.faults import FAULT_KINDS
 from softcr_hardware.optitrack.protocol import CONNECT, Body, request
@@ -91,7 +91,8 @@ def test_after_any_sequence_of_faults_poses_are_sound_and_come_back(faults):
     assert len(stage.run(0.5)) in (59, 60, 61)
     times = [pose.time for pose in stage.poses]
     assert times == sorted(set(times))
-    assert np.abs([pose.pose[:3, 3] - [0, 0, 0.158] for pose in stage.poses]).max() < 0.05
+    # a tip unseen for a second may be where "wrong" puts it, 50 mm off, but not where garbage does
+    assert np.abs([pose.pose[:3, 3] - [0, 0, 0.158] for pose in stage.poses]).max() < 0.051
 
 
 # --- time ---------------------------------------------------------------------------------------
@@ -108,7 +109,7 @@ def test_poses_carry_the_moment_of_exposure_on_our_clock(skew):
     seen = np.array([pose.pose[:3, 3] for pose in poses])
     # 60 mm/s: 0.1 mm is 1.6 ms, of which 0.2 ms are the delay nobody can see
     assert np.abs(seen - truth).max() < 1e-4
-    assert poses[-1].latency == pytest.approx(0.0045, abs=1e-6)
+    assert 0.0045 - 1e-6 <= poses[-1].latency <= 0.0045 + STEP
 
 
 def test_a_delayed_pose_is_as_old_as_its_exposure():

@@ -67,7 +67,7 @@ def test_what_the_server_packs_is_read_as_it_was_meant(version):
     assert read(definitions, version) == {"tip": 1}
     seen = read(frame, version)
     assert isinstance(seen, Frame)
-    assert (seen.number, seen.exposed, seen.transmitted) == (1, 0, 45_000)
+    assert (seen.number, seen.exposed, seen.transmitted) == (1, 0, 1_000_000)
     world = CALIBRATION.body(RESTING)
     assert np.allclose(seen.bodies[1].position, world[:3, 3], atol=1e-4)
     assert seen.bodies[1].tracked
@@ -229,7 +229,7 @@ def test_the_natnet_packages_own_client_understands_our_server():
     assert seen.tracking_valid
     assert np.allclose(seen.pos, CALIBRATION.body(RESTING)[:3, 3], atol=1e-4)
     exposure = frames[-1].suffix.stamp_transmit - frames[-1].suffix.stamp_camera_mid_exposure
-    assert exposure == 0.0045 * FREQUENCY
+    assert 0.0045 * FREQUENCY <= exposure < 0.5 * FREQUENCY  # as late as it was really sent
 
 
 def test_poses_come_in_order_with_stamps_of_the_past():

@@ -208,6 +208,34 @@ def test_a_command_step_reaches_the_valves_as_a_ramp_within_the_limits():
     assert np.allclose(bench.run(0.05).sent, [1e5, 5e4, 0.0], atol=5.0)
 
 
+def test_a_command_that_is_early_is_followed_when_it_is_due():
+    """Pressures begin to follow at the moment itself, whenever in a wait the command came."""
+    begins = []
+    for early in (0.002, 0.0083, 0.0171):
+        bench = Bench().enable(2e4)
+        bench.silent.add("command")
+        bench.run(0.0305 - early)
+        due = bench.now + early
+        bench.driver.hear("command", bench.now, np.full(3, 4e4), 0.0, due)
+        before = bench.bus.actuator.pressures[0]
+        while bench.bus.actuator.pressures[0] < before + 30.0:
+            bench.run(DT)
+        begins.append(bench.now - due)
+    assert np.abs(begins).max() <= 0.002
+    assert bench.driver.report.decision.enabled
+
+
+def test_commands_that_wait_do_not_outlive_a_vent():
+    bench = Bench().enable(2e4)
+    bench.driver.hear("command", bench.now, np.full(3, 4e4), 0.0, bench.now + 0.02)
+    bench.driver.vent()
+    assert bench.run(0.05).sent.max() == 0.0
+    bench.command = np.zeros(3)
+    bench.run(0.5)
+    bench.driver.enable()
+    assert bench.run(0.3).sent.max() == 0.0
+
+
 def test_a_released_deadman_ramps_the_pressures_down_and_disarms():
     bench = Bench().enable(5e4)
     bench.pressed = False
@@ -339,10 +367,13 @@ def test_messages_are_handed_over_with_their_age(monkeypatch):
     node = SimpleNamespace(
         inbox=SimpleNamespace(get=lambda timeout: letters.pop(0) if letters else None),
         now=lambda: now,
+        settings=SimpleNamespace(command_age=0.1),
     )
 
-    def hear(source, moment, value, age):
+    def hear(source, moment, value, age, due):
         heard[source] = (100.0 - moment, age)
+        if source == "command":
+            assert due == pytest.approx(100.03)  # of its stamp
 
     Valves._hand_over_messages(node, SimpleNamespace(hear=hear))
     assert heard["command"] == pytest.approx((0.01, 0.06))

@@ -45,6 +45,7 @@ class PredictiveController(LoopNode):
         self._forget()
         self._command = self.advertise("pressure/command")
         chambers, n = self.robot.chamber_names, self.settings.intervals
+        waiting = _STAMPS_KEPT if self.settings.resampled else None
         self.receive(
             "pressure/state",
             lambda m: pressures_from_message(m, chambers, "pressure/state"),
@@ -54,10 +55,13 @@ class PredictiveController(LoopNode):
         self.receive(
             "reference/rod",
             lambda m: reference_cloud_from_message(m, "reference/rod", n),
-            # on the bench references wait for the cameras' latency
-            depth=_STAMPS_KEPT if self.settings.resampled else None,
+            depth=waiting,  # for the cameras' latency
         )
-        self.receive("estimate/rod", lambda m: rod_cloud_from_message(m, "estimate/rod", n))
+        self.receive(
+            "estimate/rod",
+            lambda m: rod_cloud_from_message(m, "estimate/rod", n),
+            depth=waiting,  # while an answer is held back
+        )
 
     def on_activate_node(self) -> None:
         self._forget()

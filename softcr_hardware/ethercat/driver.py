@@ -37,6 +37,7 @@ _SMOOTHING = 0.002  # of these shares, per cycle
 _SLOW_RANGE = 1.0  # [s] slow samples are told for so long
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0  # [s] between attempts to reopen the bus
 _KEPT_SAMPLES = 500  # for calibration
+_REACTION = 1.5  # from a command to its pressures: computed in one cycle, sent in the next [cycles]
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +114,7 @@ class ValveDriver:
         self._lock = threading.Lock()
         self._heard: dict[str, float] = {}
         self._pressed = self._enable = self._vent = False
-        self._command: np.ndarray | None = None
+        self._commands: deque[tuple[float, np.ndarray]] = deque()  # when due, and what
         self._volts = self._loop.vent_volts
         self._past_volts: deque[np.ndarray] = deque(maxlen=_KEPT_SAMPLES)
         self._bus_trouble = "the bus is not open"
@@ -132,6 +133,7 @@ class ValveDriver:
         now: float,
         value: np.ndarray | bool | None = None,
         age: float = 0.0,
+        due: float = -math.inf,
     ) -> None:
         """An accepted message: `command` (m,) [Pa], `operator` (pressed), `mocap`, `force_torque`.
 
@@ -140,13 +142,14 @@ class ValveDriver:
             now: when it was received, on the clock of `tick` [s].
             value: of a command or of the operator.
             age: of a command by its stamp, when it was received [s].
+            due: when the pressures shall begin to follow a command; in the past: at once [s].
         """
         with self._lock:
             if source == "command":
                 command = np.asarray(value, dtype=float)
                 if not self.commands.follows(now, command, age):
                     return  # as if it had not come
-                self._command = command
+                self._commands.append((due, command))
             self._heard[source] = now
             if source == "operator":
                 self._pressed = bool(value)
@@ -216,7 +219,9 @@ class ValveDriver:
         self._exchange(now)
         with self._lock:
             flags = self._flags(now)
-            command, self._command = self._command, None
+            command = None
+            while self._commands and self._commands[0][0] <= now + _REACTION * self._period:
+                _, command = self._commands.popleft()
             self._enable = self._vent = False
         transitions = self.safety.transition_count
         decision = self.safety.update(now, flags)

@@ -7,6 +7,7 @@ sensor_msgs/Joy on safety/operator: button 0 is the deadman's switch.
 """
 
 import gc
+import math
 import sys
 import threading
 import time
@@ -60,6 +61,14 @@ class ValvesSettings(NodeSettings):
         70.0, ge=1.0, le=1000.0, description="of commands, between which the setpoint is ramped",
         json_schema_extra={"unit": "Hz"},
     )  # fmt: skip
+    command_age: float = Field(
+        0.0,
+        ge=0.0,
+        le=0.1,
+        description="of a command when the pressures begin to follow it, counted from the stamp it "
+        "answers; 0: at once, whenever it comes. As the controller's",
+        json_schema_extra={"unit": "s"},
+    )
     vent_rate: float = Field(
         2e5, gt=0.0, le=1e7, description="slope of a ramp to vent",
         json_schema_extra={"unit": "Pa/s"},
@@ -214,7 +223,8 @@ class Valves(LoopNode):
             if letter.topic == "mocap/tip/pose":
                 # a delayed pose is as old as its exposure, whenever it comes
                 heard = stamped
-            driver.hear(sources[letter.topic], heard, letter.value, heard - stamped)
+            due = stamped + (self.settings.command_age or -math.inf)
+            driver.hear(sources[letter.topic], heard, letter.value, heard - stamped, due)
 
     def _tell_safety(self, report: ValveReport) -> None:
         """Publish what safety says, when it says something new."""

@@ -13,7 +13,11 @@ from softcr_hardware.backoff import Backoff
 from softcr_hardware.optitrack.protocol import COMMAND_PORT, DATA_PORT, MULTICAST_GROUP
 from softcr_hardware.optitrack.session import NatNetSession, TipPose
 from softcr_models.errors import UserError
+from softcr_models.runtime.cycle_timer import on_monotonic_clock
 
+_TIMESTAMP = 35  # of Linux: SO_TIMESTAMPNS, for which Python has no name
+_TIMESPEC = struct.Struct("@ll")
+_NOTES = socket.CMSG_SPACE(_TIMESPEC.size)
 _POLL = 0.02  # [s] at most between looks at what is due
 _LARGEST = 65536
 _BUFFER = 1 << 20
@@ -143,13 +147,13 @@ class NatNetClient:
 
     def _read(self, ready: socket.socket) -> None:
         try:
-            datagram, (source, _) = ready.recvfrom(_LARGEST)
+            datagram, notes, _, (source, _) = ready.recvmsg(_LARGEST, _NOTES)
         except (ConnectionError, BlockingIOError):  # nobody there, says ICMP
             return
         if source != self._address.server:
             self.foreign += 1
             return
-        pose = self.session.receive(time.monotonic(), datagram)
+        pose = self.session.receive(_received(notes), datagram)
         if pose is not None:
             with self._fresh:
                 self._poses.append(pose)
@@ -173,10 +177,21 @@ class NatNetClient:
         return opened
 
 
+def _received(notes: list[tuple[int, int, bytes]]) -> float:
+    """When the kernel received a datagram [s]: the fitted clock need not count how late we look."""
+    for level, kind, note in notes:
+        if (level, kind) == (socket.SOL_SOCKET, _TIMESTAMP):
+            seconds, nanoseconds = _TIMESPEC.unpack(note)
+            return on_monotonic_clock(10**9 * seconds + nanoseconds)
+    return time.monotonic()
+
+
 def _socket(host: str, port: int) -> socket.socket:
     made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
+    with contextlib.suppress(OSError):  # a system without it
+        made.setsockopt(socket.SOL_SOCKET, _TIMESTAMP, 1)
     try:
         made.bind((host, port))
     except OSError:

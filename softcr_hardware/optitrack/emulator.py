@@ -143,8 +143,8 @@ class MotiveServer:
             self._next += self._period
         ready = []
         while self._pending and self._pending[0][0] <= now:
-            sent, before, after = self._pending.popleft()
-            stamp = struct.pack("<Q", self._ticks(sent))
+            _, before, after = self._pending.popleft()
+            stamp = struct.pack("<Q", self._ticks(now))
             ready.append(_datagram(FRAME, before + stamp + after))
         if self._faults.kind == "garbage" and ready and self._number % 3 == 0:
             ready[0] = self._noise(ready[0])

@@ -19,6 +19,7 @@ from rclpy.guard_condition import GuardCondition
 from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
 from rclpy.subscription import Subscription
 
+from softcr_models.runtime.cycle_timer import on_monotonic_clock
 from softcr_models.runtime.letter import Letter
 
 _MOST_AT_ONCE = 1000  # messages taken of one topic before the others have their turn
@@ -159,11 +160,5 @@ def _take_arrived(subscription: Subscription) -> list[tuple[Any, float]]:
         if taken is None:
             break
         message, information = taken
-        arrived.append((message, _monotonic(information["received_timestamp"])))
+        arrived.append((message, on_monotonic_clock(information["received_timestamp"])))
     return arrived
-
-
-def _monotonic(system_time: int) -> float:
-    """A recent moment of the system clock [ns] on the monotonic clock [s]."""
-    age = (time.time_ns() - system_time) * 1e-9
-    return time.monotonic() - min(max(age, 0.0), 1.0)
