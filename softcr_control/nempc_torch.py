@@ -240,8 +240,7 @@ class NempcTorch(Nempc):
 
     def _after_delay(self, told: dict[str, torch.Tensor]) -> torch.Tensor:
         """(1, nx) coordinates when the optimised commands begin."""
-        network = self._prediction.network
-        now = network.settled(network.encode(told["state"][None]))
+        now = self._prediction.network.encode(told["state"][None])
         levels = told["approach"][:, None]
         later = self._folded.rollout(now, levels[:-1], levels[1:], told["parameters"])
         return torch.cat(later).index_select(0, told["delay"].long() - 1)

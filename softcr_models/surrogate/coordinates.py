@@ -45,21 +45,23 @@ def modes_of_motion(states: np.ndarray, least_spread: float) -> Coordinates:
     """Principal directions of the sample, each brought to unit spread.
 
     Modes of low energy carry the detail that drives the next step; unit spread makes them learnable
-    (five times less error, findings/ddpinn.md section 3).
+    (five times less error, findings/ddpinn.md section 3). What never moves (wrenches that the tip
+    cannot bear) is left out: the rod does not feel it, and 3e-6 N of a filter's rounding in it
+    would be whole units in whitened modes.
 
     Args:
         states: (S, nx).
         least_spread: spreads below it, in scaled states, are taken for it: the smaller, the more
             noise in a state is blown up.
     """
-    mean, scale = states.mean(axis=0), quantity_scale(states.std(axis=0))
+    mean, deviation = states.mean(axis=0), states.std(axis=0)
+    scale = quantity_scale(deviation)
     scaled = (states - mean) / scale
     energy, basis = np.linalg.eigh(scaled.T.astype(float) @ scaled / len(scaled))
     energy, basis = energy[::-1], basis[:, ::-1]
     spread = np.maximum(np.sqrt(np.maximum(energy, 0.0)), least_spread)
-    return Coordinates(
-        mean, basis.T / spread[:, None] / scale, scale[:, None] * basis * spread, spread
-    )
+    encode = np.where(deviation > 0.0, basis.T / spread[:, None] / scale, 0.0)
+    return Coordinates(mean, encode, scale[:, None] * basis * spread, spread)
 
 
 def quantity_scale(deviation: np.ndarray) -> np.ndarray:

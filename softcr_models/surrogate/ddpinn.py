@@ -204,14 +204,6 @@ class DDPINN(torch.nn.Module):
         """Coordinates (..., nx) of states (..., nx)."""
         return (states - self.mean) @ self.encoder.T
 
-    def settled(self, coordinates: torch.Tensor) -> torch.Tensor:
-        """The same (..., nx), zero where motions hardly move: what control and filters begin with.
-
-        A filter's rounding is a large number in coordinates of the least spread: 3e-6 N in the
-        shear force at the tip, which the rod does not feel, moved the tip by 0.16 mm in one step.
-        """
-        return coordinates * (self.weight > 1.001 * self.architecture.least_spread)
-
     def decode(self, coordinates: torch.Tensor) -> torch.Tensor:
         """States (..., nx) of coordinates (..., nx)."""
         flat = coordinates.reshape(-1, self.state_size)
@@ -380,11 +372,10 @@ class DDPINN(torch.nn.Module):
         ]
         end = pressures if pressures_end is None else pressures_end
         told = self.tell(pressures, end, torch.stack(columns, dim=-1))
-        coordinates = self.settled(self.encode(states))
+        coordinates = self.encode(states)
         if time is None:
-            return self.decode(self.settled(self.advance(coordinates, told)))
-        ends = self.at(coordinates, told, torch.as_tensor(time, dtype=states.dtype))[0]
-        return self.decode(self.settled(ends))
+            return self.decode(self.advance(coordinates, told))
+        return self.decode(self.at(coordinates, told, torch.as_tensor(time, dtype=states.dtype))[0])
 
     @classmethod
     def load(cls, name_or_path: str | Path) -> "DDPINN":

@@ -30,12 +30,12 @@ class FoldedNetwork:
         size, limit = network.state_size, network.architecture.saturation
         rows = slice(-size, None)  # of the end of the step
         with torch.no_grad():
-            moved = network.settled(torch.ones_like(network.mean))
-            linear = moved[:, None] * network.linear[rows] / limit
+            linear = network.linear[rows] / limit
             first, *others = network.hidden
             weight, bias = first.get_parameter("weight"), first.get_parameter("bias")
-            scale = (moved * network.output_scale[rows])[:, None] / limit
-            self._move = (moved.diag() + limit * linear[:, :size]).T.contiguous()
+            scale = network.output_scale[rows, None] / limit
+            eye = torch.eye(size, device=linear.device)
+            self._move = (eye + limit * linear[:, :size]).T.contiguous()
             self._enter = (limit * weight[:, :size]).T.contiguous()
             self._hidden = [
                 (layer.get_parameter("weight").T.contiguous(), layer.get_parameter("bias").clone())
@@ -62,10 +62,10 @@ class FoldedNetwork:
         end: torch.Tensor,
         parameters: torch.Tensor,
     ) -> list[torch.Tensor]:
-        """Settled coordinates (B, nx) of the network after each of T periods.
+        """Coordinates (B, nx) of the network after each of T periods.
 
         Args:
-            coordinates: (B, nx) or (1, nx) at first, settled.
+            coordinates: (B, nx) or (1, nx) at first.
             begin, end: (T, B, m) pressures of each period [Pa], linear in between.
             parameters: (B, P) or (1, P).
         """

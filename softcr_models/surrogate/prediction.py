@@ -156,7 +156,7 @@ class SurrogatePrediction:
         piece = dt / pieces
         levels = self._tensor(pressures)
         told_parameters = self._tensor(parameters * self.factors)
-        coordinates = network.settled(network.encode(self._tensor(states)))
+        coordinates = network.encode(self._tensor(states))
         whole = pieces == 1 and abs(piece - period) <= _SAME_TIME
         if whole and self.folded is not None and network.compute_type == torch.float32:
             ticks = levels.transpose(0, 1)
@@ -172,7 +172,7 @@ class SurrogatePrediction:
                 # a slope is told by where it would end after a whole period
                 acting = network.tell_pressures(begin, begin + period / piece * change)
                 told = torch.cat((acting, known), dim=-1)
-                coordinates = network.settled(network.at(coordinates, told, time)[0])
+                coordinates = network.at(coordinates, told, time)[0]
             rolled.append(coordinates)
         return rolled
 
