@@ -1,6 +1,5 @@
 """What predictive controllers share around their optimisation: delay, lag, parameters, memory."""
 
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -158,9 +157,10 @@ class Horizon:
         self._held: list[np.ndarray] = []  # the last MAXIMUM_DELAY + 1 that these amount to
         self._read: np.ndarray | None = None  # (m,) [Pa] a tick ago
         self._lag.reset()
-        ahead = self.ticks + 1  # more would be learned later; beyond, the last is taken
-        self._past: deque[_Past] = deque(maxlen=ahead + 1)  # newest last
-        self._tip_offsets = np.zeros((ahead, 3))  # [m] after 1, 2, ... ticks
+        self._past: _Past | None = None  # a tick ago
+        self._begun = np.empty((0, self._prediction.state_size))  # 1, 2, ... ticks ago: states now
+        # [m] after 1, 2, ... ticks; beyond, the last is taken
+        self._tip_offsets = np.zeros((self.ticks + 1, 3))
 
     def remember(self, command: np.ndarray) -> None:
         """The command (m,) [Pa] that is sent in answer to the last `problem`."""
@@ -242,25 +242,24 @@ class Horizon:
         )
 
     def _learn_offset(self, present: _Past, parameters: np.ndarray) -> None:
-        """Where tips were beside where the model, begun the rows before, puts them.
+        """Where the tip is beside where the model, begun 1, 2, ... ticks ago, puts it.
 
         One offset for every number of ticks ahead: added to predictions, they are free of the
-        model's steady errors (offset-free MPC). Pressures are those that were read meanwhile, so
-        that only the model is judged.
+        model's steady errors (offset-free MPC). All that were begun move on by one tick in one
+        batch, under the pressures that were read meanwhile, so that only the model is judged.
         """
-        past = self._past
-        if past and abs(present.time - past[-1].time - self.period) > 0.5 * self.period:
-            past.clear()  # ticks are missing
-        past.append(present)
-        if len(past) <= len(self._tip_offsets):
+        past, self._past = self._past, present
+        if past is None or abs(present.time - past.time - self.period) > 0.5 * self.period:
+            self._begun = self._begun[:0]  # ticks are missing
             return
-        pressures = np.array([tick.pressures for tick in past])
-        poses = self._prediction.rollout_tips(
-            past[0].state, pressures[None], parameters, self.period
-        )
-        aside = np.array([tick.tip for tick in past])[1:] - poses[0, :, :, 3]
+        begun = np.vstack((past.state, self._begun[: len(self._tip_offsets) - 1]))
+        before, now = (np.tile(tick.pressures, (len(begun), 1)) for tick in (past, present))
+        told = np.tile(parameters, (len(begun), 1))
+        self._begun = self._prediction.step(begun, before, now, told, self.period)
+        aside = present.tip - self._prediction.tip_poses(self._begun, told)[:, :, 3]
         if np.isfinite(aside).all():
-            self._tip_offsets += self._offset_gain * (aside - self._tip_offsets)
+            learned = self._tip_offsets[: len(aside)]
+            learned += self._offset_gain * (aside - learned)
 
     def rollout(self, commands: np.ndarray, problem: Problem) -> Rollout:
         """The futures of candidates with commands (B, N, m) [Pa]."""
