@@ -5,6 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from softcr_models.runtime.settings import NodeSettings
 from softcr_tools.systems import (
     NodeSpec,
     Parameters,
@@ -13,10 +14,6 @@ from softcr_tools.systems import (
     loop_nodes,
     priority,
 )
-
-_COMMAND_AGE = 2 / 70
-"""From a tick to the pressures that answer it: what cameras, filter and controller take together,
-and what a loaded machine adds [s]."""
 
 _PATIENCE = 2.5
 """For a pose that is due: 20 ms of latency, a frame at 120 Hz and some jitter [periods]."""
@@ -46,6 +43,13 @@ class HardwareOptions(RunOptions):
         description="IP address of our interface towards Motive; or 0.0.0.0",
     )
     group: str = Field("", description="multicast group Motive streams to; empty: unicast")
+    delay_periods: int = Field(
+        2,
+        ge=1,
+        le=4,
+        description="control periods from a sample to the pressures that answer it, whatever of "
+        "them cameras, filter and controller take",
+    )
     body: str = Field("tip", min_length=1, description="the tip's rigid body, name or id")
     calibration: str = Field(
         "licher2025", min_length=1, description="a calibration of config/optitrack, or a YAML file"
@@ -83,8 +87,11 @@ def hardware_system(options: HardwareOptions, bag: Path) -> System:
     separate: Parameters = {"sampling": "separate"}
     estimator = estimator.with_parameters(separate | {"patience": _PATIENCE})
     reference = reference.with_parameters(separate | {"start": "service"})
-    controller = controller.with_parameters(separate | {"command_age": _COMMAND_AGE})
+    rate = NodeSettings.model_fields["rate_hz"].default
+    command_age: Parameters = {"command_age": options.delay_periods / rate}
+    controller = controller.with_parameters(separate | command_age)
     cameras, sensor, valves = _devices(options, common)
+    valves = valves.with_parameters(command_age)
     return System(
         name="hardware",
         nodes=(recorder, cameras, sensor, estimator, reference, controller, valves),
@@ -132,7 +139,6 @@ def _devices(options: HardwareOptions, common: Parameters) -> tuple[NodeSpec, No
         | {
             "interface": options.interface,
             "station": options.station,
-            "command_age": _COMMAND_AGE,
             "safety.require_operator": options.deadman != "none",
         }
         | priority(common, 70),

@@ -27,7 +27,14 @@ class RehearsalOptions(HardwareOptions, PlantOptions):
         "rod_mpc",
         description="by the rod's gradients, or evolutionary, which takes more than a core",
     )
-    # nothing in the loop hears them, and two cores play bench and loop
+    # two cores play bench and loop
+    delay_periods: int = Field(
+        3,
+        ge=1,
+        le=4,
+        description="control periods from a sample to the pressures that answer it",
+    )
+    # nothing in the loop hears these
     force_torque_records_hz: float = Field(
         200.0, ge=1.0, le=7000.0, description="of its records", json_schema_extra={"unit": "Hz"}
     )
