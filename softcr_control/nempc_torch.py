@@ -243,7 +243,7 @@ class NempcTorch(Nempc):
         now = self._prediction.network.encode(told["state"][None])
         levels = told["approach"][:, None]
         later = self._folded.rollout(now, levels[:-1], levels[1:], told["parameters"])
-        return torch.cat(later).index_select(0, told["delay"].long() - 1)
+        return later[:, 0].index_select(0, told["delay"].long() - 1)
 
     def _evaluated_on_device(
         self, knots: torch.Tensor, start: torch.Tensor, told: dict[str, torch.Tensor]
@@ -280,7 +280,7 @@ class NempcTorch(Nempc):
         steps = self._folded.rollout(start, levels[:-1], levels[1:], told["parameters"])
         shared = {field.name for field in fields(TensorRollout)} & set(told)
         return TensorRollout(
-            coordinates=torch.stack(steps, dim=1),
+            coordinates=steps.transpose(0, 1),
             commands=commands,
             network=self._prediction.network,
             poses=self._poses,

@@ -234,18 +234,18 @@ class DDPINN(torch.nn.Module):
         middle = 0.5 * torch.log(high * low)
         return (torch.log(torch.minimum(torch.maximum(parameters, low), high)) - middle) / half
 
-    def compliance_of(self, told: torch.Tensor) -> torch.Tensor:
-        """(..., 1) bending compliance [rad/(N m m)] in what `tell` said."""
+    def compliance_of(self, known: torch.Tensor) -> torch.Tensor:
+        """(..., 1) bending compliance [rad/(N m m)] in what `tell_parameters` said."""
         number = self.inputs.parameter_names.index("bending_compliance")
         low, high = (self._told[name][number] for name in ("low", "high"))
-        column = 2 * len(self.inputs.actuation_scale) + number
         half, middle = 0.5 * torch.log(high / low), 0.5 * torch.log(high * low)
-        return torch.exp(told[..., column : column + 1] * half + middle)
+        return torch.exp(known[..., number : number + 1] * half + middle)
 
     def directions(self, coordinates: torch.Tensor, told: torch.Tensor) -> torch.Tensor:
         """(..., 3 n) axis of the cross-section at each node past the base; see `directions_of`."""
         angles = functional.linear(coordinates, self.bending[:, :-1], self.bending[:, -1])
-        return directions_of(self.compliance_of(told) * angles)
+        known = told[..., 2 * len(self.inputs.actuation_scale) :]
+        return directions_of(self.compliance_of(known) * angles)
 
     def outputs(
         self, coordinates: torch.Tensor, told: torch.Tensor, rows: slice = slice(None)

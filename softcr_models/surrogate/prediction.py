@@ -111,18 +111,16 @@ class SurrogatePrediction:
         self, state: np.ndarray, pressures: np.ndarray, parameters: np.ndarray, dt: float
     ) -> np.ndarray:
         """See PredictionModel; float32."""
-        steps = self._rolled(state[None], pressures, parameters[None], dt)
-        with torch.inference_mode():
-            return self.network.decode(torch.stack(steps, dim=1)).cpu().numpy()
+        return self._rolled_states(state, pressures, parameters, dt).swapaxes(0, 1)
 
     def rollout_tips(
         self, state: np.ndarray, pressures: np.ndarray, parameters: np.ndarray, dt: float
     ) -> np.ndarray:
         """See PredictionModel; float32."""
-        states = self.rollout(state, pressures, parameters, dt)
-        batch, ticks, size = states.shape
+        states = self._rolled_states(state, pressures, parameters, dt)
+        ticks, batch, size = states.shape
         poses = self.tip_poses(states.reshape(-1, size), parameters[None])
-        return poses.reshape(batch, ticks, 3, 4)
+        return poses.reshape(ticks, batch, 3, 4).swapaxes(0, 1)
 
     def tip_poses(self, states: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         """See PredictionModel; of the states' float type."""
@@ -145,10 +143,18 @@ class SurrogatePrediction:
         self.rod.base_wrench(states[0], pressures[0])
 
     @torch.inference_mode()
+    def _rolled_states(
+        self, state: np.ndarray, pressures: np.ndarray, parameters: np.ndarray, dt: float
+    ) -> np.ndarray:
+        """(T, B, nx) float32 after each step from one state."""
+        steps = self._rolled(state[None], pressures, parameters[None], dt)
+        return self.network.decode(steps).cpu().numpy()
+
+    @torch.inference_mode()
     def _rolled(
         self, states: np.ndarray, pressures: np.ndarray, parameters: np.ndarray, dt: float
-    ) -> list[torch.Tensor]:
-        """Coordinates (B, nx) after each step; states and parameters (B, ...) or (1, ...)."""
+    ) -> torch.Tensor:
+        """Coordinates (T, B, nx) after each step; states and parameters (B, ...) or (1, ...)."""
         # numba's parallel loops change the number of threads of the pool they share with torch
         torch.set_num_threads(self.threads)
         network, period = self.network, self.network.period
@@ -174,7 +180,7 @@ class SurrogatePrediction:
                 told = torch.cat((acting, known), dim=-1)
                 coordinates = network.at(coordinates, told, time)[0]
             rolled.append(coordinates)
-        return rolled
+        return torch.stack(rolled)
 
     def _tensor(self, values: np.ndarray) -> torch.Tensor:
         return torch.as_tensor(np.asarray(values, dtype=np.float32), device=self.device)
