@@ -68,7 +68,7 @@ class System:
             )
 
 
-CARRIED = {"rod": 1000, "ddpinn": 72}  # candidates of the nempc at 70 Hz on two cores
+CARRIED = {"rod": 1000, "ddpinn": 32}  # candidates of the nempc at 70 Hz on two cores
 
 
 class RunOptions(BaseModel):
@@ -106,7 +106,7 @@ class RunOptions(BaseModel):
         0,
         ge=0,
         le=100_000,
-        description="candidates of the nempc; 0: what two cores carry, 1000 on the rod, 72 on its "
+        description="candidates of the nempc; 0: what two cores carry, 1000 on the rod, 32 on its "
         "network",
     )
     horizon: int = Field(8, ge=2, le=200, description="control periods the controller looks ahead")
