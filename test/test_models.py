@@ -65,7 +65,7 @@ def test_options_reach_filter_and_controller():
         told = {node.name: node.parameters.get("model") for node in system.nodes}
         assert (told["estimator"], told["nempc_controller"]) == expected
         assert told["simulator"] is None
-    for asked, carried in (({}, 1000), ({"model": "ddpinn"}, 72), ({"population": "64"}, 64)):
+    for asked, carried in (({}, 1000), ({"model": "ddpinn"}, 32), ({"population": "64"}, 64)):
         nodes = simulation_system(simulation_options(asked), Path("bag")).nodes
         assert [n.parameters["population"] for n in nodes if "population" in n.parameters] == [
             carried
