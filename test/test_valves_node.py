@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -216,16 +217,49 @@ def test_silent_commands_hold_then_vent_with_the_reason_told(stack, valves, emul
     stack.until(lambda: stack.newest().max() < 6e3, "empty chambers")
 
 
-def test_killed_node_leaves_safe_outputs_within_150_ms(stack, valves, emulator):
-    filled(stack)
-    valves.send_signal(signal.SIGKILL)
-    killed = time.monotonic()
-    safe = until(
-        lambda: [event for event in emulator.events("outputs", since=killed) if event["safe"]],
+def children_of(process):
+    """Process ids: of the fast cycle."""
+    threads = Path(f"/proc/{process.pid}/task").glob("*/children")
+    return [int(number) for thread in threads for number in thread.read_text().split()]
+
+
+def safe_after(emulator, moment):
+    """How long after a moment the outputs are safe [s]."""
+    events = until(
+        lambda: [event for event in emulator.events("outputs", since=moment) if event["safe"]],
         "safe outputs",
     )
-    assert emulator.events("watchdog", since=killed)
-    assert safe[0]["time"] - killed < 0.150
+    return events[0]["time"] - moment
+
+
+def test_a_killed_node_takes_its_fast_cycle_along_which_vents(stack, valves, emulator):
+    filled(stack)
+    (cycle,) = children_of(valves)
+    killed = time.monotonic()
+    valves.kill()
+    assert safe_after(emulator, killed) < 0.150
+    until(lambda: emulator.events("state")[-1]["state"] == "INIT", "slaves left in INIT")
+    until(lambda: not Path(f"/proc/{cycle}/cmdline").exists(), "the end of the cycle")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_fast_cycle_that_ends_or_hangs_is_vented_by_the_terminals_and_told(
+    stack, valves, emulator, number
+):
+    filled(stack)
+    (cycle,) = children_of(valves)
+    struck = time.monotonic()
+    os.kill(cycle, number)
+    assert safe_after(emulator, struck) < 0.150
+    assert emulator.events("watchdog", since=struck)
+    word = "ended" if number == signal.SIGKILL else "silent"
+    stack.until(lambda: f"vent now: valve process {word}" in stack.says(), "the reason")
+    assert "valve process" in stack.trigger("enable").message
+    # brought down and up again, all is well
+    assert stack.change(Transition.TRANSITION_DEACTIVATE)
+    assert stack.change(Transition.TRANSITION_CLEANUP)
+    assert stack.change(Transition.TRANSITION_CONFIGURE)
+    assert len(children_of(valves)) == 1
 
 
 def test_a_missing_interface_is_one_line_and_the_node_stays_unconfigured():

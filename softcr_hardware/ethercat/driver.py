@@ -1,8 +1,9 @@
 """The valve driver: bus, sensors, safety, setpoint and pressure loop in one fast cycle.
 
-`tick` is one cycle and takes the time as an argument; `run` calls it at 1 kHz in a thread of its
-own. Everything else hands over values under a lock and returns at once. Whatever fails in a cycle
-ends in vented valves: by command while the bus lives, by the slaves' own watchdog when it does not.
+`tick` is one cycle and takes the time as an argument; `run` calls it at 1 kHz, in the process of
+`ValveProcess`. Everything else hands over values under a lock and returns at once. Whatever fails
+in a cycle ends in vented valves: by command while the bus lives, by the slaves' own watchdog when
+it does not.
 """
 
 import contextlib
@@ -193,8 +194,13 @@ class ValveDriver:
         self._bus.close()
         self._bus_trouble = "the bus is not open"
 
-    def run(self, stop: threading.Event) -> None:
-        """Cycles until `stop`, then leaves the valves safe; nothing that fails ends it earlier."""
+    def run(self, stop: threading.Event, between: Callable[[], None] = lambda: None) -> None:
+        """Cycles until `stop`, then leaves the valves safe; nothing that fails ends it earlier.
+
+        Args:
+            stop: set by `between` or another thread.
+            between: called after each cycle; where it fails, too, the valves are vented.
+        """
         timer = CycleTimer(self._period)
         try:
             while not stop.is_set():
@@ -204,6 +210,7 @@ class ValveDriver:
                 begin = time.monotonic()
                 try:
                     self.tick(begin)
+                    between()
                 except Exception as error:
                     self.vent()
                     self._volts = self._loop.vent_volts

@@ -1,4 +1,4 @@
-"""The valves as a node: commands in, pressures and safety out; the 1 kHz cycle has its own thread.
+"""The valves as a node: commands in, pressures and safety out; the 1 kHz cycle has its own process.
 
 Configuring brings the bus up and proves its watchdog; from there to cleanup the fast cycle runs and
 the valves are vented unless enabled. Activating lets messages in, `~/enable` (Trigger) closes the
@@ -6,7 +6,6 @@ handshake, deactivating vents. `~/vent` (Trigger) works in every state. The oper
 sensor_msgs/Joy on safety/operator: button 0 is the deadman's switch.
 """
 
-import gc
 import math
 import sys
 import threading
@@ -17,10 +16,9 @@ import numpy as np
 from pydantic import Field
 from std_srvs.srv import Trigger
 
-from softcr_hardware.ethercat.bus import EtherCatBus
-from softcr_hardware.ethercat.driver import ValveDriver, ValveReport
-from softcr_hardware.ethercat.process_data import ProcessData
+from softcr_hardware.ethercat.driver import ValveReport
 from softcr_hardware.ethercat.terminals import load_station
+from softcr_hardware.ethercat.valve_process import ValveProcess, ValveTask
 from softcr_hardware.safety import Action
 from softcr_hardware.safety_settings import SafetySettings
 from softcr_models.errors import UserError
@@ -38,10 +36,7 @@ from softcr_models.runtime.node import ERROR, OK, WARN, LoopNode, run
 from softcr_models.runtime.settings import NodeSettings
 from softcr_models.runtime.topics import TOPICS, qos
 
-_SWITCH_INTERVAL = 1e-3
-"""The fast cycle waits for other threads of the node at most so long [s]; Python has 5 ms."""
 _ANSWER_TIME = 0.5  # [s] a service waits for the fast cycle
-_TRANSITIONS_TOLD = 20  # in the diagnostics
 _LEVELS = {Action.NONE: OK, Action.WARN: WARN, Action.PREDICT_ONLY: WARN, Action.HOLD: WARN}
 
 
@@ -85,13 +80,11 @@ class Valves(LoopNode):
     default_name = "valves"
     Settings = ValvesSettings
     settings: ValvesSettings
-    _driver: ValveDriver | None = None
-    _fast_thread: threading.Thread | None = None
+    _driver: ValveProcess | None = None
 
     def __init__(self, **node_options: Any):
         """See LoopNode; the services exist in every state."""
         super().__init__(**node_options)
-        self._fast_stop = threading.Event()
         self._told: tuple[Any, ...] = ()
         # not a lifecycle publisher: what safety says is told in every state
         self._safety_state = self.create_publisher(
@@ -106,30 +99,25 @@ class Valves(LoopNode):
         if settings.lockstep:
             raise UserError("parameter mode = 'lockstep': real valves keep to the wall clock")
         station = load_station(settings.station, self.robot.chamber_names)
-        data = ProcessData(station)
-        self._driver = ValveDriver(
-            station,
-            self.robot.pressure_limits,
-            data,
-            EtherCatBus(settings.interface, station, data),
-            settings.safety,
-            1.0 / settings.command_rate_hz,
-            settings.vent_rate,
-            settings.closed_loop,
-            settings.most_reconnects,
+        options = {
+            "command_period": 1.0 / settings.command_rate_hz,
+            "vent_rate": settings.vent_rate,
+            "closed_loop": settings.closed_loop,
+            "most_reconnects": settings.most_reconnects,
+        }
+        driver = ValveProcess(
+            ValveTask(
+                station,
+                self.robot.pressure_limits,
+                settings.interface,
+                settings.safety,
+                options,
+                settings.realtime_priority,
+            ),
             say=self.get_logger().warning,
         )
-        # LoopNode has the collector look through everything once more after this: with the fast
-        # cycle running that would be 0.1 s of silence, and the terminals' watchdog would trip
-        gc.collect()
-        gc.freeze()
-        sys.setswitchinterval(_SWITCH_INTERVAL)
-        self._driver.open()
-        self._fast_stop = threading.Event()
-        self._fast_thread = threading.Thread(
-            target=self._driver.run, args=(self._fast_stop,), name="valves", daemon=True
-        )
-        self._fast_thread.start()
+        driver.open()
+        self._driver = driver
         self._pressure_state = self.advertise("pressure/state")
         self._pressure_sent = self.advertise("pressure/sent")
         self.receive("pressure/command", self._decoded_command)
@@ -166,19 +154,14 @@ class Valves(LoopNode):
             self._tell_safety(self._driver.report)
 
     def on_cleanup_node(self) -> None:
-        self._fast_stop.set()
-        if self._fast_thread is not None:
-            self._fast_thread.join()
-            self._fast_thread = None
-        elif self._driver is not None:
-            self._driver.close()
-        self._driver = None
+        driver, self._driver = self._driver, None
+        if driver is not None:
+            driver.close()
 
     def diagnostic_values(self) -> dict[str, Any]:
         if self._driver is None:
             return {}
-        report, fast = self._driver.report, self._driver.statistics.summary()
-        fast.pop("tick_time_histogram_ms")
+        report, counts = self._driver.report, self._driver.counts
         return {
             "safety": report.decision.action.words,
             "safety_reason": report.decision.reason,
@@ -186,13 +169,13 @@ class Valves(LoopNode):
             "blockers": list(report.decision.blockers),
             "bus": report.bus or "operational",
             "reconnects": report.reconnects,
-            "commands_refused": dict(self._driver.commands.refused),
+            "commands_refused": counts.refused,
             "sent_pa": report.sent.round(1).tolist(),
             "valve_volts": report.volts.round(3).tolist(),
-            "fast_cycle": fast,
+            "fast_cycle": counts.cycle,
             "transitions": [
                 {"time": round(change.time, 3), "what": change.words}
-                for change in list(self._driver.safety.transitions)[-_TRANSITIONS_TOLD:]
+                for change in counts.transitions
             ],
         }
 
@@ -210,7 +193,7 @@ class Valves(LoopNode):
     def _decoded_command(self, message: Any) -> np.ndarray:
         return pressures_from_message(message, self.robot.chamber_names, "pressure/command")
 
-    def _hand_over_messages(self, driver: ValveDriver) -> None:
+    def _hand_over_messages(self, driver: ValveProcess) -> None:
         sources = {
             "pressure/command": "command",
             "safety/operator": "operator",
@@ -283,14 +266,14 @@ class Valves(LoopNode):
         return response
 
 
-def _vent(driver: ValveDriver) -> bool:
+def _vent(driver: ValveProcess) -> bool:
     """Vent and disarm; returns whether it is done. A cycle that reopens the bus may take seconds,
     but then the valves have been disarmed before."""
     driver.vent()
     return not driver.report.decision.enabled or _wait(driver, False, _ANSWER_TIME)
 
 
-def _wait(driver: ValveDriver, enabled: bool, most: float) -> bool:
+def _wait(driver: ValveProcess, enabled: bool, most: float) -> bool:
     """Whether the fast cycle reports within `most` [s] that the valves are, or are not, enabled."""
     asked = time.monotonic()
     while time.monotonic() < asked + most:

@@ -1,0 +1,265 @@
+"""The valve driver in a process of its own: its 1 kHz cycle shares Python's lock with nobody.
+
+`ValveProcess` stands in the node for the `ValveDriver` that the child runs. They talk through a
+pair of sockets, a pickled message a packet; neither ever waits for the other:
+
+- the node ends, however it does: the child reads the end of the socket in its next cycle, opens the
+  exhausts, takes the terminals to INIT and ends;
+- the node hangs: commands fall silent, and the child's own state machine holds, then vents;
+- the child ends or hangs: the terminals vent by their watchdog, and `report` says so.
+"""
+
+import contextlib
+import gc
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from softcr_hardware.ethercat.bus import EtherCatBus
+from softcr_hardware.ethercat.driver import ValveDriver, ValveReport
+from softcr_hardware.ethercat.process_data import ProcessData
+from softcr_hardware.ethercat.terminals import Station
+from softcr_hardware.safety import Action, Decision, Transition
+from softcr_hardware.safety_settings import SafetySettings
+from softcr_models.errors import UserError
+from softcr_models.robot import PressureLimits
+from softcr_models.runtime.realtime import schedule_realtime
+
+_COMMAND = f"import sys; from {__name__} import main; sys.exit(main())"
+_LARGEST = 1 << 16  # bytes of a message
+_REPORTED = 2  # cycles between reports: what is published is then at most 2 ms old
+_COUNTED = 1000  # cycles between counts
+_TOLD = 20  # transitions among them
+_START_TIME = 60.0  # [s] of a machine that has to read everything from disk
+_END_TIME = 1.5  # [s] with the terminals taken to INIT; then it is killed, and they vent
+_ANSWER_TIME = 0.5  # [s]
+_SILENT = 0.25  # [s] without a report: the terminals' watchdog has long vented
+
+
+@dataclass(frozen=True)
+class ValveTask:
+    """What the child is to drive: arguments of ValveDriver, its interface and priority."""
+
+    station: Station
+    limits: PressureLimits
+    interface: str
+    safety: SafetySettings
+    options: Mapping[str, Any]
+    priority: int
+
+    def driver(self, say: Callable[[str], None]) -> ValveDriver:
+        """The driver on its bus; touches nothing yet."""
+        data = ProcessData(self.station)
+        bus = EtherCatBus(self.interface, self.station, data)
+        return ValveDriver(
+            self.station, self.limits, data, bus, self.safety, **self.options, say=say
+        )
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What is told once a second: of the fast cycle, of commands, of safety."""
+
+    cycle: dict[str, Any] = field(default_factory=dict)
+    refused: dict[str, int] = field(default_factory=dict)
+    transitions: tuple[Transition, ...] = ()
+
+
+class ValveProcess:
+    """A ValveDriver in a child, as far as the node needs it. Any thread may call.
+
+    Attributes:
+        counts: told last.
+    """
+
+    def __init__(self, task: ValveTask, say: Callable[[str], None]):
+        """Starts nothing yet; `say` is told what the driver says."""
+        self.counts = Counts()
+        self._task, self._say = task, say
+        self._answered = threading.Condition()
+        self._answers: list[tuple[str, Any]] = []
+        self._report: ValveReport | None = None
+
+    @property
+    def report(self) -> ValveReport:
+        """Of the last cycle that was told; vented, where the child has ended or fallen silent."""
+        report = self._report
+        assert report is not None  # opened
+        if self._reader.is_alive() and time.monotonic() - report.time <= _SILENT:
+            return report
+        if self._reader.is_alive() and report.decision.action == Action.VENT_NOW:
+            return report  # it may take seconds to bring the bus up
+        what = "valve process silent" if self._reader.is_alive() else "valve process ended"
+        vented = Decision(Action.VENT_NOW, False, what, (what,))
+        return replace(report, decision=vented, bus=what)
+
+    def open(self) -> None:
+        """Start the child and let it bring the bus up.
+
+        Raises:
+            UserError: the bus is not as the station says, or the child did not start.
+        """
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._child = subprocess.Popen(
+                [sys.executable, "-c", _COMMAND, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+            )
+        self._socket = ours
+        self._reader = threading.Thread(target=self._read, name="valves", daemon=True)
+        self._reader.start()
+        self._send("task", self._task)
+        kind, said = self._answer(_START_TIME)
+        if kind != "opened":
+            self.close()
+            raise UserError(said or "the valves' process did not start")
+        self._report = said
+
+    def close(self) -> None:
+        """Let the child leave the valves safe and end."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_WR)
+        try:
+            self._child.wait(_END_TIME)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait()
+        self._reader.join(_END_TIME)
+        self._socket.close()
+
+    def hear(self, *arguments: Any) -> None:
+        """See ValveDriver."""
+        self._send("hear", arguments)
+
+    def enable(self) -> None:
+        """See ValveDriver."""
+        self._send("enable")
+
+    def vent(self) -> None:
+        """See ValveDriver."""
+        self._send("vent")
+
+    def calibrate_zero(self) -> np.ndarray:
+        """See ValveDriver.
+
+        Raises:
+            UserError: see there; or the child does not answer.
+        """
+        self._answers.clear()
+        self._send("calibrate")
+        kind, said = self._answer(_ANSWER_TIME)
+        if kind != "zero":
+            raise UserError(said or "zero calibration: the valves' process does not answer")
+        return np.asarray(said)
+
+    def _send(self, kind: str, content: Any = None) -> None:
+        with contextlib.suppress(OSError):  # it has ended, or hangs: `report` tells
+            self._socket.send(pickle.dumps((kind, content)), socket.MSG_DONTWAIT)
+
+    def _answer(self, most: float) -> tuple[str, Any]:
+        with self._answered:
+            self._answered.wait_for(lambda: self._answers or not self._reader.is_alive(), most)
+            return self._answers.pop(0) if self._answers else ("", "")
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError):
+            while packet := self._socket.recv(_LARGEST):
+                kind, content = pickle.loads(packet)
+                if kind == "report":
+                    self._report = content
+                elif kind == "counts":
+                    self.counts = content
+                elif kind == "say":
+                    self._say(content)
+                else:
+                    with self._answered:
+                        self._answers.append((kind, content))
+                        self._answered.notify_all()
+
+
+class _Child:
+    """The other end."""
+
+    def __init__(self, end: socket.socket):
+        self._socket = end
+        self._stop = threading.Event()
+        self._cycle = 0
+
+    def run(self) -> int:
+        _, task = pickle.loads(self._socket.recv(_LARGEST))
+        self._driver = task.driver(lambda line: self._send("say", line))
+        schedule_realtime(task.priority)
+        try:
+            self._driver.open()
+        except UserError as error:
+            self._send("failed", str(error))
+            return 1
+        # from here on there is no garbage, and the collector would take longer than a cycle
+        gc.collect()
+        gc.freeze()
+        self._send("opened", replace(self._driver.report, time=time.monotonic()))
+        self._driver.run(self._stop, self._between)
+        return 0
+
+    def _between(self) -> None:
+        """After each cycle: what the node wants, and what it is told."""
+        while not self._stop.is_set() and (packet := self._packet()) is not None:
+            if packet:
+                self._obey(*pickle.loads(packet))
+            else:  # the node has ended, or asks us to
+                self._driver.vent()
+                self._stop.set()
+        self._cycle += 1
+        if self._cycle % _REPORTED == 0:
+            self._send("report", self._driver.report)
+        if self._cycle % _COUNTED == 0:
+            self._send("counts", self._counts())
+
+    def _packet(self) -> bytes | None:
+        try:
+            return self._socket.recv(_LARGEST, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return None
+        except ConnectionError:
+            return b""
+
+    def _obey(self, kind: str, content: Any) -> None:
+        driver = self._driver
+        if kind == "hear":
+            driver.hear(*content)
+        elif kind == "enable":
+            driver.enable()
+        elif kind == "vent":
+            driver.vent()
+        elif kind == "calibrate":
+            try:
+                self._send("zero", driver.calibrate_zero())
+            except UserError as error:
+                self._send("refused", str(error))
+
+    def _counts(self) -> Counts:
+        cycle = self._driver.statistics.summary()
+        cycle.pop("tick_time_histogram_ms")
+        transitions = tuple(self._driver.safety.transitions)[-_TOLD:]
+        return Counts(cycle, dict(self._driver.commands.refused), transitions)
+
+    def _send(self, kind: str, content: Any) -> None:
+        with contextlib.suppress(OSError):  # nobody there, or too busy to read: the next one counts
+            self._socket.send(pickle.dumps((kind, content)), socket.MSG_DONTWAIT)
+
+
+def main() -> int:
+    """The child of a ValveProcess; its argument is its end of the sockets."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's is for the node, which ends us
+    with socket.socket(fileno=int(sys.argv[1])) as end:
+        return _Child(end).run()
