@@ -36,7 +36,7 @@ from softcr_models.runtime.realtime import schedule_realtime
 
 _COMMAND = f"import sys; from {__name__} import main; sys.exit(main())"
 _LARGEST = 1 << 16  # bytes of a message
-_REPORTED = 2  # cycles between reports: what is published is then at most 2 ms old
+_REPORTED = 2  # cycles between reports: more often than the node publishes
 _COUNTED = 1000  # cycles between counts
 _TOLD = 20  # transitions among them
 _START_TIME = 60.0  # [s] of a machine that has to read everything from disk
