@@ -242,6 +242,18 @@ def test_a_killed_node_takes_its_fast_cycle_along_which_vents(stack, valves, emu
     until(lambda: not Path(f"/proc/{cycle}/cmdline").exists(), "the end of the cycle")
 
 
+def test_a_node_that_hangs_is_vented_by_its_fast_cycle(stack, valves, emulator):
+    filled(stack)
+    stopped = time.monotonic()
+    valves.send_signal(signal.SIGSTOP)
+    try:
+        assert safe_after(emulator, stopped) < 2.0  # a hold, then a ramp, then vented
+        assert not emulator.events("watchdog", since=stopped)
+    finally:
+        valves.send_signal(signal.SIGCONT)
+    stack.until(lambda: "vent now: " in stack.says(), "the reason")
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_fast_cycle_that_ends_or_hangs_is_vented_by_the_terminals_and_told(
     stack, valves, emulator, number
