@@ -125,19 +125,15 @@ def test_verify_writes_table_figures_and_numbers(tmp_path, monkeypatch):
 
 
 def test_search_stops_what_falls_behind_and_goes_on_later(tmp_path, monkeypatch, capsys):
-    def tiny(trial, iterations, seed, threads):
-        made = original(trial, iterations, seed, threads)
+    def tiny(trial, fixed):
+        made = original(trial, fixed)
         architecture = made.architecture.model_copy(update={"neurons": 16, "layers": 1})
-        return FEW.model_copy(
-            update={
-                "architecture": architecture,
-                "learning_rate": made.learning_rate,
-                "validate_every": 0.2,
-            }
-        )
+        return made.model_copy(update={"architecture": architecture})
 
     original = search.settings_of
+    few = FEW.model_copy(update={"validate_every": 0.2})
     monkeypatch.setattr(search, "settings_of", tiny)
+    monkeypatch.setattr(search, "fixed_settings", lambda iterations, seed: few)
     given = search._parser().parse_args(["--trials", "3", "--output", str(tmp_path)])
     study = search.open_study(str(tmp_path / "search.journal"), 0)
     search.work(study, given)

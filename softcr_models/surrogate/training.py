@@ -33,14 +33,14 @@ from softcr_models.surrogate.rod_residual import RodResidual
 from softcr_models.surrogate.shape_fit import fit_shapes
 from softcr_models.surrogate.training_data import (
     Physics,
+    RodData,
     Samples,
     Windows,
     box_points,
     coordinates_of,
     encoded_steps,
     ends_of_steps,
-    noisy_steps,
-    simulated,
+    rod_data,
 )
 from softcr_models.surrogate.training_settings import Stage, TrainingSettings
 from softcr_models.surrogate.validation import Validation
@@ -87,6 +87,7 @@ def train(
     report: Report = lambda _: None,
     resume: bool = True,
     start: Path | None = None,
+    data: RodData | None = None,
 ) -> tuple[DDPINN, Card]:
     """Trains a network and writes it, its card, a log (CSV) and checkpoints beside `path`.
 
@@ -97,6 +98,7 @@ def train(
         report: told about the progress.
         resume: whether to go on from a checkpoint of the same settings.
         start: a trained network to begin from, of the same structure, whose coordinates are kept.
+        data: of the same robot and settings, where many networks share it; made if not given.
 
     Raises:
         UserError: a start that does not fit, settings that do not fit the robot, or losses that
@@ -109,10 +111,12 @@ def train(
     torch.set_num_threads(settings.threads)
     rod = CosseratRod(robot, settings.intervals)
     begin = _checked_start(start, robot, settings) if start else (None, None)
-    network, data = _prepared(rod, settings, begin[0], report)
+    if data is None:
+        data = rod_data(rod, settings, lambda phase, done: report(Progress(phase, done, {}, {})))
+    network, prepared_data = _prepared(rod, data, settings, begin[0], report)
     validation = Validation(rod, settings)
     prepared = time.monotonic() - begun
-    trainer = _Trainer(network, data, settings, path)
+    trainer = _Trainer(network, prepared_data, settings, path)
     if resume:
         trainer.resume()
     trainer.run(validation, report)
@@ -150,14 +154,13 @@ def hardware(settings: TrainingSettings) -> dict[str, str]:
 
 
 def _prepared(
-    rod: CosseratRod, settings: TrainingSettings, start: DDPINN | None, report: Report
+    rod: CosseratRod,
+    data: RodData,
+    settings: TrainingSettings,
+    start: DDPINN | None,
+    report: Report,
 ) -> tuple[DDPINN, _Data]:
-    def tell(phase: str) -> Callable[[float], None]:
-        return lambda done: report(Progress(phase, done, {}, {}))
-
-    motions = simulated(rod, settings, tell("motions of the rod"))
-    if not len(motions.states):
-        raise UserError("training: no simulated motion stayed finite; lower the signals' range")
+    motions = data.motions
     network = _new_network(rod, settings)
     if start is None:
         coordinates = coordinates_of(motions, settings)
@@ -171,8 +174,8 @@ def _prepared(
     device = torch.device(resolve_device(settings.device, "torch"))
     windows = Windows(network, motions, device)
     noisy = points = None
-    if settings.noisy_samples:
-        points, answers = noisy_steps(rod, motions, settings, tell("steps from noisy states"))
+    if data.noisy is not None:
+        points, answers = data.noisy
         noisy = encoded_steps(network, points, answers).on(device)
     if settings.box_samples:
         points = box_points(rod, motions, settings)

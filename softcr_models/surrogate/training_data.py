@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from scipy.stats import qmc
 
+from softcr_models.errors import UserError
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.stepper import PARAMETERS
 from softcr_models.surrogate.coordinates import Coordinates, modes_of_motion, scaled_states
@@ -54,6 +55,40 @@ class Physics:
         """The same on a device."""
         values = (self.states, self.begin, self.end, self.parameters)
         return Physics(*(value.to(device) for value in values))
+
+
+@dataclass(frozen=True, eq=False)
+class RodData:
+    """What the rod did: the same for every network trained with the same robot, signals and seed.
+
+    Attributes:
+        motions: from rest.
+        noisy: points with noise and their (S, PIECES, nx) answers; None without.
+    """
+
+    motions: Trajectories
+    noisy: tuple[Physics, np.ndarray] | None
+
+
+def rod_data(
+    rod: CosseratRod,
+    settings: TrainingSettings,
+    report: Callable[[str, float], None] = lambda phase, done: None,
+) -> RodData:
+    """The data of a training, told by phase and the part of it that is done.
+
+    Raises:
+        UserError: no motion stayed finite.
+    """
+    motions = simulated(rod, settings, lambda done: report("motions of the rod", done))
+    if not len(motions.states):
+        raise UserError("training: no simulated motion stayed finite; lower the signals' range")
+    if not settings.noisy_samples:
+        return RodData(motions, None)
+    return RodData(
+        motions,
+        noisy_steps(rod, motions, settings, lambda done: report("steps from noisy states", done)),
+    )
 
 
 def simulated(

@@ -21,10 +21,11 @@ from optuna.trial import TrialState
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from softcr_models import load_robot
+from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
 from softcr_models.surrogate import training
 from softcr_models.surrogate.ddpinn import Architecture
+from softcr_models.surrogate.training_data import rod_data
 from softcr_models.surrogate.training_settings import TrainingSettings
 from softcr_tools import studies
 from softcr_tools.console import say
@@ -66,8 +67,20 @@ def open_study(storage: str, seed: int) -> optuna.Study:
     return studies.open_study("surrogate", storage, sampler, pruner)
 
 
-def settings_of(trial: optuna.Trial, iterations: int, seed: int, threads: int) -> TrainingSettings:
-    """What a trial trains: the paper's space, and whether shapes are shared."""
+def fixed_settings(iterations: int, seed: int) -> TrainingSettings:
+    """What all networks of a search have in common, their data among it."""
+    return TrainingSettings(
+        iterations=iterations,
+        trajectories=800,
+        noisy_samples=100_000,
+        seed=seed,
+        threads=1,
+        validate_every=0.1,
+    )
+
+
+def settings_of(trial: optuna.Trial, fixed: TrainingSettings) -> TrainingSettings:
+    """What a trial trains: the paper's space, whether neurons are gated and shapes are shared."""
     gated = trial.suggest_categorical("activation", ["gated", "silu"]) == "gated"
     shared = trial.suggest_categorical("shapes", ["shared", "network"]) == "shared"
     architecture = Architecture(
@@ -78,24 +91,20 @@ def settings_of(trial: optuna.Trial, iterations: int, seed: int, threads: int) -
         # shapes that all samples share pass through three marks: three terms
         terms=3 if shared else trial.suggest_int("terms", 1, 24, log=True),
     )
-    return TrainingSettings(
-        architecture=architecture,
-        learning_rate=trial.suggest_float("learning_rate", 3e-4, 1e-2, log=True),
-        iterations=iterations,
-        trajectories=800,
-        noisy_samples=100_000,
-        seed=seed,
-        threads=threads,
-        validate_every=0.1,
-    )
+    rate = trial.suggest_float("learning_rate", 3e-4, 1e-2, log=True)
+    return fixed.model_copy(update={"architecture": architecture, "learning_rate": rate})
 
 
 def work(study: optuna.Study, given: argparse.Namespace) -> None:
     """Trains networks until the study has as many as asked for."""
+    if finished(study) >= given.trials:
+        return
     robot = load_robot(given.robot)
+    fixed = fixed_settings(given.iterations, given.seed)
+    data = rod_data(CosseratRod(robot, fixed.intervals), fixed)  # the same for every network
 
     def objective(trial: optuna.Trial) -> float:
-        settings = settings_of(trial, given.iterations, given.seed, threads=1)
+        settings = settings_of(trial, fixed)
         path = given.output / f"network-{trial.number}"
         seen: list[float] = []
 
@@ -111,7 +120,7 @@ def work(study: optuna.Study, given: argparse.Namespace) -> None:
                 raise optuna.TrialPruned
 
         try:
-            _, card = training.train(robot, settings, path, judge, resume=False)
+            _, card = training.train(robot, settings, path, judge, resume=False, data=data)
         except optuna.TrialPruned:
             path.with_name(path.name + ".checkpoint").unlink(missing_ok=True)
             raise
@@ -120,8 +129,7 @@ def work(study: optuna.Study, given: argparse.Namespace) -> None:
         return _score(card.validation)
 
     enough = optuna.study.MaxTrialsCallback(given.trials, states=FINISHED)
-    if finished(study) < given.trials:
-        study.optimize(objective, callbacks=[enough])
+    study.optimize(objective, callbacks=[enough])
 
 
 def report(study: optuna.Study, directory: Path, console: Console) -> None:

@@ -110,7 +110,7 @@ def _folded_step(network: DDPINN, rod: CosseratRod, batch: int) -> Callable[[], 
     parameters = torch.tensor(rod.nominal_parameters, dtype=torch.float32)[None]
 
     @torch.inference_mode()
-    def step() -> list[torch.Tensor]:
+    def step() -> torch.Tensor:
         return folded.rollout(coordinates, pressures, pressures, parameters)
 
     return step
