@@ -18,7 +18,8 @@ from softcr_models.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_models.rod.stepper import PARAMETERS
-from softcr_models.runtime.messages import pose_with_covariance_to_message, rod_cloud_message
+from softcr_models.runtime.messages import pose_with_covariance_to_message
+from softcr_models.runtime.rod_clouds import rod_cloud_message
 from softcr_models.runtime.settings import SampledNodeSettings
 
 UNPAIRED_TOLD = 200

@@ -9,19 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from softcr_models.runtime.diagnostics import DiagnosticReport, diagnostics_from_message
 from softcr_models.runtime.messages import (
-    DiagnosticReport,
     MessageError,
-    diagnostics_from_message,
     from_stamp,
     named_numbers_from_message,
     pose_from_message,
     pose_with_covariance_from_message,
     pressures_from_message,
-    reference_cloud_from_message,
-    rod_cloud_from_message,
     wrench_from_message,
 )
+from softcr_models.runtime.rod_clouds import reference_cloud_from_message, rod_cloud_from_message
 from softcr_tools.bag_reading import Bag
 
 

@@ -10,7 +10,8 @@ from pydantic import Field
 
 from softcr_models.errors import UserError
 from softcr_models.runtime.messages import pressures_from_message, pressures_to_message
-from softcr_models.runtime.node import LoopNode, run
+from softcr_models.runtime.node import LoopNode
+from softcr_models.runtime.process import run
 from softcr_models.runtime.settings import NodeSettings
 
 

@@ -21,7 +21,7 @@ from softcr_models.runtime.messages import (  # noqa: E402
     pressures_to_message,
     wrench_to_message,
 )
-from softcr_models.runtime.node import SupervisedExecutor  # noqa: E402
+from softcr_models.runtime.process import SupervisedExecutor  # noqa: E402
 from softcr_models.runtime.topics import TOPICS, qos  # noqa: E402
 
 TIMEOUT = 60.0  # of what will come, on a busy machine [s]

@@ -17,13 +17,14 @@ from rosbags.typesys import Stores, get_typestore
 from scipy.spatial.transform import Rotation
 
 from softcr_models.rod.state import RodState
-from softcr_models.runtime.messages import (
-    ROD_FIELDS,
+from softcr_models.runtime.diagnostics import (
     DiagnosticReport,
-    MessageError,
-    clock_to_message,
     diagnostics_from_message,
     diagnostics_to_message,
+)
+from softcr_models.runtime.messages import (
+    MessageError,
+    clock_to_message,
     from_stamp,
     pose_from_message,
     pose_to_message,
@@ -31,12 +32,15 @@ from softcr_models.runtime.messages import (
     pose_with_covariance_to_message,
     pressures_from_message,
     pressures_to_message,
+    wrench_from_message,
+    wrench_to_message,
+)
+from softcr_models.runtime.rod_clouds import (
+    ROD_FIELDS,
     reference_cloud_from_message,
     reference_cloud_message,
     rod_cloud_from_message,
     rod_cloud_message,
-    wrench_from_message,
-    wrench_to_message,
 )
 from softcr_models.runtime.topics import TOPICS, qos
 

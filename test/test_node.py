@@ -25,12 +25,9 @@ from relay import Relay
 
 from softcr_models import load_robot
 from softcr_models.errors import UserError
-from softcr_models.runtime.messages import (
-    diagnostics_from_message,
-    from_stamp,
-    pressures_to_message,
-)
-from softcr_models.runtime.node import ERROR, OK, STALE, WARN, SupervisedExecutor, run
+from softcr_models.runtime.diagnostics import ERROR, OK, STALE, WARN, diagnostics_from_message
+from softcr_models.runtime.messages import from_stamp, pressures_to_message
+from softcr_models.runtime.process import SupervisedExecutor, run
 from softcr_models.runtime.settings import declared_settings
 from softcr_models.runtime.topics import TOPICS, qos
 

@@ -418,8 +418,8 @@ def test_the_node_records_what_was_on_the_wire(recorder, tmp_path):
 
 
 def test_the_node_ends_when_the_disk_refuses(recorder, tmp_path, monkeypatch):
+    from softcr_models.runtime.diagnostics import ERROR
     from softcr_models.runtime.messages import wrench_to_message
-    from softcr_models.runtime.node import ERROR
 
     def refuse(_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

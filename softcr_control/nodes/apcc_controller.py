@@ -25,7 +25,8 @@ from softcr_models.runtime.arm_messages import (
     tendons_to_message,
 )
 from softcr_models.runtime.letter import Letter
-from softcr_models.runtime.node import LoopNode, run
+from softcr_models.runtime.node import LoopNode
+from softcr_models.runtime.process import run
 from softcr_models.runtime.settings import ArmNodeSettings
 
 POSES, SETPOINT, COMMAND, ESTIMATE = (

@@ -20,7 +20,8 @@ from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_models.rod.state import restrict_to_nodes
 from softcr_models.runtime.messages import pressures_from_message
-from softcr_models.runtime.node import LoopNode, run
+from softcr_models.runtime.node import LoopNode
+from softcr_models.runtime.process import run
 from softcr_models.runtime.settings import SampledNodeSettings
 from softcr_models.runtime.tick_grid import TickGrid
 

@@ -14,7 +14,8 @@ from softcr_control.tip_references import TipReferenceKind, TipReferenceSettings
 from softcr_models.errors import UserError
 from softcr_models.runtime.arm_messages import point_to_message
 from softcr_models.runtime.letter import Letter
-from softcr_models.runtime.node import LoopNode, run
+from softcr_models.runtime.node import LoopNode
+from softcr_models.runtime.process import run
 from softcr_models.runtime.settings import ArmNodeSettings
 
 

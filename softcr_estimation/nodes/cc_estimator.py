@@ -20,7 +20,8 @@ from softcr_models.runtime.messages import (
     pressures_from_message,
     wrench_from_message,
 )
-from softcr_models.runtime.node import LoopNode, run
+from softcr_models.runtime.node import LoopNode
+from softcr_models.runtime.process import run
 from softcr_models.runtime.settings import NodeSettings
 
 _NAMES = (

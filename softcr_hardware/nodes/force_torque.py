@@ -21,7 +21,8 @@ from softcr_models.errors import UserError
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.runtime.cycle_timer import CycleTimer
 from softcr_models.runtime.messages import wrench_to_message
-from softcr_models.runtime.node import LoopNode, run
+from softcr_models.runtime.node import LoopNode
+from softcr_models.runtime.process import run
 from softcr_models.runtime.settings import NodeSettings
 
 _SLOW = 0.85  # of the box's rate

@@ -17,7 +17,8 @@ from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_models.runtime.cycle_timer import CycleTimer
 from softcr_models.runtime.letter import Letter
 from softcr_models.runtime.messages import clock_to_message
-from softcr_models.runtime.node import LoopNode, run
+from softcr_models.runtime.node import LoopNode
+from softcr_models.runtime.process import run
 from softcr_models.runtime.settings import NodeSettings
 
 

@@ -23,16 +23,22 @@ from softcr_hardware.safety import Action
 from softcr_hardware.safety_settings import SafetySettings
 from softcr_models.errors import UserError
 from softcr_models.runtime.cycle_timer import CycleTimer
-from softcr_models.runtime.messages import (
+from softcr_models.runtime.diagnostics import (
+    ERROR,
+    OK,
+    WARN,
     DiagnosticReport,
-    MessageError,
     diagnostics_to_message,
+)
+from softcr_models.runtime.messages import (
+    MessageError,
     pose_from_message,
     pressures_from_message,
     pressures_to_message,
     wrench_from_message,
 )
-from softcr_models.runtime.node import ERROR, OK, WARN, LoopNode, run
+from softcr_models.runtime.node import LoopNode
+from softcr_models.runtime.process import run
 from softcr_models.runtime.settings import NodeSettings
 from softcr_models.runtime.topics import TOPICS, qos
 

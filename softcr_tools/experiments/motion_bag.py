@@ -11,8 +11,8 @@ from softcr_models.runtime.messages import (
     pose_to_message,
     pose_with_covariance_to_message,
     pressures_to_message,
-    rod_cloud_message,
 )
+from softcr_models.runtime.rod_clouds import rod_cloud_message
 from softcr_tools.experiments.bags import OfflineBag, status
 
 

@@ -35,21 +35,20 @@ from softcr_models.runtime.arm_messages import (
     tendons_from_message,
 )
 from softcr_models.runtime.cycle_timer import CycleTimer
+from softcr_models.runtime.diagnostics import diagnostics_from_message
 from softcr_models.runtime.letter import Letter
 from softcr_models.runtime.mailbox import LeftAlone, Mailbox
 from softcr_models.runtime.messages import (
     MessageError,
-    diagnostics_from_message,
     from_stamp,
     named_numbers_from_message,
     pose_from_message,
     pose_with_covariance_from_message,
     pressures_from_message,
     pressures_to_message,
-    reference_cloud_from_message,
-    rod_cloud_from_message,
     wrench_from_message,
 )
+from softcr_models.runtime.rod_clouds import reference_cloud_from_message, rod_cloud_from_message
 from softcr_models.runtime.topics import TOPICS, qos
 from softcr_tools.viewer.arm_picture import ArmPicture
 from softcr_tools.viewer.hand import HandControl, Surroundings

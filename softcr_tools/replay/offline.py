@@ -12,9 +12,8 @@ from softcr_models.runtime.messages import (
     MessageError,
     pressures_from_message,
     pressures_to_message,
-    reference_cloud_from_message,
-    rod_cloud_from_message,
 )
+from softcr_models.runtime.rod_clouds import reference_cloud_from_message, rod_cloud_from_message
 from softcr_tools.replay.message_bytes import cdr_of
 from softcr_tools.replay.recorded_inputs import ByStamp, RecordedInbox, SharedReading
 

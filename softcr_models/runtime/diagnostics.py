@@ -1,0 +1,72 @@
+"""Diagnostics as messages, both ways."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from softcr_models.runtime.messages import header
+
+OK, WARN, ERROR, STALE = range(4)
+"""Levels of diagnostic_msgs/DiagnosticStatus."""
+
+
+@dataclass(frozen=True)
+class DiagnosticReport:
+    """One decoded status of /diagnostics.
+
+    Attributes:
+        name: "<node>: <part>".
+        level: 0 OK, 1 WARN, 2 ERROR, 3 STALE.
+        message: one line.
+        hardware_id: name of the robot.
+        values: by key; what was written as JSON is read back, other text stays text.
+    """
+
+    name: str
+    level: int
+    message: str
+    hardware_id: str
+    values: dict[str, Any]
+
+
+def diagnostics_to_message(reports: Sequence[DiagnosticReport], stamp: int) -> Any:
+    """diagnostic_msgs/DiagnosticArray; values that are not text are written as JSON. Stamp [ns]."""
+    from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+
+    statuses = [
+        DiagnosticStatus(
+            level=bytes([report.level]),
+            name=report.name,
+            message=report.message,
+            hardware_id=report.hardware_id,
+            values=[
+                KeyValue(key=key, value=value if isinstance(value, str) else json.dumps(value))
+                for key, value in report.values.items()
+            ],
+        )
+        for report in reports
+    ]
+    return DiagnosticArray(header=header(stamp, ""), status=statuses)
+
+
+def diagnostics_from_message(message: Any) -> list[DiagnosticReport]:
+    """The statuses of a DiagnosticArray, of any node, ours or not."""
+    return [
+        DiagnosticReport(
+            name=status.name,
+            # a byte is bytes in rclpy and an int in rosbags
+            level=status.level[0] if isinstance(status.level, bytes) else int(status.level),
+            message=status.message,
+            hardware_id=status.hardware_id,
+            values={pair.key: _json_or_text(pair.value) for pair in status.values},
+        )
+        for status in message.status
+    ]
+
+
+def _json_or_text(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -1,0 +1,137 @@
+"""A node as a process: arguments, signals, the executor's thread, the end."""
+
+import os
+import signal
+import sys
+import threading
+from typing import Any
+
+import rclpy
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.signals import SignalHandlerOptions
+from rclpy.utilities import remove_ros_args
+from threadpoolctl import threadpool_limits
+
+from softcr_models.errors import UserError
+from softcr_models.runtime.node import LoopNode
+from softcr_models.runtime.settings import declared_settings
+
+_END_TIMEOUT = 2.0  # how long a process waits for its node to end [s]
+
+
+class SupervisedExecutor(SingleThreadedExecutor):
+    """Spins one node; whatever a callback raises is counted by the node and survived."""
+
+    def __init__(self, node: LoopNode):
+        super().__init__(context=node.context)
+        self._node = node
+        self._stopping = False
+        self.add_node(node)
+
+    def spin(self) -> None:
+        """Execute callbacks until `stop`, or until the context is shut down."""
+        while self.context.ok() and not self._stopping:
+            try:
+                self.spin_once()
+            except Exception:
+                if self.context.ok():
+                    self._node.count_exception("callback")
+
+    def stop(self) -> None:
+        """Let `spin` return after what is under way; from any thread."""
+        self._stopping = True
+        self.wake()
+
+
+def run(node_class: type[LoopNode], arguments: list[str] | None = None) -> int:
+    """Run a node as a process: the main function of every entry point.
+
+    SIGINT, SIGTERM and SIGHUP deactivate it, clean up and end it with exit code 0. With
+    SOFTCR_SUPERVISED=1 in the environment it ignores SIGINT, because whoever supervises it brings
+    it down by lifecycle transitions and SIGTERM.
+
+    Args:
+        node_class: the node.
+        arguments: command line, program name first; None for that of the process.
+
+    Returns:
+        0, or 2 after one line on stderr about an argument or parameter that is not allowed.
+    """
+    arguments = sys.argv if arguments is None else arguments
+    end = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: end.set())
+    if os.environ.get("SOFTCR_SUPERVISED") == "1":
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # The nodes share the cores and their matrices are small. At run time, because numpy has read
+    # OPENBLAS_NUM_THREADS long before; numba's threads are none of BLAS's.
+    threadpool_limits(limits=1, user_api="blas")
+    try:
+        if _wants_help(arguments):
+            print(_help(node_class))
+            return 0
+        # rclpy's own handlers shut the context down, and with it a controller's last command
+        rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
+        node = node_class()
+    except UserError as error:
+        print(f"{node_class.default_name}: error: {error}", file=sys.stderr)
+        rclpy.try_shutdown()
+        return 2
+    _spin_until(end, node)
+    node.destroy_node()
+    rclpy.try_shutdown()
+    return 0
+
+
+def _spin_until(end: threading.Event, node: LoopNode) -> None:
+    """Spin in a thread of its own, so that the main thread is free to take signals at once."""
+    executor = SupervisedExecutor(node)
+    node.on_finalized = end.set
+    spinning = threading.Thread(target=executor.spin, name="executor", daemon=True)
+    spinning.start()
+    end.wait()
+
+    def finish() -> None:
+        try:
+            node.finish()
+        finally:
+            executor.stop()
+
+    executor.create_task(finish)
+    spinning.join(_END_TIMEOUT)
+    if spinning.is_alive():
+        # compiling in configure, most likely: nothing to save, and nothing can interrupt it
+        print(f"{node.default_name}: did not end within {_END_TIMEOUT} s", file=sys.stderr)
+        sys.stderr.flush()
+        os._exit(1 if node.active else 0)
+
+
+def _wants_help(arguments: list[str]) -> bool:
+    try:
+        others = remove_ros_args(arguments)[1:]
+    except Exception as error:  # its kinds are not public
+        raise UserError(str(error).split(", at /")[0]) from None
+    if not others:
+        return False
+    if others[0] in ("-h", "--help"):
+        return True
+    raise UserError(f"argument {others[0]!r}: unknown; parameters follow --ros-args, see --help")
+
+
+def _help(node_class: type[LoopNode]) -> str:
+    name = node_class.default_name
+    lines = [
+        f"usage: {name} [--ros-args -p NAME:=VALUE ... -r __node:=NAME -r __ns:=NAMESPACE]",
+        "",
+        (node_class.__doc__ or "").strip().splitlines()[0],
+        "",
+        "parameters, with their defaults:",
+    ]
+    for setting in declared_settings(node_class.Settings).values():
+        lines.append(f"  {setting.name} := {_yaml(setting.default)}")
+        lines.append(f"      {setting.description}; {setting.allowed}")
+    return "\n".join(lines)
+
+
+def _yaml(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else repr(value)

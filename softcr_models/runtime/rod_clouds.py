@@ -1,0 +1,292 @@
+"""Rod states and references as point clouds, both ways; see `messages`.
+
+A rod state travels as a point cloud that viewers show as it is. Its fields, all float64, are
+`ROD_FIELDS`: position and orientation in the base frame, velocity and wrench in the node's local
+frame. Point 0 is the mounting side of the base (velocity 0, wrench x2(0-)); points 1 to n + 1 are
+the nodes 0+ to n. Each row of a reference cloud is one such rod.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from softcr_models.rod.state import RodState, intervals_of
+from softcr_models.runtime.messages import (
+    MessageError,
+    check_finite,
+    cloud_fields,
+    cloud_message,
+    cloud_values,
+    from_stamp,
+)
+
+ROD_FIELDS = (
+    *("x", "y", "z"),
+    *("qx", "qy", "qz", "qw"),
+    *("vx", "vy", "vz", "wx", "wy", "wz"),
+    *("fx", "fy", "fz", "mx", "my", "mz"),
+)
+"""Fields of a point of a rod cloud: m, quaternion, m/s, rad/s, N, N m."""
+
+_POSITION, _QUATERNION = slice(0, 3), slice(3, 7)
+_VELOCITY, _WRENCH = slice(7, 13), slice(13, 19)
+
+
+@dataclass(frozen=True, eq=False)
+class RodCloud:
+    """A decoded estimate/rod or simulation/truth/rod.
+
+    Attributes:
+        stamp: time of the state [ns].
+        state: (12(n+1),) flat rod state, see `RodState`.
+        positions: (n+2, 3) points along the centre line [m], base frame.
+        quaternions: (n+2, 4) their orientations, x y z w.
+        parameters: what the state was computed with, by name.
+        parameters_std: their standard deviations, by name.
+    """
+
+    stamp: int
+    state: np.ndarray
+    positions: np.ndarray
+    quaternions: np.ndarray
+    parameters: dict[str, float]
+    parameters_std: dict[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class ReferenceCloud:
+    """A decoded reference/rod; row j belongs to time stamp + j * period.
+
+    Attributes:
+        stamp: time of row 0 [ns].
+        period: time between rows [s].
+        states: (H, 12(n+1)) wanted states; rows of NaN where only the tip is known.
+        tip_positions: (H, 3) wanted tip positions [m], base frame.
+        positions: (H, n+2, 3) centre lines [m], base frame; NaN where only the tip is known.
+    """
+
+    stamp: int
+    period: float
+    states: np.ndarray
+    tip_positions: np.ndarray
+    positions: np.ndarray
+
+
+def rod_cloud_message(
+    state: np.ndarray,
+    poses: np.ndarray,
+    parameters: Mapping[str, float],
+    parameters_std: Mapping[str, float],
+    stamp: int,
+    frame: str = "base",
+) -> Any:
+    """sensor_msgs/PointCloud2 of one rod state.
+
+    Args:
+        state: (12(n+1),) flat rod state.
+        poses: (n+2, 4, 4) [m] of base 0- and nodes 0+ to n, in `frame`.
+        parameters: what the state was computed with, by name; bending_compliance among them.
+        parameters_std: standard deviations by name; 0 where there is none.
+        stamp: [ns].
+        frame: of the poses.
+
+    Raises:
+        ValueError: shapes that do not belong together, or a value that is not finite.
+    """
+    names = sorted(parameters, key=lambda name: name != "bending_compliance")
+    if not names or names[0] != "bending_compliance":
+        raise ValueError(f"parameters {names} must hold bending_compliance")
+    fields = ROD_FIELDS + tuple(field for name in names for field in (name, f"{name}_std"))
+    table = np.empty((1, intervals_of(len(state)) + 2, len(fields)))
+    _write_rods(table, state[np.newaxis], poses[np.newaxis])
+    for column, name in enumerate(names):
+        table[..., len(ROD_FIELDS) + 2 * column] = parameters[name]
+        table[..., len(ROD_FIELDS) + 2 * column + 1] = parameters_std.get(name, 0.0)
+    if not np.isfinite(table).all():
+        raise ValueError("a rod state that is published must be finite")
+    return cloud_message(table, fields, stamp, frame)
+
+
+def rod_cloud_from_message(message: Any, topic: str, intervals: int | None = None) -> RodCloud:
+    """The rod state of a point cloud.
+
+    Args:
+        message: sensor_msgs/PointCloud2.
+        topic: where it came from.
+        intervals: of the rod that is expected; None for any.
+
+    Raises:
+        MessageError: fields, sizes or number of points that are no rod, a value that is not finite.
+    """
+    columns = _columns(message, topic)
+    table = _table(message, columns, topic, intervals)
+    if table.shape[0] != 1:
+        raise MessageError(topic, f"height {table.shape[0]} must be 1")
+    rows = table[0]
+    names = list(columns)
+    check_finite(rows, names, topic)
+    extra = names[len(ROD_FIELDS) :]
+    parameters = [name for name in extra if f"{name}_std" in columns]
+    if set(extra) != {field for name in parameters for field in (name, f"{name}_std")}:
+        raise MessageError(topic, f"fields {extra} after mz must be pairs NAME, NAME_std")
+    if "bending_compliance" not in parameters:
+        raise MessageError(topic, "field bending_compliance is missing")
+    _check_constant(rows, names, extra, topic)
+    values = dict(zip(names, rows[0].tolist(), strict=True))
+    return RodCloud(
+        stamp=from_stamp(message, topic),
+        state=_read_states(table)[0],
+        positions=rows[:, _POSITION].copy(),
+        quaternions=rows[:, _QUATERNION].copy(),
+        parameters={name: values[name] for name in parameters},
+        parameters_std={name: values[f"{name}_std"] for name in parameters},
+    )
+
+
+def reference_cloud_message(
+    states: np.ndarray,
+    poses: np.ndarray | None,
+    tip_positions: np.ndarray,
+    stamp: int,
+    period: float,
+    frame: str = "base",
+) -> Any:
+    """sensor_msgs/PointCloud2 of a reference: one row per step.
+
+    Args:
+        states: (H, 12(n+1)) wanted states; rows of NaN where only the tip is known.
+        poses: (H, n+2, 4, 4) [m] of base 0- and nodes 0+ to n, in `frame`; NaN where unknown, None
+            when all are.
+        tip_positions: (H, 3) [m]; they take the place of the last point's position.
+        stamp: time of row 0 [ns].
+        period: time between rows [s].
+        frame: of poses and tip positions.
+
+    Raises:
+        ValueError: shapes that do not belong together.
+    """
+    fields = (*ROD_FIELDS, "period")
+    rows, size = states.shape
+    points = intervals_of(size) + 2
+    if poses is None:
+        poses = np.full((rows, points, 4, 4), np.nan)
+    if np.shape(tip_positions) != (rows, 3):
+        raise ValueError(f"tip positions have shape {np.shape(tip_positions)}, must be ({rows}, 3)")
+    table = np.empty((rows, points, len(fields)))
+    _write_rods(table, states, poses)
+    table[:, -1, _POSITION] = tip_positions
+    table[..., -1] = period
+    return cloud_message(table, fields, stamp, frame)
+
+
+def reference_cloud_from_message(
+    message: Any, topic: str, intervals: int | None = None
+) -> ReferenceCloud:
+    """The reference of a point cloud; arguments as `rod_cloud_from_message`.
+
+    Raises:
+        MessageError: fields, sizes or number of points that are no reference; a tip that is not
+            finite; a state that is partly known; a period that is not positive.
+    """
+    columns = _columns(message, topic)
+    names = list(columns)
+    if names != [*ROD_FIELDS, "period"]:
+        raise MessageError(topic, f"fields {names[len(ROD_FIELDS) :]} after mz must be period")
+    table = _table(message, columns, topic, intervals)
+    tips = table[:, -1, _POSITION].copy()
+    check_finite(tips, ["tip x", "tip y", "tip z"], topic)
+    states = _read_states(table)
+    known = np.isfinite(states)
+    if not (known.all(axis=1) | np.isnan(states).all(axis=1)).all():
+        raise MessageError(topic, "each state must be all finite or, with only a tip, all NaN")
+    period = float(table[0, 0, -1])
+    if not (math.isfinite(period) and period > 0.0):
+        raise MessageError(topic, f"period = {period} s must be positive and finite")
+    _check_constant(table.reshape(-1, len(names)), names, ["period"], topic)
+    return ReferenceCloud(
+        stamp=from_stamp(message, topic),
+        period=period,
+        states=states,
+        tip_positions=tips,
+        positions=table[..., _POSITION].copy(),
+    )
+
+
+def _write_rods(table: np.ndarray, states: np.ndarray, poses: np.ndarray) -> None:
+    """Fill the rod's fields of a (H, n+2, fields) table from (H, nx) and (H, n+2, 4, 4)."""
+    rods = RodState(states)
+    expected = (len(states), rods.intervals + 2, 4, 4)
+    if np.shape(poses) != expected:
+        raise ValueError(
+            f"poses have shape {np.shape(poses)}, must be {expected} for states {states.shape}"
+        )
+    table[..., _POSITION] = poses[..., :3, 3]
+    table[..., _QUATERNION] = _quaternions(poses[..., :3, :3])
+    table[:, :2, _VELOCITY] = 0.0
+    table[:, 2:, _VELOCITY] = rods.velocities
+    table[:, 0, _WRENCH] = rods.base_wrench
+    table[:, 1:, _WRENCH] = rods.wrenches
+
+
+def _read_states(table: np.ndarray) -> np.ndarray:
+    """(H, nx) flat states of a (H, n+2, fields) table."""
+    velocities, wrenches = table[:, 2:, _VELOCITY], table[:, 1:, _WRENCH]
+    return RodState.join(velocities, wrenches, table[:, 0, _WRENCH]).array
+
+
+def _quaternions(rotations: np.ndarray) -> np.ndarray:
+    """(..., 4) quaternions x y z w of (..., 3, 3) rotations; NaN stays NaN.
+
+    pinocchio converts one at a time, for the 84 of a reference longer than all the rest takes.
+    Every row of 4 q q^T is a multiple of q; the one with the largest diagonal is the exact one.
+    """
+    r = rotations
+    xx, yy, zz = r[..., 0, 0], r[..., 1, 1], r[..., 2, 2]
+    outer = np.empty((*r.shape[:-2], 4, 4))
+    outer[..., 0, 0] = 1.0 + xx - yy - zz
+    outer[..., 1, 1] = 1.0 - xx + yy - zz
+    outer[..., 2, 2] = 1.0 - xx - yy + zz
+    outer[..., 3, 3] = 1.0 + xx + yy + zz
+    outer[..., 0, 1] = outer[..., 1, 0] = r[..., 0, 1] + r[..., 1, 0]
+    outer[..., 0, 2] = outer[..., 2, 0] = r[..., 0, 2] + r[..., 2, 0]
+    outer[..., 1, 2] = outer[..., 2, 1] = r[..., 1, 2] + r[..., 2, 1]
+    outer[..., 0, 3] = outer[..., 3, 0] = r[..., 2, 1] - r[..., 1, 2]
+    outer[..., 1, 3] = outer[..., 3, 1] = r[..., 0, 2] - r[..., 2, 0]
+    outer[..., 2, 3] = outer[..., 3, 2] = r[..., 1, 0] - r[..., 0, 1]
+    largest = np.diagonal(outer, axis1=-2, axis2=-1).argmax(axis=-1)
+    quaternions = np.take_along_axis(outer, largest[..., None, None], axis=-2)[..., 0, :]
+    return quaternions / np.linalg.norm(quaternions, axis=-1, keepdims=True)
+
+
+def _columns(message: Any, topic: str) -> dict[str, int]:
+    """Column of each field in a row of float64, `ROD_FIELDS` first, the others in their order."""
+    found = cloud_fields(message, topic)
+    missing = [name for name in ROD_FIELDS if name not in found]
+    if missing:
+        raise MessageError(topic, f"fields {missing} are missing")
+    return {name: found.pop(name) for name in ROD_FIELDS} | found
+
+
+def _table(
+    message: Any, columns: Mapping[str, int], topic: str, intervals: int | None
+) -> np.ndarray:
+    """(height, width, fields) values of a cloud in the order of `columns`."""
+    height, width = message.height, message.width
+    if intervals is not None and width != intervals + 2:
+        expected = f"{intervals + 2} for a rod of {intervals} intervals"
+        raise MessageError(topic, f"width {width} must be {expected}")
+    if height < 1 or width < 3:
+        raise MessageError(topic, f"height {height} x width {width} must be at least 1 x 3")
+    return cloud_values(message, topic)[..., list(columns.values())].astype(float)
+
+
+def _check_constant(
+    rows: np.ndarray, names: Sequence[str], constant: Sequence[str], topic: str
+) -> None:
+    for name in constant:
+        column = rows[:, names.index(name)]
+        if (column != column[0]).any():
+            raise MessageError(topic, f"{name} must be the same on every point")
