@@ -284,6 +284,8 @@ def test_a_small_tuning_from_the_search_to_the_table(what, tmp_path, monkeypatch
         (controller_subject, "HELD_OUT"),
     ):
         monkeypatch.setattr(module, name, (replace(getattr(module, name)[0], duration=1.1),))
+    loop = replace(filter_subject.SEARCH_LOOP, duration=0.5)
+    monkeypatch.setattr(filter_subject, "SEARCH_LOOP", loop)
     for module in (filter_subject, controller_subject):
         monkeypatch.setattr(module, "FINAL_SEEDS", (10,))
     trials = {"filter": 4, "rod_mpc": 2}[what]
