@@ -159,9 +159,17 @@ class DDPINN(torch.nn.Module):
             self.register_buffer(name, value)
         if architecture.directions:
             self.register_buffer("bending", torch.zeros(2 * nodes, state_size + 1))
-        self._told = {
+        given = {
             name: torch.tensor(getattr(inputs, name), dtype=torch.float32)
             for name in ("actuation", "actuation_scale", "low", "high")
+        }
+        low, high = given["low"], given["high"]
+        self._told = {
+            "wrench": given["actuation"] / given["actuation_scale"][:, None],
+            "low": low,
+            "high": high,
+            "half": 0.5 * torch.log(high / low).clamp_min(1e-6),
+            "middle": 0.5 * torch.log(high * low),
         }
 
     @property
@@ -222,23 +230,20 @@ class DDPINN(torch.nn.Module):
 
     def tell_pressures(self, begin: torch.Tensor, end: torch.Tensor) -> torch.Tensor:
         """What `tell` says of pressures (..., m), (..., 2 q): at the begin, and how they change."""
-        wrench = self._told["actuation"] / self._told["actuation_scale"][:, None]
+        wrench = self._told["wrench"]
         # through the lag a pressure changes by a tenth of its range in a step
         change = functional.linear(end - begin, 5.0 * wrench)
         return torch.cat((functional.linear(begin, wrench) - 1.0, change), dim=-1)
 
     def tell_parameters(self, parameters: torch.Tensor) -> torch.Tensor:
         """What `tell` says of parameters (..., P), which stay over a rollout."""
-        low, high = self._told["low"], self._told["high"]
-        half = 0.5 * torch.log(high / low).clamp_min(1e-6)
-        middle = 0.5 * torch.log(high * low)
-        return (torch.log(torch.minimum(torch.maximum(parameters, low), high)) - middle) / half
+        inside = torch.minimum(torch.maximum(parameters, self._told["low"]), self._told["high"])
+        return (torch.log(inside) - self._told["middle"]) / self._told["half"]
 
     def compliance_of(self, known: torch.Tensor) -> torch.Tensor:
         """(..., 1) bending compliance [rad/(N m m)] in what `tell_parameters` said."""
         number = self.inputs.parameter_names.index("bending_compliance")
-        low, high = (self._told[name][number] for name in ("low", "high"))
-        half, middle = 0.5 * torch.log(high / low), 0.5 * torch.log(high * low)
+        half, middle = self._told["half"][number], self._told["middle"][number]
         return torch.exp(known[..., number : number + 1] * half + middle)
 
     def directions(self, coordinates: torch.Tensor, told: torch.Tensor) -> torch.Tensor:

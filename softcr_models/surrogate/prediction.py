@@ -16,6 +16,7 @@ from softcr_models.surrogate import files
 from softcr_models.surrogate.card import Card, differing_field
 from softcr_models.surrogate.ddpinn import DDPINN
 from softcr_models.surrogate.folded import FoldedNetwork
+from softcr_models.surrogate.freed_memory import keep_freed_memory
 
 # A step that differs from the period by less is taken for it: 0.1 us moves nothing by a micrometre.
 _SAME_TIME = 1e-7
@@ -63,6 +64,7 @@ class SurrogatePrediction:
                 f"surrogate of {card.robot}: trained for a robot with another {field} than "
                 f"{robot.name}: train again with `softcr train --robot {robot.name}`"
             )
+        keep_freed_memory()
         self.device = torch.device(resolve_device(device, "torch"))
         self.network = network.on(self.device)
         self.rod = CosseratRod(robot, card.intervals)

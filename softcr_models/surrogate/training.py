@@ -1,7 +1,6 @@
 """Training of a network: data from the rod, losses, stages, checkpoints."""
 
 import csv
-import ctypes
 import math
 import shutil
 import time
@@ -22,6 +21,7 @@ from softcr_models.rod.stepper import PARAMETERS
 from softcr_models.surrogate import files
 from softcr_models.surrogate.card import Card, rod_fields
 from softcr_models.surrogate.ddpinn import DDPINN, inputs_of
+from softcr_models.surrogate.freed_memory import keep_freed_memory
 from softcr_models.surrogate.losses import (
     PhysicsLoss,
     chosen,
@@ -104,7 +104,7 @@ def train(
         UserError: a start that does not fit, settings that do not fit the robot, or losses that
             left the numbers.
     """
-    _keep_freed_memory()
+    keep_freed_memory()
     begun = time.monotonic()
     # numba's threads and torch's are one pool: whichever loop ran last has set its size
     numba.set_num_threads(min(settings.threads, numba.config.NUMBA_NUM_THREADS))
@@ -499,17 +499,3 @@ def _compiled_loop() -> Callable[..., torch.Tensor]:
     """The self-loop unrolled and fused; once for every stage and precision."""
     torch._dynamo.config.recompile_limit = 64
     return torch.compile(loop_error, dynamic=False)
-
-
-def _keep_freed_memory() -> None:
-    """Tells glibc to keep freed memory: gradients come and go by megabytes, thousands a second.
-
-    Given back and fetched again they cost a quarter of the training in page faults (measured).
-    """
-    try:
-        glibc = ctypes.CDLL("libc.so.6")
-        trim_threshold, mmap_threshold = -1, -3
-        glibc.mallopt(trim_threshold, 1 << 30)
-        glibc.mallopt(mmap_threshold, 1 << 30)
-    except (OSError, AttributeError):
-        return

@@ -22,6 +22,7 @@ from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.surrogate.card import Card, rod_fields
 from softcr_models.surrogate.ddpinn import DDPINN
 from softcr_models.surrogate.folded import FoldedNetwork
+from softcr_models.surrogate.freed_memory import keep_freed_memory
 from softcr_models.surrogate.prediction import SurrogatePrediction
 
 BATCHES = (1, 147, 1000)  # a step, a filter's sigma points, a controller's candidates
@@ -64,6 +65,7 @@ def step_times(network: DDPINN, rod: CosseratRod) -> list[StepTime]:
 
 def network_times(network: DDPINN, rod: CosseratRod) -> list[StepTime]:
     """The network by every way of computing, on one thread."""
+    keep_freed_memory()  # as prediction does
     # numba's loops change the number of threads of the pool they share with torch
     threads, kept = torch.get_num_threads(), network.compute_type
     torch.set_num_threads(1)
