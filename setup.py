@@ -57,6 +57,7 @@ setup(
         "numba>=0.60",
         "numpy",
         "packaging",
+        "pillow",
         "pin",
         "pydantic>=2",
         "pynetft>=2.1",
