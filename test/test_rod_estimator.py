@@ -401,8 +401,8 @@ def test_filter_on_the_surrogate_converges_from_the_same_cold_start():
         pressures, tip = plant.advance()
         estimate = estimator.update(pressures, tip, plant.time)
         errors.append(plant.error_of(estimate))
-    assert np.mean(errors[70:]) < 1e-3
-    assert estimate.bending_compliance == pytest.approx(45.0, rel=0.04)
+    assert np.mean(errors[70:]) < 3e-4
+    assert estimate.bending_compliance == pytest.approx(45.0, rel=0.01)
 
 
 @pytest.mark.usefixtures("one_thread")
