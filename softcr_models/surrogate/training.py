@@ -490,7 +490,8 @@ def _bfloat16_pays() -> bool:
 def _compiling_pays(settings: TrainingSettings) -> bool:
     """In long trainings, where a compiler is.
 
-    An iteration with 24 steps takes 62 ms compiled, 92 ms not; compiling takes two minutes.
+    An iteration with 24 steps of 320 plain neurons took 62 ms compiled, 92 ms not, and compiling
+    two minutes.
     """
     return settings.iterations >= 10_000 and shutil.which("g++") is not None
 

@@ -49,7 +49,7 @@ class Recipe:
 
 
 def recipes(part: float) -> list[Recipe]:
-    """What is compared; at `part` 1 a recipe takes 6 to 16 minutes of a core."""
+    """What is compared, at `part` 1 in 12 000 iterations, more where they are shorter."""
     iterations = max(1, round(12_000 * part))
     ours = TrainingSettings(iterations=iterations, threads=1)
     increment = {"inner": 0.0, "physics": 0.0}
@@ -139,11 +139,13 @@ def judged_rows(name: str, judged: Verification, seconds: float, iterations: int
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="softcr compare-surrogates",
-        description="Train a network by each recipe for 6 to 16 minutes of one core and judge "
-        "them side by side.",
+        description="Train a network by each recipe on one core and judge them side by side; "
+        "at --part 0.3 two to five minutes each.",
     )
     parser.add_argument("--robot", default="licher2025", help="name or YAML file (%(default)s)")
-    parser.add_argument("--part", type=_part, default=1.0, help="of those minutes (%(default)s)")
+    parser.add_argument(
+        "--part", type=_part, default=1.0, help="of 12 000 iterations (%(default)s)"
+    )
     parser.add_argument("--motions", type=int, default=20, help="of 10 s per row (%(default)s)")
     parser.add_argument(
         "--results", type=Path, default=Path("results/surrogates/comparison"),
