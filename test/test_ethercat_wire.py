@@ -116,6 +116,33 @@ def test_master_reaches_operation_with_a_proven_watchdog_and_moves_bytes(wire, e
     assert {event["state"] for event in last} == {"INIT"}
 
 
+def test_a_late_frame_is_late_and_not_incomplete(tmp_path):
+    change = (
+        "import time; from softcr_hardware.ethercat.emulator import EtherCatEmulator as Emulator\n"
+        "answer = Emulator._answer\n"
+        "def late(self, frame, now):\n"
+        "    time.sleep(0.009)\n"
+        "    answer(self, frame, now)\n"
+        "def inject(self, kind):\n"
+        "    Emulator._answer = late\n"
+        "    self._log('fault', kind=kind)\n"
+        "Emulator.inject = inject\n"
+    )
+    with cable("l") as other:
+        emulator = Emulator(other, tmp_path / "log", changed=change)
+        bus, _ = new_bus(other.near)
+        try:
+            bus.open()
+            emulator.fault("slow")
+            before, began = bus.incomplete, time.monotonic()
+            assert bus.exchange(np.full(3, STATION.valve.closed)) is not None
+            assert time.monotonic() - began > 0.009
+            assert bus.incomplete == before
+        finally:
+            bus.close()
+            emulator.stop()
+
+
 def test_terminals_without_mailbox_are_mapped_from_their_eeprom(tmp_path):
     change = "import softcr_hardware.ethercat.slave as s; s.has_mailbox = lambda terminal: False"
     with cable("e") as other:
