@@ -24,10 +24,10 @@ class RehearsalOptions(HardwareOptions, PlantOptions):
         "none", description="who must be holding button 0 of safety/operator; or nobody"
     )
     controller: Literal["nempc", "rod_mpc"] = Field(
-        "rod_mpc",
-        description="by the rod's gradients, or evolutionary, which takes more than a core",
+        "rod_mpc", description="by the rod's gradients, or evolutionary"
     )
     # two cores play bench and loop
+    population: int = Field(64, ge=0, le=100_000, description="candidates of the nempc")
     delay_periods: int = Field(
         3,
         ge=1,

@@ -98,8 +98,7 @@ class RunOptions(BaseModel):
         "rod", description="of the controller: the exact rod, or the network trained for it"
     )
     filter_model: Literal["rod", "ddpinn"] = Field(
-        "rod",
-        description="of the filter; on the network the loop's tip error grows to millimetres",
+        "rod", description="of the filter: the exact rod, or the network trained for it"
     )
     network: str = Field("", description="path of another network than the robot's own")
     population: int = Field(

@@ -146,8 +146,12 @@ def test_search_stops_what_falls_behind_and_goes_on_later(tmp_path, monkeypatch,
     assert len(again.get_trials()) == 3
     from rich.console import Console
 
-    search.report(again, tmp_path, Console())
+    search.report(again.get_trials(), tmp_path, "softcr search-surrogate --trials 3", Console())
     assert (tmp_path / "search.png").stat().st_size > 1000
+    page = (tmp_path / "search.md").read_text()
+    best = min(t.value for t in again.get_trials() if t.state == optuna.trial.TrialState.COMPLETE)
+    assert f"| {best:.3g} |" in page
+    assert "`softcr search-surrogate --trials 3`" in page
     assert "networks trained to the end" in capsys.readouterr().out
 
 

@@ -11,13 +11,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 import numpy as np
 import optuna
-from optuna.trial import TrialState
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -28,12 +23,11 @@ from softcr_models.surrogate.ddpinn import Architecture
 from softcr_models.surrogate.training_data import rod_data
 from softcr_models.surrogate.training_settings import TrainingSettings
 from softcr_tools import studies
-from softcr_tools.console import say
 from softcr_tools.studies import FINISHED, finished
+from softcr_tools.surrogate.search_report import SHARED_TERMS, report
 
 FEWEST_VALIDATIONS = 2  # before a network may be stopped: the paper's grace of 300 epochs
 REDUCTION = 3  # of three networks one goes on
-BEST_SHOWN = 5
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -50,7 +44,8 @@ def main(arguments: Sequence[str]) -> int:
         work(study, given)
         return 0
     _run_workers(study, given)
-    report(study, given.output, Console())
+    command = " ".join(["softcr search-surrogate", *arguments])
+    report(study.get_trials(), given.output, command, Console())
     return 0
 
 
@@ -88,8 +83,8 @@ def settings_of(trial: optuna.Trial, fixed: TrainingSettings) -> TrainingSetting
         layers=trial.suggest_int("layers", 1, 3),
         activation="gated" if gated else "silu",
         shapes="shared" if shared else "network",
-        # shapes that all samples share pass through three marks: three terms
-        terms=3 if shared else trial.suggest_int("terms", 1, 24, log=True),
+        # shapes that all samples share pass through three marks
+        terms=SHARED_TERMS if shared else trial.suggest_int("terms", 1, 24, log=True),
     )
     rate = trial.suggest_float("learning_rate", 3e-4, 1e-2, log=True)
     return fixed.model_copy(update={"architecture": architecture, "learning_rate": rate})
@@ -132,56 +127,6 @@ def work(study: optuna.Study, given: argparse.Namespace) -> None:
     study.optimize(objective, callbacks=[enough])
 
 
-def report(study: optuna.Study, directory: Path, console: Console) -> None:
-    """Best networks as lines, and the figure of all, as Fig. 6 of the paper."""
-    complete = [
-        trial
-        for trial in study.get_trials()
-        if trial.state == TrialState.COMPLETE and trial.value is not None
-    ]
-    if not complete:
-        say(console, "no network was trained to the end")
-        return
-    complete.sort(key=lambda trial: trial.value or 0.0)
-    stopped = sum(trial.state == TrialState.PRUNED for trial in study.get_trials())
-    say(console, f"{len(complete)} networks trained to the end, {stopped} stopped early")
-    for trial in complete[:BEST_SHOWN]:
-        numbers = ", ".join(f"{k} {_short(v)}" for k, v in trial.params.items())
-        say(console, f"{trial.value:8.3f} mm  network-{trial.number}: {numbers}")
-    draw(complete, directory / "search.png")
-    say(console, f"figure: {directory / 'search.png'}")
-
-
-def draw(trials: list[optuna.trial.FrozenTrial], path: Path) -> None:
-    """Parallel coordinates: best in green, the next four in blue."""
-    names = ["neurons", "layers", "learning_rate", "terms"]
-    figure, axes = plt.subplots(figsize=(8.0, 4.5))
-    columns = []
-    for name in names:
-        values = np.array([float(trial.params.get(name, 3)) for trial in trials])
-        values = np.log10(values) if name == "learning_rate" else values
-        spread = max(float(np.ptp(values)), 1e-12)
-        columns.append((values - values.min()) / spread)
-        low, high = values.min(), values.max()
-        text = "1e{:.1f}" if name == "learning_rate" else "{:.0f}"
-        at = len(columns) - 1
-        axes.text(at, -0.05, text.format(low), ha="center", va="top")
-        axes.text(at, 1.03, text.format(high), ha="center", va="bottom")
-    scores = np.array([trial.value for trial in trials], dtype=float)
-    scores = np.log10(np.minimum(scores, 1e3))
-    columns.append((scores - scores.min()) / max(float(np.ptp(scores)), 1e-12))
-    lines = np.array(columns).T
-    for rank in reversed(range(len(trials))):
-        colour = "C2" if rank == 0 else "C0" if rank < BEST_SHOWN else "0.8"
-        axes.plot(lines[rank], color=colour, linewidth=2.0 if rank < BEST_SHOWN else 0.8)
-    axes.set_xticks(range(len(names) + 1), [*names, "tip error (log)"])
-    axes.set_yticks([])
-    axes.set_ylim(-0.12, 1.1)
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
-
-
 def _run_workers(study: optuna.Study, given: argparse.Namespace) -> None:
     command = [sys.executable, "-m", "softcr_tools.surrogate.search_worker", *_repeated(given)]
     workers = [subprocess.Popen(command) for _ in range(given.workers)]
@@ -214,10 +159,6 @@ def _repeated(given: argparse.Namespace) -> list[str]:
 def _score(validation: dict[str, float]) -> float:
     """Mean over the sets of validation [mm]."""
     return float(np.mean(list(validation.values())))
-
-
-def _short(value: object) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _parser() -> argparse.ArgumentParser:

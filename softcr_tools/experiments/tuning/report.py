@@ -131,7 +131,7 @@ def page(name: str, record: Record) -> str:
         "",
         f"![cost over trials and parameters]({name}.png)",
         "",
-        *_markdown(COLUMNS, [[_text(row[key]) for key in COLUMNS] for row in record["parameters"]]),
+        *markdown(COLUMNS, [[_text(row[key]) for key in COLUMNS] for row in record["parameters"]]),
     ]
     if record["judged"]:
         lines += ["", "Judged on seeds and motions that the search never saw (mean and SD):", ""]
@@ -150,10 +150,11 @@ def _judgement(judged: Sequence[Sequence[Any]]) -> list[str]:
         key = known[0] if ratio else (case, f"{quantity} [{unit}]")
         lines.setdefault(key, {})[method] = cell
     cells = [[*key, *(found.get(method, "") for method in methods)] for key, found in lines.items()]
-    return _markdown(["case", "quantity", *methods], cells)
+    return markdown(["case", "quantity", *methods], cells)
 
 
-def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a Markdown table."""
     rule = ["---"] * len(head)
     return ["| " + " | ".join(cells) + " |" for cells in (head, rule, *rows)]
 
