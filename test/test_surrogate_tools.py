@@ -10,6 +10,7 @@ from surrogate_models import SMALL, small_network
 
 from softcr_models.errors import UserError
 from softcr_models.surrogate import files
+from softcr_models.surrogate.training_settings import TrainingSettings
 from softcr_tools.cli import main as softcr
 from softcr_tools.surrogate import compare, search, timing, train, verify
 
@@ -153,6 +154,11 @@ def test_search_stops_what_falls_behind_and_goes_on_later(tmp_path, monkeypatch,
     assert f"| {best:.3g} |" in page
     assert "`softcr search-surrogate --trials 3`" in page
     assert "networks trained to the end" in capsys.readouterr().out
+
+
+def test_a_search_begins_with_what_is_shipped():
+    trial = optuna.trial.FixedTrial(search.shipped_choice())
+    assert search.settings_of(trial, TrainingSettings()) == TrainingSettings()
 
 
 def test_unusable_storage_is_one_line(tmp_path):

@@ -43,6 +43,8 @@ def main(arguments: Sequence[str]) -> int:
     if given.worker:
         work(study, given)
         return 0
+    if not study.get_trials(deepcopy=False):
+        study.enqueue_trial(shipped_choice())
     _run_workers(study, given)
     command = " ".join(["softcr search-surrogate", *arguments])
     report(study.get_trials(), given.output, command, Console())
@@ -88,6 +90,15 @@ def settings_of(trial: optuna.Trial, fixed: TrainingSettings) -> TrainingSetting
     )
     rate = trial.suggest_float("learning_rate", 3e-4, 1e-2, log=True)
     return fixed.model_copy(update={"architecture": architecture, "learning_rate": rate})
+
+
+def shipped_choice() -> dict[str, str | int | float]:
+    """What a training takes by default, as the search's own words: what it has to beat."""
+    ours = TrainingSettings()
+    choice: dict[str, str | int | float] = {"learning_rate": ours.learning_rate}
+    for name in ("activation", "shapes", "neurons", "layers"):
+        choice[name] = getattr(ours.architecture, name)
+    return choice
 
 
 def work(study: optuna.Study, given: argparse.Namespace) -> None:
