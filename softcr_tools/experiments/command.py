@@ -56,6 +56,7 @@ EXPERIMENTS = {
     "observability": Experiment(
         "observability", "which parameters a motion tells, recorded or planned"
     ),
+    "bench": Experiment("bench", "what the tip error owes to each figure of a bench"),
     "cc-ukf": Experiment(
         "cc_ukf", "a constant-curvature filter sees a rod through its base sensor (seed 004)"
     ),
