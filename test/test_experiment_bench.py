@@ -118,6 +118,15 @@ def test_valves_wait_for_the_age_of_a_command():
     assert 2e-3 <= begin_of(Bench(delay=0)) <= 2e-3 + 5e-3 + 1e-3
 
 
+def test_a_run_that_was_vented_has_no_error(source, shipped, monkeypatch):
+    for enabled in (True, False):
+        trace = replace(shipped, enabled=enabled)
+        monkeypatch.setattr(VirtualBench, "run", lambda self, duration, trace=trace: trace)
+        error = command.run(ROBOT, Bench(), source, 0, DURATION)
+        assert len(error) == len(shipped.tips)
+        assert np.isfinite(error).all() == enabled
+
+
 def test_the_bus_counts_in_16_bits_and_brings_volts_after_it_has_read():
     now = [0.0]
     data = ProcessData(STATION)

@@ -147,7 +147,10 @@ class VirtualBench:
         self._devices.send(command, stamp, leaves)
 
     def _since_start(self, stamp: int) -> float:
-        return _BEFORE if self._start is None else 1e-9 * (stamp - self._start)
+        """[s] At a tick before it, nobody knows of the beginning."""
+        if self._start is None or stamp < self._start:
+            return _BEFORE
+        return 1e-9 * (stamp - self._start)
 
     def _reference(self, stamp: int) -> ReferenceCloud:
         rows = self._source.window(self._since_start(stamp), _ROWS)
