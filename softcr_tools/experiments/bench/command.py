@@ -2,7 +2,7 @@
 
 Experiment 4a (tracking to 1.5 Hz; a plant of 20 intervals, bending compliance -5 %, tip mass +10 %,
 0.2 mm of noise) in the simulation's loop, on the bench as it is shipped, and on benches that differ
-from it in one figure. Time is virtual: same seeds, same numbers, on any machine.
+from it in one figure. Time is virtual: equal seeds give equal runs, however slow the machine.
 """
 
 import argparse
