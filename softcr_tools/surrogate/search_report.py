@@ -102,7 +102,7 @@ def page(complete: Sequence[FrozenTrial], command: str, summary: str) -> str:
         *markdown(head, rows),
     ]
     if shares:
-        lines += ["", f"What decides whether a network is among the best (PED-ANOVA): {shares}."]
+        lines += ["", f"What decides who of these is best (PED-ANOVA): {shares}."]
     return "\n".join(lines) + "\n"
 
 
