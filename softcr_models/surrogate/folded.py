@@ -15,9 +15,10 @@ from softcr_models.surrogate.ddpinn import DDPINN
 class FoldedNetwork:
     """Steps of one period by a network with shared shapes, in coordinates over its saturation.
 
-    In these coordinates z = y / c a step is A z + V s(... s(W tanh(z) + U d(z) + w) ...) + v, where
-    s are the neurons, d the directions, and w and v hold what the network is told: affine in the
-    pressures, constant over a rollout in the parameters.
+    In these coordinates z = y / c a step is A (z, p, 1) + V s(... s(W (p, 1, tanh(z), d(z))) ...),
+    where s are the neurons, d the directions, and p is what the network is told. All that enters a
+    step lies in one row (z, p, 1, tanh(z), d(z)), of which each product takes a part: constants
+    beside the products would be copied and added.
 
     Args:
         network: trained; its weights are copied.
@@ -41,26 +42,22 @@ class FoldedNetwork:
             bending = network.bending if network.architecture.directions else linear[:0, : size + 1]
             bending = bending / math.pi  # angles in half turns: see `_point`
             self._nodes = len(bending) // 2
-            enter = weight.clone()
-            enter[:, :size] *= limit
-            enter[:, told.stop : told.stop + 2 * self._nodes] *= math.pi
-            self._enter = torch.cat((enter[:, :size], enter[:, told.stop :]), dim=1).T.contiguous()
+            self._leave = (scale * network.last.weight[rows]).T.contiguous()
+            left = linear[:, -1] + scale[:, 0] * network.last.bias[rows]
+            eye = torch.eye(size, device=linear.device)
+            # what is linear: the step's linear part, and the angles of the cross-sections
+            of_state = torch.cat((eye + limit * linear[:, :size], limit * bending[:, :-1]))
+            of_told = torch.cat((linear[:, told], linear.new_zeros(len(bending), told.stop - size)))
+            of_one = torch.cat((left, bending[:, -1]))
+            self._move = torch.cat((of_state, of_told, of_one[:, None]), dim=1).T.contiguous()
+            across = slice(told.stop, told.stop + 2 * self._nodes)
+            enters = [weight[:, told], bias[:, None], limit * weight[:, :size]]
+            enters += [math.pi * weight[:, across], weight[:, across.stop :]]
+            self._enter = torch.cat(enters, dim=1).T.contiguous()
             self._hidden = [
                 (layer.get_parameter("weight").T.contiguous(), layer.get_parameter("bias").clone())
                 for layer in others
             ]
-            self._leave = (scale * network.last.weight[rows]).T.contiguous()
-            left = linear[:, -1] + scale[:, 0] * network.last.bias[rows]
-            eye = torch.eye(size, device=linear.device)
-            # what is linear in z: the step's linear part, and the angles of the cross-sections
-            move = torch.cat((eye + limit * linear[:, :size], limit * bending[:, :-1]))
-            self._move = move.T.contiguous()
-            # what is told acts on the first hidden layer and on the result
-            still = linear.new_zeros(len(bending), told.stop - told.start)
-            acts = torch.cat((weight[:, told], linear[:, told], still))
-            self._told = acts.T.contiguous()
-            self._untold = torch.cat((bias, left, bending[:, -1]))
-        self._split = [len(bias), size + 2 * self._nodes]
         self._limit = limit
 
     @property
@@ -81,27 +78,27 @@ class FoldedNetwork:
             begin, end: (T, B, m) pressures of each period [Pa], linear in between.
             parameters: (B, P) or (1, P).
         """
-        batch, size, nodes = len(begin[0]), self._size, self._nodes
+        batch, size = len(begin[0]), self._size
         acting = self._network.tell_pressures(begin, end)
         known = self._network.tell_parameters(parameters)
-        columns = acting.shape[-1]
-        still = torch.addmm(self._untold, known, self._told[columns:])
-        constant = torch.matmul(acting, self._told[:columns]).add_(still)
-        first, last = constant.split(self._split, dim=2)
         compliance = self._network.compliance_of(known)
-        z = (coordinates / self._limit).expand(batch, -1)
-        rolled = z.new_empty((len(begin), batch, size))
-        entered = z.new_empty((batch, len(self._enter)))
-        smooth = entered[:, :size]
+        parts = [size, acting.shape[-1], known.shape[-1], 1, size, 3 * self._nodes]
+        row = acting.new_ones((batch, sum(parts)))
+        z, pressures, parameter, _, smooth, directions = row.split(parts, dim=1)
+        linear = row[:, : len(self._move)]
+        z.copy_(coordinates / self._limit)
+        parameter.copy_(known)
+        rolled = row.new_empty((len(begin), batch, size))
         for tick, out in enumerate(rolled):
-            moved = torch.addmm(last[tick], z, self._move)
+            pressures.copy_(acting[tick])
+            moved = torch.mm(linear, self._move)
             torch.tanh(z, out=smooth)
-            if nodes:
-                self._point(moved[:, size:], compliance, entered[:, size:])
-            hidden = self._network.activated(torch.addmm(first[tick], entered, self._enter))
+            if self._nodes:
+                self._point(moved[:, size:], compliance, directions)
+            hidden = self._network.activated(torch.mm(row[:, size:], self._enter))
             for weight, bias in self._hidden:
                 hidden = self._network.activated(torch.addmm(bias, hidden, weight))
-            z = torch.addmm(moved[:, :size], hidden, self._leave, out=out)
+            z.copy_(torch.addmm(moved[:, :size], hidden, self._leave, out=out))
         return rolled.mul_(self._limit)
 
     def _point(self, angles: torch.Tensor, compliance: torch.Tensor, out: torch.Tensor) -> None:
