@@ -30,8 +30,11 @@ from softcr_models.runtime.settings import SampledNodeSettings
 NETWORK_TIP_OFFSET_GAIN = 0.1  # a network's slow errors are worth learning, the rod's are not
 LEAST_PERTURBATION = 200.0  # [Pa] of a knot, for differences in single precision
 _LATENCIES_KEPT = 15  # ticks that tell how late answers are
+_ENOUGH = 5  # of them: a run's first answer is later than the others, and says nothing
 _IN_TIME = 0.05  # an answer may be so much late, and is not planned for later [periods]
-_SURELY = 0.25  # answers must be so much earlier to be planned for earlier again [periods]
+# Answers must be so much earlier to be planned for earlier again [periods]. The bench's wait until
+# their tick; the simulator follows them before, and a plan that is late makes the loop oscillate
+_SURELY, _SURELY_SIMULATED = 0.25, 0.05
 _LEAD = 0.0035
 """An answer to the bench is sent so long before the tick it was planned for: what the valves' node
 takes to see it, and the valves to begin [s]."""
@@ -194,9 +197,10 @@ class ControlLoop:
     def answered(self, latency: float) -> None:
         """Note how long after its stamp an answer was ready [s]."""
         self._latencies.append(latency)
-        if not self._settings.lockstep:
+        if not self._settings.lockstep and len(self._latencies) >= _ENOUGH:
             usual = self._usual_latency() / self._settings.period
-            least, most = self._ticks(usual), self._ticks(usual + _SURELY)
+            surely = _SURELY if self._lead else _SURELY_SIMULATED
+            least, most = self._ticks(usual), self._ticks(usual + surely)
             self._expected = min(max(self._expected, least), most)
 
     def _usual_latency(self) -> float:

@@ -39,6 +39,24 @@ def test_the_simulator_follows_from_the_next_tick_on(loops):
     assert delay_after(loop, 0.5, 1.9) == 1
 
 
+def test_a_late_first_answer_changes_no_plan(loops):
+    loop = loops["simulator"]
+    loop.forget()
+    planned = []
+    for latency in (1.1, *[0.8] * 14):
+        loop.answered(latency * PERIOD)
+        planned.append(loop.expected_delay)
+    assert set(planned) == {1}
+
+
+def test_a_plan_for_later_ends_with_the_answers_that_asked_for_it(loops):
+    loop = loops["simulator"]
+    assert delay_after(loop, 1.2) == 2
+    for _ in range(15):
+        loop.answered(0.8 * PERIOD)
+    assert loop.expected_delay == 1
+
+
 def test_waiting_valves_get_answers_at_once_and_follow_all_at_one_age(loops):
     loop = loops["waiting valves"]
     assert (delay_after(loop, 0.3), loop.age_to_send) == (2, 0.0)
