@@ -24,8 +24,8 @@ from softcr_models.models import DeviceName, ModelChoice, ModelName, prediction_
 from softcr_models.prediction import PredictionModel
 from softcr_models.robot import Robot
 from softcr_models.rod.kernel import MAX_INTERVALS
-from softcr_models.runtime.rod_clouds import ReferenceCloud, RodCloud
-from softcr_models.runtime.settings import SampledNodeSettings
+from softcr_runtime.rod_clouds import ReferenceCloud, RodCloud
+from softcr_runtime.settings import SampledNodeSettings
 
 NETWORK_TIP_OFFSET_GAIN = 0.1  # a network's slow errors are worth learning, the rod's are not
 LEAST_PERTURBATION = 200.0  # [Pa] of a knot, for differences in single precision

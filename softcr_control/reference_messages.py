@@ -6,7 +6,7 @@ import numpy as np
 
 from softcr_control.references import SampledReference
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_models.runtime.rod_clouds import reference_cloud_message
+from softcr_runtime.rod_clouds import reference_cloud_message
 
 
 class ReferenceMessages:

@@ -18,9 +18,9 @@ from softcr_models.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_models.rod.stepper import PARAMETERS
-from softcr_models.runtime.messages import pose_with_covariance_to_message
-from softcr_models.runtime.rod_clouds import rod_cloud_message
-from softcr_models.runtime.settings import SampledNodeSettings
+from softcr_runtime.messages import pose_with_covariance_to_message
+from softcr_runtime.rod_clouds import rod_cloud_message
+from softcr_runtime.settings import SampledNodeSettings
 
 UNPAIRED_TOLD = 200
 """How many of the last stamps without a tip pose are told: of more than one status, at 70 Hz."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from softcr_models.runtime.letter import Letter
+from softcr_runtime.letter import Letter
 
 AnyLetter = TypeVar("AnyLetter", bound=Letter)
 

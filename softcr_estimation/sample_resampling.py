@@ -6,11 +6,11 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from softcr_estimation.sample_pairing import POSES, PRESSURES, AnyLetter, SamplePairing
-from softcr_models.runtime.tick_grid import Resampler, TickGrid, between
+from softcr_runtime.tick_grid import Resampler, TickGrid, between
 
 
 class SampleResampling(SamplePairing[AnyLetter]):
-    """Pairs what both sensors read at the ticks of a grid (`softcr_models.runtime.tick_grid`).
+    """Pairs what both sensors read at the ticks of a grid (`softcr_runtime.tick_grid`).
 
     A tick comes with the first pressures at or after it. Its pose is complete with the first pose
     at or after it: a camera's latency and up to one of its periods later. A pose that is not there

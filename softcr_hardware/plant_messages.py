@@ -7,8 +7,8 @@ import numpy as np
 
 from softcr_hardware.plant import Measurement
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_models.runtime.messages import pose_to_message, pressures_to_message, wrench_to_message
-from softcr_models.runtime.rod_clouds import rod_cloud_message
+from softcr_runtime.messages import pose_to_message, pressures_to_message, wrench_to_message
+from softcr_runtime.rod_clouds import rod_cloud_message
 
 PLANT_TOPICS = (
     "mocap/tip/pose",

@@ -8,13 +8,13 @@ from softcr_hardware.arm_plant import ArmMeasurement, ArmPlant
 from softcr_hardware.plant import SimulatedPlant
 from softcr_hardware.plant_messages import PLANT_TOPICS, plant_messages
 from softcr_models.robot import Robot
-from softcr_models.runtime.arm_messages import (
+from softcr_runtime.arm_messages import (
     arm_cloud_message,
     poses_to_message,
     tendons_from_message,
     tendons_to_message,
 )
-from softcr_models.runtime.messages import pose_to_message, pressures_from_message
+from softcr_runtime.messages import pose_to_message, pressures_from_message
 
 
 class SimulatedMachine(Protocol):

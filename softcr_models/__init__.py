@@ -1,4 +1,4 @@
-"""The ground of softcr: robots as data, rods, prediction models. No ROS outside `runtime`."""
+"""The ground of softcr: robots as data, rods, prediction models. No ROS here."""
 
 from softcr_models.errors import UserError
 from softcr_models.robot import Robot, available_robots, load_robot

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from diagnostic_msgs.msg import DiagnosticArray
 
-from softcr_models.runtime.diagnostics import diagnostics_from_message
+from softcr_runtime.diagnostics import diagnostics_from_message
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ def _run(
 
     They share Python's lock: one that had to wait for a processor with it would stop the others.
     """
-    from softcr_models.runtime.realtime import schedule_realtime
+    from softcr_runtime.realtime import schedule_realtime
 
     # the collector would look through all that has been loaded: 30 ms in which no device answers
     gc.collect()

@@ -14,8 +14,8 @@ def publish_truth(actuator: EmulatedActuator, stop: threading.Event) -> None:
     """Publish the true tip at each exposure of the cameras, until `stop`."""
     import rclpy
 
-    from softcr_models.runtime.messages import pose_to_message
-    from softcr_models.runtime.topics import TOPICS, qos
+    from softcr_runtime.messages import pose_to_message
+    from softcr_runtime.topics import TOPICS, qos
     from softcr_tools.ros_context import ros_context
 
     with ros_context():

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from softcr_models.runtime.settings import NodeSettings
+from softcr_runtime.settings import NodeSettings
 from softcr_tools.systems import (
     NodeSpec,
     Parameters,

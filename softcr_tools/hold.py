@@ -121,8 +121,8 @@ class _Operator:
         from rclpy.executors import SingleThreadedExecutor
         from sensor_msgs.msg import Joy
 
-        from softcr_models.runtime.messages import to_stamp
-        from softcr_models.runtime.topics import TOPICS, qos
+        from softcr_runtime.messages import to_stamp
+        from softcr_runtime.topics import TOPICS, qos
 
         self._joy, self._to_stamp = Joy, to_stamp
         self._node = rclpy.create_node("hold", namespace=namespace)

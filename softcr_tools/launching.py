@@ -30,7 +30,7 @@ from launch_ros.event_handlers import OnStateTransition
 from launch_ros.events.lifecycle import ChangeState
 from launch_ros.ros_adapters import get_ros_node
 
-from softcr_models.runtime.settings import declared_settings
+from softcr_runtime.settings import declared_settings
 from softcr_tools.hardware_system import HardwareOptions, hardware_system
 from softcr_tools.lifecycle import ACTIVATE, CONFIGURE, DEACTIVATE, Change, says_finished
 from softcr_tools.processes import Exit

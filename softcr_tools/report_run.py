@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from softcr_models.runtime.diagnostics import DiagnosticReport, diagnostics_from_message
-from softcr_models.runtime.messages import (
+from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_from_message
+from softcr_runtime.messages import (
     MessageError,
     from_stamp,
     named_numbers_from_message,
@@ -19,7 +19,7 @@ from softcr_models.runtime.messages import (
     pressures_from_message,
     wrench_from_message,
 )
-from softcr_models.runtime.rod_clouds import reference_cloud_from_message, rod_cloud_from_message
+from softcr_runtime.rod_clouds import reference_cloud_from_message, rod_cloud_from_message
 from softcr_tools.bag_reading import Bag
 
 

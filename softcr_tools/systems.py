@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from softcr_models.errors import UserError
 from softcr_models.robot_files import WORDS, Kind, kind_of, load_robot_file
 from softcr_models.rod.kernel import MAX_INTERVALS
-from softcr_models.runtime.settings import Setting, build_settings, declared_settings
+from softcr_runtime.settings import Setting, build_settings, declared_settings
 
 Parameter = bool | int | float | str
 Parameters = dict[str, Parameter]

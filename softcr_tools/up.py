@@ -10,8 +10,8 @@ from pathlib import Path
 from rich.console import Console
 
 from softcr_models.errors import UserError
-from softcr_models.runtime.settings import Setting, declared_settings
 from softcr_models.warm_up import is_warm
+from softcr_runtime.settings import Setting, declared_settings
 from softcr_tools.console import USER_ERROR, complain, say, step
 from softcr_tools.hardware_system import HardwareOptions, hardware_system
 from softcr_tools.results import new_run_directory, point_latest_to

@@ -9,10 +9,10 @@ import numpy as np
 from pydantic import Field
 
 from softcr_models.errors import UserError
-from softcr_models.runtime.messages import pressures_from_message, pressures_to_message
-from softcr_models.runtime.node import LoopNode
-from softcr_models.runtime.process import run
-from softcr_models.runtime.settings import NodeSettings
+from softcr_runtime.messages import pressures_from_message, pressures_to_message
+from softcr_runtime.node import LoopNode
+from softcr_runtime.process import run
+from softcr_runtime.settings import NodeSettings
 
 
 class RelaySettings(NodeSettings):

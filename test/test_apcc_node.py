@@ -22,7 +22,7 @@ from softcr_control.nodes.apcc_controller import (  # noqa: E402
 )
 from softcr_models.constant_curvature.arm import load_arm  # noqa: E402
 from softcr_models.constant_curvature.kinematics import coverage_of  # noqa: E402
-from softcr_models.runtime.arm_messages import (  # noqa: E402
+from softcr_runtime.arm_messages import (  # noqa: E402
     point_from_message,
     point_to_message,
     poses_from_message,
@@ -30,9 +30,9 @@ from softcr_models.runtime.arm_messages import (  # noqa: E402
     tendons_from_message,
     tendons_to_message,
 )
-from softcr_models.runtime.messages import MessageError, from_stamp  # noqa: E402
-from softcr_models.runtime.process import SupervisedExecutor  # noqa: E402
-from softcr_models.runtime.topics import TOPICS, qos  # noqa: E402
+from softcr_runtime.messages import MessageError, from_stamp  # noqa: E402
+from softcr_runtime.process import SupervisedExecutor  # noqa: E402
+from softcr_runtime.topics import TOPICS, qos  # noqa: E402
 
 TIMEOUT = 60.0  # of what will come, on a busy machine [s]
 PERIOD = 0.02

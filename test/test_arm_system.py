@@ -19,7 +19,7 @@ from softcr_models.constant_curvature.arm import Arm, load_arm
 from softcr_models.errors import UserError
 from softcr_models.robot import PressureLimits, Robot
 from softcr_models.robot_files import kind_of, load_robot_file
-from softcr_models.runtime.arm_messages import (
+from softcr_runtime.arm_messages import (
     arm_cloud_from_message,
     arm_cloud_message,
     point_from_message,
@@ -28,7 +28,7 @@ from softcr_models.runtime.arm_messages import (
     tendons_from_message,
     tendons_to_message,
 )
-from softcr_models.runtime.messages import (
+from softcr_runtime.messages import (
     MessageError,
     from_stamp,
     named_numbers_message,

@@ -15,14 +15,14 @@ from rclpy.parameter import Parameter  # noqa: E402
 from softcr_estimation.nodes.cc_estimator import CcEstimatorNode  # noqa: E402
 from softcr_models import CosseratRod, load_robot  # noqa: E402
 from softcr_models.prediction import RodPrediction  # noqa: E402
-from softcr_models.runtime.messages import (  # noqa: E402
+from softcr_runtime.messages import (  # noqa: E402
     from_stamp,
     pose_with_covariance_from_message,
     pressures_to_message,
     wrench_to_message,
 )
-from softcr_models.runtime.process import SupervisedExecutor  # noqa: E402
-from softcr_models.runtime.topics import TOPICS, qos  # noqa: E402
+from softcr_runtime.process import SupervisedExecutor  # noqa: E402
+from softcr_runtime.topics import TOPICS, qos  # noqa: E402
 
 TIMEOUT = 60.0  # of what will come, on a busy machine [s]
 PERIOD = 1 / 70

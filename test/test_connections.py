@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("rclpy")
 
-from softcr_models.runtime.diagnostics import DiagnosticReport, diagnostics_to_message
+from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_to_message
 from softcr_tools.connections import Ends, ends_in, missing_connections
 
 PLANT = Ends({"/state": 2}, {"/command": 1})

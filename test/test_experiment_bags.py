@@ -10,7 +10,7 @@ from rich.console import Console
 from softcr_control.reference_messages import ReferenceMessages
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
-from softcr_models.runtime.messages import pressures_to_message
+from softcr_runtime.messages import pressures_to_message
 from softcr_tools import report
 from softcr_tools.bag_reading import Bag
 from softcr_tools.experiments.bags import OfflineBag

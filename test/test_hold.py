@@ -14,7 +14,7 @@ from rclpy.executors import SingleThreadedExecutor
 from sensor_msgs.msg import Joy
 from wire import until
 
-from softcr_models.runtime.topics import qos
+from softcr_runtime.topics import qos
 from softcr_tools import cli
 from softcr_tools.hold import FIRST_GAP, GAP, Grip
 

@@ -21,7 +21,7 @@ from softcr_models.identification import (
     parameters_of,
     static_configurations,
 )
-from softcr_models.runtime.messages import pressures_to_message
+from softcr_runtime.messages import pressures_to_message
 from softcr_tools.cli import main as softcr
 from softcr_tools.experiments.bags import OfflineBag
 from softcr_tools.experiments.identification import command, recorded_run

@@ -9,7 +9,7 @@ import yaml
 
 from softcr_models import load_robot
 from softcr_models.config import config_directory
-from softcr_models.runtime.topics import TOPICS
+from softcr_runtime.topics import TOPICS
 
 LAYOUTS = config_directory() / "layouts"
 CHAMBERS = load_robot("licher2025").chamber_names

@@ -17,12 +17,12 @@ from rosbags.typesys import Stores, get_typestore
 from scipy.spatial.transform import Rotation
 
 from softcr_models.rod.state import RodState
-from softcr_models.runtime.diagnostics import (
+from softcr_runtime.diagnostics import (
     DiagnosticReport,
     diagnostics_from_message,
     diagnostics_to_message,
 )
-from softcr_models.runtime.messages import (
+from softcr_runtime.messages import (
     MessageError,
     clock_to_message,
     from_stamp,
@@ -35,14 +35,14 @@ from softcr_models.runtime.messages import (
     wrench_from_message,
     wrench_to_message,
 )
-from softcr_models.runtime.rod_clouds import (
+from softcr_runtime.rod_clouds import (
     ROD_FIELDS,
     reference_cloud_from_message,
     reference_cloud_message,
     rod_cloud_from_message,
     rod_cloud_message,
 )
-from softcr_models.runtime.topics import TOPICS, qos
+from softcr_runtime.topics import TOPICS, qos
 
 STAMP = 1_764_000_000_123_456_789
 CHAMBERS = ("a", "b", "c")
@@ -503,8 +503,8 @@ def test_decoding_and_the_table_need_no_ros():
         "import sys\n"
         "for name in ('rclpy', 'sensor_msgs', 'std_msgs', 'builtin_interfaces'):\n"
         "    sys.modules[name] = None\n"
-        "import softcr_models.runtime.messages\n"
-        "from softcr_models.runtime.topics import TOPICS\n"
+        "import softcr_runtime.messages\n"
+        "from softcr_runtime.topics import TOPICS\n"
         "print(TOPICS['estimate/rod'].type)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -17,9 +17,9 @@ from softcr_models.errors import UserError
 from softcr_models.models import ModelChoice, prediction_model
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_models.runtime.settings import build_settings
 from softcr_models.surrogate.prediction import SurrogatePrediction
 from softcr_models.surrogate.verification import Verification
+from softcr_runtime.settings import build_settings
 from softcr_tools.experiments.models import Way, run, table, tip_error_mm, ways
 from softcr_tools.systems import simulation_options, simulation_system
 

@@ -25,10 +25,10 @@ from softcr_control.tensor_search import TensorPolish, bounded_minimum, solved
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
 from softcr_models.prediction import RodPrediction
-from softcr_models.runtime.settings import build_settings
 from softcr_models.surrogate.folded import FoldedNetwork
 from softcr_models.surrogate.prediction import SurrogatePrediction
 from softcr_models.surrogate.tip_poses import TipPoses
+from softcr_runtime.settings import build_settings
 from softcr_tools.experiments.tracking.cases import EXPERIMENTS
 from softcr_tools.experiments.tracking.loop import run_loop, sampled_reference
 

@@ -25,11 +25,11 @@ from relay import Relay
 
 from softcr_models import load_robot
 from softcr_models.errors import UserError
-from softcr_models.runtime.diagnostics import ERROR, OK, STALE, WARN, diagnostics_from_message
-from softcr_models.runtime.messages import from_stamp, pressures_to_message
-from softcr_models.runtime.process import SupervisedExecutor, run
-from softcr_models.runtime.settings import declared_settings
-from softcr_models.runtime.topics import TOPICS, qos
+from softcr_runtime.diagnostics import ERROR, OK, STALE, WARN, diagnostics_from_message
+from softcr_runtime.messages import from_stamp, pressures_to_message
+from softcr_runtime.process import SupervisedExecutor, run
+from softcr_runtime.settings import declared_settings
+from softcr_runtime.topics import TOPICS, qos
 
 TIMEOUT = 60.0  # of a condition that will come true, on a busy machine [s]
 CHAMBERS = load_robot("licher2025").chamber_names

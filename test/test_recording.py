@@ -375,7 +375,7 @@ def recorder(tmp_path, monkeypatch):
 
 def publisher_of(node, topic: str):
     """A publisher that the node has found."""
-    from softcr_models.runtime.topics import TOPICS, qos
+    from softcr_runtime.topics import TOPICS, qos
 
     publisher = node.create_publisher(TOPICS[topic].message_class(), topic, qos(topic))
     deadline = time.monotonic() + 10.0
@@ -386,7 +386,7 @@ def publisher_of(node, topic: str):
 
 
 def test_the_node_records_what_was_on_the_wire(recorder, tmp_path):
-    from softcr_models.runtime.messages import pressures_to_message, wrench_to_message
+    from softcr_runtime.messages import pressures_to_message, wrench_to_message
 
     commands = publisher_of(recorder, "pressure/command")
     wrenches = publisher_of(recorder, "force_torque/wrench")
@@ -418,8 +418,8 @@ def test_the_node_records_what_was_on_the_wire(recorder, tmp_path):
 
 
 def test_the_node_ends_when_the_disk_refuses(recorder, tmp_path, monkeypatch):
-    from softcr_models.runtime.diagnostics import ERROR
-    from softcr_models.runtime.messages import wrench_to_message
+    from softcr_runtime.diagnostics import ERROR
+    from softcr_runtime.messages import wrench_to_message
 
     def refuse(_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -27,10 +27,10 @@ from softcr_estimation.estimation_loop import EstimationLoop, EstimatorNodeSetti
 from softcr_estimation.sample_pairing import POSES, PRESSURES, SamplePairing
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
-from softcr_models.runtime.diagnostics import DiagnosticReport, diagnostics_to_message
-from softcr_models.runtime.messages import pose_to_message, pressures_to_message
-from softcr_models.runtime.settings import setting_values
-from softcr_models.runtime.topics import TOPICS
+from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_to_message
+from softcr_runtime.messages import pose_to_message, pressures_to_message
+from softcr_runtime.settings import setting_values
+from softcr_runtime.topics import TOPICS
 from softcr_tools import cli
 from softcr_tools.bag_reading import Bag
 from softcr_tools.replay.comparison import Counts, compare
@@ -638,8 +638,8 @@ def test_a_live_estimator_runs_on_a_replayed_bag(simulated):
     from rclpy.parameter import Parameter
 
     from softcr_estimation.nodes.estimator import Estimator
-    from softcr_models.runtime.process import SupervisedExecutor
-    from softcr_models.runtime.topics import qos
+    from softcr_runtime.process import SupervisedExecutor
+    from softcr_runtime.topics import qos
 
     context = rclpy.Context()
     rclpy.init(context=context)

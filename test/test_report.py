@@ -21,8 +21,8 @@ from rosbags.typesys import Stores, get_typestore
 
 from softcr_models.constant_curvature.kinematics import coordinates_of_tip
 from softcr_models.errors import UserError
-from softcr_models.runtime.rod_clouds import ROD_FIELDS
-from softcr_models.runtime.topics import TOPICS
+from softcr_runtime.rod_clouds import ROD_FIELDS
+from softcr_runtime.topics import TOPICS
 from softcr_tools import report
 from softcr_tools.bag_reading import Bag
 from softcr_tools.recording import BagRecording, RecordedTopic

@@ -10,8 +10,8 @@ from softcr_estimation.estimation_loop import EstimationLoop, EstimatorNodeSetti
 from softcr_estimation.sample_pairing import POSES, PRESSURES
 from softcr_estimation.sample_resampling import SampleResampling, blended_poses
 from softcr_models import CosseratRod, load_robot
-from softcr_models.runtime.letter import Letter
-from softcr_models.runtime.tick_grid import LONGEST_HOLE, Resampler, TickGrid
+from softcr_runtime.letter import Letter
+from softcr_runtime.tick_grid import LONGEST_HOLE, Resampler, TickGrid
 from softcr_tools.replay.recorded_inputs import RecordedInbox
 
 PERIOD = 1 / 70

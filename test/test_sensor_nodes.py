@@ -24,9 +24,9 @@ from softcr_hardware.optitrack.emulator import MotiveEmulator, MotiveServer
 from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
 from softcr_models import load_robot
 from softcr_models.errors import UserError
-from softcr_models.runtime.diagnostics import OK, WARN, diagnostics_from_message
-from softcr_models.runtime.messages import from_stamp, pose_from_message, wrench_from_message
-from softcr_models.runtime.topics import TOPICS, qos
+from softcr_runtime.diagnostics import OK, WARN, diagnostics_from_message
+from softcr_runtime.messages import from_stamp, pose_from_message, wrench_from_message
+from softcr_runtime.topics import TOPICS, qos
 
 CALIBRATION = load_calibration("licher2025")
 LENIENT = {"limits.oldest": 10.0}  # this machine is busy

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from softcr_models.robot import load_robot
-from softcr_models.runtime.messages import pressures_from_message
+from softcr_runtime.messages import pressures_from_message
 
 CHAMBERS = load_robot("licher2025").chamber_names
 # a small population: these tests are about the nodes, not about control

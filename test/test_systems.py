@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softcr_models.errors import UserError
-from softcr_models.runtime.settings import build_settings, declared_settings
+from softcr_runtime.settings import build_settings, declared_settings
 from softcr_tools.hardware_system import HardwareOptions, hardware_system
 from softcr_tools.systems import (
     NodeSpec,
@@ -85,7 +85,7 @@ def test_options_written_out_and_read_again_are_the_same():
 )
 def test_every_node_accepts_its_parameters(mode, chosen):
     pytest.importorskip("rclpy")
-    from softcr_models.runtime.node import LoopNode
+    from softcr_runtime.node import LoopNode
 
     for node in system_of(mode=mode, seed="7", **chosen).nodes:
         module = importlib.import_module(node.module)
@@ -108,7 +108,7 @@ def hardware_of(**texts):
 
 def test_nodes_of_the_bench_accept_their_parameters_and_sample_separately():
     pytest.importorskip("rclpy")
-    from softcr_models.runtime.node import LoopNode
+    from softcr_runtime.node import LoopNode
 
     system = hardware_of(interface="bench0", group="239.255.42.99", seed="7")
     for node in system.nodes:

@@ -26,7 +26,7 @@ from softcr_hardware.safety import Action
 from softcr_hardware.safety_settings import SafetySettings
 from softcr_models import load_robot
 from softcr_models.errors import UserError
-from softcr_models.runtime.letter import Letter
+from softcr_runtime.letter import Letter
 
 ROBOT = load_robot("licher2025")
 STATION = load_station("licher2025")

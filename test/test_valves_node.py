@@ -18,14 +18,14 @@ from std_srvs.srv import Trigger
 from wire import Emulator, cable, until
 
 from softcr_models import load_robot
-from softcr_models.runtime.messages import (
+from softcr_runtime.messages import (
     pose_to_message,
     pressures_from_message,
     pressures_to_message,
     to_stamp,
     wrench_to_message,
 )
-from softcr_models.runtime.topics import TOPICS, qos
+from softcr_runtime.topics import TOPICS, qos
 
 pytest.importorskip("pysoem", reason="pip install 'softcr[ethercat]'")
 pytestmark = pytest.mark.network

@@ -18,16 +18,16 @@ from std_srvs.srv import Trigger
 from softcr_control.apcc import Apcc, ApccCommand, ApccSettings, ZeroState, zero_state
 from softcr_models.constant_curvature.tendons import Tendons
 from softcr_models.errors import UserError
-from softcr_models.runtime.arm_messages import (
+from softcr_runtime.arm_messages import (
     arm_cloud_message,
     point_from_message,
     poses_from_message,
     tendons_to_message,
 )
-from softcr_models.runtime.letter import Letter
-from softcr_models.runtime.node import LoopNode
-from softcr_models.runtime.process import run
-from softcr_models.runtime.settings import ArmNodeSettings
+from softcr_runtime.letter import Letter
+from softcr_runtime.node import LoopNode
+from softcr_runtime.process import run
+from softcr_runtime.settings import ArmNodeSettings
 
 POSES, SETPOINT, COMMAND, ESTIMATE = (
     "mocap/arm/poses", "reference/tip", "tendon/command", "estimate/arm",

@@ -12,11 +12,11 @@ import numpy as np
 from pydantic import Field
 
 from softcr_control.reference_settings import ReferenceSettings
-from softcr_models.runtime.letter import Letter
-from softcr_models.runtime.messages import pressures_to_message
-from softcr_models.runtime.node import LoopNode
-from softcr_models.runtime.process import run
-from softcr_models.runtime.settings import NodeSettings
+from softcr_runtime.letter import Letter
+from softcr_runtime.messages import pressures_to_message
+from softcr_runtime.node import LoopNode
+from softcr_runtime.process import run
+from softcr_runtime.settings import NodeSettings
 
 _ESTIMATE, _REFERENCE = "estimate/tip/pose", "reference/rod"
 

@@ -15,17 +15,17 @@ from softcr_control.control_loop import (
     NempcControllerSettings,
     RodMpcControllerSettings,
 )
-from softcr_models.runtime.letter import Letter
-from softcr_models.runtime.messages import pressures_from_message, pressures_to_message
-from softcr_models.runtime.node import LoopNode
-from softcr_models.runtime.process import run
-from softcr_models.runtime.rod_clouds import (
+from softcr_runtime.letter import Letter
+from softcr_runtime.messages import pressures_from_message, pressures_to_message
+from softcr_runtime.node import LoopNode
+from softcr_runtime.process import run
+from softcr_runtime.rod_clouds import (
     ReferenceCloud,
     RodCloud,
     reference_cloud_from_message,
     rod_cloud_from_message,
 )
-from softcr_models.runtime.tick_grid import Resampler
+from softcr_runtime.tick_grid import Resampler
 
 _STAMPS_KEPT = 8  # cycles whose messages are still incomplete
 

@@ -19,11 +19,11 @@ from softcr_models.prediction import RodPrediction
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_models.rod.state import restrict_to_nodes
-from softcr_models.runtime.messages import pressures_from_message
-from softcr_models.runtime.node import LoopNode
-from softcr_models.runtime.process import run
-from softcr_models.runtime.settings import SampledNodeSettings
-from softcr_models.runtime.tick_grid import TickGrid
+from softcr_runtime.messages import pressures_from_message
+from softcr_runtime.node import LoopNode
+from softcr_runtime.process import run
+from softcr_runtime.settings import SampledNodeSettings
+from softcr_runtime.tick_grid import TickGrid
 
 
 class ReferenceNodeSettings(SampledNodeSettings):

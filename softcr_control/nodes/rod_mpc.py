@@ -4,7 +4,7 @@ import sys
 
 from softcr_control.control_loop import RodMpcControllerSettings
 from softcr_control.nodes.nempc_controller import PredictiveController
-from softcr_models.runtime.process import run
+from softcr_runtime.process import run
 
 
 class RodMpcController(PredictiveController):

@@ -12,11 +12,11 @@ from pydantic import Field
 
 from softcr_control.tip_references import TipReferenceKind, TipReferenceSettings, tip_reference
 from softcr_models.errors import UserError
-from softcr_models.runtime.arm_messages import point_to_message
-from softcr_models.runtime.letter import Letter
-from softcr_models.runtime.node import LoopNode
-from softcr_models.runtime.process import run
-from softcr_models.runtime.settings import ArmNodeSettings
+from softcr_runtime.arm_messages import point_to_message
+from softcr_runtime.letter import Letter
+from softcr_runtime.node import LoopNode
+from softcr_runtime.process import run
+from softcr_runtime.settings import ArmNodeSettings
 
 
 class TipReferenceNodeSettings(ArmNodeSettings):

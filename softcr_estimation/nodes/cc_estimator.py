@@ -14,15 +14,15 @@ from softcr_estimation.sample_pairing import PRESSURES, WRENCHES, SamplePairing
 from softcr_models import CosseratRod
 from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
 from softcr_models.constant_curvature.kinematics import section_pose
-from softcr_models.runtime.messages import (
+from softcr_runtime.messages import (
     named_numbers_message,
     pose_with_covariance_to_message,
     pressures_from_message,
     wrench_from_message,
 )
-from softcr_models.runtime.node import LoopNode
-from softcr_models.runtime.process import run
-from softcr_models.runtime.settings import NodeSettings
+from softcr_runtime.node import LoopNode
+from softcr_runtime.process import run
+from softcr_runtime.settings import NodeSettings
 
 _NAMES = (
     "delta_x", "delta_y", "elongation",

@@ -10,9 +10,9 @@ import numpy as np
 
 from softcr_estimation.estimation_loop import EstimationLoop, EstimatorNodeSettings
 from softcr_estimation.sample_pairing import POSES, PRESSURES
-from softcr_models.runtime.messages import pose_from_message, pressures_from_message
-from softcr_models.runtime.node import LoopNode
-from softcr_models.runtime.process import run
+from softcr_runtime.messages import pose_from_message, pressures_from_message
+from softcr_runtime.node import LoopNode
+from softcr_runtime.process import run
 
 
 class Estimator(LoopNode):

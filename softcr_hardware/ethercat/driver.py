@@ -28,7 +28,7 @@ from softcr_hardware.safety_settings import SafetySettings
 from softcr_hardware.setpoint import Setpoint
 from softcr_models.errors import UserError
 from softcr_models.robot import PressureLimits
-from softcr_models.runtime.cycle_timer import CycleTimer, TickStatistics
+from softcr_runtime.cycle_timer import CycleTimer, TickStatistics
 
 _LONGEST_STEP = 0.02  # [s] a late cycle integrates no more
 _CHECK_PERIOD = 0.1  # [s] between looks at the slaves' states

@@ -32,7 +32,7 @@ from softcr_hardware.safety import Action, Decision, Transition
 from softcr_hardware.safety_settings import SafetySettings
 from softcr_models.errors import UserError
 from softcr_models.robot import PressureLimits
-from softcr_models.runtime.realtime import schedule_realtime
+from softcr_runtime.realtime import schedule_realtime
 
 _COMMAND = f"import sys; from {__name__} import main; sys.exit(main())"
 _LARGEST = 1 << 16  # bytes of a message

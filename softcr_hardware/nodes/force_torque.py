@@ -19,11 +19,11 @@ from softcr_hardware.force_torque.driver import ForceTorqueDriver
 from softcr_hardware.force_torque.readings import SENSOR_RATE, WrenchLimits
 from softcr_models.errors import UserError
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_models.runtime.cycle_timer import CycleTimer
-from softcr_models.runtime.messages import wrench_to_message
-from softcr_models.runtime.node import LoopNode
-from softcr_models.runtime.process import run
-from softcr_models.runtime.settings import NodeSettings
+from softcr_runtime.cycle_timer import CycleTimer
+from softcr_runtime.messages import wrench_to_message
+from softcr_runtime.node import LoopNode
+from softcr_runtime.process import run
+from softcr_runtime.settings import NodeSettings
 
 _SLOW = 0.85  # of the box's rate
 _LATE = 0.01  # [s]

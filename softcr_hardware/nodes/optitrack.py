@@ -28,10 +28,10 @@ from softcr_hardware.optitrack.session import NatNetSession
 from softcr_hardware.optitrack.tracking import BodyTracker, TrackingLimits
 from softcr_models.errors import UserError
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_models.runtime.messages import pose_to_message
-from softcr_models.runtime.node import LoopNode
-from softcr_models.runtime.process import run
-from softcr_models.runtime.settings import NodeSettings
+from softcr_runtime.messages import pose_to_message
+from softcr_runtime.node import LoopNode
+from softcr_runtime.process import run
+from softcr_runtime.settings import NodeSettings
 
 _WAIT = 0.05  # [s] for a pose before looking at the rest again
 _SLOW = 0.85  # of the frame rate

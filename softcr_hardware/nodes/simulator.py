@@ -14,12 +14,12 @@ from softcr_hardware.simulated_machines import SimulatedArm, SimulatedMachine, S
 from softcr_models.errors import UserError
 from softcr_models.robot import Robot
 from softcr_models.rod.kernel import MAX_INTERVALS
-from softcr_models.runtime.cycle_timer import CycleTimer
-from softcr_models.runtime.letter import Letter
-from softcr_models.runtime.messages import clock_to_message
-from softcr_models.runtime.node import LoopNode
-from softcr_models.runtime.process import run
-from softcr_models.runtime.settings import NodeSettings
+from softcr_runtime.cycle_timer import CycleTimer
+from softcr_runtime.letter import Letter
+from softcr_runtime.messages import clock_to_message
+from softcr_runtime.node import LoopNode
+from softcr_runtime.process import run
+from softcr_runtime.settings import NodeSettings
 
 
 class SimulatorSettings(NodeSettings):

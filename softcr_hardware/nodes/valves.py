@@ -22,25 +22,25 @@ from softcr_hardware.ethercat.valve_process import ValveProcess, ValveTask
 from softcr_hardware.safety import Action
 from softcr_hardware.safety_settings import SafetySettings
 from softcr_models.errors import UserError
-from softcr_models.runtime.cycle_timer import CycleTimer
-from softcr_models.runtime.diagnostics import (
+from softcr_runtime.cycle_timer import CycleTimer
+from softcr_runtime.diagnostics import (
     ERROR,
     OK,
     WARN,
     DiagnosticReport,
     diagnostics_to_message,
 )
-from softcr_models.runtime.messages import (
+from softcr_runtime.messages import (
     MessageError,
     pose_from_message,
     pressures_from_message,
     pressures_to_message,
     wrench_from_message,
 )
-from softcr_models.runtime.node import LoopNode
-from softcr_models.runtime.process import run
-from softcr_models.runtime.settings import NodeSettings
-from softcr_models.runtime.topics import TOPICS, qos
+from softcr_runtime.node import LoopNode
+from softcr_runtime.process import run
+from softcr_runtime.settings import NodeSettings
+from softcr_runtime.topics import TOPICS, qos
 
 _ANSWER_TIME = 0.5  # [s] a service waits for the fast cycle
 _LEVELS = {Action.NONE: OK, Action.WARN: WARN, Action.PREDICT_ONLY: WARN, Action.HOLD: WARN}

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from softcr_models.constant_curvature.arm import Arm
-from softcr_models.runtime.arm_messages import (
+from softcr_runtime.arm_messages import (
     ArmCloud,
     arm_cloud_from_message,
     point_from_message,

@@ -16,8 +16,8 @@ from softcr_hardware.ethercat.process_data import ProcessData
 from softcr_hardware.ethercat.terminals import load_station
 from softcr_hardware.safety_settings import SafetySettings
 from softcr_models.robot import Robot
-from softcr_models.runtime.cycle_timer import CycleTimer
-from softcr_models.runtime.realtime import schedule_realtime
+from softcr_runtime.cycle_timer import CycleTimer
+from softcr_runtime.realtime import schedule_realtime
 from softcr_tools.benchmarks.row import Requirement, Row
 from softcr_tools.benchmarks.timing import Effort, timing_of
 from softcr_tools.emulated_bench import cable, emulation, what_a_wire_lacks

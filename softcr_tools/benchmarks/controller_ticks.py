@@ -19,7 +19,7 @@ from softcr_control.references import Reference, pressure_trajectory
 from softcr_models.prediction import RodPrediction
 from softcr_models.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_models.runtime.settings import build_settings
+from softcr_runtime.settings import build_settings
 from softcr_tools.benchmarks.batches import scalar_timing
 from softcr_tools.benchmarks.reference_motion import PERIOD, three_phase_pressures
 from softcr_tools.benchmarks.row import Requirement, Rival, Row

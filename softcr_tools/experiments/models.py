@@ -24,7 +24,7 @@ from softcr_control.control_loop import (
 from softcr_models import load_robot
 from softcr_models.devices import resolve_device
 from softcr_models.models import DeviceName, ModelChoice, ModelName, prediction_model
-from softcr_models.runtime.settings import build_settings
+from softcr_runtime.settings import build_settings
 from softcr_tools.benchmarks.machine import describe_machine
 from softcr_tools.console import say
 from softcr_tools.experiments.results import Row, print_table, write_table

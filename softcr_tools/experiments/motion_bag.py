@@ -7,12 +7,12 @@ import numpy as np
 
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.stepper import PARAMETERS
-from softcr_models.runtime.messages import (
+from softcr_runtime.messages import (
     pose_to_message,
     pose_with_covariance_to_message,
     pressures_to_message,
 )
-from softcr_models.runtime.rod_clouds import rod_cloud_message
+from softcr_runtime.rod_clouds import rod_cloud_message
 from softcr_tools.experiments.bags import OfflineBag, status
 
 

@@ -22,12 +22,12 @@ from rosbags.interfaces import (
 )
 
 from softcr_models.errors import UserError
-from softcr_models.runtime.diagnostics import ERROR
-from softcr_models.runtime.letter import Letter
-from softcr_models.runtime.node import LoopNode
-from softcr_models.runtime.process import run
-from softcr_models.runtime.settings import NodeSettings
-from softcr_models.runtime.topics import TOPICS, qos
+from softcr_runtime.diagnostics import ERROR
+from softcr_runtime.letter import Letter
+from softcr_runtime.node import LoopNode
+from softcr_runtime.process import run
+from softcr_runtime.settings import NodeSettings
+from softcr_runtime.topics import TOPICS, qos
 from softcr_tools.recording import BagRecording, RecordedTopic
 
 TAKING_PERIOD = 0.05

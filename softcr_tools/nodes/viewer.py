@@ -27,18 +27,18 @@ from std_srvs.srv import Trigger
 
 from softcr_models.constant_curvature.arm import Arm
 from softcr_models.robot import PressureLimits, Robot
-from softcr_models.runtime.arm_messages import (
+from softcr_runtime.arm_messages import (
     arm_cloud_from_message,
     point_from_message,
     poses_from_message,
     tendon_state_from_message,
     tendons_from_message,
 )
-from softcr_models.runtime.cycle_timer import CycleTimer
-from softcr_models.runtime.diagnostics import diagnostics_from_message
-from softcr_models.runtime.letter import Letter
-from softcr_models.runtime.mailbox import LeftAlone, Mailbox
-from softcr_models.runtime.messages import (
+from softcr_runtime.cycle_timer import CycleTimer
+from softcr_runtime.diagnostics import diagnostics_from_message
+from softcr_runtime.letter import Letter
+from softcr_runtime.mailbox import LeftAlone, Mailbox
+from softcr_runtime.messages import (
     MessageError,
     from_stamp,
     named_numbers_from_message,
@@ -48,8 +48,8 @@ from softcr_models.runtime.messages import (
     pressures_to_message,
     wrench_from_message,
 )
-from softcr_models.runtime.rod_clouds import reference_cloud_from_message, rod_cloud_from_message
-from softcr_models.runtime.topics import TOPICS, qos
+from softcr_runtime.rod_clouds import reference_cloud_from_message, rod_cloud_from_message
+from softcr_runtime.topics import TOPICS, qos
 from softcr_tools.viewer.arm_picture import ArmPicture
 from softcr_tools.viewer.hand import HandControl, Surroundings
 from softcr_tools.viewer.markers import markers_message, path_message

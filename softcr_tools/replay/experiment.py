@@ -32,8 +32,8 @@ from softcr_control.control_loop import (
 from softcr_estimation.estimation_loop import EstimationLoop, EstimatorNodeSettings
 from softcr_estimation.sample_pairing import POSES, PRESSURES
 from softcr_models.errors import UserError
-from softcr_models.runtime.settings import setting_values
-from softcr_models.runtime.topics import TOPICS
+from softcr_runtime.settings import setting_values
+from softcr_runtime.topics import TOPICS
 from softcr_tools.bag_reading import Bag, BagMessage
 from softcr_tools.console import step
 from softcr_tools.recording import BagRecording, RecordedTopic

@@ -8,12 +8,12 @@ from softcr_control.control_loop import ControlLoop
 from softcr_estimation.estimation_loop import EstimationLoop
 from softcr_estimation.rod_estimator import EstimatorError
 from softcr_models.robot import Robot
-from softcr_models.runtime.messages import (
+from softcr_runtime.messages import (
     MessageError,
     pressures_from_message,
     pressures_to_message,
 )
-from softcr_models.runtime.rod_clouds import reference_cloud_from_message, rod_cloud_from_message
+from softcr_runtime.rod_clouds import reference_cloud_from_message, rod_cloud_from_message
 from softcr_tools.replay.message_bytes import cdr_of
 from softcr_tools.replay.recorded_inputs import ByStamp, RecordedInbox, SharedReading
 

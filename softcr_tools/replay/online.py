@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.progress import Progress
 
 from softcr_models.errors import UserError
-from softcr_models.runtime.cycle_timer import Clock, MonotonicClock
-from softcr_models.runtime.messages import clock_to_message
-from softcr_models.runtime.topics import TOPICS, qos
+from softcr_runtime.cycle_timer import Clock, MonotonicClock
+from softcr_runtime.messages import clock_to_message
+from softcr_runtime.topics import TOPICS, qos
 from softcr_tools.bag_reading import Bag
 from softcr_tools.console import say
 from softcr_tools.replay.message_bytes import header_stamp

@@ -10,14 +10,14 @@ from typing import Any
 from softcr_estimation.sample_pairing import POSES, PRESSURES
 from softcr_models.errors import UserError
 from softcr_models.robot import Robot
-from softcr_models.runtime.letter import Letter, check_stamp
-from softcr_models.runtime.messages import (
+from softcr_runtime.letter import Letter, check_stamp
+from softcr_runtime.messages import (
     MessageError,
     from_stamp,
     pose_from_message,
     pressures_from_message,
 )
-from softcr_models.runtime.topics import TOPICS
+from softcr_runtime.topics import TOPICS
 from softcr_tools.bag_reading import Bag, BagMessage, in_order
 from softcr_tools.replay.message_bytes import header_stamp
 from softcr_tools.replay.recorded_run import UsedInputs

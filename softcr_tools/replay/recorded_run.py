@@ -9,8 +9,8 @@ import yaml
 
 from softcr_models.errors import UserError
 from softcr_models.robot import Robot, load_robot
-from softcr_models.runtime.diagnostics import DiagnosticReport, diagnostics_from_message
-from softcr_models.runtime.settings import NodeSettings, build_settings
+from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_from_message
+from softcr_runtime.settings import NodeSettings, build_settings
 from softcr_tools.bag_reading import Bag
 from softcr_tools.replay.message_bytes import header_stamp
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from softcr_models.constant_curvature.arm import Arm
-from softcr_models.runtime.arm_messages import ArmCloud
-from softcr_models.runtime.rod_clouds import ReferenceCloud
+from softcr_runtime.arm_messages import ArmCloud
+from softcr_runtime.rod_clouds import ReferenceCloud
 from softcr_tools.viewer.picture import LivePicture
 from softcr_tools.viewer.shape import Shape
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from softcr_models.runtime.messages import to_stamp
-from softcr_models.runtime.rod_clouds import RodCloud
+from softcr_runtime.messages import to_stamp
+from softcr_runtime.rod_clouds import RodCloud
 from softcr_tools.report_axes import ESTIMATE
 from softcr_tools.viewer.drawing import DOT_SIZE, dots, lines, rgb
 from softcr_tools.viewer.picture import LivePicture

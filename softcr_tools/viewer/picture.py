@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from softcr_models.runtime.diagnostics import DiagnosticReport
-from softcr_models.runtime.rod_clouds import ReferenceCloud, RodCloud
+from softcr_runtime.diagnostics import DiagnosticReport
+from softcr_runtime.rod_clouds import ReferenceCloud, RodCloud
 from softcr_tools.viewer.shape import Arc, Shape
 
 WINDOW = 30.0

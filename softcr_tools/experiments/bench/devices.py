@@ -13,7 +13,7 @@ from softcr_hardware.ethercat.terminals import load_station
 from softcr_hardware.safety import Decision
 from softcr_hardware.safety_settings import SafetySettings
 from softcr_models import Robot
-from softcr_models.runtime.letter import Letter
+from softcr_runtime.letter import Letter
 from softcr_tools.experiments.bench.memory_bus import MemoryBus
 from softcr_tools.experiments.bench.setups import Bench
 from softcr_tools.experiments.bench.virtual_time import VirtualTime

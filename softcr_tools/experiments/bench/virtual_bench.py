@@ -23,10 +23,10 @@ from softcr_estimation import Estimate
 from softcr_estimation.estimation_loop import EstimationLoop, EstimatorNodeSettings
 from softcr_models import Robot
 from softcr_models.errors import UserError
-from softcr_models.runtime.letter import Letter
-from softcr_models.runtime.rod_clouds import ReferenceCloud, RodCloud
-from softcr_models.runtime.settings import build_settings
-from softcr_models.runtime.tick_grid import TickGrid
+from softcr_runtime.letter import Letter
+from softcr_runtime.rod_clouds import ReferenceCloud, RodCloud
+from softcr_runtime.settings import build_settings
+from softcr_runtime.tick_grid import TickGrid
 from softcr_tools.experiments.bench.devices import Devices
 from softcr_tools.experiments.bench.setups import POPULATION, Bench
 from softcr_tools.experiments.bench.virtual_time import VirtualTime

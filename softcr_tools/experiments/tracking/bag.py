@@ -13,9 +13,9 @@ from softcr_control.reference_messages import ReferenceMessages
 from softcr_estimation.estimation_loop import EstimatorNodeSettings, estimate_messages
 from softcr_hardware.plant_messages import plant_messages
 from softcr_models import CosseratRod, Robot
-from softcr_models.runtime.diagnostics import DiagnosticReport
-from softcr_models.runtime.messages import pressures_to_message
-from softcr_models.runtime.settings import build_settings, setting_values
+from softcr_runtime.diagnostics import DiagnosticReport
+from softcr_runtime.messages import pressures_to_message
+from softcr_runtime.settings import build_settings, setting_values
 from softcr_tools.experiments.bags import OfflineBag, status
 from softcr_tools.experiments.tracking.cases import Difference
 from softcr_tools.experiments.tracking.loop import (

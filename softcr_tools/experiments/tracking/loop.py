@@ -25,7 +25,7 @@ from softcr_models.limits import limit_command
 from softcr_models.prediction import PredictionModel, RodPrediction
 from softcr_models.pressure import PressureLag
 from softcr_models.rod.state import restrict_to_nodes
-from softcr_models.runtime.settings import build_settings
+from softcr_runtime.settings import build_settings
 from softcr_tools.benchmarks.timing import cores, cores_available
 from softcr_tools.experiments.tracking.cases import (
     RATE_HZ,

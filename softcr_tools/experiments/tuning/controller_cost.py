@@ -19,7 +19,7 @@ from softcr_control.references import SampledReference
 from softcr_models import CosseratRod, Robot
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.state import restrict_to_nodes
-from softcr_models.runtime.settings import build_settings
+from softcr_runtime.settings import build_settings
 from softcr_tools.experiments.tracking.cases import Case
 from softcr_tools.experiments.tracking.loop import (
     MODEL_INTERVALS,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from softcr_models.rod.state import RodState, intervals_of
-from softcr_models.runtime.messages import (
+from softcr_runtime.messages import (
     MessageError,
     check_finite,
     cloud_fields,

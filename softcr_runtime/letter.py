@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from softcr_models.runtime.messages import MessageError
+from softcr_runtime.messages import MessageError
 
 MAXIMUM_CLOCK_DIFFERENCE = 0.5
 """How far a received stamp may lie from this machine's clock in wall mode, either way [s]."""

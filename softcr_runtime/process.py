@@ -13,8 +13,8 @@ from rclpy.utilities import remove_ros_args
 from threadpoolctl import threadpool_limits
 
 from softcr_models.errors import UserError
-from softcr_models.runtime.node import LoopNode
-from softcr_models.runtime.settings import declared_settings
+from softcr_runtime.node import LoopNode
+from softcr_runtime.settings import declared_settings
 
 _END_TIMEOUT = 2.0  # how long a process waits for its node to end [s]
 

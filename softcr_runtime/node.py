@@ -62,8 +62,8 @@ from rclpy.subscription import Subscription
 from softcr_models.errors import UserError
 from softcr_models.robot import Robot
 from softcr_models.robot_files import Kind, load_robot_file
-from softcr_models.runtime.cycle_timer import TickStatistics
-from softcr_models.runtime.diagnostics import (
+from softcr_runtime.cycle_timer import TickStatistics
+from softcr_runtime.diagnostics import (
     ERROR,
     OK,
     STALE,
@@ -71,18 +71,18 @@ from softcr_models.runtime.diagnostics import (
     DiagnosticReport,
     diagnostics_to_message,
 )
-from softcr_models.runtime.letter import Letter, check_stamp
-from softcr_models.runtime.mailbox import LeftAlone, Mailbox
-from softcr_models.runtime.messages import MessageError, from_stamp
-from softcr_models.runtime.parameters import as_declared, parameter_descriptor
-from softcr_models.runtime.realtime import schedule_realtime
-from softcr_models.runtime.settings import (
+from softcr_runtime.letter import Letter, check_stamp
+from softcr_runtime.mailbox import LeftAlone, Mailbox
+from softcr_runtime.messages import MessageError, from_stamp
+from softcr_runtime.parameters import as_declared, parameter_descriptor
+from softcr_runtime.realtime import schedule_realtime
+from softcr_runtime.settings import (
     NodeSettings,
     build_settings,
     declared_settings,
     setting_values,
 )
-from softcr_models.runtime.topics import TOPICS, qos
+from softcr_runtime.topics import TOPICS, qos
 
 if TYPE_CHECKING:
     from softcr_models.constant_curvature.arm import Arm

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from softcr_models.runtime.letter import Letter
+from softcr_runtime.letter import Letter
 
 LONGEST_HOLE = 2.0
 """Between two samples that are interpolated [periods]."""

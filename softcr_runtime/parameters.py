@@ -4,7 +4,7 @@ from typing import Any
 
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 
-from softcr_models.runtime.settings import Setting
+from softcr_runtime.settings import Setting
 
 
 def parameter_descriptor(setting: Setting) -> ParameterDescriptor:

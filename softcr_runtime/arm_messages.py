@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from softcr_models.runtime.messages import (
+from softcr_runtime.messages import (
     MessageError,
     from_stamp,
     named_numbers_from_message,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from softcr_models.runtime.messages import header
+from softcr_runtime.messages import header
 
 OK, WARN, ERROR, STALE = range(4)
 """Levels of diagnostic_msgs/DiagnosticStatus."""

@@ -19,8 +19,8 @@ from rclpy.guard_condition import GuardCondition
 from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
 from rclpy.subscription import Subscription
 
-from softcr_models.runtime.cycle_timer import on_monotonic_clock
-from softcr_models.runtime.letter import Letter
+from softcr_runtime.cycle_timer import on_monotonic_clock
+from softcr_runtime.letter import Letter
 
 _MOST_AT_ONCE = 1000  # messages taken of one topic before the others have their turn
 _LONGEST_NAP = 0.01  # between looks at topics that do not wake [s]

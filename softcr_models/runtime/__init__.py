@@ -1,1 +1,0 @@
-"""What every node shares: timing, the table of topics, messages, settings and the node's base."""

@@ -1,0 +1,1 @@
+"""What moves blocks: topics, messages, timing, the base of every node."""
