@@ -3,13 +3,23 @@
 A surrogate is one more implementation of the same protocol.
 """
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
 
+from softcr_models.errors import UserError
+from softcr_models.model import TIP
 from softcr_models.rod import stepper
 from softcr_models.rod.cosserat_rod import CosseratRod, linearisations
-from softcr_models.rod.state import RodState
+from softcr_models.rod.description import (
+    BASE_WRENCH,
+    SHAPE,
+    rod_inputs,
+    rod_layout,
+    rod_outputs,
+    rod_parameters,
+)
 from softcr_models.rod.stepper import Run
 
 
@@ -85,10 +95,14 @@ class RodPrediction:
         self.rod = rod
         self.substeps = substeps
         self.single_precision = single_precision
+        self.state = rod_layout(rod)
+        self.inputs = rod_inputs(rod.robot)
+        self.parameters = rod_parameters(rod)
+        self.outputs = rod_outputs(rod)
         self.state_size = rod.state_size
         self.input_size = rod.input_size
         self.nominal_parameters = rod.nominal_parameters
-        self.state_scale = _state_scale(rod)
+        self.state_scale = self.state.scale
 
     def step(
         self,
@@ -120,6 +134,33 @@ class RodPrediction:
         """See PredictionModel; of the states' float type."""
         return stepper.tip_poses(
             np.ascontiguousarray(states), _as_floats(parameters), self.rod.body, self.rod.grid
+        )
+
+    def observe(
+        self,
+        names: Sequence[str],
+        states: np.ndarray,
+        inputs: np.ndarray | None,
+        parameters: np.ndarray,
+    ) -> dict[str, np.ndarray]:
+        """See Model."""
+        return {name: self._observed(name, states, inputs, parameters) for name in names}
+
+    def _observed(
+        self, name: str, states: np.ndarray, inputs: np.ndarray | None, parameters: np.ndarray
+    ) -> np.ndarray:
+        if name == TIP:
+            return self.tip_poses(states, parameters)
+        rows = np.broadcast_to(parameters, (len(states), parameters.shape[1]))
+        if name == SHAPE:
+            each = zip(states, rows, strict=True)
+            return np.stack([self.rod.node_poses(x, p)[:, :3, 3] for x, p in each])
+        if name == BASE_WRENCH and inputs is not None:
+            acting = np.broadcast_to(inputs, (len(states), inputs.shape[1]))
+            triples = zip(states, acting, rows, strict=True)
+            return np.stack([self.rod.base_wrench(x, u, p) for x, u, p in triples])
+        raise UserError(
+            f"output {name!r}: unknown, or needs inputs; known are {list(self.outputs)}"
         )
 
     def equilibrium(self, pressures: np.ndarray, parameters: np.ndarray) -> np.ndarray:
@@ -158,24 +199,3 @@ class RodPrediction:
 
 def _as_floats(values: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(values, dtype=float)
-
-
-def _state_scale(rod: CosseratRod) -> np.ndarray:
-    """Typical magnitudes: half the pressure range in one chamber, one length per 0.1 s at the tip.
-
-    Velocities grow along the rod; wrenches are those of the actuation, with weights as the least.
-    """
-    robot = rod.robot
-    arc = np.linspace(0.0, 1.0, rod.intervals + 1)[1:]
-    tip_speed = robot.length / 0.1
-    velocities = np.empty((rod.intervals, 6))
-    velocities[:, :3] = tip_speed * np.maximum(arc, 0.1)[:, None]
-    velocities[:, 3:] = tip_speed / robot.length * np.maximum(arc, 0.1)[:, None]
-    pressure = 0.5 * robot.pressure_limits.maximum
-    actuation = pressure * np.abs(robot.actuation_matrix).max(axis=1)
-    weight = robot.gravity * (robot.density * robot.cross_section_area * robot.length)
-    weight += robot.gravity * robot.tip_mass
-    least = np.array([weight, weight, weight, *(3 * (0.3 * weight * robot.length,))])
-    wrench = np.maximum(actuation, least)
-    wrenches = np.broadcast_to(wrench, (rod.intervals + 1, 6))
-    return RodState.join(velocities, wrenches, wrench).array

@@ -1,0 +1,82 @@
+"""What a controller is told in a tick, and what it is made for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from softcr_control.command import Command
+from softcr_control.references import Reference
+from softcr_models.model import Model
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """All that is known at t_k. SI units, base frame.
+
+    Attributes:
+        stamp: t_k [s].
+        state: (nx,) estimated state of `model`.
+        parameters: estimated parameters of the model and of its inputs' sensors, by name; those
+            not named are nominal.
+        reference: rows from t_k on.
+        inputs: (m,) as measured at t_k [unit of the model's inputs].
+        model: whose state this is.
+        delay: ticks until the answer becomes active, at least 1.
+    """
+
+    stamp: float
+    state: np.ndarray
+    parameters: Mapping[str, float]
+    reference: Reference
+    inputs: np.ndarray
+    model: Model
+    delay: int = 1
+
+    def output(self, name: str) -> np.ndarray:
+        """An output of the estimated state, for example "tip": (3, 4) pose [m].
+
+        Raises:
+            UserError: the model has no such output.
+        """
+        row = np.array(
+            [[self.parameters.get(each.name, each.nominal) for each in self.model.parameters]]
+        )
+        values = self.model.observe((name,), self.state[None], self.inputs[None], row)
+        return values[name][0]
+
+
+@dataclass(frozen=True, eq=False)
+class ControlContext:
+    """What a controller is made for.
+
+    Attributes:
+        robot: as its file describes it.
+        model: to predict with; says the inputs' limits and their lag.
+        period: of a tick [s].
+        seed: of the controller's random numbers.
+        ramped: whether the actuators approach a command along a ramp of one period; otherwise they
+            follow it at once.
+    """
+
+    robot: Any
+    model: Model
+    period: float
+    seed: int = 0
+    ramped: bool = False
+
+
+class Controller(Protocol):
+    """Answers observations with commands; made as `Class(context, settings)`.
+
+    A class may have `Settings`, a pydantic model: its fields become options and ROS parameters.
+    """
+
+    def reset(self) -> None:
+        """As if newly made."""
+        ...
+
+    def command(self, observation: Observation) -> Command | np.ndarray:
+        """The inputs (m,) to send for the tick that begins `delay` ticks from now."""
+        ...
