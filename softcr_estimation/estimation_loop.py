@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from softcr_estimation.rod_estimator import Estimate, EstimatorSettings, RodEstimator
-from softcr_estimation.sample_pairing import AnyLetter, SamplePairing
+from softcr_estimation.sample_pairing import AnySample, SamplePairing
 from softcr_estimation.sample_resampling import SampleResampling
 from softcr_models.models import DeviceName, ModelChoice, ModelName, prediction_model
 from softcr_models.robot import Robot
@@ -100,10 +100,10 @@ class EstimationLoop:
 
     def pairing(
         self,
-        get: Callable[[float | None], AnyLetter | None],
+        get: Callable[[float | None], AnySample | None],
         now: Callable[[], float],
         reject: Callable[[str, str], None],
-    ) -> SamplePairing[AnyLetter]:
+    ) -> SamplePairing[AnySample]:
         """What pairs pressures and poses out of an inbox, see `SamplePairing`."""
         if self._settings.resampled:
             return SampleResampling(get, now, reject, self._settings.period)

@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from softcr_runtime.letter import Letter
+from softcr_runtime.sample import Sample
 
-AnyLetter = TypeVar("AnyLetter", bound=Letter)
+AnySample = TypeVar("AnySample", bound=Sample)
 
 PRESSURES, POSES, WRENCHES = "pressure/state", "mocap/tip/pose", "force_torque/wrench"
 
 
-class SamplePairing(Generic[AnyLetter]):
+class SamplePairing(Generic[AnySample]):
     """Pairs pressure samples with the other sensor's of the same stamp, in the order they come.
 
     Clock and inbox are injected: the node waits on the monotonic clock for what DDS brings, a
@@ -19,7 +19,7 @@ class SamplePairing(Generic[AnyLetter]):
 
     def __init__(
         self,
-        get: Callable[[float | None], AnyLetter | None],
+        get: Callable[[float | None], AnySample | None],
         now: Callable[[], float],
         reject: Callable[[str, str], None],
         partner: str = POSES,
@@ -34,13 +34,13 @@ class SamplePairing(Generic[AnyLetter]):
             partner: topic of the other sensor.
         """
         self._get, self._now, self._reject, self._partner = get, now, reject, partner
-        self._waiting: dict[str, list[AnyLetter]] = {PRESSURES: [], partner: []}
+        self._waiting: dict[str, list[AnySample]] = {PRESSURES: [], partner: []}
 
-    def next_pressures(self) -> AnyLetter | None:
+    def next_pressures(self) -> AnySample | None:
         """The next pressure sample; None when the inbox has no more."""
         return self._next(PRESSURES, None)
 
-    def partner_of(self, stamp: int, patience: float) -> AnyLetter | None:
+    def partner_of(self, stamp: int, patience: float) -> AnySample | None:
         """The other sensor's sample of `stamp` [ns], waiting up to `patience` [s]; None if none.
 
         A newer one is kept for its own pressures, an older one is rejected.
@@ -58,7 +58,7 @@ class SamplePairing(Generic[AnyLetter]):
             self._reject(self._partner, "came after its cycle")
         return None
 
-    def _next(self, topic: str, timeout: float | None) -> AnyLetter | None:
+    def _next(self, topic: str, timeout: float | None) -> AnySample | None:
         """The next letter of a topic; letters of the other topic wait in `_waiting`."""
         deadline = None if timeout is None else self._now() + timeout
         while not self._waiting[topic]:

@@ -5,11 +5,11 @@ from collections.abc import Callable
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from softcr_estimation.sample_pairing import POSES, PRESSURES, AnyLetter, SamplePairing
+from softcr_estimation.sample_pairing import POSES, PRESSURES, AnySample, SamplePairing
 from softcr_runtime.tick_grid import Resampler, TickGrid, between
 
 
-class SampleResampling(SamplePairing[AnyLetter]):
+class SampleResampling(SamplePairing[AnySample]):
     """Pairs what both sensors read at the ticks of a grid (`softcr_runtime.tick_grid`).
 
     A tick comes with the first pressures at or after it. Its pose is complete with the first pose
@@ -21,7 +21,7 @@ class SampleResampling(SamplePairing[AnyLetter]):
 
     def __init__(
         self,
-        get: Callable[[float | None], AnyLetter | None],
+        get: Callable[[float | None], AnySample | None],
         now: Callable[[], float],
         reject: Callable[[str, str], None],
         period: float,
@@ -29,12 +29,12 @@ class SampleResampling(SamplePairing[AnyLetter]):
         """As `SamplePairing`, with the period of the ticks [s]."""
         super().__init__(get, now, reject, POSES)
         self._grid = TickGrid(period)
-        self._pressures: Resampler[AnyLetter] = Resampler(period)
-        self._ticks: list[AnyLetter] = []
+        self._pressures: Resampler[AnySample] = Resampler(period)
+        self._ticks: list[AnySample] = []
         self._received = 0.0  # when the pressures of the last tick came [s]
-        self._older: AnyLetter | None = None  # the last pose at or before the last tick
+        self._older: AnySample | None = None  # the last pose at or before the last tick
 
-    def next_pressures(self) -> AnyLetter | None:
+    def next_pressures(self) -> AnySample | None:
         """The pressures of the next tick; None when the inbox has no more."""
         while not self._ticks:
             letter = self._next(PRESSURES, None)
@@ -45,7 +45,7 @@ class SampleResampling(SamplePairing[AnyLetter]):
         self._received = tick.received
         return tick
 
-    def partner_of(self, stamp: int, patience: float) -> AnyLetter | None:
+    def partner_of(self, stamp: int, patience: float) -> AnySample | None:
         """The tip's pose at the tick `stamp` [ns]; None if it is overdue or a hole is too long."""
         deadline = self._received + patience
         while (letter := self._next_pose(deadline)) is not None and letter.stamp < stamp:
@@ -59,7 +59,7 @@ class SampleResampling(SamplePairing[AnyLetter]):
             return None
         return between(self._older, letter, stamp, blended_poses)
 
-    def _next_pose(self, deadline: float) -> AnyLetter | None:
+    def _next_pose(self, deadline: float) -> AnySample | None:
         """The next pose; what has come by now is looked at even where no time is left to wait."""
         while not self._waiting[POSES]:
             letter = self._get(max(deadline - self._now(), 0.0))

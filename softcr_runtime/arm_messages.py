@@ -13,10 +13,11 @@ from softcr_runtime.messages import (
     from_stamp,
     named_numbers_from_message,
     named_numbers_message,
-    pose_from_message,
     pose_to_message,
+    pose_value_from_message,
     to_stamp,
 )
+from softcr_runtime.values import Pose
 
 _COORDINATES = ("delta_x", "delta_y", "elongation")
 
@@ -39,8 +40,8 @@ class ArmCloud:
     angles: np.ndarray
 
 
-def poses_to_message(poses: np.ndarray, stamp: int, frame: str = "world") -> Any:
-    """geometry_msgs/PoseArray of (k, 4, 4) poses [m] seen at one stamp [ns]."""
+def poses_to_message(poses: np.ndarray | Sequence[Pose], stamp: int, frame: str = "world") -> Any:
+    """geometry_msgs/PoseArray of k poses [m], values or (k, 4, 4), seen at one stamp [ns]."""
     from geometry_msgs.msg import PoseArray
 
     stamped = [pose_to_message(pose, stamp, frame) for pose in poses]
@@ -53,11 +54,15 @@ def poses_from_message(message: Any, topic: str, count: int) -> np.ndarray:
     Raises:
         MessageError: another number of poses, or one that is not a pose.
     """
+    return np.array([pose.matrix for pose in pose_values_from_message(message, topic, count)])
+
+
+def pose_values_from_message(message: Any, topic: str, count: int) -> tuple[Pose, ...]:
+    """As `poses_from_message`, as positions and quaternions."""
     if len(message.poses) != count:
         raise MessageError(topic, f"{len(message.poses)} poses, must be {count}")
-    return np.array(
-        [pose_from_message(SimpleNamespace(pose=each), topic) for each in message.poses]
-    )
+    wrapped = (SimpleNamespace(pose=each) for each in message.poses)
+    return tuple(pose_value_from_message(each, topic) for each in wrapped)
 
 
 def point_to_message(point: np.ndarray, stamp: int, frame: str = "world") -> Any:

@@ -20,7 +20,7 @@ from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
 from rclpy.subscription import Subscription
 
 from softcr_runtime.cycle_timer import on_monotonic_clock
-from softcr_runtime.letter import Letter
+from softcr_runtime.sample import Sample
 
 _MOST_AT_ONCE = 1000  # messages taken of one topic before the others have their turn
 _LONGEST_NAP = 0.01  # between looks at topics that do not wake [s]
@@ -43,7 +43,7 @@ class Mailbox:
         self._context = context
         self._refuse = refuse
         self._sources: list[_Source] = []
-        self._letters: deque[Letter] = deque()
+        self._letters: deque[Sample] = deque()
         self._closed = True
         self._waker = GuardCondition(callback=None, callback_group=None, context=context)
 
@@ -51,7 +51,7 @@ class Mailbox:
         self,
         topic: str,
         subscription: Subscription,
-        read: Callable[[Any, float], Letter | None],
+        read: Callable[[Any, float], Sample | None],
         wakes: bool = True,
     ) -> None:
         """Take the messages of a subscription.
@@ -67,6 +67,11 @@ class Mailbox:
         """
         self._sources.append(_Source(topic, subscription, read, wakes))
 
+    @property
+    def closed(self) -> bool:
+        """Whether nothing more comes out of it."""
+        return self._closed
+
     def open(self) -> None:
         """Drop what has arrived and let `get` deliver what comes from now on."""
         for source in self._sources:
@@ -74,7 +79,7 @@ class Mailbox:
         self._letters.clear()
         self._closed = False
 
-    def get(self, timeout: float | None = None) -> Letter | None:
+    def get(self, timeout: float | None = None) -> Sample | None:
         """The next letter, waiting for it up to `timeout` [s] (None: for ever, 0: not at all).
 
         Returns:
@@ -131,7 +136,7 @@ class Mailbox:
 class _Source:
     topic: str
     subscription: Subscription
-    read: Callable[[Any, float], Letter | None]
+    read: Callable[[Any, float], Sample | None]
     wakes: bool
 
 

@@ -15,7 +15,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import pinocchio as pin
+
+from softcr_runtime.values import Pose as PoseValue
 
 _FLOAT64 = 8  # sensor_msgs/PointField.FLOAT64
 _ITEM = 8  # bytes of a float64
@@ -113,7 +114,7 @@ def pressures_from_message(message: Any, chambers: Sequence[str], topic: str) ->
 # --- poses and wrenches -------------------------------------------------------------------------
 
 
-def pose_to_message(pose: np.ndarray, stamp: int, frame: str = "base") -> Any:
+def pose_to_message(pose: np.ndarray | PoseValue, stamp: int, frame: str = "base") -> Any:
     """geometry_msgs/PoseStamped of a (4, 4) pose [m] in `frame`; stamp [ns]."""
     from geometry_msgs.msg import PoseStamped
 
@@ -126,7 +127,12 @@ def pose_from_message(message: Any, topic: str) -> np.ndarray:
     Raises:
         MessageError: a value is not finite, or the quaternion has not length 1.
     """
-    return _matrix(message.pose, topic)
+    return _checked_pose(message.pose, topic).matrix
+
+
+def pose_value_from_message(message: Any, topic: str) -> PoseValue:
+    """As `pose_from_message`, as position and quaternion."""
+    return _checked_pose(message.pose, topic)
 
 
 def pose_with_covariance_to_message(
@@ -154,7 +160,7 @@ def pose_with_covariance_from_message(message: Any, topic: str) -> tuple[np.ndar
     Raises:
         MessageError: as `pose_from_message`, and for a variance below 0.
     """
-    pose = _matrix(message.pose.pose, topic)
+    pose = _checked_pose(message.pose.pose, topic).matrix
     covariance = np.array(message.pose.covariance, dtype=float).reshape(6, 6)
     check_finite(covariance.ravel(), [f"covariance[{i}]" for i in range(36)], topic)
     if (covariance.diagonal() < 0.0).any():
@@ -217,15 +223,16 @@ def header(stamp: int, frame: str) -> Any:
     return Header(stamp=to_stamp(stamp), frame_id=frame)
 
 
-def _pose(pose: np.ndarray) -> Any:
+def _pose(pose: np.ndarray | PoseValue) -> Any:
     from geometry_msgs.msg import Point, Pose, Quaternion
 
-    x, y, z = pose[:3, 3].tolist()
-    qx, qy, qz, qw = pin.Quaternion(pose[:3, :3]).coeffs().tolist()
+    value = pose if isinstance(pose, PoseValue) else PoseValue.of(pose)
+    x, y, z = value.position.tolist()
+    qx, qy, qz, qw = value.quaternion.tolist()
     return Pose(position=Point(x=x, y=y, z=z), orientation=Quaternion(x=qx, y=qy, z=qz, w=qw))
 
 
-def _matrix(pose: Any, topic: str) -> np.ndarray:
+def _checked_pose(pose: Any, topic: str) -> PoseValue:
     position, orientation = pose.position, pose.orientation
     values = [position.x, position.y, position.z]
     quaternion = [orientation.x, orientation.y, orientation.z, orientation.w]
@@ -235,10 +242,7 @@ def _matrix(pose: Any, topic: str) -> np.ndarray:
     length = math.hypot(*quaternion)
     if abs(length - 1.0) > _UNIT_TOLERANCE:
         raise MessageError(topic, f"orientation {quaternion} has length {length:.6g}, must be 1")
-    matrix = np.eye(4)
-    matrix[:3, :3] = pin.Quaternion(np.array(quaternion) / length).matrix()
-    matrix[:3, 3] = values
-    return matrix
+    return PoseValue(np.array(values), np.array(quaternion))
 
 
 @cache

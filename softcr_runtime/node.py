@@ -71,11 +71,11 @@ from softcr_runtime.diagnostics import (
     DiagnosticReport,
     diagnostics_to_message,
 )
-from softcr_runtime.letter import Letter, check_stamp
 from softcr_runtime.mailbox import LeftAlone, Mailbox
 from softcr_runtime.messages import MessageError, from_stamp
 from softcr_runtime.parameters import as_declared, parameter_descriptor
 from softcr_runtime.realtime import schedule_realtime
+from softcr_runtime.sample import Sample, check_stamp
 from softcr_runtime.settings import (
     NodeSettings,
     build_settings,
@@ -124,6 +124,7 @@ class LoopNode(LifecycleNode):
             UserError: one line about a parameter that is unknown or has a value not allowed.
         """
         super().__init__(self.default_name, **node_options)
+        self._use_settings_model(self._overrides())
         self._declared = declared_settings(self.Settings)
         self._settings_candidate = self._settings_from_overrides()
         self._use_settings_candidate([])
@@ -236,7 +237,7 @@ class LoopNode(LifecycleNode):
             wakes: whether the inbox returns for it, or brings it along with others.
         """
 
-        def read(message: Any, received: float) -> Letter | None:
+        def read(message: Any, received: float) -> Sample | None:
             try:
                 stamp = self.now() if raw else self._checked_stamp(message, topic)
                 value = decode(message)
@@ -247,7 +248,7 @@ class LoopNode(LifecycleNode):
                 self.count_exception(topic)
                 return None
             self._last_stamps[topic] = stamp
-            return None if value is None else Letter(topic, stamp, value, received)
+            return None if value is None else Sample(topic, stamp, value, received)
 
         row = TOPICS[topic]
         profile = qos(topic, self.settings.lockstep)
@@ -520,14 +521,19 @@ class LoopNode(LifecycleNode):
 
     # --- parameters -------------------------------------------------------------------------
 
+    def _use_settings_model(self, given: dict[str, Any]) -> None:
+        """Where given parameters decide which others there are, `Settings` is replaced here."""
+
     def _settings_from_overrides(self) -> NodeSettings:
+        return build_settings(self.Settings, self._overrides())
+
+    def _overrides(self) -> dict[str, Any]:
         # rclpy offers no other way to see an override before, and without, a declaration
-        overrides = {
+        return {
             name: parameter.value
             for name, parameter in self._parameter_overrides.items()
             if not self.has_parameter(name) and not name.startswith("qos_overrides.")
         }
-        return build_settings(self.Settings, overrides)
 
     def _declare_parameters(self) -> None:
         values = setting_values(self.settings)

@@ -14,12 +14,12 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from softcr_runtime.letter import Letter
+from softcr_runtime.sample import Sample
 
 LONGEST_HOLE = 2.0
 """Between two samples that are interpolated [periods]."""
 
-AnyLetter = TypeVar("AnyLetter", bound=Letter)
+AnySample = TypeVar("AnySample", bound=Sample)
 Blend = Callable[[np.ndarray, np.ndarray, float], np.ndarray]
 
 
@@ -44,8 +44,8 @@ class TickGrid:
         return 0 < newer - older <= LONGEST_HOLE * self.period
 
 
-class Resampler(Generic[AnyLetter]):
-    """The letters of one sensor as letters at the ticks of a grid."""
+class Resampler(Generic[AnySample]):
+    """The samples of one sensor as samples at the ticks of a grid."""
 
     def __init__(self, period: float, blend: Blend = linear) -> None:
         """Nothing heard yet.
@@ -56,23 +56,24 @@ class Resampler(Generic[AnyLetter]):
         """
         self._grid = TickGrid(period)
         self._blend = blend
-        self._older: AnyLetter | None = None
+        self._older: AnySample | None = None
 
-    def add(self, letter: AnyLetter) -> Iterator[AnyLetter]:
-        """The ticks that a letter, newer than the ones before, completes.
+    def add(self, sample: AnySample) -> Iterator[AnySample]:
+        """The ticks that a sample, newer than the ones before, completes.
 
-        Each carries the stamp of its tick and was received when `letter` was.
+        Each carries the stamp of its tick and was received when `sample` was.
         """
-        older, self._older = self._older, letter
-        if older is None or not self._grid.bridges(older.stamp, letter.stamp):
-            if letter.stamp % self._grid.period == 0:
-                yield letter
+        older, self._older = self._older, sample
+        if older is None or not self._grid.bridges(older.stamp, sample.stamp):
+            if sample.stamp % self._grid.period == 0:
+                yield sample
             return
-        for tick in self._grid.after(older.stamp, letter.stamp):
-            yield between(older, letter, tick, self._blend)
+        for tick in self._grid.after(older.stamp, sample.stamp):
+            yield between(older, sample, tick, self._blend)
 
 
-def between(older: AnyLetter, newer: AnyLetter, stamp: int, blend: Blend) -> AnyLetter:
-    """The letter that a sensor would have sent at a stamp [ns] from the older to the newer one."""
+def between(older: AnySample, newer: AnySample, stamp: int, blend: Blend) -> AnySample:
+    """The sample that a sensor would have sent at a stamp [ns] from the older to the newer one."""
     part = (stamp - older.stamp) / (newer.stamp - older.stamp)
-    return replace(newer, stamp=stamp, value=blend(older.value, newer.value, part))
+    value = blend(older.value, newer.value, part)
+    return replace(newer, stamp=stamp, value=value, older=older.stamp, newer=newer.stamp)

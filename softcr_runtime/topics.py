@@ -166,6 +166,12 @@ _ROWS = (
         "diagnostics",
         "health of every node, once a second",
     ),
+    Topic(
+        "ticks",
+        "sensor_msgs/msg/PointCloud2",
+        "diagnostics",
+        "what each tick of a node used, lacked and took, once a second; frame = node",
+    ),
     Topic("/clock", "rosgraph_msgs/msg/Clock", "clock", "simulated time"),
 )
 

@@ -7,7 +7,7 @@ import pytest
 import rclpy
 from rclpy.event_handler import SubscriptionEventCallbacks
 
-from softcr_runtime.letter import Letter
+from softcr_runtime.sample import Sample
 from softcr_runtime.mailbox import LeftAlone, Mailbox
 from softcr_runtime.messages import from_stamp, pressures_to_message
 from softcr_runtime.topics import TOPICS, qos
@@ -54,7 +54,7 @@ def _inbox():
 
 
 def _reading(topic):
-    return lambda message, received: Letter(topic, from_stamp(message, topic), None, received)
+    return lambda message, received: Sample(topic, from_stamp(message, topic), None, received)
 
 
 @pytest.fixture(scope="module")

@@ -36,7 +36,7 @@ from softcr_tools.bag_reading import Bag
 from softcr_tools.replay.comparison import Counts, compare
 from softcr_tools.replay.message_bytes import cdr_of, header_stamp, same_content
 from softcr_tools.replay.online import CLOCK_PERIOD, schedule
-from softcr_tools.replay.recorded_inputs import RecordedInbox, RecordedLetter
+from softcr_tools.replay.recorded_inputs import RecordedInbox, RecordedSample
 from softcr_tools.report_run import read_run
 
 ROBOT = load_robot("licher2025")
@@ -233,8 +233,8 @@ def test_a_run_of_make_sim_comes_back_to_the_bit_without_ros(simulated, mode):
 # --- pairing without word from the estimator ----------------------------------------------------
 
 
-def letter(topic: str, stamp: int, received: float) -> RecordedLetter:
-    return RecordedLetter(topic, stamp, None, received, round(1e9 * received))
+def letter(topic: str, stamp: int, received: float) -> RecordedSample:
+    return RecordedSample(topic, stamp, None, received, round(1e9 * received))
 
 
 def test_an_inbox_lets_the_time_of_the_recording_pass():

@@ -10,7 +10,7 @@ from softcr_estimation.estimation_loop import EstimationLoop, EstimatorNodeSetti
 from softcr_estimation.sample_pairing import POSES, PRESSURES
 from softcr_estimation.sample_resampling import SampleResampling, blended_poses
 from softcr_models import CosseratRod, load_robot
-from softcr_runtime.letter import Letter
+from softcr_runtime.sample import Sample
 from softcr_runtime.tick_grid import LONGEST_HOLE, Resampler, TickGrid
 from softcr_tools.replay.recorded_inputs import RecordedInbox
 
@@ -39,7 +39,7 @@ def letters_of(topic, rate, of, rng, duration, latency, jitter=0.0, lost=()):
     times = times + rng.uniform(-jitter, jitter, len(times))
     arrivals = np.maximum.accumulate(times + rng.uniform(*latency, len(times)))
     return [
-        Letter(topic, START + round(1e9 * time), of(time), arrival)
+        Sample(topic, START + round(1e9 * time), of(time), arrival)
         for time, arrival in zip(times, arrivals, strict=True)
         if not any(begin <= time < end for begin, end in lost)
     ]
@@ -124,7 +124,7 @@ def test_a_resampler_tells_every_tick_once_and_bridges_no_long_hole(steps, begin
     resampler = Resampler(PERIOD)
     told = []
     for stamp in stamps.tolist():
-        letter = Letter(PRESSURES, stamp, np.array([float(stamp)]), 1e-9 * stamp)
+        letter = Sample(PRESSURES, stamp, np.array([float(stamp)]), 1e-9 * stamp)
         for tick in resampler.add(letter):
             assert tick.received == letter.received
             assert tick.value[0] == pytest.approx(tick.stamp, rel=1e-12)  # linear in time

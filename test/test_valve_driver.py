@@ -26,7 +26,7 @@ from softcr_hardware.safety import Action
 from softcr_hardware.safety_settings import SafetySettings
 from softcr_models import load_robot
 from softcr_models.errors import UserError
-from softcr_runtime.letter import Letter
+from softcr_runtime.sample import Sample
 
 ROBOT = load_robot("licher2025")
 STATION = load_station("licher2025")
@@ -360,9 +360,9 @@ def test_messages_are_handed_over_with_their_age(monkeypatch):
     monkeypatch.setattr(time, "monotonic", lambda: 100.0)
     heard, now, came = {}, 10**18, 99.99
     letters = [
-        Letter("pressure/command", now - 70 * 10**6, np.zeros(3), came),
-        Letter("mocap/tip/pose", now - 40 * 10**6, np.eye(4), came),
-        Letter("safety/operator", now + 5 * 10**6, True, came),  # stamped by a clock ahead of ours
+        Sample("pressure/command", now - 70 * 10**6, np.zeros(3), came),
+        Sample("mocap/tip/pose", now - 40 * 10**6, np.eye(4), came),
+        Sample("safety/operator", now + 5 * 10**6, True, came),  # stamped by a clock ahead of ours
     ]
     node = SimpleNamespace(
         inbox=SimpleNamespace(get=lambda timeout: letters.pop(0) if letters else None),

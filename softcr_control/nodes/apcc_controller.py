@@ -24,7 +24,7 @@ from softcr_runtime.arm_messages import (
     poses_from_message,
     tendons_to_message,
 )
-from softcr_runtime.letter import Letter
+from softcr_runtime.sample import Sample
 from softcr_runtime.node import LoopNode
 from softcr_runtime.process import run
 from softcr_runtime.settings import ArmNodeSettings
@@ -116,7 +116,7 @@ class ApccController(LoopNode):
         self._last_stamp = self._setpoint_stamp = 0
 
     def loop(self, stop: threading.Event) -> None:
-        poses: Letter | None = None
+        poses: Sample | None = None
         while not stop.is_set():
             letter = self._next_letter()
             if stop.is_set():
@@ -151,7 +151,7 @@ class ApccController(LoopNode):
 
     # --- a tick -----------------------------------------------------------------------------
 
-    def _next_letter(self) -> Letter | None:
+    def _next_letter(self) -> Sample | None:
         # in lock-step the arm waits for us, so nothing is overdue
         return self.inbox.get(timeout=None if self.settings.lockstep else self.settings.patience)
 
@@ -159,7 +159,7 @@ class ApccController(LoopNode):
         paired = self.settings.lockstep and self.settings.setpoints == "paired"
         return paired and self._setpoint_stamp < stamp
 
-    def _answer(self, letter: Letter) -> None:
+    def _answer(self, letter: Sample) -> None:
         if self._found is not None:
             self._use(self._found.places, self._found.rest_lengths)
         self._frames = (*self._frames[1 - _CALIBRATION_FRAMES :], letter.value)

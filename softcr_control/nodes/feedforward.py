@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from softcr_control.reference_settings import ReferenceSettings
-from softcr_runtime.letter import Letter
+from softcr_runtime.sample import Sample
 from softcr_runtime.messages import pressures_to_message
 from softcr_runtime.node import LoopNode
 from softcr_runtime.process import run
@@ -64,7 +64,7 @@ class Feedforward(LoopNode):
 
     def on_activate_node(self) -> None:
         self._start = None
-        self._heard: dict[str, Letter] = {}
+        self._heard: dict[str, Sample] = {}
 
     def loop(self, stop: threading.Event) -> None:
         topics = {_REFERENCE, _ESTIMATE} if self.settings.lockstep else {_REFERENCE}

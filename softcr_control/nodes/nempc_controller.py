@@ -15,7 +15,7 @@ from softcr_control.control_loop import (
     NempcControllerSettings,
     RodMpcControllerSettings,
 )
-from softcr_runtime.letter import Letter
+from softcr_runtime.sample import Sample
 from softcr_runtime.messages import pressures_from_message, pressures_to_message
 from softcr_runtime.node import LoopNode
 from softcr_runtime.process import run
@@ -35,7 +35,7 @@ class PredictiveController(LoopNode):
 
     settings: NempcControllerSettings | RodMpcControllerSettings
     _control: ControlLoop | None = None
-    _by_stamp: dict[int, dict[str, Letter]]
+    _by_stamp: dict[int, dict[str, Sample]]
     _waited = 0.0  # until then an answer was held back [s]
     _vents = 0
     _venting = False
@@ -137,13 +137,13 @@ class PredictiveController(LoopNode):
             if len(self._by_stamp) > _STAMPS_KEPT:
                 del self._by_stamp[min(self._by_stamp)]
 
-    def _at_ticks(self, letter: Letter) -> Iterable[Letter]:
+    def _at_ticks(self, letter: Sample) -> Iterable[Sample]:
         """A letter as it is, or measured pressures at the ticks that they complete."""
         if self.settings.resampled and letter.topic == "pressure/state":
             return self._ticks.add(letter)
         return (letter,)
 
-    def _joined(self, letter: Letter) -> "_Inputs | None":
+    def _joined(self, letter: Sample) -> "_Inputs | None":
         """The inputs of the letter's stamp, if it is the last of them."""
         letters = self._by_stamp.setdefault(letter.stamp, {})
         letters[letter.topic] = letter
@@ -170,7 +170,7 @@ class PredictiveController(LoopNode):
     def _forget(self) -> None:
         self._configured.forget()
         self._by_stamp = {}
-        self._ticks: Resampler[Letter] = Resampler(self.settings.period)
+        self._ticks: Resampler[Sample] = Resampler(self.settings.period)
         self._last_stamp = 0
         self._waited = 0.0
         self._vents = 0
@@ -188,7 +188,7 @@ class _Inputs:
     pressures: np.ndarray
 
     @classmethod
-    def of(cls, letters: dict[str, Letter]) -> "_Inputs":
+    def of(cls, letters: dict[str, Sample]) -> "_Inputs":
         estimate, reference = letters["estimate/rod"], letters["reference/rod"]
         received = max(letter.received for letter in letters.values())
         pressures = letters["pressure/state"].value

@@ -13,7 +13,7 @@ from pydantic import Field
 from softcr_control.tip_references import TipReferenceKind, TipReferenceSettings, tip_reference
 from softcr_models.errors import UserError
 from softcr_runtime.arm_messages import point_to_message
-from softcr_runtime.letter import Letter
+from softcr_runtime.sample import Sample
 from softcr_runtime.node import LoopNode
 from softcr_runtime.process import run
 from softcr_runtime.settings import ArmNodeSettings
@@ -81,7 +81,7 @@ class TipReferenceNode(LoopNode):
             "start_stamp": self._start,
         }
 
-    def _tell(self, frame: Letter) -> None:
+    def _tell(self, frame: Sample) -> None:
         """The target at the time of a frame of poses; the motion begins with the first one."""
         if self._start is None:
             self._start = frame.stamp

@@ -15,7 +15,7 @@ from softcr_models.errors import UserError
 from softcr_models.robot import Robot
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_runtime.cycle_timer import CycleTimer
-from softcr_runtime.letter import Letter
+from softcr_runtime.sample import Sample
 from softcr_runtime.messages import clock_to_message
 from softcr_runtime.node import LoopNode
 from softcr_runtime.process import run
@@ -192,7 +192,7 @@ class Simulator(LoopNode):
         """The same cycle on simulated time: t_{k+1} comes when the command for t_k is there."""
         period = round(1e9 * self.settings.period)
         stamp = 0
-        letter: Letter | None = None
+        letter: Sample | None = None
         while not stop.is_set():
             begin = time.monotonic()
             if stamp > 0:
@@ -213,13 +213,13 @@ class Simulator(LoopNode):
                 return
             letter = self._command_for(stamp)
 
-    def _newest_command(self) -> Letter | None:
+    def _newest_command(self) -> Sample | None:
         newest = None
         while (letter := self.inbox.get(timeout=0)) is not None:
             newest = letter
         return newest
 
-    def _command_for(self, stamp: int) -> Letter | None:
+    def _command_for(self, stamp: int) -> Sample | None:
         """The command that answers `stamp`; None after the timeout, once idle soon."""
         wait = self.settings.period if self._idle and self._timeouts else 0.0
         deadline = time.monotonic() + (wait or self.settings.lockstep_timeout)

@@ -23,7 +23,7 @@ from rosbags.interfaces import (
 
 from softcr_models.errors import UserError
 from softcr_runtime.diagnostics import ERROR
-from softcr_runtime.letter import Letter
+from softcr_runtime.sample import Sample
 from softcr_runtime.node import LoopNode
 from softcr_runtime.process import run
 from softcr_runtime.settings import NodeSettings
@@ -106,7 +106,7 @@ class RecorderNode(LoopNode):
         waiting = self._recording.statistics.waiting if self._recording else 0
         return [f"{waiting} messages wait for the disk"] * (waiting > BACKLOG)
 
-    def _arrived(self) -> list[Letter]:
+    def _arrived(self) -> list[Sample]:
         """What has arrived since the last look, in the order of reception."""
         letters = iter(partial(self.inbox.get, timeout=0.0), None)
         return sorted(letters, key=lambda letter: letter.received)
@@ -127,7 +127,7 @@ class RecorderNode(LoopNode):
         return RecordedTopic(name, TOPICS[topic].type, _qos_of_bag(offered))
 
 
-def _received(letter: Letter) -> int:
+def _received(letter: Sample) -> int:
     """When DDS delivered a letter, on the system clock [ns]."""
     return time.time_ns() - round((time.monotonic() - letter.received) * 1e9)
 

@@ -36,7 +36,7 @@ from softcr_runtime.arm_messages import (
 )
 from softcr_runtime.cycle_timer import CycleTimer
 from softcr_runtime.diagnostics import diagnostics_from_message
-from softcr_runtime.letter import Letter
+from softcr_runtime.sample import Sample
 from softcr_runtime.mailbox import LeftAlone, Mailbox
 from softcr_runtime.messages import (
     MessageError,
@@ -202,7 +202,7 @@ class Viewer(Node):
         }
 
     def _receive(self, topic: str, decode: Callable[[Any], tuple[int, Any]]) -> None:
-        def read(message: Any, received: float) -> Letter | None:
+        def read(message: Any, received: float) -> Sample | None:
             try:
                 stamp, value = decode(message)
             except MessageError as error:
@@ -211,7 +211,7 @@ class Viewer(Node):
             except Exception as error:  # whatever it was, the view goes on
                 self._reject(topic, f"{type(error).__name__}: {error}")
                 return None
-            return Letter(topic, stamp, value, received)
+            return Sample(topic, stamp, value, received)
 
         row = TOPICS[topic]
         profile = qos(topic)

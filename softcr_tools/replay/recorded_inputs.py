@@ -3,14 +3,14 @@
 import copy
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import tee
 from typing import Any
 
 from softcr_estimation.sample_pairing import POSES, PRESSURES
 from softcr_models.errors import UserError
 from softcr_models.robot import Robot
-from softcr_runtime.letter import Letter, check_stamp
+from softcr_runtime.sample import Sample, check_stamp
 from softcr_runtime.messages import (
     MessageError,
     from_stamp,
@@ -23,11 +23,11 @@ from softcr_tools.replay.message_bytes import header_stamp
 from softcr_tools.replay.recorded_run import UsedInputs
 
 
-@dataclass(frozen=True)
-class RecordedLetter(Letter):
+@dataclass
+class RecordedSample(Sample):
     """A letter out of a bag; `bag_time` is when the recorder received it [ns]."""
 
-    bag_time: int
+    bag_time: int = field(kw_only=True)
 
 
 def require_topics(bag: Bag, topics: Iterable[str]) -> None:
@@ -69,7 +69,7 @@ class SharedReading:
 class RecordedInbox:
     """Delivers recorded letters as if time passed; nothing waits, and it is the same each time."""
 
-    def __init__(self, letters: Iterator[RecordedLetter]):
+    def __init__(self, letters: Iterator[RecordedSample]):
         """An inbox whose clock starts with the first letter."""
         self._letters = letters
         self._next = next(letters, None)
@@ -79,7 +79,7 @@ class RecordedInbox:
         """The clock of the recording [s]."""
         return self._now
 
-    def get(self, timeout: float | None) -> RecordedLetter | None:
+    def get(self, timeout: float | None) -> RecordedSample | None:
         """The next letter, unless it was received more than `timeout` [s] from now.
 
         As `Mailbox.get`, on the recording's clock; None for good when the bag ends.
@@ -98,7 +98,7 @@ def estimator_letters(
     robot: Robot,
     used: UsedInputs | None,
     reject: Callable[[str, str], None],
-) -> Iterator[RecordedLetter]:
+) -> Iterator[RecordedSample]:
     """Pressures and tip poses of a bag, decoded and checked as the estimator does it.
 
     Args:
@@ -116,7 +116,7 @@ def estimator_letters(
     return in_order(on_stamps, lambda letter: letter.stamp)
 
 
-def _was_taken(letter: Letter, used: UsedInputs) -> bool:
+def _was_taken(letter: Sample, used: UsedInputs) -> bool:
     if letter.topic == PRESSURES:
         return used.has_pressures(letter.stamp)
     return used.has_pose(letter.stamp)
@@ -124,7 +124,7 @@ def _was_taken(letter: Letter, used: UsedInputs) -> bool:
 
 def _checked_letters(
     messages: Iterator[BagMessage], robot: Robot, reject: Callable[[str, str], None]
-) -> Iterator[RecordedLetter]:
+) -> Iterator[RecordedSample]:
     decoders: dict[str, Callable[[Any], Any]] = {
         PRESSURES: lambda content: pressures_from_message(content, robot.chamber_names, PRESSURES),
         POSES: lambda content: pose_from_message(content, POSES),
@@ -144,7 +144,9 @@ def _checked_letters(
             reject(topic, "not readable as a message of its type")
             continue
         last_stamps[topic] = stamp
-        yield RecordedLetter(topic, stamp, value, message.time * 1e-9, message.time)
+        yield RecordedSample(
+            topic, stamp, value, message.time * 1e-9, bag_time=message.time
+        )
 
 
 class ByStamp:

@@ -13,7 +13,7 @@ from softcr_hardware.ethercat.terminals import load_station
 from softcr_hardware.safety import Decision
 from softcr_hardware.safety_settings import SafetySettings
 from softcr_models import Robot
-from softcr_runtime.letter import Letter
+from softcr_runtime.sample import Sample
 from softcr_tools.experiments.bench.memory_bus import MemoryBus
 from softcr_tools.experiments.bench.setups import Bench
 from softcr_tools.experiments.bench.virtual_time import VirtualTime
@@ -34,7 +34,7 @@ class Devices:
         bench: Bench,
         seed: int,
         time: VirtualTime,
-        deliver: Callable[[Letter], None],
+        deliver: Callable[[Sample], None],
     ) -> None:
         """Switched on at 0, vented.
 
@@ -132,10 +132,10 @@ class Devices:
 
         def arrive() -> None:
             self._driver.hear("mocap", 1e-9 * stamp)
-            self._deliver(Letter(POSES, stamp, pose, self._time.now))
+            self._deliver(Sample(POSES, stamp, pose, self._time.now))
 
         self._time.at(self._time.now + self._bench.camera_latency, arrive)
 
     def _publish_pressures(self, moment: float, pressures: np.ndarray) -> None:
         stamp = round(1e9 * (moment - self._bench.pressures_early))
-        self._deliver(Letter(PRESSURES, stamp, pressures, self._time.now))
+        self._deliver(Sample(PRESSURES, stamp, pressures, self._time.now))

@@ -23,7 +23,7 @@ from softcr_estimation import Estimate
 from softcr_estimation.estimation_loop import EstimationLoop, EstimatorNodeSettings
 from softcr_models import Robot
 from softcr_models.errors import UserError
-from softcr_runtime.letter import Letter
+from softcr_runtime.sample import Sample
 from softcr_runtime.rod_clouds import ReferenceCloud, RodCloud
 from softcr_runtime.settings import build_settings
 from softcr_runtime.tick_grid import TickGrid
@@ -85,7 +85,7 @@ class VirtualBench:
         self._bench, self._source, self._progress = bench, source, progress
         self._estimation, self._control = _loops(robot, bench, seed)
         self._time = VirtualTime()
-        self._inbox: deque[Letter] = deque()
+        self._inbox: deque[Sample] = deque()
         self._devices = Devices(robot, bench, seed, self._time, self._inbox.append)
         self._grid = TickGrid(PERIOD)
         self._stamp = 0  # of the last tick [ns]
@@ -111,7 +111,7 @@ class VirtualBench:
         tips, wanted, sent = map(np.array, zip(*self._kept, strict=True))
         return BenchTrace(tips, wanted, sent, self._estimation.predicted_only, decision.enabled)
 
-    def _get(self, timeout: float | None) -> Letter | None:
+    def _get(self, timeout: float | None) -> Sample | None:
         """The next letter, for which time passes; None when none comes within `timeout` [s]."""
         deadline = math.inf if timeout is None else self._time.now + timeout
         self._time.pass_until(deadline, lambda: bool(self._inbox) or self._over)
@@ -131,7 +131,7 @@ class VirtualBench:
         self._over = len(self._kept) == ticks
         self._progress(1)
 
-    def _answer(self, pressures: Letter, tip_pose: np.ndarray | None) -> None:
+    def _answer(self, pressures: Sample, tip_pose: np.ndarray | None) -> None:
         """What estimator and controller do about a tick; the command leaves when it is ready."""
         stamp = pressures.stamp
         estimate = self._estimation.tick(pressures.value, tip_pose, stamp)

@@ -1,6 +1,7 @@
-"""A received message as loops see it; live ones and recorded ones alike. No ROS here."""
+"""A received message as blocks and loops see it; live ones, simulated ones and recorded ones alike.
+No ROS here."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from softcr_runtime.messages import MessageError
@@ -9,22 +10,27 @@ MAXIMUM_CLOCK_DIFFERENCE = 0.5
 """How far a received stamp may lie from this machine's clock in wall mode, either way [s]."""
 
 
-@dataclass(frozen=True)
-class Letter:
-    """One received and decoded message.
+@dataclass(slots=True)
+class Sample:
+    """One received and decoded message. Nobody changes a sample once it is made.
 
     Attributes:
         topic: name in the table of topics.
         stamp: header stamp [ns].
         value: what the decoder made of it.
         received: when DDS delivered it, on the monotonic clock; of a recorded one, on the
-            recorder's clock [s].
+            recorder's clock; on virtual time, virtual time [s].
+        older: of an interpolated sample, the stamp of the earlier one of the two that it lies
+            between; otherwise 0 [ns].
+        newer: of an interpolated sample, the stamp of the later one; otherwise 0 [ns].
     """
 
     topic: str
     stamp: int
     value: Any
     received: float
+    older: int = field(default=0, kw_only=True)
+    newer: int = field(default=0, kw_only=True)
 
 
 def check_stamp(topic: str, stamp: int, last_stamp: int, now: int | None) -> None:

@@ -1,0 +1,212 @@
+"""Blocks: what a node does, without ROS, clocks or processes.
+
+A block says which inputs it has, how their samples are joined to ticks, and which outputs it makes.
+Three executors run it: a ROS node, one process on virtual time, and the replay of a bag; all three
+give the same bits where time does not decide. A complete block:
+
+    class Relay(BlockBase):
+        \"\"\"Commands the measured pressures times a factor.\"\"\"
+
+        name = "relay"
+        Settings = RelaySettings
+        inputs = (Input("pressure/state", "lead"),)
+        outputs = ("pressure/command",)
+
+        def tick(self, now, samples):
+            pressures = samples["pressure/state"].value
+            return [Output("pressure/command", now, self.settings.factor * pressures)]
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from softcr_models.robot_files import Kind
+from softcr_runtime.codecs import Expected, expected_of
+from softcr_runtime.sample import Sample
+from softcr_runtime.settings import NodeSettings, build_settings
+from softcr_runtime.tick_grid import Blend, linear
+
+CLOCK = "clock"
+"""Topic of the samples that an executor makes for a block whose lead is its own period."""
+
+Rule = Literal["lead", "same", "newest", "latest", "all", "answer"]
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input of a block, and which of its samples belong to a tick.
+
+    Attributes:
+        topic: name in the table of topics, or `CLOCK`.
+        rule: "lead": each sample is a tick. "same": the sample of the lead's stamp. "newest": the
+            last one since the last tick. "latest": the last one that ever came. "all": every one
+            since the last tick, as a tuple. "answer": the sample of the last tick's stamp, once
+            there was a tick.
+        resampled: whether the sensor keeps its own time and is interpolated at whole periods; holes
+            of up to two periods are bridged.
+        needed: whether there is no tick without it.
+        patience: how long a sample that is not there is waited for, counted from the arrival of the
+            lead [s]; a function where that changes during a run.
+        blend: the value between two values, for `resampled`.
+        wakes: whether a node is woken by it, or takes it along with others; to be woken costs more.
+    """
+
+    topic: str
+    rule: Rule = "same"
+    resampled: bool = False
+    needed: bool = True
+    patience: float | Callable[[], float] = np.inf
+    blend: Blend = linear
+    wakes: bool = True
+
+    def patience_now(self) -> float:
+        """[s]"""
+        return self.patience() if callable(self.patience) else self.patience
+
+
+@dataclass(slots=True)
+class Output:
+    """One value that a block publishes.
+
+    Attributes:
+        topic: name in the table of topics.
+        stamp: [ns].
+        value: what the topic's codec encodes; made into a message only where somebody needs one.
+    """
+
+    topic: str
+    stamp: int
+    value: Any
+
+
+Samples = Mapping[str, Sample]
+"""The samples of a tick by topic; a missing one is not there."""
+
+
+class BlockBase:
+    """What a block is, with what most blocks have in common. A subclass writes `tick`.
+
+    Attributes:
+        name: default name of its node.
+        Settings: its options; ROS parameters, `--help` and what a bag says of it follow from them.
+        kinds: of robots that it is for.
+        inputs, outputs: what is joined to ticks, and topics that it publishes; of the instance
+            where settings change them.
+        keep: which of several waiting ticks count: "every" one in order, or the "newest".
+        silence: without a tick for so long `idle` is asked, again and again [s].
+        on_grid: whether a block that the clock leads ticks at whole multiples of the period.
+        actions: names of what people may ask of it, see `act`; in ROS std_srvs/srv/Trigger.
+        finished: whether the run is over as far as this block knows.
+        intervals: of rods whose states it receives; None for any.
+    """
+
+    name: ClassVar[str]
+    Settings: ClassVar[type[NodeSettings]] = NodeSettings
+    kinds: ClassVar[tuple[Kind, ...]] = ("rod",)
+    inputs: tuple[Input, ...] = ()
+    outputs: tuple[str, ...] = ()
+    keep: Literal["every", "newest"] = "every"
+    silence: float = np.inf
+    on_grid: bool = False
+    actions: ClassVar[tuple[str, ...]] = ()
+    finished: bool = False
+    intervals: int | None = None
+
+    def __init__(self, robot: Any, settings: Any) -> None:
+        """Validate, compile and rehearse: the first tick shall be as fast as any.
+
+        Args:
+            robot: that `settings.robot` names.
+            settings: validated.
+
+        Raises:
+            UserError: one line about what a person must mend.
+        """
+        self.robot, self.settings = robot, settings
+
+    @classmethod
+    def settings_model(cls, given: Mapping[str, Any]) -> type[NodeSettings]:
+        """The options that it has, where some of those given decide which others there are.
+
+        Raises:
+            UserError: a plugin or a file that is named cannot be used.
+        """
+        return cls.Settings
+
+    @classmethod
+    def with_files(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The given values by dotted name, above those of a file that they name.
+
+        Raises:
+            UserError: the file cannot be used.
+        """
+        return dict(given)
+
+    @classmethod
+    def settings_of(cls, given: Mapping[str, Any]) -> Any:
+        """Validated settings: defaults, then a file's values, then the given ones.
+
+        Args:
+            given: values by dotted name.
+
+        Raises:
+            UserError: one line about a value or a file that cannot be used.
+        """
+        return build_settings(cls.settings_model(given), cls.with_files(given))
+
+    @property
+    def title(self) -> str:
+        """What complaints about it begin with; a plugin's own name where it runs one."""
+        return type(self).__name__
+
+    @property
+    def expected(self) -> Expected:
+        """What its messages are about."""
+        return expected_of(self.robot, self.intervals)
+
+    def act(self, action: str) -> str:
+        """Do one of `actions`; returns a line about what was done.
+
+        Raises:
+            UserError: it cannot be done now.
+        """
+        raise NotImplementedError
+
+    def reset(self) -> None:
+        """Begin anew, as if newly made."""
+
+    def tick(self, now: int, samples: Samples) -> Iterable[Output]:
+        """The outputs of one tick.
+
+        Args:
+            now: the lead's stamp [ns].
+            samples: of this tick.
+        """
+        raise NotImplementedError
+
+    def idle(self, now: int, why: str) -> Iterable[Output]:
+        """What is safe while there are no ticks: hold or vent.
+
+        Args:
+            now: stamp for what is published [ns].
+            why: "inputs overdue" or "stopped".
+        """
+        return ()
+
+    def answered(self, age: float) -> None:
+        """Told after each tick: how old its input was when the answer was ready [s]."""
+
+    def age_to_send(self) -> float:
+        """How long after its stamp the last answer is to be sent [s]; 0: at once."""
+        return 0.0
+
+    def describe(self) -> dict[str, Any]:
+        """What diagnostics and bags tell of it: text, or what JSON can hold."""
+        return {}
+
+    def warnings(self) -> list[str]:
+        """Short lines about what is not as it should be."""
+        return []

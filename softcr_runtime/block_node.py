@@ -1,0 +1,305 @@
+"""A block as a ROS 2 node: the executor of real systems.
+
+The node's loop waits for messages, puts them into the block's join, and publishes what the block
+answers. A block whose lead is the clock is paced by it: by a cycle timer on the wall clock, by the
+answers to its last cycle in lock-step.
+"""
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numba
+from std_srvs.srv import Trigger
+
+from softcr_models.errors import UserError
+from softcr_runtime.block import CLOCK, BlockBase, Output
+from softcr_runtime.codecs import Codec, codec
+from softcr_runtime.cycle_timer import CycleTimer
+from softcr_runtime.guard import Guard
+from softcr_runtime.join import Join, Tick
+from softcr_runtime.node import LoopNode
+from softcr_runtime.sample import Sample
+from softcr_runtime.settings import NodeSettings
+from softcr_runtime.tick_grid import TickGrid
+from softcr_runtime.tick_records import (
+    ACTION,
+    IDLE,
+    RESET,
+    TOPIC,
+    TickRecord,
+    record_of,
+    records_to_message,
+)
+
+_RECORDS_PERIOD = 1.0  # between two messages of tick records [s]
+_LONGEST_WAIT = 0.5  # for a message, before the loop looks at what else there is [s]
+_RESAMPLED_DEPTH = 8  # messages that may wait for the partner that comes late
+
+
+class BlockNode(LoopNode):
+    """Runs one block; see `block_node_class`."""
+
+    Block: type[BlockBase]
+    _block: BlockBase | None = None
+
+    def __init__(self, **node_options: Any) -> None:
+        """See LoopNode; services for the block's actions exist in every state."""
+        super().__init__(**node_options)
+        for name in self.Block.actions:
+            self.create_service(Trigger, f"~/{name}", self._service(name))
+
+    def _use_settings_model(self, given: dict[str, Any]) -> None:
+        type(self).Settings = self.Block.settings_model(given)
+
+    def _settings_from_overrides(self) -> NodeSettings:
+        return self.Block.settings_of(self._overrides())
+
+    # --- lifecycle --------------------------------------------------------------------------
+
+    def on_configure_node(self) -> None:
+        block = self.Block(self._robot_file, self.settings)
+        self._block, self._guard = block, Guard(block, self._complain)
+        self._records: list[TickRecord] = []
+        self._topics = tuple(each.topic for each in block.inputs)
+        self._join = Join(block.inputs, block.keep, self.settings.period)
+        self._publishers = {
+            topic: (self.advertise(topic), codec(topic, block.expected)) for topic in block.outputs
+        }
+        self._ticks_publisher = self.advertise(TOPIC)
+        self._receive_inputs(block)
+
+    def on_activate_node(self) -> None:
+        self._join.forget()
+        self._guard.reset()
+        self._records = [TickRecord(RESET, max(self._now_stamp(), 1))]
+        self._records_due = time.monotonic() + _RECORDS_PERIOD
+        self._last_stamp = 0
+
+    def loop(self, stop: threading.Event) -> None:
+        threads = getattr(self.settings, "threads", 1)
+        numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+        lead = next(each for each in self._running.inputs if each.rule == "lead")
+        if lead.topic != CLOCK:
+            self._loop_on_messages(stop)
+        elif self.settings.lockstep:
+            self._loop_in_lockstep(stop)
+        else:
+            self._loop_on_the_clock(stop)
+
+    def on_deactivate_node(self) -> None:
+        if self._block is None:
+            return
+        self._idle("stopped")
+        self._publish_records()
+
+    def diagnostic_values(self) -> dict[str, Any]:
+        if self._block is None:  # before the first configure
+            return {}
+        dropped = {f"{topic}: {why}": n for (topic, why), n in self._join.dropped.items()}
+        return {"dropped": dropped, "refusals": self._guard.refusals, **self._block.describe()}
+
+    def diagnostic_warnings(self) -> list[str]:
+        if self._block is None:
+            return []
+        return [*self._block.warnings(), *self._guard.warnings()]
+
+    # --- three ways of pacing ---------------------------------------------------------------
+
+    def _loop_on_messages(self, stop: threading.Event) -> None:
+        """Ticks are made of messages; without any for a while the block is asked to be idle."""
+        block, waited = self._running, 0.0  # until then an answer was held back [s]
+        silent, silent_since = False, time.monotonic()
+        while not stop.is_set():
+            tick = self._next_tick(silent_since + self._silence())
+            if stop.is_set():
+                return
+            now = time.monotonic()
+            if tick is None:
+                if now >= silent_since + self._silence():
+                    if not silent:
+                        self._join.forget()
+                    self._idle("inputs overdue")
+                    silent, silent_since = True, now
+                continue
+            silent = False
+            began = max(tick.received, waited)  # waiting is no work
+            if self._run(tick, began):
+                early = block.age_to_send() - self._age_of(tick.stamp)
+                if early > 0.0:
+                    time.sleep(early)
+                    waited = time.monotonic()
+                self._publish(self._outputs)
+            silent_since = time.monotonic()
+
+    def _loop_on_the_clock(self, stop: threading.Event) -> None:
+        """A tick each period; what has come since the last one belongs to it."""
+        period = self.settings.period
+        grid = TickGrid(period) if self._running.on_grid else None
+        timer = CycleTimer(period)
+        while not stop.is_set():
+            if grid is None:
+                self.statistics.skip(timer.wait())
+                stamp = self.now()
+            else:
+                now = self.now()
+                stamp = grid.after(now, now + grid.period)[0]
+                stop.wait((stamp - now) * 1e-9)
+            begin = time.monotonic()
+            self._drain()
+            self._join.put(Sample(CLOCK, stamp, None, begin))
+            tick = self._join.take(begin)
+            if tick is not None and not stop.is_set() and self._run(tick, begin):
+                self._publish(self._outputs)
+            self._publish_records_when_due()
+
+    def _loop_in_lockstep(self, stop: threading.Event) -> None:
+        """The same on simulated time: t_{k+1} comes when the answer to t_k is there."""
+        period = round(1e9 * self.settings.period)
+        stamp = 0
+        while not stop.is_set():
+            stamp += period
+            self._join.put(Sample(CLOCK, stamp, None, time.monotonic()))
+            tick = self._next_tick(math.inf)
+            if tick is None or stop.is_set():
+                return
+            begin = time.monotonic()
+            if self._run(tick, begin):
+                self._publish(self._outputs)
+            if self._running.finished:
+                self._publish_records()
+                self.publish_diagnostics()
+                stop.wait()
+                return
+
+    # --- one tick ---------------------------------------------------------------------------
+
+    def _next_tick(self, deadline: float) -> Tick | None:
+        """The next tick; None when the deadline [s] has passed or the inbox was closed."""
+        while True:
+            now = time.monotonic()
+            tick = self._join.take(now)
+            if tick is not None:
+                return tick
+            self._publish_records_when_due()
+            until = min(self._join.wake(), deadline, now + _LONGEST_WAIT)
+            sample = self.inbox.get(timeout=max(until - now, 0.0))
+            if sample is not None:
+                self._join.put(sample)
+                self._drain()
+            elif self.inbox.closed or time.monotonic() >= deadline:
+                return self._join.take(time.monotonic())
+
+    def _drain(self) -> None:
+        """Everything that has arrived goes into the join."""
+        while (sample := self.inbox.get(timeout=0.0)) is not None:
+            self._join.put(sample)
+
+    def _run(self, tick: Tick, began: float) -> bool:
+        """Let the block tick; whether there is something to publish."""
+        self._outputs = self._guard.tick(tick.stamp, tick.samples)
+        age = self._age_of(tick.stamp) - (began - tick.received)
+        self._running.answered(age)
+        self._note(record_of(tick, age))
+        self.finish_tick(began, tick.stamp)
+        return bool(self._outputs)
+
+    def _idle(self, why: str) -> None:
+        # in lock-step stamps continue simulated time, so that runs are equal to the bit
+        stamp = self._last_stamp + 1 if self.settings.lockstep else self.now()
+        outputs = self._guard.idle(stamp, why)
+        self._note(TickRecord(IDLE, stamp))
+        self._publish(outputs)
+
+    def _publish(self, outputs: Iterable[Output]) -> None:
+        for output in outputs:
+            publisher, coding = self._publishers[output.topic]
+            publisher.publish(coding.encode(output.value, output.stamp))
+            self._last_stamp = max(self._last_stamp, output.stamp)
+
+    # --- records ----------------------------------------------------------------------------
+
+    def _note(self, record: TickRecord) -> None:
+        self._records.append(record)
+
+    def _publish_records_when_due(self) -> None:
+        if time.monotonic() >= self._records_due:
+            self._publish_records()
+
+    def _publish_records(self) -> None:
+        records, self._records = self._records, []
+        if records:
+            name = self.get_name()
+            self._ticks_publisher.publish(records_to_message(name, self._topics, records))
+        self._records_due = time.monotonic() + _RECORDS_PERIOD
+
+    # --- inside -----------------------------------------------------------------------------
+
+    @property
+    def _running(self) -> BlockBase:
+        assert self._block is not None  # made by configure
+        return self._block
+
+    def _silence(self) -> float:
+        # in lock-step the plant waits for us, so nothing is overdue
+        return math.inf if self.settings.lockstep else self._running.silence
+
+    def _age_of(self, stamp: int) -> float:
+        return (self.now() - stamp) * 1e-9
+
+    def _now_stamp(self) -> int:
+        return 1 if self.settings.lockstep else self.now()
+
+    def _complain(self, line: str) -> None:
+        self.get_logger().error(line, throttle_duration_sec=1.0)
+
+    def _receive_inputs(self, block: BlockBase) -> None:
+        for each in block.inputs:
+            if each.topic == CLOCK:
+                continue
+            coding: Codec = codec(each.topic, block.expected)
+            partner = any(other.resampled for other in block.inputs) and not each.resampled
+            self.receive(
+                each.topic,
+                coding.decode,
+                depth=_RESAMPLED_DEPTH if partner and each.rule in ("same", "lead") else None,
+                wakes=each.wakes,
+            )
+
+    def _service(self, name: str) -> Callable[[Any, Any], Any]:
+        def serve(_: Any, response: Any) -> Any:
+            if not self.active:
+                response.message = "activate the node first"
+                return response
+            try:
+                response.message = self._running.act(name)
+                response.success = True
+                number = self.Block.actions.index(name)
+                self._note(TickRecord(ACTION + number, max(self._last_stamp, 1)))
+            except UserError as error:
+                response.success, response.message = False, str(error)
+            return response
+
+        return serve
+
+
+def block_node_class(block: type[BlockBase], name: str = "") -> type[BlockNode]:
+    """The node class of a block.
+
+    Args:
+        block: what it runs.
+        name: of the node; empty for the block's own.
+    """
+    return type(
+        f"{block.__name__}Node",
+        (BlockNode,),
+        {
+            "__doc__": block.__doc__,
+            "Block": block,
+            "default_name": name or block.name,
+            "Settings": block.Settings,
+            "kinds": block.kinds,
+        },
+    )

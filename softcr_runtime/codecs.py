@@ -1,0 +1,198 @@
+"""How the value of each topic becomes a message and back; a codec belongs to a topic, never to a
+block. On virtual time nothing is encoded unless it is recorded."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from softcr_runtime.arm_messages import (
+    arm_cloud_from_message,
+    arm_cloud_message,
+    point_from_message,
+    point_to_message,
+    pose_values_from_message,
+    poses_to_message,
+    tendon_state_from_message,
+    tendons_from_message,
+    tendons_to_message,
+)
+from softcr_runtime.messages import (
+    clock_to_message,
+    named_numbers_from_message,
+    named_numbers_message,
+    pose_to_message,
+    pose_value_from_message,
+    pose_with_covariance_from_message,
+    pose_with_covariance_to_message,
+    pressures_from_message,
+    pressures_to_message,
+    wrench_from_message,
+    wrench_to_message,
+)
+from softcr_runtime.rod_clouds import (
+    reference_cloud_from_message,
+    reference_cloud_message,
+    rod_cloud_from_message,
+    rod_cloud_message,
+)
+from softcr_runtime.values import StateEstimate, TipEstimate
+
+
+@dataclass(frozen=True)
+class Codec:
+    """Both ways of one topic.
+
+    Attributes:
+        encode: (value, stamp [ns]) -> message.
+        decode: message -> value; raises MessageError. What is only ever published has none.
+    """
+
+    encode: Callable[[Any, int], Any]
+    decode: Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the messages of a block are about.
+
+    Attributes:
+        actuators: names, in the order of every input vector.
+        intervals: of rods whose states are received; None for any.
+        racks: poses in a frame of an arm's cameras.
+        sections: of an arm.
+        frame: of poses: "base", or "world" for an arm.
+    """
+
+    actuators: tuple[str, ...]
+    intervals: int | None = None
+    racks: int = 0
+    sections: int | None = None
+    frame: str = "base"
+
+
+def expected_of(robot: Any, intervals: int | None = None) -> Expected:
+    """What the messages of a robot's blocks are about; rods of so many intervals are received."""
+    if hasattr(robot, "racks"):
+        return Expected(
+            robot.tendon_names, racks=len(robot.racks), frame="world", intervals=intervals
+        )
+    return Expected(robot.chamber_names, intervals)
+
+
+def codec(topic: str, expected: Expected) -> Codec:
+    """The codec of a topic of the table.
+
+    Raises:
+        KeyError: values of this topic are not exchanged between blocks.
+    """
+    return _CODECS[topic](topic, expected)
+
+
+def _pressures(topic: str, expected: Expected) -> Codec:
+    names: Sequence[str] = expected.actuators
+    return Codec(
+        lambda value, stamp: pressures_to_message(value, names, stamp),
+        lambda message: pressures_from_message(message, names, topic),
+    )
+
+
+def _pose(topic: str, expected: Expected) -> Codec:
+    return Codec(
+        lambda value, stamp: pose_to_message(value, stamp, expected.frame),
+        lambda message: pose_value_from_message(message, topic),
+    )
+
+
+def _wrench(topic: str, expected: Expected) -> Codec:
+    return Codec(wrench_to_message, lambda message: wrench_from_message(message, topic))
+
+
+def _rod(topic: str, expected: Expected) -> Codec:
+    def encode(value: StateEstimate, stamp: int) -> Any:
+        assert value.poses is not None  # whoever publishes a rod knows where it is
+        return rod_cloud_message(
+            value.state, value.poses(), value.parameters, value.parameters_std, stamp
+        )
+
+    return Codec(encode, lambda message: rod_cloud_from_message(message, topic, expected.intervals))
+
+
+def _tip_estimate(topic: str, expected: Expected) -> Codec:
+    def encode(value: TipEstimate, stamp: int) -> Any:
+        return pose_with_covariance_to_message(value.pose(), value.position_covariance, stamp)
+
+    return Codec(encode, lambda message: pose_with_covariance_from_message(message, topic))
+
+
+def _reference_rod(topic: str, expected: Expected) -> Codec:
+    def encode(value: Any, stamp: int) -> Any:
+        return reference_cloud_message(
+            value.states, value.poses(), value.tip_positions, stamp, value.period
+        )
+
+    return Codec(
+        encode, lambda message: reference_cloud_from_message(message, topic, expected.intervals)
+    )
+
+
+def _numbers(topic: str, expected: Expected) -> Codec:
+    return Codec(named_numbers_message, lambda message: named_numbers_from_message(message, topic))
+
+
+def _arm_poses(topic: str, expected: Expected) -> Codec:
+    return Codec(
+        poses_to_message, lambda message: pose_values_from_message(message, topic, expected.racks)
+    )
+
+
+def _tip_setpoint(topic: str, expected: Expected) -> Codec:
+    return Codec(point_to_message, lambda message: point_from_message(message, topic))
+
+
+def _tendon_command(topic: str, expected: Expected) -> Codec:
+    names = expected.actuators
+    return Codec(
+        lambda value, stamp: tendons_to_message(value, names, stamp),
+        lambda message: tendons_from_message(message, topic, names),
+    )
+
+
+def _tendon_state(topic: str, expected: Expected) -> Codec:
+    names = expected.actuators
+    return Codec(
+        lambda value, stamp: tendons_to_message(value[0], names, stamp, value[1]),
+        lambda message: tendon_state_from_message(message, topic, names),
+    )
+
+
+def _arm(topic: str, expected: Expected) -> Codec:
+    def encode(value: Any, stamp: int) -> Any:
+        return arm_cloud_message(value.q, value.rest_lengths, stamp, value.distances, value.angles)
+
+    return Codec(encode, lambda message: arm_cloud_from_message(message, topic, expected.sections))
+
+
+def _clock(topic: str, expected: Expected) -> Codec:
+    return Codec(lambda value, stamp: clock_to_message(stamp), lambda message: message)
+
+
+_CODECS: dict[str, Callable[[str, Expected], Codec]] = {
+    "pressure/command": _pressures,
+    "pressure/state": _pressures,
+    "pressure/sent": _pressures,
+    "mocap/tip/pose": _pose,
+    "simulation/truth/tip/pose": _pose,
+    "force_torque/wrench": _wrench,
+    "estimate/rod": _rod,
+    "simulation/truth/rod": _rod,
+    "estimate/tip/pose": _tip_estimate,
+    "estimate/constant_curvature": _numbers,
+    "reference/rod": _reference_rod,
+    "mocap/arm/poses": _arm_poses,
+    "reference/tip": _tip_setpoint,
+    "tendon/command": _tendon_command,
+    "tendon/state": _tendon_state,
+    "estimate/arm": _arm,
+    "simulation/truth/arm": _arm,
+    "/clock": _clock,
+}

@@ -1,0 +1,96 @@
+"""Classes by their place: `package.module:Class`, or `path/file.py:Class`."""
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from pathlib import Path
+from typing import Any
+
+from softcr_models.errors import UserError
+
+
+def load_class(
+    place: str, what: str, base: type | None = None, methods: tuple[str, ...] = ()
+) -> Any:
+    """The class at a place.
+
+    Args:
+        place: `package.module:Class`, or `path/file.py:Class`; the file may lie anywhere.
+        what: is asked for, in words ("controller").
+        base: that it must be derived from; None for any.
+        methods: that it must have.
+
+    Raises:
+        UserError: one line about what is wrong: no such module, file or class, a file that raises
+            when it is read, another kind of class, a method that is missing.
+    """
+    where, colon, name = place.rpartition(":")
+    if not colon or not where or not name.isidentifier():
+        raise UserError(
+            f"{what} {place!r}: must be package.module:Class or path/file.py:Class, or a known name"
+        )
+    module = _module(where, place, what)
+    found = getattr(module, name, None)
+    if not inspect.isclass(found):
+        classes = ", ".join(
+            each for each, value in vars(module).items()
+            if inspect.isclass(value) and value.__module__ == module.__name__
+        )  # fmt: skip
+        raise UserError(f"{what} {place!r}: no class {name} there; it has {classes or 'none'}")
+    if base is not None and not issubclass(found, base):
+        raise UserError(f"{what} {place!r}: is not a {base.__name__}")
+    missing = [method for method in methods if not callable(getattr(found, method, None))]
+    if missing:
+        raise UserError(
+            f"{what} {place!r}: lacks {', '.join(missing)}; a {what} has {', '.join(methods)}"
+        )
+    return found
+
+
+def _module(where: str, place: str, what: str) -> Any:
+    is_file = where.endswith(".py")
+    try:
+        return _of_file(Path(where)) if is_file else importlib.import_module(where)
+    except FileNotFoundError:
+        raise UserError(f"{what} {place!r}: no such file") from None
+    except ModuleNotFoundError as error:
+        if not is_file and error.name is not None and where.startswith(error.name):
+            raise UserError(f"{what} {place!r}: no module {error.name}") from None
+        raise UserError(f"{what} {place!r}: needs the module {error.name}") from None
+    except Exception as error:  # whatever somebody's file raises
+        line = _line_of(error, where)
+        text = " ".join(str(error).split())
+        raise UserError(f"{what} {place!r}:{line} {type(error).__name__}: {text}") from None
+
+
+def _of_file(path: Path) -> Any:
+    """The module of a file, read once in a process."""
+    path = path.expanduser().resolve()
+    if not path.is_file():
+        raise FileNotFoundError(path)
+    name = f"softcr_plugin_{path.stem}_{abs(hash(str(path))) % 10**8}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None  # of a .py file
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _line_of(error: Exception, where: str) -> str:
+    if isinstance(error, SyntaxError) and error.lineno is not None:
+        return f" line {error.lineno}:"
+    trace, line = error.__traceback__, ""
+    while trace is not None:
+        if Path(trace.tb_frame.f_code.co_filename).name == Path(where).name:
+            line = f" line {trace.tb_lineno}:"
+        trace = trace.tb_next
+    return line

@@ -1,0 +1,105 @@
+"""Systems as data: which blocks and nodes run together, with which settings, in which order.
+
+Supervised processes, launch files and the executor on virtual time all run the same description.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+Parameter = bool | int | float | str | list[str] | list[float]
+Parameters = dict[str, Parameter]
+
+
+@dataclass(frozen=True)
+class Wire:
+    """The way of one topic to one block, on virtual time only.
+
+    Attributes:
+        latency: from publishing to arrival [s].
+        jitter: standard deviation added to it; never early [s].
+        lost: chance that a message does not arrive.
+        seed: of the wire's own random numbers.
+    """
+
+    latency: float = 0.0
+    jitter: float = 0.0
+    lost: float = 0.0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Part:
+    """One lifecycle node, or one block on virtual time.
+
+    Attributes:
+        name: of the node; unique in its system.
+        runs: `package.module:Class` of a block, or `package.module` of a node of its own.
+        parameters: settings that differ from their defaults.
+        computing: how long a tick takes on virtual time [s].
+        wires: topic -> the way it comes, on virtual time.
+    """
+
+    name: str
+    runs: str
+    parameters: Parameters = field(default_factory=dict)
+    computing: float = 0.0
+    wires: Mapping[str, Wire] = field(default_factory=dict)
+
+    @property
+    def is_block(self) -> bool:
+        """Whether it can run on virtual time."""
+        return ":" in self.runs
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """Words behind `python -m` that run it as a node."""
+        if self.is_block:
+            return ("softcr_runtime.run_block", self.runs, self.name)
+        return (self.runs,)
+
+    def with_parameters(self, parameters: Parameters) -> "Part":
+        """The part with more parameters."""
+        return replace(self, parameters=self.parameters | parameters)
+
+
+@dataclass(frozen=True)
+class System:
+    """What runs together.
+
+    Nodes are started and configured in the order of `parts`, activated in the order of `activation`
+    (names of all of them) and taken down in the reverse order of `parts`: what may move the robot
+    comes last in it, so that it stops first.
+
+    Attributes:
+        name: of the system.
+        parts: all of them.
+        activation: names of all parts.
+        duration: of the run after the last activation [s].
+        simulated_time: whether the duration counts on /clock, otherwise on the wall clock.
+        controller: part to deactivate at once when another one dies.
+        begin: Trigger services, called in this order once all parts are active; the run begins when
+            the last of them has agreed.
+    """
+
+    name: str
+    parts: tuple[Part, ...]
+    activation: tuple[str, ...]
+    duration: float
+    simulated_time: bool
+    controller: str
+    begin: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        names = sorted(part.name for part in self.parts)
+        if names != sorted(self.activation) or self.controller not in names:
+            raise ValueError(
+                f"system {self.name}: activation {self.activation} and controller "
+                f"{self.controller} must name its parts {names}, each once"
+            )
+
+    def part(self, name: str) -> Part:
+        """The part of a name; KeyError where there is none."""
+        for part in self.parts:
+            if part.name == name:
+                return part
+        raise KeyError(name)

@@ -1,0 +1,109 @@
+"""What a block did in each tick: which samples it used, which it lacked, how old its answer was.
+
+With these records any bag can be replayed to the bit, however starved the machine was: what a tick
+used cannot be seen from outside, because messages may come too late for their tick, or not at all.
+Records travel once a second as a point cloud on `ticks`, one point per tick; its frame is the
+block's node. Stamps are float64 nanoseconds from the cloud's stamp on, which is exact.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from softcr_runtime.join import Tick
+from softcr_runtime.messages import (
+    MessageError,
+    cloud_fields,
+    cloud_message,
+    cloud_values,
+    from_stamp,
+)
+from softcr_runtime.sample import Sample
+
+TOPIC = "ticks"
+TICK, IDLE, RESET, ACTION = range(4)
+"""Events: a tick, `idle`, `reset`, an action; the number of the action is added to the last."""
+
+Used = tuple[int, int]
+"""Stamps of the first and the last message that a sample was made of; equal for one message."""
+
+
+@dataclass(frozen=True)
+class TickRecord:
+    """One event of a block.
+
+    Attributes:
+        event: TICK, IDLE, RESET, or ACTION + number.
+        stamp: of the tick; of an idle event, the one that was given to the block [ns].
+        age: of the answer when it was ready [s]; NaN where there is none.
+        used: topic -> what the tick used of it; a topic that it lacked is not there.
+    """
+
+    event: int
+    stamp: int
+    age: float = math.nan
+    used: Mapping[str, Used] = field(default_factory=dict)
+
+
+def record_of(tick: Tick, age: float) -> TickRecord:
+    """The record of a tick whose answer was `age` [s] old."""
+    return TickRecord(TICK, tick.stamp, age, {t: _used(s) for t, s in tick.samples.items()})
+
+
+def _used(sample: Sample | tuple[Sample, ...]) -> Used:
+    if isinstance(sample, tuple):
+        return (sample[0].stamp, sample[-1].stamp) if sample else (0, 0)
+    if sample.newer:
+        return sample.older, sample.newer
+    return sample.stamp, sample.stamp
+
+
+def records_to_message(node: str, topics: Sequence[str], records: Sequence[TickRecord]) -> Any:
+    """sensor_msgs/PointCloud2 of some records of one node.
+
+    Args:
+        node: name of it.
+        topics: of all inputs of its block.
+        records: at least one.
+    """
+    base = records[0].stamp
+    table = np.full((1, len(records), 3 + 2 * len(topics)), np.nan)
+    for row, record in zip(table[0], records, strict=True):
+        row[:3] = record.event, record.stamp - base, record.age
+        for column, topic in enumerate(topics):
+            if topic in record.used:
+                first, last = record.used[topic]
+                row[3 + 2 * column : 5 + 2 * column] = first - base, last - base
+    names = [name for topic in topics for name in (f"{topic} first", f"{topic} last")]
+    return cloud_message(table, ("event", "stamp", "age", *names), base, node)
+
+
+def records_from_message(message: Any) -> tuple[str, list[TickRecord]]:
+    """The node and its records.
+
+    Raises:
+        MessageError: the cloud holds something else.
+    """
+    columns = cloud_fields(message, TOPIC)
+    base = from_stamp(message, TOPIC)
+    missing = [name for name in ("event", "stamp", "age") if name not in columns]
+    if missing or message.height != 1:
+        raise MessageError(TOPIC, f"fields {missing} are missing, or height is not 1")
+    rows = cloud_values(message, TOPIC)[0]
+    topics = [name.removesuffix(" first") for name in columns if name.endswith(" first")]
+    return message.header.frame_id, [_record(row, columns, topics, base) for row in rows]
+
+
+def _record(
+    row: np.ndarray, columns: Mapping[str, int], topics: Sequence[str], base: int
+) -> TickRecord:
+    used = {}
+    for topic in topics:
+        first, last = row[columns[f"{topic} first"]], row[columns[f"{topic} last"]]
+        if not math.isnan(first):
+            used[topic] = base + int(first), base + int(last)
+    event, stamp, age = (float(row[columns[name]]) for name in ("event", "stamp", "age"))
+    return TickRecord(int(event), base + int(stamp), age, used)

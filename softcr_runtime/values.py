@@ -1,0 +1,118 @@
+"""Values that blocks exchange and that survive their message to the bit.
+
+A matrix does not survive the quaternion of its message, so a pose that a block sends is position
+and quaternion, and whoever wants the matrix derives it by the one function here, on both sides.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pinocchio as pin
+from scipy.spatial.transform import Rotation
+
+
+@dataclass(frozen=True, eq=False)
+class Pose:
+    """A pose in the frame of its message.
+
+    Attributes:
+        position: (3,) [m].
+        quaternion: (4,) x y z w, of length 1.
+    """
+
+    position: np.ndarray
+    quaternion: np.ndarray
+
+    @classmethod
+    def of(cls, matrix: np.ndarray) -> "Pose":
+        """Of a (4, 4) or (3, 4) matrix."""
+        return cls(matrix[:3, 3].copy(), pin.Quaternion(matrix[:3, :3].copy()).coeffs())
+
+    @cached_property
+    def matrix(self) -> np.ndarray:
+        """(4, 4)."""
+        matrix = np.eye(4)
+        length = math.hypot(*self.quaternion)
+        matrix[:3, :3] = pin.Quaternion(self.quaternion / length).matrix()
+        matrix[:3, 3] = self.position
+        return matrix
+
+
+def blended_poses(older: Pose, newer: Pose, part: float) -> Pose:
+    """The pose at a part of the way, 0 <= part <= 1: straight on, turning about one axis."""
+    position = older.position + part * (newer.position - older.position)
+    begin = Rotation.from_matrix(older.matrix[:3, :3])
+    turn = (begin.inv() * Rotation.from_matrix(newer.matrix[:3, :3])).as_rotvec()
+    rotation = (begin * Rotation.from_rotvec(part * turn)).as_matrix()
+    return Pose(position, pin.Quaternion(rotation).coeffs())
+
+
+@dataclass(frozen=True, eq=False)
+class StateEstimate:
+    """An estimated, or true, state of a model.
+
+    Attributes:
+        state: (nx,).
+        parameters: by name, of the model and of its inputs' sensors.
+        parameters_std: their standard deviations by name; what is not named has none.
+        poses: gives (k, 4, 4) poses along the robot, base to tip [m], for viewers; only called
+            where somebody makes a message of this.
+    """
+
+    state: np.ndarray
+    parameters: Mapping[str, float]
+    parameters_std: Mapping[str, float] = field(default_factory=dict)
+    poses: Callable[[], np.ndarray] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class TipEstimate:
+    """An estimated tip.
+
+    Attributes:
+        pose: gives the (4, 4) pose in the base frame [m]; only called where somebody makes a
+            message of this.
+        position_covariance: (3, 3) [m^2].
+    """
+
+    pose: Callable[[], np.ndarray]
+    position_covariance: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class ReferenceRows:
+    """What a controller shall follow; row j belongs to time stamp + j * period.
+
+    Attributes:
+        stamp: time of row 0 [ns].
+        period: time between rows [s].
+        states: (H, nx) wanted states; rows of NaN where only the tip is known.
+        tip_positions: (H, 3) wanted tip positions [m], base frame.
+        poses: gives (H, k, 4, 4) poses along the robot [m], or None where they are unknown; only
+            called where somebody makes a message of this.
+    """
+
+    stamp: int
+    period: float
+    states: np.ndarray
+    tip_positions: np.ndarray
+    poses: Callable[[], np.ndarray | None] = lambda: None
+
+
+@dataclass(frozen=True, eq=False)
+class ArmSections:
+    """A tendon-driven arm as its sections.
+
+    Attributes:
+        q: (3 n,) coordinates Delta_x, Delta_y, dL of every section [m].
+        rest_lengths: (n,) [m].
+        distances, angles: (k,) what is left of each sensor's error [m], [rad]; None: the truth.
+    """
+
+    q: np.ndarray
+    rest_lengths: np.ndarray
+    distances: np.ndarray | None = None
+    angles: np.ndarray | None = None

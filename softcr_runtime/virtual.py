@@ -1,0 +1,329 @@
+"""The executor of virtual time: a system of blocks in one process, as fast as it computes.
+
+Nothing is serialised unless somebody records. At one instant clocks go first; then whatever has
+arrived is joined and computed until nothing more can be; a sample that is still missing then is not
+waited for in lock-step, and for the block's patience otherwise. Latency, jitter and loss belong to
+wires, computing time to parts: a block that computes is busy, and what comes waits in its join.
+"""
+
+import heapq
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import numba
+import numpy as np
+
+from softcr_models.errors import UserError
+from softcr_models.robot_files import load_robot_file
+from softcr_runtime.block import CLOCK, BlockBase, Output
+from softcr_runtime.guard import Guard
+from softcr_runtime.join import Join, Tick
+from softcr_runtime.plugins import load_class
+from softcr_runtime.sample import Sample
+from softcr_runtime.system import Part, System, Wire
+from softcr_runtime.tick_records import IDLE, RESET, TickRecord, record_of
+
+Observer = Callable[[str, Output], None]
+"""Told of every output, with the part that made it, at the moment it is sent."""
+
+RecordObserver = Callable[[str, TickRecord], None]
+"""Told of every event of every part."""
+
+
+@dataclass(eq=False)
+class Running:
+    """One part at work.
+
+    Attributes:
+        part: what it is.
+        block: made of it.
+    """
+
+    part: Part
+    block: BlockBase
+    guard: Guard
+    join: Join
+    period: int  # [ns]
+    listeners: dict[str, list["_Cable"]] = field(default_factory=dict)
+    busy_until: int = 0  # [ns]
+    cycle: int = 0
+    silent_since: int = 0  # [ns]
+    silent: bool = False
+    last_stamp: int = 0
+
+    @property
+    def clocked(self) -> bool:
+        """Whether its lead is the clock."""
+        return any(each.topic == CLOCK for each in self.block.inputs)
+
+
+class _Cable:
+    """A wire to one listener, with random numbers of its own."""
+
+    def __init__(self, wire: Wire, listener: Running) -> None:
+        self.listener, self._wire = listener, wire
+        self._random = np.random.default_rng(wire.seed) if wire.jitter or wire.lost else None
+
+    def delay(self) -> int | None:
+        """Of the next message [ns]; None: it is lost."""
+        latency = self._wire.latency
+        if self._random is not None:
+            lost, late = self._random.random(), abs(self._random.standard_normal())
+            if lost < self._wire.lost:
+                return None
+            latency += self._wire.jitter * late
+        return round(1e9 * latency)
+
+
+class VirtualExecutor:
+    """Runs the blocks of a system on virtual time.
+
+    Attributes:
+        now: virtual time [ns].
+        complaints: lines about answers that blocks made and nobody could use.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        observe: Observer = lambda name, output: None,
+        note: RecordObserver = lambda name, record: None,
+        make: Callable[[Part], BlockBase] | None = None,
+    ) -> None:
+        """Make all blocks; nothing runs yet.
+
+        Args:
+            system: its parts that are blocks are run, in their order; nodes of their own, such as
+                the recorder, are left out.
+            observe: told of every output.
+            note: told of every event.
+            make: another way to make a part's block, for who shares something between blocks.
+
+        Raises:
+            UserError: a block cannot be made.
+        """
+        self.now = 0
+        self.complaints: list[str] = []
+        self._observe, self._note = observe, note
+        self._system = system
+        self._events: list[tuple[int, int, Callable[[], None]]] = []
+        self._order = count()
+        make = make or block_of
+        self._parts = [self._running(part, make(part)) for part in system.parts if part.is_block]
+        self._connect()
+
+    def block(self, name: str) -> BlockBase:
+        """The block of a part."""
+        return next(each.block for each in self._parts if each.part.name == name)
+
+    def run(
+        self, duration: float | None = None, progress: Callable[[float], None] | None = None
+    ) -> None:
+        """Run from the beginning to the end, then let every block go idle.
+
+        Args:
+            duration: virtual time [s]; None for the system's.
+            progress: told of the virtual time [s] at every clock tick.
+        """
+        end = round(1e9 * (self._system.duration if duration is None else duration))
+        with own_threads():
+            self._begin()
+            while self._events and self._events[0][0] <= end and not self._finished():
+                self._advance()
+                if progress is not None:
+                    progress(1e-9 * self.now)
+            for each in reversed(self._parts):
+                self._idle(each, "stopped")
+
+    # --- events -----------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        for each in self._parts:
+            each.guard.reset()
+            self._note(each.part.name, TickRecord(RESET, 1))
+            if each.clocked:
+                self._at(each.period, self._clock_tick(each))
+            elif math.isfinite(each.block.silence) and not self._lockstep(each):
+                self._at(round(1e9 * each.block.silence), self._silence(each))
+
+    def _advance(self) -> None:
+        """Everything that happens at the next instant."""
+        self.now = self._events[0][0]
+        settled = False
+        while not settled:
+            while self._events and self._events[0][0] <= self.now:
+                heapq.heappop(self._events)[2]()
+            settled = not self._compute(1e-9 * self.now)
+            if settled and not (self._events and self._events[0][0] <= self.now):
+                settled = not self._compute(math.inf, lockstep_only=True)
+            elif settled:
+                settled = False
+        self._ask_again()
+
+    def _at(self, time: int, event: Callable[[], None]) -> None:
+        heapq.heappush(self._events, (time, next(self._order), event))
+
+    def _clock_tick(self, each: Running) -> Callable[[], None]:
+        def tick() -> None:
+            each.cycle += 1
+            each.join.put(Sample(CLOCK, self.now, None, 1e-9 * self.now))
+            self._at((each.cycle + 1) * each.period, tick)
+
+        return tick
+
+    def _compute(self, now: float, lockstep_only: bool = False) -> bool:
+        """Let every block that is not busy take one tick; whether any did."""
+        did = False
+        for each in self._parts:
+            if each.busy_until > self.now or (lockstep_only and not self._lockstep(each)):
+                continue
+            tick = each.join.take(now)
+            if tick is not None:
+                self._tick(each, tick)
+                did = True
+        return did
+
+    def _tick(self, each: Running, tick: Tick) -> None:
+        with threads_of(each.block):
+            outputs = each.guard.tick(tick.stamp, tick.samples)
+        computing = round(1e9 * each.part.computing)
+        age = 1e-9 * (self.now + computing - tick.stamp)
+        each.block.answered(age)
+        self._note(each.part.name, record_of(tick, age))
+        held = max(round(1e9 * each.block.age_to_send()) - round(1e9 * age), 0)
+        ready = self.now + computing + held
+        each.busy_until, each.silent, each.silent_since = ready, False, ready
+        if ready == self.now:
+            self._send(each, outputs)
+        else:
+            self._at(ready, lambda: self._send(each, outputs))
+
+    def _send(self, each: Running, outputs: Iterable[Output]) -> None:
+        for output in outputs:
+            each.last_stamp = max(each.last_stamp, output.stamp)
+            self._observe(each.part.name, output)
+            for cable in each.listeners.get(output.topic, ()):
+                self._deliver(cable, output)
+
+    def _deliver(self, cable: _Cable, output: Output) -> None:
+        delay = cable.delay()
+        if delay is None:
+            return
+        arrival = self.now + delay
+        sample = Sample(output.topic, output.stamp, output.value, 1e-9 * arrival)
+        if delay == 0:
+            cable.listener.join.put(sample)
+        else:
+            self._at(arrival, lambda: cable.listener.join.put(sample))
+
+    def _ask_again(self) -> None:
+        """Come back when somebody's patience ends."""
+        for each in self._parts:
+            wake = each.join.wake()
+            if math.isfinite(wake) and not self._lockstep(each):
+                moment = math.ceil(1e9 * wake)
+                if moment > self.now:
+                    self._at(moment, _nothing)
+
+    def _silence(self, each: Running) -> Callable[[], None]:
+        def look() -> None:
+            due = each.silent_since + round(1e9 * each.block.silence)
+            if self.now >= due and each.busy_until <= self.now:
+                if not each.silent:
+                    each.join.forget()
+                self._idle(each, "inputs overdue")
+                each.silent, each.silent_since = True, self.now
+                due = self.now + round(1e9 * each.block.silence)
+            self._at(max(due, self.now + 1), look)
+
+        return look
+
+    def _idle(self, each: Running, why: str) -> None:
+        stamp = each.last_stamp + 1 if self._lockstep(each) else self.now
+        outputs = each.guard.idle(stamp, why)
+        self._note(each.part.name, TickRecord(IDLE, stamp))
+        self._send(each, outputs)
+
+    # --- inside -----------------------------------------------------------------------------
+
+    def _running(self, part: Part, block: BlockBase) -> Running:
+        def complain(line: str) -> None:
+            self.complaints.append(f"{part.name}: {line}")
+
+        period = block.settings.period
+        join = Join(block.inputs, block.keep, period)
+        return Running(part, block, Guard(block, complain), join, round(1e9 * period))
+
+    def _connect(self) -> None:
+        for listener in self._parts:
+            for each in listener.block.inputs:
+                wire = listener.part.wires.get(each.topic, Wire())
+                cable = _Cable(wire, listener)
+                for speaker in self._parts:
+                    if each.topic in speaker.block.outputs:
+                        speaker.listeners.setdefault(each.topic, []).append(cable)
+
+    def _lockstep(self, each: Running) -> bool:
+        return bool(each.block.settings.lockstep)
+
+    def _finished(self) -> bool:
+        return any(each.block.finished for each in self._parts)
+
+
+def block_of(part: Part) -> BlockBase:
+    """The block of a part, made with its robot and its validated settings.
+
+    Raises:
+        UserError: the class, a setting or the robot cannot be used.
+    """
+    if not part.is_block:
+        raise UserError(f"part {part.name}: {part.runs} is a node of its own, not a block")
+    block: type[BlockBase] = load_class(part.runs, "block", BlockBase)
+    settings = block.settings_of(part.parameters)
+    return block(load_robot_file(settings.robot, block.kinds), settings)
+
+
+@contextmanager
+def threads_of(block: BlockBase) -> Iterator[None]:
+    """As many of numba's threads as the block asks for, no more than there are cores."""
+    wanted = min(getattr(block.settings, "threads", 1), cores_available())
+    before = numba.get_num_threads()
+    if wanted == before:
+        yield
+        return
+    numba.set_num_threads(wanted)
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
+
+
+@contextmanager
+def own_threads() -> Iterator[None]:
+    """The caller's number of numba's threads comes back afterwards."""
+    before = numba.get_num_threads()
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
+
+
+def cores_available() -> int:
+    """Cores that this process may use, and numba was started with."""
+    return min(len(os.sched_getaffinity(0)), numba.config.NUMBA_NUM_THREADS)
+
+
+def _nothing() -> None:
+    """Only wakes the executor."""
+
+
+def run_system(system: System, **options: Any) -> VirtualExecutor:
+    """Run a system from beginning to end; options as VirtualExecutor."""
+    executor = VirtualExecutor(system, **options)
+    executor.run()
+    return executor
