@@ -116,7 +116,7 @@ class BlockBase:
     intervals: int | None = None
 
     def __init__(self, robot: Any, settings: Any) -> None:
-        """Validate, compile and rehearse: the first tick shall be as fast as any.
+        """Validate and compile.
 
         Args:
             robot: that `settings.robot` names.
@@ -174,6 +174,10 @@ class BlockBase:
             UserError: it cannot be done now.
         """
         raise NotImplementedError
+
+    def rehearse(self) -> None:
+        """Do once what a tick does, so that the first tick of a run is as fast as any; `reset`
+        follows. On virtual time there is no rehearsal."""
 
     def reset(self) -> None:
         """Begin anew, as if newly made."""

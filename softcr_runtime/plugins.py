@@ -10,20 +10,17 @@ from typing import Any
 from softcr_models.errors import UserError
 
 
-def load_class(
-    place: str, what: str, base: type | None = None, methods: tuple[str, ...] = ()
-) -> Any:
+def load_class(place: str, what: str, base: type | None = None) -> Any:
     """The class at a place.
 
     Args:
         place: `package.module:Class`, or `path/file.py:Class`; the file may lie anywhere.
         what: is asked for, in words ("controller").
         base: that it must be derived from; None for any.
-        methods: that it must have.
 
     Raises:
         UserError: one line about what is wrong: no such module, file or class, a file that raises
-            when it is read, another kind of class, a method that is missing.
+            when it is read, another kind of class.
     """
     where, colon, name = place.rpartition(":")
     if not colon or not where or not name.isidentifier():
@@ -40,11 +37,6 @@ def load_class(
         raise UserError(f"{what} {place!r}: no class {name} there; it has {classes or 'none'}")
     if base is not None and not issubclass(found, base):
         raise UserError(f"{what} {place!r}: is not a {base.__name__}")
-    missing = [method for method in methods if not callable(getattr(found, method, None))]
-    if missing:
-        raise UserError(
-            f"{what} {place!r}: lacks {', '.join(missing)}; a {what} has {', '.join(methods)}"
-        )
     return found
 
 

@@ -7,7 +7,7 @@ parameter, the check of every value, the list printed by `--help`:
         0.01, ge=0.0, le=1.0, description="of the camera", json_schema_extra={"unit": "s"}
     )
 
-A field that is itself a model becomes parameters with dotted names (`cost.tip_position`). A field
+A field with `json_schema_extra={"hidden": True}` is no parameter. A field that is itself a model becomes parameters with dotted names (`cost.tip_position`). A field
 with `json_schema_extra={"live": True}` may change while the node is configured or active.
 """
 
@@ -204,6 +204,8 @@ def _declared(
 ) -> Iterator[Setting]:
     for field_name, field in schema["properties"].items():
         name = prefix + field_name
+        if field.get("hidden"):
+            continue
         if "$ref" in field:
             nested = definitions[field["$ref"].removeprefix("#/$defs/")]
             yield from _declared(nested, definitions, f"{name}.")

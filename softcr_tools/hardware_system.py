@@ -6,14 +6,9 @@ from typing import Literal
 from pydantic import Field
 
 from softcr_runtime.settings import NodeSettings
-from softcr_tools.systems import (
-    NodeSpec,
-    Parameters,
-    RunOptions,
-    System,
-    loop_nodes,
-    priority,
-)
+from softcr_runtime.system import Parameters, Part, System
+from softcr_tools.run_options import RunOptions
+from softcr_tools.systems import loop_parts, priority
 
 _PATIENCE = 2.5
 """For a pose that is due: 20 ms of latency, a frame at 120 Hz and some jitter [periods]."""
@@ -83,7 +78,7 @@ def hardware_system(options: HardwareOptions, bag: Path) -> System:
     safety handshake has been accepted.
     """
     common: Parameters = {"robot": options.robot, "mode": "wall"}
-    recorder, estimator, reference, controller = loop_nodes(options, common, bag)
+    recorder, estimator, reference, controller = loop_parts(options, common, bag)
     separate: Parameters = {"sampling": "separate"}
     estimator = estimator.with_parameters(separate | {"patience": _PATIENCE})
     reference = reference.with_parameters(separate | {"start": "service"})
@@ -94,7 +89,7 @@ def hardware_system(options: HardwareOptions, bag: Path) -> System:
     valves = valves.with_parameters(command_age)
     return System(
         name="hardware",
-        nodes=(recorder, cameras, sensor, estimator, reference, controller, valves),
+        parts=(recorder, cameras, sensor, estimator, reference, controller, valves),
         activation=tuple(
             node.name
             for node in (recorder, cameras, sensor, estimator, reference, controller, valves)
@@ -106,9 +101,10 @@ def hardware_system(options: HardwareOptions, bag: Path) -> System:
     )
 
 
-def _devices(options: HardwareOptions, common: Parameters) -> tuple[NodeSpec, NodeSpec, NodeSpec]:
+def _devices(options: HardwareOptions, common: Parameters) -> tuple[Part, Part, Part]:
     multicast: Parameters = {"multicast": True, "group": options.group} if options.group else {}
-    cameras = NodeSpec(
+    cameras = Part(
+        "optitrack",
         "softcr_hardware.nodes.optitrack",
         common
         | {
@@ -121,7 +117,8 @@ def _devices(options: HardwareOptions, common: Parameters) -> tuple[NodeSpec, No
         | multicast
         | priority(common, 50),
     )
-    sensor = NodeSpec(
+    sensor = Part(
+        "force_torque",
         "softcr_hardware.nodes.force_torque",
         common
         | {
@@ -133,7 +130,8 @@ def _devices(options: HardwareOptions, common: Parameters) -> tuple[NodeSpec, No
         }
         | priority(common, 15),  # nothing in the loop waits for it
     )
-    valves = NodeSpec(
+    valves = Part(
+        "valves",
         "softcr_hardware.nodes.valves",
         common
         | {

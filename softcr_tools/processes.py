@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from softcr_tools.systems import NodeSpec
+from softcr_runtime.system import Part
 
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None)
@@ -52,7 +52,7 @@ class NodeProcess:
     """
 
     def __init__(
-        self, spec: NodeSpec, parameters: Path, log: Path, environment: Mapping[str, str]
+        self, spec: Part, parameters: Path, log: Path, environment: Mapping[str, str]
     ) -> None:
         """Start the node.
 
@@ -64,7 +64,7 @@ class NodeProcess:
         """
         self.name = spec.name
         command = [
-            *(sys.executable, "-m", spec.module, "--ros-args", "-r", f"__node:={spec.name}"),
+            *(sys.executable, "-m", *spec.command, "--ros-args", "-r", f"__node:={spec.name}"),
             *("--params-file", str(parameters), "--disable-external-lib-logs"),
         ]
         with log.open("wb") as output:

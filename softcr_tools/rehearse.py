@@ -13,7 +13,7 @@ from softcr_models.errors import UserError
 from softcr_tools.console import step
 from softcr_tools.emulated_bench import cable, emulation, what_a_wire_lacks
 from softcr_tools.hardware_system import HardwareOptions
-from softcr_tools.systems import PlantOptions, options_of
+from softcr_tools.run_options import PlantOptions, options_of
 from softcr_tools.up import add_options, run_hardware
 
 
@@ -23,9 +23,7 @@ class RehearsalOptions(HardwareOptions, PlantOptions):
     deadman: Literal["joystick", "none"] = Field(
         "none", description="who must be holding button 0 of safety/operator; or nobody"
     )
-    controller: Literal["nempc", "rod_mpc"] = Field(
-        "rod_mpc", description="by the rod's gradients, or evolutionary"
-    )
+    controller: str = Field("rod_mpc", min_length=1, description="who moves the robot")
     # two cores play bench and loop
     population: int = Field(64, ge=0, le=100_000, description="candidates of the nempc")
     delay_periods: int = Field(

@@ -28,6 +28,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rosgraph_msgs.msg import Clock
 
 from softcr_models.errors import UserError
+from softcr_runtime.system import System
 from softcr_runtime.topics import qos
 from softcr_tools.beginning import refusal
 from softcr_tools.connections import Ends, ends_in, missing_connections
@@ -43,7 +44,6 @@ from softcr_tools.lifecycle import (
 )
 from softcr_tools.processes import Exit, NodeProcess
 from softcr_tools.run_record import EndReason, RunRecord
-from softcr_tools.systems import System
 
 NODE_ENVIRONMENT = {
     # one BLAS thread: the nodes share the cores, and their matrices are small
@@ -113,7 +113,7 @@ class Supervisor:
         self._system = system
         self._directory = directory
         self._console = console
-        self._names = [node.name for node in system.nodes]
+        self._names = [node.name for node in system.parts]
         self._processes: dict[str, NodeProcess] = {}
         self._clients: dict[str, LifecycleClient] = {}
         self._ends: dict[str, Exit] = {}
@@ -191,14 +191,14 @@ class Supervisor:
         parameters = self._directory / "parameters.yaml"
         sections = {
             f"/{node.name}": {"ros__parameters": dict(node.parameters)}
-            for node in self._system.nodes
+            for node in self._system.parts
         }
         parameters.write_text(yaml.safe_dump(sections, sort_keys=False), encoding="utf-8")
         logs = self._directory / "log"
         logs.mkdir()
         environment = {"SOFTCR_SUPERVISED": "1"} | NODE_ENVIRONMENT
         with step(self._console, "starting"):
-            for node in self._system.nodes:
+            for node in self._system.parts:
                 process = NodeProcess(node, parameters, logs / f"{node.name}.log", environment)
                 self._processes[node.name] = process
                 self._clients[node.name] = LifecycleClient(self._node, node.name)

@@ -12,17 +12,17 @@ from rich.console import Console
 from softcr_models.errors import UserError
 from softcr_models.warm_up import is_warm
 from softcr_runtime.settings import Setting, declared_settings
+from softcr_runtime.system import System
 from softcr_tools.console import USER_ERROR, complain, say, step
 from softcr_tools.hardware_system import HardwareOptions, hardware_system
 from softcr_tools.results import new_run_directory, point_latest_to
-from softcr_tools.systems import (
+from softcr_tools.run_options import (
     RunOptions,
     SimulationOptions,
-    System,
     options_of,
     simulation_options,
-    simulation_system,
 )
+from softcr_tools.systems import simulation_system
 
 
 def main(arguments: Sequence[str]) -> int:

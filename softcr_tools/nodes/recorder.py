@@ -23,9 +23,9 @@ from rosbags.interfaces import (
 
 from softcr_models.errors import UserError
 from softcr_runtime.diagnostics import ERROR
-from softcr_runtime.sample import Sample
 from softcr_runtime.node import LoopNode
 from softcr_runtime.process import run
+from softcr_runtime.sample import Sample
 from softcr_runtime.settings import NodeSettings
 from softcr_runtime.topics import TOPICS, qos
 from softcr_tools.recording import BagRecording, RecordedTopic

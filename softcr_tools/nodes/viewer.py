@@ -36,7 +36,6 @@ from softcr_runtime.arm_messages import (
 )
 from softcr_runtime.cycle_timer import CycleTimer
 from softcr_runtime.diagnostics import diagnostics_from_message
-from softcr_runtime.sample import Sample
 from softcr_runtime.mailbox import LeftAlone, Mailbox
 from softcr_runtime.messages import (
     MessageError,
@@ -49,6 +48,7 @@ from softcr_runtime.messages import (
     wrench_from_message,
 )
 from softcr_runtime.rod_clouds import reference_cloud_from_message, rod_cloud_from_message
+from softcr_runtime.sample import Sample
 from softcr_runtime.topics import TOPICS, qos
 from softcr_tools.viewer.arm_picture import ArmPicture
 from softcr_tools.viewer.hand import HandControl, Surroundings

@@ -10,13 +10,13 @@ from typing import Any
 from softcr_estimation.sample_pairing import POSES, PRESSURES
 from softcr_models.errors import UserError
 from softcr_models.robot import Robot
-from softcr_runtime.sample import Sample, check_stamp
 from softcr_runtime.messages import (
     MessageError,
     from_stamp,
     pose_from_message,
     pressures_from_message,
 )
+from softcr_runtime.sample import Sample, check_stamp
 from softcr_runtime.topics import TOPICS
 from softcr_tools.bag_reading import Bag, BagMessage, in_order
 from softcr_tools.replay.message_bytes import header_stamp
@@ -144,9 +144,7 @@ def _checked_letters(
             reject(topic, "not readable as a message of its type")
             continue
         last_stamps[topic] = stamp
-        yield RecordedSample(
-            topic, stamp, value, message.time * 1e-9, bag_time=message.time
-        )
+        yield RecordedSample(topic, stamp, value, message.time * 1e-9, bag_time=message.time)
 
 
 class ByStamp:

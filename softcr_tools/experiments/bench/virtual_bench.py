@@ -23,8 +23,8 @@ from softcr_estimation import Estimate
 from softcr_estimation.estimation_loop import EstimationLoop, EstimatorNodeSettings
 from softcr_models import Robot
 from softcr_models.errors import UserError
-from softcr_runtime.sample import Sample
 from softcr_runtime.rod_clouds import ReferenceCloud, RodCloud
+from softcr_runtime.sample import Sample
 from softcr_runtime.settings import build_settings
 from softcr_runtime.tick_grid import TickGrid
 from softcr_tools.experiments.bench.devices import Devices

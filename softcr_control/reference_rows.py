@@ -1,16 +1,14 @@
-"""What a reference says on reference/rod, at any time of its motion."""
-
-from typing import Any
+"""What a reference says at any time of its motion, as a value."""
 
 import numpy as np
 
 from softcr_control.references import SampledReference
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_runtime.rod_clouds import reference_cloud_message
+from softcr_runtime.values import ReferenceRows
 
 
-class ReferenceMessages:
-    """Messages of one reference; the poses along the rod are computed once, beforehand.
+class ReferenceSource:
+    """Rows of one reference; the poses along the rod are computed once, beforehand.
 
     Args:
         rod: that the states belong to.
@@ -21,19 +19,20 @@ class ReferenceMessages:
         self._source = source
         self._poses = _known_poses(rod, source.states)
 
-    def at(self, time: float, rows: int, stamp: int) -> Any:
-        """reference/rod of so many rows from `time` [s] of the motion on; stamp [ns].
+    def at(self, time: float, rows: int, stamp: int) -> ReferenceRows:
+        """So many rows from `time` [s] of the motion on; stamp [ns].
 
         States and tips are interpolated in time; poses, for viewers, are of the nearest rows.
         """
         window = self._source.window(time, rows)
-        poses = None
-        if self._poses is not None:
+
+        def poses() -> np.ndarray | None:
+            if self._poses is None:
+                return None
             first = round(time / window.period)
-            poses = self._poses[np.clip(np.arange(first, first + rows), 0, len(self._poses) - 1)]
-        return reference_cloud_message(
-            window.states, poses, window.tip_positions, stamp, window.period
-        )
+            return self._poses[np.clip(np.arange(first, first + rows), 0, len(self._poses) - 1)]
+
+        return ReferenceRows(stamp, window.period, window.states, window.tip_positions, poses)
 
 
 def _known_poses(rod: CosseratRod, states: np.ndarray) -> np.ndarray | None:

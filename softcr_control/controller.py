@@ -1,0 +1,273 @@
+"""The controller: estimate, reference and measured inputs of one stamp in, a limited command out.
+
+The limiter is the last stage, whatever the controller says: what it lets through is what is
+published. Without estimate or reference the actuators are told what is safe, again and again.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from statistics import median
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+
+from softcr_control.command import Command
+from softcr_control.controller_file import file_values
+from softcr_control.horizon import MAXIMUM_DELAY
+from softcr_control.observation import ControlContext, Observation
+from softcr_control.references import Reference
+from softcr_models.limits import limit_command
+from softcr_models.models import DeviceName, ModelChoice, ModelName, prediction_model
+from softcr_models.rod.kernel import MAX_INTERVALS
+from softcr_runtime import registry
+from softcr_runtime.block import BlockBase, Input, Output, Samples
+from softcr_runtime.plugin_settings import plugin_settings, with_plugin
+from softcr_runtime.robot_topics import robot_topics
+from softcr_runtime.settings import NodeSettings, SampledNodeSettings
+
+_LATENCIES_KEPT = 15  # ticks that tell how late answers are
+_MIN_SAMPLES = 5  # of them: a run's first answer is later than the others, and says nothing
+_LATE_TOLERANCE = 0.05  # an answer may be so much late, and is not planned for later [periods]
+# Answers must be so much earlier to be planned for earlier again [periods]. The bench's wait until
+# their tick; the simulator follows them before, and a plan that is late makes the loop oscillate
+_EARLIER_MARGIN, _EARLIER_MARGIN_SIMULATED = 0.25, 0.05
+_LEAD = 0.0035
+"""An answer to the bench is sent so long before the tick it was planned for: what the valves' node
+takes to see it, and the valves to begin [s]."""
+_REHEARSED = 3  # ticks
+
+
+class ControllerBlockSettings(SampledNodeSettings):
+    """Which controller on which model, and when to vent; the controller's own settings beside."""
+
+    controller: str = Field(
+        "nempc", description="a known one; or package.module:Class, or path/file.py:Class"
+    )
+    controller_file: str = Field(
+        "",
+        description="a file of config/controllers, or a YAML file, with the controller's numbers; "
+        "empty: its own",
+    )
+    model: ModelName = Field("rod", description="the exact rod, or the network trained for it")
+    network: str = Field("", description="path of another network than the robot's own")
+    device: DeviceName = Field("cpu", description="where the model computes")
+    threads: int = Field(1, ge=1, le=256, description="of the prediction")
+    intervals: int = Field(5, ge=2, le=MAX_INTERVALS, description="intervals of the model's rod")
+    # through the pressure lag nothing jumps: the closed loop's tip error is that of two sub-steps
+    substeps: int = Field(1, ge=1, le=20, description="sub-steps of the prediction per period")
+    command_age: float = Field(
+        0.0,
+        ge=0.0,
+        le=0.1,
+        description="of an answer when the valves begin to follow it, counted from its stamp, for "
+        "which they wait themselves; 0: they do when it comes. As the valves'",
+        json_schema_extra={"unit": "s"},
+    )
+    input_timeout: float = Field(
+        0.1,
+        ge=0.01,
+        le=5.0,
+        description="without estimate or reference for so long the chambers vent (wall mode)",
+        json_schema_extra={"unit": "s"},
+    )
+
+
+class ControllerBlock(BlockBase):
+    """Moves the robot along the reference, by the controller that its settings name."""
+
+    name = "controller"
+    Settings = ControllerBlockSettings
+    keep = "newest"
+
+    def __init__(self, robot: Any, settings: Any) -> None:
+        """See BlockBase."""
+        super().__init__(robot, settings)
+        controller_class = registry.resolve("controller", settings.controller)
+        self.model = prediction_model(robot, _model_choice(settings, controller_class))
+        self.model.warm_up()
+        context = ControlContext(
+            robot, self.model, settings.period, settings.seed, settings.resampled
+        )
+        self.controller = controller_class(context, plugin_settings(settings, controller_class))
+        topics = robot_topics(robot)
+        self._commands, self._actuators = topics.command, topics.state
+        self.inputs = (
+            Input("estimate/rod", "lead"),
+            Input("reference/rod", "same"),
+            # on the bench they come thrice in a period, and the estimate after them
+            Input(
+                self._actuators, "same", resampled=settings.resampled, wakes=not settings.resampled
+            ),
+        )
+        self.outputs = (self._commands,)
+        self.silence = settings.input_timeout
+        self.intervals = settings.intervals
+        self._lead = _LEAD / settings.period if settings.resampled else 0.0  # [periods]
+        self._waited_for = round(settings.command_age / settings.period)  # [periods]
+        self._forget()
+
+    @classmethod
+    def settings_model(cls, given: Mapping[str, Any]) -> type[NodeSettings]:
+        """See BlockBase."""
+        return with_plugin(cls.Settings, registry.resolve("controller", _named(given)))
+
+    @classmethod
+    def with_files(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """See BlockBase; the file's numbers stand below the given ones."""
+        return file_values(_named(given), given.get("controller_file", "")) | dict(given)
+
+    @property
+    def title(self) -> str:
+        """See BlockBase."""
+        return type(self.controller).__name__
+
+    @property
+    def expected_delay(self) -> int:
+        """Ticks until the plant follows the next answer: one, if the chain keeps up."""
+        return self._expected_delay
+
+    def rehearse(self) -> None:
+        """See BlockBase; at rest."""
+        model, period = self.model, self.settings.period
+        inputs = np.zeros(model.inputs.size)
+        parameters = np.array([each.nominal for each in model.parameters])
+        state = model.equilibrium(inputs, parameters)
+        tip = model.observe(("tip",), state[None], inputs[None], parameters[None])["tip"][0, :, 3]
+        rows = getattr(self.controller, "rows", 1)
+        reference = Reference(0.0, period, np.tile(state, (rows, 1)), np.tile(tip, (rows, 1)))
+        for _ in range(_REHEARSED):
+            self.controller.command(Observation(0.0, state, {}, reference, inputs, model))
+
+    def reset(self) -> None:
+        """See BlockBase."""
+        self.controller.reset()
+        self._forget()
+
+    def tick(self, now: int, samples: Samples) -> Iterable[Output]:
+        """The command that answers an estimate."""
+        estimate, reference = samples["estimate/rod"].value, samples["reference/rod"].value
+        self._delay = self._expected_delay
+        answer = self.controller.command(
+            Observation(
+                stamp=reference.stamp * 1e-9,
+                state=estimate.state,
+                parameters=estimate.parameters,
+                reference=Reference(
+                    reference.stamp * 1e-9,
+                    reference.period,
+                    reference.states,
+                    reference.tip_positions,
+                ),
+                inputs=samples[self._actuators].value,
+                model=self.model,
+                delay=self._delay,
+            )
+        )
+        self._venting = False
+        command = answer.pressures if isinstance(answer, Command) else answer
+        self._fallbacks += isinstance(answer, Command) and answer.fallback
+        return [Output(self._commands, now, self._limited(command))]
+
+    def idle(self, now: int, why: str) -> Iterable[Output]:
+        """Zero pressure at once; where it begins the controller starts afresh."""
+        if not self._venting:
+            self._vents += 1
+            self.controller.reset()
+        self._venting = True
+        self._sent = self._rest()
+        return [Output(self._commands, now, self._sent)]
+
+    def answered(self, age: float) -> None:
+        """See BlockBase; the plan for late answers follows from how late they were."""
+        self._latencies.append(age)
+        if not self.settings.lockstep and len(self._latencies) >= _MIN_SAMPLES:
+            usual = self._usual_latency() / self.settings.period
+            margin = _EARLIER_MARGIN if self._lead else _EARLIER_MARGIN_SIMULATED
+            least, most = self._ticks(usual), self._ticks(usual + margin)
+            self._expected_delay = min(max(self._expected_delay, least), most)
+
+    def age_to_send(self) -> float:
+        """See BlockBase.
+
+        The simulator follows a command from its next tick on, whenever it came. The bench's valves
+        wait until it is of the age they are told, and follow older ones at once, along a ramp.
+        """
+        if not self._lead or self._delay <= self._waited_for:
+            return 0.0
+        return (self._delay - self._lead) * self.settings.period
+
+    def describe(self) -> dict[str, Any]:
+        """See BlockBase."""
+        settings = self.settings
+        told = {
+            "role": "controller",
+            "substeps": settings.substeps,
+            "intervals": settings.intervals,
+            "vents": self._vents,
+            "clipped": self._clipped,
+            "fallbacks": self._fallbacks,
+            "delay": self._expected_delay,
+        }
+        for name in ("horizon", "population"):
+            if hasattr(settings, name):
+                told[name] = getattr(settings, name)
+        return told | getattr(self.controller, "describe", dict)()
+
+    def warnings(self) -> list[str]:
+        """See BlockBase."""
+        return ["estimate or reference is missing: vented"] if self._venting else []
+
+    # --- inside -----------------------------------------------------------------------------
+
+    def _limited(self, command: Any) -> np.ndarray:
+        inputs = self.model.inputs
+        wanted = np.asarray(command, float)
+        if wanted.shape != (inputs.size,) or not np.isfinite(wanted).all():
+            raise ValueError(
+                f"command {wanted.tolist()} must be {inputs.size} finite numbers [{inputs.unit}]"
+            )
+        self._sent, clipped = limit_command(
+            wanted, self._sent, inputs.low, inputs.high, inputs.rate, self.settings.period
+        )
+        self._clipped += clipped
+        return self._sent
+
+    def _usual_latency(self) -> float:
+        """[s] The simulator follows what is early too early; what is early for the bench waits, so
+        that nearly all answers should be in time."""
+        if self._lead:
+            return sorted(self._latencies)[-2:][0]
+        return median(self._latencies)
+
+    def _ticks(self, latency: float) -> int:
+        """Until an answer so late is followed [periods]."""
+        ticks = 1 + int(latency + max(self._lead - _LATE_TOLERANCE, 0.0))
+        return min(max(ticks, self._waited_for), MAXIMUM_DELAY)
+
+    def _rest(self) -> np.ndarray:
+        """(m,) what vents or holds: no pressure."""
+        return np.zeros(self.model.inputs.size)
+
+    def _forget(self) -> None:
+        self._sent = self._rest()
+        self._latencies: deque[float] = deque(maxlen=_LATENCIES_KEPT)
+        self._expected_delay = self._delay = max(1, self._waited_for)
+        self._clipped = self._fallbacks = self._vents = 0
+        self._venting = False
+
+
+def _named(given: Mapping[str, Any]) -> str:
+    default = ControllerBlockSettings.model_fields["controller"].default
+    return str(given.get("controller", default))
+
+
+def _model_choice(settings: Any, controller_class: Any) -> ModelChoice:
+    return ModelChoice(
+        settings.model,
+        settings.device,
+        settings.network,
+        settings.intervals,
+        settings.substeps,
+        getattr(controller_class, "single_precision", True),
+    )

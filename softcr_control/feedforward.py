@@ -1,0 +1,79 @@
+"""Open loop: the pressures that the reference's motion was made of, whatever the rod does.
+
+What Mehl et al. move their actuator with while a filter watches: smooth periodic pressures per
+chamber, without feedback. Commands lead by what the valves lag behind.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from softcr_control.reference_settings import ReferenceSettings
+from softcr_runtime.block import BlockBase, Input, Output, Samples
+from softcr_runtime.settings import NodeSettings
+
+
+class FeedforwardSettings(NodeSettings):
+    """Which motion; the numbers of `reference`, so that both mean the same one."""
+
+    reference: Literal["setpoint", "circle", "chirp_circle", "trajectory"] = Field(
+        "trajectory", description="motion that is made of pressures"
+    )
+    duration: float = Field(
+        120.0,
+        gt=0.0,
+        le=3600.0,
+        description="after which the pressures stand still",
+        json_schema_extra={"unit": "s"},
+    )
+
+
+class Feedforward(BlockBase):
+    """Commands the pressures of the reference's motion without looking at the rod.
+
+    Each reference is answered; in lock-step when the estimate of its stamp is there, too, so that
+    no estimator is left behind.
+    """
+
+    name = "feedforward"
+    Settings = FeedforwardSettings
+    outputs = ("pressure/command",)
+
+    def __init__(self, robot: Any, settings: Any) -> None:
+        """See BlockBase."""
+        super().__init__(robot, settings)
+        chosen = ReferenceSettings(kind=settings.reference, duration=settings.duration)
+        pressures = chosen.pressure_samples(settings.period, len(robot.chambers))
+        # an answer is followed from the next cycle on, and the motion ends standing
+        wanted = np.concatenate((pressures[1:], pressures[-1:], pressures[-1:]))
+        commands = robot.pressure_lag.commands_along(wanted, settings.period)
+        limits = robot.pressure_limits
+        self._commands = np.clip(commands, limits.minimum, limits.maximum)
+        awaited = (Input("estimate/tip/pose", "same"),) if settings.lockstep else ()
+        self.inputs = (Input("reference/rod", "lead"), *awaited)
+        self._start: int | None = None
+
+    def reset(self) -> None:
+        """See BlockBase."""
+        self._start = None
+
+    def tick(self, now: int, samples: Samples) -> Iterable[Output]:
+        """The pressures of the motion at `now`."""
+        if self._start is None:
+            self._start = now
+        row = round((now - self._start) * 1e-9 / self.settings.period)
+        return [Output("pressure/command", now, self._commands[min(row, len(self._commands) - 1)])]
+
+    def idle(self, now: int, why: str) -> Iterable[Output]:
+        """No pressure."""
+        return [Output("pressure/command", now, np.zeros(len(self.robot.chambers)))]
+
+    def describe(self) -> dict[str, Any]:
+        """See BlockBase."""
+        return {
+            "role": "controller",
+            "reference": self.settings.reference,
+            "duration": self.settings.duration,
+        }

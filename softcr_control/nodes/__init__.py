@@ -1,1 +1,0 @@
-"""ROS 2 nodes: thin shells around the plain modules beside them."""

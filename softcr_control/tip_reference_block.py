@@ -1,0 +1,80 @@
+"""The reference of a tendon-driven arm: at every frame of poses, where its tip should be.
+
+A person steers by hand without it: `ros2 topic pub reference/tip ...`, with `setpoints: held` at
+the controller.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import Field
+
+from softcr_control.tip_references import TipReferenceKind, TipReferenceSettings, tip_reference
+from softcr_models.errors import UserError
+from softcr_runtime.block import BlockBase, Input, Output, Samples
+from softcr_runtime.settings import ArmNodeSettings
+
+
+class TipReferenceBlockSettings(ArmNodeSettings):
+    """What the tip should do."""
+
+    reference: TipReferenceKind = Field(
+        "trajectory", description="one setpoint, a series of them, a circle or a file"
+    )
+    file: str = Field("", description="CSV or NPZ with the reference 'file'")
+    duration: float = Field(
+        120.0,
+        gt=0.0,
+        le=3600.0,
+        description="after which it stands still",
+        json_schema_extra={"unit": "s"},
+    )
+    dwell: float = Field(
+        6.0,
+        gt=0.0,
+        le=3600.0,
+        description="time at each setpoint",
+        json_schema_extra={"unit": "s"},
+    )
+
+
+class TipReferenceBlock(BlockBase):
+    """Tells where an arm's tip should be."""
+
+    name = "tip_reference"
+    Settings = TipReferenceBlockSettings
+    kinds = ("arm",)
+    inputs = (Input("mocap/arm/poses", "lead"),)
+    outputs = ("reference/tip",)
+
+    def __init__(self, robot: Any, settings: Any) -> None:
+        """See BlockBase."""
+        super().__init__(robot, settings)
+        if settings.reference == "file" and not settings.file:
+            raise UserError("parameter file = '': a path is needed with reference = file")
+        chosen = TipReferenceSettings(
+            kind=settings.reference,
+            file=settings.file,
+            duration=settings.duration,
+            dwell=settings.dwell,
+        )
+        self._source = tip_reference(chosen, robot)
+        self._start: int | None = None
+
+    def reset(self) -> None:
+        """See BlockBase."""
+        self._start = None
+
+    def tick(self, now: int, samples: Samples) -> Iterable[Output]:
+        """The target at the time of a frame of poses; the motion begins with the first one."""
+        if self._start is None:
+            self._start = now
+        return [Output("reference/tip", now, self._source.at((now - self._start) * 1e-9))]
+
+    def describe(self) -> dict[str, Any]:
+        """See BlockBase."""
+        return {
+            "reference": self.settings.reference,
+            "duration": self.settings.duration,
+            "start_stamp": self._start,
+        }

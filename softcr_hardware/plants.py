@@ -1,0 +1,267 @@
+"""Plants that a simulator runs: they follow commands and say what sensors read, as values.
+
+A plant from outside is one class with the methods of `Plant`; see docs/plugins.md.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from softcr_hardware.arm_plant import ArmPlant
+from softcr_hardware.plant import Measurement, Mismatch, SensorModel, SimulatedPlant
+from softcr_models.constant_curvature.arm import Arm
+from softcr_models.robot import Robot
+from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_models.rod.kernel import MAX_INTERVALS
+from softcr_runtime.block import Output
+from softcr_runtime.values import ArmSections, Pose, StateEstimate
+
+
+class Plant(Protocol):
+    """What the simulator runs; made as `Class(robot, settings, seed)`.
+
+    A class may have `Settings`, a pydantic model, and `topics`, what it speaks on; without, it
+    speaks on what the robot's own plant speaks on. Settings have defaults, so that `Class(robot,
+    Class.Settings(), 0)` is a plant.
+
+    Attributes:
+        without_commands: what it does when commands stop, in words.
+    """
+
+    without_commands: str
+
+    def reset(self) -> None:
+        """Begin anew, at rest; seeded again."""
+        ...
+
+    def follow(self, command: np.ndarray) -> None:
+        """From now on follow a command (m,), in the unit of the robot's inputs."""
+        ...
+
+    def idle(self) -> None:
+        """Commands have stopped: do what is safe."""
+        ...
+
+    def advance(self, duration: float) -> None:
+        """Let `duration` [s] pass."""
+        ...
+
+    def measure(self, stamp: int) -> Mapping[str, Any]:
+        """What sensors read at `stamp` [ns], and the truth, by topic.
+
+        A value that belongs to another stamp is an `Output`; a (4, 4) matrix may stand for a pose.
+        """
+        ...
+
+
+class RodPlantSettings(BaseModel):
+    """A rod that differs from its file, and its sensors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    intervals: int = Field(10, ge=2, le=MAX_INTERVALS, description="intervals of the plant's rod")
+    bending_compliance_factor: float = Field(
+        1.0, ge=0.2, le=5.0, description="bending compliance of the plant over the robot file's"
+    )
+    tip_mass_factor: float = Field(
+        1.0, ge=0.0, le=5.0, description="tip mass of the plant over the robot file's"
+    )
+    damping_factor: float = Field(
+        1.0, ge=0.1, le=10.0, description="relaxation times of the plant over the robot file's"
+    )
+    tip_noise: float = Field(
+        2e-4, ge=0.0, le=0.05, description="of measured positions", json_schema_extra={"unit": "m"}
+    )
+    pressure_noise: float = Field(
+        0.0, ge=0.0, le=1e4, description="of measured pressures", json_schema_extra={"unit": "Pa"}
+    )
+    force_noise: float = Field(
+        0.02, ge=0.0, le=5.0, description="of the base force", json_schema_extra={"unit": "N"}
+    )
+    moment_noise: float = Field(
+        5e-4, ge=0.0, le=1.0, description="of the base moment", json_schema_extra={"unit": "N m"}
+    )
+    mocap_latency: int = Field(
+        0, ge=0, le=20, description="cycles by which the tip's pose comes late"
+    )
+
+
+class RodPlant:
+    """The pneumatic rod: finer, with its own parameters and pressure lag; see SimulatedPlant."""
+
+    Settings = RodPlantSettings
+    topics = (
+        "mocap/tip/pose",
+        "pressure/state",
+        "force_torque/wrench",
+        "simulation/truth/tip/pose",
+        "simulation/truth/rod",
+    )
+    without_commands = "chambers vented"
+
+    def __init__(self, robot: Robot, settings: RodPlantSettings, seed: int = 0) -> None:
+        """
+        Args:
+            robot: as its file has it.
+            settings: how the plant and its sensors differ from it.
+            seed: of the sensors' noise.
+        """
+        mismatch = Mismatch(
+            settings.bending_compliance_factor, settings.tip_mass_factor, settings.damping_factor
+        )
+        sensors = SensorModel(
+            settings.tip_noise,
+            settings.pressure_noise,
+            settings.force_noise,
+            settings.moment_noise,
+            settings.mocap_latency,
+            seed,
+        )
+        self._use(robot, SimulatedPlant(robot, mismatch, sensors, settings.intervals))
+
+    @classmethod
+    def of(cls, robot: Robot, plant: SimulatedPlant) -> "RodPlant":
+        """Round a simulated plant of the robot that was made otherwise."""
+        made = cls.__new__(cls)
+        made._use(robot, plant)
+        return made
+
+    def _use(self, robot: Robot, plant: SimulatedPlant) -> None:
+        self._robot, self.simulated = robot, plant
+
+    def reset(self) -> None:
+        """See Plant."""
+        self.simulated.reset()
+
+    def follow(self, command: np.ndarray) -> None:
+        """See Plant; (m,) gauge pressures [Pa]."""
+        self.simulated.follow(command)
+
+    def idle(self) -> None:
+        """See Plant; the chambers vent."""
+        self.simulated.vent()
+
+    def advance(self, duration: float) -> None:
+        """See Plant."""
+        self.simulated.advance(duration)
+
+    def measure(self, stamp: int) -> dict[str, Any]:
+        """See Plant."""
+        return rod_values(self.simulated.rod, self.simulated.measure(stamp))
+
+    def describe(self) -> dict[str, Any]:
+        """How the plant differs from the robot file."""
+        mismatch, rod = self.simulated.mismatch, self.simulated.rod
+        sensors = self.simulated.sensors
+        return {
+            "plant_mismatch": {
+                "bending_compliance": round(mismatch.bending_compliance_factor - 1.0, 12),
+                "tip_mass": round(mismatch.tip_mass_factor - 1.0, 12),
+                "damping": round(mismatch.damping_factor - 1.0, 12),
+                "intervals": rod.intervals,
+                "tip_noise_mm": 1e3 * sensors.tip_noise,
+                "pressure_noise_pa": sensors.pressure_noise,
+                "mocap_latency_cycles": sensors.mocap_latency,
+            },
+            "true_parameters": {
+                "bending_compliance": rod.robot.bending_compliance,
+                "tip_mass": rod.robot.tip_mass,
+                "damping_factor": mismatch.damping_factor,
+            },
+            "intervals": rod.intervals,
+            "robot": self._robot.model_dump(mode="json"),
+        }
+
+
+def rod_values(rod: CosseratRod, measured: Measurement) -> dict[str, Any]:
+    """What a plant's sensors read, and the truth, by topic; without a tip pose there is none of it.
+
+    Args:
+        rod: of the plant.
+        measured: with it.
+    """
+    values = {
+        "pressure/state": measured.pressures,
+        "force_torque/wrench": measured.wrench,
+        "simulation/truth/tip/pose": Pose.of(measured.true_tip_pose),
+        "simulation/truth/rod": _true_rod(rod, measured),
+    }
+    if measured.tip_pose is None:
+        return values
+    seen = Output("mocap/tip/pose", measured.tip_stamp, Pose.of(measured.tip_pose))
+    return {"mocap/tip/pose": seen, **values}
+
+
+def _true_rod(rod: CosseratRod, measured: Measurement) -> StateEstimate:
+    parameters = {
+        "bending_compliance": rod.robot.bending_compliance,
+        "tip_mass": rod.robot.tip_mass,
+    }
+    nodes = measured.node_poses
+    return StateEstimate(
+        measured.state, parameters, poses=lambda: np.concatenate((nodes[:1], nodes))
+    )
+
+
+class ArmPlantSettings(BaseModel):
+    """What an arm carries, and how well it is seen."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    payload: float = Field(
+        0.0, ge=0.0, le=10.0, description="at the arm's tip", json_schema_extra={"unit": "kg"}
+    )
+    tip_noise: float = Field(
+        2e-4, ge=0.0, le=0.05, description="of measured positions", json_schema_extra={"unit": "m"}
+    )
+
+
+class TendonArmPlant:
+    """The tendon-driven arm; without commands its motors hold the lengths they were asked for."""
+
+    Settings = ArmPlantSettings
+    topics = (
+        "mocap/arm/poses", "tendon/state", "simulation/truth/tip/pose", "simulation/truth/arm",
+    )  # fmt: skip
+    without_commands = "tendons held"
+
+    def __init__(self, robot: Arm, settings: ArmPlantSettings, seed: int = 0) -> None:
+        """Arguments as RodPlant."""
+        self._plant = ArmPlant(robot, settings.payload, settings.tip_noise, seed)
+        self._noise = settings.tip_noise
+
+    def reset(self) -> None:
+        """See Plant."""
+        self._plant.reset()
+
+    def follow(self, command: np.ndarray) -> None:
+        """See Plant; (a,) changes of tendon length [m]."""
+        self._plant.follow(command)
+
+    def advance(self, duration: float) -> None:
+        """See Plant."""
+        self._plant.advance(duration)
+
+    def idle(self) -> None:
+        """The motors hold by themselves."""
+
+    def measure(self, stamp: int) -> dict[str, Any]:
+        """See Plant."""
+        measured = self._plant.measure(stamp)
+        # poses last: they are what the controller waits for
+        return {
+            "tendon/state": (measured.lengths, measured.forces),
+            "simulation/truth/tip/pose": Pose.of(measured.true_tip_pose),
+            "simulation/truth/arm": ArmSections(measured.q, self._plant.arm.rest_lengths),
+            "mocap/arm/poses": tuple(Pose.of(pose) for pose in measured.poses),
+        }
+
+    def describe(self) -> dict[str, Any]:
+        """What the arm carries and how well it is seen."""
+        return {
+            "payload": self._plant.dynamics.payload,
+            "tip_noise_mm": 1e3 * self._noise,
+            "robot": self._plant.arm.model_dump(mode="json"),
+        }

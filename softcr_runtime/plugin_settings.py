@@ -1,0 +1,68 @@
+"""Options of a block that runs a plugin: the block's own and the plugin's, side by side."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, create_model, model_validator
+
+from softcr_models.errors import UserError
+from softcr_runtime.settings import NodeSettings
+
+
+class NoSettings(BaseModel):
+    """Of a plugin that has none."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def settings_class(plugin: type) -> type[BaseModel]:
+    """The options of a plugin class, an empty model where it has none.
+
+    Raises:
+        UserError: its `Settings` is not a pydantic model.
+    """
+    found = getattr(plugin, "Settings", NoSettings)
+    if not (isinstance(found, type) and issubclass(found, BaseModel)):
+        raise UserError(f"{plugin.__name__}.Settings: must be a pydantic model (BaseModel)")
+    return found
+
+
+def with_plugin(base: type[NodeSettings], plugin: type) -> type[NodeSettings]:
+    """A settings model with the fields of a block and those of its plugin.
+
+    The plugin's own rules between its fields hold, too: they are validated together.
+
+    Raises:
+        UserError: both have a field of one name, or a field has no default.
+    """
+    own = settings_class(plugin)
+    for name, field in own.model_fields.items():
+        if name in base.model_fields:
+            raise UserError(
+                f"{plugin.__name__}.Settings.{name}: is the block's own option; choose another name"
+            )
+        if field.is_required():
+            raise UserError(f"{plugin.__name__}.Settings.{name}: needs a default")
+    fields: dict[str, Any] = {
+        name: (field.annotation, field) for name, field in own.model_fields.items()
+    }
+
+    def validated_together(self: BaseModel) -> BaseModel:
+        plugin_settings(self, plugin)
+        return self
+
+    return create_model(
+        f"{plugin.__name__}{base.__name__}",
+        __base__=base,
+        __validators__={"validated_together": model_validator(mode="after")(validated_together)},
+        **fields,
+    )
+
+
+def plugin_settings(settings: BaseModel, plugin: type) -> Any:
+    """The plugin's part of settings made by `with_plugin`, as its own model."""
+    own = settings_class(plugin)
+    values: Mapping[str, Any] = {name: getattr(settings, name) for name in own.model_fields}
+    return own.model_validate(
+        {n: v.model_dump() if isinstance(v, BaseModel) else v for n, v in values.items()}
+    )

@@ -1,0 +1,137 @@
+"""Everything that has a name: controllers, estimators, plants, references, models.
+
+A name of this table, `package.module:Class` and `path/file.py:Class` all name one. The command
+line, nodes, replay and reports derive their choices from here: adding one is a file and a line.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from softcr_models.errors import UserError
+from softcr_runtime.block import BlockBase
+from softcr_runtime.plugins import load_class
+from softcr_runtime.system import Parameters, Part
+
+Kind = Literal["controller", "estimator", "plant", "reference"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing with a name.
+
+    Attributes:
+        place: `package.module:Class`.
+        summary: what it is, for lists of choices.
+        node: name of its node; empty for the kind's own.
+    """
+
+    place: str
+    summary: str
+    node: str = ""
+
+
+_TABLE: dict[str, dict[str, Entry]] = {
+    "controller": {
+        "nempc": Entry(
+            "softcr_control.nempc:Nempc", "evolutionary MPC, Licher et al. (2025)",
+            "nempc_controller",
+        ),
+        "rod_mpc": Entry(
+            "softcr_control.rod_mpc:RodMpc", "Gauss-Newton MPC on the model's own derivatives",
+            "rod_mpc",
+        ),
+    },
+    "estimator": {
+        "rod": Entry(
+            "softcr_estimation.model_filter:ModelFilter",
+            "Kalman filter on the model, from the tip",
+        ),
+        "cc": Entry(
+            "softcr_estimation.cc_block:CcEstimatorBlock",
+            "one constant-curvature arc from the sensor under the base, in open loop",
+        ),
+    },
+    "plant": {
+        "rod": Entry("softcr_hardware.plants:RodPlant", "a rod driven by pressure"),
+        "arm": Entry("softcr_hardware.plants:TendonArmPlant", "an arm driven by tendons"),
+    },
+    "reference": {},
+}  # fmt: skip
+
+MOTIONS = ("setpoint", "circle", "chirp_circle", "trajectory", "tip_circle", "file")
+"""Motions that the house's reference makes."""
+
+_BLOCKS: dict[str, str] = {
+    "controller": "softcr_control.controller:ControllerBlock",
+    "estimator": "softcr_estimation.estimator:EstimatorBlock",
+    "plant": "softcr_hardware.simulator:Simulator",
+    "reference": "softcr_control.reference_block:ReferenceBlock",
+}
+"""Who runs a class of each kind that is no block itself."""
+
+_METHODS: dict[str, tuple[str, ...]] = {
+    "controller": ("reset", "command"),
+    "estimator": ("reset", "update"),
+    "plant": ("reset", "follow", "idle", "advance", "measure"),
+    "reference": ("window",),
+}
+"""What a class of each kind must have."""
+
+
+def names(kind: Kind) -> tuple[str, ...]:
+    """The known names of a kind."""
+    return tuple(_TABLE[kind])
+
+
+def choices(kind: Kind) -> tuple[str, ...]:
+    """What a person can choose by a name."""
+    return MOTIONS if kind == "reference" else names(kind)
+
+
+def entry(kind: Kind, name: str) -> Entry:
+    """What is known of a name; of a place, the place alone.
+
+    Raises:
+        UserError: neither a known name nor a place.
+    """
+    if name in _TABLE[kind]:
+        return _TABLE[kind][name]
+    if ":" not in name:
+        known = ", ".join(_TABLE[kind])
+        raise UserError(
+            f"{kind} {name!r}: unknown; known are {known}, or give package.module:Class or "
+            "path/file.py:Class"
+        )
+    return Entry(name, "")
+
+
+def resolve(kind: Kind, name: str) -> Any:
+    """The class that a name or a place means.
+
+    Raises:
+        UserError: one line about what is wrong with it.
+    """
+    place = entry(kind, name).place
+    found = load_class(place, kind)
+    methods = ("tick",) if issubclass(found, BlockBase) else _METHODS[kind]
+    own = [each for each in methods if getattr(found, each, None) is getattr(BlockBase, each, None)]
+    missing = [each for each in methods if not callable(getattr(found, each, None))]
+    if own or missing:
+        raise UserError(
+            f"{kind} {name!r}: lacks {', '.join({*own, *missing})}; a {kind} has "
+            f"{', '.join(_METHODS[kind])}, or is a block with tick"
+        )
+    return found
+
+
+def part(kind: Kind, name: str, parameters: Parameters) -> Part:
+    """What runs the class that a name or a place means, with these parameters.
+
+    Raises:
+        UserError: it cannot be used.
+    """
+    found, known = resolve(kind, name), entry(kind, name)
+    if issubclass(found, BlockBase):
+        return Part(known.node or found.name, known.place, parameters)
+    block: type[BlockBase] = load_class(_BLOCKS[kind], "block", BlockBase)
+    return Part(known.node or block.name, _BLOCKS[kind], {kind: name, **parameters})
