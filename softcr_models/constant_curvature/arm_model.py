@@ -53,6 +53,9 @@ class ArmModelSettings(BaseModel):
     longest_step: Annotated[float, Field(gt=0.0, le=0.02)] = Field(
         default=0.005, description="sub-step of the integration at most [s]"
     )
+    quadrature: Annotated[int, Field(ge=1, le=20)] = Field(
+        default=3, description="points per section that its mass is at [-]"
+    )
     points: Annotated[int, Field(ge=2, le=200)] = Field(
         default=13, description="of the output shape, base to tip [-]"
     )
@@ -108,7 +111,8 @@ class ArmModel:
         """
         self.arm, self.settings = arm, settings or ArmModelSettings()
         own = self.settings
-        self.dynamics = ArmDynamics(arm if own.sections == "bodies" else _from_rack_to_rack(arm))
+        body_of = arm if own.sections == "bodies" else _from_rack_to_rack(arm)
+        self.dynamics = ArmDynamics(body_of, quadrature=own.quadrature)
         self.gains = TendonGains(space=own.loops, unilateral=own.unilateral)
         self._lengths = self.dynamics.arm.rest_lengths
         self._size, tendons = self.dynamics.actuation.shape
@@ -117,8 +121,8 @@ class ArmModel:
         self._places |= {f"rack_{number + 1}": place for number, place in enumerate(racks)}
         self.inputs = _tendon_lengths(self.dynamics, own)
         # a section bends by 1 rad and is stretched by a tenth in half a second
-        bends = np.stack([np.ones(len(racks_of := self._lengths))] * 2 + [0.1 * racks_of], axis=-1)
-        size = bends.ravel()
+        size = np.outer(self._lengths, [0.0, 0.0, 0.1]).ravel()
+        size[0::3] = size[1::3] = 1.0
         self.state = Layout(
             (
                 Group("coordinates", np.arange(self._size), "m"),
