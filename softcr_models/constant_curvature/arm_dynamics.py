@@ -14,13 +14,9 @@ from typing import Literal
 import numpy as np
 
 from softcr_models.constant_curvature.arm import Arm
-from softcr_models.constant_curvature.kernel import arm_steps, arm_terms
+from softcr_models.constant_curvature.kernel import kernels
 from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain
 from softcr_models.errors import UserError
-
-_QUADRATURE = 5
-"""Points per body: M of a body that bends by 1 rad is then exact to 1e-9."""
-
 
 @dataclass(frozen=True)
 class TendonGains:
@@ -45,6 +41,11 @@ class TendonGains:
     integral: float = 1.0
     derivative: float = 5.0
     unilateral: bool = False
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """(3,) proportional, integral, derivative."""
+        return np.array([self.proportional, self.integral, self.derivative])
 
 
 @dataclass(eq=False)
@@ -72,8 +73,14 @@ class ArmDynamics:
         stiffness, damping: (3 n,) diagonals [N/m], [N s/m].
     """
 
-    def __init__(self, arm: Arm, payload: float = 0.0) -> None:
+    def __init__(self, arm: Arm, payload: float = 0.0, quadrature: int = 5) -> None:
         """
+        Args:
+            arm: the data.
+            payload: point mass at the tip [kg].
+            quadrature: points per body; with five M of a body that bends by 1 rad is exact to 1e-9,
+                with three to 1e-5.
+
         Raises:
             UserError: a negative payload.
         """
@@ -95,9 +102,13 @@ class ArmDynamics:
         elongation = arm.youngs_modulus * area / arm.rest_lengths
         self.stiffness = np.stack([bending, bending, elongation], axis=-1).ravel()
         self.damping = arm.relaxation_time * self.stiffness
-        points, weights = np.polynomial.legendre.leggauss(_QUADRATURE)
+        points, weights = np.polynomial.legendre.leggauss(quadrature)
         self._nodes, self._weights = 0.5 * (points + 1.0), 0.5 * weights
         self._gravity = np.array([0.0, 0.0, -arm.gravity])
+        self._fixed = (
+            self.actuation, arm.rest_lengths, self._masses, self.chain.radius, self.chain.base,
+            self._gravity, self._nodes, self._weights,
+        )  # fmt: skip
 
     def rest(self) -> ArmState:
         """Straight and still."""
@@ -173,20 +184,75 @@ class ArmDynamics:
         """
         loop = gains or TendonGains()
         steps = max(1, int(np.ceil(seconds / longest_step - 1e-9)))
-        forces: np.ndarray = arm_steps(
+        forces: np.ndarray = kernels().arm_steps(
             state.q, state.rate, state.integral, np.asarray(reference, float),
-            np.array([loop.proportional, loop.integral, loop.derivative]),
-            self._shaping[loop.space], self.actuation, loop.unilateral, self.stiffness,
-            self.damping, self.arm.rest_lengths, self._masses, self.payload, self.chain.radius,
-            self.chain.base, self._gravity, self._nodes, self._weights, seconds / steps, steps,
+            loop.numbers, self._shaping[loop.space], loop.unilateral, self.stiffness, self.damping,
+            self.payload, *self._fixed, seconds / steps, steps,
         )  # fmt: skip
         return forces
 
+    def rollout(
+        self,
+        states: np.ndarray,
+        references: np.ndarray,
+        parameters: np.ndarray,
+        dt: float,
+        substeps: int,
+        gains: TendonGains,
+    ) -> np.ndarray:
+        """(B, T, 6 n + a) states after each step of many candidates; NaN where one diverged.
+
+        Args:
+            states: (B, 6 n + a), or (1, 6 n + a) for all: q, rate and integral of `ArmState`.
+            references: (B, T + 1, a) wanted changes of tendon length at the grid points [m],
+                linear in between.
+            parameters: (B, 2), or (1, 2): factor of stiffness and damping [-], payload [kg] in the
+                place of the arm's.
+            dt: length of a step [s].
+            substeps: of the integration per step, first order.
+            gains: of the tendons' loops.
+        """
+        out = np.empty((len(references), references.shape[1] - 1, states.shape[1]))
+        kernels().arm_rollout(
+            states, references, parameters, gains.numbers, self._shaping[gains.space],
+            gains.unilateral, self.stiffness, self.damping, *self._fixed, dt, substeps, out,
+        )  # fmt: skip
+        return out
+
+    def static_force(
+        self,
+        q: np.ndarray,
+        reference: np.ndarray,
+        stiffness_factor: float,
+        payload: float,
+        gains: TendonGains,
+    ) -> np.ndarray:
+        """(..., 3 n) force [N] on the arm at rest at q: tendons, springs and weight; 0 if it stays.
+
+        Args:
+            q: (..., 3 n).
+            reference: (a,) wanted changes of tendon length [m]; the integrals are 0.
+            stiffness_factor, payload: as of `rollout`.
+            gains: of the tendons' loops.
+        """
+        error = reference - q @ self.actuation
+        forces = gains.proportional * error @ self._shaping[gains.space]
+        if gains.unilateral:
+            forces = np.minimum(forces, 0.0)
+        weight = self._terms(q, np.zeros_like(q), self._gravity, payload)[1]
+        force: np.ndarray = forces @ self.actuation.T - stiffness_factor * self.stiffness * q
+        return force - weight
+
     def _terms(
-        self, q: np.ndarray, rate: np.ndarray, gravity: np.ndarray
+        self,
+        q: np.ndarray,
+        rate: np.ndarray,
+        gravity: np.ndarray,
+        payload: float | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        terms: tuple[np.ndarray, np.ndarray] = arm_terms(
-            q, rate, self.arm.rest_lengths, self._masses, self.payload, self.chain.radius,
-            self.chain.base, gravity, self._nodes, self._weights,
+        terms: tuple[np.ndarray, np.ndarray] = kernels().arm_terms(
+            q, rate, self.arm.rest_lengths, self._masses,
+            self.payload if payload is None else payload, self.chain.radius, self.chain.base,
+            gravity, self._nodes, self._weights,
         )  # fmt: skip
         return terms

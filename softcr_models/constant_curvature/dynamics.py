@@ -25,7 +25,7 @@ from scipy.spatial.transform import Rotation
 from softcr_models.constant_curvature.kernel import (
     CENTRE_OF_GRAVITY,
     TIP,
-    fixed_base_motion,
+    kernels,
     point_motion,
 )
 from softcr_models.errors import UserError
@@ -125,7 +125,8 @@ class ConstantCurvatureModel:
 
     def tip_and_jacobian(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Tip (..., 3) [m] and its Jacobian (..., 3, 3) by q [-], f_EE and J of (1)."""
-        position, jacobian, _ = self._point(q, np.zeros_like(q), TIP)
+        still = np.zeros_like(q)
+        position, jacobian, _ = point_motion(q, still, self.rest_length, self.radius, TIP)
         return position, jacobian
 
     def tip_velocity(self, q: np.ndarray, rate: np.ndarray) -> np.ndarray:
@@ -157,7 +158,7 @@ class ConstantCurvatureModel:
             arc's base, that the ground puts on the robot; base frame.
         """
         force = self.internal_force(q, rate, bending_stiffness) + self.actuation_force(pressures)
-        acceleration, reaction = fixed_base_motion(
+        acceleration, reaction = kernels().fixed_base_motion(
             q, rate, force, self.rest_length, self.radius, self.mass, self.tip_mass, self.gravity,
             _WRENCH,
         )  # fmt: skip
@@ -182,6 +183,16 @@ class ConstantCurvatureModel:
         force[..., 2] = -self.elongation_stiffness * q[..., 2]
         force[..., 2] -= self.elongation_damping * rate[..., 2]
         return force
+
+    def mass_points(
+        self, q: np.ndarray, rate: np.ndarray
+    ) -> list[tuple[float, np.ndarray, np.ndarray, np.ndarray]]:
+        """Of the centre of gravity and the tip: mass [kg], position (..., 3) [m], its Jacobian
+        (..., 3, 3) by q [-] and the Jacobian's time derivative [1/s], in the arc's base frame."""
+        return [
+            (mass, *point_motion(q, rate, self.rest_length, self.radius, order))
+            for mass, order in ((self.mass, CENTRE_OF_GRAVITY), (self.tip_mass, TIP))
+        ]
 
     # -- base floating ----------------------------------------------------------------------------
 
@@ -208,8 +219,7 @@ class ConstantCurvatureModel:
         """Kinetic, gravitational and elastic energy [J] at q_f (9,), rate (9,)."""
         rotation, _, _ = _rotation(q_f[3:6])
         energy = 0.5 * rate @ self.inertia(q_f) @ rate
-        for mass, order in self._masses():
-            position, _, _ = self._point(q_f[6:], rate[6:], order)
+        for mass, position, _, _ in self.mass_points(q_f[6:], rate[6:]):
             energy -= mass * self.gravity @ (q_f[:3] + rotation @ position)
         stiffness = np.array([self.bending_stiffness] * 2 + [self.elongation_stiffness])
         return float(energy + 0.5 * stiffness @ q_f[6:] ** 2)
@@ -222,8 +232,7 @@ class ConstantCurvatureModel:
         first_rate = np.einsum("ijkl,j->ikl", second, rate[3:6])
         rotation_rate = np.einsum("ikl,i->kl", first, rate[3:6])
         inertia, coriolis, gravity = np.zeros((9, 9)), np.zeros((9, 9)), np.zeros(9)
-        for mass, order in self._masses():
-            position, along, along_rate = self._point(q_f[6:], rate[6:], order)
+        for mass, position, along, along_rate in self.mass_points(q_f[6:], rate[6:]):
             jacobian = np.hstack([np.eye(3), (first @ position).T, rotation @ along])
             jacobian_rate = np.hstack(
                 [
@@ -236,13 +245,6 @@ class ConstantCurvatureModel:
             coriolis += mass * jacobian.T @ jacobian_rate
             gravity += mass * jacobian.T @ self.gravity
         return inertia, coriolis, gravity
-
-    def _masses(self) -> tuple[tuple[float, int], ...]:
-        return (self.mass, CENTRE_OF_GRAVITY), (self.tip_mass, TIP)
-
-    def _point(self, q: np.ndarray, rate: np.ndarray, order: int) -> tuple[np.ndarray, ...]:
-        motion: tuple[np.ndarray, ...] = point_motion(q, rate, self.rest_length, self.radius, order)
-        return motion
 
     @staticmethod
     def _check(name: str, value: float, good: bool, allowed: str) -> None:
