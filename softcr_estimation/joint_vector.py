@@ -85,17 +85,14 @@ class JointVector:
         self.names = tuple(each.name for each in self._estimated)
 
         states, parameters = model.state.size, _places(model.parameters, chosen)
-        self._offsets = _places(sensors.offsets, chosen)
-        self._gains = _places(sensors.gains, chosen)
-        self._offset_scale = np.array([sensors.offsets[i].scale for i in self._offsets])
-        self.state_part = slice(states)
-        self._parameter_part = slice(states, states + len(parameters))
-        self._offset_part = slice(
-            self._parameter_part.stop, self._parameter_part.stop + len(self._offsets)
-        )
-        self._gain_part = slice(self._offset_part.stop, self._offset_part.stop + len(self._gains))
-        self.size = self._gain_part.stop
-        self._parameters = parameters
+        self._all_names = tuple(p.name for p in model.parameters) + self.names[len(parameters) :]
+        offsets, gains = _places(sensors.offsets, chosen), _places(sensors.gains, chosen)
+        self._offset_scale = np.array([sensors.offsets[i].scale for i in offsets])
+        ends = np.cumsum([states, len(parameters), len(offsets), len(gains)]).tolist()
+        self.state_part = slice(ends[0])
+        self._parameter_part, self._offset_part, self._gain_part = map(slice, ends[:-1], ends[1:])
+        self.size = ends[-1]
+        self._parameters, self._offsets, self._gains = map(_columns, (parameters, offsets, gains))
         # Of the linear ones: columns of a parameter vector, and their scales.
         self._linear = [i for i in parameters if model.parameters[i].transform == "linear"]
         self._linear_columns = [states + parameters.index(i) for i in self._linear]
@@ -117,6 +114,10 @@ class JointVector:
         bounds = [_bounds(each, settings.parameter_range) for each in self._estimated]
         self.low = self._filled(-free, (low for low, _ in bounds))
         self.high = self._filled(free, (high for _, high in bounds))
+        self._units = self._filled(model.state.scale, (each.scale for each in self._estimated))
+        self._logarithms = [
+            (i, p.name) for i, p in enumerate(self._estimated, states) if p.transform == "log"
+        ]
         low, high = self.low[states:], self.high[states:]
         margin = _NEAR_BOUND * np.where(np.isfinite(high - low), high - low, 0.0)
         self._near_low, self._near_high = low + margin, high - margin
@@ -156,23 +157,19 @@ class JointVector:
         """(n,) of a state (nx,), everything else nominal."""
         return self.moved(np.zeros((1, self.size)), state)[0]
 
-    def values(self, mean: np.ndarray) -> dict[str, float]:
-        """Name -> value of every parameter of the model, and of what is estimated of sensors."""
-        point = mean[None]
-        numbers = self.parameters(point)[0].tolist()
-        values = {p.name: v for p, v in zip(self._model.parameters, numbers, strict=True)}
+    def values(self, mean: np.ndarray, parameters: np.ndarray) -> dict[str, float]:
+        """Name -> value of all parameters (P,) of the model, and of what is estimated of sensors."""
         offsets = (self._offset_scale * mean[self._offset_part]).tolist()
-        gains = np.exp(point[0, self._gain_part]).tolist()
-        of_sensors = self.names[len(self._parameters) :]
-        return values | dict(zip(of_sensors, (*offsets, *gains), strict=True))
+        gains = np.exp(mean[self._gain_part]).tolist()
+        return dict(zip(self._all_names, (*parameters.tolist(), *offsets, *gains), strict=True))
 
     def units(self, values: Mapping[str, float]) -> np.ndarray:
         """(n,) what a small change by 1 of each number means, at parameters of these values."""
         # A small change of a logarithm, times the value, is the change of the value.
-        return self._filled(
-            self._model.state.scale,
-            (values[p.name] if p.transform == "log" else p.scale for p in self._estimated),
-        )
+        units = self._units.copy()
+        for place, name in self._logarithms:
+            units[place] = values[name]
+        return units
 
     def at_bounds(self, mean: np.ndarray) -> tuple[str, ...]:
         """Names of parameters closer to a bound than a hundredth of the way between their bounds.
@@ -192,6 +189,14 @@ class JointVector:
 
 def _places(parameters: Sequence[Parameter], chosen: Sequence[str]) -> list[int]:
     return [i for i, each in enumerate(parameters) if each.name in chosen]
+
+
+def _columns(places: list[int]) -> list[int] | slice:
+    """The same columns; neighbours as a slice, which is faster."""
+    if not places:
+        return slice(0)
+    whole = slice(places[0], places[-1] + 1)
+    return whole if whole.stop - whole.start == len(places) else places
 
 
 def _chosen(model: Model, sensors: Sensors, settings: ModelEstimatorSettings) -> list[str]:

@@ -20,6 +20,9 @@ from softcr_models.model import TIP, Model
 RECENT = 1.0
 """Over how long `recent_updates` and `recent_gated` count [s]."""
 
+GATED_SHARE = 0.5
+"""A filter that gates more than this share of the recent measurements is warned of [-]."""
+
 
 @dataclass(frozen=True)
 class ModelEstimate:
@@ -61,6 +64,41 @@ class ModelEstimate:
     recent_gated: int = 0
     at_bounds: tuple[str, ...] = ()
 
+    def warnings(self) -> list[str]:
+        """What an operator should know of: signs that the model does not fit the robot."""
+        told = []
+        if self.recent_gated > GATED_SHARE * self.recent_updates:
+            told.append(
+                f"{self.recent_gated} of the last {self.recent_updates} measurements gated: "
+                "the estimate does not explain them"
+            )
+        if self.at_bounds:
+            told.append(f"at their bounds: {', '.join(self.at_bounds)}")
+        return told
+
+
+class _Recent:
+    """Counts of the last updates.
+
+    Attributes:
+        updates: how many there were.
+        gated: how many of them were gated.
+    """
+
+    def __init__(self) -> None:
+        self._all: deque[tuple[float, bool]] = deque()
+        self.updates = self.gated = 0
+
+    def add(self, stamp: float, gated: bool) -> None:
+        self._all.append((stamp, gated))
+        self.updates += 1
+        self.gated += gated
+
+    def forget_before(self, stamp: float) -> None:
+        while self._all and self._all[0][0] <= stamp:
+            self.updates -= 1
+            self.gated -= self._all.popleft()[1]
+
 
 class ModelEstimator:
     """Joint filter of state and parameters over a model, Licher et al. (2025), Sec. V-A.
@@ -80,7 +118,7 @@ class ModelEstimator:
         self._filter = self._make_filter()
         self._stamp = math.nan
         self._inputs = np.zeros(model.inputs.size)
-        self._recent: deque[tuple[float, bool]] = deque()
+        self._recent = _Recent()
 
     def start(
         self, inputs: np.ndarray, stamp: float, state: np.ndarray | None = None
@@ -99,7 +137,7 @@ class ModelEstimator:
         else:
             state = checked("state", state, (self._model.state.size,))
         self._inputs, self._stamp = inputs, float(stamp)
-        self._recent.clear()
+        self._recent = _Recent()
         self._filter.start(self._vector.at_nominal(state), np.diag(self._vector.deviation**2))
         return self._estimate(None, math.nan, False, True)
 
@@ -138,9 +176,10 @@ class ModelEstimator:
             gated |= correction.gated
             if name == TIP:
                 tip_covariance = correction.measured_covariance[:3, :3]
+        self._recent.forget_before(self._stamp - RECENT)
         if not measured:
             return self._estimate(None, math.nan, False, True)
-        self._recent.append((self._stamp, gated))
+        self._recent.add(self._stamp, gated)
         return self._estimate(tip_covariance, nis, gated, False)
 
     def _advance(self, inputs: np.ndarray, elapsed: float) -> None:
@@ -163,17 +202,25 @@ class ModelEstimator:
         return vector.moved(points, states)
 
     def _measure(self, name: str, measurement: Measurement) -> Measure:
-        return lambda points: measurement.compared(self._observed(name, points))
+        vector = self._vector
+
+        def measure(points: np.ndarray) -> np.ndarray:
+            states, parameters = vector.states(points), vector.parameters(points)
+            return measurement.compared(self._observed(name, points, states, parameters))
+
+        return measure
 
     def _tip_positions(self, points: np.ndarray) -> np.ndarray:
-        return positions(self._observed(TIP, points))
+        states, parameters = self._vector.states(points), self._vector.parameters(points)
+        return positions(self._observed(TIP, points, states, parameters))
 
-    def _observed(self, name: str, points: np.ndarray) -> np.ndarray:
+    def _observed(
+        self, name: str, points: np.ndarray, states: np.ndarray, parameters: np.ndarray
+    ) -> np.ndarray:
         """(B, ...) an output, under the inputs of the last stamp."""
-        vector, acting = self._vector, None
+        acting = None
         if self._model.outputs[name].needs_inputs:
-            (acting,) = vector.acting(points, self._inputs)
-        states, parameters = vector.states(points), vector.parameters(points)
+            (acting,) = self._vector.acting(points, self._inputs)
         return self._model.observe((name,), states, acting, parameters)[name]
 
     def _elapsed(self, stamp: float) -> float:
@@ -193,26 +240,25 @@ class ModelEstimator:
         vector, mean = self._vector, self._filter.mean
         if tip_covariance is None:
             tip_covariance = self._filter.observe().covariance
-        values = vector.values(mean)
+        states, parameters = vector.states(mean[None]), vector.parameters(mean[None])
+        values = vector.values(mean, parameters[0])
         factor = self._filter.factor * vector.units(values)
         covariance = factor.T @ factor
         found = np.sqrt(covariance.diagonal()[vector.state_part.stop :]).tolist()
-        while self._recent and self._recent[0][0] <= self._stamp - RECENT:
-            self._recent.popleft()
         return ModelEstimate(
             stamp=self._stamp,
-            state=vector.states(mean[None])[0],
+            state=states[0],
             covariance=covariance,
             parameters=values,
             parameters_std=dict.fromkeys(values, 0.0) | dict(zip(vector.names, found, strict=True)),
-            tip_position=self._tip_positions(mean[None])[0],
+            tip_position=positions(self._observed(TIP, mean[None], states, parameters))[0],
             tip_position_covariance=tip_covariance,
             nis=nis,
             gated=gated,
             predicted_only=predicted_only,
             repairs=self._filter.repairs,
-            recent_updates=len(self._recent),
-            recent_gated=sum(was_gated for _, was_gated in self._recent),
+            recent_updates=self._recent.updates,
+            recent_gated=self._recent.gated,
             at_bounds=vector.at_bounds(mean),
         )
 
