@@ -51,7 +51,7 @@ class RodEstimator:
 
     def __init__(self, prediction: PredictionModel, settings: EstimatorSettings | None = None) -> None:
         """Raises EstimatorError where settings.parameters names something that does not exist."""
-        model = prediction if isinstance(prediction, Model) else _RodModel(prediction)
+        model = prediction if hasattr(prediction, "observe") else _RodModel(prediction)
         self._estimator = ModelEstimator(model, settings or EstimatorSettings())
 
     def start(self, pressures: np.ndarray, stamp: float) -> Estimate:
