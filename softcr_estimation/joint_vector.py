@@ -120,7 +120,9 @@ class JointVector:
         ]
         low, high = self.low[states:], self.high[states:]
         margin = _NEAR_BOUND * np.where(np.isfinite(high - low), high - low, 0.0)
-        self._near_low, self._near_high = low + margin, high - margin
+        # A payload of none stands at its bound and is what the model expects.
+        self._near_low = np.where(low + margin < 0.0, low + margin, -np.inf)
+        self._near_high = np.where(high - margin > 0.0, high - margin, np.inf)
 
     def states(self, points: np.ndarray) -> np.ndarray:
         """(B, nx) states of points (B, n)."""
