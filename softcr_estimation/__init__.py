@@ -6,13 +6,11 @@ from softcr_estimation.cc_estimator import (
     CcEstimatorError,
     CcEstimatorSettings,
 )
+from softcr_estimation.errors import EstimatorError
+from softcr_estimation.estimator_settings import EstimatorSettings, ModelEstimatorSettings
 from softcr_estimation.extended import ExtendedFilter
-from softcr_estimation.rod_estimator import (
-    Estimate,
-    EstimatorError,
-    EstimatorSettings,
-    RodEstimator,
-)
+from softcr_estimation.model_estimator import ModelEstimate, ModelEstimator
+from softcr_estimation.rod_estimator import Estimate, RodEstimator
 from softcr_estimation.unscented import UnscentedFilter
 
 __all__ = [
@@ -24,6 +22,9 @@ __all__ = [
     "EstimatorError",
     "EstimatorSettings",
     "ExtendedFilter",
+    "ModelEstimate",
+    "ModelEstimator",
+    "ModelEstimatorSettings",
     "RodEstimator",
     "UnscentedFilter",
 ]

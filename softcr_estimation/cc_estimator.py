@@ -103,7 +103,7 @@ class CcEstimate:
         tip_position_covariance: (3, 3) [m^2].
         nis: normalised innovation squared [-]; NaN without a measurement.
         gated: whether the measurement was believed less than its noise says.
-        repairs: numerical repairs since the estimator was made.
+        repairs: numerical repairs since the last start.
     """
 
     stamp: float

@@ -133,6 +133,7 @@ class EstimationLoop:
         self._last_stamp: float | None = None
         self._last_pose = 0.0
         self.blind = False
+        self._repairs_before = 0
         self.unpaired: deque[int] = deque(maxlen=UNPAIRED_TOLD)
         self.repairs = self.gated = self.predicted_only = self.restarts = 0
 
@@ -158,6 +159,7 @@ class EstimationLoop:
         ):
             # the first sample, or a hole too long to predict through
             self.restarts += self._last_stamp is not None
+            self._repairs_before = self.repairs
             self._last_stamp = seconds
             self._last_pose = seconds
             return self._estimator.start(pressures, seconds)
@@ -168,7 +170,7 @@ class EstimationLoop:
             rotation = tip_pose[:3, :3] if self._settings.use_orientation else None
             self._last_pose = seconds
         estimate = self._estimator.update(pressures, position, seconds, rotation)
-        self.repairs = estimate.repairs
+        self.repairs = self._repairs_before + estimate.repairs
         self.gated += estimate.gated
         self.predicted_only += estimate.predicted_only
         self.blind = seconds - self._last_pose > 2.0 * self._settings.period

@@ -69,7 +69,7 @@ class SquareRootFilter(ABC):
     Attributes:
         mean: (n,) estimate.
         factor: (n, n) upper triangular R.
-        repairs: how often something had to be replaced since the filter was made.
+        repairs: how often something had to be replaced since the last start.
     """
 
     def __init__(
@@ -111,6 +111,7 @@ class SquareRootFilter(ABC):
     def start(self, mean: np.ndarray, covariance: np.ndarray) -> None:
         """Begin from mean (n,) and covariance (n, n), positive definite (ValueError otherwise)."""
         self.factor = factor_of(np.asarray(covariance, float))
+        self.repairs = 0
         self.mean = self._clipped(np.array(mean, float))
 
     @property

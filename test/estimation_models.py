@@ -3,6 +3,8 @@
 import numpy as np
 from scipy.optimize import fsolve
 
+from softcr_models.model import TIP, Group, Inputs, Layout, OutputInfo, Parameter
+
 LENGTH, GRAVITY, DAMPING = 0.05, 9.81, 1.5
 INPUT_GAIN = 0.005
 
@@ -54,13 +56,20 @@ def seven_state_measure(points):
 
 
 class PendulumPrediction:
-    """The pendula as a prediction model: state (6,), pressures (3,), one parameter."""
+    """The pendula as a model: state (6,), pressures (3,), one parameter."""
 
-    state_size = 6
-    input_size = 3
-    parameter_names = ("bending_compliance",)
-    nominal_parameters = np.array([0.05])
     state_scale = np.array([0.5, 0.5, 0.5, 5.0, 5.0, 5.0])
+    state = Layout(
+        (Group("angle", np.arange(3), "rad"), Group("rate", np.arange(3, 6), "rad/s")), state_scale
+    )
+    inputs = Inputs(
+        "pressure", ("one", "two", "three"), "Pa",
+        np.full(3, -1e4), np.full(3, 1e4), np.full(3, 1e6),
+    )  # fmt: skip
+    parameters = (
+        Parameter("bending_compliance", "rad/(N m)", 0.05, 0.025, 0.1, deviation=0.08),
+    )  # fmt: skip
+    outputs = {TIP: OutputInfo((3, 4), "m", "pose")}
 
     def step(self, states, pressures_begin, pressures_end, parameters, dt):
         mean = np.broadcast_to(0.5 * (pressures_begin + pressures_end), (len(states), 3))
@@ -72,6 +81,9 @@ class PendulumPrediction:
         poses[:, 0, 0], poses[:, 0, 2], poses[:, 2, 0], poses[:, 2, 2] = cosine, sine, -sine, cosine
         poses[:, :, 3] = pendulum_tip(states)
         return poses
+
+    def observe(self, names, states, inputs, parameters):
+        return {TIP: self.tip_poses(states, parameters)}
 
     def equilibrium(self, pressures, parameters):
         inputs, compliance = np.asarray(pressures)[None], np.atleast_1d(parameters)[:1]

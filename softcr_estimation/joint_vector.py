@@ -1,0 +1,269 @@
+"""What a joint filter of state and parameters holds in its vector, over any model."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from softcr_estimation.errors import EstimatorError
+from softcr_estimation.estimator_settings import ModelEstimatorSettings
+from softcr_models.model import Inputs, Layout, Model, Parameter, nominal_parameters
+
+# Where nothing else is known, offsets are in units of a hundredth of the inputs' range.
+_PASCAL_SCALE, _RANGE_SHARE = 1e3, 0.01
+_OFFSET_LIMIT = 20.0  # [scale]
+_GAIN_RANGE = 2.0
+_NEAR_BOUND = 0.01  # [distance of the bounds]
+
+
+@dataclass(frozen=True)
+class Sensors:
+    """What may be estimated about the sensors of a model's inputs.
+
+    An input that acts is gain * reading + offset. A gain stands for a wrong sensor and for a wrong
+    lever arm of its actuator alike: what moves the robot is their product.
+
+    Attributes:
+        offsets: one for each input, linear: of pressures in kPa.
+        gains: one for each input, logarithmic.
+        groups: names that stand for all offsets, for all gains.
+    """
+
+    offsets: tuple[Parameter, ...]
+    gains: tuple[Parameter, ...]
+    groups: Mapping[str, tuple[Parameter, ...]]
+
+    @classmethod
+    def of(cls, inputs: Inputs, settings: ModelEstimatorSettings) -> "Sensors":
+        """Of all inputs; names begin with the inputs' quantity."""
+        scales = np.full(inputs.size, _PASCAL_SCALE)
+        if inputs.unit != "Pa":
+            scales = _RANGE_SHARE * inputs.range
+        limit, spread = settings.offset_limit, settings.parameter_range or _GAIN_RANGE
+        bounds = [_OFFSET_LIMIT * scale if limit is None else limit for scale in scales.tolist()]
+        names = f"{inputs.quantity}_offset", f"{inputs.quantity}_gain"
+        offsets = tuple(
+            Parameter(
+                f"{names[0]}_{i + 1}", inputs.unit, 0.0, -bound, bound, "linear",
+                noise=1e-3, deviation=0.1, scale=float(scales[i]),
+            )
+            for i, bound in enumerate(bounds)
+        )  # fmt: skip
+        gains = tuple(
+            Parameter(
+                f"{names[1]}_{i + 1}", "-", 1.0, 1.0 / spread, spread,
+                noise=2e-4, deviation=0.003,
+            )
+            for i in range(inputs.size)
+        )  # fmt: skip
+        return cls(offsets, gains, {f"{names[0]}s": offsets, f"{names[1]}s": gains})
+
+
+class JointVector:
+    """Which number of a filter's vector stands for what.
+
+    First the state / `model.state.scale`; then each estimated parameter of the model, ln(value /
+    nominal) or (value - nominal) / scale by its transform; then estimated offsets of the inputs'
+    sensors / scale, in kPa for pressures; then logarithms of estimated gains.
+
+    Attributes:
+        size: n, of the vector.
+        names: of all estimated parameters, in the vector's order.
+        state_part: where the state stands.
+        noise, deviation: (n,) of the random walks [1/sqrt(s)], at the start [-].
+        low, high: (n,) bounds, infinite for states.
+    """
+
+    def __init__(self, model: Model, settings: ModelEstimatorSettings) -> None:
+        """Raises EstimatorError where the settings name something that does not exist."""
+        self._model, self._nominal = model, nominal_parameters(model.parameters)
+        sensors = Sensors.of(model.inputs, settings)
+        known = (*model.parameters, *sensors.offsets, *sensors.gains)
+        chosen = _chosen(model, sensors, settings)
+        self._estimated = tuple(each for each in known if each.name in chosen)
+        self.names = tuple(each.name for each in self._estimated)
+
+        states, parameters = model.state.size, _places(model.parameters, chosen)
+        self._all_names = tuple(p.name for p in model.parameters) + self.names[len(parameters) :]
+        offsets, gains = _places(sensors.offsets, chosen), _places(sensors.gains, chosen)
+        self._offset_scale = np.array([sensors.offsets[i].scale for i in offsets])
+        ends = np.cumsum([states, len(parameters), len(offsets), len(gains)]).tolist()
+        self.state_part = slice(ends[0])
+        self._parameter_part, self._offset_part, self._gain_part = map(slice, ends[:-1], ends[1:])
+        self.size = ends[-1]
+        self._parameters, self._offsets, self._gains = map(_columns, (parameters, offsets, gains))
+        # Of the linear ones: columns of a parameter vector, and their scales.
+        self._linear = [i for i in parameters if model.parameters[i].transform == "linear"]
+        self._linear_columns = [states + parameters.index(i) for i in self._linear]
+        self._linear_scale = np.array([model.parameters[i].scale for i in self._linear])
+        # Dividing the points by the scale would take four times as long.
+        self._inverse_scale = 1.0 / model.state.scale
+
+        noises = _by_name(settings.noises, "noises", known, sensors)
+        deviations = _by_name(settings.deviations, "deviations", known, sensors)
+        state_noise = _by_group(model.state, settings.state_noises, "state_noises",
+                                settings.state_noise)  # fmt: skip
+        state_deviation = _by_group(model.state, settings.state_deviations, "state_deviations",
+                                    settings.initial_state_deviation)  # fmt: skip
+        self.noise = self._filled(state_noise, (_number(p, noises, p.noise) for p in self._estimated))
+        self.deviation = self._filled(
+            state_deviation, (_number(p, deviations, p.deviation) for p in self._estimated)
+        )
+        free = np.full(states, np.inf)
+        bounds = [_bounds(each, settings.parameter_range) for each in self._estimated]
+        self.low = self._filled(-free, (low for low, _ in bounds))
+        self.high = self._filled(free, (high for _, high in bounds))
+        self._units = self._filled(model.state.scale, (each.scale for each in self._estimated))
+        self._logarithms = [
+            (i, p.name) for i, p in enumerate(self._estimated, states) if p.transform == "log"
+        ]
+        low, high = self.low[states:], self.high[states:]
+        margin = _NEAR_BOUND * np.where(np.isfinite(high - low), high - low, 0.0)
+        # A payload of none stands at its bound and is what the model expects.
+        self._near_low = np.where(low + margin < 0.0, low + margin, -np.inf)
+        self._near_high = np.where(high - margin > 0.0, high - margin, np.inf)
+
+    def states(self, points: np.ndarray) -> np.ndarray:
+        """(B, nx) states of points (B, n)."""
+        return points[:, self.state_part] * self._model.state.scale
+
+    def parameters(self, points: np.ndarray) -> np.ndarray:
+        """(B, P) parameters of the model."""
+        logarithms = np.zeros((len(points), self._nominal.size))
+        logarithms[:, self._parameters] = points[:, self._parameter_part]
+        values: np.ndarray
+        if not self._linear:
+            values = self._nominal * np.exp(logarithms)
+            return values
+        logarithms[:, self._linear] = 0.0
+        values = self._nominal * np.exp(logarithms)
+        values[:, self._linear] += self._linear_scale * points[:, self._linear_columns]
+        return values
+
+    def acting(self, points: np.ndarray, *readings: np.ndarray) -> tuple[np.ndarray, ...]:
+        """For each reading (m,) of the inputs' sensors what then acts, (B, m) [inputs' unit]."""
+        gains = np.ones((len(points), self._model.inputs.size))
+        gains[:, self._gains] = np.exp(points[:, self._gain_part])
+        offsets = np.zeros_like(gains)
+        offsets[:, self._offsets] = self._offset_scale * points[:, self._offset_part]
+        return tuple(gains * reading + offsets for reading in readings)
+
+    def moved(self, points: np.ndarray, states: np.ndarray) -> np.ndarray:
+        """(B, n) the points with other states (B, nx)."""
+        images = points.copy()
+        np.multiply(states, self._inverse_scale, out=images[:, self.state_part])
+        return images
+
+    def at_nominal(self, state: np.ndarray) -> np.ndarray:
+        """(n,) of a state (nx,), everything else nominal."""
+        return self.moved(np.zeros((1, self.size)), state)[0]
+
+    def values(self, mean: np.ndarray, parameters: np.ndarray) -> dict[str, float]:
+        """Name -> value of all parameters (P,) of the model, and of what is estimated of sensors."""
+        offsets = (self._offset_scale * mean[self._offset_part]).tolist()
+        gains = np.exp(mean[self._gain_part]).tolist()
+        return dict(zip(self._all_names, (*parameters.tolist(), *offsets, *gains), strict=True))
+
+    def units(self, values: Mapping[str, float]) -> np.ndarray:
+        """(n,) what a small change by 1 of each number means, at parameters of these values."""
+        # A small change of a logarithm, times the value, is the change of the value.
+        units = self._units.copy()
+        for place, name in self._logarithms:
+            units[place] = values[name]
+        return units
+
+    def at_bounds(self, mean: np.ndarray) -> tuple[str, ...]:
+        """Names of parameters closer to a bound than a hundredth of the way between their bounds.
+
+        Not those on a bound exactly: sigma points are clipped, which draws their mean inwards.
+        """
+        numbers = mean[self.state_part.stop :]
+        near = (numbers <= self._near_low) | (numbers >= self._near_high)
+        return tuple(self.names[i] for i in near.nonzero()[0].tolist())
+
+    def _filled(self, of_states: np.ndarray, of_parameters: Iterable[float]) -> np.ndarray:
+        vector = np.empty(self.size)
+        vector[self.state_part] = of_states
+        vector[self.state_part.stop :] = tuple(of_parameters)
+        return vector
+
+
+def _places(parameters: Sequence[Parameter], chosen: Sequence[str]) -> list[int]:
+    return [i for i, each in enumerate(parameters) if each.name in chosen]
+
+
+def _columns(places: list[int]) -> list[int] | slice:
+    """The same columns; neighbours as a slice, which is faster."""
+    if not places:
+        return slice(0)
+    whole = slice(places[0], places[-1] + 1)
+    return whole if whole.stop - whole.start == len(places) else places
+
+
+def _chosen(model: Model, sensors: Sensors, settings: ModelEstimatorSettings) -> list[str]:
+    """Names of what is estimated, each once."""
+    asked = settings.parameters
+    if asked is None:
+        of_sensors = tuple(sensors.groups) if model.inputs.quantity == "pressure" else ()
+        asked = (*(each.name for each in model.parameters), *of_sensors)
+    names: list[str] = []
+    for name in asked:
+        members = sensors.groups.get(name)
+        names += [name] if members is None else [each.name for each in members]
+    known = [p.name for p in (*model.parameters, *sensors.offsets, *sensors.gains)]
+    for name in names:
+        if name not in known:
+            raise EstimatorError(
+                f"parameters: {name!r} unknown; known are {', '.join((*known, *sensors.groups))}"
+            )
+    if len(set(names)) != len(names):
+        raise EstimatorError(f"parameters: {', '.join(names)} holds a name twice")
+    return names
+
+
+def _by_name(
+    numbers: Mapping[str, float], setting: str, known: Sequence[Parameter], sensors: Sensors
+) -> dict[str, float]:
+    """A name's own number counts before its group's."""
+    names = [each.name for each in known]
+    for name in numbers:
+        if name not in names and name not in sensors.groups:
+            raise EstimatorError(
+                f"{setting}: {name!r} unknown; known are {', '.join((*names, *sensors.groups))}"
+            )
+    of_groups = {
+        each.name: numbers[group]
+        for group, members in sensors.groups.items()
+        if group in numbers
+        for each in members
+    }
+    return of_groups | {name: number for name, number in numbers.items() if name in names}
+
+
+def _number(parameter: Parameter, given: Mapping[str, float], default: float) -> float:
+    """In the filter's coordinates; given in the parameter's unit where that is linear."""
+    if parameter.name not in given:
+        return default
+    number = given[parameter.name]
+    return number if parameter.transform == "log" else number / parameter.scale
+
+
+def _by_group(
+    layout: Layout, numbers: Mapping[str, float], setting: str, default: float
+) -> np.ndarray:
+    try:
+        return layout.by_group(numbers, default)
+    except KeyError as error:
+        raise EstimatorError(f"{setting}: {error.args[0]}") from None
+
+
+def _bounds(parameter: Parameter, spread: float | None) -> tuple[float, float]:
+    """In the filter's coordinates; `spread` is settings.parameter_range."""
+    if parameter.transform == "linear":
+        low, high = parameter.low - parameter.nominal, parameter.high - parameter.nominal
+        return low / parameter.scale, high / parameter.scale
+    if spread is not None:
+        return -math.log(spread), math.log(spread)
+    low = math.log(parameter.low / parameter.nominal) if parameter.low > 0.0 else -math.inf
+    return low, math.log(parameter.high / parameter.nominal)

@@ -1,0 +1,279 @@
+"""State and parameters of any model, from its inputs and whatever of its outputs is measured."""
+
+import math
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from softcr_estimation.errors import EstimatorError
+from softcr_estimation.estimator_settings import ModelEstimatorSettings
+from softcr_estimation.extended import ExtendedFilter
+from softcr_estimation.gaussian import Measure, SquareRootFilter
+from softcr_estimation.joint_vector import JointVector
+from softcr_estimation.measurements import Measurement, Measurements, checked, positions
+from softcr_estimation.unscented import UnscentedFilter
+from softcr_models.model import TIP, Model
+
+RECENT = 1.0
+"""Over how long `recent_updates` and `recent_gated` count [s]."""
+
+GATED_SHARE = 0.5
+"""A filter that gates more than this share of the recent measurements is warned of [-]."""
+
+
+@dataclass(frozen=True)
+class ModelEstimate:
+    """What is known at one stamp. SI units, base frame.
+
+    Attributes:
+        stamp: time of the estimate [s].
+        state: (nx,) state of the model.
+        covariance: (nx + ne, nx + ne) of the state and then of the estimated parameters.
+        parameters: name -> value of every parameter of the model, and of what is estimated of the
+            inputs' sensors.
+        parameters_std: name -> standard deviation; 0 for parameters that are not estimated.
+        tip_position: (3,) [m].
+        tip_position_covariance: (3, 3) [m^2].
+        nis: normalised innovation squared [-], of several outputs their sum; NaN without a
+            measurement.
+        gated: whether a measurement was believed less than its noise says.
+        predicted_only: whether no measurement was used.
+        repairs: numerical repairs since the last start.
+        recent_updates, recent_gated: with how many of the last second's stamps there was a
+            measurement, and for how many of these it was gated. A filter that gates most of them is
+            wrong, whatever its covariance says.
+        at_bounds: names of estimated parameters that stand at a bound: there the model cannot be
+            made to fit, or not by them.
+    """
+
+    stamp: float
+    state: np.ndarray
+    covariance: np.ndarray
+    parameters: dict[str, float]
+    parameters_std: dict[str, float]
+    tip_position: np.ndarray
+    tip_position_covariance: np.ndarray
+    nis: float
+    gated: bool
+    predicted_only: bool
+    repairs: int
+    recent_updates: int = 0
+    recent_gated: int = 0
+    at_bounds: tuple[str, ...] = ()
+
+    def warnings(self) -> list[str]:
+        """What an operator should know of: signs that the model does not fit the robot."""
+        told = []
+        if self.recent_gated > GATED_SHARE * self.recent_updates:
+            told.append(
+                f"{self.recent_gated} of the last {self.recent_updates} measurements gated: "
+                "the estimate does not explain them"
+            )
+        if self.at_bounds:
+            told.append(f"at their bounds: {', '.join(self.at_bounds)}")
+        return told
+
+
+class _Recent:
+    """Counts of the last updates.
+
+    Attributes:
+        updates: how many there were.
+        gated: how many of them were gated.
+    """
+
+    def __init__(self) -> None:
+        self._all: deque[tuple[float, bool]] = deque()
+        self.updates = self.gated = 0
+
+    def add(self, stamp: float, gated: bool) -> None:
+        self._all.append((stamp, gated))
+        self.updates += 1
+        self.gated += gated
+
+    def forget_before(self, stamp: float) -> None:
+        while self._all and self._all[0][0] <= stamp:
+            self.updates -= 1
+            self.gated -= self._all.popleft()[1]
+
+
+class ModelEstimator:
+    """Joint filter of state and parameters over a model, Licher et al. (2025), Sec. V-A.
+
+    What the filter holds, and in which units, says `JointVector`.
+
+        estimator = ModelEstimator(model)
+        estimator.start(inputs, stamp)
+        estimate = estimator.update(inputs, {"tip": position, "base_wrench": wrench}, stamp)
+    """
+
+    def __init__(self, model: Model, settings: ModelEstimatorSettings | None = None) -> None:
+        """Raises EstimatorError where the settings name something that the model does not have."""
+        self._model, self._settings = model, (settings or ModelEstimatorSettings()).general()
+        self._vector = JointVector(model, self._settings)
+        self._measurements = Measurements(model.outputs, self._settings.measurement_noises)
+        self._filter = self._make_filter()
+        self._stamp = math.nan
+        self._inputs = np.zeros(model.inputs.size)
+        self._recent = _Recent()
+
+    def start(
+        self, inputs: np.ndarray, stamp: float, state: np.ndarray | None = None
+    ) -> ModelEstimate:
+        """Begin, or begin again.
+
+        Args:
+            inputs: (m,) as read [inputs' unit].
+            stamp: time of the inputs [s].
+            state: (nx,) around which to begin; None: the steady state under the inputs.
+        """
+        inputs = self._checked_inputs(inputs)
+        nominal = self._vector.parameters(np.zeros((1, self._vector.size)))[0]
+        if state is None:
+            state = self._model.equilibrium(inputs, nominal)
+        else:
+            state = checked("state", state, (self._model.state.size,))
+        self._inputs, self._stamp = inputs, float(stamp)
+        self._recent = _Recent()
+        self._filter.start(self._vector.at_nominal(state), np.diag(self._vector.deviation**2))
+        return self._estimate(None, math.nan, False, True)
+
+    def update(
+        self, inputs: np.ndarray, measurements: Mapping[str, np.ndarray], stamp: float
+    ) -> ModelEstimate:
+        """Advance to `stamp` and take in what was measured there.
+
+        Between the last stamp and this one the inputs are taken as linear in time. Outputs are
+        taken in one after the other, each with its own gate, so that a sensor that lies costs the
+        others nothing; the tip comes last.
+
+        Args:
+            inputs: (m,) as read at `stamp` [inputs' unit].
+            measurements: output -> what was measured, of its shape; of a pose also (4, 4), or (3,):
+                the position alone. Empty: predict only.
+            stamp: later than the last one [s].
+
+        Raises:
+            EstimatorError: not started; a stamp that is not later than the last one, or too much
+                later; an unknown output; an array of wrong shape or with non-finite numbers. The
+                estimator is left as it was.
+        """
+        inputs = self._checked_inputs(inputs)
+        # `sorted` keeps the order of what is equal.
+        names = sorted(measurements, key=lambda name: name == TIP)
+        measured = [(name, self._measurements.of(name, measurements[name])) for name in names]
+        self._advance(inputs, self._elapsed(stamp))
+        self._stamp = float(stamp)
+        tip_covariance, nis, gated = None, 0.0, False
+        for name, measurement in measured:
+            correction = self._filter.update(
+                measurement.values, measurement.noise, self._measure(name, measurement)
+            )
+            nis += correction.nis
+            gated |= correction.gated
+            if name == TIP:
+                tip_covariance = correction.measured_covariance[:3, :3]
+        self._recent.forget_before(self._stamp - RECENT)
+        if not measured:
+            return self._estimate(None, math.nan, False, True)
+        self._recent.add(self._stamp, gated)
+        return self._estimate(tip_covariance, nis, gated, False)
+
+    def _advance(self, inputs: np.ndarray, elapsed: float) -> None:
+        # A tenth of a period is jitter of the stamps, not worth one more step.
+        steps = max(1, math.ceil(elapsed / self._settings.period - 0.1))
+        change = (inputs - self._inputs) / steps
+        for step in range(steps):
+            begin = self._inputs + step * change
+            self._filter.predict((begin, begin + change), elapsed / steps)
+        self._inputs = inputs
+
+    def _predict(
+        self, points: np.ndarray, ramp: tuple[np.ndarray, np.ndarray], dt: float
+    ) -> np.ndarray:
+        vector = self._vector
+        begin, end = vector.acting(points, *ramp)
+        states = self._model.step(
+            vector.states(points), begin, end, vector.parameters(points), dt
+        )
+        return vector.moved(points, states)
+
+    def _measure(self, name: str, measurement: Measurement) -> Measure:
+        vector = self._vector
+
+        def measure(points: np.ndarray) -> np.ndarray:
+            states, parameters = vector.states(points), vector.parameters(points)
+            return measurement.compared(self._observed(name, points, states, parameters))
+
+        return measure
+
+    def _tip_positions(self, points: np.ndarray) -> np.ndarray:
+        states, parameters = self._vector.states(points), self._vector.parameters(points)
+        return positions(self._observed(TIP, points, states, parameters))
+
+    def _observed(
+        self, name: str, points: np.ndarray, states: np.ndarray, parameters: np.ndarray
+    ) -> np.ndarray:
+        """(B, ...) an output, under the inputs of the last stamp."""
+        acting = None
+        if self._model.outputs[name].needs_inputs:
+            (acting,) = self._vector.acting(points, self._inputs)
+        return self._model.observe((name,), states, acting, parameters)[name]
+
+    def _elapsed(self, stamp: float) -> float:
+        if math.isnan(self._stamp):
+            raise EstimatorError("estimator: update before start; call start first")
+        elapsed = stamp - self._stamp
+        if not 0.0 < elapsed <= self._settings.longest_gap:
+            raise EstimatorError(
+                f"stamp: {stamp} s after {self._stamp} s; must be later, by at most "
+                f"{self._settings.longest_gap} s"
+            )
+        return elapsed
+
+    def _estimate(
+        self, tip_covariance: np.ndarray | None, nis: float, gated: bool, predicted_only: bool
+    ) -> ModelEstimate:
+        vector, mean = self._vector, self._filter.mean
+        if tip_covariance is None:
+            tip_covariance = self._filter.observe().covariance
+        states, parameters = vector.states(mean[None]), vector.parameters(mean[None])
+        values = vector.values(mean, parameters[0])
+        factor = self._filter.factor * vector.units(values)
+        covariance = factor.T @ factor
+        found = np.sqrt(covariance.diagonal()[vector.state_part.stop :]).tolist()
+        return ModelEstimate(
+            stamp=self._stamp,
+            state=states[0],
+            covariance=covariance,
+            parameters=values,
+            parameters_std=dict.fromkeys(values, 0.0) | dict(zip(vector.names, found, strict=True)),
+            tip_position=positions(self._observed(TIP, mean[None], states, parameters))[0],
+            tip_position_covariance=tip_covariance,
+            nis=nis,
+            gated=gated,
+            predicted_only=predicted_only,
+            repairs=self._filter.repairs,
+            recent_updates=self._recent.updates,
+            recent_gated=self._recent.gated,
+            at_bounds=vector.at_bounds(mean),
+        )
+
+    def _make_filter(self) -> SquareRootFilter:
+        settings, vector = self._settings, self._vector
+        common: dict[str, Any] = {
+            "bounds": (vector.low, vector.high),
+            "gate_probability": settings.gate_probability,
+        }
+        functions = (self._predict, self._tip_positions, vector.noise)
+        if settings.filter == "ekf":
+            return ExtendedFilter(*functions, **common)
+        weights = {"alpha": settings.alpha, "beta": settings.beta, "kappa": settings.kappa}
+        return UnscentedFilter(*functions, **weights, **common)
+
+    def _checked_inputs(self, inputs: np.ndarray) -> np.ndarray:
+        described = self._model.inputs
+        return checked(f"{described.quantity}s", inputs, (described.size,))
