@@ -7,8 +7,9 @@ parameter, the check of every value, the list printed by `--help`:
         0.01, ge=0.0, le=1.0, description="of the camera", json_schema_extra={"unit": "s"}
     )
 
-A field with `json_schema_extra={"hidden": True}` is no parameter. A field that is itself a model becomes parameters with dotted names (`cost.tip_position`). A field
-with `json_schema_extra={"live": True}` may change while the node is configured or active.
+A field that is itself a model becomes parameters with dotted names (`cost.tip_position`). A field
+with `json_schema_extra={"live": True}` may change while the node is configured or active; one with
+`{"hidden": True}` is no parameter.
 """
 
 import math

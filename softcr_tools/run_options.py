@@ -47,7 +47,7 @@ class RunOptions(BaseModel):
     reference: str = Field(
         "trajectory",
         min_length=1,
-        description="what the robot should do" + _or_a_place("reference"),
+        description="what it should do" + _or_a_place("reference"),
     )
     reference_file: str = Field("", description="CSV or NPZ with the reference 'file'")
     controller: str = Field(
@@ -55,7 +55,7 @@ class RunOptions(BaseModel):
     )
     controller_file: str = Field(
         "",
-        description="numbers of the controller: a file of config/controllers, or a YAML file; empty: "
+        description="the controller's numbers: a file of config/controllers, or a YAML file; empty: "
         "its own",
     )
     model: Literal["rod", "ddpinn"] = Field(
@@ -69,7 +69,7 @@ class RunOptions(BaseModel):
         0,
         ge=0,
         le=100_000,
-        description="candidates of the nempc; 0: as its file says, on a network what two cores carry",
+        description="candidates of the nempc; 0: its own number, on a network a smaller one",
     )
     horizon: int = Field(
         0,

@@ -72,7 +72,7 @@ class ApccControllerSettings(ArmNodeSettings):
 
 
 class ApccBlock(BlockBase):
-    """Steers a tendon-driven arm to setpoints by adaptive piecewise constant curvature (Dalenberg)."""
+    """Steers a tendon-driven arm to setpoints by adaptive piecewise constant curvature."""
 
     name = "apcc_controller"
     Settings = ApccControllerSettings
