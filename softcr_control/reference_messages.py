@@ -19,6 +19,7 @@ class ReferenceMessages:
 
     def __init__(self, rod: CosseratRod, source: SampledReference) -> None:
         self._source = source
+        self._unknown = np.full(rod.state_size, np.nan)
         self._poses = _known_poses(rod, source.states)
 
     def at(self, time: float, rows: int, stamp: int) -> Any:
@@ -31,14 +32,15 @@ class ReferenceMessages:
         if self._poses is not None:
             first = round(time / window.period)
             poses = self._poses[np.clip(np.arange(first, first + rows), 0, len(self._poses) - 1)]
+        states = np.tile(self._unknown, (rows, 1)) if window.states is None else window.states
         return reference_cloud_message(
-            window.states, poses, window.tip_positions, stamp, window.period
+            states, poses, window.tip_positions, stamp, window.period
         )
 
 
-def _known_poses(rod: CosseratRod, states: np.ndarray) -> np.ndarray | None:
+def _known_poses(rod: CosseratRod, states: np.ndarray | None) -> np.ndarray | None:
     """(T, n + 2, 4, 4) of every row; None if only tips are known."""
-    if not np.isfinite(states).all():
+    if states is None or not np.isfinite(states).all():
         return None
     nodes = np.stack([rod.node_poses(state) for state in states])
     return np.concatenate((nodes[:, :1], nodes), axis=1)

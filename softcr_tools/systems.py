@@ -68,9 +68,6 @@ class System:
             )
 
 
-CARRIED = {"rod": 1000, "ddpinn": 32}  # candidates of the nempc at 70 Hz on two cores
-
-
 class RunOptions(BaseModel):
     """What can be chosen of every closed loop, with unit and range.
 
@@ -380,10 +377,9 @@ def _controller(options: RunOptions, seeded: Parameters) -> NodeSpec:
     parameters |= _model(options, options.model)
     if options.controller == "rod_mpc":
         return NodeSpec("softcr_control.nodes.rod_mpc", parameters)
-    population = options.population or CARRIED[options.model]
-    return NodeSpec(
-        "softcr_control.nodes.nempc_controller", parameters | {"population": population}
-    )
+    if options.population:
+        parameters |= {"population": options.population}
+    return NodeSpec("softcr_control.nodes.nempc_controller", parameters)
 
 
 def _model(options: RunOptions, model: str) -> Parameters:

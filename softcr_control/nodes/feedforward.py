@@ -12,6 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from softcr_control.reference_settings import ReferenceSettings
+from softcr_models.rod.description import rod_inputs
 from softcr_runtime.letter import Letter
 from softcr_runtime.messages import pressures_to_message
 from softcr_runtime.node import LoopNode
@@ -51,7 +52,7 @@ class Feedforward(LoopNode):
     def on_configure_node(self) -> None:
         settings = self.settings
         chosen = ReferenceSettings(kind=settings.reference, duration=settings.duration)
-        pressures = chosen.pressure_samples(settings.period, len(self.robot.chambers))
+        pressures = chosen.input_samples(settings.period, rod_inputs(self.robot))
         # an answer is followed from the next cycle on, and the motion ends standing
         wanted = np.concatenate((pressures[1:], pressures[-1:], pressures[-1:]))
         commands = self.robot.pressure_lag.commands_along(wanted, settings.period)

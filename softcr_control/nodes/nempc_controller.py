@@ -93,15 +93,15 @@ class PredictiveController(LoopNode):
     def diagnostic_values(self) -> dict[str, Any]:
         settings, control = self.settings, self._control
         values: dict[str, Any] = {
-            "horizon": settings.horizon,
             "substeps": settings.substeps,
             "intervals": settings.intervals,
             "vents": self._vents,
         }
-        if isinstance(settings, NempcControllerSettings):
-            values["population"] = settings.population
         if control is not None:
+            if isinstance(settings, NempcControllerSettings):
+                values["population"] = control.chosen.population
             values |= {
+                "horizon": control.chosen.horizon,
                 "clipped": control.clipped,
                 "fallbacks": control.fallbacks,
                 "delay": control.expected_delay,

@@ -13,12 +13,11 @@ from std_srvs.srv import Trigger
 from softcr_control.horizon import MAXIMUM_DELAY
 from softcr_control.reference_messages import ReferenceMessages
 from softcr_control.reference_settings import ReferenceSettings
-from softcr_control.references import SampledReference
+from softcr_control.references import SampledReference, at_nodes
 from softcr_models.errors import UserError
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.kernel import MAX_INTERVALS
-from softcr_models.rod.state import restrict_to_nodes
 from softcr_runtime.messages import pressures_from_message
 from softcr_runtime.node import LoopNode
 from softcr_runtime.process import run
@@ -148,8 +147,7 @@ class ReferenceNode(LoopNode):
         )
         fine = CosseratRod(self.robot, settings.trajectory_intervals)
         made = chosen.source(RodPrediction(fine, substeps=3), settings.period)
-        states = restrict_to_nodes(made.states, settings.intervals)
-        return SampledReference(made.period, states, made.tip_positions)
+        return at_nodes(made, settings.intervals)
 
     def _message(self, time: float, stamp: int) -> Any:
         return self._messages.at(time, self.settings.horizon + 1 + MAXIMUM_DELAY, stamp)
