@@ -4,22 +4,28 @@ The node feeds it with what DDS brings, `softcr replay` with what a bag holds.
 """
 
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import replace
 from statistics import median
-from typing import Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
-from softcr_control.command import Command
-from softcr_control.controller_file import load_nempc, load_rod_mpc
+from softcr_control.controller_file import (
+    CONTROLLERS,
+    PredictiveController,
+    controller_settings,
+    load_controller,
+)
+from softcr_control.costs.rollout import tips_of
 from softcr_control.horizon import MAXIMUM_DELAY
-from softcr_control.nempc import Nempc, NempcSettings
-from softcr_control.references import Reference
-from softcr_control.rod_mpc import RodMpc
+from softcr_control.model_defaults import defaults_on
+from softcr_control.nempc import Nempc
+from softcr_control.observation import ControlContext, Observation
+from softcr_control.references import Reference, rest_inputs
 from softcr_models.errors import UserError
 from softcr_models.limits import limit_command
+from softcr_models.model import nominal_parameters
 from softcr_models.models import DeviceName, ModelChoice, ModelName, prediction_model
 from softcr_models.prediction import PredictionModel
 from softcr_models.robot import Robot
@@ -27,8 +33,6 @@ from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_runtime.rod_clouds import ReferenceCloud, RodCloud
 from softcr_runtime.settings import SampledNodeSettings
 
-NETWORK_TIP_OFFSET_GAIN = 0.1  # a network's slow errors are worth learning, the rod's are not
-LEAST_PERTURBATION = 200.0  # [Pa] of a knot, for differences in single precision
 _LATENCIES_KEPT = 15  # ticks that tell how late answers are
 _ENOUGH = 5  # of them: a run's first answer is later than the others, and says nothing
 _IN_TIME = 0.05  # an answer may be so much late, and is not planned for later [periods]
@@ -41,18 +45,29 @@ takes to see it, and the valves to begin [s]."""
 
 
 class ControllerSettings(SampledNodeSettings):
-    """What every predictive controller is told."""
+    """What every predictive controller is told.
 
+    Attributes:
+        kind: its `type`, as its files name it.
+    """
+
+    kind: ClassVar[str]
+
+    controller: str
     model: ModelName = Field("rod", description="the exact rod, or the network trained for it")
     network: str = Field("", description="path of another network than the robot's own")
     device: DeviceName = Field("cpu", description="where the model computes")
     threads: int = Field(1, ge=1, le=256, description="of the prediction")
-    horizon: int = Field(8, ge=2, le=200, description="periods looked ahead")
+    horizon: int = Field(
+        0, ge=0, le=200, description="periods looked ahead; 0: as the controller's file says"
+    )
     intervals: int = Field(5, ge=2, le=MAX_INTERVALS, description="intervals of the model's rod")
     # through the pressure lag nothing jumps: the closed loop's tip error is that of two sub-steps
     substeps: int = Field(1, ge=1, le=20, description="sub-steps of the prediction per period")
     estimate_lag: bool = Field(
-        True, description="whether the pressure lag is found from commands and readings"
+        True,
+        description="whether the pressure lag is found from commands and readings; true: as the "
+        "controller's file says",
     )
     command_age: float = Field(
         0.0,
@@ -70,49 +85,48 @@ class ControllerSettings(SampledNodeSettings):
         json_schema_extra={"unit": "s"},
     )
 
+    @property
+    def given(self) -> dict[str, Any]:
+        """What counts more than the controller's file, by name; 0 stands for nothing."""
+        numbers = {"horizon": self.horizon} if self.horizon else {}
+        return numbers if self.estimate_lag else numbers | {"estimate_lag": False}
+
 
 class NempcControllerSettings(ControllerSettings):
     """Which controller file, and what in it to replace."""
 
+    kind: ClassVar[str] = "nempc"
+
     controller: str = Field(
         "nempc", min_length=1, description="a file of config/controllers, or a YAML file"
     )
-    population: int = Field(1000, ge=8, le=100_000, description="candidates per generation")
+    population: int = Field(
+        0,
+        ge=0,
+        le=100_000,
+        description="candidates per generation; 0: as the controller's file says, and if it says "
+        "nothing 1000 on the rod, 32 on its network",
+    )
     backend: Literal["auto", "numpy", "torch"] = Field(
         "auto",
         description="what the population lives in; auto: torch where a network computes on a GPU",
     )
     threads: int = Field(2, ge=1, le=256, description="of the prediction")
 
+    @property
+    def given(self) -> dict[str, Any]:
+        """See ControllerSettings."""
+        return super().given | ({"population": self.population} if self.population else {})
+
 
 class RodMpcControllerSettings(ControllerSettings):
     """Which controller file, and what in it to replace."""
 
+    kind: ClassVar[str] = "rod_mpc"
+
     controller: str = Field(
         "rod_mpc", min_length=1, description="a file of config/controllers, or a YAML file"
     )
-
-
-class Controller(Protocol):
-    """What a predictive controller is: `Nempc`, `RodMpc`."""
-
-    @property
-    def rows(self) -> int:
-        """Reference rows that are enough at any delay."""
-
-    def reset(self) -> None:
-        """As if newly made."""
-
-    def command(
-        self,
-        state: np.ndarray,
-        bending_compliance: float | None,
-        reference: Reference,
-        measured_pressures: np.ndarray,
-        parameters: Mapping[str, float] | None = None,
-        delay: int = 1,
-    ) -> Command:
-        """The pressures to send for the tick that begins `delay` ticks from now."""
 
 
 class ControlLoop:
@@ -131,10 +145,15 @@ class ControlLoop:
         self._robot, self._settings = robot, settings
         self._lead = _LEAD / settings.period if settings.resampled else 0.0  # [periods]
         self._waited_for = round(settings.command_age / settings.period)  # [periods]
-        prediction, self._controller = made_controller(robot, settings)
-        prediction.warm_up()
-        self._rehearse(prediction)
+        self._model, self._controller = made_controller(robot, settings)
+        self._model.warm_up()
+        self._rehearse()
         self.forget()
+
+    @property
+    def chosen(self) -> Any:
+        """The controller's own settings, after its file and what was given were merged."""
+        return self._controller.settings
 
     @property
     def expected_delay(self) -> int:
@@ -168,18 +187,19 @@ class ControlLoop:
         The limiter is the last stage: what it lets through is what is to be published.
         """
         self._delay = self.expected_delay
+        stamp = reference.stamp * 1e-9
         command = self._controller.command(
-            estimate.state,
-            estimate.parameters["bending_compliance"],
-            Reference(
-                reference.stamp * 1e-9,
-                reference.period,
-                reference.states,
-                reference.tip_positions,
-            ),
-            pressures,
-            estimate.parameters,
-            self._delay,
+            Observation(
+                stamp=stamp,
+                state=estimate.state,
+                parameters=estimate.parameters,
+                reference=Reference(
+                    stamp, reference.period, reference.states, reference.tip_positions
+                ),
+                inputs=pressures,
+                model=self._model,
+                delay=self._delay,
+            )
         )
         limits = self._robot.pressure_limits
         self._sent, clipped = limit_command(
@@ -222,72 +242,58 @@ class ControlLoop:
         self._sent = np.zeros(len(self._robot.chambers))
         return self._sent
 
-    def _rehearse(self, prediction: PredictionModel) -> None:
+    def _rehearse(self) -> None:
         """A few ticks at rest, so that nothing is compiled or allocated first in the loop."""
-        pressures = np.zeros(len(self._robot.chambers))
-        state = prediction.equilibrium(pressures, prediction.nominal_parameters)
-        tip = prediction.rod.tip_pose(state)[:3, 3]
-        rows = self._controller.rows
+        model, rows = self._model, self._controller.rows
+        inputs, nominal = rest_inputs(model.inputs), nominal_parameters(model.parameters)
+        state = model.equilibrium(inputs, nominal)
+        tip = tips_of(model, state[None], nominal)[0, :, 3]
         reference = Reference(
             0.0, self._settings.period, np.tile(state, (rows, 1)), np.tile(tip, (rows, 1))
         )
         for _ in range(3):
-            self._controller.command(state, None, reference, pressures)
+            self._controller.command(Observation(0.0, state, {}, reference, inputs, model))
 
 
 def made_controller(
     robot: Robot, settings: ControllerSettings
-) -> tuple[PredictionModel, Controller]:
+) -> tuple[PredictionModel, PredictiveController]:
     """The controller that settings name, and its model.
 
     Raises:
         UserError: the controller file or the model cannot be used.
     """
-    limits = robot.pressure_limits
-    numbers = {
-        "horizon": settings.horizon,
-        "period": settings.period,
-        "pressure_low": limits.minimum,
-        "pressure_high": limits.maximum,
-        "max_rate": limits.maximum_rate,
-        "estimate_lag": settings.estimate_lag,
-        "ramped": settings.resampled,
-    }
-    if settings.model == "ddpinn":
-        numbers["tip_offset_gain"] = NETWORK_TIP_OFFSET_GAIN
+    file = load_controller(settings.controller, settings.kind)
+    kind = CONTROLLERS[settings.kind]
     choice = ModelChoice(
         settings.model, settings.device, settings.network, settings.intervals, settings.substeps
     )
-    if isinstance(settings, RodMpcControllerSettings):
-        # finite differences want double precision
-        prediction = prediction_model(robot, replace(choice, single_precision=False))
-        gradient = load_rod_mpc(settings.controller)
-        if settings.model == "ddpinn":  # which computes in single precision
-            numbers["perturbation"] = max(gradient.rod_mpc.perturbation, LEAST_PERTURBATION)
-        chosen = gradient.rod_mpc.for_horizon(settings.horizon).model_copy(update=numbers)
-        terms = gradient.costs.terms(prediction, chosen.input_range)
-        return prediction, RodMpc(prediction, robot.pressure_lag, chosen, terms)
-    assert isinstance(settings, NempcControllerSettings)
-    prediction = prediction_model(robot, choice)
-    file = load_nempc(settings.controller)
-    numbers |= {"population": settings.population, "seed": settings.seed}
-    evolved = file.nempc.model_copy(update=numbers)
-    terms = file.costs.terms(prediction, evolved.input_range)
-    kind = _kind_of_nempc(prediction, settings, evolved)
-    return prediction, kind(prediction, robot.pressure_lag, evolved, terms)
+    model = prediction_model(
+        robot, replace(choice, single_precision=not kind.double_precision)
+    )
+    context = ControlContext(robot, model, settings.period, settings.seed, settings.resampled)
+    chosen = controller_settings(settings.kind, file, settings.given, defaults_on(model))
+    if isinstance(settings, NempcControllerSettings):
+        kind = population_class(settings.backend, context)
+    return model, kind(context, chosen)
 
 
-def _kind_of_nempc(
-    prediction: PredictionModel, settings: NempcControllerSettings, numbers: NempcSettings
-) -> type[Nempc]:
-    """By `backend`; torch is imported only where a network is the model."""
-    if settings.model != "ddpinn":
-        if settings.backend == "torch":
-            raise UserError("backend: 'torch' needs the model 'ddpinn', not 'rod'")
+def population_class(backend: Literal["auto", "numpy", "torch"], context: ControlContext) -> type:
+    """`Nempc`, or `NempcTorch` where asked for or where a network computes on a GPU.
+
+    Torch is imported only where a network is the model.
+
+    Raises:
+        UserError: "torch" with a model that is no network.
+    """
+    approximate = getattr(context.model, "approximate", False)
+    if backend == "torch" and not approximate:
+        raise UserError("backend: 'torch' needs the model 'ddpinn', not 'rod'")
+    if backend == "numpy" or not approximate:
         return Nempc
     from softcr_control.nempc_torch import NempcTorch, what_is_missing
 
-    if settings.backend == "auto":
-        on_gpu = prediction.device.type == "cuda"  # type: ignore[attr-defined]
-        return NempcTorch if on_gpu and not what_is_missing(prediction, numbers) else Nempc
-    return NempcTorch if settings.backend == "torch" else Nempc
+    on_gpu = context.model.device.type == "cuda"
+    if backend == "auto" and (not on_gpu or what_is_missing(context.model, context.period)):
+        return Nempc
+    return NempcTorch

@@ -1,69 +1,184 @@
-"""Controllers as data: a validated file of algorithm numbers and cost weights."""
+"""Controllers as data: a file of numbers and cost weights, and how it meets what a user gives."""
 
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Protocol
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
-from softcr_control.costs.settings import CostSettings
-from softcr_control.nempc import NempcSettings
-from softcr_control.rod_mpc import RodMpcSettings
+from softcr_control.costs.settings import groups_under_state
+from softcr_control.gauss_newton import GaussNewtonMpc
+from softcr_control.horizon import HorizonSettings
+from softcr_control.nempc import Nempc
+from softcr_control.observation import ControlContext, Controller
 from softcr_models.config import config_directory
 from softcr_models.errors import UserError
 
-_File = TypeVar("_File", bound=BaseModel)
+
+class PredictiveController(Controller, Protocol):
+    """A controller that looks ahead over a reference.
+
+    Attributes:
+        rows: reference rows that are enough at any delay.
+        settings: that it was made with.
+    """
+
+    Settings: Any
+    double_precision: bool
+    settings: Any
+
+    def __init__(self, context: ControlContext, settings: Any) -> None: ...
+
+    @property
+    def rows(self) -> int: ...
 
 
-class NempcFile(BaseModel):
-    """A file of config/controllers for the NEMPC; what it leaves out has its default."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    description: str = ""
-    nempc: NempcSettings = NempcSettings()
-    costs: CostSettings = CostSettings()
+CONTROLLERS: dict[str, type[PredictiveController]] = {"nempc": Nempc, "rod_mpc": GaussNewtonMpc}
+"""By the `type` that their files name."""
 
 
-class RodMpcFile(BaseModel):
-    """A file of config/controllers for the gradient MPC; what it leaves out has its default."""
+@dataclass(frozen=True)
+class ControllerFile:
+    """What a file of config/controllers says; not yet validated.
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    Attributes:
+        path: of the file.
+        type: of CONTROLLERS.
+        description: for people.
+        values: settings by name, nested as in the file.
+    """
 
-    description: str = ""
-    rod_mpc: RodMpcSettings = RodMpcSettings()
-    costs: CostSettings = CostSettings(input_rate=0.05)
+    path: Path
+    type: str
+    description: str
+    values: Mapping[str, Any]
 
 
-def load_nempc(name_or_path: str | Path = "nempc") -> NempcFile:
-    """The controller of `config/controllers/NAME.yaml`, or of the YAML file at a path.
+def load_controller(name_or_path: str | Path, type_: str = "") -> ControllerFile:
+    """`config/controllers/NAME.yaml`, or the YAML file at a path.
+
+    Args:
+        type_: that it must be of; empty for any.
 
     Raises:
         UserError: one line with the file, the field, the value found and what is allowed.
     """
-    return _loaded(NempcFile, name_or_path)
-
-
-def load_rod_mpc(name_or_path: str | Path = "rod_mpc") -> RodMpcFile:
-    """As `load_nempc`, for the gradient MPC."""
-    return _loaded(RodMpcFile, name_or_path)
-
-
-def _loaded(kind: type[_File], name_or_path: str | Path) -> _File:
     path = Path(name_or_path)
     if path.suffix not in (".yaml", ".yml"):
         path = config_directory() / "controllers" / f"{name_or_path}.yaml"
+    content = _of_sections(_content(path))
+    found, description = content.pop("type", None), content.pop("description", "")
+    allowed = (type_,) if type_ else tuple(CONTROLLERS)
+    if found not in allowed:
+        raise UserError(f"{path}: type: {found!r} is not allowed: must be {' or '.join(allowed)}")
+    for term in _terms(content):
+        where = path.parent / str(term.get("class", ""))
+        if where.with_name(where.name.partition(":")[0]).is_file():
+            term["class"] = str(where)
+    return ControllerFile(path, found, str(description), content)
+
+
+def controller_settings(
+    type_: str,
+    file: ControllerFile | str | Path | None = None,
+    given: Mapping[str, Any] | None = None,
+    defaults: Mapping[str, Any] | None = None,
+) -> Any:
+    """Settings of a controller: its defaults, then those of the model, then the file, then `given`.
+
+    Later ones win, group by group and name by name; only the result is validated. A horizon that
+    comes without knots takes those from before along, in proportion.
+
+    Args:
+        type_: of CONTROLLERS.
+        file: loaded, a name or a path; None for none.
+        given: by a user: by name, groups nested.
+        defaults: that depend on the model; what the controller does not know is left out.
+
+    Raises:
+        UserError: one line with the source, the field, the value found and what is allowed.
+    """
+    kind: type[HorizonSettings] = CONTROLLERS[type_].Settings
+    if file is not None and not isinstance(file, ControllerFile):
+        file = load_controller(file, type_)
+    advised = {name: v for name, v in (defaults or {}).items() if name in kind.model_fields}
+    given = dict(given or {})
+    values = kind().model_dump(by_alias=True)
+    for layer in (advised, file.values if file else {}, given):
+        values = _over(values, kind, layer)
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        raise UserError(_first_problem(error, file, given)) from None
+
+
+def as_content(type_: str, description: str, settings: BaseModel) -> dict[str, Any]:
+    """What a file says that holds these settings."""
+    numbers = settings.model_dump(mode="json", by_alias=True)
+    return {"type": type_, "description": description, **numbers}
+
+
+def _content(path: Path) -> dict[str, Any]:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
-        return kind.model_validate(content)
     except FileNotFoundError:
         known = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml"))) or "none"
         raise UserError(f"controller file {path}: no such file; beside it are: {known}") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         problem = " ".join(str(error).split())
         raise UserError(f"{path}: cannot be read as a controller file: {problem}") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"]) or "file"
-        reason = first["msg"].removeprefix("Value error, ")
-        raise UserError(f"{path}: {field}: {first['input']!r} is not allowed: {reason}") from None
+    if not isinstance(content, dict):
+        raise UserError(f"{path}: {content!r} is not allowed: a controller file holds settings")
+    return content
+
+
+def _of_sections(content: dict[str, Any]) -> dict[str, Any]:
+    """Older files name the type by a section that holds the numbers."""
+    for name in CONTROLLERS:
+        if isinstance(content.get(name), dict) and "type" not in content:
+            return {"type": name, **content.pop(name), **content}
+    return content
+
+
+def _terms(content: Mapping[str, Any]) -> list[dict[str, Any]]:
+    costs = content.get("costs")
+    terms = costs.get("terms") if isinstance(costs, dict) else None
+    return [term for term in terms if isinstance(term, dict)] if isinstance(terms, list) else []
+
+
+def _over(
+    values: dict[str, Any], kind: type[HorizonSettings], layer: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Values with a layer above them."""
+    told = dict(layer)
+    if isinstance(told.get("costs"), dict):
+        with suppress(ValueError):  # validation says why
+            told["costs"] = groups_under_state(told["costs"])
+    beside = kind.beside_horizon(values, told["horizon"]) if "horizon" in told else {}
+    return _merged(values, beside | told)
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(below)
+    for name, value in above.items():
+        under = merged.get(name)
+        both = isinstance(under, dict) and isinstance(value, Mapping)
+        merged[name] = _merged(under, value) if both else value  # type: ignore[arg-type]
+    return merged
+
+
+def _first_problem(
+    error: ValidationError, file: ControllerFile | None, given: Mapping[str, Any]
+) -> str:
+    first = error.errors()[0]
+    field = ".".join(str(part) for part in first["loc"])
+    reason = first["msg"].removeprefix("Value error, ")
+    asked = ", ".join(f"{name} = {value!r}" for name, value in given.items())
+    if not field:  # a rule between several of them
+        return f"{file.path if file else 'controller'}{f' with {asked}' * bool(asked)}: {reason}"
+    if first["loc"][0] in given or file is None:
+        return f"parameter {field} = {first['input']!r}: {reason}"
+    return f"{file.path}: {field}: {first['input']!r} is not allowed: {reason}"

@@ -10,7 +10,7 @@ class Evolution:
         parents: number of best candidates carried over unchanged, at least 1.
         strangers: number of fresh candidates.
         children: number of candidates bred from the parents.
-        stranger_spread: standard deviation of strangers [Pa].
+        stranger_spread: (m,) standard deviation of strangers [unit of the inputs].
         mutation_probability: chance that one knot of one channel of a child is mutated.
         generator: the only source of chance.
     """
@@ -20,7 +20,7 @@ class Evolution:
         parents: int,
         strangers: int,
         children: int,
-        stranger_spread: float,
+        stranger_spread: np.ndarray,
         mutation_probability: float,
         generator: np.random.Generator,
     ) -> None:
@@ -32,25 +32,25 @@ class Evolution:
         self._generator = generator
 
     def first_generation(self, centre: np.ndarray, knots: int) -> np.ndarray:
-        """Strangers round `centre` (m,) [Pa]; candidate 0 holds it. Returns (B, knots, m) [Pa]."""
+        """(B, knots, m) strangers round `centre` (m,); candidate 0 holds it."""
         size = self._parents + self._strangers + self._children
         population = self._drawn_round(centre, size, knots)
         population[0] = centre
         return population
 
     def next_generation(
-        self, population: np.ndarray, costs: np.ndarray, centre: np.ndarray, mutation: float
+        self, population: np.ndarray, costs: np.ndarray, centre: np.ndarray, mutation: np.ndarray
     ) -> np.ndarray:
         """Parents first, then strangers, then children.
 
         Args:
-            population: (B, K, m) candidates [Pa].
+            population: (B, K, m) candidates [unit of the inputs].
             costs: (B,) their costs.
-            centre: (m,) mean of strangers: the previous command [Pa].
-            mutation: standard deviation of a mutation [Pa].
+            centre: (m,) mean of strangers: the previous command.
+            mutation: (m,) standard deviation of a mutation.
 
         Returns:
-            (B, K, m) candidates [Pa], not yet limited.
+            (B, K, m) candidates, not yet limited.
         """
         parents = population[np.argpartition(costs, self._parents - 1)[: self._parents]]
         strangers = self._drawn_round(centre, self._strangers, population.shape[1])
@@ -62,7 +62,7 @@ class Evolution:
         drawn += centre
         return drawn
 
-    def _bred(self, parents: np.ndarray, mutation: float) -> np.ndarray:
+    def _bred(self, parents: np.ndarray, mutation: np.ndarray) -> np.ndarray:
         """Each channel of a child comes whole from one of two random parents, then knots mutate."""
         draw = self._generator
         shape = (self._children, *parents.shape[1:])

@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from softcr_control.reference_settings import ReferenceSettings
+from softcr_models.rod.description import rod_inputs
 from softcr_runtime.block import BlockBase, Input, Output, Samples
 from softcr_runtime.settings import NodeSettings
 
@@ -45,7 +46,7 @@ class Feedforward(BlockBase):
         """See BlockBase."""
         super().__init__(robot, settings)
         chosen = ReferenceSettings(kind=settings.reference, duration=settings.duration)
-        pressures = chosen.pressure_samples(settings.period, len(robot.chambers))
+        pressures = chosen.input_samples(settings.period, rod_inputs(robot))
         # an answer is followed from the next cycle on, and the motion ends standing
         wanted = np.concatenate((pressures[1:], pressures[-1:], pressures[-1:]))
         commands = robot.pressure_lag.commands_along(wanted, settings.period)

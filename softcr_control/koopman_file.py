@@ -2,24 +2,15 @@
 
 import json
 import zipfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from softcr_control.koopman import KoopmanModel, Lift, Scaling
-from softcr_control.koopman_lqr import StaticModel, Weights
+from softcr_control.koopman_lqr import KoopmanDesign, StaticModel, Weights
 from softcr_models.errors import UserError
-
-
-@dataclass(frozen=True, eq=False)
-class KoopmanDesign:
-    """What was identified, and the weights found for it."""
-
-    model: KoopmanModel
-    static: StaticModel
-    weights: Weights
 
 
 def save_design(stem: Path, design: KoopmanDesign) -> None:

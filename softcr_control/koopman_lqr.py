@@ -1,9 +1,9 @@
 """A regulator on the lifted linear model, with the static model as its pre-gain.
 
-Haggerty et al. (Science Robotics 8, 2023; the rival in Licher et al. (000), Sec. V-B3): the static
+Haggerty et al. (Science Robotics 8, 2023; the baseline in Licher et al. (2025), Sec. V-B3): the static
 Koopman operator says which input holds the wanted output, the dynamic one how to get there,
-u = u_static(r) - K (z - z_r), K from the discrete algebraic Riccati equation. Neither 000 nor what
-we could read of Haggerty et al. prints degrees, weights or what is done for a reference that moves:
+u = u_static(r) - K (z - z_r), K from the discrete algebraic Riccati equation. Neither of them, as far
+as we could read of Haggerty et al. prints degrees, weights or what is done for a reference that moves:
 all are parameters. With `Weights.preview` the motion is met by the known-disturbance feed-forward
 of linear quadratic tracking (Anderson and Moore, Optimal Control, 1990, ch. 4); without it the
 formula above is all there is.
@@ -11,7 +11,7 @@ formula above is all there is.
 
 import math
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,10 +19,10 @@ from scipy import linalg
 
 from softcr_control.command import Command
 from softcr_control.koopman import KoopmanModel, Scaling, Trial, monomials, ridge_regression
-from softcr_control.references import Reference
+from softcr_control.observation import ControlContext, Observation
 from softcr_models.errors import UserError
 from softcr_models.limits import limit_command
-from softcr_models.robot import PressureLimits
+from softcr_models.model import TIP
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,33 +133,47 @@ class Gains:
         return cls(feedback, np.array(ahead).reshape(weights.preview, inputs, size))
 
 
-class KoopmanLqr:
-    """Tracks tip positions [m] with pressures [Pa]; a `Controller` of the control loop.
+@dataclass(frozen=True, eq=False)
+class KoopmanDesign:
+    """What was identified, and the weights found for it.
 
-    It knows nothing of a rod: of the estimated state it takes the tip alone. That its answer acts a
-    sample late is in the model, which was identified so; `delay` is therefore not used.
-
-    Args:
-        model: of tips (3) under commands, at the control period.
+    Attributes:
+        model: of tips (3) [m] under commands, at the control period.
         static: of the same.
         weights: of the cost.
-        limits: of the commands.
-        tip_of: tip position (3,) [m] of an estimated state.
     """
 
-    def __init__(
-        self,
-        model: KoopmanModel,
-        static: StaticModel,
-        weights: Weights,
-        limits: PressureLimits,
-        tip_of: Callable[[np.ndarray], np.ndarray],
-    ) -> None:
+    model: KoopmanModel
+    static: StaticModel
+    weights: Weights
+
+
+class KoopmanLqr:
+    """Tracks tip positions [m] with any inputs; a `Controller` of the control loop.
+
+    It knows nothing of a robot: of the estimated state it takes the tip alone. That its answer acts
+    a sample late is in the identified model; the observation's `delay` is therefore not used.
+
+    Args:
+        context: its model says the limits of the inputs, and where the tip of a state is.
+        design: what controls.
+
+    Raises:
+        UserError: the model cannot be stabilised, or has other inputs than the robot.
+    """
+
+    def __init__(self, context: ControlContext, design: KoopmanDesign) -> None:
+        model, weights, inputs = design.model, design.weights, context.model.inputs
         if weights.rate and not model.lift.delays:
             raise UserError("Koopman regulator: a weight on rates needs a model with delays")
-        self._model, self._static, self._weights = model, static, weights
+        if model.input_matrix.shape[1] != inputs.size:
+            raise UserError(
+                f"Koopman regulator: identified with {model.input_matrix.shape[1]} inputs, the "
+                f"robot has {inputs.size}"
+            )
+        self._model, self._static, self._weights = model, design.static, weights
         self._gains = Gains.of(model, weights)
-        self._limits, self._tip_of = limits, tip_of
+        self._inputs = inputs
         self.reset()
 
     @property
@@ -174,21 +188,14 @@ class KoopmanLqr:
         self._wanted: deque[np.ndarray] = deque(maxlen=samples)
         self._sent: deque[np.ndarray] = deque(maxlen=samples)
 
-    def command(
-        self,
-        state: np.ndarray,
-        bending_compliance: float | None,
-        reference: Reference,
-        measured_pressures: np.ndarray,
-        parameters: Mapping[str, float] | None = None,
-        delay: int = 1,
-    ) -> Command:
-        """The pressures to send now; see `Controller`."""
+    def command(self, observation: Observation) -> Command:
+        """The inputs to send now; see `Controller`."""
         model, delays = self._model, self._model.lift.delays
-        _remember(self._tips, self._tip_of(state))
+        reference = observation.reference
+        _remember(self._tips, observation.output(TIP)[:, 3])
         _remember(self._wanted, reference.tip_positions[0])
         if not self._sent:
-            self._sent.extend([np.array(measured_pressures, float)] * (delays + 1))
+            self._sent.extend([np.array(observation.inputs, float)] * (delays + 1))
         wanted = np.vstack([*self._wanted, reference.tip_positions[1 : self.rows]])
         moving, standing, held = self._lifted_reference(wanted)
         # the input of the newest sample is not part of the state: any number stands for it
@@ -198,9 +205,9 @@ class KoopmanLqr:
         off = standing[:-1] + (moving[:-1] - standing[:-1]) @ model.transition.T - moving[1:]
         scaled -= np.einsum("kmn,kn->m", self._gains.preview, off)
         wish = model.input_scaling.from_model(scaled)
-        limits, previous = self._limits, self._sent[-1]
+        inputs, previous = self._inputs, self._sent[-1]
         sent, _ = limit_command(
-            wish, previous, limits.minimum, limits.maximum, limits.maximum_rate, model.period
+            wish, previous, inputs.low, inputs.high, inputs.rate, model.period
         )
         self._sent[-1] = sent
         predicted = model.rollout(now, sent[None])
@@ -210,7 +217,7 @@ class KoopmanLqr:
     def _lifted_reference(self, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """z (N, nz) on the reference, z (N, nz) if it stood still there, static inputs (N, m)."""
         model, delays = self._model, self._model.lift.delays
-        held = np.clip(self._static.inputs(wanted), self._limits.minimum, self._limits.maximum)
+        held = np.clip(self._static.inputs(wanted), self._inputs.low, self._inputs.high)
         moving = model.lifted(wanted, held)
         # every row for as long as the state remembers, of which the last state is the standing one
         samples = delays + 1

@@ -1,24 +1,33 @@
-"""The pressure lag from commands and readings; the paper fits it once, (32).
+"""The lag of the inputs from commands and readings; the paper fits it once, (32).
 
-Pressures are measured, so the lag needs no rod: with a = exp(-pole dt) and b = gain / pole (1 - a)
-a reading follows p[k + 1] = a p[k] + b u[k], which is linear in (a, b). All chambers share one lag,
-as in the robot file. Least squares with the file's lag as prior; old samples fade back to it.
+Inputs are measured, so the lag needs no model: with a = exp(-pole dt) and b = gain / pole (1 - a) a
+reading follows p[k + 1] = a p[k] + b u[k], which is linear in (a, b). All inputs share one lag, as
+in the robot file. Least squares with the file's lag as prior; old samples fade back to it.
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from softcr_models.pressure import PressureLag
 
-_KILO = 1e-3  # readings count in kPa
-_NOISE = 0.1  # of a reading against the model [kPa]
-# A chamber counts while its command is this far away: readings near it are mostly noise, which
-# would pass for a faster lag.
-_MOVING = 2e3  # [Pa]
+_UNITS = 100.0  # readings count in hundredths of the input's range: kPa of a range of 1 bar
+_NOISE = 0.1  # of a reading against the model [units]
+# An input counts while its command is this far away: readings near it are mostly noise, which would
+# pass for a faster lag.
+_MOVING = 2.0  # [units]
 _POLE_DEVIATION, _RATIO_DEVIATION = 0.2, 0.02  # of the file's pole and steady ratio [-]
 _MEMORY = 20.0  # of motion [s]
 _POLE_RANGE, _RATIO_RANGE = 2.0, 1.1  # an estimate stays within value / range and value * range [-]
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """Of one input."""
+
+    per_unit: float  # factor of readings, so that they count in units
+    moving: float  # distance of a command at which the input counts, in its own unit
 
 
 class LagEstimator:
@@ -27,13 +36,17 @@ class LagEstimator:
     Args:
         lag: the file's.
         period: of a tick [s].
+        ranges: (m,) highest minus lowest value of each input; what passes for noise or for motion
+            is a part of it.
 
     Attributes:
         lag: the estimate.
     """
 
-    def __init__(self, lag: PressureLag, period: float) -> None:
+    def __init__(self, lag: PressureLag, period: float, ranges: np.ndarray) -> None:
         self._file, self._period = lag, period
+        units = (np.asarray(ranges, float) / _UNITS).tolist()
+        self._scales = [_Scale(1.0 / unit, _MOVING * unit) for unit in units]
         self._fading = math.exp(-period / _MEMORY)
         decay, ratio = math.exp(-lag.pole * period), lag.gain / lag.pole
         # (a, b) by relative changes of pole and ratio
@@ -51,15 +64,17 @@ class LagEstimator:
         self.lag, self._sums = self._file, self._prior
 
     def observe(self, before: np.ndarray, command: np.ndarray, after: np.ndarray) -> None:
-        """Readings (m,) one tick apart and the command (m,) held in between [Pa].
+        """Readings (m,) one tick apart and the command (m,) held in between [unit of the inputs].
 
         What is not finite or does not move tells nothing.
         """
-        samples = zip(before.tolist(), command.tolist(), after.tolist(), strict=True)
+        samples = zip(
+            self._scales, before.tolist(), command.tolist(), after.tolist(), strict=True
+        )
         moving = [
-            (_KILO * p, _KILO * u, _KILO * q)
-            for p, u, q in samples
-            if math.isfinite(q) and abs(u - p) > _MOVING
+            (scale.per_unit * p, scale.per_unit * u, scale.per_unit * q)
+            for scale, p, u, q in samples
+            if math.isfinite(q) and abs(u - p) > scale.moving
         ]
         if not moving:
             return

@@ -1,16 +1,23 @@
 """Projection of candidates onto the limits of the command; `softcr_models.limits` guards it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 
+def largest_steps(max_steps: np.ndarray, span: np.ndarray) -> list[np.ndarray | None]:
+    """For each knot the largest change (m,) from the knot before; None where no step is too large.
+
+    Args:
+        max_steps: (K, m) from the knot before to each knot [unit of the inputs].
+        span: (m,) highest minus lowest value of each input.
+    """
+    return [step if (step < span).any() else None for step in max_steps]
+
+
 def limit_knots(
-    knots: Any,
-    previous: Any,
-    low: float,
-    high: float,
-    max_steps: np.ndarray,
+    knots: Any, previous: Any, low: Any, high: Any, max_steps: Sequence[Any | None]
 ) -> None:
     """Makes piecewise-linear candidates feasible, in place.
 
@@ -18,17 +25,17 @@ def limit_knots(
     `previous`) until the line between them keeps the slew limit; what is interpolated between them
     then keeps it.
 
-    Knots and previous command are both numpy arrays or both tensors of torch.
+    All are numpy arrays or all tensors of torch, in the unit of the inputs.
 
     Args:
-        knots: (B, K, m) pressures at the knots [Pa].
-        previous: (m,) command active before the first knot [Pa], inside the box.
-        low, high: the box [Pa].
-        max_steps: (K,) largest change from the knot before to each knot [Pa].
+        knots: (B, K, m) values at the knots.
+        previous: (m,) command active before the first knot, inside the box.
+        low, high: (m,) the box.
+        max_steps: of each knot, see `largest_steps`.
     """
     knots[:] = knots.clip(low, high)
     before = previous
-    for index, step in enumerate(max_steps.tolist()):
-        if step < high - low:
+    for index, step in enumerate(max_steps):
+        if step is not None:
             knots[:, index] = knots[:, index].clip(before - step, before + step)
         before = knots[:, index]

@@ -1,34 +1,26 @@
 """Nonlinear evolutionary model-predictive control, Licher et al. 2025, Sec. V-B, (39)-(40)."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from softcr_control.command import Command, broken_plan
-from softcr_control.costs.rollout import (
-    CostTerm,
-    Rollout,
-    checked_terms,
-    evaluate,
-    stacked_residuals,
-)
+from softcr_control.costs.rollout import Rollout
+from softcr_control.costs.term import evaluate, stacked_residuals
 from softcr_control.evolution import Evolution
 from softcr_control.horizon import Horizon, HorizonSettings, Positive, Problem
 from softcr_control.knots import Knots, even_knots
-from softcr_control.limits import limit_knots
+from softcr_control.limits import largest_steps, limit_knots
+from softcr_control.observation import ControlContext, Observation
 from softcr_control.polish import cheapest, gauss_newton_proposals
-from softcr_control.references import Reference
-from softcr_models.prediction import PredictionModel
-from softcr_models.pressure import PressureLag
 
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
 class NempcSettings(HorizonSettings):
-    """Numbers of the algorithm; the defaults are those of config/controllers/nempc.yaml."""
+    """Numbers of the algorithm; those of config/controllers/nempc.yaml are the defaults."""
 
     population: int = Field(default=1000, ge=8, le=100_000, description="candidates per generation")
     segments: int = Field(default=1, ge=1, le=50, description="linear segments of a candidate")
@@ -39,14 +31,14 @@ class NempcSettings(HorizonSettings):
     strangers: Fraction = Field(default=0.1, description="quota of fresh candidates")
     stranger_spread: Fraction = Field(
         default=0.3,
-        description="standard deviation of strangers round the previous command / pressure range",
+        description="standard deviation of strangers round the previous command / range of the input",
     )
     mutation_probability: Fraction = Field(
         default=0.5, description="chance that one knot of one channel mutates"
     )
     mutation_noise: Fraction = Field(
         default=0.04,
-        description="standard deviation of a mutation / pressure range, at mutation_error",
+        description="standard deviation of a mutation / range of the input, at mutation_error",
     )
     mutation_error: Positive = Field(
         default=0.01, description="tip error at which mutation_noise holds [m]"
@@ -60,7 +52,6 @@ class NempcSettings(HorizonSettings):
         default=True,
         description="whether the best candidate is refined by a fitted Gauss-Newton step (ours)",
     )
-    seed: int = Field(default=0, ge=0, description="of the only random generator")
 
     @model_validator(mode="after")
     def _consistent(self) -> "NempcSettings":
@@ -89,7 +80,7 @@ class NempcSettings(HorizonSettings):
 class _Evaluation:
     """Candidates and what they cost."""
 
-    knots: np.ndarray  # (B, K, m) [Pa]
+    knots: np.ndarray  # (B, K, m)
     rollout: Rollout
     terms: dict[str, np.ndarray]  # name -> (B,)
     costs: np.ndarray  # (B,) inf where not finite
@@ -100,34 +91,32 @@ class Nempc:
     """The controller: one `command` per tick.
 
     A population of candidate input trajectories lives from tick to tick. Each tick it is shifted by
-    one tick, evolved (parents, strangers, children), made feasible, rolled out through pressure lag
-    (40) and prediction model in one batch, and the first command of the cheapest candidate is the
-    answer.
+    one tick, evolved (parents, strangers, children), made feasible, rolled out through lag (40) and
+    model in one batch, and the first command of the cheapest candidate is the answer.
 
     When an answer becomes active, and what is compared with what: see `Horizon`.
 
     Args:
-        prediction: the model.
-        lag: from commands to chamber pressures, (32).
+        context: model, period, seed.
         settings: numbers of the algorithm.
-        cost_terms: what is minimised, summed.
 
     Raises:
-        UserError: no cost term, or two terms of one name.
+        UserError: costs that the model does not have, no cost term, or two terms of one name.
     """
 
-    def __init__(
-        self,
-        prediction: PredictionModel,
-        lag: PressureLag,
-        settings: NempcSettings,
-        cost_terms: Sequence[CostTerm],
-    ) -> None:
+    Settings: ClassVar[type[NempcSettings]] = NempcSettings
+    double_precision: ClassVar[bool] = False
+    """Whether rollouts should be float64 where the model has the choice."""
+
+    def __init__(self, context: ControlContext, settings: NempcSettings) -> None:
         self.settings = settings
-        self._terms = checked_terms(cost_terms)
+        self._inputs, self._seed = context.model.inputs, context.seed
+        self._terms = settings.costs.made(context.model)
         times = even_knots(settings.segments, settings.horizon, settings.first_knot_fixed)
-        self._knots = Knots(times, settings.horizon, prediction.input_size)
-        self._horizon = Horizon(prediction, lag, settings)
+        self._knots = Knots(times, settings.horizon, self._inputs.size)
+        step = self._inputs.rate * context.period
+        self._max_steps = largest_steps(step * self._knots.spans[:, None], self._inputs.range)
+        self._horizon = Horizon(context, settings)
         self.reset()
 
     @property
@@ -145,35 +134,20 @@ class Nempc:
         """No population yet, and the seed's first random numbers."""
         self._evolution = Evolution(
             *self.settings.shares,
-            self.settings.stranger_spread * self.settings.input_range,
+            self.settings.stranger_spread * self._inputs.range,
             self.settings.mutation_probability,
-            np.random.default_rng(self.settings.seed),
+            np.random.default_rng(self._seed),
         )
         self._generation: tuple[np.ndarray, np.ndarray] | None = None
 
-    def command(
-        self,
-        state: np.ndarray,
-        bending_compliance: float | None,
-        reference: Reference,
-        measured_pressures: np.ndarray,
-        parameters: Mapping[str, float] | None = None,
-        delay: int = 1,
-    ) -> Command:
-        """The pressures to send for the tick that begins `delay` ticks from now.
-
-        Args:
-            state: (nx,) estimated state at t_k.
-            bending_compliance: estimated [rad/(N m m)]; None for a model that has none.
-            reference, measured_pressures, delay: see `Horizon.problem`.
-            parameters: other estimated parameters by name; those not given are nominal.
+    def command(self, observation: Observation) -> Command:
+        """The inputs to send for the tick that begins `delay` ticks from now.
 
         Raises:
             UserError: too few reference rows, a delay out of range, or an unknown parameter.
         """
-        problem = self._horizon.problem(
-            state, bending_compliance, reference, measured_pressures, parameters or {}, delay
-        )
+        self._horizon.observe(observation)
+        problem = self._horizon.problem(observation)
         plan = self._plan(problem)
         if plan is None:
             return self._fallback(problem)
@@ -217,11 +191,11 @@ class Nempc:
         bred = self._evolution.next_generation(knots, costs, problem.previous_command, mutation)
         return self._feasible(bred, problem)
 
-    def _mutation(self, control_error: float) -> float:
-        """Standard deviation of a mutation [Pa], adapted to the current control error.
+    def _mutation(self, control_error: float) -> np.ndarray:
+        """(m,) standard deviation of a mutation, adapted to the current control error.
 
         The paper says that the noise is scaled by the control error, not how. Here:
-        mutation_noise * pressure range * clip(|tip - reference tip| / mutation_error, low, high):
+        mutation_noise * input range * clip(|tip - reference tip| / mutation_error, low, high):
         far away it explores, close by it converges.
         """
         settings = self.settings
@@ -229,25 +203,19 @@ class Nempc:
         if not scale < settings.mutation_scale_high:  # also when the state is not finite
             scale = settings.mutation_scale_high
         scale = max(scale, settings.mutation_scale_low)
-        return settings.mutation_noise * settings.input_range * scale
+        deviation: np.ndarray = settings.mutation_noise * self._inputs.range * scale
+        return deviation
 
     def _feasible(self, knots: np.ndarray, problem: Problem) -> np.ndarray:
         """Knots (B, K, m) moved, in place, to the nearest that keep the limits."""
-        settings = self.settings
-        if settings.first_knot_fixed:
-            knots[:, 0] = problem.previous_command
-        max_steps = settings.max_rate * settings.period * self._knots.spans
-        limit_knots(
-            knots,
-            problem.previous_command,
-            settings.pressure_low,
-            settings.pressure_high,
-            max_steps,
-        )
+        previous, inputs = problem.previous_command, self._inputs
+        if self.settings.first_knot_fixed:
+            knots[:, 0] = previous
+        limit_knots(knots, previous, inputs.low, inputs.high, self._max_steps)
         return knots
 
     def _evaluate(self, knots: np.ndarray, problem: Problem) -> _Evaluation:
-        rollout = self._horizon.rollout(self._knots.commands(knots), problem)
+        rollout = problem.rollout(self._knots.commands(knots))
         terms, costs = evaluate(self._terms, rollout)
         return _Evaluation(knots, rollout, terms, costs, best=int(np.argmin(costs)))
 
@@ -260,8 +228,8 @@ class Nempc:
         proposals = gauss_newton_proposals(
             evaluated.knots[fitted],
             stacked_residuals(self._terms, evaluated.rollout.part(fitted)),
-            self.settings.pressure_low,
-            self.settings.pressure_high,
+            self._inputs.low,
+            self._inputs.high,
         )
         polished = self._evaluate(self._feasible(proposals, problem), problem)
         if not polished.costs[polished.best] < evaluated.costs[evaluated.best]:

@@ -6,7 +6,6 @@ the processor the same operations run one by one.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -14,15 +13,16 @@ import numpy as np
 import torch
 
 from softcr_control.command import Command
-from softcr_control.costs.rollout import CostTerm, known_states, tip_rotations
+from softcr_control.costs.rollout import known_rows, known_states, tip_rotations
 from softcr_control.costs.tensor_rollout import TensorRollout, with_tensors
 from softcr_control.horizon import MAXIMUM_DELAY, Problem
 from softcr_control.knots import mapped
 from softcr_control.limits import limit_knots
 from softcr_control.nempc import Nempc, NempcSettings
+from softcr_control.observation import ControlContext
 from softcr_control.tensor_search import TensorEvolution, TensorPolish
 from softcr_models.errors import UserError
-from softcr_models.pressure import PressureLag
+from softcr_models.model import Model
 from softcr_models.surrogate.prediction import SurrogatePrediction
 from softcr_models.surrogate.tip_poses import TipPoses
 
@@ -30,17 +30,14 @@ _REHEARSALS = 3  # ticks one by one before they are recorded: libraries set them
 _PERIOD_TOLERANCE = 1e-7  # [s]: 0.1 us moves nothing by a micrometre
 
 
-def what_is_missing(prediction: object, settings: NempcSettings) -> str:
-    """Why a model cannot carry a population of tensors; empty if it can."""
-    if not isinstance(prediction, SurrogatePrediction):
+def what_is_missing(model: Model, period: float) -> str:
+    """Why a model cannot carry a population of tensors at a period [s]; empty if it can."""
+    if not isinstance(model, SurrogatePrediction):
         return "only the network ('ddpinn') computes with tensors"
-    if prediction.folded is None:
+    if model.folded is None:
         return "the network says the shapes of its ansatz itself: train one with shared shapes"
-    if abs(prediction.network.period - settings.period) > _PERIOD_TOLERANCE:
-        return (
-            f"period {settings.period:.6g} s: the network was trained for "
-            f"{prediction.network.period:.6g} s"
-        )
+    if abs(model.network.period - period) > _PERIOD_TOLERANCE:
+        return f"period {period:.6g} s: the network was trained for {model.network.period:.6g} s"
     return ""
 
 
@@ -48,7 +45,7 @@ def what_is_missing(prediction: object, settings: NempcSettings) -> str:
 class _Evaluation:
     """Candidates, the cheapest first."""
 
-    knots: torch.Tensor  # (B, K, m) [Pa]
+    knots: torch.Tensor  # (B, K, m)
     terms: torch.Tensor  # (B, terms)
     costs: torch.Tensor  # (B,) inf where not finite
     residuals: torch.Tensor  # (B, R) whose squares add up to the costs
@@ -62,63 +59,58 @@ class NempcTorch(Nempc):
     box is found by other means.
 
     Args:
-        prediction: its network has shared shapes and the settings' period.
-        lag, settings, cost_terms: as of `Nempc`.
+        context: its model is a trained network with shared shapes and the context's period.
+        settings: as of `Nempc`.
         record: whether a tick is recorded once and replayed, which only a GPU can.
 
     Raises:
-        UserError: as of `Nempc`, or a network that cannot do this.
+        UserError: as of `Nempc`, or a model that cannot do this.
     """
 
     def __init__(
-        self,
-        prediction: SurrogatePrediction,
-        lag: PressureLag,
-        settings: NempcSettings,
-        cost_terms: Sequence[CostTerm],
-        record: bool = True,
+        self, context: ControlContext, settings: NempcSettings, record: bool = True
     ) -> None:
-        missing = what_is_missing(prediction, settings)
+        missing = what_is_missing(context.model, context.period)
         if missing:
             raise UserError(f"controller: no population of tensors: {missing}")
-        assert prediction.folded is not None
-        self._prediction, self._folded = prediction, prediction.folded
-        self._device = device = prediction.device
-        network = prediction.network
-        self._poses = TipPoses(prediction.rod, network.mean, network.decoder)
+        model = context.model
+        assert isinstance(model, SurrogatePrediction) and model.folded is not None  # noqa: PT018
+        self._network, self._folded = model, model.folded
+        self._device = device = model.device
+        network = model.network
+        self._poses = TipPoses(model.rod, network.mean, network.decoder)
+        names = [parameter.name for parameter in model.parameters]
+        self._compliance = names.index(TipPoses.parameter)
         self._generator = torch.Generator(device)
         self._graph: torch.cuda.CUDAGraph | None = None
         self._records = record and device.type == "cuda"
-        super().__init__(prediction, lag, settings, cost_terms)
+        super().__init__(context, settings)
 
-        horizon, chambers, states = settings.horizon, prediction.input_size, prediction.state_size
-        count = self._knots.count
+        inputs, horizon = self._inputs, settings.horizon
+        channels, states, count = inputs.size, model.state.size, self._knots.count
+        self._low, self._high = self._tensor(inputs.low), self._tensor(inputs.high)
+        self._steps = [None if step is None else self._tensor(step) for step in self._max_steps]
         self._to_commands = self._tensor(self._knots.to_commands)
         self._to_next_tick = self._tensor(self._knots.to_next_tick)
         self._residuals = [with_tensors(term, device).residuals for term in self._terms]
-        self._polish = TensorPolish(
-            settings.population,
-            count * chambers,
-            settings.pressure_low,
-            settings.pressure_high,
-            device,
-        )
-        self._population = torch.zeros((settings.population, count, chambers), device=device)
-        self._inputs = _Exchange(
+        self._polish = TensorPolish(settings.population, count, inputs.low, inputs.high, device)
+        self._population = torch.zeros((settings.population, count, channels), device=device)
+        self._told = _Exchange(
             {
                 "state": (states,),
-                "approach": (MAXIMUM_DELAY + 1, chambers),
+                "approach": (MAXIMUM_DELAY + 1, channels),
                 "delay": (1,),
-                "free_pressures": ((horizon + 1) * chambers,),
-                "pressure_response": (horizon * chambers, (horizon + 1) * chambers),
-                "previous_command": (chambers,),
+                "free_inputs": ((horizon + 1) * channels,),
+                "input_response": (horizon * channels, (horizon + 1) * channels),
+                "previous_command": (channels,),
                 "wanted_states": (horizon, states),
                 "reference_known": (horizon,),
                 "reference_tip_positions": (horizon, 3),
                 "wanted_tip_rotations": (horizon, 3, 3),
-                "parameters": (1, len(prediction.parameter_names)),
-                "bending_compliance": (),
-                "mutation": (),
+                "orientation_known": (horizon,),
+                "parameters": (1, len(names)),
+                "compliance": (),
+                "mutation": (channels,),
                 "begins": (),
             },
             device,
@@ -127,17 +119,17 @@ class NempcTorch(Nempc):
             {
                 "cost": (),
                 "terms": (len(self._terms),),
-                "knots": (count, chambers),
+                "knots": (count, channels),
                 "tips": (horizon, 3),
             },
             device,
         )
 
     def _begin_population(self) -> None:
-        self._generator.manual_seed(self.settings.seed)
+        self._generator.manual_seed(self._seed)
         self._evolution_on_device = TensorEvolution(
             *self.settings.shares,
-            self.settings.stranger_spread * self.settings.input_range,
+            self._tensor(self.settings.stranger_spread * self._inputs.range),
             self.settings.mutation_probability,
             self._generator,
         )
@@ -166,19 +158,22 @@ class NempcTorch(Nempc):
         """What the tick is about, to the device."""
         delay = len(problem.approach) - 1
         pad = ((0, MAXIMUM_DELAY - delay), (0, 0))
-        self._inputs.to_device(
+        reference, model = problem.reference, self._network
+        rotations = tip_rotations(reference, model)
+        self._told.to_device(
             state=problem.present_state,
             approach=np.pad(problem.approach, pad, mode="edge"),
             delay=delay,
-            free_pressures=problem.free_pressures,
-            pressure_response=problem.pressure_response,
+            free_inputs=problem.free_inputs,
+            input_response=problem.input_response,
             previous_command=problem.previous_command,
-            wanted_states=known_states(problem.reference_states),
-            reference_known=np.isfinite(problem.reference_states).all(axis=1),
-            reference_tip_positions=problem.reference_tip_positions,
-            wanted_tip_rotations=tip_rotations(problem.reference_states, self._prediction),
-            parameters=problem.parameters * self._prediction.factors,
-            bending_compliance=problem.parameters[0],
+            wanted_states=known_states(reference, model.state.size),
+            reference_known=known_rows(reference.states, len(reference.tip_positions)),
+            reference_tip_positions=reference.tip_positions,
+            wanted_tip_rotations=rotations,
+            orientation_known=rotations.any(axis=(1, 2)),
+            parameters=problem.parameters * model.factors,
+            compliance=problem.parameters[self._compliance],
             mutation=self._mutation(problem.control_error),
             begins=self._begins,
         )
@@ -188,7 +183,7 @@ class NempcTorch(Nempc):
         """A tick on the device, from inputs to outputs."""
         if not self._records:
             # numba's parallel loops change the number of threads of the pool they share with torch
-            torch.set_num_threads(self._prediction.threads)
+            torch.set_num_threads(self._network.threads)
             self._tick()
             return
         if self._graph is None:
@@ -208,13 +203,13 @@ class NempcTorch(Nempc):
         # other threads of a node may use the GPU while this one records
         with torch.cuda.graph(graph, capture_error_mode="thread_local"):
             self._tick()
-        self._generator.manual_seed(self.settings.seed)
+        self._generator.manual_seed(self._seed)
         return graph
 
     # -- on the device: no value is looked at, no shape depends on one ----------------------------
 
     def _tick(self) -> None:
-        told = self._inputs.on_device
+        told = self._told.on_device
         start = self._after_delay(told)
         evaluated = self._evaluated_on_device(self._first_candidates(told), start, told)
         for _ in range(self.settings.generations - 1):
@@ -240,7 +235,7 @@ class NempcTorch(Nempc):
 
     def _after_delay(self, told: dict[str, torch.Tensor]) -> torch.Tensor:
         """(1, nx) coordinates when the optimised commands begin."""
-        now = self._prediction.network.encode(told["state"][None])
+        now = self._network.network.encode(told["state"][None])
         levels = told["approach"][:, None]
         later = self._folded.rollout(now, levels[:-1], levels[1:], told["parameters"])
         return later[:, 0].index_select(0, told["delay"].long() - 1)
@@ -249,11 +244,10 @@ class NempcTorch(Nempc):
         self, knots: torch.Tensor, start: torch.Tensor, told: dict[str, torch.Tensor]
     ) -> _Evaluation:
         """Candidates made feasible, rolled out, judged and sorted."""
-        settings, previous = self.settings, told["previous_command"]
-        if settings.first_knot_fixed:
+        previous = told["previous_command"]
+        if self.settings.first_knot_fixed:
             knots[:, 0] = previous
-        max_steps = settings.max_rate * settings.period * self._knots.spans
-        limit_knots(knots, previous, settings.pressure_low, settings.pressure_high, max_steps)
+        limit_knots(knots, previous, self._low, self._high, self._steps)
         rollout = self._rollout(mapped(knots, self._to_commands), start, told)
         parts = [residuals(rollout) for residuals in self._residuals]
         terms = torch.stack([part.square().sum(dim=1) for part in parts], dim=1)
@@ -272,18 +266,16 @@ class NempcTorch(Nempc):
     def _rollout(
         self, commands: torch.Tensor, start: torch.Tensor, told: dict[str, torch.Tensor]
     ) -> TensorRollout:
-        """The futures of candidates with commands (B, N, m) [Pa]."""
-        pressures = torch.addmm(
-            told["free_pressures"], commands.flatten(1), told["pressure_response"]
-        )
-        levels = pressures.view(len(commands), -1, commands.shape[2]).transpose(0, 1)
+        """The futures of candidates with commands (B, N, m)."""
+        inputs = torch.addmm(told["free_inputs"], commands.flatten(1), told["input_response"])
+        levels = inputs.view(len(commands), -1, commands.shape[2]).transpose(0, 1)
         steps = self._folded.rollout(start, levels[:-1], levels[1:], told["parameters"])
         shared = {field.name for field in fields(TensorRollout)} & set(told)
         return TensorRollout(
             coordinates=steps.transpose(0, 1),
             commands=commands,
-            network=self._prediction.network,
-            poses=self._poses,
+            network=self._network.network,
+            poses=lambda coordinates: self._poses(coordinates, told["compliance"]),
             **{name: told[name] for name in shared},
         )
 

@@ -11,17 +11,18 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import least_squares
 
-from softcr_control.costs.input_rate import InputRate
-from softcr_control.costs.tip_position import TipPosition
+from softcr_control.costs import CostSettings
+from softcr_control.gauss_newton import GaussNewtonMpc, GaussNewtonSettings
+from softcr_control.observation import ControlContext, Observation
 from softcr_control.references import SampledReference
-from softcr_control.rod_mpc import RodMpc, RodMpcSettings
 from softcr_models.errors import UserError
 from softcr_models.prediction import PredictionModel
 from softcr_models.robot import Robot
 from softcr_models.rod.cosserat_rod import EquilibriumError
 
-LOOK_AHEAD = RodMpcSettings(horizon=12, knots=(2, 6, 12))
-TIP_WEIGHT, RATE_WEIGHT = 1e4, 0.01  # [1/m^2], [-]: see config/controllers/rod_mpc.yaml
+LOOK_AHEAD = GaussNewtonSettings(
+    horizon=12, knots=(2, 6, 12), costs=CostSettings(tip_position=1e4, input_rate=0.01)
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,18 +67,9 @@ def plan_along(
     Raises:
         UserError: no pressures inside the limits hold the rod still near the first point.
     """
-    lag, limits = robot.pressure_lag, robot.pressure_limits
-    numbers = {
-        "period": period,
-        "pressure_low": limits.minimum,
-        "pressure_high": limits.maximum,
-        "max_rate": limits.maximum_rate,
-    }
-    settings = LOOK_AHEAD.model_copy(update=numbers)
-    terms = TipPosition(TIP_WEIGHT), InputRate(RATE_WEIGHT, settings.input_range)
-    guide = RodMpc(prediction, lag, settings, terms)
-    unknown = np.full((len(wanted_tips), prediction.state_size), np.nan)
-    source = SampledReference(period, unknown, wanted_tips)
+    lag = robot.pressure_lag
+    guide = GaussNewtonMpc(ControlContext(robot, prediction, period), LOOK_AHEAD)
+    source = SampledReference(period, None, wanted_tips)
     nominal = prediction.nominal_parameters
     pressures = holding_pressures(robot, prediction, wanted_tips[0])
     state = prediction.equilibrium(pressures, nominal)
@@ -85,8 +77,11 @@ def plan_along(
     rows = []
     for row in range(len(wanted_tips)):
         rows.append((pressures, state))
-        reference = source.window(row * period, guide.rows)
-        answer = guide.command(state, None, reference, pressures).pressures
+        now = row * period
+        reference = source.window(now, guide.rows)
+        answer = guide.command(
+            Observation(now, state, {}, reference, pressures, prediction)
+        ).pressures
         later = lag.step(pressures, active, period)
         state = prediction.step(state[None], pressures[None], later[None], nominal[None], period)[0]
         pressures, active = later, answer

@@ -29,22 +29,24 @@ def cheapest(costs: np.ndarray, best: int, dimension: int) -> np.ndarray:
 
 
 def gauss_newton_proposals(
-    candidates: np.ndarray, residuals: np.ndarray, low: float, high: float
+    candidates: np.ndarray, residuals: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> np.ndarray:
     """Candidates on the line from the first one through the minimum of the linearised cost.
 
     Residuals are fitted as r = r_0 + (x - x_0) J by least squares, exact at the first candidate;
-    |r|^2 is then minimised inside the pressure box.
+    |r|^2 is then minimised inside the box of the inputs.
 
     Args:
-        candidates: (S, K, m) inside the box [Pa], the best first.
+        candidates: (S, K, m) inside the box [unit of the inputs], the best first.
         residuals: (S, R) whose squares add up to the costs, all finite.
-        low, high: the box [Pa].
+        low, high: (m,) the box.
 
     Returns:
-        (8, K, m) candidates [Pa], not yet limited.
+        (8, K, m) candidates, not yet limited.
     """
-    points = candidates.reshape(len(candidates), -1) / (high - low)
+    knots = candidates.shape[1]
+    span, low, high = (np.tile(bound, knots) for bound in (high - low, low, high))
+    points = candidates.reshape(len(candidates), -1) / span
     start, offsets = points[0], points[1:] - points[0]
     slopes = np.linalg.solve(
         _with_diagonal(offsets.T @ offsets, FIT_RIDGE), offsets.T @ (residuals[1:] - residuals[0])
@@ -52,10 +54,10 @@ def gauss_newton_proposals(
     step = bounded_minimum(
         _with_diagonal(slopes @ slopes.T, STEP_DAMPING),
         slopes @ residuals[0],
-        np.minimum(low / (high - low) - start, 0.0),  # the start lies inside, but for rounding
-        np.maximum(high / (high - low) - start, 0.0),
+        np.minimum(low / span - start, 0.0),  # the start lies inside, but for rounding
+        np.maximum(high / span - start, 0.0),
     )
-    moved = (start + STEP_FRACTIONS[:, None] * step) * (high - low)
+    moved = (start + STEP_FRACTIONS[:, None] * step) * span
     return moved.reshape(-1, *candidates.shape[1:])
 
 

@@ -7,18 +7,16 @@ grid, which needs no message to be known.
 from collections.abc import Iterable
 from typing import Any, Literal
 
-import numpy as np
 from pydantic import Field
 
 from softcr_control.horizon import MAXIMUM_DELAY
 from softcr_control.reference_rows import ReferenceSource
 from softcr_control.reference_settings import ReferenceSettings
-from softcr_control.references import SampledReference
+from softcr_control.references import SampledReference, at_nodes
 from softcr_models.errors import UserError
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.kernel import MAX_INTERVALS
-from softcr_models.rod.state import restrict_to_nodes
 from softcr_runtime.block import CLOCK, BlockBase, Input, Output, Samples
 from softcr_runtime.robot_topics import robot_topics
 from softcr_runtime.settings import SampledNodeSettings
@@ -121,5 +119,4 @@ class ReferenceBlock(BlockBase):
         )
         fine = CosseratRod(self.robot, settings.trajectory_intervals)
         made = chosen.source(RodPrediction(fine, substeps=3), settings.period)
-        states = restrict_to_nodes(np.asarray(made.states), settings.intervals)
-        return SampledReference(made.period, states, made.tip_positions)
+        return at_nodes(made, settings.intervals)

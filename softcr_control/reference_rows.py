@@ -17,6 +17,7 @@ class ReferenceSource:
 
     def __init__(self, rod: CosseratRod, source: SampledReference) -> None:
         self._source = source
+        self._unknown = np.full(rod.state_size, np.nan)
         self._poses = _known_poses(rod, source.states)
 
     def at(self, time: float, rows: int, stamp: int) -> ReferenceRows:
@@ -32,12 +33,13 @@ class ReferenceSource:
             first = round(time / window.period)
             return self._poses[np.clip(np.arange(first, first + rows), 0, len(self._poses) - 1)]
 
-        return ReferenceRows(stamp, window.period, window.states, window.tip_positions, poses)
+        states = np.tile(self._unknown, (rows, 1)) if window.states is None else window.states
+        return ReferenceRows(stamp, window.period, states, window.tip_positions, poses)
 
 
-def _known_poses(rod: CosseratRod, states: np.ndarray) -> np.ndarray | None:
+def _known_poses(rod: CosseratRod, states: np.ndarray | None) -> np.ndarray | None:
     """(T, n + 2, 4, 4) of every row; None if only tips are known."""
-    if not np.isfinite(states).all():
+    if states is None or not np.isfinite(states).all():
         return None
     nodes = np.stack([rod.node_poses(state) for state in states])
     return np.concatenate((nodes[:, :1], nodes), axis=1)

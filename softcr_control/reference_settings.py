@@ -3,32 +3,36 @@
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from softcr_control import signals
 from softcr_control.references import (
     SampledReference,
     from_file,
-    pressure_trajectory,
+    input_trajectory,
+    rest_inputs,
     setpoint,
     tip_circle,
 )
 from softcr_models.errors import UserError
-from softcr_models.prediction import PredictionModel
+from softcr_models.model import Inputs, Model
 
 Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
+_MEAN, _AMPLITUDE = 0.35, 0.2  # of the range of each input
+_SETPOINT = (0.45, 0.25, 0.15)  # likewise, of three inputs
+
 
 class ReferenceSettings(BaseModel):
-    """What the rod should do.
+    """What the robot should do.
 
-    `setpoint`: the equilibrium at `pressures`. `circle`, `chirp_circle`: the bending direction
+    `setpoint`: the equilibrium at `inputs`. `circle`, `chirp_circle`: the direction of the inputs
     turns at `frequency` (the chirp up to `last_frequency`). `trajectory`: a sum of sines in every
-    chamber, like the reference of Experiment 4a. These are computed by the nominal model from
-    pressures mean +- amplitude, faded in from the vented rod. `tip_circle`: a circle of the tip,
-    geometry only. `file`: see `from_file`.
+    input, like the reference of Experiment 4a. These are computed by the nominal model from inputs
+    mean +- amplitude, faded in from rest. `tip_circle`: a circle of the tip, geometry only. `file`:
+    see `from_file`. What is None depends on the range of the model's inputs.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -40,10 +44,15 @@ class ReferenceSettings(BaseModel):
         default=60.0, le=3600.0, description="time after which it stands still [s]"
     )
     fade_in: NonNegative = Field(
-        default=1.0, description="time to reach the motion from the vented rod [s]"
+        default=1.0, description="time to reach the motion from rest [s]"
     )
-    mean: NonNegative = Field(default=35e3, description="mean chamber pressure [Pa]")
-    amplitude: NonNegative = Field(default=20e3, description="largest deviation from the mean [Pa]")
+    mean: Finite | None = Field(
+        default=None,
+        description="mean of the inputs, in their unit ([Pa], [m], [N]); None: 35 % of their range",
+    )
+    amplitude: NonNegative | None = Field(
+        default=None, description="largest deviation from the mean; None: 20 % of their range"
+    )
     frequency: Positive = Field(
         default=0.5, le=20.0, description="of the circle; of the chirp's begin [Hz]"
     )
@@ -51,59 +60,68 @@ class ReferenceSettings(BaseModel):
     frequencies: tuple[Positive, ...] = Field(
         default=(0.5, 1.0, 1.5), min_length=1, description="of the trajectory [Hz]"
     )
-    pressures: tuple[Finite, ...] = Field(
-        default=(45e3, 25e3, 15e3), description="of the setpoint [Pa]"
+    inputs: tuple[Finite, ...] | None = Field(
+        default=None,
+        validation_alias=AliasChoices("inputs", "pressures"),
+        description="of the setpoint, in their unit; None, where there are three: 45, 25 and 15 % "
+        "of their range",
     )
     radius: NonNegative = Field(default=0.05, description="of the tip circle [m]")
     height: Finite = Field(default=0.13, description="z of the tip circle, base frame [m]")
     file: str = Field(default="", description="CSV or NPZ file")
 
-    def source(self, prediction: PredictionModel, period: float) -> SampledReference:
+    def source(self, model: Model, period: float) -> SampledReference:
         """The reference at the grid of the control period [s], computed by the nominal model.
 
         Raises:
             UserError: one line saying what does not fit.
         """
-        if self.kind == "setpoint":
-            return setpoint(prediction, np.array(self.pressures), period)
         if self.kind == "file":
-            return from_file(prediction, self.file, period)
-        times = signals.time_grid(self.duration, period)
+            return from_file(model, self.file, period)
         if self.kind == "tip_circle":
+            times = signals.time_grid(self.duration, period)
             centre = np.array([0.0, 0.0, self.height])
-            return tip_circle(prediction, times, centre, self.radius, self.frequency, self.fade_in)
-        return pressure_trajectory(
-            prediction, self.pressure_samples(period, prediction.input_size), period
-        )
+            return tip_circle(model, times, centre, self.radius, self.frequency, self.fade_in)
+        samples = self.input_samples(period, model.inputs)
+        if self.kind == "setpoint":
+            return setpoint(model, samples[0], period)
+        return input_trajectory(model, samples, period)
 
-    def pressure_samples(self, period: float, chambers: int) -> np.ndarray:
-        """(T, m) pressures [Pa] at the grid of `period` [s] that make the motion.
+    def input_samples(self, period: float, inputs: Inputs) -> np.ndarray:
+        """(T, m) inputs [their unit] at the grid of `period` [s] that make the motion.
 
         Raises:
-            UserError: this kind of reference is not made of pressures, or of other chambers.
+            UserError: this kind of reference is not made of inputs, or of another number of them.
         """
         if self.kind in ("tip_circle", "file"):
             raise UserError(
-                f"reference = {self.kind!r}: is not made of pressures; setpoint, circle, "
+                f"reference = {self.kind!r}: is not made of {inputs.quantity}s; setpoint, circle, "
                 "chirp_circle and trajectory are"
             )
         if self.kind == "setpoint":
-            if len(self.pressures) != chambers:
-                raise UserError(
-                    f"pressures {list(self.pressures)} Pa of the setpoint: must be {chambers}"
-                )
-            return np.array([self.pressures])
+            return self._held(inputs)[None]
         times = signals.time_grid(self.duration, period)
-        faded: np.ndarray = signals.soft_start(
-            self._pressures(times, chambers), np.zeros(chambers), times, self.fade_in
+        return signals.soft_start(
+            self._moving(times, inputs), rest_inputs(inputs), times, self.fade_in
         )
-        return faded
 
-    def _pressures(self, times: np.ndarray, chambers: int) -> np.ndarray:
+    def _held(self, inputs: Inputs) -> np.ndarray:
+        if self.inputs is None and inputs.size == len(_SETPOINT):
+            return inputs.low + np.array(_SETPOINT) * inputs.range
+        if self.inputs is None or len(self.inputs) != inputs.size:
+            raise UserError(
+                f"inputs {list(self.inputs or ())} {inputs.unit} of the setpoint: must be "
+                f"{inputs.size}"
+            )
+        return np.array(self.inputs)
+
+    def _moving(self, times: np.ndarray, inputs: Inputs) -> np.ndarray:
+        mean = inputs.low + _MEAN * inputs.range if self.mean is None else self.mean
+        swing = _AMPLITUDE * inputs.range if self.amplitude is None else self.amplitude
         if self.kind == "trajectory":
-            return signals.sines(times, chambers, self.mean, self.amplitude, self.frequencies)
+            return signals.sines(times, inputs.size, mean, swing, self.frequencies)
         if self.kind == "circle":
             phase = signals.circle_phase(times, self.frequency)
         else:
             phase = signals.chirp_phase(times, self.frequency, self.last_frequency)
-        return signals.rotating_pressures(phase, chambers, self.mean, self.amplitude)
+        return signals.rotating_inputs(phase, inputs.size, mean, swing)

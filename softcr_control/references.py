@@ -1,12 +1,13 @@
-"""References: where the rod should be over the coming ticks, and where that comes from.
+"""References: where the robot should be over the coming ticks, and where that comes from.
 
-A reference that the rod can follow is one that the rod has made: pressures are chosen, the nominal
+A reference that a robot can follow is one that its model has made: inputs are chosen, the nominal
 model computes the states they cause, and those states are the goal (Licher et al. Sec. V-B2).
-Purely geometric tip paths are offered too; their states are unknown (NaN).
+Purely geometric tip paths are offered too; their states are unknown.
 """
 
 import zipfile
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -14,7 +15,8 @@ import numpy as np
 
 from softcr_control.signals import circle_phase, fade_in, time_grid
 from softcr_models.errors import UserError
-from softcr_models.prediction import PredictionModel
+from softcr_models.model import TIP, Inputs, Model, nominal_parameters
+from softcr_models.rod.state import restrict_to_nodes
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,14 +26,30 @@ class Reference:
     Attributes:
         stamp: time of row 0 [s].
         period: time between rows [s].
-        states: (H, nx) wanted states; NaN where only the tip is known.
+        states: (H, nx) wanted states; a row with NaN is unknown, None: all are.
         tip_positions: (H, 3) wanted tip positions [m], base frame.
+        tip_orientations: (H, 3, 3) wanted rotations of the tip; NaN or None where unknown.
+        outputs: (H, ...) wanted rows of other outputs of the model, by name; of a pose its position
+            (H, 3). NaN where unknown.
     """
 
     stamp: float
     period: float
-    states: np.ndarray
+    states: np.ndarray | None
     tip_positions: np.ndarray
+    tip_orientations: np.ndarray | None = None
+    outputs: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    def part(self, rows: slice, tip_offsets: float | np.ndarray = 0.0) -> "Reference":
+        """Some of its rows; `tip_offsets` (rows, 3) are added to the wanted tip positions [m]."""
+        return Reference(
+            self.stamp + (rows.start or 0) * self.period,
+            self.period,
+            None if self.states is None else self.states[rows],
+            self.tip_positions[rows] + tip_offsets,
+            None if self.tip_orientations is None else self.tip_orientations[rows],
+            {name: values[rows] for name, values in self.outputs.items()},
+        )
 
 
 class ReferenceSource(Protocol):
@@ -54,26 +72,45 @@ class SampledReference:
 
     Args:
         period: time between rows [s].
-        states: (T, nx); NaN where unknown.
+        states: (T, nx), NaN where unknown; None where all are.
         tip_positions: (T, 3) [m], base frame.
+        tip_orientations: (T, 3, 3), NaN where unknown; None where all are. Between grid points the
+            nearest row counts.
+        outputs: (T, ...) rows of other outputs, by name.
 
     Raises:
         UserError: shapes that do not belong together, or a tip that is not finite.
     """
 
-    def __init__(self, period: float, states: np.ndarray, tip_positions: np.ndarray) -> None:
-        states, tips = np.asarray(states, float), np.asarray(tip_positions, float)
-        if states.ndim != 2 or tips.shape != (len(states), 3) or not len(tips):
+    def __init__(
+        self,
+        period: float,
+        states: np.ndarray | None,
+        tip_positions: np.ndarray,
+        tip_orientations: np.ndarray | None = None,
+        outputs: Mapping[str, np.ndarray] | None = None,
+    ) -> None:
+        tips = np.asarray(tip_positions, float)
+        states = None if states is None else np.asarray(states, float)
+        shape = "no states" if states is None else states.shape
+        rows = len(tips)
+        if tips.shape != (rows, 3) or not rows or (states is not None and states.ndim != 2):
             raise UserError(
-                f"reference: states {states.shape} and tip positions {tips.shape}: "
+                f"reference: states {shape} and tip positions {tips.shape}: "
                 "allowed are (T, nx) and (T, 3) with T >= 1"
             )
+        others = {"states": states, "tip orientations": tip_orientations, **(outputs or {})}
+        for name, values in others.items():
+            if values is not None and len(values) != rows:
+                raise UserError(f"reference: {len(values)} rows of {name}, must be {rows}")
         bad = ~np.isfinite(tips).all(axis=1)
         if bad.any():
             raise UserError(f"reference: tip position of row {bad.argmax()} is not finite")
         self.period = period
         self.states = states
         self.tip_positions = tips
+        self.tip_orientations = tip_orientations
+        self.outputs = dict(outputs or {})
 
     @property
     def duration(self) -> float:
@@ -89,111 +126,133 @@ class SampledReference:
         places = np.clip(position + np.arange(rows), 0, last)
         before = places.astype(int)
         after = np.minimum(before + 1, last)
-        fraction = (places - before)[:, None]
-        if not fraction.any():  # a NaN in the next row must not reach this one
-            return Reference(time, self.period, self.states[before], self.tip_positions[before])
+        fraction = places - before
+
+        def between(values: np.ndarray) -> np.ndarray:
+            if not fraction.any():  # a NaN in the next row must not reach this one
+                return values[before]
+            part = fraction.reshape(-1, *(1,) * (values.ndim - 1))
+            return (1 - part) * values[before] + part * values[after]
+
+        turned = self.tip_orientations
         return Reference(
             time,
             self.period,
-            (1 - fraction) * self.states[before] + fraction * self.states[after],
-            (1 - fraction) * self.tip_positions[before] + fraction * self.tip_positions[after],
+            None if self.states is None else between(self.states),
+            between(self.tip_positions),
+            None if turned is None else turned[np.round(places).astype(int)],
+            {name: between(values) for name, values in self.outputs.items()},
         )
 
 
-def setpoint(prediction: PredictionModel, pressures: np.ndarray, period: float) -> SampledReference:
-    """The equilibrium at constant pressures (m,) [Pa] of the nominal model."""
-    pressures = _checked_pressures(prediction, np.asarray(pressures, float)[None], "setpoint")[0]
-    state = prediction.equilibrium(pressures, prediction.nominal_parameters)
-    return _from_states(prediction, state[None], period)
+def at_nodes(source: SampledReference, intervals: int) -> SampledReference:
+    """The same for a rod of fewer intervals: its states at the nodes that both have."""
+    if source.states is None:
+        return source
+    states = restrict_to_nodes(source.states, intervals)
+    return SampledReference(source.period, states, source.tip_positions, source.tip_orientations)
 
 
-def pressure_trajectory(
-    prediction: PredictionModel, pressures: np.ndarray, period: float
-) -> SampledReference:
-    """The states that a pressure trajectory causes in the nominal model.
+def setpoint(model: Model, inputs: np.ndarray, period: float) -> SampledReference:
+    """The equilibrium at constant inputs (m,) [unit of the model's inputs] of the nominal model."""
+    inputs = _checked_inputs(model, np.asarray(inputs, float)[None], "setpoint")[0]
+    state = model.equilibrium(inputs, nominal_parameters(model.parameters))
+    return _from_states(model, state[None], period)
+
+
+def input_trajectory(model: Model, inputs: np.ndarray, period: float) -> SampledReference:
+    """The states that a trajectory of the inputs causes in the nominal model.
 
     Args:
-        prediction: the model.
-        pressures: (T, m) chamber pressures [Pa] at the grid of `period`, linear between; the motion
-            starts from the equilibrium at row 0.
+        model: the model.
+        inputs: (T, m) as the model feels them [unit of its inputs] at the grid of `period`, linear
+            between; the motion starts from the equilibrium at row 0.
         period: control period [s].
+
+    Raises:
+        UserError: inputs of another shape or not finite, or the model fails under them.
     """
-    pressures = _checked_pressures(prediction, pressures, "pressure trajectory")
-    nominal = prediction.nominal_parameters
-    start = prediction.equilibrium(pressures[0], nominal)
+    quantity = model.inputs.quantity.replace("_", " ")
+    inputs = _checked_inputs(model, inputs, f"{quantity} trajectory")
+    nominal = nominal_parameters(model.parameters)
+    start = model.equilibrium(inputs[0], nominal)
     states = start[None]
-    if len(pressures) > 1:
-        moved = prediction.rollout(start, pressures[None], nominal, period)[0]
+    if len(inputs) > 1:
+        moved = model.rollout(start, inputs[None], nominal, period)[0]
         states = np.vstack([states, moved])
     if not np.isfinite(states).all():
         row = int((~np.isfinite(states)).any(axis=1).argmax())
         raise UserError(
-            f"reference: the model fails at {row * period:.3f} s of the pressure trajectory "
-            f"({pressures[row]} Pa); smoother or lower pressures are needed"
+            f"reference: the model fails at {row * period:.3f} s of the {quantity} trajectory "
+            f"({inputs[row]} {model.inputs.unit}); smoother or lower values are needed"
         )
-    return _from_states(prediction, states, period)
+    return _from_states(model, states, period)
+
+
+pressure_trajectory = input_trajectory
+"""The name for models whose inputs are pressures [Pa]."""
+
+
+def rest_inputs(inputs: Inputs) -> np.ndarray:
+    """(m,) zero, or the allowed value that is closest to it [unit of the inputs]."""
+    return np.clip(np.zeros(inputs.size), inputs.low, inputs.high)
 
 
 def tip_circle(
-    prediction: PredictionModel,
+    model: Model,
     times: np.ndarray,
     centre: np.ndarray,
     radius: float,
     frequency: float,
     fade_seconds: float,
 ) -> SampledReference:
-    """A circle of the tip in a plane of constant z, as geometry only: states are unknown (NaN).
+    """A circle of the tip in a plane of constant z, as geometry only: states are unknown.
 
     Args:
-        prediction: says where the unloaded tip is: the path fades in from there.
+        model: says where the tip is at rest: the path fades in from there.
         times: (T,) grid of the control period from 0 on [s], T >= 2.
         centre: (3,) [m], base frame.
         radius: [m].
         frequency: turns per second [Hz].
-        fade_seconds: time to move from the unloaded tip onto the circle [s].
+        fade_seconds: time to move from the tip at rest onto the circle [s].
     """
     phase = circle_phase(times, frequency)
     turning = np.stack([np.cos(phase), np.sin(phase), np.zeros_like(phase)], axis=1)
-    nominal = prediction.nominal_parameters
-    unloaded = prediction.equilibrium(np.zeros(prediction.input_size), nominal)
-    start = prediction.tip_poses(unloaded[None], nominal[None])[0, :, 3]
+    nominal = nominal_parameters(model.parameters)
+    at_rest = model.equilibrium(rest_inputs(model.inputs), nominal)
+    start = _tips(model, at_rest[None])[0]
     tips = start + fade_in(times, fade_seconds)[:, None] * (centre + radius * turning - start)
-    unknown = np.full((len(times), prediction.state_size), np.nan)
-    return SampledReference(times[1] - times[0], unknown, tips)
+    return SampledReference(times[1] - times[0], None, tips)
 
 
-def from_file(prediction: PredictionModel, path: str | Path, period: float) -> SampledReference:
+def from_file(model: Model, path: str | Path, period: float) -> SampledReference:
     """A reference from a CSV or NPZ file, resampled linearly to the control period.
 
-    A CSV has one header line and the columns `time` [s] and either `pressure_1` .. `pressure_m`
-    [Pa] or `tip_x`, `tip_y`, `tip_z` [m, base frame]. An NPZ has the arrays `time` (T,) [s] and one
-    of `pressures` (T, m) [Pa], `tip_positions` (T, 3) [m, base frame], `states` (T, nx). From
-    pressures the nominal model computes the states; with tips only they are unknown. The first time
-    becomes 0.
+    Q stands for the quantity of the model's inputs, pressure for a rod's. A CSV has one header line
+    and the columns `time` [s] and either `Q_1` .. `Q_m` [unit of the inputs] or `tip_x`, `tip_y`,
+    `tip_z` [m, base frame]. An NPZ has the arrays `time` (T,) [s] and one of `Qs` (T, m),
+    `tip_positions` (T, 3) [m, base frame], `states` (T, nx). From inputs the nominal model computes
+    the states; with tips only they are unknown. The first time becomes 0.
 
     Raises:
         UserError: one line naming the file, what is wrong and what is allowed.
     """
-    path = Path(path)
-    columns = _read(path, prediction.input_size)
-    goals = [name for name in ("pressures", "tip_positions", "states") if name in columns]
+    path, quantity = Path(path), model.inputs.quantity
+    columns = _read(path, quantity, model.inputs.size)
+    widths = {f"{quantity}s": model.inputs.size, "tip_positions": 3, "states": model.state.size}
+    goals = [name for name in widths if name in columns]
     if "time" not in columns or len(goals) != 1:
         raise UserError(
             f"{path}: holds {', '.join(columns) or 'nothing'}; allowed are time and exactly one of "
-            "pressures, tip_positions, states (CSV: time and pressure_1.. or tip_x, tip_y, tip_z)"
+            f"{', '.join(widths)} (CSV: time and {quantity}_1.. or tip_x, tip_y, tip_z)"
         )
     goal = goals[0]
-    width = {
-        "pressures": prediction.input_size,
-        "tip_positions": 3,
-        "states": prediction.state_size,
-    }[goal]
-    values = _resampled(path, columns["time"], columns[goal], goal, width, period)
-    if goal == "pressures":
-        return pressure_trajectory(prediction, values, period)
+    values = _resampled(path, columns["time"], columns[goal], goal, widths[goal], period)
+    if goal == "tip_positions":
+        return SampledReference(period, None, values)
     if goal == "states":
-        return _from_states(prediction, values, period)
-    return SampledReference(period, np.full((len(values), prediction.state_size), np.nan), values)
+        return _from_states(model, values, period)
+    return input_trajectory(model, values, period)
 
 
 def tips_of_file(path: str | Path, period: float) -> np.ndarray:
@@ -203,7 +262,7 @@ def tips_of_file(path: str | Path, period: float) -> np.ndarray:
         UserError: one line naming the file, what is wrong and what is allowed.
     """
     path = Path(path)
-    columns = _read(path, chambers=1)
+    columns = _read(path, "pressure", 1)
     if not {"time", "tip_positions"} <= columns.keys():
         raise UserError(
             f"{path}: holds {', '.join(columns) or 'nothing'}; an arm needs time and tip_positions "
@@ -212,29 +271,29 @@ def tips_of_file(path: str | Path, period: float) -> np.ndarray:
     return _resampled(path, columns["time"], columns["tip_positions"], "tip_positions", 3, period)
 
 
-def _from_states(
-    prediction: PredictionModel, states: np.ndarray, period: float
-) -> SampledReference:
-    nominal = prediction.nominal_parameters
-    tips = prediction.tip_poses(states, nominal[None])[:, :, 3]
-    return SampledReference(period, states, tips)
+def _from_states(model: Model, states: np.ndarray, period: float) -> SampledReference:
+    return SampledReference(period, states, _tips(model, states))
 
 
-def _checked_pressures(
-    prediction: PredictionModel, pressures: np.ndarray, where: str
-) -> np.ndarray:
-    pressures = np.asarray(pressures, float)
-    if pressures.ndim != 2 or pressures.shape[1] != prediction.input_size:
+def _tips(model: Model, states: np.ndarray) -> np.ndarray:
+    """(T, 3) [m] tips of states with nominal parameters."""
+    nominal = nominal_parameters(model.parameters)[None]
+    tips: np.ndarray = model.observe((TIP,), states, None, nominal)[TIP][:, :, 3]
+    return tips
+
+
+def _checked_inputs(model: Model, inputs: np.ndarray, where: str) -> np.ndarray:
+    inputs = np.asarray(inputs, float)
+    if inputs.ndim != 2 or inputs.shape[1] != model.inputs.size:
         raise UserError(
-            f"reference: {where} has shape {pressures.shape}, allowed is "
-            f"(T, {prediction.input_size})"
+            f"reference: {where} has shape {inputs.shape}, allowed is (T, {model.inputs.size})"
         )
-    if not np.isfinite(pressures).all():
-        raise UserError(f"reference: {where} holds a pressure that is not finite")
-    return pressures
+    if not np.isfinite(inputs).all():
+        raise UserError(f"reference: {where} holds a value that is not finite")
+    return inputs
 
 
-def _read(path: Path, chambers: int) -> dict[str, np.ndarray]:
+def _read(path: Path, quantity: str, count: int) -> dict[str, np.ndarray]:
     if path.suffix.lower() not in (".csv", ".npz"):
         raise UserError(f"{path}: a reference file must end in .csv or .npz")
     try:
@@ -253,13 +312,15 @@ def _read(path: Path, chambers: int) -> dict[str, np.ndarray]:
         raise UserError(
             f"{path}: {len(names)} names in the header, {table.shape[1]} columns below it"
         )
-    return _grouped(dict(zip(names, table.T, strict=True)), chambers)
+    return _grouped(dict(zip(names, table.T, strict=True)), quantity, count)
 
 
-def _grouped(columns: dict[str, np.ndarray], chambers: int) -> dict[str, np.ndarray]:
+def _grouped(
+    columns: dict[str, np.ndarray], quantity: str, count: int
+) -> dict[str, np.ndarray]:
     """CSV columns under the names an NPZ has; columns of other names stay as they are."""
     groups = {
-        "pressures": [f"pressure_{i + 1}" for i in range(chambers)],
+        f"{quantity}s": [f"{quantity}_{i + 1}" for i in range(count)],
         "tip_positions": ["tip_x", "tip_y", "tip_z"],
     }
     for group, members in groups.items():

@@ -1,4 +1,4 @@
-"""Pressure signals that references are made of. Pressures are gauge [Pa], times [s]."""
+"""Signals that references are made of: inputs in their own unit, times [s]."""
 
 import numpy as np
 
@@ -18,36 +18,42 @@ def chirp_phase(times: np.ndarray, first: float, last: float) -> np.ndarray:
     return 2 * np.pi * (first * times + (last - first) * times**2 / (2 * max(times[-1], 1e-9)))
 
 
-def rotating_pressures(
-    phase: np.ndarray, chambers: int, mean: float, amplitude: float
+def rotating_inputs(
+    phase: np.ndarray, inputs: int, mean: float | np.ndarray, amplitude: float | np.ndarray
 ) -> np.ndarray:
-    """Pressures (T, m) that turn the bending direction by `phase` (T,) [rad].
+    """Inputs (T, m) that turn the bending direction by `phase` (T,) [rad].
 
-    Chamber i of m (evenly spaced) gets mean + amplitude cos(phase - 2 pi i / m); for three chambers
-    and more the sum stays constant, so that a slowly turned tip runs on a circle.
+    Input i of m (evenly spaced) gets mean + amplitude cos(phase - 2 pi i / m); for three inputs and
+    more the sum stays constant, so that a slowly turned tip runs on a circle.
     """
-    return mean + amplitude * np.cos(phase[:, None] - _chamber_phases(chambers))
+    turned: np.ndarray = mean + amplitude * np.cos(phase[:, None] - _phases(inputs))
+    return turned
 
 
 def sines(
-    times: np.ndarray, chambers: int, mean: float, amplitude: float, frequencies: tuple[float, ...]
+    times: np.ndarray,
+    inputs: int,
+    mean: float | np.ndarray,
+    amplitude: float | np.ndarray,
+    frequencies: tuple[float, ...],
 ) -> np.ndarray:
-    """Pressures (T, m): the same sum of sines in every chamber, one m-th of a period apart.
+    """Inputs (T, m): the same sum of sines in every one, one m-th of a period apart.
 
     All components have the same size and together stay within mean +- amplitude. Component j is
     ahead by a further j rad so that the components' peaks do not coincide at time 0.
     """
     offsets = np.arange(len(frequencies))[:, None, None]
     phases = 2 * np.pi * np.array(frequencies)[:, None, None] * times[:, None] + offsets
-    waves = np.sin(phases - _chamber_phases(chambers))
-    return mean + amplitude * waves.mean(axis=0)
+    waves = np.sin(phases - _phases(inputs))
+    summed: np.ndarray = mean + amplitude * waves.mean(axis=0)
+    return summed
 
 
 def soft_start(
-    pressures: np.ndarray, initial: np.ndarray, times: np.ndarray, seconds: float
+    inputs: np.ndarray, initial: np.ndarray, times: np.ndarray, seconds: float
 ) -> np.ndarray:
-    """Pressures (T, m) faded in from `initial` (m,) within `seconds`."""
-    return initial + fade_in(times, seconds)[:, None] * (pressures - initial)
+    """Inputs (T, m) faded in from `initial` (m,) within `seconds`."""
+    return initial + fade_in(times, seconds)[:, None] * (inputs - initial)
 
 
 def fade_in(times: np.ndarray, seconds: float) -> np.ndarray:
@@ -58,5 +64,5 @@ def fade_in(times: np.ndarray, seconds: float) -> np.ndarray:
     return s**3 * (10 - 15 * s + 6 * s**2)
 
 
-def _chamber_phases(chambers: int) -> np.ndarray:
-    return 2 * np.pi * np.arange(chambers) / chambers
+def _phases(inputs: int) -> np.ndarray:
+    return 2 * np.pi * np.arange(inputs) / inputs

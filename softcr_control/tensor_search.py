@@ -5,6 +5,7 @@ products and element-wise operations: all of it can be recorded in a CUDA graph,
 decompositions of torch.linalg cannot. Populations are sorted by cost, the best first.
 """
 
+import numpy as np
 import torch
 
 from softcr_control.polish import (
@@ -27,7 +28,7 @@ class TensorEvolution:
 
     Args:
         parents, strangers, children: how many.
-        stranger_spread: standard deviation of strangers [Pa].
+        stranger_spread: (m,) standard deviation of strangers [unit of the inputs].
         mutation_probability: chance that one knot of one channel of a child is mutated.
         generator: the only source of chance; its device is that of all tensors.
     """
@@ -37,7 +38,7 @@ class TensorEvolution:
         parents: int,
         strangers: int,
         children: int,
-        stranger_spread: float,
+        stranger_spread: torch.Tensor,
         mutation_probability: float,
         generator: torch.Generator,
     ) -> None:
@@ -47,7 +48,7 @@ class TensorEvolution:
         self._generator = generator
 
     def first_generation(self, centre: torch.Tensor, knots: int) -> torch.Tensor:
-        """Strangers round `centre` (m,) [Pa]; candidate 0 holds it. Returns (B, knots, m) [Pa]."""
+        """Strangers round `centre` (m,) [unit of the inputs]; candidate 0 holds it. Returns (B, knots, m) [unit of the inputs]."""
         size = self._parents + self._strangers + self._children
         population = self._drawn_round(centre, size, knots)
         population[0] = centre
@@ -59,12 +60,12 @@ class TensorEvolution:
         """Parents first, then strangers, then children.
 
         Args:
-            population: (B, K, m) candidates [Pa], the best first.
-            centre: (m,) mean of strangers: the previous command [Pa].
-            mutation: () standard deviation of a mutation [Pa].
+            population: (B, K, m) candidates [unit of the inputs], the best first.
+            centre: (m,) mean of strangers: the previous command [unit of the inputs].
+            mutation: (m,) standard deviation of a mutation.
 
         Returns:
-            (B, K, m) candidates [Pa], not yet limited.
+            (B, K, m) candidates [unit of the inputs], not yet limited.
         """
         parents = population[: self._parents]
         strangers = self._drawn_round(centre, self._strangers, population.shape[1])
@@ -97,32 +98,42 @@ class TensorPolish:
 
     Args:
         population: number of candidates.
-        dimension: numbers that make a candidate, K m.
-        low, high: the box [Pa].
+        knots: K, of a candidate.
+        low, high: (m,) the box [unit of the inputs].
         device: of all tensors.
     """
 
     def __init__(
-        self, population: int, dimension: int, low: float, high: float, device: torch.device
+        self,
+        population: int,
+        knots: int,
+        low: np.ndarray,
+        high: np.ndarray,
+        device: torch.device,
     ) -> None:
+        dimension = knots * len(low)
         self._samples = min(SAMPLES_PER_NUMBER * dimension, population)
         self.possible = self._samples > dimension
-        self._low, self._high = low, high
+        span = np.tile(high - low, knots)
+        self._span, self._low, self._high = (
+            torch.as_tensor(value, dtype=torch.float64, device=device)
+            for value in (span, np.tile(low, knots) / span, np.tile(high, knots) / span)
+        )
         self._eye = torch.eye(dimension, dtype=torch.float64, device=device)
         self._fractions = torch.as_tensor(STEP_FRACTIONS, device=device)[:, None]
 
     def proposals(
         self, population: torch.Tensor, residuals: torch.Tensor, costs: torch.Tensor
     ) -> torch.Tensor:
-        """(8, K, m) candidates [Pa] on the line from the best one, not yet limited.
+        """(8, K, m) candidates [unit of the inputs] on the line from the best one, not yet limited.
 
         Args:
-            population: (B, K, m) candidates inside the box [Pa], the best first.
+            population: (B, K, m) candidates inside the box [unit of the inputs], the best first.
             residuals: (B, R) whose squares add up to the costs.
             costs: (B,) their costs, ascending. Those that are not finite do not count; where too
                 few are, the proposals mean nothing.
         """
-        fitted, span = slice(1, self._samples), self._high - self._low
+        fitted, span = slice(1, self._samples), self._span
         points = population[: self._samples].double().flatten(1) / span
         counts = torch.isfinite(costs[fitted])[:, None]
         offsets = torch.where(counts, points[1:] - points[0], 0.0)
@@ -134,8 +145,8 @@ class TensorPolish:
         step = bounded_minimum(
             self._with_diagonal(slopes @ slopes.T, STEP_DAMPING),
             slopes @ first,
-            (self._low / span - points[0]).clamp(max=0.0),  # it lies inside, but for rounding
-            (self._high / span - points[0]).clamp(min=0.0),
+            (self._low - points[0]).clamp(max=0.0),  # it lies inside, but for rounding
+            (self._high - points[0]).clamp(min=0.0),
         )
         moved = (points[0] + self._fractions * step) * span
         return moved.to(population.dtype).view(-1, *population.shape[1:])

@@ -8,7 +8,7 @@ def limit_command(
     previous: np.ndarray,
     low: float | np.ndarray,
     high: float | np.ndarray,
-    max_rate: float,
+    max_rate: float | np.ndarray,
     dt: float,
 ) -> tuple[np.ndarray, bool]:
     """The last stage before a command is published, and again before it reaches the valves.
@@ -17,10 +17,10 @@ def limit_command(
     A command that is not finite or has the wrong shape is refused as a whole.
 
     Args:
-        command: (m,) wanted pressures [Pa].
+        command: (m,) wanted pressures [Pa], or other inputs in their unit.
         previous: (m,) pressures sent last [Pa], finite.
         low, high: lowest and highest pressure [Pa].
-        max_rate: largest change of a pressure per second [Pa/s].
+        max_rate: largest change per second [unit of the command / s].
         dt: time since `previous` was sent [s].
 
     Returns:

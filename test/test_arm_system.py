@@ -401,13 +401,16 @@ def test_tendons_are_held_when_commands_stop(made):
 def test_open_loop_commands_lead_the_chambers_along_the_reference(made):
     from softcr_control.nodes.feedforward import Feedforward
     from softcr_control.reference_settings import ReferenceSettings
+    from softcr_models.rod.description import rod_inputs
 
     node = made(Feedforward, mode="lockstep", reference="circle", duration=2.0)
     sent = []
     node._command.publish = lambda message: sent.append(np.array(message.effort))
     node.trigger_activate()
     period, lag = round(1e9 / 70), node.robot.pressure_lag
-    wanted = ReferenceSettings(kind="circle", duration=2.0).pressure_samples(1 / 70, 3)
+    wanted = ReferenceSettings(kind="circle", duration=2.0).input_samples(
+        1 / 70, rod_inputs(node.robot)
+    )
     pressures = [wanted[0], wanted[1]]  # an answer works from the next cycle on
     for cycle in range(100):
         node._answer((cycle + 1) * period)

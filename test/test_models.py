@@ -65,11 +65,9 @@ def test_options_reach_filter_and_controller():
         told = {node.name: node.parameters.get("model") for node in system.nodes}
         assert (told["estimator"], told["nempc_controller"]) == expected
         assert told["simulator"] is None
-    for asked, carried in (({}, 1000), ({"model": "ddpinn"}, 32), ({"population": "64"}, 64)):
+    for asked, told in (({}, []), ({"model": "ddpinn"}, []), ({"population": "64"}, [64])):
         nodes = simulation_system(simulation_options(asked), Path("bag")).nodes
-        assert [n.parameters["population"] for n in nodes if "population" in n.parameters] == [
-            carried
-        ]
+        assert [n.parameters["population"] for n in nodes if "population" in n.parameters] == told
     gradient = simulation_options({"model": "ddpinn", "controller": "rod_mpc"})
     (told,) = (n for n in simulation_system(gradient, Path("bag")).nodes if n.name == "rod_mpc")
     assert told.parameters["model"] == "ddpinn"
@@ -83,11 +81,25 @@ def test_options_reach_filter_and_controller():
     assert build_settings(NempcControllerSettings, values).model == "ddpinn"
 
 
-def test_gradients_of_the_network_are_taken_over_steps_that_single_precision_resolves():
-    for values, perturbation in (({}, 20.0), ({"model": "ddpinn"}, 200.0)):
-        settings = build_settings(RodMpcControllerSettings, values)
-        _, controller = made_controller(ROBOT, settings)
-        assert controller.settings.perturbation == perturbation
+def test_what_depends_on_the_model_is_chosen_unless_somebody_says_otherwise(tmp_path):
+    """Differences that single precision resolves, and as many candidates as a tick carries."""
+    kinds = {"nempc": NempcControllerSettings, "rod_mpc": RodMpcControllerSettings}
+
+    def chosen(kind, **values):
+        return made_controller(ROBOT, build_settings(kinds[kind], values))[1].settings
+
+    for model, perturbation, gain in (("rod", 2e-4, 0.0), ("ddpinn", 2e-3, 0.1)):
+        found = chosen("rod_mpc", model=model)
+        assert (found.perturbation, found.tip_offset_gain) == (perturbation, gain)
+    for model, population in (("rod", 1000), ("ddpinn", 32)):
+        assert chosen("nempc", model=model).population == population
+    assert chosen("nempc", model="ddpinn", population=64).population == 64
+    file = tmp_path / "mine.yaml"
+    file.write_text("type: nempc\npopulation: 48\nhorizon: 6\ntip_offset_gain: 0.0\n")
+    mine = chosen("nempc", model="ddpinn", controller=str(file))
+    assert (mine.population, mine.horizon, mine.tip_offset_gain) == (48, 6, 0.0)
+    mine = chosen("nempc", controller=str(file), horizon=4, estimate_lag=False)
+    assert (mine.population, mine.horizon, mine.estimate_lag) == (48, 4, False)
 
 
 def test_the_shipped_network_keeps_what_its_card_says():

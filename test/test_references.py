@@ -103,9 +103,9 @@ def test_soft_start_is_slow_enough_for_the_valves():
     assert commands.max() < 1e5
 
 
-def test_rotating_pressures_keep_their_sum_and_turn_the_bending_direction():
+def test_rotating_inputs_keep_their_sum_and_turn_the_bending_direction():
     phase = np.linspace(0, 7, 50)
-    pressures = signals.rotating_pressures(phase, 3, 35e3, 20e3)
+    pressures = signals.rotating_inputs(phase, 3, 35e3, 20e3)
     assert np.allclose(pressures.sum(axis=1), 105e3)
     directions = np.exp(2j * np.pi * np.arange(3) / 3)
     assert np.allclose(pressures @ directions, 30e3 * np.exp(1j * phase))
@@ -238,7 +238,7 @@ def test_circle_of_the_rod_is_feasible_and_nearly_a_circle_when_slow():
     source = ReferenceSettings(kind="circle", frequency=0.1, duration=10.0).source(rod, PERIOD)
     times = np.arange(len(source.states)) * PERIOD
     phase = signals.circle_phase(times, 0.1)
-    wanted = signals.rotating_pressures(phase, 3, 35e3, 20e3)
+    wanted = signals.rotating_inputs(phase, 3, 35e3, 20e3)
     pressures = signals.soft_start(wanted, np.zeros(3), times, 1.0)
     nominal = np.repeat(rod.nominal_parameters[None], len(times) - 1, axis=0)
     moved = rod.step(source.states[:-1], pressures[:-1], pressures[1:], nominal, PERIOD)

@@ -7,30 +7,33 @@ from typing import Any, ClassVar
 import numpy as np
 
 from softcr_control.costs.rollout import Rollout
+from softcr_control.costs.term import CostTerm
 
 
-@dataclass(frozen=True)
-class InputRate:
+@dataclass(frozen=True, eq=False)
+class InputRate(CostTerm):
     """weight * sum_k |(u(k) - u(k-1)) / input_range|^2 with u(-1) the command active before: (39a).
 
     Attributes:
-        weight: the factor of R [cost]; 1 makes one full-range step of one chamber cost 1.
-        input_range: highest minus lowest pressure [Pa].
+        weight: the factor of R [cost]; 1 makes one full-range step of one input cost 1.
+        input_range: (m,) highest minus lowest value of each input [unit of the inputs].
     """
 
-    weight: float
-    input_range: float
+    input_range: np.ndarray
     name: ClassVar[str] = "input_rate"
 
     def __call__(self, rollout: Rollout) -> np.ndarray:
-        commands = rollout.commands
-        first = commands[:, 0] - rollout.previous_command
-        changes = commands[:, 1:] - commands[:, :-1]
+        """See CostTerm; without the copy that `command_path` is."""
+        largest = self.input_range.max()
+        share = largest / self.input_range
+        first = share * (rollout.commands[:, 0] - rollout.previous_command)
+        changes = share * (rollout.commands[:, 1:] - rollout.commands[:, :-1])
         squares = np.einsum("bm,bm->b", first, first) + np.einsum("bkm,bkm->b", changes, changes)
-        return self.weight / self.input_range**2 * squares
+        costs: np.ndarray = self.weight / largest**2 * squares
+        return costs
 
     def residuals(self, rollout: Any) -> Any:
         """(B, m N)."""
         path = rollout.command_path
-        changes = (path[:, 1:] - path[:, :-1]).reshape(len(path), -1)
-        return math.sqrt(self.weight) / self.input_range * changes
+        changes = math.sqrt(self.weight) / self.input_range * (path[:, 1:] - path[:, :-1])
+        return changes.reshape(len(path), -1)

@@ -1,88 +1,118 @@
 """What cost terms look at: the predicted futures of all candidates beside the reference."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from softcr_control.references import Reference
 from softcr_models.errors import UserError
-from softcr_models.prediction import PredictionModel
+from softcr_models.model import TIP, Model, nominal_parameters
 
 _COMPUTED = "states", "tip_poses"  # by a Rollout, per candidate
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rollout:
     """Predicted futures of B candidates over N ticks.
 
-    States and tip poses are computed when a term first asks for them. A term that looks at states
+    States and outputs are computed when a term first asks for them. A term that looks at states
     should come before those that look at tips only: tips then follow from the states; without
     states, the model computes tips alone, which is faster.
 
     Attributes:
         initial_state: (nx,) where all of them begin.
-        pressures: (B, N + 1, m) chamber pressures at the grid points [Pa].
-        commands: (B, N, m) commands [Pa]; command k is held over the tick that ends at state row k.
-        previous_command: (m,) command active before the first of `commands` [Pa].
-        reference_states: (N, nx) wanted states at the same times; a row holding NaN is unknown.
-        reference_tip_positions: (N, 3) wanted tip positions [m], base frame.
-        prediction: the model.
+        inputs: (B, N + 1, m) what the model feels at the grid points [unit of its inputs].
+        commands: (B, N, m) [unit of the inputs]; command k is held over the tick that ends at state
+            row k.
+        previous_command: (m,) command active before the first of `commands`.
+        reference: N rows at the times of the states.
+        model: what predicts.
         parameters: (P,) the model's parameters.
         period: of a tick [s].
     """
 
     initial_state: np.ndarray
-    pressures: np.ndarray
+    inputs: np.ndarray
     commands: np.ndarray
     previous_command: np.ndarray
-    reference_states: np.ndarray
-    reference_tip_positions: np.ndarray
-    prediction: PredictionModel
+    reference: Reference
+    model: Model
     parameters: np.ndarray
     period: float
 
     @cached_property
     def states(self) -> np.ndarray:
         """(B, N, nx) predicted states, row k one tick after row k - 1."""
-        return self.prediction.rollout(*self._inputs)
+        return self.model.rollout(self.initial_state, self.inputs, self.parameters, self.period)
 
     @cached_property
     def tip_poses(self) -> np.ndarray:
         """(B, N, 3, 4) predicted tip poses, rotation beside position [m], base frame."""
-        if "states" not in vars(self):
-            return self.prediction.rollout_tips(*self._inputs)
-        rows = self.states.reshape(-1, self.states.shape[2])
-        poses = self.prediction.tip_poses(rows, self.parameters[None])
-        return poses.reshape(*self.states.shape[:2], 3, 4)
+        if "states" in vars(self):
+            return self._observed(TIP)
+        return self.model.rollout_tips(
+            self.initial_state, self.inputs, self.parameters, self.period
+        )
+
+    def output(self, name: str) -> np.ndarray:
+        """(B, N, ...) an output of the model at the predicted states.
+
+        Raises:
+            UserError: the model has no such output.
+        """
+        return self.tip_poses if name == TIP else self._observed(name)
+
+    @property
+    def reference_tip_positions(self) -> np.ndarray:
+        """(N, 3) wanted tip positions [m], base frame."""
+        return self.reference.tip_positions
 
     @cached_property
     def reference_known(self) -> np.ndarray:
         """(N,) whether the reference state of each row is known."""
-        return np.isfinite(self.reference_states).all(axis=1)
+        return known_rows(self.reference.states, len(self.reference.tip_positions))
 
     @cached_property
     def wanted_states(self) -> np.ndarray:
         """(N, nx) reference states, zeros where they are unknown."""
-        return known_states(self.reference_states)
+        return known_states(self.reference, self.model.state.size)
+
+    @cached_property
+    def orientation_known(self) -> np.ndarray:
+        """(N,) whether the wanted tip orientation of each row is known."""
+        return self.wanted_tip_rotations.any(axis=(1, 2))
 
     @cached_property
     def wanted_tip_rotations(self) -> np.ndarray:
         """(N, 3, 3) wanted tip orientations, see `tip_rotations`."""
-        return tip_rotations(self.reference_states, self.prediction)
+        return tip_rotations(self.reference, self.model)
+
+    def wanted_output(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Reference rows (N, ...) of an output, zeros where unknown, and 1 where known, else 0.
+
+        Raises:
+            UserError: the reference has no such rows.
+        """
+        if name not in self.reference.outputs:
+            told = ", ".join(self.reference.outputs) or "none"
+            raise UserError(f"controller: the reference has no output {name!r}; it has {told}")
+        rows = self.reference.outputs[name]
+        known = np.isfinite(rows.reshape(len(rows), -1)).all(axis=1)
+        known = known.reshape(-1, *(1,) * (rows.ndim - 1))
+        return np.where(known, rows, 0.0), known.astype(float)
 
     @cached_property
     def command_path(self) -> np.ndarray:
-        """(B, N + 1, m) the command active before, then `commands` [Pa]."""
-        batch, ticks, chambers = self.commands.shape
-        path = np.empty((batch, 1 + ticks, chambers), self.commands.dtype)
+        """(B, N + 1, m) the command active before, then `commands`."""
+        batch, ticks, channels = self.commands.shape
+        path = np.empty((batch, 1 + ticks, channels), self.commands.dtype)
         path[:, 0], path[:, 1:] = self.previous_command, self.commands
         return path
 
     def part(self, rows: np.ndarray) -> "Rollout":
         """Of some candidates, with what is computed of them already."""
-        chosen = replace(self, pressures=self.pressures[rows], commands=self.commands[rows])
+        chosen = replace(self, inputs=self.inputs[rows], commands=self.commands[rows])
         computed = {name: vars(self)[name][rows] for name in _COMPUTED if name in vars(self)}
         vars(chosen).update(computed)
         return chosen
@@ -91,72 +121,49 @@ class Rollout:
         """(N, 3) predicted tip positions of one candidate [m], without computing all of them."""
         if "tip_poses" in vars(self):
             return self.tip_poses[candidate, :, :, 3]
-        return self.prediction.tip_poses(self.states[candidate], self.parameters[None])[:, :, 3]
+        return tips_of(self.model, self.states[candidate], self.parameters)[:, :, 3]
 
-    @property
-    def _inputs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-        return self.initial_state, self.pressures, self.parameters, self.period
-
-
-def known_states(reference_states: np.ndarray) -> np.ndarray:
-    """(N, nx) the same, zeros in rows that hold a NaN."""
-    known = np.isfinite(reference_states).all(axis=1)
-    return np.where(known[:, None], reference_states, 0.0)
+    def _observed(self, name: str) -> np.ndarray:
+        batch, ticks, _ = self.states.shape
+        rows = self.states.reshape(batch * ticks, -1)
+        inputs = self.inputs[:, 1:].reshape(batch * ticks, -1)
+        values = self.model.observe((name,), rows, inputs, self.parameters[None])[name]
+        return values.reshape(batch, ticks, *values.shape[1:])
 
 
-def tip_rotations(reference_states: np.ndarray, prediction: PredictionModel) -> np.ndarray:
-    """(N, 3, 3) tip orientations of reference states (N, nx), zeros where those are unknown.
+def tips_of(model: Model, states: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+    """(B, 3, 4) tip poses [m] of states (B, nx) under parameters (P,) or (B, P)."""
+    return model.observe((TIP,), states, None, np.atleast_2d(parameters))[TIP]
 
-    Reference states are made with the nominal parameters, so that is how they are read.
+
+def known_rows(values: np.ndarray | None, rows: int) -> np.ndarray:
+    """(rows,) whether each row of values (rows, ...) is known; None: no row is."""
+    if values is None:
+        return np.zeros(rows, bool)
+    return np.isfinite(values.reshape(rows, -1)).all(axis=1)
+
+
+def known_states(reference: Reference, size: int) -> np.ndarray:
+    """(N, size) its states, zeros in rows that hold a NaN, or everywhere if it has none."""
+    if reference.states is None:
+        return np.zeros((len(reference.tip_positions), size))
+    known = known_rows(reference.states, len(reference.states))
+    return np.where(known[:, None], reference.states, 0.0)
+
+
+def tip_rotations(reference: Reference, model: Model) -> np.ndarray:
+    """(N, 3, 3) wanted tip orientations, zeros where unknown.
+
+    They are the reference's own where it has them; elsewhere those of its states, which are made
+    with the nominal parameters, so that is how they are read.
     """
-    known = np.isfinite(reference_states).all(axis=1)
-    rotations = np.zeros((len(reference_states), 3, 3))
-    if known.any():
-        poses = prediction.tip_poses(reference_states[known], prediction.nominal_parameters[None])
-        rotations[known] = poses[:, :, :3]
+    count = len(reference.tip_positions)
+    rotations = np.zeros((count, 3, 3))
+    known = known_rows(reference.states, count)
+    if reference.states is not None and known.any():
+        nominal = nominal_parameters(model.parameters)
+        rotations[known] = tips_of(model, reference.states[known], nominal)[:, :, :3]
+    given = known_rows(reference.tip_orientations, count)
+    if reference.tip_orientations is not None:
+        rotations[given] = reference.tip_orientations[given]
     return rotations
-
-
-class CostTerm(Protocol):
-    """One part of the cost (39a): a sum of squares.
-
-    `residuals` are written with what numpy arrays and tensors of torch have in common, for a
-    `Rollout` or a `TensorRollout`; `__call__` is what numpy does fastest.
-    """
-
-    name: ClassVar[str]
-
-    def __call__(self, rollout: Rollout) -> np.ndarray:
-        """Costs (B,) of the candidates of a rollout, >= 0 or NaN where a state is not finite."""
-        ...
-
-    def residuals(self, rollout: Any) -> Any:
-        """(B, R) numbers whose squares add up to the costs; smooth in the commands."""
-        ...
-
-
-def checked_terms(terms: Sequence[CostTerm]) -> tuple[CostTerm, ...]:
-    """The same, if their names tell them apart.
-
-    Raises:
-        UserError: no cost term, or two terms of one name.
-    """
-    names = [term.name for term in terms]
-    if not names or len(set(names)) != len(names):
-        raise UserError(f"controller: cost terms {names}: at least one, no name twice is allowed")
-    return tuple(terms)
-
-
-def evaluate(
-    terms: Sequence[CostTerm], rollout: Rollout
-) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Costs (B,) by name of term, and their sum (B,), inf where it is not finite."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        costs = {term.name: np.asarray(term(rollout), float) for term in terms}
-        total = sum(costs.values())
-    return costs, np.where(np.isfinite(total), total, np.inf)
-
-
-def stacked_residuals(terms: Sequence[CostTerm], rollout: Rollout) -> np.ndarray:
-    """(B, R) residuals of all terms, whose squares add up to the costs; float64."""
-    return np.concatenate([term.residuals(rollout) for term in terms], axis=1, dtype=float)

@@ -1,62 +1,106 @@
 """Which cost terms a controller uses, and how much each counts."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from softcr_control.costs.input_rate import InputRate
-from softcr_control.costs.rollout import CostTerm
+from softcr_control.costs.output_error import OutputError
+from softcr_control.costs.outside import OutsideTerm
 from softcr_control.costs.state_error import StateError
+from softcr_control.costs.term import CostTerm, checked_terms
 from softcr_control.costs.tip_orientation import TipOrientation
 from softcr_control.costs.tip_position import TipPosition
-from softcr_models.prediction import PredictionModel
-from softcr_models.state_groups import by_group
+from softcr_models.errors import UserError
+from softcr_models.model import Model
 
 Weight = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 
+_FLAT = ("velocity", "angular_velocity", "force", "force_z", "torque")
+"""Groups of a rod's state that older files name without `state`."""
+
+
+def groups_under_state(costs: Mapping[str, Any]) -> dict[str, Any]:
+    """The same, the groups of a rod's state under `state`: older files name them beside the rest.
+
+    Raises:
+        ValueError: a group stands in both places.
+    """
+    flat = {name: costs[name] for name in _FLAT if name in costs}
+    if not flat:
+        return dict(costs)
+    state = costs.get("state") or {}
+    twice = sorted(set(flat) & set(state))
+    if twice:
+        raise ValueError(f"{twice[0]} stands both by itself and under state")
+    others = {name: value for name, value in costs.items() if name not in flat}
+    return others | {"state": {**flat, **state}}
+
 
 class CostSettings(BaseModel):
-    """Weights; a term of weight 0 is left out. Defaults are those of config/controllers/nempc.yaml.
-
-    The state weights are Q of Table VII: on normalised states, shared by all nodes.
-    """
+    """Weights; a term of weight 0 is left out."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    velocity: Weight = Field(default=0.0, description="weight of linear velocities, q_velo")
-    angular_velocity: Weight = Field(
-        default=0.0, description="weight of angular velocities, q_angvel"
+    state: dict[str, Weight] = Field(
+        default={},
+        description="weights of normalised states by group of the model's state; for a rod Q of "
+        "Licher et al. (2025), Table VII, shared by all nodes",
     )
-    force: Weight = Field(default=0.0, description="weight of shear forces, q_force")
-    force_z: Weight = Field(default=0.0, description="weight of axial forces, q_forceZ")
-    torque: Weight = Field(default=0.0, description="weight of moments, q_torque")
     tip_position: Weight = Field(
         default=1e4, description="weight of the tip's distance squared [1/m^2]"
     )
     tip_orientation: Weight = Field(
         default=0.0, description="weight of the tip's angle squared [1/rad^2]"
     )
+    outputs: dict[str, Weight] = Field(
+        default={}, description="weights of other outputs of the model, by name [1/unit^2]"
+    )
     input_rate: Weight = Field(
-        default=0.5, description="weight of changes of command / pressure range, R"
+        default=0.5, description="weight of changes of command / range of the input, R"
+    )
+    terms: tuple[OutsideTerm, ...] = Field(
+        default=(), description="terms of your own: class (path/file.py:Class), weight, its options"
     )
 
-    def terms(self, prediction: PredictionModel, input_range: float) -> tuple[CostTerm, ...]:
-        """The terms that count, for a rod's prediction and an input range [Pa]."""
-        weights = by_group(
-            prediction.state_size,
-            self.velocity,
-            self.angular_velocity,
-            self.force,
-            self.force_z,
-            self.torque,
-        )
+    @model_validator(mode="before")
+    @classmethod
+    def _groups_under_state(cls, given: Any) -> Any:
+        return groups_under_state(given) if isinstance(given, dict) else given
+
+    @property
+    def follows_states(self) -> bool:
+        """Whether the state counts at all."""
+        return any(self.state.values())
+
+    def made(self, model: Model) -> tuple[CostTerm, ...]:
+        """The terms that count, for a model.
+
+        Raises:
+            UserError: the model has no such group or output, a term cannot be made, none is left,
+                or two have the same name.
+        """
         terms: list[CostTerm] = []
-        if weights.any():
-            terms.append(StateError(weights, prediction.state_scale))
+        if self.follows_states:
+            _check("state", self.state, model.state.names)
+            weights = model.state.by_group(self.state)
+            terms.append(StateError(1.0, weights, model.state.scale))
         if self.tip_position:
             terms.append(TipPosition(self.tip_position))
         if self.tip_orientation:
             terms.append(TipOrientation(self.tip_orientation))
+        _check("outputs", self.outputs, tuple(model.outputs))
+        terms += [OutputError(weight, name) for name, weight in self.outputs.items() if weight]
         if self.input_rate:
-            terms.append(InputRate(self.input_rate, input_range))
-        return tuple(terms)
+            terms.append(InputRate(self.input_rate, model.inputs.range))
+        terms += [term.made() for term in self.terms if term.weight]
+        return checked_terms(terms)
+
+
+def _check(field: str, given: dict[str, float], known: tuple[str, ...]) -> None:
+    for name in given:
+        if name not in known:
+            raise UserError(
+                f"costs.{field}.{name}: the model has none of that name; it has {', '.join(known)}"
+            )

@@ -1,14 +1,15 @@
 """What cost terms look at where the candidates are tensors on a device: `rollout` for torch."""
 
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
 import torch
 
-from softcr_control.costs.rollout import CostTerm
+from softcr_control.costs.term import CostTerm
+from softcr_models.errors import UserError
+from softcr_models.model import TIP
 from softcr_models.surrogate.ddpinn import DDPINN
-from softcr_models.surrogate.tip_poses import TipPoses
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,14 +18,15 @@ class TensorRollout:
 
     Attributes:
         coordinates: (B, N, nx) predicted, in those of the network.
-        commands: (B, N, m) [Pa].
-        previous_command: (m,) [Pa].
+        commands: (B, N, m) [unit of the inputs].
+        previous_command: (m,).
         wanted_states: (N, nx), zeros where unknown.
         reference_known: (N,) 1 where the wanted state is known, else 0.
         reference_tip_positions: (N, 3) [m].
         wanted_tip_rotations: (N, 3, 3), zeros where unknown.
-        bending_compliance: () [rad/(N m m)].
-        network, poses: that coordinates belong to.
+        orientation_known: (N,) 1 where the wanted orientation is known, else 0.
+        network: that coordinates belong to.
+        poses: coordinates (R, nx) to tip poses (R, 3, 4) [m].
     """
 
     coordinates: torch.Tensor
@@ -34,9 +36,9 @@ class TensorRollout:
     reference_known: torch.Tensor
     reference_tip_positions: torch.Tensor
     wanted_tip_rotations: torch.Tensor
-    bending_compliance: torch.Tensor
+    orientation_known: torch.Tensor
     network: DDPINN
-    poses: TipPoses
+    poses: Callable[[torch.Tensor], torch.Tensor]
 
     @cached_property
     def states(self) -> torch.Tensor:
@@ -46,21 +48,34 @@ class TensorRollout:
     @cached_property
     def tip_poses(self) -> torch.Tensor:
         """(B, N, 3, 4) predicted tip poses, rotation beside position [m]."""
-        poses = self.poses(self.coordinates.flatten(0, 1), self.bending_compliance)
+        poses = self.poses(self.coordinates.flatten(0, 1))
         return poses.view(*self.coordinates.shape[:2], 3, 4)
+
+    def output(self, name: str) -> torch.Tensor:
+        """(B, N, 3, 4) the tip; there is no other output on a device.
+
+        Raises:
+            UserError: any other name.
+        """
+        if name != TIP:
+            raise UserError(f"controller: backend 'torch' knows the output {TIP!r} only, no {name!r}")
+        return self.tip_poses
+
+    def wanted_output(self, name: str) -> tuple[torch.Tensor, torch.Tensor]:
+        """See Rollout; refused as by `output`."""
+        raise UserError(f"controller: backend 'torch' knows the output {TIP!r} only, no {name!r}")
 
     @cached_property
     def command_path(self) -> torch.Tensor:
-        """(B, N + 1, m) the command active before, then `commands` [Pa]."""
+        """(B, N + 1, m) the command active before, then `commands`."""
         first = self.previous_command.expand_as(self.commands[:, :1])
         return torch.cat((first, self.commands), dim=1)
 
 
 def with_tensors(term: CostTerm, device: torch.device) -> CostTerm:
     """The same term, its arrays as tensors, so that its residuals can be asked on a device."""
-    arrays = {
-        field.name: torch.as_tensor(value, dtype=torch.float32, device=device)
-        for field in fields(term)  # type: ignore[arg-type]
-        if isinstance(value := getattr(term, field.name), np.ndarray)
+    tensors = {
+        name: torch.as_tensor(value, dtype=torch.float32, device=device)
+        for name, value in term.arrays.items()
     }
-    return replace(term, **arrays)  # type: ignore[type-var]
+    return replace(term, **tensors)  # type: ignore[arg-type]

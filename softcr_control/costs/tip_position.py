@@ -1,33 +1,22 @@
 """Distance of the predicted tip from the reference tip."""
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
+from softcr_control.costs.term import CostTerm
+from softcr_models.model import TIP
 
-from softcr_control.costs.rollout import Rollout
 
-
-@dataclass(frozen=True)
-class TipPosition:
-    """weight * sum_k |r_goal(k) - r(k)|^2.
+@dataclass(frozen=True, eq=False)
+class TipPosition(CostTerm):
+    """weight * sum_k |r_goal(k) - r(k)|^2, the weight in cost/m^2: 1e4 makes 10 mm at one row cost 1.
 
     Unlike the state error it stays right when the bending compliance differs from the one the
     reference was computed with: elastic wrenches then no longer say where the tip is.
-
-    Attributes:
-        weight: [cost/m^2]; 1e4 makes 10 mm at one row cost 1.
     """
 
-    weight: float
     name: ClassVar[str] = "tip_position"
 
-    def __call__(self, rollout: Rollout) -> np.ndarray:
-        error = rollout.tip_poses[:, :, :, 3] - rollout.reference_tip_positions
-        return self.weight * np.einsum("bki,bki->b", error, error)
-
-    def residuals(self, rollout: Any) -> Any:
-        """(B, 3 N)."""
-        error = rollout.tip_poses[:, :, :, 3] - rollout.reference_tip_positions
-        return math.sqrt(self.weight) * error.reshape(len(error), -1)
+    def errors(self, rollout: Any) -> Any:
+        """(B, N, 3) [m]."""
+        return rollout.output(TIP)[:, :, :, 3] - rollout.reference_tip_positions

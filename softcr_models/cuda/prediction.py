@@ -11,6 +11,7 @@ from numba.cuda.cudadrv.devicearray import is_cuda_ndarray
 
 from softcr_models.cuda import kernels
 from softcr_models.devices import resolve_device
+from softcr_models.model import TIP
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod import stepper
 from softcr_models.rod.cosserat_rod import CosseratRod, linearisations
@@ -71,10 +72,13 @@ class CudaRodPrediction:
         self.single_precision = single_precision
         self.retry_factors = tuple(retry_factors)
         self.dtype: type[np.floating] = np.float32 if single_precision else np.float64
+        self.state, self.inputs = on_processor.state, on_processor.inputs
+        self.parameters, self.outputs = on_processor.parameters, on_processor.outputs
         self.state_size = on_processor.state_size
         self.input_size = on_processor.input_size
         self.nominal_parameters = on_processor.nominal_parameters
         self.state_scale = on_processor.state_scale
+        self._exact = on_processor
         self._attempt = cuda.to_device(np.array([substeps]))
         self._retries = cuda.to_device(substeps * np.array(self.retry_factors, dtype=int))
         self._rollout, self._tip_poses = (
@@ -111,6 +115,18 @@ class CudaRodPrediction:
         dtype = states.dtype.type
         poses = self._pose(_to_device(states, dtype), _to_device(parameters, dtype), dtype)
         return poses.copy_to_host()
+
+    def observe(
+        self,
+        names: Sequence[str],
+        states: np.ndarray,
+        inputs: np.ndarray | None,
+        parameters: np.ndarray,
+    ) -> dict[str, np.ndarray]:
+        """See Model; what is not the tip comes from the processor."""
+        others = [name for name in names if name != TIP]
+        found = self._exact.observe(others, states, inputs, parameters)
+        return {n: found[n] if n in found else self.tip_poses(states, parameters) for n in names}
 
     def equilibrium(self, pressures: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         """See PredictionModel; on the processor."""

@@ -1,6 +1,7 @@
 """The surrogate as a prediction model, beside the exact rod."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -33,10 +34,13 @@ class SurrogatePrediction:
         network: on its device.
         rod: of the robot, with the network's number of intervals.
         folded: the network for steps of its own period; None if it says its own shapes.
+        approximate: its errors are systematic and its rollouts single precision; controllers have
+            other defaults on such a model.
         factors: (P,) by which parameters are multiplied before the network is told them.
     """
 
     parameter_names: tuple[str, ...] = stepper.PARAMETERS
+    approximate = True
 
     def __init__(
         self,
@@ -71,6 +75,8 @@ class SurrogatePrediction:
         self.threads = threads
         self.folded = FoldedNetwork(network) if network.architecture.shapes == "shared" else None
         self._exact = RodPrediction(self.rod)
+        self.state, self.inputs = self._exact.state, self._exact.inputs
+        self.parameters, self.outputs = self._exact.parameters, self._exact.outputs
         self.state_size = self.rod.state_size
         self.input_size = self.rod.input_size
         self.nominal_parameters = self.rod.nominal_parameters
@@ -127,6 +133,16 @@ class SurrogatePrediction:
     def tip_poses(self, states: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         """See PredictionModel; of the states' float type."""
         return self._exact.tip_poses(states, parameters)
+
+    def observe(
+        self,
+        names: Sequence[str],
+        states: np.ndarray,
+        inputs: np.ndarray | None,
+        parameters: np.ndarray,
+    ) -> dict[str, np.ndarray]:
+        """See Model; of the exact rod."""
+        return self._exact.observe(names, states, inputs, parameters)
 
     def equilibrium(self, pressures: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         """See PredictionModel."""

@@ -6,7 +6,7 @@ few dozen operations whatever the batch, which is what a GPU wants. A test holds
 """
 
 import math
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -37,6 +37,9 @@ class TipPoses:
         mean: (nx,).
         decode: (nx, k), D; the identity for states themselves.
     """
+
+    parameter: ClassVar[str] = "bending_compliance"
+    """The estimated parameter that poses depend on."""
 
     def __init__(self, rod: CosseratRod, mean: torch.Tensor, decode: torch.Tensor) -> None:
         grid, body = rod.grid, rod.body

@@ -8,14 +8,11 @@ from scipy.optimize import lsq_linear
 
 from softcr_control.bounded_minimum import bounded_minimum
 from softcr_control.command import Command
-from softcr_control.control_loop import (
-    Controller,
-    RodMpcControllerSettings,
-    made_controller,
-)
-from softcr_control.controller_file import load_nempc
+from softcr_control.control_loop import RodMpcControllerSettings, made_controller
+from softcr_control.controller_file import PredictiveController, controller_settings
 from softcr_control.nempc import Nempc
-from softcr_control.references import Reference, pressure_trajectory
+from softcr_control.observation import ControlContext, Observation
+from softcr_control.references import pressure_trajectory
 from softcr_models.prediction import RodPrediction
 from softcr_models.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod
@@ -104,22 +101,23 @@ def _bounded_minimum(effort: Effort) -> Row:
 
 def _controller(robot: Robot, rod: CosseratRod, population: int) -> tuple[Nempc, int]:
     """The controller of the default file with another population, and its horizon."""
-    file = load_nempc()
-    settings = file.nempc.model_copy(update={"population": population})
-    prediction = RodPrediction(rod, SUBSTEPS)
-    terms = file.costs.terms(prediction, settings.input_range)
-    return Nempc(prediction, robot.pressure_lag, settings, terms), settings.horizon
+    settings = controller_settings("nempc", "nempc", {"population": population})
+    context = ControlContext(robot, RodPrediction(rod, SUBSTEPS), PERIOD)
+    return Nempc(context, settings), settings.horizon
 
 
 def _ticks(
-    rod: CosseratRod, controller: Controller, count: int, effort: Effort, period: float = PERIOD
+    rod: CosseratRod,
+    controller: PredictiveController,
+    count: int,
+    effort: Effort,
+    period: float = PERIOD,
 ) -> Timing:
     """Time [ms] of a tick in closed loop."""
     commands: list[Command] = []
 
-    def tick(inputs: tuple[np.ndarray, Reference, np.ndarray]) -> None:
-        state, reference, measured = inputs
-        commands.append(controller.command(state, None, reference, measured))
+    def tick(observation: Observation) -> None:
+        commands.append(controller.command(observation))
 
     with cores(count):
         loop = _closed_loop(RodPrediction(rod), controller.rows, commands, effort, period)
@@ -132,16 +130,18 @@ def _closed_loop(
     commands: list[Command],
     effort: Effort,
     period: float,
-) -> Iterator[tuple[np.ndarray, Reference, np.ndarray]]:
-    """State, reference and pressures [Pa] at each tick; a command acts one tick later."""
+) -> Iterator[Observation]:
+    """What is seen at each tick; a command acts one tick later."""
     lag = prediction.rod.robot.pressure_lag
     wanted = three_phase_pressures(effort.repeats, period)
     source = pressure_trajectory(prediction, wanted, period)
     parameters = prediction.nominal_parameters[None]
-    state = source.states[0]
+    state = prediction.equilibrium(wanted[0], prediction.nominal_parameters)
     pressures = active = wanted[0]
     for tick in itertools.count():
-        yield state, source.window(tick * period, rows_needed), pressures
+        now = tick * period
+        reference = source.window(now, rows_needed)
+        yield Observation(now, state, {}, reference, pressures, prediction)
         after = lag.step(pressures, active, period)
         state = prediction.step(state[None], pressures[None], after[None], parameters, period)[0]
         pressures, active = after, commands[-1].pressures

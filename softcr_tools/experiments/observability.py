@@ -24,6 +24,7 @@ from softcr_models import CosseratRod, Robot, load_robot
 from softcr_models.errors import UserError
 from softcr_models.prediction import RodPrediction
 from softcr_models.pressure import PRESSURE_GAIN, PRESSURE_OFFSET, PressureLag, chamber_names
+from softcr_models.rod.description import rod_inputs
 from softcr_tools.bag_reading import Bag
 from softcr_tools.benchmarks.machine import describe_machine
 from softcr_tools.console import say
@@ -135,13 +136,14 @@ def planned(robot: Robot) -> list[Motion]:
         "to 1.5 Hz, 12 s": ReferenceSettings(duration=12.0),
         "to 0.2 Hz, 30 s": slow,
     }
-    chambers = len(robot.chambers)
+    inputs = rod_inputs(robot)
     motions = []
     for name, settings in chosen.items():
-        readings = settings.pressure_samples(PERIOD, chambers)
+        readings = settings.input_samples(PERIOD, inputs)
         commands = robot.pressure_lag.commands_along(readings, PERIOD)
         motions.append(Motion(name, readings, np.concatenate([commands, commands[-1:]])))
-    held = np.tile(ReferenceSettings().pressures, (len(signals.time_grid(6.0, PERIOD)), 1))
+    still = ReferenceSettings(kind="setpoint").input_samples(PERIOD, inputs)
+    held = np.tile(still, (len(signals.time_grid(6.0, PERIOD)), 1))
     return [*motions, Motion("setpoint (45, 25, 15) kPa, 6 s", held, held)]
 
 

@@ -12,9 +12,9 @@ import numba
 import numpy as np
 import torch
 
-from softcr_control.costs import CostSettings
 from softcr_control.nempc import Nempc, NempcSettings
 from softcr_control.nempc_torch import NempcTorch
+from softcr_control.observation import ControlContext, Observation
 from softcr_control.references import Reference
 from softcr_models.devices import gpu_name, what_cuda_lacks
 from softcr_models.prediction import PredictionModel, RodPrediction
@@ -200,16 +200,14 @@ def _ticks(network: DDPINN, rod: CosseratRod) -> Iterator[tuple[str, Callable[[]
 def _tick(kind: type[Nempc], prediction: PredictionModel) -> Callable[[], object]:
     """From an estimate at rest to a command towards a bent rod."""
     rod = prediction.rod
-    controller = kind(
-        prediction, rod.robot.pressure_lag, TICK, CostSettings().terms(prediction, TICK.input_range)
-    )  # fmt: skip
+    controller = kind(ControlContext(rod.robot, prediction, PERIOD), TICK)
     pressures = np.zeros(rod.input_size)
     goal = rod.equilibrium(_pressures(rod, 1, 1)[0, 0])
     tip = rod.tip_pose(goal)[:3, 3]
     rows = controller.rows
-    reference = Reference(0.0, TICK.period, np.tile(goal, (rows, 1)), np.tile(tip, (rows, 1)))
-    state = rod.rest_state()
-    return lambda: controller.command(state, None, reference, pressures)
+    reference = Reference(0.0, PERIOD, np.tile(goal, (rows, 1)), np.tile(tip, (rows, 1)))
+    seen = Observation(0.0, rod.rest_state(), {}, reference, pressures, prediction)
+    return lambda: controller.command(seen)
 
 
 def _surrogate(network: DDPINN, rod: CosseratRod, device: str) -> SurrogatePrediction:

@@ -62,7 +62,7 @@ def search(
     estimator = RodEstimator(model, EstimatorSettings())
     times = signals.time_grid(duration, PERIOD)[:-1]
     phase = signals.circle_phase(times, FREQUENCY)
-    commands = signals.rotating_pressures(phase, len(robot.chambers), 35e3, 20e3)
+    commands = signals.rotating_inputs(phase, len(robot.chambers), 35e3, 20e3)
     commands = signals.soft_start(commands, np.zeros(len(robot.chambers)), times, 1.0)
     found, deviation = [], []
     for cycle, command in enumerate(commands):

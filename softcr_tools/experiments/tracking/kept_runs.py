@@ -4,11 +4,11 @@ import hashlib
 import json
 from pathlib import Path
 
-from softcr_control.controller_file import load_nempc, load_rod_mpc
+from softcr_control.controller_file import controller_settings
 from softcr_estimation import EstimatorSettings
 from softcr_models import Robot
 from softcr_models.errors import UserError
-from softcr_tools.experiments.tracking.cases import Case
+from softcr_tools.experiments.tracking.cases import MODEL_BASED, Case
 
 Run = tuple[Case, str, int]
 """Case, controller and seed."""
@@ -30,8 +30,7 @@ class KeptRuns:
         self._path = path
         self._settings = robot.model_dump_json(), EstimatorSettings().model_dump_json()
         self._files = {
-            "nempc": load_nempc("nempc").model_dump_json(),
-            "rod_mpc": load_rod_mpc("rod_mpc").model_dump_json(),
+            name: controller_settings(name, name).model_dump_json() for name in MODEL_BASED
         }
         self._numbers: dict[str, float] = {}
         if not path.exists():

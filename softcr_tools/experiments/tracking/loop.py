@@ -7,24 +7,23 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from softcr_control.control_loop import (
-    Controller,
     ControllerSettings,
     NempcControllerSettings,
     RodMpcControllerSettings,
     made_controller,
 )
 from softcr_control.horizon import MAXIMUM_DELAY
-from softcr_control.koopman_file import KoopmanDesign
-from softcr_control.koopman_lqr import KoopmanLqr
+from softcr_control.controller_file import PredictiveController
+from softcr_control.koopman_lqr import KoopmanDesign, KoopmanLqr
+from softcr_control.observation import ControlContext, Observation
 from softcr_control.reference_settings import ReferenceSettings
-from softcr_control.references import Reference, SampledReference
+from softcr_control.references import Reference, SampledReference, at_nodes
 from softcr_estimation import Estimate, EstimatorSettings, RodEstimator
 from softcr_hardware.plant import Measurement, SensorModel, SimulatedPlant
 from softcr_models import CosseratRod, Robot
 from softcr_models.limits import limit_command
 from softcr_models.prediction import PredictionModel, RodPrediction
 from softcr_models.pressure import PressureLag
-from softcr_models.rod.state import restrict_to_nodes
 from softcr_runtime.settings import build_settings
 from softcr_tools.benchmarks.timing import cores, cores_available
 from softcr_tools.experiments.tracking.cases import (
@@ -96,9 +95,7 @@ def sampled_reference(
     fine = RodPrediction(
         CosseratRod(robot, REFERENCE_INTERVALS), substeps=3, single_precision=False
     )
-    made = settings.source(fine, period)
-    states = restrict_to_nodes(made.states, intervals)
-    return SampledReference(made.period, states, made.tip_positions)
+    return at_nodes(settings.source(fine, period), intervals)
 
 
 def plant_of(robot: Robot, difference: Difference, seed: int) -> SimulatedPlant:
@@ -147,21 +144,15 @@ def controller_of(
     case: Case,
     koopman: KoopmanDesign | None,
     settings: ControllerSettings | None = None,
-) -> tuple[Controller, int]:
+) -> tuple[PredictiveController | KoopmanLqr, int]:
     """The controller of that name, and how many threads it takes.
 
     All get the same estimate; the rival takes its tip alone, which is less noisy than the measured.
     """
     if name == RIVAL:
         assert koopman is not None
-        rod = CosseratRod(robot, case.model_intervals)
-        return KoopmanLqr(
-            koopman.model,
-            koopman.static,
-            koopman.weights,
-            robot.pressure_limits,
-            lambda state: rod.tip_pose(state)[:3, 3],
-        ), 1
+        model = RodPrediction(CosseratRod(robot, case.model_intervals))
+        return KoopmanLqr(ControlContext(robot, model, case.period, seed), koopman), 1
     if settings is None:
         settings = controller_settings(name, seed, case)
     return made_controller(robot, settings)[1], settings.threads
@@ -221,12 +212,18 @@ def run_loop(
             tip = None if measured.tip_pose is None else measured.tip_pose[:3, 3]
             estimate = estimator.update(read, tip, stamp)
         reference = source.window(cycle * period, control.rows)
+        seen = Observation(
+            stamp=cycle * period,
+            state=estimate.state,
+            parameters=estimate.parameters,
+            reference=reference,
+            inputs=read,
+            model=model,
+            delay=min(1 + difference.latency, MAXIMUM_DELAY),
+        )
         with cores(min(threads, cores_available())):
             begin = clock()
-            command = control.command(
-                estimate.state, estimate.bending_compliance, reference, read, estimate.parameters,
-                delay=min(1 + difference.latency, MAXIMUM_DELAY),
-            )  # fmt: skip
+            command = control.command(seen)
             tick = clock() - begin
         sent, _ = limit_command(
             command.pressures, sent, limits.minimum, limits.maximum, limits.maximum_rate, period

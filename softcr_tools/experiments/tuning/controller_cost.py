@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,12 @@ from softcr_control.control_loop import (
     NempcControllerSettings,
     RodMpcControllerSettings,
 )
-from softcr_control.controller_file import NempcFile, RodMpcFile
+from softcr_control.controller_file import (
+    ControllerFile,
+    as_content,
+    controller_settings,
+    load_controller,
+)
 from softcr_control.references import SampledReference
 from softcr_models import CosseratRod, Robot
 from softcr_models.prediction import RodPrediction
@@ -30,8 +35,6 @@ from softcr_tools.experiments.tracking.loop import (
     sampled_reference,
 )
 from softcr_tools.experiments.tuning.space import Values
-
-ControllerFile = NempcFile | RodMpcFile
 
 SCORED_FROM = 1.0  # before that every controller is on its way from the vented rod [s]
 CALM = 1e-4  # of two that are equally good the calmer one [mm / (kPa/s)]
@@ -89,7 +92,7 @@ class ControllerCost:
                 for task in self.tasks
                 for seed in self.seeds
             ]
-        except ArithmeticError:  # the plant was driven mad
+        except ArithmeticError:  # the simulated plant diverged
             return float("inf")
         if follows_states(self.file):
             return float(np.mean([run.state for run in runs]))
@@ -102,30 +105,39 @@ def task_of(robot: Robot, case: Case) -> Task:
     return Task(case, sampled_reference(robot, settings, case.period))
 
 
+def loaded(name_or_path: str, kind: str) -> ControllerFile:
+    """A controller's file of a type, with what it leaves out.
+
+    Raises:
+        UserError: it cannot be used.
+    """
+    return changed(load_controller(name_or_path, kind), {})
+
+
 def follows_states(file: ControllerFile) -> bool:
     """Whether a controller's cost looks at states."""
-    costs = file.costs
-    return bool(
-        costs.velocity or costs.angular_velocity or costs.force or costs.force_z or costs.torque
-    )
+    return bool(controller_settings(file.type, file).costs.follows_states)
 
 
 def changed(file: ControllerFile, values: Values) -> ControllerFile:
     """The file with other values ("section.setting" -> value)."""
-    content = file.model_dump(mode="json")
+    given: dict[str, Any] = {"costs": {}}
     for path, value in values.items():
         section, name = path.split(".")
-        content[section][name] = [int(k) for k in value.split()] if name == "knots" else value
-    return type(file).model_validate(content)
+        told = [int(k) for k in value.split()] if name == "knots" else value
+        (given["costs"] if section == "costs" else given)[name] = told
+    settings = controller_settings(file.type, file, given)
+    return replace(file, values=settings.model_dump(mode="json", by_alias=True))
 
 
 def values_of(file: ControllerFile, names: Sequence[str]) -> dict[str, Any]:
     """What a file says for names of the form "section.setting"."""
-    content = file.model_dump(mode="json")
+    content = controller_settings(file.type, file).model_dump(mode="json")
     values = {}
     for path in names:
         section, name = path.split(".")
-        value = content[section][name]
+        costs = content["costs"]["state"] | content["costs"]
+        value = (costs if section == "costs" else content)[name]
         values[path] = " ".join(map(str, value)) if name == "knots" else value
     return values
 
@@ -141,7 +153,7 @@ def follow(
     """One run of a controller on one thread, the shipped filter before it.
 
     Raises:
-        ArithmeticError: the plant was driven mad.
+        ArithmeticError: the simulated plant diverged.
     """
     scale = RodPrediction(CosseratRod(robot, MODEL_INTERVALS)).state_scale
     astray: list[float] = []
@@ -149,12 +161,13 @@ def follow(
     def observe(cycle: Cycle) -> None:
         assert cycle.reference is not None  # of a loop
         true = restrict_to_nodes(cycle.measured.state, MODEL_INTERVALS)
+        assert cycle.reference.states is not None  # of a motion that a rod has made
         astray.append(float(np.mean(((true - cycle.reference.states[0]) / scale) ** 2)))
 
-    kind = "nempc" if isinstance(file, NempcFile) else "rod_mpc"
+    kind = file.type
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / f"{kind}.yaml"
-        path.write_text(yaml.safe_dump(file.model_dump(mode="json")), encoding="utf-8")
+        path.write_text(yaml.safe_dump(content_of(file)), encoding="utf-8")
         settings = _settings(kind, path, seed, population)
         trace = run_loop(
             robot, task.case, task.source, kind, seed, lambda: 0.0, progress,
@@ -167,6 +180,11 @@ def follow(
         state=float(np.sqrt(np.mean(np.array(astray)[scored]))),
         travel=float(1e-3 * steps.mean() / PERIOD),
     )
+
+
+def content_of(file: ControllerFile) -> dict[str, Any]:
+    """What such a file says, with what it left out."""
+    return as_content(file.type, file.description, controller_settings(file.type, file))
 
 
 def tip_error_mm(trace: Trace) -> float:

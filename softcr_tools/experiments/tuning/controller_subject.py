@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from softcr_control.controller_file import load_nempc, load_rod_mpc
+from softcr_control.controller_file import ControllerFile
 from softcr_control.reference_settings import ReferenceSettings
 from softcr_hardware.plant import Mismatch
 from softcr_models import Robot
@@ -14,12 +14,13 @@ from softcr_tools.experiments.tracking.cases import Case, Difference
 from softcr_tools.experiments.tracking.koopman import VALIDATION
 from softcr_tools.experiments.tuning.controller_cost import (
     ControllerCost,
-    ControllerFile,
     Followed,
     Task,
     changed,
+    content_of,
     follow,
     follows_states,
+    loaded,
     task_of,
     values_of,
 )
@@ -80,9 +81,12 @@ def controller_subject(
     Raises:
         UserError: a file that cannot be used.
     """
-    load: Callable[[str], ControllerFile] = load_rod_mpc if kind == "rod_mpc" else load_nempc
-    space = {"nempc": NEMPC, "weights": WEIGHTS, "rod_mpc": ROD_MPC}[kind]
-    file, shipped = load(controller), load(against)
+    type_, space = {
+        "nempc": ("nempc", NEMPC),
+        "weights": ("nempc", WEIGHTS),
+        "rod_mpc": ("rod_mpc", ROD_MPC),
+    }[kind]
+    file, shipped = loaded(controller, type_), loaded(against, type_)
     names = [parameter.name for parameter in space]
     tasks = [task_of(robot, case) for case in HELD_OUT]
 
@@ -99,7 +103,7 @@ def controller_subject(
         for seed, task in itertools.product(seeds, tasks):
             try:
                 run = follow(robot, task, candidate, seed, POPULATION)
-            except ArithmeticError:  # the plant was driven mad
+            except ArithmeticError:  # the simulated plant diverged
                 run = Followed(np.nan, np.nan, np.nan)
             for quantity, error in (
                 ("tip error [mm]", run.tip),
@@ -118,7 +122,7 @@ def controller_subject(
         start=values_of(file, names),
         swarm=False,
         described={
-            "begins with": file.model_dump(mode="json"),
+            "begins with": content_of(file),
             "seconds": {case.name: effort.search * case.duration for case in SEARCH},
             "population": effort.population,
         },
@@ -130,7 +134,7 @@ def controller_subject(
         contenders=contenders,
         judge=judge,
         runs=len(tasks),
-        write=lambda values, path: write_yaml(changed(file, values).model_dump(mode="json"), path),
+        write=lambda values, path: write_yaml(content_of(changed(file, values)), path),
     )
 
 

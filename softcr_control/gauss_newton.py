@@ -1,31 +1,25 @@
 """Gradient MPC: one Gauss-Newton iteration per tick over a few knots of the input trajectory.
 
-Ours, not in the paper; findings/fastrod.md section 4 holds the prototype's figures. The exact rod
-is fast enough for its own sensitivities: one lane of the batched step carries the plan, each other
-lane the plan with one number of it moved a little.
+Ours, not in the paper. A model that is fast enough for its own sensitivities needs no derivatives:
+one candidate of a batch carries the plan, each other one the plan with one number of it moved a
+little.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from softcr_control.bounded_minimum import bounded_minimum
 from softcr_control.command import Command, broken_plan
-from softcr_control.costs.rollout import (
-    CostTerm,
-    Rollout,
-    checked_terms,
-    evaluate,
-    stacked_residuals,
-)
-from softcr_control.horizon import Horizon, HorizonSettings, Positive, Problem
+from softcr_control.costs.rollout import Rollout
+from softcr_control.costs.settings import CostSettings
+from softcr_control.costs.term import evaluate, stacked_residuals
+from softcr_control.horizon import Horizon, HorizonSettings, Problem
 from softcr_control.knots import Knots
-from softcr_control.limits import limit_knots
-from softcr_control.references import Reference
-from softcr_models.prediction import PredictionModel
-from softcr_models.pressure import PressureLag
+from softcr_control.limits import largest_steps, limit_knots
+from softcr_control.observation import ControlContext, Observation
 
 # Of the normal matrix, of its mean diagonal, at least: what no command moves still has a minimum.
 _LEAST_DAMPING = 1e-12
@@ -34,23 +28,29 @@ _TINY = np.finfo(float).tiny
 STEP_FRACTIONS = np.array([1.0, 0.75, 0.5, 0.25, 0.125, 0.0625, 0.03125, 0.015625])
 
 
-class RodMpcSettings(HorizonSettings):
-    """Numbers of the algorithm; the defaults are those of config/controllers/rod_mpc.yaml."""
+class GaussNewtonSettings(HorizonSettings):
+    """Numbers of the algorithm; those of its file in config/controllers are the defaults."""
 
     knots: tuple[int, ...] = Field(
         default=(2, 8),
         min_length=1,
         description="which commands are knots, counted from 1; the last is the horizon's last [-]",
     )
-    perturbation: Positive = Field(
-        default=20.0, description="of a knot, for the finite differences [Pa]"
+    perturbation: float = Field(
+        default=2e-4,
+        gt=0.0,
+        le=0.1,
+        description="of a knot, for the finite differences / range of the input",
     )
     damping: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = Field(
         default=1e-6, description="added to the normal matrix, of its mean diagonal [-]"
     )
+    costs: CostSettings = Field(
+        default=CostSettings(input_rate=0.05), description="what is minimised"
+    )
 
     @model_validator(mode="after")
-    def _consistent(self) -> "RodMpcSettings":
+    def _consistent(self) -> "GaussNewtonSettings":
         ascending = list(self.knots) == sorted(set(self.knots))
         if not ascending or self.knots[0] < 1 or self.knots[-1] != self.horizon:
             raise ValueError(
@@ -58,13 +58,17 @@ class RodMpcSettings(HorizonSettings):
             )
         return self
 
-    def for_horizon(self, horizon: int) -> "RodMpcSettings":
-        """The same with another horizon [ticks]; its knots keep their places in proportion."""
-        places = {max(1, round(knot * horizon / self.horizon)) for knot in self.knots}
-        return self.model_copy(update={"horizon": horizon, "knots": tuple(sorted(places))})
+    @classmethod
+    def beside_horizon(cls, values: Mapping[str, Any], horizon: Any) -> dict[str, Any]:
+        """Knots keep their places in proportion."""
+        knots = values["knots"]
+        whole = isinstance(knots, (list, tuple)) and all(isinstance(k, int) for k in knots)
+        if not (whole and knots and min(knots) > 0 and isinstance(horizon, int)):
+            return {}  # validation says why
+        return {"knots": sorted({max(1, round(knot * horizon / knots[-1])) for knot in knots})}
 
 
-class RodMpc:
+class GaussNewtonMpc:
     """The controller: one `command` per tick, interchangeable with `Nempc`.
 
     The plan is a polyline from the command active now through the knots. Each tick it is shifted by
@@ -76,32 +80,33 @@ class RodMpc:
     slew limit afterwards, by projection.
 
     Args:
-        prediction: the model; rollouts in double precision give better differences.
-        lag: from commands to chamber pressures, (32).
+        context: model and period; rollouts in double precision give better differences.
         settings: numbers of the algorithm.
-        cost_terms: what is minimised, summed.
 
     Raises:
-        UserError: no cost term, or two terms of one name.
+        UserError: costs that the model does not have, no cost term, or two terms of one name.
     """
 
-    def __init__(
-        self,
-        prediction: PredictionModel,
-        lag: PressureLag,
-        settings: RodMpcSettings,
-        cost_terms: Sequence[CostTerm],
-    ) -> None:
+    Settings: ClassVar[type[GaussNewtonSettings]] = GaussNewtonSettings
+    double_precision: ClassVar[bool] = True
+    """Whether rollouts should be float64 where the model has the choice."""
+
+    def __init__(self, context: ControlContext, settings: GaussNewtonSettings) -> None:
         self.settings = settings
-        self._terms = checked_terms(cost_terms)
+        self._inputs = inputs = context.model.inputs
+        self._terms = settings.costs.made(context.model)
         times = np.array([-1.0, *(knot - 1.0 for knot in settings.knots)])
-        self._knots = Knots(times, settings.horizon, prediction.input_size)
-        self._max_steps = settings.max_rate * settings.period * self._knots.spans
-        self._horizon = Horizon(prediction, lag, settings)
-        # each lane but the first moves one number
-        free = (self._knots.count - 1) * prediction.input_size
-        self._moved = np.zeros((1 + free, self._knots.count, prediction.input_size))
-        self._moved[1:, 1:] = np.eye(free).reshape(free, -1, prediction.input_size)
+        self._knots = Knots(times, settings.horizon, inputs.size)
+        steps = inputs.rate * context.period * self._knots.spans[:, None]
+        self._reach = steps[1]  # (m,) of the first free knot
+        self._max_steps = largest_steps(steps[1:], inputs.range)
+        self._middle = 0.5 * (inputs.low + inputs.high)
+        self._perturbation = settings.perturbation * inputs.range
+        self._horizon = Horizon(context, settings)
+        # each candidate but the first moves one number
+        free = (self._knots.count - 1) * inputs.size
+        self._moved = np.zeros((1 + free, self._knots.count, inputs.size))
+        self._moved[1:, 1:] = np.eye(free).reshape(free, -1, inputs.size)
         self.reset()
 
     @property
@@ -114,29 +119,14 @@ class RodMpc:
         self._horizon.reset()
         self._plan: np.ndarray | None = None
 
-    def command(
-        self,
-        state: np.ndarray,
-        bending_compliance: float | None,
-        reference: Reference,
-        measured_pressures: np.ndarray,
-        parameters: Mapping[str, float] | None = None,
-        delay: int = 1,
-    ) -> Command:
-        """The pressures to send for the tick that begins `delay` ticks from now.
-
-        Args:
-            state: (nx,) estimated state at t_k.
-            bending_compliance: estimated [rad/(N m m)]; None for a model that has none.
-            reference, measured_pressures, delay: see `Horizon.problem`.
-            parameters: other estimated parameters by name; those not given are nominal.
+    def command(self, observation: Observation) -> Command:
+        """The inputs to send for the tick that begins `delay` ticks from now.
 
         Raises:
             UserError: too few reference rows, a delay out of range, or an unknown parameter.
         """
-        problem = self._horizon.problem(
-            state, bending_compliance, reference, measured_pressures, parameters or {}, delay
-        )
+        self._horizon.observe(observation)
+        problem = self._horizon.problem(observation)
         plan = self._shifted_plan(problem)
         moved, cost, normal, gradient = self._linearised(plan, problem)
         if not (np.isfinite(normal).all() and np.isfinite(gradient).all()):
@@ -163,13 +153,12 @@ class RodMpc:
     def _linearised(
         self, plan: np.ndarray, problem: Problem
     ) -> tuple[Rollout, float, np.ndarray, np.ndarray]:
-        """Rollout of a plan and of its P moved ones, its cost, and by the free knots (P,) [Pa]
-        half the cost's Gauss-Newton Hessian (P, P) [1/Pa^2] and half its gradient (P,) [1/Pa].
+        """Rollout of a plan and of its P moved ones, its cost, and by the free knots (P,) half
+        the cost's Gauss-Newton Hessian (P, P) and half its gradient (P,) [unit of the inputs].
 
         A knot is moved towards the middle of the box, so that it stays inside.
         """
-        middle = 0.5 * (self.settings.pressure_low + self.settings.pressure_high)
-        moves = np.where(plan > middle, -1.0, 1.0) * self.settings.perturbation
+        moves = np.where(plan > self._middle, -1.0, 1.0) * self._perturbation
         rollout = self._rollout(plan + moves * self._moved, problem)
         with np.errstate(over="ignore", invalid="ignore"):
             residuals = stacked_residuals(self._terms, rollout)
@@ -181,9 +170,9 @@ class RodMpc:
         self, plan: np.ndarray, problem: Problem, normal: np.ndarray, gradient: np.ndarray
     ) -> np.ndarray:
         """(K, m) the change of the plan that minimises the linearised cost inside the limits."""
-        settings, free = self.settings, plan[1:]
-        low, high = settings.pressure_low - free, settings.pressure_high - free
-        reach, gone = self._max_steps[1], free[0] - problem.previous_command
+        settings, inputs, free = self.settings, self._inputs, plan[1:]
+        low, high = inputs.low - free, inputs.high - free
+        reach, gone = self._reach, free[0] - problem.previous_command
         low[0] = np.maximum(low[0], -reach - gone)
         high[0] = np.minimum(high[0], reach - gone)
         diagonal = normal.reshape(-1)[:: len(normal) + 1]
@@ -195,17 +184,11 @@ class RodMpc:
 
     def _limit(self, plans: np.ndarray, problem: Problem) -> None:
         """The free knots of plans (B, K, m) moved, in place, until they keep the limits."""
-        settings = self.settings
-        limit_knots(
-            plans[:, 1:],
-            problem.previous_command,
-            settings.pressure_low,
-            settings.pressure_high,
-            self._max_steps[1:],
-        )
+        inputs, previous = self._inputs, problem.previous_command
+        limit_knots(plans[:, 1:], previous, inputs.low, inputs.high, self._max_steps)
 
     def _rollout(self, plans: np.ndarray, problem: Problem) -> Rollout:
-        return self._horizon.rollout(self._knots.commands(plans), problem)
+        return problem.rollout(self._knots.commands(plans))
 
     def _chosen(
         self, plan: np.ndarray, rollout: Rollout, row: int, terms: dict[str, np.ndarray]

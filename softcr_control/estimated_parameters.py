@@ -1,0 +1,63 @@
+"""Estimated numbers by name, as a controller uses them: of the model, and of its inputs' sensors."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from softcr_models.errors import UserError
+from softcr_models.model import Model, nominal_parameters
+
+
+@dataclass(frozen=True, eq=False)
+class Estimated:
+    """What is known at a tick.
+
+    Attributes:
+        parameters: (P,) of the model.
+        gain: (m,) what the model feels of each input, by its reading [-].
+        offset: (m,) what is then added [unit of the inputs].
+    """
+
+    parameters: np.ndarray
+    gain: np.ndarray
+    offset: np.ndarray
+
+    def felt(self, readings: np.ndarray) -> np.ndarray:
+        """(..., m) what the model feels at readings (..., m)."""
+        felt: np.ndarray = self.gain * readings + self.offset
+        return felt
+
+
+class EstimatedParameters:
+    """Reads names: those of the model, and `Q_gain_I`, `Q_offset_I` of input I = 1..m of quantity Q.
+
+    Args:
+        model: says its parameters and the quantity of its inputs.
+    """
+
+    def __init__(self, model: Model) -> None:
+        inputs = model.inputs
+        sensors = [f"{inputs.quantity}_{kind}_{i + 1}" for kind in ("gain", "offset")
+                   for i in range(inputs.size)]  # fmt: skip
+        names = (*(each.name for each in model.parameters), *sensors)
+        self._places = {name: place for place, name in enumerate(names)}
+        known = (
+            nominal_parameters(model.parameters), np.ones(inputs.size), np.zeros(inputs.size),
+        )  # fmt: skip
+        self._nominal = np.concatenate(known)
+        self._parts = np.cumsum([len(part) for part in known[:-1]])
+
+    def read(self, given: Mapping[str, float]) -> Estimated:
+        """Values by name; what is not given is nominal.
+
+        Raises:
+            UserError: a name that neither the model nor its inputs have.
+        """
+        values = self._nominal.copy()
+        for name, value in given.items():
+            if name not in self._places:
+                allowed = ", ".join(self._places)
+                raise UserError(f"controller: parameter {name}: unknown; allowed are {allowed}")
+            values[self._places[name]] = value
+        return Estimated(*np.split(values, self._parts))
