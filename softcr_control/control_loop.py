@@ -268,9 +268,7 @@ def made_controller(
     choice = ModelChoice(
         settings.model, settings.device, settings.network, settings.intervals, settings.substeps
     )
-    model = prediction_model(
-        robot, replace(choice, single_precision=not kind.double_precision)
-    )
+    model = prediction_model(robot, replace(choice, single_precision=not kind.double_precision))
     context = ControlContext(robot, model, settings.period, settings.seed, settings.resampled)
     chosen = controller_settings(settings.kind, file, settings.given, defaults_on(model))
     if isinstance(settings, NempcControllerSettings):

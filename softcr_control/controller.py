@@ -13,18 +13,20 @@ import numpy as np
 from pydantic import Field
 
 from softcr_control.command import Command
-from softcr_control.controller_file import file_values
+from softcr_control.controller_file import controller_settings, load_controller
 from softcr_control.horizon import MAXIMUM_DELAY
+from softcr_control.model_defaults import defaults_on
 from softcr_control.observation import ControlContext, Observation
 from softcr_control.references import Reference
 from softcr_models.limits import limit_command
+from softcr_models.model import TIP
 from softcr_models.models import DeviceName, ModelChoice, ModelName, prediction_model
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_runtime import registry
 from softcr_runtime.block import BlockBase, Input, Output, Samples
-from softcr_runtime.plugin_settings import plugin_settings, with_plugin
+from softcr_runtime.plugin_settings import plugin_settings, settings_class, with_plugin
 from softcr_runtime.robot_topics import robot_topics
-from softcr_runtime.settings import NodeSettings, SampledNodeSettings
+from softcr_runtime.settings import NodeSettings, SampledNodeSettings, nested, setting_values
 
 _LATENCIES_KEPT = 15  # ticks that tell how late answers are
 _MIN_SAMPLES = 5  # of them: a run's first answer is later than the others, and says nothing
@@ -36,6 +38,7 @@ _LEAD = 0.0035
 """An answer to the bench is sent so long before the tick it was planned for: what the valves' node
 takes to see it, and the valves to begin [s]."""
 _REHEARSED = 3  # ticks
+_DEFAULT_MODEL = "rod"
 
 
 class ControllerBlockSettings(SampledNodeSettings):
@@ -49,10 +52,14 @@ class ControllerBlockSettings(SampledNodeSettings):
         description="a file of config/controllers, or a YAML file, with the controller's numbers; "
         "empty: its own",
     )
-    model: ModelName = Field("rod", description="the exact rod, or the network trained for it")
+    model: ModelName = Field(
+        _DEFAULT_MODEL, description="the exact rod, or the network trained for it"
+    )
     network: str = Field("", description="path of another network than the robot's own")
     device: DeviceName = Field("cpu", description="where the model computes")
-    threads: int = Field(1, ge=1, le=256, description="of the prediction")
+    threads: int = Field(
+        0, ge=0, le=256, description="of the prediction; 0: as the controller likes them"
+    )
     intervals: int = Field(5, ge=2, le=MAX_INTERVALS, description="intervals of the model's rod")
     # through the pressure lag nothing jumps: the closed loop's tip error is that of two sub-steps
     substeps: int = Field(1, ge=1, le=20, description="sub-steps of the prediction per period")
@@ -89,7 +96,11 @@ class ControllerBlock(BlockBase):
         context = ControlContext(
             robot, self.model, settings.period, settings.seed, settings.resampled
         )
-        self.controller = controller_class(context, plugin_settings(settings, controller_class))
+        own = plugin_settings(settings, controller_class)
+        # a controller may be made in several ways, by what it is made for
+        make = getattr(controller_class, "made", controller_class)
+        self.controller = make(context, own)
+        self.threads = settings.threads or getattr(controller_class, "threads", 1)
         topics = robot_topics(robot)
         self._commands, self._actuators = topics.command, topics.state
         self.inputs = (
@@ -115,7 +126,15 @@ class ControllerBlock(BlockBase):
     @classmethod
     def with_files(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         """See BlockBase; the file's numbers stand below the given ones."""
-        return file_values(_named(given), given.get("controller_file", "")) | dict(given)
+        named, path = _named(given), given.get("controller_file", "")
+        kind = settings_class(registry.resolve("controller", named))
+        shipped = named if named in registry.names("controller") else ""
+        file = load_controller(path or shipped, named) if path or shipped else None
+        own = {n: v for n, v in given.items() if n.partition(".")[0] in kind.model_fields}
+        defaults = defaults_on(str(given.get("model", _DEFAULT_MODEL)))
+        merged = controller_settings(kind, file, nested(own), defaults)
+        others = {name: value for name, value in given.items() if name not in own}
+        return setting_values(merged) | others
 
     @property
     def title(self) -> str:
@@ -133,7 +152,7 @@ class ControllerBlock(BlockBase):
         inputs = np.zeros(model.inputs.size)
         parameters = np.array([each.nominal for each in model.parameters])
         state = model.equilibrium(inputs, parameters)
-        tip = model.observe(("tip",), state[None], inputs[None], parameters[None])["tip"][0, :, 3]
+        tip = model.observe((TIP,), state[None], inputs[None], parameters[None])[TIP][0, :, 3]
         rows = getattr(self.controller, "rows", 1)
         reference = Reference(0.0, period, np.tile(state, (rows, 1)), np.tile(tip, (rows, 1)))
         for _ in range(_REHEARSED):
@@ -269,5 +288,5 @@ def _model_choice(settings: Any, controller_class: Any) -> ModelChoice:
         settings.network,
         settings.intervals,
         settings.substeps,
-        getattr(controller_class, "single_precision", True),
+        not getattr(controller_class, "double_precision", False),
     )

@@ -4,40 +4,15 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
 from softcr_control.costs.settings import groups_under_state
-from softcr_control.gauss_newton import GaussNewtonMpc
-from softcr_control.horizon import HorizonSettings
-from softcr_control.nempc import Nempc
-from softcr_control.observation import ControlContext, Controller
 from softcr_models.config import config_directory
 from softcr_models.errors import UserError
-
-
-class PredictiveController(Controller, Protocol):
-    """A controller that looks ahead over a reference.
-
-    Attributes:
-        rows: reference rows that are enough at any delay.
-        settings: that it was made with.
-    """
-
-    Settings: Any
-    double_precision: bool
-    settings: Any
-
-    def __init__(self, context: ControlContext, settings: Any) -> None: ...
-
-    @property
-    def rows(self) -> int: ...
-
-
-CONTROLLERS: dict[str, type[PredictiveController]] = {"nempc": Nempc, "rod_mpc": GaussNewtonMpc}
-"""By the `type` that their files name."""
+from softcr_runtime import registry
 
 
 @dataclass(frozen=True)
@@ -46,7 +21,7 @@ class ControllerFile:
 
     Attributes:
         path: of the file.
-        type: of CONTROLLERS.
+        type: name of the controller that it is for.
         description: for people.
         values: settings by name, nested as in the file.
     """
@@ -71,9 +46,9 @@ def load_controller(name_or_path: str | Path, type_: str = "") -> ControllerFile
         path = config_directory() / "controllers" / f"{name_or_path}.yaml"
     content = _of_sections(_content(path))
     found, description = content.pop("type", None), content.pop("description", "")
-    allowed = (type_,) if type_ else tuple(CONTROLLERS)
-    if found not in allowed:
-        raise UserError(f"{path}: type: {found!r} is not allowed: must be {' or '.join(allowed)}")
+    if not isinstance(found, str) or (type_ and found != type_):
+        allowed = type_ or ", ".join(registry.names("controller"))
+        raise UserError(f"{path}: type: {found!r} is not allowed: must be {allowed}")
     for term in _terms(content):
         where = path.parent / str(term.get("class", ""))
         if where.with_name(where.name.partition(":")[0]).is_file():
@@ -82,8 +57,8 @@ def load_controller(name_or_path: str | Path, type_: str = "") -> ControllerFile
 
 
 def controller_settings(
-    type_: str,
-    file: ControllerFile | str | Path | None = None,
+    kind: type[BaseModel],
+    file: ControllerFile | None = None,
     given: Mapping[str, Any] | None = None,
     defaults: Mapping[str, Any] | None = None,
 ) -> Any:
@@ -93,17 +68,14 @@ def controller_settings(
     comes without knots takes those from before along, in proportion.
 
     Args:
-        type_: of CONTROLLERS.
-        file: loaded, a name or a path; None for none.
+        kind: the controller's `Settings`.
+        file: loaded; None for none.
         given: by a user: by name, groups nested.
         defaults: that depend on the model; what the controller does not know is left out.
 
     Raises:
         UserError: one line with the source, the field, the value found and what is allowed.
     """
-    kind: type[HorizonSettings] = CONTROLLERS[type_].Settings
-    if file is not None and not isinstance(file, ControllerFile):
-        file = load_controller(file, type_)
     advised = {name: v for name, v in (defaults or {}).items() if name in kind.model_fields}
     given = dict(given or {})
     values = kind().model_dump(by_alias=True)
@@ -137,7 +109,7 @@ def _content(path: Path) -> dict[str, Any]:
 
 def _of_sections(content: dict[str, Any]) -> dict[str, Any]:
     """Older files name the type by a section that holds the numbers."""
-    for name in CONTROLLERS:
+    for name in registry.names("controller"):
         if isinstance(content.get(name), dict) and "type" not in content:
             return {"type": name, **content.pop(name), **content}
     return content
@@ -150,14 +122,15 @@ def _terms(content: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _over(
-    values: dict[str, Any], kind: type[HorizonSettings], layer: Mapping[str, Any]
+    values: dict[str, Any], kind: type[BaseModel], layer: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Values with a layer above them."""
     told = dict(layer)
     if isinstance(told.get("costs"), dict):
         with suppress(ValueError):  # validation says why
             told["costs"] = groups_under_state(told["costs"])
-    beside = kind.beside_horizon(values, told["horizon"]) if "horizon" in told else {}
+    beside_horizon = getattr(kind, "beside_horizon", None)
+    beside = beside_horizon(values, told["horizon"]) if beside_horizon and "horizon" in told else {}
     return _merged(values, beside | told)
 
 

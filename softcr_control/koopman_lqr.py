@@ -206,9 +206,7 @@ class KoopmanLqr:
         scaled -= np.einsum("kmn,kn->m", self._gains.preview, off)
         wish = model.input_scaling.from_model(scaled)
         inputs, previous = self._inputs, self._sent[-1]
-        sent, _ = limit_command(
-            wish, previous, inputs.low, inputs.high, inputs.rate, model.period
-        )
+        sent, _ = limit_command(wish, previous, inputs.low, inputs.high, inputs.rate, model.period)
         self._sent[-1] = sent
         predicted = model.rollout(now, sent[None])
         self._sent.append(sent)

@@ -68,9 +68,7 @@ class LagEstimator:
 
         What is not finite or does not move tells nothing.
         """
-        samples = zip(
-            self._scales, before.tolist(), command.tolist(), after.tolist(), strict=True
-        )
+        samples = zip(self._scales, before.tolist(), command.tolist(), after.tolist(), strict=True)
         moving = [
             (scale.per_unit * p, scale.per_unit * u, scale.per_unit * q)
             for scale, p, u, q in samples

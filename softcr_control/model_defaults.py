@@ -2,16 +2,20 @@
 
 from typing import Any
 
-from softcr_models.model import Model
-
 ON_APPROXIMATIONS: dict[str, Any] = {
     "population": 32,  # candidates at 70 Hz on two cores
     "tip_offset_gain": 0.1,  # an approximation's slow errors are worth learning, the rod's are not
     "perturbation": 2e-3,  # finite differences of what is computed in single precision
 }
-"""By name of setting: where the model is a trained network, which says `approximate`."""
+"""By name of setting: where the model is a trained network."""
+
+_APPROXIMATIONS = ("ddpinn",)
 
 
-def defaults_on(model: Model) -> dict[str, Any]:
-    """Defaults that differ from those of the settings' class, by name; a file or a user wins."""
-    return ON_APPROXIMATIONS if getattr(model, "approximate", False) else {}
+def defaults_on(model: str) -> dict[str, Any]:
+    """Defaults that differ from those of the settings' class, by name; a file or a user wins.
+
+    Args:
+        model: its name.
+    """
+    return ON_APPROXIMATIONS if model in _APPROXIMATIONS else {}

@@ -43,9 +43,7 @@ class ReferenceSettings(BaseModel):
     duration: Positive = Field(
         default=60.0, le=3600.0, description="time after which it stands still [s]"
     )
-    fade_in: NonNegative = Field(
-        default=1.0, description="time to reach the motion from rest [s]"
-    )
+    fade_in: NonNegative = Field(default=1.0, description="time to reach the motion from rest [s]")
     mean: Finite | None = Field(
         default=None,
         description="mean of the inputs, in their unit ([Pa], [m], [N]); None: 35 % of their range",

@@ -315,9 +315,7 @@ def _read(path: Path, quantity: str, count: int) -> dict[str, np.ndarray]:
     return _grouped(dict(zip(names, table.T, strict=True)), quantity, count)
 
 
-def _grouped(
-    columns: dict[str, np.ndarray], quantity: str, count: int
-) -> dict[str, np.ndarray]:
+def _grouped(columns: dict[str, np.ndarray], quantity: str, count: int) -> dict[str, np.ndarray]:
     """CSV columns under the names an NPZ has; columns of other names stay as they are."""
     groups = {
         f"{quantity}s": [f"{quantity}_{i + 1}" for i in range(count)],

@@ -106,7 +106,9 @@ class JointVector:
                                 settings.state_noise)  # fmt: skip
         state_deviation = _by_group(model.state, settings.state_deviations, "state_deviations",
                                     settings.initial_state_deviation)  # fmt: skip
-        self.noise = self._filled(state_noise, (_number(p, noises, p.noise) for p in self._estimated))
+        self.noise = self._filled(
+            state_noise, (_number(p, noises, p.noise) for p in self._estimated)
+        )
         self.deviation = self._filled(
             state_deviation, (_number(p, deviations, p.deviation) for p in self._estimated)
         )

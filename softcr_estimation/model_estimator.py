@@ -196,9 +196,7 @@ class ModelEstimator:
     ) -> np.ndarray:
         vector = self._vector
         begin, end = vector.acting(points, *ramp)
-        states = self._model.step(
-            vector.states(points), begin, end, vector.parameters(points), dt
-        )
+        states = self._model.step(vector.states(points), begin, end, vector.parameters(points), dt)
         return vector.moved(points, states)
 
     def _measure(self, name: str, measurement: Measurement) -> Measure:

@@ -12,7 +12,7 @@ from softcr_estimation.estimator_settings import (
 )
 from softcr_estimation.measurements import checked, checked_rotation
 from softcr_estimation.model_estimator import ModelEstimate, ModelEstimator
-from softcr_models.model import TIP, Model, OutputInfo
+from softcr_models.model import TIP, OutputInfo
 from softcr_models.prediction import PredictionModel
 from softcr_models.rod.description import rod_inputs, rod_layout, rod_parameters
 
@@ -44,12 +44,14 @@ class Estimate(ModelEstimate):
 class RodEstimator:
     """The joint filter over a rod whose pressures and tip are measured.
 
-        estimator = RodEstimator(RodPrediction(CosseratRod(robot)))
-        estimator.start(pressures, stamp)
-        estimate = estimator.update(pressures, tip_position, stamp)
+    estimator = RodEstimator(RodPrediction(CosseratRod(robot)))
+    estimator.start(pressures, stamp)
+    estimate = estimator.update(pressures, tip_position, stamp)
     """
 
-    def __init__(self, prediction: PredictionModel, settings: EstimatorSettings | None = None) -> None:
+    def __init__(
+        self, prediction: PredictionModel, settings: EstimatorSettings | None = None
+    ) -> None:
         """Raises EstimatorError where settings.parameters names something that does not exist."""
         model = prediction if hasattr(prediction, "observe") else _RodModel(prediction)
         self._estimator = ModelEstimator(model, settings or EstimatorSettings())

@@ -101,6 +101,7 @@ class BlockBase:
         actions: names of what people may ask of it, see `act`; in ROS std_srvs/srv/Trigger.
         finished: whether the run is over as far as this block knows.
         intervals: of rods whose states it receives; None for any.
+        threads: of numba that its ticks may use.
     """
 
     name: ClassVar[str]
@@ -114,6 +115,7 @@ class BlockBase:
     actions: ClassVar[tuple[str, ...]] = ()
     finished: bool = False
     intervals: int | None = None
+    threads: int = 1
 
     def __init__(self, robot: Any, settings: Any) -> None:
         """Validate and compile.

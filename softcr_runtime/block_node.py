@@ -80,8 +80,8 @@ class BlockNode(LoopNode):
         self._last_stamp = 0
 
     def loop(self, stop: threading.Event) -> None:
-        threads = getattr(self.settings, "threads", 1)
-        numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+        # a second thread, on shared cores, is mostly waited for longer than it helps
+        numba.set_num_threads(min(self._running.threads, numba.config.NUMBA_NUM_THREADS))
         lead = next(each for each in self._running.inputs if each.rule == "lead")
         if lead.topic != CLOCK:
             self._loop_on_messages(stop)

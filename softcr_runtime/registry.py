@@ -37,7 +37,7 @@ _TABLE: dict[str, dict[str, Entry]] = {
             "nempc_controller",
         ),
         "rod_mpc": Entry(
-            "softcr_control.rod_mpc:RodMpc", "Gauss-Newton MPC on the model's own derivatives",
+            "softcr_control.gauss_newton:GaussNewtonMpc", "Gauss-Newton MPC on the model's own derivatives",
             "rod_mpc",
         ),
     },

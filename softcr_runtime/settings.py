@@ -142,6 +142,19 @@ def declared_settings(model: type[BaseModel]) -> dict[str, Setting]:
     return {setting.name: setting for setting in _declared(schema, schema.get("$defs", {}), "")}
 
 
+def nested_data(model: type[BaseModel], prefix: str = "") -> frozenset[str]:
+    """Dotted names of the fields that no parameter can hold: mappings, lists of models."""
+    schema = model.model_json_schema()
+    found = set()
+    for name, field in schema.get("properties", {}).items():
+        inner = model.model_fields[name].annotation
+        if field.get("hidden") or _is_nested_data(field):
+            found.add(prefix + name)
+        elif "$ref" in field and isinstance(inner, type) and issubclass(inner, BaseModel):
+            found |= nested_data(inner, f"{prefix}{name}.")
+    return frozenset(found)
+
+
 def setting_values(settings: BaseModel) -> dict[str, Any]:
     """The values of a model by dotted name, as ROS parameters hold them: tuples are lists."""
     values: dict[str, Any] = {}
@@ -150,8 +163,15 @@ def setting_values(settings: BaseModel) -> dict[str, Any]:
         if isinstance(value, BaseModel):
             values.update({f"{name}.{key}": inner for key, inner in setting_values(value).items()})
         else:
-            values[name] = list(value) if isinstance(value, tuple) else value
+            values[name] = _plain(value)
     return values
+
+
+def _plain(value: Any) -> Any:
+    """What JSON and parameters can hold."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", by_alias=True)
+    return [_plain(each) for each in value] if isinstance(value, tuple) else value
 
 
 def build_settings(model: type[Model], values: Mapping[str, Any]) -> Model:
@@ -160,23 +180,29 @@ def build_settings(model: type[Model], values: Mapping[str, Any]) -> Model:
     Raises:
         UserError: one line naming the parameter, its value and what is allowed.
     """
-    declared = declared_settings(model)
-    nested: dict[str, Any] = {}
+    declared, beyond = declared_settings(model), nested_data(model)
     for name, value in values.items():
-        if name not in declared:
+        if name not in declared and name not in beyond:
             known = ", ".join(declared)
             raise UserError(f"parameter {name} = {value!r}: unknown; known are {known}")
-        if not _has_type(declared[name], value):
+        if name in declared and not _has_type(declared[name], value):
             raise UserError(f"parameter {name} = {value!r}: must be {declared[name].allowed}")
-        *groups, leaf = name.split(".")
-        group = nested
-        for part in groups:
-            group = group.setdefault(part, {})
-        group[leaf] = value
     try:
-        return model.model_validate(nested)
+        return model.model_validate(nested(values))
     except ValidationError as error:
         raise UserError(_first_problem(error, declared)) from None
+
+
+def nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by dotted name as groups within groups."""
+    groups: dict[str, Any] = {}
+    for name, value in values.items():
+        *path, leaf = name.split(".")
+        group = groups
+        for part in path:
+            group = group.setdefault(part, {})
+        group[leaf] = value
+    return groups
 
 
 def _has_type(setting: Setting, value: Any) -> bool:
@@ -205,13 +231,18 @@ def _declared(
 ) -> Iterator[Setting]:
     for field_name, field in schema["properties"].items():
         name = prefix + field_name
-        if field.get("hidden"):
+        if field.get("hidden") or _is_nested_data(field):
             continue
         if "$ref" in field:
             nested = definitions[field["$ref"].removeprefix("#/$defs/")]
             yield from _declared(nested, definitions, f"{name}.")
         else:
             yield _setting(name, field)
+
+
+def _is_nested_data(field: Mapping[str, Any]) -> bool:
+    """Whether it is a mapping, or a list of models: a file can hold it, a parameter cannot."""
+    return field.get("type") == "object" or "$ref" in field.get("items", {})
 
 
 def _setting(name: str, field: Mapping[str, Any]) -> Setting:

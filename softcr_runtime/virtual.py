@@ -127,10 +127,13 @@ class VirtualExecutor:
         """Run from the beginning to the end, then let every block go idle.
 
         Args:
-            duration: virtual time [s]; None for the system's.
+            duration: virtual time [s]; None for the system's, to the end of its last cycle.
             progress: told of the virtual time [s] at every clock tick.
         """
-        end = round(1e9 * (self._system.duration if duration is None else duration))
+        seconds = self._system.duration if duration is None else duration
+        if duration is None and self._system.simulated_time:
+            seconds += 1.0  # the plant says when its last cycle is complete
+        end = round(1e9 * seconds)
         with own_threads():
             self._begin()
             while self._events and self._events[0][0] <= end and not self._finished():
@@ -291,7 +294,7 @@ def block_of(part: Part) -> BlockBase:
 @contextmanager
 def threads_of(block: BlockBase) -> Iterator[None]:
     """As many of numba's threads as the block asks for, no more than there are cores."""
-    wanted = min(getattr(block.settings, "threads", 1), cores_available())
+    wanted = min(block.threads, cores_available())
     before = numba.get_num_threads()
     if wanted == before:
         yield

@@ -58,7 +58,9 @@ class TensorRollout:
             UserError: any other name.
         """
         if name != TIP:
-            raise UserError(f"controller: backend 'torch' knows the output {TIP!r} only, no {name!r}")
+            raise UserError(
+                f"controller: backend 'torch' knows the output {TIP!r} only, no {name!r}"
+            )
         return self.tip_poses
 
     def wanted_output(self, name: str) -> tuple[torch.Tensor, torch.Tensor]:

@@ -18,6 +18,7 @@ from softcr_models.constant_curvature.kernel import kernels
 from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain
 from softcr_models.errors import UserError
 
+
 @dataclass(frozen=True)
 class TendonGains:
     """PID loops that make the arm follow tendon lengths; defaults of the thesis, Appendix A.

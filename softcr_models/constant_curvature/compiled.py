@@ -552,9 +552,7 @@ def arm_terms(
     )  # fmt: skip
 
 
-_ARM_FIXED = (
-    f"{_MATRIX}, {_VECTOR}, {_VECTOR}, float64, {_MATRIX}, {_VECTOR}, {_VECTOR}, {_VECTOR}"
-)
+_ARM_FIXED = f"{_MATRIX}, {_VECTOR}, {_VECTOR}, float64, {_MATRIX}, {_VECTOR}, {_VECTOR}, {_VECTOR}"
 _ARM_STEPS = (
     f"{_VECTOR}({_VECTOR}, {_VECTOR}, {_VECTOR}, {_VECTOR}, {_VECTOR}, {_MATRIX}, boolean, "
     f"{_VECTOR}, {_VECTOR}, float64, {_ARM_FIXED}, float64, int64)"

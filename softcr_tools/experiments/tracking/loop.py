@@ -12,8 +12,8 @@ from softcr_control.control_loop import (
     RodMpcControllerSettings,
     made_controller,
 )
-from softcr_control.horizon import MAXIMUM_DELAY
 from softcr_control.controller_file import PredictiveController
+from softcr_control.horizon import MAXIMUM_DELAY
 from softcr_control.koopman_lqr import KoopmanDesign, KoopmanLqr
 from softcr_control.observation import ControlContext, Observation
 from softcr_control.reference_settings import ReferenceSettings
