@@ -66,7 +66,7 @@ class BlockNode(LoopNode):
         self._records: list[TickRecord] = []
         self._topics = tuple(each.topic for each in block.inputs)
         self._join = Join(block.inputs, block.keep, self.settings.period)
-        self._publishers = {
+        self._speakers = {
             topic: (self.advertise(topic), codec(topic, block.expected)) for topic in block.outputs
         }
         self._ticks_publisher = self.advertise(TOPIC)
@@ -216,7 +216,7 @@ class BlockNode(LoopNode):
 
     def _publish(self, outputs: Iterable[Output]) -> None:
         for output in outputs:
-            publisher, coding = self._publishers[output.topic]
+            publisher, coding = self._speakers[output.topic]
             publisher.publish(coding.encode(output.value, output.stamp))
             self._last_stamp = max(self._last_stamp, output.stamp)
 
