@@ -13,8 +13,8 @@ import numpy as np
 from softcr_control.apcc import Apcc, ApccSettings
 from softcr_control.apcc.adaptation import AdaptationSettings
 from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain, coverage_of
+from softcr_models.constant_curvature.shape_error import shape_error
 from softcr_models.constant_curvature.tendons import Tendons
-from softcr_tools.experiments.apcc.metrics import shape_error
 
 CHAIN = ConstantCurvatureChain(3, base=np.diag([1.0, -1.0, -1.0, 1.0]))
 TRUE_LENGTHS = np.array([0.105, 0.255, 0.24])

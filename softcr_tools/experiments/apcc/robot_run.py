@@ -16,7 +16,7 @@ from softcr_control.apcc.inverse_kinematics import elongation_cost
 from softcr_models.constant_curvature.arm import Arm
 from softcr_models.constant_curvature.arm_dynamics import ArmDynamics, TendonGains
 from softcr_models.constant_curvature.kinematics import coverage_of
-from softcr_tools.experiments.apcc.metrics import shape_error
+from softcr_models.constant_curvature.shape_error import shape_error
 
 PERIOD = 0.02
 LOST = 1.0

@@ -2,9 +2,9 @@
 
 import torch
 
+from softcr_learning.surrogate.rod_residual import RodResidual
+from softcr_learning.surrogate.training_data import Physics, Samples
 from softcr_models.surrogate.ddpinn import DDPINN
-from softcr_models.surrogate.rod_residual import RodResidual
-from softcr_models.surrogate.training_data import Physics, Samples
 
 
 def error_size(error: torch.Tensor, distance: float) -> torch.Tensor:
