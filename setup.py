@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
-from setuptools import find_packages, setup
+from setuptools import Distribution, find_packages, setup
 
 PACKAGE = "softcr"
 
 # Wheels of ROS 2 Jazzy: pip brings ROS to a machine without it; colcon leaves them alone.
 ROS_WHEELS = ["ros-jazzy-rclpy", "ros-jazzy-common-interfaces", "ros-jazzy-rmw-fastrtps-cpp"]
 
+# `ros2 run softcr NAME` and the module that it runs.
 NODES = {
     "simulator": "softcr_hardware.nodes.simulator",
     "valves": "softcr_hardware.nodes.valves",
@@ -24,6 +25,37 @@ NODES = {
     "tip_reference": "softcr_control.nodes.tip_reference",
     "recorder": "softcr_tools.nodes.recorder",
 }
+
+
+_NODE = """\
+#!/bin/sh
+# Runs a node of softcr with the Python of this prefix where it has one, or that of PATH.
+python=$(dirname "$0")/../../bin/python3
+[ -x "$python" ] || python=python3
+exec "$python" -m {module} "$@"
+"""
+
+
+def node_executables() -> list[str]:
+    """The executable of every node, written below build/: `ros2 run` looks in lib/softcr."""
+    folder = Path("build/nodes")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, module in NODES.items():
+        path = folder / name
+        path.write_text(_NODE.format(module=module))
+        path.chmod(0o755)
+    return [str(folder / name) for name in NODES]
+
+
+class WithData(Distribution):
+    """A distribution whose data files are installed with an editable install, too.
+
+    `setuptools` asks a distribution for `has_data` there, and the base class has no such method.
+    """
+
+    def has_data(self) -> bool:
+        """Whether `install_data` has work."""
+        return self.has_data_files()
 
 
 def shared_files(*roots: str) -> list[tuple[str, list[str]]]:
@@ -42,10 +74,12 @@ setup(
     description="Estimation and predictive control of soft continuum robots",
     license="Apache-2.0",
     python_requires=">=3.10",
+    distclass=WithData,
     packages=find_packages(include=["softcr_*"]),
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),
         (f"share/{PACKAGE}", ["package.xml"]),
+        (f"lib/{PACKAGE}", node_executables()),
         *shared_files("config", "launch"),
     ],
     install_requires=[
@@ -78,11 +112,6 @@ setup(
         "test": ["hypothesis", "psutil", "pytest", "pytest-xdist"],
         "view": ["viser"],
     },
-    entry_points={
-        "console_scripts": [
-            "softcr = softcr_tools.cli:main",
-            *(f"{name} = {module}:main" for name, module in NODES.items()),
-        ],
-    },
+    entry_points={"console_scripts": ["softcr = softcr_tools.cli:main"]},
     zip_safe=False,
 )
