@@ -190,7 +190,7 @@ class SimulationOptions(PlantOptions):
 
 
 ARM_RATE = 50.0
-"""Of an arm's cameras, as on the thesis's platform (003, VI-B) [Hz]."""
+"""Of an arm's cameras, as on Dalenberg's platform (Sec. VI-B) [Hz]."""
 
 _ROD_CLOSED_LOOP = {"controller", "model", "filter_model", "network", "population"}
 _ROD_PLANT = {

@@ -191,6 +191,27 @@ def test_a_checkout_uses_its_own_config():
     assert config_directory() == ROOT / "config"
 
 
+def test_no_file_cites_what_is_not_in_the_repository():
+    workshop = "|".join(("specs", "findings", "reviews", "seeds"))
+    private = re.compile(
+        rf"\b({workshop})/[a-z0-9_]+\.md|[.][.]/shared\b|\b[Ii]ssue #?[0-9]|\bseed 00[0-9]\b"
+        r"|[(]00[0-4][,)]|\b00[0-4]'s\b|\b[0-9a-f]{40}\b"
+    )
+    listed = subprocess.run(
+        ["git", "ls-files", "*.py", "*.md", "*.yaml", "*.toml", "*.cfg", "*.xml", "Makefile"],
+        cwd=ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    cited = [
+        f"{name}:{number}: {line.strip()}"
+        for name in listed.stdout.split()
+        for number, line in enumerate((ROOT / name).read_text().splitlines(), 1)
+        if private.search(line)
+    ]
+    assert not cited
+
+
 def make(*arguments):
     # as typed by a person, also where make itself runs these tests
     outside = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}

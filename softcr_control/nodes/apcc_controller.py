@@ -82,7 +82,7 @@ class ApccControllerSettings(ArmNodeSettings):
 
 
 class ApccController(LoopNode):
-    """Steers a tendon-driven arm to setpoints by adaptive piecewise constant curvature (003)."""
+    """Steers a tendon-driven arm to setpoints by adaptive piecewise constant curvature."""
 
     default_name = "apcc_controller"
     Settings = ApccControllerSettings

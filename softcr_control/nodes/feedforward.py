@@ -1,7 +1,7 @@
 """Open loop: the pressures that the reference's motion was made of, whatever the rod does.
 
-What 004 moves its actuator with while a filter watches: smooth periodic pressures per chamber,
-without feedback. Commands lead by what the valves lag behind.
+What Mehl et al. move their actuator with while a filter watches: smooth periodic pressures per
+chamber, without feedback. Commands lead by what the valves lag behind.
 """
 
 import sys

@@ -43,7 +43,7 @@ def loop_error(
     """Mean error size in scaled states over the steps after the first, fed with its own answers.
 
     A network that is right for one step may be far off after a hundred: only this loss sees what
-    its own errors do to it (findings/ddpinn.md section 7).
+    its own errors do to it.
 
     Args:
         first: (S, nx) the network's answer to the first step.

@@ -1,4 +1,4 @@
-"""Constant-curvature models: kinematics of any number of sections, dynamics of one (003, 004).
+"""Constant-curvature models: kinematics of any number of sections, dynamics of one section.
 
 Numba keeps the parts of a compiled kernel in files of their own. When two processes compile at the
 same time, as the nodes of a system do after an update, the parts they leave behind do not fit, and

@@ -1,4 +1,4 @@
-"""Experiment 2 of Licher et al. (000), Sec. IV-C: the surrogate beside its rod, Tables IV and V.
+"""Experiment 2 of Licher et al. 2025, Sec. IV-C: the surrogate beside its rod, Tables IV and V.
 
 What `softcr verify-surrogate` computes, as a table over seeds: ten-second motions that the network
 runs freely, compliance +-20 % from motion to motion. The paper's measurement has no counterpart

@@ -1,4 +1,4 @@
-"""`softcr experiment apcc-feedback`: 003's experiments on hardware, on a simulated arm instead.
+"""`softcr experiment apcc-feedback`: Dalenberg's experiments on hardware, on a simulated arm.
 
 The arm is the reconstructed Robot I with the hardware's independent routing, while the controller
 takes its tendons for coupled, as in the thesis; motors hold tendon lengths, so the loops are stiff.

@@ -1,4 +1,4 @@
-"""The kinematic simulation of 003, Sec. V-A: an arm that goes exactly where it is told.
+"""The kinematic simulation of Dalenberg, Sec. V-A: an arm that goes exactly where it is told.
 
 The arm has the model's three sections and other lengths. Sensors show where it is; the rates of the
 control law are applied to it as they are, so the commanded configuration is the true one. The

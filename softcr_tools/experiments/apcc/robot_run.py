@@ -1,4 +1,4 @@
-"""An A-PCC controller steers the Lagrangian arm to a setpoint: 003, Sec. V-B, Appendix A, VI-B.
+"""An A-PCC controller steers the Lagrangian arm to a setpoint: Dalenberg, Sec. V-B, VI-B, App. A.
 
 The arm has more bodies than the controller's model, a payload and gravity. It settles under them
 with its tendons held; then the controller sees poses at 50 Hz, as motion capture does, and the
