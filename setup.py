@@ -2,28 +2,63 @@
 
 from pathlib import Path
 
-from setuptools import find_packages, setup
+from setuptools import Distribution, find_packages, setup
 
 PACKAGE = "softcr"
 
 # Wheels of ROS 2 Jazzy: pip brings ROS to a machine without it; colcon leaves them alone.
 ROS_WHEELS = ["ros-jazzy-rclpy", "ros-jazzy-common-interfaces", "ros-jazzy-rmw-fastrtps-cpp"]
 
+# `ros2 run softcr NAME` and the module that it runs, with what follows it.
+_BLOCK = "softcr_runtime.run_block"
 NODES = {
-    "simulator": "softcr_hardware.nodes.simulator",
+    "simulator": f"{_BLOCK} softcr_hardware.simulator:Simulator",
     "valves": "softcr_hardware.nodes.valves",
     "optitrack": "softcr_hardware.nodes.optitrack",
     "force_torque": "softcr_hardware.nodes.force_torque",
-    "estimator": "softcr_estimation.nodes.estimator",
-    "cc_estimator": "softcr_estimation.nodes.cc_estimator",
-    "reference": "softcr_control.nodes.reference",
-    "nempc_controller": "softcr_control.nodes.nempc_controller",
-    "rod_mpc": "softcr_control.nodes.rod_mpc",
-    "feedforward": "softcr_control.nodes.feedforward",
-    "apcc_controller": "softcr_control.nodes.apcc_controller",
-    "tip_reference": "softcr_control.nodes.tip_reference",
+    "estimator": f"{_BLOCK} softcr_estimation.estimator:EstimatorBlock",
+    "cc_estimator": f"{_BLOCK} softcr_estimation.cc_block:CcEstimatorBlock",
+    "reference": f"{_BLOCK} softcr_control.reference_block:ReferenceBlock",
+    "controller": f"{_BLOCK} softcr_control.controller:ControllerBlock",
+    "nempc_controller": f"{_BLOCK} softcr_control.controller:ControllerBlock nempc_controller",
+    "rod_mpc": f"{_BLOCK} softcr_control.controller:ControllerBlock rod_mpc"
+    " --ros-args -p controller:=rod_mpc --",
+    "feedforward": f"{_BLOCK} softcr_control.feedforward:Feedforward",
+    "apcc_controller": f"{_BLOCK} softcr_control.apcc.block:ApccBlock",
+    "tip_reference": f"{_BLOCK} softcr_control.tip_reference_block:TipReferenceBlock",
     "recorder": "softcr_tools.nodes.recorder",
 }
+
+
+_NODE = """\
+#!/bin/sh
+# Runs a node of softcr with the Python of this prefix where it has one, or that of PATH.
+python=$(dirname "$0")/../../bin/python3
+[ -x "$python" ] || python=python3
+exec "$python" -m {module} "$@"
+"""
+
+
+def node_executables() -> list[str]:
+    """The executable of every node, written below build/: `ros2 run` looks in lib/softcr."""
+    folder = Path("build/nodes")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, module in NODES.items():
+        path = folder / name
+        path.write_text(_NODE.format(module=module))
+        path.chmod(0o755)
+    return [str(folder / name) for name in NODES]
+
+
+class WithData(Distribution):
+    """A distribution whose data files are installed with an editable install, too.
+
+    `setuptools` asks a distribution for `has_data` there, and the base class has no such method.
+    """
+
+    def has_data(self) -> bool:
+        """Whether `install_data` has work."""
+        return self.has_data_files()
 
 
 def shared_files(*roots: str) -> list[tuple[str, list[str]]]:
@@ -42,10 +77,12 @@ setup(
     description="Estimation and predictive control of soft continuum robots",
     license="Apache-2.0",
     python_requires=">=3.10",
+    distclass=WithData,
     packages=find_packages(include=["softcr_*"]),
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),
         (f"share/{PACKAGE}", ["package.xml"]),
+        (f"lib/{PACKAGE}", node_executables()),
         *shared_files("config", "launch"),
     ],
     install_requires=[
@@ -78,11 +115,6 @@ setup(
         "test": ["hypothesis", "psutil", "pytest", "pytest-xdist"],
         "view": ["viser"],
     },
-    entry_points={
-        "console_scripts": [
-            "softcr = softcr_tools.cli:main",
-            *(f"{name} = {module}:main" for name, module in NODES.items()),
-        ],
-    },
+    entry_points={"console_scripts": ["softcr = softcr_tools.cli:main"]},
     zip_safe=False,
 )

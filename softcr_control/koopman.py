@@ -3,9 +3,9 @@
 z[k + 1] = A z[k] + B u[k] + c, where z lifts the newest outputs and inputs: extended dynamic mode
 decomposition with control (Korda, Mezic, Automatica 93, 2018; Bruder et al., T-RO 37, 2021) on time
 delays as in Hankel dynamic mode decomposition (Haggerty et al., IROS 2020, the model behind the
-controller of Haggerty et al., Science Robotics 8, 2023, which Licher et al. (000), Sec. V-B3, have
-as their rival). 000 prints neither the observables nor the regularisation: `Lift` and `ridge` are
-parameters, chosen from data by `koopman_selection`.
+controller of Haggerty et al., Science Robotics 8, 2023, which Licher et al. 2025, Sec. V-B3, have
+as their baseline). They print neither the observables nor the regularisation: `Lift` and `ridge`
+are parameters, chosen from data by `koopman_selection`.
 """
 
 import itertools

@@ -1,9 +1,9 @@
 """A regulator on the lifted linear model, with the static model as its pre-gain.
 
-Haggerty et al. (Science Robotics 8, 2023; the baseline in Licher et al. (2025), Sec. V-B3): the static
-Koopman operator says which input holds the wanted output, the dynamic one how to get there,
-u = u_static(r) - K (z - z_r), K from the discrete algebraic Riccati equation. Neither of them, as far
-as we could read of Haggerty et al. prints degrees, weights or what is done for a reference that moves:
+Haggerty et al. (Science Robotics 8, 2023; the baseline of Licher et al. 2025, Sec. V-B3): the
+static Koopman operator says which input holds the wanted output, the dynamic one how to get there,
+u = u_static(r) - K (z - z_r), K from the discrete algebraic Riccati equation. Neither they nor what
+we could read of Haggerty et al. prints degrees, weights or what is done for a reference that moves:
 all are parameters. With `Weights.preview` the motion is met by the known-disturbance feed-forward
 of linear quadratic tracking (Anderson and Moore, Optimal Control, 1990, ch. 4); without it the
 formula above is all there is.

@@ -1,10 +1,10 @@
 """The motion of one constant-curvature section from the force-torque sensor under its base.
 
-Mehl et al. (004), Sec. II-C: the joint filter of x = [q_r, q_r', k_theta], seven states, with the
+Mehl et al., Sec. II-C: the joint filter of x = [q_r, q_r', k_theta], seven states, with the
 semi-implicit Euler step (8) and base force and torque (9) as the measurement. No camera is needed.
 
 The estimated bending stiffness has no meaning of its own: it takes up what the assumption of
-constant curvature leaves out, the arm's sag under its weight above all (004, Sec. V).
+constant curvature leaves out, the arm's sag under its weight above all (Sec. V).
 """
 
 import math
@@ -57,7 +57,7 @@ class CcEstimatorSettings(BaseModel):
         default=2.0, description="longest time bridged without a restart [s]"
     )
     coordinate_noise: _NonNegative = Field(
-        default=1.4e-4, description="of Delta and dL, 004 [m/sqrt(s)]"
+        default=1.4e-4, description="of Delta and dL, Mehl et al. [m/sqrt(s)]"
     )
     rate_noise: _NonNegative = Field(default=0.1, description="of their rates [m/s/sqrt(s)]")
     stiffness_noise: _NonNegative = Field(

@@ -39,7 +39,7 @@ class ArmMeasurement:
 
 
 class ArmPlant:
-    """Bodies of constant curvature with a payload, tendon motors and cameras (003, S9 and S12).
+    """Bodies of constant curvature with a payload, tendon motors and cameras (Dalenberg, IV-C).
 
     The motors hold positions: each tendon follows the length that was asked for last, by the
     thesis's PID loops in configuration space (see `TendonGains`), whether commands come or not.

@@ -85,7 +85,7 @@ class RodPrediction:
     Attributes:
         rod: the rod; its robot gives nominal parameters.
         substeps: sub-steps of the time integration per linearisation; at n = 5 and 70 Hz two keep
-            the tip within 0.1 mm over an MPC horizon (findings/fastrod.md section 2).
+            the tip within 0.1 mm over an MPC horizon of 8 ticks.
         single_precision: whether rollouts are float32 (tip within micrometres, half the time).
     """
 

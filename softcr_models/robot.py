@@ -125,8 +125,8 @@ class Robot(_Data):
         """Of the whole annulus [m^4]; for rotary inertia and torsion.
 
         The chambers are not subtracted: the printed lever arm cannot be their place inside the body
-        (specs/000.md), and with the annulus the linearisation at rest is that of specs/000.md
-        (fastest eigenvalue -3.0e5 1/s, slowest pair -0.97 +- 16.2i).
+        (it equals the outer radius). With the annulus the shipped robot, linearised at rest, has
+        eigenvalues from -3.0e5 1/s to the slowest pair -0.97 +- 16.2i 1/s.
         """
         return math.pi / 64 * (self.outer_diameter**4 - self.inner_diameter**4)
 

@@ -1,4 +1,4 @@
-"""One number per kind of state of a rod, as in Tables VI and VII of Licher et al. (000)."""
+"""One number per kind of state of a rod, as in Tables VI and VII of Licher et al. 2025."""
 
 import numpy as np
 

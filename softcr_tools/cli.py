@@ -165,7 +165,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    listed = "\n".join(f"  {name:12}{run.__doc__}" for name, run in COMMANDS.items())
+    width = max(map(len, COMMANDS)) + 2
+    listed = "\n".join(f"  {name:{width}}{run.__doc__}" for name, run in COMMANDS.items())
     parser = argparse.ArgumentParser(
         prog="softcr",
         description="Estimation and predictive control of soft continuum robots.",

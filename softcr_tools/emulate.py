@@ -1,22 +1,20 @@
 """`softcr emulate DEVICE`: the bench's devices in software, on their real protocols."""
 
 import argparse
-import contextlib
 import gc
 import json
-import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from rich.console import Console
 
 from softcr_models.errors import UserError
-from softcr_tools.console import complain, say, step
+from softcr_tools.console import complain, ended_by_signals, say, step
 from softcr_tools.emulate_parser import parser
 
 if TYPE_CHECKING:
@@ -51,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
     given = parser().parse_args(arguments)
     console = Console(stderr=True)
     with ExitStack() as stack:
-        stop = stack.enter_context(_ended_by_signals())
+        stop = stack.enter_context(ended_by_signals())
         stream = stack.enter_context(given.log.open("w")) if given.log else sys.stdout
         log = _file_log(stream)
         devices, works = _DEVICES[given.device](given, console, log, stop)
@@ -268,17 +266,3 @@ def _file_log(stream: TextIO) -> Log:
 
 def _in_background(work: Callable[[], None]) -> None:
     threading.Thread(target=work, daemon=True).start()
-
-
-@contextmanager
-def _ended_by_signals() -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set."""
-    stop = threading.Event()
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, lambda *_: stop.set()) for number in numbers]
-    try:
-        yield stop
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            with contextlib.suppress(TypeError):  # a handler not set by Python
-                signal.signal(number, handler)

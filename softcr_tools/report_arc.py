@@ -1,4 +1,4 @@
-"""The constant-curvature estimator beside the truth, as Mehl et al. score it (004, Table II)."""
+"""The constant-curvature estimator beside the truth, as Mehl et al. score it (Table II)."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +9,7 @@ from softcr_models.constant_curvature.kinematics import coordinates_of_tip
 from softcr_tools.report_run import ARC, Run, Series
 
 LEFT_OUT = 0.1
-"""Seconds at the start that do not count, 004, Sec. III-B."""
+"""Seconds at the start that do not count, Mehl et al., Sec. III-B."""
 
 
 @dataclass(frozen=True)

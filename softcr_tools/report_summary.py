@@ -3,16 +3,14 @@
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from rich.console import RenderableType
 
 from softcr_tools.report_arc import ArcSummary, summarize_arc
 from softcr_tools.report_run import RecordedSystem, Run, Series
-
-if TYPE_CHECKING:
-    from softcr_tools.report_text import ReportPage
+from softcr_tools.report_text import ReportPage, page_of, terminal_table
 
 SETTLING_TIME = 2.0
 """From here on an error counts as settled; after the start of the evaluated window [s]."""
@@ -115,14 +113,12 @@ class SystemSummary:
         """Ready for JSON: no NaN, no numpy."""
         return asdict(self)
 
-    def page(self) -> "ReportPage":
+    def page(self) -> ReportPage:
         """The summary in words."""
         raise NotImplementedError
 
     def table(self) -> RenderableType:
         """The summary on one screen, to be printed on a rich console."""
-        from softcr_tools.report_text import terminal_table
-
         return terminal_table(self.page())
 
 
@@ -156,10 +152,8 @@ class Summary(SystemSummary):
     wrench: WrenchSummary
     safety: list[dict[str, Any]]
 
-    def page(self) -> "ReportPage":
+    def page(self) -> ReportPage:
         """The summary in words."""
-        from softcr_tools.report_text import page_of
-
         return page_of(self)
 
 

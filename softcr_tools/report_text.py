@@ -1,12 +1,14 @@
 """A run's summary in words and tables: what the terminal and report.html both show."""
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from softcr_tools.report_summary import LoopSummary, Summary, SystemSummary
+if TYPE_CHECKING:
+    from softcr_tools.report_summary import LoopSummary, Summary, SystemSummary
 
 MISSING = "-"
 SAFETY_SHOWN = 5
@@ -48,7 +50,7 @@ class ReportPage:
     safety: list[str] = field(default_factory=list)
 
 
-def page_of(summary: Summary) -> ReportPage:
+def page_of(summary: "Summary") -> ReportPage:
     """The page of a rod's run."""
     return ReportPage(
         headline=headline(summary),
@@ -61,7 +63,7 @@ def page_of(summary: Summary) -> ReportPage:
     )
 
 
-def headline(summary: SystemSummary) -> str:
+def headline(summary: "SystemSummary") -> str:
     """What ran, in a few words."""
     parts = [summary.robot or "unknown robot"]
     if summary.reference:
@@ -73,7 +75,7 @@ def headline(summary: SystemSummary) -> str:
     return ", ".join(parts)
 
 
-def _settings_line(summary: Summary) -> str:
+def _settings_line(summary: "Summary") -> str:
     """The settings that matter for comparing runs."""
     parts = []
     if summary.population is not None:
@@ -86,7 +88,7 @@ def _settings_line(summary: Summary) -> str:
     return " · ".join(parts)
 
 
-def death_lines(summary: SystemSummary) -> list[str]:
+def death_lines(summary: "SystemSummary") -> list[str]:
     """Who ended before it was asked to."""
     lines = []
     for death in summary.node_deaths:
@@ -96,7 +98,7 @@ def death_lines(summary: SystemSummary) -> list[str]:
     return lines
 
 
-def _key_figures(summary: Summary) -> list[KeyFigure]:
+def _key_figures(summary: "Summary") -> list[KeyFigure]:
     """The numbers a reader looks for first."""
     return [
         KeyFigure(
@@ -121,7 +123,7 @@ def _key_figures(summary: Summary) -> list[KeyFigure]:
     ]
 
 
-def _softness(summary: Summary) -> KeyFigure:
+def _softness(summary: "Summary") -> KeyFigure:
     arc, compliance = summary.constant_curvature, summary.bending_compliance
     if arc is not None:
         return KeyFigure(
@@ -139,7 +141,7 @@ def _softness(summary: Summary) -> KeyFigure:
     )
 
 
-def _loop_rows(summary: Summary) -> list[tuple[str, ...]]:
+def _loop_rows(summary: "Summary") -> list[tuple[str, ...]]:
     """One row of `LOOP_COLUMNS` for every node with a loop."""
     evolutionary = summary.controller == "nempc_controller"
     loops = {
@@ -151,7 +153,7 @@ def _loop_rows(summary: Summary) -> list[tuple[str, ...]]:
     return [loop_row(node, loop) for node, loop in loops.items()]
 
 
-def loop_row(node: str, loop: LoopSummary) -> tuple[str, ...]:
+def loop_row(node: str, loop: "LoopSummary") -> tuple[str, ...]:
     """A row of `LOOP_COLUMNS`."""
     missed = _count(loop.missed_cycles)
     if loop.missed_cycles and loop.cycles:

@@ -4,11 +4,11 @@ import functools
 import tempfile
 from pathlib import Path
 
+from softcr_learning.surrogate.training import train
+from softcr_learning.surrogate.training_settings import Stage, TrainingSettings
 from softcr_models import load_robot
 from softcr_models.surrogate.card import Card
 from softcr_models.surrogate.ddpinn import DDPINN, Architecture
-from softcr_models.surrogate.training import train
-from softcr_models.surrogate.training_settings import Stage, TrainingSettings
 
 SMALL = TrainingSettings(
     architecture=Architecture(neurons=48),

@@ -1,4 +1,4 @@
-"""A-PCC (003): Algorithm 2, the laws (14) to (16), the Lyapunov function (18) to (20), bounds."""
+"""A-PCC (Dalenberg): Algorithm 2, laws (14) to (16), Lyapunov function (18) to (20), bounds."""
 
 import numpy as np
 import pytest

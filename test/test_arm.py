@@ -1,4 +1,4 @@
-"""The tendon-driven arm (003, (33) to (38)): energy, skew-symmetry, virtual work, pinocchio."""
+"""The tendon-driven arm (Dalenberg, (33) to (38)): energy, skew symmetry, virtual work."""
 
 import numpy as np
 import pinocchio as pin

@@ -16,6 +16,7 @@ from softcr_hardware.arm_plant import ArmPlant
 from softcr_hardware.simulated_machines import arm_plant_messages
 from softcr_models.config import config_directory
 from softcr_models.constant_curvature.arm import Arm, load_arm
+from softcr_models.constant_curvature.shape_error import shape_error
 from softcr_models.errors import UserError
 from softcr_models.robot import PressureLimits, Robot
 from softcr_models.robot_files import kind_of, load_robot_file
@@ -34,7 +35,6 @@ from softcr_runtime.messages import (
     named_numbers_message,
     pose_from_message,
 )
-from softcr_tools.experiments.apcc.metrics import shape_error
 from softcr_tools.viewer.arm_picture import ArmPicture
 
 ARM = load_arm("dalenberg_robot1")

@@ -1,4 +1,4 @@
-"""The filter behind the base sensor: 004, Sec. II-C."""
+"""The filter behind the base sensor: Mehl et al., Sec. II-C."""
 
 import numpy as np
 import pytest

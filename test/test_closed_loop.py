@@ -107,7 +107,7 @@ def test_setpoint_is_reached():
 
 
 def test_the_gradient_controller_goes_below_the_evolutionary_one():
-    """Issue 5: 0.7 mm at 1.5 Hz and 0.3 mm at a setpoint must be kept."""
+    """0.7 mm at 1.5 Hz and 0.3 mm at a setpoint must be kept."""
     run = closed_loop("trajectory", 8.0, name="rod_mpc")
     assert run.tip.mean() <= 0.7
     assert run.after(2.0, run.tip).mean() <= 0.25

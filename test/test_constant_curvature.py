@@ -1,4 +1,4 @@
-"""Constant curvature: kinematics of 003 (1), (3) and 004 (1), dynamics of 004 (2) to (7)."""
+"""Constant curvature: Dalenberg (1) and (3), Mehl et al. (1) to (7)."""
 
 import numpy as np
 import pinocchio as pin
@@ -94,13 +94,13 @@ def test_a_chain_is_the_integral_of_its_curvature():
 
 
 def test_the_tangent_of_the_backbone_is_the_z_axis():
-    """What the printed signs of 003 (1) violate."""
+    """What the signs printed in Dalenberg's (1) violate."""
     q = np.array([0.6, 0.3, 0.0])
     step = 1e-6
     before, after = (section_pose(q, 1.0, 1.0, f)[:3, 3] for f in (1.0 - step, 1.0))
     tangent = (after - before) / step
     np.testing.assert_allclose(tangent, section_pose(q, 1.0, 1.0)[:3, 2], atol=1e-5)
-    np.testing.assert_allclose(tangent, [0.556, 0.278, 0.783], atol=1e-3)  # specs/003.md, S1
+    np.testing.assert_allclose(tangent, [0.556, 0.278, 0.783], atol=1e-3)  # by hand
 
 
 @pytest.mark.parametrize("q", [np.zeros(9), random_coordinates(2, 9), 1e-7 * np.ones(9)])

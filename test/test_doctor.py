@@ -233,7 +233,7 @@ def udp_server(answer: bytes):
 
 
 def server_info(name: bytes) -> bytes:
-    """As Motive answers: findings/wire.md section 2."""
+    """As Motive answers a NAT_CONNECT request (NatNet SDK, NAT_SERVERINFO)."""
     clock = struct.pack("<QHB4s", 10_000_000, 1511, 1, bytes([239, 255, 42, 99]))
     payload = name.ljust(256, b"\0") + bytes([3, 1, 0, 0]) + bytes([4, 1, 0, 0]) + clock
     return struct.pack("<HH", 1, len(payload)) + payload

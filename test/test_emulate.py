@@ -148,7 +148,7 @@ def test_the_bench_without_valves_serves_both_sensors_faults_and_a_log(tmp_path)
         finally:
             cameras.close()
             sensor.close()
-        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGHUP)  # its terminal was closed
         assert process.wait(30.0) == 0
     assert seen.pose[2, 3] == pytest.approx(0.158, abs=2e-3)
     assert felt.wrenches[-1, 2] < -1.0  # the rod's weight

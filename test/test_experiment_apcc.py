@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 
+from softcr_models.constant_curvature.shape_error import shape_error
 from softcr_tools import cli
 from softcr_tools.experiments.apcc.feedback import WEAK
 from softcr_tools.experiments.apcc.kinematic import READINGS, REQUIRED
@@ -19,7 +20,6 @@ from softcr_tools.experiments.apcc.kinematic_run import (
     simulate,
     straight_start,
 )
-from softcr_tools.experiments.apcc.metrics import shape_error
 from softcr_tools.experiments.apcc.published import PUBLISHED, change_label
 from softcr_tools.experiments.apcc.robot_run import RobotTrace, run_robot
 from softcr_tools.experiments.apcc.robots import FIXED, PAYLOADS, STUDIES, laws, settings_of

@@ -160,7 +160,7 @@ def test_marks():
 
 
 def test_published_settings_are_those_of_the_paper():
-    """Q_sim and R of specs/004.md, section 2, at 5 ms; P_0 = Q."""
+    """Q and R of Mehl et al., Sec. IV, at 5 ms; P_0 = Q."""
     noises = [PUBLISHED.coordinate_noise, PUBLISHED.rate_noise, PUBLISHED.stiffness_noise]
     np.testing.assert_allclose(np.square(noises) * DT, [1e-10, 1e-11, 1e-1])
     starts = [PUBLISHED.coordinate_deviation, PUBLISHED.rate_deviation]

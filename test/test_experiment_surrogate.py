@@ -8,14 +8,14 @@ import pytest
 import torch
 from rich.console import Console
 
+from softcr_learning.surrogate.timing import StepTime
+from softcr_learning.surrogate.verification import MOTIONS, Deviation, Verification
 from softcr_models import CosseratRod, load_robot
-from softcr_models.surrogate.verification import MOTIONS, Deviation, Verification
 from softcr_tools.bag_reading import Bag
 from softcr_tools.cli import main as softcr
 from softcr_tools.experiments import surrogate
 from softcr_tools.experiments.surrogate import PUBLISHED, table_iv, table_v
 from softcr_tools.report_run import read_run
-from softcr_tools.surrogate.timing import StepTime
 from softcr_tools.surrogate.verify import load_network
 
 ROBOT = load_robot("licher2025")

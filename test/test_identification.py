@@ -157,7 +157,7 @@ def test_a_short_run_is_within_two_per_cent(tmp_path):
     rows = command.run(ROBOT, 1, tmp_path, console, swarm=(2, 1))
     errors = {r.case: r.mean for r in rows if (r.method, r.quantity) == ("least squares", "error")}
     assert set(errors) == set(NAMES)
-    assert max(errors.values()) <= 2.0  # issue 5
+    assert max(errors.values()) <= 2.0
     identified = next(r for r in rows if (r.case, r.method) == ("unseen motion", "identified"))
     assert identified.mean <= 1.8  # the paper's, % of the length
     table = json.loads((tmp_path / "latest" / "table.json").read_text())

@@ -12,13 +12,13 @@ from softcr_control.control_loop import (
     RodMpcControllerSettings,
     made_controller,
 )
+from softcr_learning.surrogate.verification import Verification
 from softcr_models import load_robot
 from softcr_models.errors import UserError
 from softcr_models.models import ModelChoice, prediction_model
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.surrogate.prediction import SurrogatePrediction
-from softcr_models.surrogate.verification import Verification
 from softcr_runtime.settings import build_settings
 from softcr_tools.experiments.models import Way, run, table, tip_error_mm, ways
 from softcr_tools.systems import simulation_options, simulation_system

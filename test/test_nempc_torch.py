@@ -223,7 +223,7 @@ def test_a_tick_consists_of_what_a_cuda_graph_can_record(monkeypatch):
     with torch.inference_mode(), _Operations() as seen:
         controller._tick()
     assert len(seen.names) > 300
-    # constants come from the host, and decompositions are not recorded (pytorch issue 188355)
+    # constants come from the host, and CUDA graphs do not record decompositions
     assert "lift_fresh" not in seen.names
     assert not [name for name in seen.names if "linalg" in name and name != "linalg_cross"]
     with _Operations() as asking:

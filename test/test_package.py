@@ -8,14 +8,15 @@ import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
-import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from softcr_models.config import config_directory
+from softcr_tools.hardware_system import HardwareOptions, hardware_system
 from softcr_tools.systems import SimulationOptions, simulation_options, simulation_system
 
 ROOT = Path(__file__).parents[1]
@@ -96,48 +97,44 @@ def test_everything_that_is_installed_is_pinned():
     assert requirements("softcr", {"bench", "lint", "test", "view"}) <= pinned
 
 
-def test_every_node_of_a_system_is_an_executable_of_its_name():
-    scripts = {
-        entry.name: entry.module
-        for entry in importlib.metadata.distribution("softcr").entry_points
-        if entry.group == "console_scripts"
-    }
-    system = simulation_system(simulation_options({}), Path("bag"))
-    assert {node.name: node.module for node in system.nodes}.items() <= scripts.items()
-    assert "softcr" in scripts
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """A wheel of this checkout, built from a copy so that nothing is left here."""
+@pytest.fixture(scope="module", params=["wheel", "editable"])
+def prefix(request, tmp_path_factory):
+    """The package in a prefix as pip installs it, from a copy so that nothing is left here."""
     copy = tmp_path_factory.mktemp("copy") / "softcr"
     kept = [*PACKAGES, "config", "launch", "resource"]
     for name in kept:
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("setup.py", "setup.cfg", "pyproject.toml", "package.xml", "LICENSE"):
         shutil.copy(ROOT / name, copy)
-    build = "from setuptools.build_meta import build_wheel; print(build_wheel('.'))"
+    build = f"from setuptools.build_meta import build_{request.param} as b; print(b('.'))"
     run = subprocess.run(
         [sys.executable, "-c", build], cwd=copy, check=True, capture_output=True, text=True
     )
-    return copy / run.stdout.splitlines()[-1]
+    wheel = copy / run.stdout.splitlines()[-1]
+    place = tmp_path_factory.mktemp("prefix")
+    # without --ignore-installed pip would remove the softcr that is being tested
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--ignore-installed", "--no-deps"]
+    pip += ["--no-index", "--no-warn-script-location", "--prefix", str(place), str(wheel)]
+    subprocess.run(pip, check=True, capture_output=True, text=True)
+    return SimpleNamespace(kind=request.param, place=place, copy=copy)
 
 
-def test_a_wheel_installed_into_a_prefix_works_far_from_the_checkout(wheel, tmp_path):
-    # what pip does with a wheel; colcon's layout of lib/ and share/ is the same
-    site = tmp_path / "lib" / "python3" / "site-packages"
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(site)
-    (data,) = site.glob("softcr-*.data")
-    shutil.move(data / "data" / "share", tmp_path / "share")
-    share = tmp_path / "share" / "softcr"
+def in_prefix(prefix):
+    """The environment of a process far from the checkout that finds the prefix's modules."""
+    site = next(prefix.place.glob("lib/python3*/site-packages"))
+    modules = site if prefix.kind == "wheel" else prefix.copy
+    return os.environ | {"PYTHONPATH": str(modules)}
+
+
+def test_an_install_into_a_prefix_holds_everything_that_runs_need(prefix, tmp_path):
+    share = prefix.place / "share" / "softcr"
     for name in ("config", "launch"):
         files = {path.relative_to(ROOT) for path in (ROOT / name).rglob("*") if path.is_file()}
         files = {path for path in files if "__pycache__" not in path.parts}
         assert files, name
         assert all((share / path).is_file() for path in files)
     assert (share / "package.xml").is_file()
-    assert (tmp_path / "share/ament_index/resource_index/packages/softcr").is_file()
+    assert (prefix.place / "share/ament_index/resource_index/packages/softcr").is_file()
     code = (
         "from softcr_models.config import config_directory as d; "
         "from softcr_models.robot import load_robot as r; print(d(), r('licher2025').name)"
@@ -145,16 +142,74 @@ def test_a_wheel_installed_into_a_prefix_works_far_from_the_checkout(wheel, tmp_
     run = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(site)},
+        env=in_prefix(prefix),
         check=True,
         capture_output=True,
         text=True,
     )
-    assert run.stdout.split() == [str(share / "config"), "licher2025"]
+    config = share / "config" if prefix.kind == "wheel" else prefix.copy / "config"
+    assert run.stdout.split() == [str(config), "licher2025"]
+
+
+def test_the_only_command_on_the_path_is_softcr(prefix):
+    assert [path.name for path in (prefix.place / "bin").iterdir()] == ["softcr"]
+
+
+def test_ros2_run_finds_every_node_of_every_system(prefix):
+    # as ros2 run does: what may be executed in lib/PACKAGE of the prefix that the index names
+    found = {
+        path.name: path.read_text()
+        for path in (prefix.place / "lib" / "softcr").iterdir()
+        if os.access(path, os.X_OK)
+    }
+    systems = [
+        simulation_system(simulation_options(options), Path("bag"))
+        for options in ({}, {"robot": "dalenberg_robot1"}, {"estimator": "cc"})
+    ]
+    systems.append(hardware_system(HardwareOptions(), Path("bag")))
+    nodes = {node.name: node.module for system in systems for node in system.nodes}
+    assert len(nodes) > 10
+    for name, module in nodes.items():
+        assert f" -m {module} " in found[name]
+
+
+def test_a_node_runs_from_its_prefix(prefix, tmp_path):
+    environment = in_prefix(prefix)
+    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    run = subprocess.run(
+        [prefix.place / "lib" / "softcr" / "estimator", "--help"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    assert "estimator" in run.stdout
 
 
 def test_a_checkout_uses_its_own_config():
     assert config_directory() == ROOT / "config"
+
+
+def test_no_file_cites_what_is_not_in_the_repository():
+    workshop = "|".join(("specs", "findings", "reviews", "seeds"))
+    private = re.compile(
+        rf"\b({workshop})/[a-z0-9_]+\.md|[.][.]/shared\b|\b[Ii]ssue #?[0-9]|\bseed 00[0-9]\b"
+        r"|[(]00[0-4][,)]|\b00[0-4]'s\b|\b[0-9a-f]{40}\b"
+    )
+    listed = subprocess.run(
+        ["git", "ls-files", "*.py", "*.md", "*.yaml", "*.toml", "*.cfg", "*.xml", "Makefile"],
+        cwd=ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    cited = [
+        f"{name}:{number}: {line.strip()}"
+        for name in listed.stdout.split()
+        for number, line in enumerate((ROOT / name).read_text().splitlines(), 1)
+        if private.search(line)
+    ]
+    assert not cited
 
 
 def make(*arguments):

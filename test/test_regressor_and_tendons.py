@@ -1,4 +1,4 @@
-"""003: Algorithm 1, the regressor of Theorem 1, threads and tendons, (22) to (26), (39) to (49)."""
+"""Dalenberg: Algorithm 1, (22) to (26); the regressor of Theorem 1; tendons, (39) to (49)."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ def literal_decoupling(place: float, lengths: np.ndarray) -> tuple[float, int]:
 def test_coverage_of_the_worked_example():
     covered = coverage_of(np.array([0.105, 0.36, 0.60]), LENGTHS)
     expected = [[0.875, 0.0, 0.0], [1.0, 0.857142857, 0.0], [1.0, 1.0, 0.740740741]]
-    np.testing.assert_allclose(covered, expected, atol=1e-9)  # specs/003.md, S6
+    np.testing.assert_allclose(covered, expected, atol=1e-9)  # (25) by hand
 
 
 @given(st.floats(0.0, 1.2), st.lists(st.floats(0.02, 0.5), min_size=1, max_size=5).map(np.array))

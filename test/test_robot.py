@@ -33,7 +33,7 @@ def problem(tmp_path, content):
 
 def test_shipped_robot_has_the_papers_numbers():
     robot = load_robot("licher2025")
-    assert robot.cross_section_area == pytest.approx(6.667e-4, rel=1e-3)  # specs/000.md section 1
+    assert robot.cross_section_area == pytest.approx(6.667e-4, rel=1e-3)
     bending_stiffness, axial_stiffness = 1 / robot.compliances[3], 1 / robot.compliances[2]
     assert bending_stiffness == pytest.approx(0.02004, rel=1e-3)
     assert axial_stiffness == pytest.approx(169.5, rel=1e-3)

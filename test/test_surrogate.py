@@ -12,6 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from surrogate_models import SMALL, small_network
 
+from softcr_learning.surrogate.losses import loop_error
+from softcr_learning.surrogate.rod_residual import RodResidual
+from softcr_learning.surrogate.sampling import draw_levels, draw_parameters, signal_of, simulate
+from softcr_learning.surrogate.signals import FAMILIES
+from softcr_learning.surrogate.training import _compiled_loop, _new_network, stage_at, train
+from softcr_learning.surrogate.training_settings import Stage, published_settings
+from softcr_learning.surrogate.verification import Verification
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
 from softcr_models.prediction import RodPrediction
@@ -26,14 +33,7 @@ from softcr_models.surrogate.coordinates import (
 )
 from softcr_models.surrogate.ddpinn import DDPINN, PUBLISHED, Architecture
 from softcr_models.surrogate.folded import FoldedNetwork
-from softcr_models.surrogate.losses import loop_error
 from softcr_models.surrogate.prediction import SurrogatePrediction
-from softcr_models.surrogate.rod_residual import RodResidual
-from softcr_models.surrogate.sampling import draw_levels, draw_parameters, signal_of, simulate
-from softcr_models.surrogate.signals import FAMILIES
-from softcr_models.surrogate.training import _compiled_loop, _new_network, stage_at, train
-from softcr_models.surrogate.training_settings import Stage, published_settings
-from softcr_models.surrogate.verification import Verification
 
 PERIOD = 1 / 70
 
@@ -425,7 +425,7 @@ def test_a_network_survives_its_files(tmp_path):
     assert card_again == card
     coordinates, told = torch.randn(4, 72), torch.randn(4, 9)
     assert torch.equal(again.advance(coordinates, told), network.advance(coordinates, told))
-    assert DDPINN.load(path).state_size == 72
+    assert files.load(path)[0].state_size == 72
 
 
 def test_a_card_of_a_network_that_diverged_can_be_read_again(tmp_path):
@@ -518,7 +518,7 @@ def test_a_stopped_training_goes_on_where_it_was(tmp_path):
         if progress.phase == "training" and progress.done >= 0.5:
             raise Stopped
 
-    from softcr_models.surrogate import training
+    from softcr_learning.surrogate import training
 
     trainer_run = training._Trainer.run
 

@@ -6,13 +6,17 @@ import numba
 import optuna
 import pytest
 import torch
+from rich.console import Console
 from surrogate_models import SMALL, small_network
 
+from softcr_learning.surrogate import search, timing
+from softcr_learning.surrogate.recipes import Recipe, recipes
+from softcr_learning.surrogate.training_settings import TrainingSettings
+from softcr_models import load_robot
 from softcr_models.errors import UserError
 from softcr_models.surrogate import files
-from softcr_models.surrogate.training_settings import TrainingSettings
 from softcr_tools.cli import main as softcr
-from softcr_tools.surrogate import compare, search, timing, train, verify
+from softcr_tools.surrogate import compare, search_report, train, verify
 
 FEW = SMALL.model_copy(update={"iterations": 30, "trajectories": 24, "noisy_samples": 500})
 
@@ -63,10 +67,10 @@ def test_compare_trains_and_judges_every_recipe(tmp_path, monkeypatch):
     monkeypatch.setattr(compare, "TICKS", 30)
     monkeypatch.setattr(compare, "LONG", (3, 40))
     few = [
-        compare.Recipe("ours", FEW),
-        compare.Recipe(
+        Recipe("ours", FEW),
+        Recipe(
             "published: alone",
-            compare.recipes(1.0)[-1].settings.model_copy(
+            recipes(1.0)[-1].settings.model_copy(
                 update={"iterations": 2, "trajectories": 16, "box_samples": 64, "physics_points": 4}
             ),
         ),
@@ -81,7 +85,7 @@ def test_compare_trains_and_judges_every_recipe(tmp_path, monkeypatch):
 
 
 def test_recipes_differ_from_ours_in_what_they_leave_out():
-    ours, *others = compare.recipes(1.0)
+    ours, *others = recipes(1.0)
     assert ours.settings.physics > 0.0
     assert [recipe.settings.physics > 0.0 for recipe in others] == [True, False, False, False, True]
     assert not others[-1].settings.supervised
@@ -134,20 +138,19 @@ def test_search_stops_what_falls_behind_and_goes_on_later(tmp_path, monkeypatch,
     original = search.settings_of
     few = FEW.model_copy(update={"validate_every": 0.2})
     monkeypatch.setattr(search, "settings_of", tiny)
-    monkeypatch.setattr(search, "fixed_settings", lambda iterations, seed: few)
-    given = search._parser().parse_args(["--trials", "3", "--output", str(tmp_path)])
+    robot = load_robot("licher2025")
     study = search.open_study(str(tmp_path / "search.journal"), 0)
-    search.work(study, given)
+    search.work(study, robot, few, 3, tmp_path)
     again = search.open_study(str(tmp_path / "search.journal"), 0)
     assert len(again.get_trials()) == 3
     states = {trial.state for trial in again.get_trials()}
     assert states <= {optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED}
     assert {"neurons", "layers", "learning_rate", "shapes"} <= set(again.get_trials()[0].params)
-    search.work(again, given)  # nothing is left to do
+    search.work(again, robot, few, 3, tmp_path)  # nothing is left to do
     assert len(again.get_trials()) == 3
-    from rich.console import Console
-
-    search.report(again.get_trials(), tmp_path, "softcr search-surrogate --trials 3", Console())
+    search_report.report(
+        again.get_trials(), tmp_path, "softcr search-surrogate --trials 3", Console()
+    )
     assert (tmp_path / "search.png").stat().st_size > 1000
     page = (tmp_path / "search.md").read_text()
     best = min(t.value for t in again.get_trials() if t.state == optuna.trial.TrialState.COMPLETE)
@@ -159,6 +162,17 @@ def test_search_stops_what_falls_behind_and_goes_on_later(tmp_path, monkeypatch,
 def test_a_search_begins_with_what_is_shipped():
     trial = optuna.trial.FixedTrial(search.shipped_choice())
     assert search.settings_of(trial, TrainingSettings()) == TrainingSettings()
+
+
+def test_a_stopped_network_is_ranked_by_its_last_validation():
+    def objective(trial):
+        trial.report(5.0, 1)
+        trial.report(trial.suggest_float("learning_rate", 2.0, 2.0), 2)
+        raise optuna.TrialPruned
+
+    study = optuna.create_study()
+    study.optimize(objective, n_trials=1)
+    assert search_report._score(study.trials[0]) == 2.0
 
 
 def test_unusable_storage_is_one_line(tmp_path):

@@ -1,4 +1,7 @@
-"""A-PCC: inverse kinematics of a constant-curvature arm that adapts its section lengths (003)."""
+"""A-PCC: inverse kinematics of a constant-curvature arm that adapts its section lengths.
+
+The controller of L. R. Dalenberg, MSc thesis, TU Delft.
+"""
 
 from softcr_control.apcc.calibration import ZeroState, zero_state
 from softcr_control.apcc.controller import Apcc, ApccCommand

@@ -1,4 +1,4 @@
-"""The lengths' estimates follow the task error: 003, (15), and what keeps them in bounds.
+"""The lengths' estimates follow the task error: Dalenberg, (15), and what keeps them in bounds.
 
     pi' = -Gamma Y^T e
 

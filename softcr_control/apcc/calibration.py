@@ -1,7 +1,7 @@
 """The zero state: where sensors sit and how long sections are, measured on the straight arm.
 
-003, Sec. VI-B: S_s, S_a and pi are set from motion capture with the arm straight and its tendons
-slack; as tendons creep, that is repeated now and then. The sections of the model end at the
+Dalenberg, Sec. VI-B: S_s, S_a and pi are set from motion capture with the arm straight and its
+tendons slack; as tendons creep, that is repeated now and then. The sections of the model end at the
 sensors, which sit where the tendons are fixed.
 """
 

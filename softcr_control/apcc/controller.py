@@ -1,4 +1,4 @@
-"""One tick of A-PCC: sensor poses and a target in, tendon differentials out (003, III and IV)."""
+"""One tick of A-PCC: sensor poses and a target in, tendon differentials out (thesis, III, IV)."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Which configuration of the model explains what the sensors see: 003, Algorithm 2.
+"""Which configuration of the model explains what the sensors see: Dalenberg, Algorithm 2.
 
 Newton's method on the stacked errors of all sensors, with the model's lengths frozen: (31) for
 poses, (32) for positions alone. What the thesis leaves open, and is chosen here:

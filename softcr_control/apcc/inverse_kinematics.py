@@ -1,4 +1,4 @@
-"""Rates that move the tip as wanted and otherwise shorten the arm's elongations: 003, (14), (16).
+"""Rates that move the tip as wanted and otherwise shorten elongations: Dalenberg, (14), (16).
 
     q' = J^+ (x_d' + K e) + (1 - J^+ J) grad        Psi = |dL|, (50)
 

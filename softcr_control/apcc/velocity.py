@@ -1,6 +1,6 @@
 """How fast the inferred configuration changes: a Savitzky-Golay filter at its window's end.
 
-003, Sec. IV-B and Fig. 4: a polynomial through the last configurations, differentiated at the
+Dalenberg, Sec. IV-B and Fig. 4: a polynomial through the last configurations, differentiated at the
 newest. The thesis gives neither the window nor the order. Fitted over the stamps, so uneven ticks
 do no harm; at even ones it is scipy's `savgol_coeffs(..., deriv=1, pos=window - 1)`.
 """

@@ -6,7 +6,7 @@ proves the watchdog: outputs on exhaust, it falls silent and sees the terminals 
 themselves.
 
 The working counter says that slaves answered, not that they are well: a tripped watchdog leaves it
-as it was (findings/wire.md). So `check` asks for the states; exchanges alone prove nothing.
+as it was. So `check` asks for the states; exchanges alone prove nothing.
 """
 
 import time

@@ -1,6 +1,6 @@
 """One emulated EtherCAT slave: registers, EEPROM, states, sync managers, FMMUs, output watchdog.
 
-Byte-level and as much as a SOEM master asks of an analog terminal (findings/wire.md 1; ETG.1000.4
+Byte-level and as much as a SOEM master asks of an analog terminal (ETG.1000.4
 registers, ETG.2010 EEPROM): it tells its process data by EEPROM and mailbox, goes INIT - PREOP -
 SAFEOP - OP, moves process data through FMMUs, and falls back to SAFEOP with its outputs safe when
 they stay out.

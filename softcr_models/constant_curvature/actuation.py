@@ -1,4 +1,4 @@
-"""Threadlike actuators on any route through a piecewise constant-curvature arm (003, IV-D).
+"""Threadlike actuators on any route through a piecewise constant-curvature arm (Dalenberg, IV-D).
 
 Renda et al. (2022), as used in the thesis, eqs. (39) to (48): a cross-section at the material
 abscissa X has the strain xi = [p; k], the tangent and the curvature of the centre line in its own

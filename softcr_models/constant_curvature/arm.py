@@ -21,7 +21,7 @@ _Finite = Annotated[float, Field(allow_inf_nan=False)]
 class Arm(BaseModel):
     """A round, homogeneous arm of constant-curvature bodies, with tendons and sensors at racks.
 
-    SI units. Delta is scaled by 1 m, as in 003: a bend of 1 rad is Delta = 1 m.
+    SI units. Delta is scaled by 1 m, as in Dalenberg's thesis: a bend of 1 rad is Delta = 1 m.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -43,7 +43,9 @@ class Arm(BaseModel):
     rack_turn: _Finite = Field(
         description="angle from the first tendon of a rack to that of the next, about z [rad]"
     )
-    routing: Routing = Field(description="coupled: tendons begin at the base; independent: see 003")
+    routing: Routing = Field(
+        description="coupled: tendons begin at the base; independent: at the rack before theirs"
+    )
     base_orientation: Annotated[tuple[_Finite, ...], Field(min_length=3, max_length=3)] = Field(
         description="roll, pitch, yaw of the base in the world [rad]; (pi, 0, 0) hangs"
     )

@@ -1,4 +1,4 @@
-"""The tendon-driven arm in motion: 003's true system, (33) to (38).
+"""The tendon-driven arm in motion: Dalenberg's true system, (33) to (38).
 
 Every body is a line of mass on its backbone (cross-sections have no rotary inertia, as in the
 supervisor's public toolbox), a payload is a point at the tip. With J of each mass point,

@@ -1,6 +1,6 @@
 """One pneumatic constant-curvature section with a force-torque sensor under its base.
 
-Mehl et al. (004), eqs. (2) to (7): the robot's mass is a point at the arc's centre of gravity,
+Mehl et al., eqs. (2) to (7): the robot's mass is a point at the arc's centre of gravity,
 markers or a cap are a point at the tip, bending and elongation are linear springs and dampers. The
 base floats first (nine coordinates, q_f = [x, y, z, alpha, beta, gamma, q_r]) and is fixed
 afterwards; what remains of its six equations is the base reaction.

@@ -1,19 +1,19 @@
 """Piecewise constant curvature in Delta coordinates, smooth through the straight pose.
 
-Della Santina, Bicchi and Rus (2020), as used in Dalenberg's thesis (003), eqs. (1) and (3), and by
-Mehl et al. (004), eq. (1). Each section has q_i = [Delta_x, Delta_y, dL] [m]: it bends by the angle
+Della Santina, Bicchi and Rus (2020), as used in Dalenberg's MSc thesis, eqs. (1) and (3), and by
+Mehl et al., eq. (1). Each section has q_i = [Delta_x, Delta_y, dL] [m]: it bends by the angle
 theta = |Delta| / d towards (Delta_x, Delta_y) and has the length L_0 + dL. The scaling radius d is
-the robot's outer radius in 004 and 1 m in 003.
+the robot's outer radius in Mehl et al. and 1 m in the thesis.
 
 Erratum: the printed (1) bends the translation towards +Delta and the rotation towards -Delta, so
 sections would not join smoothly. Here the rotation follows the translation,
-R = Rz(phi) Ry(theta) Rz(-phi) (specs/003.md, S1).
+R = Rz(phi) Ry(theta) Rz(-phi): only so is the backbone's tangent the z axis.
 
 An arc is a screw motion: T(s) = exp(s [0, 0, L, -Delta_y/d, Delta_x/d, 0]) for the part s of it.
 
 A point of a chain is told by its coverage: how much of each section lies between the base and it,
 [1, 1, 0.3, 0] for 0.3 of the third of four sections. `coverage_of` makes it of a place in metres of
-rest length, which is Algorithm 1 of 003.
+rest length, which is the thesis's Algorithm 1.
 """
 
 from dataclasses import dataclass, field
@@ -124,7 +124,7 @@ class ConstantCurvatureChain:
 
 
 def coverage_of(places: np.ndarray, rest_lengths: np.ndarray) -> np.ndarray:
-    """(..., k, n) how much of each section lies before places; 003, Algorithm 1, (22) to (26).
+    """(..., k, n) how much of each section lies before places; Dalenberg, Alg. 1, (22) to (26).
 
     It is 1 for sections j < j_i of (24), the normalised abscissa of (25) for j_i and 0 beyond. A
     place beyond the last section is at its tip (Remark 3), one before the first at the base.
@@ -153,7 +153,7 @@ def section_pose(
     radius: float,
     fraction: np.ndarray | float = 1.0,
 ) -> np.ndarray:
-    """(..., 4, 4) pose of one arc's part, eq. (1) of 003 with corrected signs.
+    """(..., 4, 4) pose of one arc's part, eq. (1) of Dalenberg with corrected signs.
 
     Args:
         q: (..., 3) Delta_x, Delta_y, dL [m].

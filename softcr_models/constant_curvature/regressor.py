@@ -1,4 +1,4 @@
-"""The tip's velocity as a linear function of the sections' rest lengths (003, Theorem 1).
+"""The tip's velocity as a linear function of the sections' rest lengths (Dalenberg, Theorem 1).
 
 With c_i = [Delta_x (1 - cos theta), Delta_y (1 - cos theta), |Delta| sin theta] d / |Delta|^2 in
 the axes A_(i-1) of section i's begin, the tip is x = x_base + C (L_0 + dL), where
@@ -6,7 +6,8 @@ C = [A_0 c_1 | ... | A_(n-1) c_n] depends on the bending alone. Therefore
 
     x' = Y L_0 + Phi        Y = dC/dt        Phi = Y dL + C dL'
 
-The thesis does not print Y and Phi; this closed form is specs/003.md, S2. The orientation does not
+The thesis does not print Y and Phi; this closed form is derived
+from (1) and (3). The orientation does not
 depend on any length: its regressor is zero (Remark 1).
 """
 

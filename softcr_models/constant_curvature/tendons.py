@@ -1,4 +1,4 @@
-"""Tendons parallel to the centre line: actuation and lengths in closed form (003, (45) to (49)).
+"""Tendons parallel to the centre line, in closed form: Dalenberg, (45) to (49).
 
 In a section of constant curvature such a tendon is an arc of its own. One at (x, y) of the
 cross-section changes its length by dL - (x Delta_x + y Delta_y) / d over a section, and by the

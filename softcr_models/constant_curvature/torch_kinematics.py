@@ -1,4 +1,4 @@
-"""The chain of `kinematics` on torch tensors, on whatever device they lie: 003, (1) and (3).
+"""The chain of `kinematics` on torch tensors, on whatever device they lie: Dalenberg, (1), (3).
 
 For batches on a GPU, and for whoever wants derivatives by torch: everything is smooth through the
 straight pose, and so are its derivatives. Stumpff's functions c_k are explained in `kernel`.

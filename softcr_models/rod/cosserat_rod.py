@@ -43,7 +43,8 @@ class CosseratRod:
 
         Args:
             robot: what it is made of.
-            intervals: n; 5 as in the paper, at least 10 for a plant (specs/000.md).
+            intervals: n; 5 as in the paper. A plant takes at least 10: the tip is then
+                within about 1.5 mm of n = 20 in motion, with 5 within about 7 mm.
             max_substep: longest sub-step of the time integration [s].
 
         Raises:

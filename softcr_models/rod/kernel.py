@@ -1,9 +1,10 @@
 """The equations of the dynamic Cosserat rod, once, for every way of running them.
 
-Licher et al. 2025 (arXiv 2508.12681), Sec. III, written along the structure of findings/fastrod.md
-section 1. The text below runs as plain numpy (the oracle: any dtype, complex included, any trailing
-axes of lanes), as compiled scalar code and as compiled SIMD lanes (`simd.Vec`); hence no branches
-on values, no square roots, no trigonometry, and plain loops.
+Licher et al. 2025 (arXiv 2508.12681), Sec. III, with unknowns ordered by node: then
+accelerations follow from two passes along the rod, and only gravity couples all nodes. The text
+below runs as plain numpy (the oracle: any dtype, complex included, any trailing axes of lanes), as
+compiled scalar code and as compiled SIMD lanes (`simd.Vec`); hence no branches on values, no square
+roots, no trigonometry, and plain loops.
 
 Twists and wrenches are LINEAR FIRST: eta = [q; w], Lambda = [n; m]; ad(eta) = [[w^, q^], [0, w^]].
 Nodes are 0..n, interval i lies between nodes i and i + 1, h = l / n. Arrays of one rod:

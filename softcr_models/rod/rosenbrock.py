@@ -3,7 +3,7 @@ equations.
 
 ROS34PW2 (J. Rang, L. Angermann, BIT 45 (2005) 761-787): four stages, third order, stiffly
 accurate, and a W-method: it keeps its order with ANY matrix in place of the Jacobian. That allows
-two economies that findings/fastrod.md measured: one linearisation per step for all its sub-steps,
+two economies: one linearisation per step for all its sub-steps,
 and a linearisation without gravity, which is the only term that couples all nodes.
 
 Written in the increments U = h Gamma k, so that no product with the Jacobian is needed

@@ -1,9 +1,8 @@
 """A SIMD value type for numba, so that one kernel text advances many rods at once.
 
 `Vec` is an LLVM vector of floats, one lane per candidate. Numba's loop vectoriser fails on kernels
-of this size (findings/numba_lanes.md, section 2: 2.4 to 13 times slower), so lanes are explicit.
-Only what
-the kernels need exists: + - * / and negation, numbers broadcast to all lanes, and two ways to get
+of this size (2.4 to 13 times slower than `Vec`), so lanes are explicit. Only what the kernels need
+exists: + - * / and negation, numbers broadcast to all lanes, and two ways to get
 arrays of lanes: `as_lanes` (a view) and `local` (scratch on the stack).
 
 Without numba's low-level interface (an incompatible version) `AVAILABLE` is False and everything

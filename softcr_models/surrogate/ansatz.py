@@ -13,6 +13,10 @@ import torch
 HIGHEST_FREQUENCY = 220.0
 HIGHEST_DAMPING = 300.0
 
+# Equal parts of a step, at whose ends a training keeps the rod's state; a network with shared
+# shapes answers the change of state at each of them.
+PIECES = 3
+
 # Shapes shared by all coordinates and samples: frequency [rad/s], phase [rad], damping [1/s] of
 # each term. Found by `fit_shapes` for licher2025, and where it begins for another robot.
 SHARED_SHAPES = np.array([[5.32, 0.197, 12.5], [3.36, 0.043, 80.0], [138.1, -1.064, 299.5]])

@@ -45,9 +45,9 @@ def modes_of_motion(states: np.ndarray, least_spread: float) -> Coordinates:
     """Principal directions of the sample, each brought to unit spread.
 
     Modes of low energy carry the detail that drives the next step; unit spread makes them learnable
-    (five times less error, findings/ddpinn.md section 3). What never moves (wrenches that the tip
-    cannot bear) is left out: the rod does not feel it, and 3e-6 N of a filter's rounding in it
-    would be whole units in whitened modes.
+    (five times less tip error than single states scaled by their spread). What never moves
+    (wrenches that the tip cannot bear) is left out: the rod does not feel it, and 3e-6 N of a
+    filter's rounding in it would be whole units in whitened modes.
 
     Args:
         states: (S, nx).

@@ -1,7 +1,6 @@
 """The domain-decoupled physics-informed network, Licher et al. 2025, Sec. IV, (33)-(36)."""
 
 from itertools import pairwise
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -13,6 +12,7 @@ from softcr_models.errors import UserError
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.state import RodState, intervals_of
 from softcr_models.surrogate.ansatz import (
+    PIECES,
     SHARED_SHAPES,
     amplitudes_per_mark,
     basis,
@@ -20,7 +20,6 @@ from softcr_models.surrogate.ansatz import (
     bounded_shapes,
 )
 from softcr_models.surrogate.coordinates import Coordinates
-from softcr_models.surrogate.sampling import PIECES
 
 
 class Architecture(BaseModel):
@@ -381,17 +380,6 @@ class DDPINN(torch.nn.Module):
         if time is None:
             return self.decode(self.advance(coordinates, told))
         return self.decode(self.at(coordinates, told, torch.as_tensor(time, dtype=states.dtype))[0])
-
-    @classmethod
-    def load(cls, name_or_path: str | Path) -> "DDPINN":
-        """The shipped network of a robot, or one from a file; see `softcr_models.surrogate.files`.
-
-        Raises:
-            UserError: no such network, or a file that is truncated, foreign or holds NaN.
-        """
-        from softcr_models.surrogate.files import load
-
-        return load(name_or_path)[0]
 
 
 def bending_per_compliance(rod: CosseratRod) -> np.ndarray:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from softcr_models.constant_curvature.shape_error import shape_error
 from softcr_tools.arm_report.run import ArmRun
-from softcr_tools.experiments.apcc.metrics import shape_error
 from softcr_tools.report_run import Series
 from softcr_tools.report_summary import (
     LoopSummary,

@@ -42,15 +42,15 @@ _TRACKING = {
 
 EXPERIMENTS = {
     "models": Experiment(
-        "models", "the NEMPC on the exact rod and on its surrogate, by population (seed 000)"
+        "models", "the NEMPC on the exact rod and on its surrogate (Licher et al. 2025)"
     ),
     "identification": Experiment(
-        "identification", "a hidden robot's parameters from its recordings (seed 000)"
+        "identification", "a hidden robot's parameters from its recordings (Licher et al. 2025)"
     ),
-    "1": Experiment("linear", "the linearised rod beside the rod (seed 000)"),
-    "2": Experiment("surrogate", "the surrogate beside its rod (seed 000)"),
+    "1": Experiment("linear", "the linearised rod beside the rod (Licher et al. 2025)"),
+    "2": Experiment("surrogate", "the surrogate beside its rod (Licher et al. 2025)"),
     **{
-        name: Experiment("tracking", f"{summary} (seed 000)", (name,))
+        name: Experiment("tracking", f"{summary} (Licher et al. 2025)", (name,))
         for name, summary in _TRACKING.items()
     },
     "observability": Experiment(
@@ -58,22 +58,22 @@ EXPERIMENTS = {
     ),
     "bench": Experiment("bench", "what the tip error owes to each figure of a bench"),
     "cc-ukf": Experiment(
-        "cc_ukf", "a constant-curvature filter sees a rod through its base sensor (seed 004)"
+        "cc_ukf", "a constant-curvature filter sees a rod through its base sensor (Mehl et al.)"
     ),
     "apcc-kinematic": Experiment(
         "apcc",
-        "an adaptive constant-curvature model finds its section lengths (seed 003)",
+        "an adaptive constant-curvature model finds its section lengths (Dalenberg)",
         ("apcc-kinematic",),
     ),
     "apcc-robot1": Experiment(
-        "apcc", "... and steers a finer arm, reconstructed Robot I (seed 003)", ("apcc-robot1",)
+        "apcc", "... and steers a finer arm, reconstructed Robot I (Dalenberg)", ("apcc-robot1",)
     ),
     "apcc-robot2": Experiment(
-        "apcc", "... and Robot II, its material reconstructed (seed 003)", ("apcc-robot2",)
+        "apcc", "... and Robot II, its material reconstructed (Dalenberg)", ("apcc-robot2",)
     ),
     "apcc-feedback": Experiment(
         "apcc",
-        "... and its hardware experiments, simulated (seed 003)",
+        "... and its hardware experiments, simulated (Dalenberg)",
         ("apcc-feedback",),
     ),
     "koopman-real": Experiment(

@@ -1,4 +1,4 @@
-"""Experiment 2 of Licher et al. (000), Sec. IV-C: the surrogate beside its rod, Tables IV and V.
+"""Experiment 2 of Licher et al. 2025, Sec. IV-C: the surrogate beside its rod, Tables IV and V.
 
 What `softcr verify-surrogate` computes, as a table over seeds: ten-second motions that the network
 runs freely, compliance +-20 % from motion to motion. The paper's measurement has no counterpart
@@ -18,16 +18,16 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from softcr_learning.surrogate import figures
+from softcr_learning.surrogate.sampling import Trajectories
+from softcr_learning.surrogate.timing import StepTime, step_times
+from softcr_learning.surrogate.verification import MOTIONS, Deviation, Verification
 from softcr_models import CosseratRod, load_robot
-from softcr_models.surrogate.sampling import Trajectories
-from softcr_models.surrogate.verification import MOTIONS, Deviation, Verification
 from softcr_tools.benchmarks.machine import describe_machine
 from softcr_tools.console import say
 from softcr_tools.experiments.motion_bag import write_motion_bag
 from softcr_tools.experiments.results import TABLE_WIDTH, Row, print_table, write_table
 from softcr_tools.results import new_run_directory, point_latest_to
-from softcr_tools.surrogate import figures
-from softcr_tools.surrogate.timing import StepTime, step_times
 from softcr_tools.surrogate.verify import (
     ASKED,
     FINER,

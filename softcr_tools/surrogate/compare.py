@@ -5,7 +5,6 @@ What of our recipe earns its place, and where the published one is after the sam
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numba
@@ -14,63 +13,18 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from softcr_learning.surrogate import training
+from softcr_learning.surrogate.recipes import recipes
+from softcr_learning.surrogate.timing import network_times
+from softcr_learning.surrogate.verification import MOTIONS, Verification
 from softcr_models import CosseratRod, load_robot
-from softcr_models.surrogate import training
-from softcr_models.surrogate.ddpinn import Architecture
-from softcr_models.surrogate.training_settings import (
-    Stage,
-    TrainingSettings,
-    published_settings,
-)
-from softcr_models.surrogate.verification import MOTIONS, Verification
 from softcr_tools.benchmarks.machine import describe_machine
 from softcr_tools.console import say
 from softcr_tools.experiments.results import Row, print_table, write_table
 from softcr_tools.results import new_run_directory, point_latest_to
-from softcr_tools.surrogate.timing import network_times
 
 TICKS = 700  # of a motion: ten seconds
-# as many multiplications as ours, without what is the rod's own in it
-PLAIN = Architecture(neurons=320, activation="silu", directions=False)
 LONG = (100, 1000)  # free motions under the hardest input, and steps of each
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """A way to train.
-
-    Attributes:
-        name: in the table.
-        settings: of a training as long as the others.
-    """
-
-    name: str
-    settings: TrainingSettings
-
-
-def recipes(part: float) -> list[Recipe]:
-    """What is compared, at `part` 1 in 12 000 iterations, more where they are shorter."""
-    iterations = max(1, round(12_000 * part))
-    ours = TrainingSettings(iterations=iterations, threads=1)
-    increment = {"inner": 0.0, "physics": 0.0}
-    one_step = {"stages": (Stage(steps=1, share=1.0),), "noisy_samples": 0}
-    once = max(1, round(30_000 * part))
-    return [
-        Recipe("ours", ours),
-        Recipe("ours, plain neurons", ours.model_copy(update={"architecture": PLAIN})),
-        Recipe("ours, without physics residual", ours.model_copy(update={"physics": 0.0})),
-        Recipe("increment only, our other losses", ours.model_copy(update=increment)),
-        Recipe(
-            "increment only, single steps",
-            ours.model_copy(update=increment | one_step | {"iterations": once}),
-        ),
-        Recipe(
-            "published: physics residual alone",
-            published_settings().model_copy(
-                update={"iterations": max(1, round(720 * part)), "threads": 1}
-            ),
-        ),
-    ]
 
 
 def main(arguments: Sequence[str]) -> int:

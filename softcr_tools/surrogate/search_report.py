@@ -11,15 +11,16 @@ import numpy as np
 from optuna.trial import FrozenTrial, TrialState
 from rich.console import Console
 
+from softcr_learning.studies import importance
+from softcr_models.surrogate.ansatz import PIECES
 from softcr_tools.console import say
-from softcr_tools.experiments.tuning.report import importance, markdown
+from softcr_tools.experiments.tuning.report import markdown
 
 BEST_SHOWN = 5
 LISTED = 10
 WORST_DRAWN = 100.0  # times the best; the paper's figure ends at a loss of 100
 AXES = ("activation", "shapes", "neurons", "layers", "learning_rate", "terms")
 LOGARITHMIC = ("neurons", "learning_rate", "terms", "tip error [mm]")
-SHARED_TERMS = 3  # where the search has no say in it
 
 
 def report(trials: Sequence[FrozenTrial], directory: Path, command: str, console: Console) -> None:
@@ -39,7 +40,7 @@ def report(trials: Sequence[FrozenTrial], directory: Path, command: str, console
     stopped = [trial for trial in scored if trial.state == TrialState.PRUNED]
     lost = sum(trial.state.is_finished() for trial in trials) - len(scored)
     summary = f"{len(complete)} networks trained to the end, {len(stopped)} stopped early"
-    summary += f", {lost} left the numbers" if lost else ""
+    summary += f", {lost} whose training diverged" if lost else ""
     say(console, summary)
     for trial in complete[:BEST_SHOWN]:
         numbers = ", ".join(f"{name} {_text(value)}" for name, value in _choices(trial).items())
@@ -129,14 +130,13 @@ def _spread(count: int) -> np.ndarray:
 
 
 def _choices(trial: FrozenTrial) -> dict[str, float | str]:
-    return {name: trial.params.get(name, SHARED_TERMS) for name in AXES}
+    # shared shapes have as many terms as marks: the search does not choose them
+    return {name: trial.params.get(name, PIECES) for name in AXES}
 
 
 def _score(trial: FrozenTrial) -> float:
-    """Tip error at the end, or when it was stopped [mm]; infinite: left the numbers."""
+    """Tip error at the end, or when it was stopped [mm]; infinite where a loss became NaN."""
     value = trial.value
-    if trial.state == TrialState.PRUNED and trial.intermediate_values:
-        value = trial.intermediate_values[max(trial.intermediate_values)]
     return float(value) if value is not None and np.isfinite(value) else np.inf
 
 

@@ -10,11 +10,11 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from softcr_learning.surrogate import training
+from softcr_learning.surrogate.training_settings import PRESETS, TrainingSettings
 from softcr_models import load_robot
 from softcr_models.errors import UserError
-from softcr_models.surrogate import training
 from softcr_models.surrogate.files import files_of
-from softcr_models.surrogate.training_settings import PRESETS, TrainingSettings
 from softcr_tools.console import say
 
 

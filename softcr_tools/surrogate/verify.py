@@ -13,17 +13,17 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from softcr_learning.surrogate import figures, timing
+from softcr_learning.surrogate.verification import MOTIONS, Deviation, Verification
 from softcr_models import CosseratRod, Robot, load_robot
 from softcr_models.errors import UserError
 from softcr_models.surrogate import files
 from softcr_models.surrogate.card import Card, differing_field
 from softcr_models.surrogate.ddpinn import DDPINN
-from softcr_models.surrogate.verification import MOTIONS, Deviation, Verification
 from softcr_tools.benchmarks.machine import describe_machine
 from softcr_tools.console import say
 from softcr_tools.experiments.results import Row, print_table, write_table
 from softcr_tools.results import new_run_directory, point_latest_to
-from softcr_tools.surrogate import figures, timing
 
 HORIZONS = [1, 2, 4, 8, 16, 30, 70, 150, 300, 1000]
 COMPLIANCES = np.linspace(0.8, 1.2, 5)

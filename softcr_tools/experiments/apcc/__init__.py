@@ -1,4 +1,4 @@
-"""`softcr experiment apcc-...`: the simulations and experiments of Dalenberg's thesis (003)."""
+"""`softcr experiment apcc-...`: the simulations and experiments of Dalenberg's thesis."""
 
 from softcr_tools.experiments.apcc.command import main
 

@@ -89,14 +89,15 @@ def _feedback(given: argparse.Namespace, directory: Path, bar: Progress) -> list
 
 
 _ABOUT = {
-    _KINEMATIC: "003, Sec. V-A: a model of three sections follows a trajectory and finds the "
+    _KINEMATIC: "Dalenberg, Sec. V-A: a model of three sections follows a trajectory and finds the "
     "arm's section lengths; every reading of the law, the diverging ones too. About a minute.",
-    "apcc-robot1": "003, Sec. V-B on a RECONSTRUCTED Robot I: adaptive against fixed lengths, by "
-    "positions and by poses. Three minutes.",
-    "apcc-robot2": "003, Appendix A, Robot II with reconstructed material: adaptive against fixed "
-    "lengths. Two minutes.",
-    _FEEDBACK: "003, Sec. VI on a simulated arm: Algorithm 2 along the tendon paths of Table I, "
-    "and adaptive against fixed where tendons run otherwise than the controller thinks. A minute.",
+    "apcc-robot1": "Dalenberg, Sec. V-B on a RECONSTRUCTED Robot I: adaptive against fixed "
+    "lengths, by positions and by poses. Three minutes.",
+    "apcc-robot2": "Dalenberg, Appendix A, Robot II with reconstructed material: adaptive against "
+    "fixed lengths. Two minutes.",
+    _FEEDBACK: "Dalenberg, Sec. VI on a simulated arm: Algorithm 2 along the tendon paths of Table "
+    "I, and adaptive against fixed where tendons run otherwise than the controller "
+    "thinks. A minute.",
 }
 _PLANTS = {
     _KINEMATIC: "an arm that goes where it is told",

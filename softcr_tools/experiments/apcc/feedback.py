@@ -1,4 +1,4 @@
-"""`softcr experiment apcc-feedback`: 003's experiments on hardware, on a simulated arm instead.
+"""`softcr experiment apcc-feedback`: Dalenberg's experiments on hardware, on a simulated arm.
 
 The arm is the reconstructed Robot I with the hardware's independent routing, while the controller
 takes its tendons for coupled, as in the thesis; motors hold tendon lengths, so the loops are stiff.
@@ -17,7 +17,7 @@ from softcr_control.apcc import ApccSettings, InferenceSettings, infer
 from softcr_models.constant_curvature.arm import Arm, load_arm
 from softcr_models.constant_curvature.arm_dynamics import ArmDynamics, TendonGains
 from softcr_models.constant_curvature.kinematics import coverage_of
-from softcr_tools.experiments.apcc.metrics import shape_error
+from softcr_models.constant_curvature.shape_error import shape_error
 from softcr_tools.experiments.apcc.published import PUBLISHED, Published, change_label
 from softcr_tools.experiments.apcc.robot_run import RobotTrace, Setting, run_robot
 from softcr_tools.experiments.apcc.sensors_table import Numbers, sensor_rows

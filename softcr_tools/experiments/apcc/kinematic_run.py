@@ -1,4 +1,4 @@
-"""The kinematic simulation of 003, Sec. V-A: an arm that goes exactly where it is told.
+"""The kinematic simulation of Dalenberg, Sec. V-A: an arm that goes exactly where it is told.
 
 The arm has the model's three sections and other lengths. Sensors show where it is; the rates of the
 control law are applied to it as they are, so the commanded configuration is the true one. The
@@ -13,8 +13,8 @@ import numpy as np
 from softcr_control.apcc import Apcc, ApccSettings
 from softcr_control.apcc.adaptation import AdaptationSettings
 from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain, coverage_of
+from softcr_models.constant_curvature.shape_error import shape_error
 from softcr_models.constant_curvature.tendons import Tendons
-from softcr_tools.experiments.apcc.metrics import shape_error
 
 CHAIN = ConstantCurvatureChain(3, base=np.diag([1.0, -1.0, -1.0, 1.0]))
 TRUE_LENGTHS = np.array([0.105, 0.255, 0.24])

@@ -1,4 +1,4 @@
-"""The thesis's figures R1 to R32 (specs/003.md, section 3), fixed against adaptive, as printed.
+"""Results of Dalenberg's thesis, fixed against adaptive lengths, as printed; our labels R1 to R32.
 
 R1, R9, R10, R22, R26 to R28, R31 and R32 are words or ranges there.
 """

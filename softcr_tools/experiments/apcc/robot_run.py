@@ -1,4 +1,4 @@
-"""An A-PCC controller steers the Lagrangian arm to a setpoint: 003, Sec. V-B, Appendix A, VI-B.
+"""An A-PCC controller steers the Lagrangian arm to a setpoint: Dalenberg, Sec. V-B, VI-B, App. A.
 
 The arm has more bodies than the controller's model, a payload and gravity. It settles under them
 with its tendons held; then the controller sees poses at 50 Hz, as motion capture does, and the
@@ -16,7 +16,7 @@ from softcr_control.apcc.inverse_kinematics import elongation_cost
 from softcr_models.constant_curvature.arm import Arm
 from softcr_models.constant_curvature.arm_dynamics import ArmDynamics, TendonGains
 from softcr_models.constant_curvature.kinematics import coverage_of
-from softcr_tools.experiments.apcc.metrics import shape_error
+from softcr_models.constant_curvature.shape_error import shape_error
 
 PERIOD = 0.02
 LOST = 1.0

@@ -1,4 +1,4 @@
-"""`softcr experiment cc-ukf`: Table II of Mehl et al. (004) on our Cosserat rod."""
+"""`softcr experiment cc-ukf`: Table II of Mehl et al. on our Cosserat rod."""
 
 from softcr_tools.experiments.cc_ukf.command import main
 

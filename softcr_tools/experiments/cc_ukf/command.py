@@ -1,7 +1,7 @@
 """The command line of `softcr experiment cc-ukf`, and the order of things.
 
-004, Sec. IV: a run of 100 s is cut into ten parts, the model is identified on the first, every
-filter starts straight and at rest on every part. Part 1 is among the ten, as in the paper; it
+Mehl et al., Sec. IV: a run of 100 s is cut into ten parts, the model is identified on the first,
+every filter starts straight and at rest on every part. Part 1 is among the ten, as in the paper; it
 starts straight, too, so the other nine are the harder ones.
 """
 
@@ -200,7 +200,7 @@ def _about(
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="softcr experiment cc-ukf",
-        description="Table II of Mehl et al. (seed 004) on our Cosserat rod: unscented and "
+        description="Table II of Mehl et al. on our Cosserat rod: unscented and "
         "extended constant-curvature filters see its motion through the base sensor. About a "
         "minute per seed.",
         allow_abbrev=False,
@@ -211,7 +211,7 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument(
         "--robot", metavar="NAME",
-        help="plant, a name in config/robots or a path (default: 004's Table I)",
+        help="plant, a name in config/robots or a path (default: Mehl et al., Table I)",
     )  # fmt: skip
     parser.add_argument(
         "--parts", type=_positive, default=10, metavar="N", help="per run (default: 10)"

@@ -12,7 +12,7 @@ from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
 from softcr_tools.experiments.cc_ukf.plant import DT, FORCE_NOISE, MOMENT_NOISE, SensedRun
 from softcr_tools.experiments.cc_ukf.scores import Seen
 
-# 004, Sec. IV: Q = 1e-10 diag(1, 1, 1, .1, .1, .1, 1e9) is added every 5 ms, and P_0 = Q.
+# Mehl et al., Sec. IV: Q = 1e-10 diag(1, 1, 1, .1, .1, .1, 1e9) is added every 5 ms, and P_0 = Q.
 # The rest is our filter, its gate included: the first innovations from so sure a start are far
 # outside of it, so they are believed less than in the paper's filter.
 PUBLISHED = CcEstimatorSettings(
@@ -109,7 +109,7 @@ CONTENDERS = (
     *_BEST,
     Contender("CC-UKF, output corrected", _ONE_MASS, corrected=True),
     Contender("CC-EKF", _ONE_MASS_EKF),
-    Contender("CC-UKF, 004's Q R P0", PUBLISHED),
+    Contender("CC-UKF, published Q R P0", PUBLISHED),
     *(replace(contender, stiffness_factor=STIFFNESS_ERROR) for contender in _BEST),
 )
 REQUIRED = 0

@@ -1,4 +1,4 @@
-"""What the constant-curvature filters saw, drawn as 004, Fig. 5."""
+"""What the constant-curvature filters saw, drawn as Mehl et al., Fig. 5."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from softcr_tools.experiments.cc_ukf.plant import SensedRun
 from softcr_tools.experiments.cc_ukf.scores import LOST, Seen
 from softcr_tools.report_axes import STYLE
 
-_SHOWN = 7.0  # seconds, as in 004
+_SHOWN = 7.0  # seconds, as in Mehl et al.
 
 
 def draw_part(run: SensedRun, seen: Seen, title: str, path: Path) -> None:

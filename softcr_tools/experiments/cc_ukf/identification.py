@@ -1,4 +1,4 @@
-"""The constant-curvature model's numbers from one part of the data, as 004, Sec. III-A.
+"""The constant-curvature model's numbers from one part of the data: Mehl et al., Sec. III-A.
 
 For a known motion, (4) and (5) are linear in masses, stiffnesses and dampings: least squares.
 """

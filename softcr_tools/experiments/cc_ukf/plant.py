@@ -1,9 +1,9 @@
 """The Cosserat rod that the filters are to see, and its excitation.
 
-004 gives its rod only by the fitted Table I, row Sim. The rod here is built from that row on the
-cross section and chambers of licher2025: length 130 mm, radius 21 mm, mass 0.16 kg spread along the
-rod, nothing at the tip, stiffness and damping such that a rod of constant strain has the row's
-k_theta, k_dL, d_theta, d_dL. It is upright on the sensor.
+Mehl et al. give their rod only by the fitted Table I, row Sim. The rod here is built from that row
+on the cross section and chambers of licher2025: length 130 mm, radius 21 mm, mass 0.16 kg spread
+along the rod, nothing at the tip, stiffness and damping such that a rod of constant strain has the
+row's k_theta, k_dL, d_theta, d_dL. It is upright on the sensor.
 
 Each chamber breathes smoothly between 0 and one amplitude for all, p = A (1 - cos(2 pi f t)) / 2,
 from the static straight pose on. The frequencies differ, so that every part of 10 s begins in
@@ -27,7 +27,7 @@ DEFLECTION = 0.0574
 FREQUENCIES = np.array([0.61, 0.73, 0.84])
 FREQUENCY_SPREAD = 0.1
 FORCE_NOISE, MOMENT_NOISE = 1e-3, 1e-4
-"""Standard deviations of the sensor's white noise, R of 004 [N], [N m]."""
+"""Standard deviations of the sensor's white noise, R of Mehl et al. [N], [N m]."""
 
 # Velocities are then within 0.3 % of the slopes of the tips; two sub-steps leave 3 %.
 _SUBSTEPS = 10
@@ -60,7 +60,7 @@ class SensedRun:
 
 
 def table_one_robot() -> Robot:
-    """licher2025 with the numbers of 004, Table I, Sim."""
+    """licher2025 with the numbers of Mehl et al., Table I, Sim."""
     length, radius, mass = 0.130, 0.021, 0.16
     bending, bending_damping, elongation, elongation_damping = 505.0, 0.15, 1128.0, 6.23
     body = load_robot("licher2025").replace(

@@ -1,4 +1,4 @@
-"""The rod itself as the filter's model, still through the base sensor alone (004's future work)."""
+"""The rod itself as the filter's model, through the base sensor alone: an outlook of Mehl et al."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""How well a filter saw one part: the figures of 004, Table II."""
+"""How well a filter saw one part: the figures of Mehl et al., Table II."""
 
 from dataclasses import dataclass
 
@@ -7,11 +7,11 @@ import numpy as np
 from softcr_tools.experiments.cc_ukf.plant import DT, SensedRun
 
 LEFT_OUT = 0.1
-"""Seconds at the start that do not count, 004, Sec. III-B."""
+"""Seconds at the start that do not count, Mehl et al., Sec. III-B."""
 
 LOST = 0.010
-"""A filter has converged when its mean tip error over the second half is below this [m]; 004 does
-not say when it calls a part converged; its worst part has a mean error of 3.2 mm."""
+"""A filter has converged when its mean tip error over the second half is below this [m]. Mehl et
+al. do not say when they call a part converged; their worst part has a mean error of 3.2 mm."""
 
 
 @dataclass(frozen=True, eq=False)

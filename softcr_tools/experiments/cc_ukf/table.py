@@ -1,4 +1,4 @@
-"""The rows of the experiment, each beside its figure in 004, Table II, Sim."""
+"""The rows of the experiment, each beside its figure in Mehl et al., Table II, Sim."""
 
 from collections.abc import Sequence
 

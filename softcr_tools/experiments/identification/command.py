@@ -1,10 +1,10 @@
 """The command line of `softcr experiment identification`, and the order of things.
 
-A hidden robot, a few per cent off the robot file everywhere and finer than the model, is
-recorded with noise: 42 configurations at rest, 10 s of motion (000, Sec. III-I). Statics, damping
-and pressure lag are identified one after the other, by least squares and, for the statics of the
-first seed, by the paper's particle swarm; the found robot is validated on a motion it has not seen
-and written as a robot file.
+A hidden robot, a few per cent off the robot file everywhere and finer than the model, is recorded
+with noise: 42 configurations at rest, 10 s of motion (Licher et al. 2025, Sec. III-I). Statics,
+damping and pressure lag are identified one after the other, by least squares and, for the statics
+of the first seed, by the paper's particle swarm; the found robot is validated on a motion it has
+not seen and written as a robot file.
 """
 
 import argparse

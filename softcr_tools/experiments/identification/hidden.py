@@ -1,4 +1,4 @@
-"""The robot whose parameters are hidden, and what its sensors record (000, Sec. III-I)."""
+"""The robot whose parameters are hidden, and what its sensors record (Licher et al., III-I)."""
 
 from dataclasses import dataclass
 

@@ -18,7 +18,7 @@ TIP_CALM, PRESSURE_CALM = (
 REST, BEGIN = 1.0, 0.25  # calm for so long: a configuration; a motion may begin [s]
 SHORTEST_MOTION, LONGEST_MOTION = 2.0, 12.0  # [s]
 # of a motion that did not begin at rest; what differs at its begin falls to 2 %, because the
-# slowest motion of the shipped robot decays with 0.97 1/s (specs/000.md) [s]
+# slowest motion of the shipped robot decays with 0.97 1/s [s]
 RUN_IN = 4.0
 
 

@@ -28,7 +28,7 @@ from softcr_tools.experiments.koopman_real.scores import rows_of
 from softcr_tools.experiments.results import TABLE_WIDTH, Row, print_table, write_table
 from softcr_tools.results import new_run_directory, point_latest_to
 
-DATA = Path("../shared/data")
+DATA = Path("data")
 FILE = "bruder2020_train.npz"
 DELAYS = (1, 2, 4, 8, 16, 24)
 RIDGES = (1e-8, 1e-6, 1e-4)

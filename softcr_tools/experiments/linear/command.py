@@ -1,4 +1,4 @@
-"""Experiment 1 of Licher et al. (000), Sec. III-G: the linearised rod (31) beside the rod.
+"""Experiment 1 of Licher et al. 2025, Sec. III-G: the linearised rod (31) beside the rod.
 
 Both start vented and at rest and follow the same sequence of pressure steps, smoothed by a low-pass
 of 4 Hz, at 10 to 80 kPa. The paper prints neither its sequence nor the filter's order: here every

@@ -1,4 +1,4 @@
-"""Fig. 4 of Licher et al. (000): errors of the linear model, and a motion of both."""
+"""Fig. 4 of Licher et al. 2025: errors of the linear model, and a motion of both."""
 
 from collections.abc import Sequence
 from pathlib import Path

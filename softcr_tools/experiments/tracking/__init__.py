@@ -1,4 +1,4 @@
-"""`softcr experiment 3 ... 6`: the control experiments of Licher et al. (000)."""
+"""`softcr experiment 3 ... 6`: the control experiments of Licher et al. 2025."""
 
 from softcr_tools.experiments.tracking.command import main
 

@@ -1,4 +1,4 @@
-"""The experiments of Licher et al. (000), Sec. V-B: reference, plant, and what was published.
+"""The experiments of Licher et al. 2025, Sec. V-B: reference, plant, and what was published.
 
 References are motions of the nominal rod, as fine as the plant, caused by pressures inside the box
 (35 +- 20 kPa unless said otherwise), so that a plant a few per cent stiffer can follow them. The

@@ -1,4 +1,4 @@
-"""Experiment 3 of Licher et al. (000): the filter alone finds the bending compliance."""
+"""Experiment 3 of Licher et al. 2025: the filter alone finds the bending compliance."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,10 +1,10 @@
-"""The rival of Licher et al. (000), Sec. V-B3: it learns from the plant it is to control.
+"""The baseline of Licher et al. 2025, Sec. V-B3: it learns from the plant it is to control.
 
 15 minutes of random steps on the very plant of the case, through the same pressure chain, delay and
 noise. The ridge is the one that predicts left-out steps best; lift, range of the steps and weights
-are those that follow two validation references best, which are in no experiment (000 tuned its
-weights in simulation, too). 000 sampled at 60 Hz; here the one loop that all controllers share runs
-at 70 Hz, and so does this one.
+are those that follow two validation references best, which are in no experiment (they tuned its
+weights in simulation, too). They sampled at 60 Hz; here the one loop that all controllers share
+runs at 70 Hz, and so does this one.
 """
 
 import dataclasses

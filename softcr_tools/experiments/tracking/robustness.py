@@ -40,8 +40,7 @@ class Axis:
 
     Attributes:
         name, unit: of what stands on the axis.
-        cases: value on the axis -> its run; its ends are the errors taken as plausible on a bench
-            (issue 5, item 6).
+        cases: value on the axis -> its run; its ends are the errors taken as plausible on a bench.
         usual: the value of the usual plant.
         alone: value -> its run with nothing estimated and no other error.
         exact: the value that is no error.

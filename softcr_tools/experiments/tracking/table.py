@@ -13,7 +13,7 @@ Traces = Mapping[tuple[str, str], Sequence[Trace]]
 
 
 TICK_BOUNDS = {"rod_mpc": {"tick, median": (1.0, 0.4), "tick, 99 %": (3.0, 1.0)}}
-"""Must and goal [ms] of issue 5, on one core."""
+"""Must and goal of a tick on one core [ms]."""
 
 
 def settled_error_mm(trace: Trace) -> float:

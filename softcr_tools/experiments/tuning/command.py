@@ -24,6 +24,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from threadpoolctl import threadpool_limits
 
+from softcr_learning.studies import importance
 from softcr_models import load_robot
 from softcr_models.errors import UserError
 from softcr_tools.benchmarks.machine import describe_machine
@@ -88,7 +89,7 @@ def tune(given: argparse.Namespace, effort: Effort, console: Console) -> dict[st
         rows = rows_of(_judge(subject, tuned, given.seeds, bar), given.seeds) if given.seeds else []
     about = _about(given, finalists, finals)
     about["parameters"] = report.parameter_table(
-        subject.space, subject.shipped, tuned, report.importance(study.ranked(found))
+        subject.space, subject.shipped, tuned, importance(study.ranked(found))
     )
     report.print_parameters(console, f"softcr tune {given.what}", about["parameters"])
     say(console, f"ranks of the search and at full effort correlate by {about['rank correlation']}")

@@ -1,4 +1,4 @@
-"""The cost of a filter's parameters: Licher et al. (000), (38), on several plants."""
+"""The cost of a filter's parameters: Licher et al. 2025, (38), on several plants."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -10,11 +10,8 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
-import optuna
 from matplotlib.ticker import NullFormatter
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
-from optuna.trial import FrozenTrial
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -51,19 +48,6 @@ def parameter_table(
         )
         for parameter in space
     ]
-
-
-def importance(trials: Sequence[FrozenTrial]) -> dict[str, float]:
-    """Name -> its share in what makes a trial one of the best tenth (PED-ANOVA); trials of finite
-    cost. Empty: too few to tell.
-    """
-    try:
-        told = optuna.create_study()
-        told.add_trials(trials)
-        found = get_param_importances(told, evaluator=PedAnovaImportanceEvaluator())
-    except (RuntimeError, ValueError):
-        return {}
-    return {name: round(share, 3) for name, share in found.items()}
 
 
 def print_parameters(console: Console, title: str, rows: Sequence[Mapping[str, Any]]) -> None:

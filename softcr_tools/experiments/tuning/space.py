@@ -1,4 +1,4 @@
-"""What is tuned, in which ranges, and what Licher et al. (000) printed for it."""
+"""What is tuned, in which ranges, and what Licher et al. 2025 printed for it."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -19,11 +19,11 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState, create_trial
 from threadpoolctl import threadpool_limits
 
+from softcr_learning.studies import finished, open_study
 from softcr_models.errors import UserError
 from softcr_models.particle_swarm import particle_swarm
 from softcr_tools.experiments.results import Row
 from softcr_tools.experiments.tuning.space import Parameter, Values, positions_of, values_at
-from softcr_tools.studies import finished, open_study
 
 Cost = Callable[[Values], float]
 Costs = Callable[[Iterable[Values]], Iterator[float]]

@@ -2,9 +2,9 @@
 
 import torch
 
+from softcr_learning.surrogate.rod_residual import RodResidual
+from softcr_learning.surrogate.training_data import Physics, Samples
 from softcr_models.surrogate.ddpinn import DDPINN
-from softcr_models.surrogate.rod_residual import RodResidual
-from softcr_models.surrogate.training_data import Physics, Samples
 
 
 def error_size(error: torch.Tensor, distance: float) -> torch.Tensor:
@@ -43,7 +43,7 @@ def loop_error(
     """Mean error size in scaled states over the steps after the first, fed with its own answers.
 
     A network that is right for one step may be far off after a hundred: only this loss sees what
-    its own errors do to it (findings/ddpinn.md section 7).
+    its own errors do to it.
 
     Args:
         first: (S, nx) the network's answer to the first step.

@@ -6,13 +6,7 @@ import numpy as np
 import torch
 from scipy.spatial.transform import Rotation
 
-from softcr_models.prediction import RodPrediction
-from softcr_models.rod import stepper
-from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_models.rod.state import RodState
-from softcr_models.surrogate.ddpinn import DDPINN
-from softcr_models.surrogate.sampling import (
-    PIECES,
+from softcr_learning.surrogate.sampling import (
     ParameterRange,
     Trajectories,
     draw_levels,
@@ -21,8 +15,14 @@ from softcr_models.surrogate.sampling import (
     simulate,
     step_pieces,
 )
-from softcr_models.surrogate.signals import Levels
-from softcr_models.surrogate.validation import ABSURD, free_run, free_run_with_rates, told_of
+from softcr_learning.surrogate.signals import Levels
+from softcr_learning.surrogate.validation import ABSURD, free_run, free_run_with_rates, told_of
+from softcr_models.prediction import RodPrediction
+from softcr_models.rod import stepper
+from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_models.rod.state import RodState
+from softcr_models.surrogate.ansatz import PIECES
+from softcr_models.surrogate.ddpinn import DDPINN
 
 # family, highest pressure [Pa] over the robot's limit; ten seconds each
 MOTIONS = {

@@ -13,25 +13,16 @@ import numba
 import numpy as np
 import torch
 
-from softcr_models.devices import gpu_name, processor_name, resolve_device
-from softcr_models.errors import UserError
-from softcr_models.robot import Robot
-from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_models.rod.stepper import PARAMETERS
-from softcr_models.surrogate import files
-from softcr_models.surrogate.card import Card, rod_fields
-from softcr_models.surrogate.ddpinn import DDPINN, inputs_of
-from softcr_models.surrogate.freed_memory import keep_freed_memory
-from softcr_models.surrogate.losses import (
+from softcr_learning.surrogate.losses import (
     PhysicsLoss,
     chosen,
     chosen_samples,
     loop_error,
     marks_error,
 )
-from softcr_models.surrogate.rod_residual import RodResidual
-from softcr_models.surrogate.shape_fit import fit_shapes
-from softcr_models.surrogate.training_data import (
+from softcr_learning.surrogate.rod_residual import RodResidual
+from softcr_learning.surrogate.shape_fit import fit_shapes
+from softcr_learning.surrogate.training_data import (
     Physics,
     RodData,
     Samples,
@@ -42,8 +33,17 @@ from softcr_models.surrogate.training_data import (
     ends_of_steps,
     rod_data,
 )
-from softcr_models.surrogate.training_settings import Stage, TrainingSettings
-from softcr_models.surrogate.validation import Validation
+from softcr_learning.surrogate.training_settings import Stage, TrainingSettings
+from softcr_learning.surrogate.validation import Validation
+from softcr_models.devices import gpu_name, processor_name, resolve_device
+from softcr_models.errors import UserError
+from softcr_models.robot import Robot
+from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_models.rod.stepper import PARAMETERS
+from softcr_models.surrogate import files
+from softcr_models.surrogate.card import Card, rod_fields
+from softcr_models.surrogate.ddpinn import DDPINN, inputs_of
+from softcr_models.surrogate.freed_memory import keep_freed_memory
 
 WARM_UP = 300  # iterations until the learning rate is reached
 FLOAT32_TAIL = 0.04  # part of the training at its end that is never in bfloat16

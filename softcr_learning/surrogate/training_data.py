@@ -7,12 +7,7 @@ import numpy as np
 import torch
 from scipy.stats import qmc
 
-from softcr_models.errors import UserError
-from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_models.rod.stepper import PARAMETERS
-from softcr_models.surrogate.coordinates import Coordinates, modes_of_motion, scaled_states
-from softcr_models.surrogate.ddpinn import DDPINN
-from softcr_models.surrogate.sampling import (
+from softcr_learning.surrogate.sampling import (
     Trajectories,
     draw_levels,
     draw_parameters,
@@ -20,7 +15,12 @@ from softcr_models.surrogate.sampling import (
     simulate,
     step_pieces,
 )
-from softcr_models.surrogate.training_settings import TrainingSettings
+from softcr_learning.surrogate.training_settings import TrainingSettings
+from softcr_models.errors import UserError
+from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_models.rod.stepper import PARAMETERS
+from softcr_models.surrogate.coordinates import Coordinates, modes_of_motion, scaled_states
+from softcr_models.surrogate.ddpinn import DDPINN
 
 _TOGETHER = 65_536
 _CPU = torch.device("cpu")

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from softcr_learning.surrogate.signals import FAMILIES, Levels, Signal
 from softcr_models.errors import UserError
 from softcr_models.robot import Robot
 from softcr_models.rod import stepper
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.stepper import Run
-from softcr_models.surrogate.signals import FAMILIES, Levels, Signal
+from softcr_models.surrogate.ansatz import PIECES
 
-PIECES = 3  # of a step, at whose ends the rod's state is kept
 SUBSTEPS = 2  # of a piece; after jumps within 0.15 mm of steps of 1 ms (test_surrogate.py)
 TOGETHER = 512  # trajectories computed together
 

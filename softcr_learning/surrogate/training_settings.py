@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from softcr_learning.surrogate.sampling import ParameterRange
 from softcr_models.surrogate.ddpinn import PUBLISHED, Architecture
-from softcr_models.surrogate.sampling import ParameterRange
 
 OUR_SIGNALS = {
     "smooth": 0.15,

@@ -4,18 +4,19 @@ import numpy as np
 import torch
 from scipy.optimize import minimize
 
+from softcr_learning.surrogate.sampling import SUBSTEPS, Trajectories
 from softcr_models.rod import stepper
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.stepper import Run
 from softcr_models.surrogate.ansatz import (
     HIGHEST_DAMPING,
     HIGHEST_FREQUENCY,
+    PIECES,
     SHARED_SHAPES,
     amplitudes_per_mark,
     basis,
 )
 from softcr_models.surrogate.coordinates import Coordinates
-from softcr_models.surrogate.sampling import PIECES, SUBSTEPS, Trajectories
 
 _SAMPLES = 2000
 

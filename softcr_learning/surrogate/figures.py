@@ -8,8 +8,8 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
+from softcr_learning.surrogate.verification import Verification
 from softcr_models.rod.state import RodState
-from softcr_models.surrogate.verification import Verification
 
 _AXES = ("x", "y", "z")
 

@@ -3,10 +3,7 @@
 import numpy as np
 import torch
 
-from softcr_models.rod import stepper
-from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_models.surrogate.ddpinn import DDPINN
-from softcr_models.surrogate.sampling import (
+from softcr_learning.surrogate.sampling import (
     ParameterRange,
     Trajectories,
     draw_levels,
@@ -14,7 +11,10 @@ from softcr_models.surrogate.sampling import (
     signal_of,
     simulate,
 )
-from softcr_models.surrogate.training_settings import TrainingSettings
+from softcr_learning.surrogate.training_settings import TrainingSettings
+from softcr_models.rod import stepper
+from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_models.surrogate.ddpinn import DDPINN
 
 _COUNT, _TICKS = 8, 280
 ABSURD = 1e6  # no state of a rod is that large

@@ -1,4 +1,4 @@
-"""What the thesis measures of a run."""
+"""E_shape of Dalenberg (MSc thesis, TU Delft), (52): how far two backbones are apart."""
 
 from typing import Literal
 

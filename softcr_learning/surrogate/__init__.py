@@ -1,0 +1,1 @@
+"""Training and judging the DD-PINN, the surrogate of a robot's rod."""

@@ -1,0 +1,131 @@
+"""The arrows between the rooms, computed from the imports: a room imports only rooms below it."""
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+LEVELS = (  # from the ground up; rooms of one level import none of each other
+    {"softcr_models"},
+    {"softcr_runtime"},
+    {"softcr_control", "softcr_hardware", "softcr_estimation"},
+    {"softcr_learning"},
+    {"softcr_studies"},
+    {"softcr_tools"},
+)
+NEVER_IMPORTED = "softcr_studies"
+ENTRY_TO_STUDIES = "softcr_tools.cli"  # the command that starts a study, when it is asked to
+WITHOUT_ROS = ("softcr_models", "softcr_learning")
+
+
+@cache
+def modules():
+    """Name -> file of every module of the rooms."""
+    found = {}
+    for path in ROOT.glob("softcr_*/**/*.py"):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imports(tree):
+    """Full dotted names that a module imports, wherever in it; `TYPE_CHECKING` blocks aside."""
+    if isinstance(tree, ast.If) and "TYPE_CHECKING" in ast.unparse(tree.test):
+        return
+    if isinstance(tree, ast.Import):
+        yield from (alias.name for alias in tree.names)
+    elif isinstance(tree, ast.ImportFrom):
+        assert tree.level == 0, "relative import"
+        for alias in tree.names:
+            name = f"{tree.module}.{alias.name}"
+            yield name if name in modules() else tree.module
+    for child in ast.iter_child_nodes(tree):
+        yield from imports(child)
+
+
+@cache
+def edges():
+    """Module -> what it imports, itself left out."""
+    return {
+        name: {found for found in imports(ast.parse(path.read_text())) if found != name}
+        for name, path in modules().items()
+    }
+
+
+def room(name):
+    return name.partition(".")[0]
+
+
+def circles(graph):
+    """Groups of nodes that reach each other (Tarjan's strongly connected components)."""
+    index, lowest, stack, found = {}, {}, [], []
+
+    def visit(node):
+        index[node] = lowest[node] = len(index)
+        stack.append(node)
+        for other in sorted(graph[node]):
+            if other not in graph:
+                continue
+            if other not in index:
+                visit(other)
+            if other in stack:
+                lowest[node] = min(lowest[node], lowest[other])
+        if lowest[node] == index[node]:
+            group = stack[stack.index(node) :]
+            del stack[stack.index(node) :]
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    for node in sorted(graph):
+        if node not in index:
+            visit(node)
+    return found
+
+
+def test_every_room_has_a_level():
+    assert {room(name) for name in modules()} <= set().union(*LEVELS)
+
+
+@pytest.mark.parametrize("importer", sorted({room(name) for name in modules()}))
+def test_a_room_imports_only_rooms_below_it(importer):
+    height = next(k for k, level in enumerate(LEVELS) if importer in level)
+    below = set().union(*LEVELS[:height], {importer})
+    wrong = [
+        f"{name} imports {found}"
+        for name, imported in edges().items()
+        for found in sorted(imported)
+        if room(name) == importer and room(found).startswith("softcr_") and room(found) not in below
+    ]
+    assert not wrong
+
+
+def test_nothing_but_the_command_line_imports_a_study():
+    wrong = [
+        f"{name} imports {found}"
+        for name, imported in edges().items()
+        for found in sorted(imported)
+        if room(found) == NEVER_IMPORTED != room(name) and name != ENTRY_TO_STUDIES
+    ]
+    assert not wrong
+
+
+def test_rooms_of_mathematics_import_no_ros():
+    ros = ("rclpy", "launch", "builtin_interfaces", "rosidl_runtime_py")
+    wrong = [
+        f"{name} imports {found}"
+        for name, imported in edges().items()
+        for found in sorted(imported)
+        if room(name) in WITHOUT_ROS and (room(found) in ros or room(found).endswith("_msgs"))
+    ]
+    assert not wrong
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    assert not circles(edges())
+
+
+def test_circles_are_found():
+    graph = {"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": {"e"}, "e": {"d"}, "f": {"a", "x"}}
+    assert circles(graph) == [["d", "e"], ["a", "b", "c"]]
