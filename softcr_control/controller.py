@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from softcr_control.command import Command
 from softcr_control.controller_file import controller_settings, load_controller
@@ -130,11 +130,20 @@ class ControllerBlock(BlockBase):
         kind = settings_class(registry.resolve("controller", named))
         shipped = named if named in registry.names("controller") else ""
         file = load_controller(path or shipped, named) if path or shipped else None
-        own = {n: v for n, v in given.items() if n.partition(".")[0] in kind.model_fields}
+        own, others = _split(given, kind)
         defaults = defaults_on(str(given.get("model", _DEFAULT_MODEL)))
-        merged = controller_settings(kind, file, nested(own), defaults)
-        others = {name: value for name, value in given.items() if name not in own}
-        return setting_values(merged) | others
+        return setting_values(controller_settings(kind, file, own, defaults)) | others
+
+    @classmethod
+    def changed(cls, recorded: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+        """See BlockBase; another controller, file or model begins from its own numbers."""
+        if {"controller", "controller_file", "model"} & given.keys():
+            kept = {n: v for n, v in recorded.items() if n in cls.Settings.model_fields}
+            return cls.with_files(kept | dict(given))
+        kind = settings_class(registry.resolve("controller", _named(recorded)))
+        own = [_split(values, kind) for values in (recorded, given)]
+        merged = controller_settings(kind, None, own[1][0], below=own[0][0])
+        return setting_values(merged) | own[0][1] | own[1][1]
 
     @property
     def title(self) -> str:
@@ -279,6 +288,14 @@ class ControllerBlock(BlockBase):
 def _named(given: Mapping[str, Any]) -> str:
     default = ControllerBlockSettings.model_fields["controller"].default
     return str(given.get("controller", default))
+
+
+def _split(
+    values: Mapping[str, Any], kind: type[BaseModel]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Values by dotted name: the controller's own, as groups; and the block's."""
+    own = {n: v for n, v in values.items() if n.partition(".")[0] in kind.model_fields}
+    return nested(own), {name: value for name, value in values.items() if name not in own}
 
 
 def _model_choice(settings: Any, controller_class: Any) -> ModelChoice:

@@ -61,6 +61,7 @@ def controller_settings(
     file: ControllerFile | None = None,
     given: Mapping[str, Any] | None = None,
     defaults: Mapping[str, Any] | None = None,
+    below: Mapping[str, Any] | None = None,
 ) -> Any:
     """Settings of a controller: its defaults, then those of the model, then the file, then `given`.
 
@@ -72,13 +73,14 @@ def controller_settings(
         file: loaded; None for none.
         given: by a user: by name, groups nested.
         defaults: that depend on the model; what the controller does not know is left out.
+        below: all values of a run, nested, where that is where to begin.
 
     Raises:
         UserError: one line with the source, the field, the value found and what is allowed.
     """
     advised = {name: v for name, v in (defaults or {}).items() if name in kind.model_fields}
     given = dict(given or {})
-    values = kind().model_dump(by_alias=True)
+    values = dict(below) if below is not None else kind().model_dump(by_alias=True)
     for layer in (advised, file.values if file else {}, given):
         values = _over(values, kind, layer)
     try:

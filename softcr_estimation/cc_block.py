@@ -87,6 +87,7 @@ class CcEstimatorBlock(BlockBase):
     def describe(self) -> dict[str, Any]:
         """See BlockBase."""
         return {
+            "role": "estimator",
             "filter": self.settings.filter,
             "initial_bending_stiffness": self._model.bending_stiffness,
             "predicted_only": self._predicted_only,

@@ -32,7 +32,7 @@ class EstimatorBlockSettings(SampledNodeSettings):
     """Which estimator on which model, and when to go on without a camera."""
 
     estimator: str = Field(
-        "filter", description="a known one; or package.module:Class, or path/file.py:Class"
+        "rod", description="a known one; or package.module:Class, or path/file.py:Class"
     )
     model: ModelName = Field("rod", description="the exact rod, or the network trained for it")
     network: str = Field("", description="path of another network than the robot's own")
@@ -143,6 +143,7 @@ class EstimatorBlock(BlockBase):
     def describe(self) -> dict[str, Any]:
         """See BlockBase."""
         return {
+            "role": "estimator",
             "initial_parameters": {
                 "bending_compliance": self.robot.bending_compliance,
                 "tip_mass": self.robot.tip_mass,

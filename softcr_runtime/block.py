@@ -148,16 +148,26 @@ class BlockBase:
         return dict(given)
 
     @classmethod
-    def settings_of(cls, given: Mapping[str, Any]) -> Any:
+    def settings_of(
+        cls, given: Mapping[str, Any], recorded: Mapping[str, Any] | None = None
+    ) -> Any:
         """Validated settings: defaults, then a file's values, then the given ones.
 
         Args:
             given: values by dotted name.
+            recorded: all values of a run, which then stand in the place of a file's.
 
         Raises:
             UserError: one line about a value or a file that cannot be used.
         """
-        return build_settings(cls.settings_model(given), cls.with_files(given))
+        chosen = {**(recorded or {}), **given}
+        values = cls.with_files(given) if recorded is None else cls.changed(recorded, given)
+        return build_settings(cls.settings_model(chosen), values)
+
+    @classmethod
+    def changed(cls, recorded: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+        """The values of a run by dotted name, with some given ones above them."""
+        return {**recorded, **given}
 
     @property
     def title(self) -> str:

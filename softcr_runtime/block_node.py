@@ -100,7 +100,14 @@ class BlockNode(LoopNode):
         if self._block is None:  # before the first configure
             return {}
         dropped = {f"{topic}: {why}": n for (topic, why), n in self._join.dropped.items()}
-        return {"dropped": dropped, "refusals": self._guard.refusals, **self._block.describe()}
+        block = type(self._block)
+        place = f"{block.__module__}:{block.__qualname__}"
+        return {
+            "block": place,
+            "dropped": dropped,
+            "refusals": self._guard.refusals,
+            **self._block.describe(),
+        }
 
     def diagnostic_warnings(self) -> list[str]:
         if self._block is None:

@@ -37,7 +37,8 @@ _TABLE: dict[str, dict[str, Entry]] = {
             "nempc_controller",
         ),
         "rod_mpc": Entry(
-            "softcr_control.gauss_newton:GaussNewtonMpc", "Gauss-Newton MPC on the model's own derivatives",
+            "softcr_control.gauss_newton:GaussNewtonMpc",
+            "Gauss-Newton MPC on the model's derivatives",
             "rod_mpc",
         ),
     },
@@ -81,6 +82,11 @@ _METHODS: dict[str, tuple[str, ...]] = {
 def names(kind: Kind) -> tuple[str, ...]:
     """The known names of a kind."""
     return tuple(_TABLE[kind])
+
+
+def nodes(kind: Kind) -> tuple[str, ...]:
+    """Names of nodes that run something of a kind."""
+    return tuple(each.node for each in _TABLE[kind].values() if each.node)
 
 
 def choices(kind: Kind) -> tuple[str, ...]:

@@ -55,7 +55,7 @@ class RunOptions(BaseModel):
     )
     controller_file: str = Field(
         "",
-        description="the controller's numbers: a file of config/controllers, or a YAML file; empty: "
+        description="the controller's numbers: of config/controllers, or a YAML file; empty: "
         "its own",
     )
     model: Literal["rod", "ddpinn"] = Field(

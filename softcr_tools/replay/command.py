@@ -62,22 +62,25 @@ def _refuse_offline_options(given: argparse.Namespace) -> None:
 
 
 def _changes(texts: Sequence[str], controller: bool) -> dict[str, dict[str, Any]]:
-    """Changed parameters by node and name."""
-    from softcr_tools.replay.experiment import CONTROLLERS, ESTIMATOR
+    """Changed parameters by node and name; those of no node are the estimator's."""
+    from softcr_runtime import registry
+    from softcr_tools.replay.old_bags import BLOCKS
 
+    nodes = {*BLOCKS, "controller", *(registry.nodes("controller"))}
     changes: dict[str, dict[str, Any]] = {}
     for text in texts:
         name, equals, value = text.partition("=")
-        node, _, parameter = name.rpartition(".")
-        if not equals or not parameter or node not in ("", ESTIMATOR, *CONTROLLERS):
-            nodes = ", ".join(CONTROLLERS)
+        node, _, parameter = name.partition(".")
+        if node not in nodes:
+            node, parameter = "", name
+        if not equals or not parameter:
             raise UserError(
                 f"--set {text!r}: must be PARAMETER=VALUE of the estimator, or "
-                f"CONTROLLER.PARAMETER=VALUE with one of {nodes}"
+                f"NODE.PARAMETER=VALUE with one of {', '.join(sorted(nodes))}"
             )
-        if node in CONTROLLERS and not controller:
+        if "estimator" not in node and node and not controller:
             raise UserError(f"--set {text!r}: needs --controller")
-        changes.setdefault(node or ESTIMATOR, {})[parameter] = _parsed(value, text)
+        changes.setdefault(node, {})[parameter] = _parsed(value, text)
     return changes
 
 

@@ -5,7 +5,7 @@ import json
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,42 +23,22 @@ from rosbags.interfaces import (
 )
 from threadpoolctl import threadpool_limits
 
-from softcr_control.control_loop import (
-    ControllerSettings,
-    ControlLoop,
-    NempcControllerSettings,
-    RodMpcControllerSettings,
-)
-from softcr_estimation.estimation_loop import EstimationLoop, EstimatorNodeSettings
-from softcr_estimation.sample_pairing import POSES, PRESSURES
 from softcr_models.errors import UserError
+from softcr_runtime.block import CLOCK, BlockBase
+from softcr_runtime.codecs import codec
+from softcr_runtime.replayed import ReplayedBlock, ReplayExecutor, SampleAt
 from softcr_runtime.settings import setting_values
 from softcr_runtime.topics import TOPICS
 from softcr_tools.bag_reading import Bag, BagMessage
 from softcr_tools.console import step
 from softcr_tools.recording import BagRecording, RecordedTopic
 from softcr_tools.replay.comparison import Comparison, Counts, compare, draw
-from softcr_tools.replay.message_bytes import is_known, same_content
-from softcr_tools.replay.offline import Output, ReplayedController, replayed_estimates
-from softcr_tools.replay.recorded_inputs import (
-    ByStamp,
-    RecordedInbox,
-    SharedReading,
-    estimator_letters,
-    require_topics,
-)
+from softcr_tools.replay.message_bytes import cdr_of, is_known, same_content
+from softcr_tools.replay.recorded_inputs import ByStamp, SharedReading, require_topics
 from softcr_tools.replay.recorded_run import RecordedRun
+from softcr_tools.replay.sample_store import SampleStore
 from softcr_tools.report_run import read_run
 
-ESTIMATOR = "estimator"
-CONTROLLERS: dict[str, type[ControllerSettings]] = {
-    "nempc_controller": NempcControllerSettings,
-    "rod_mpc": RodMpcControllerSettings,
-}
-"""Nodes that can be replayed, with their parameters."""
-
-_ESTIMATES = ("estimate/rod", "estimate/tip/pose")
-_COMMANDS = "pressure/command"
 _TIMING = "patience"  # the one parameter that acts on when messages came, not on what they hold
 
 
@@ -70,7 +50,8 @@ class Experiment:
         output: where to.
         controller: whether the run's controller, too.
         robot: of all models; None for the run's.
-        changes: parameters other than the run's, by node and name.
+        changes: parameters other than the run's, by node and name; those of the estimator stand
+            under the empty name, too.
     """
 
     output: Path
@@ -78,9 +59,10 @@ class Experiment:
     robot: str | None
     changes: Mapping[str, Mapping[str, Any]]
 
-    def of(self, node: str) -> dict[str, Any]:
+    def of(self, node: str, others: str = "") -> dict[str, Any]:
         """What is changed of a node."""
-        return dict(self.changes.get(node, {})) | ({"robot": self.robot} if self.robot else {})
+        changed = {**self.changes.get(others, {}), **self.changes.get(node, {})}
+        return changed | ({"robot": self.robot} if self.robot else {})
 
 
 def replay(bag: Bag, experiment: Experiment, console: Console) -> Comparison:
@@ -89,7 +71,6 @@ def replay(bag: Bag, experiment: Experiment, console: Console) -> Comparison:
     Raises:
         UserError: a needed topic is missing, a parameter is not allowed, the output exists.
     """
-    require_topics(bag, [PRESSURES, POSES, *(["reference/rod"] if experiment.controller else [])])
     if experiment.output.exists():
         raise UserError(f"{experiment.output} exists already: remove it or choose another --output")
     # as every node does: more threads give other bits, and the matrices are small
@@ -111,48 +92,35 @@ class _Stage:
     """Everything that is needed to play, made before the clock runs."""
 
     def __init__(self, run: RecordedRun, experiment: Experiment):
-        self._bag = run.bag
-        changes = experiment.of(ESTIMATOR)
-        settings, line = run.settings(ESTIMATOR, EstimatorNodeSettings, changes)
-        robot, difference = run.robot(settings)
-        self.settings = {ESTIMATOR: setting_values(settings)}
-        self.notes = [line]
-        if difference and experiment.robot is None:
-            self.notes.append(difference)
-        # what a resampled tick used is not told by the stamps of estimates
-        used = None if _TIMING in changes or settings.resampled else run.used
-        if used is None:
-            self.notes.append(
-                "poses are paired by when they were recorded: "
-                + _why_by_time(settings.resampled, _TIMING in changes and run.used is not None)
-            )
-        self._reading = SharedReading(run.bag)
+        self._bag, self._run, self._experiment = run.bag, run, experiment
+        self.settings: dict[str, dict[str, Any]] = {}
+        self.notes: list[str] = []
         self._rejections: Counter[str] = Counter()
-        samples = self._reading.messages(PRESSURES, POSES)
-        self._letters = estimator_letters(samples, robot, used, self._reject)
-        self._estimation = EstimationLoop(robot, settings)
-        self._controller = self._made_controller(run, experiment) if experiment.controller else None
-        self._replaced = (*_ESTIMATES, *((_COMMANDS,) if self._controller else ()))
+        nodes = [run.estimator, *([run.controller] if experiment.controller else [])]
+        for node in experiment.changes.keys() - {"", *nodes}:
+            raise UserError(f"--set {node}...: the nodes of this replay are {', '.join(nodes)}")
+        self._blocks = {node: self._made(node) for node in nodes}
+        self.estimates = self._blocks[run.estimator].outputs
+        self.commands = self._blocks[run.controller].outputs[0] if experiment.controller else None
+        require_topics(run.bag, self._needed())
+        self._reading = SharedReading(run.bag)
+        self._codecs = {
+            each.topic: codec(each.topic, block.expected)
+            for block in self._blocks.values()
+            for each in block.inputs
+            if each.topic != CLOCK
+        }
+        store = SampleStore(self._reading.messages, self._decode, self._reject)
+        self._executor = ReplayExecutor(
+            {node: self._maker(node, block) for node, block in self._blocks.items()}, store.at
+        )
+        self._replaced = {
+            topic: block for block in self._blocks.values() for topic in block.outputs
+        }
         self.tallies = {
             topic: _Tally(self._reading.messages(topic), self._recorded_count(topic))
             for topic in self._replaced
         }
-
-    def _made_controller(self, run: RecordedRun, experiment: Experiment) -> ReplayedController:
-        node = run.which_ran(CONTROLLERS)
-        for other in set(CONTROLLERS) & set(experiment.changes) - {node}:
-            raise UserError(f"--set {other}...: the controller of this run is {node}")
-        settings, line = run.settings(node, CONTROLLERS[node], experiment.of(node))
-        self.settings[node] = setting_values(settings)
-        self.notes.append(line)
-        robot, _ = run.robot(settings)
-        return ReplayedController(
-            self._reading,
-            robot,
-            ControlLoop(robot, settings),
-            lockstep=settings.lockstep,
-            answers_all=run.bag.find(_COMMANDS) is None,
-        )
 
     def play(self, directory: Path, console: Console) -> float:
         """Write the new bag; returns how many times faster than real time that was."""
@@ -170,7 +138,9 @@ class _Stage:
             directory, [RecordedTopic(name, type_, _QOS) for name, type_ in topics.items()]
         )
         copies = ((m.time, m.topic, m.payload) for m in self._reading.messages(*copied))
-        outputs = ((o.bag_time, names[o.topic], o.payload) for o in self._outputs(console))
+        outputs = (
+            (moment, names[topic], payload) for moment, topic, payload in self._outputs(console)
+        )
         self._reading.begin()
         began = time.monotonic()
         try:
@@ -181,41 +151,81 @@ class _Stage:
             failure = recording.close().failure
         if failure is not None:
             raise UserError(failure)
-        self.notes += [f"not used: {k}, {n} times" for k, n in self._rejections.items()]
-        return self.tallies[_ESTIMATES[0]].duration / taken
+        self._note_what_was_left_out()
+        return self.tallies[self.estimates[0]].duration / taken
 
-    def _outputs(self, console: Console) -> Iterator[Output]:
-        numba.set_num_threads(1)  # as the estimator does; a second one is waited for longer
-        total = self._bag.topics[self._bag.find(PRESSURES) or ""].count
+    def _made(self, node: str) -> BlockBase:
+        """The block of a node, with the run's settings and the changed ones."""
+        others = "" if node == self._run.estimator else node
+        changes = self._experiment.of(node, others)
+        block, settings, line = self._run.block(node, changes)
+        robot, difference = self._run.robot(settings, block.kinds)
+        self.settings[node] = setting_values(settings)
+        self.notes.append(line)
+        if difference and self._experiment.robot is None and difference not in self.notes:
+            self.notes.append(difference)
+        return block(robot, settings)
+
+    def _maker(self, node: str, block: BlockBase) -> Callable[[SampleAt], ReplayedBlock]:
+        records, by_time = self._run.events(node, block, timing_changed=self._timing_is_changed())
+        if by_time:
+            self.notes.append(f"samples are joined by when they were recorded: {by_time}")
+        return lambda sample_at: ReplayedBlock(node, block, records, sample_at)
+
+    def _timing_is_changed(self) -> bool:
+        return any(_TIMING in changed for changed in self._experiment.changes.values())
+
+    def _needed(self) -> list[str]:
+        made = {topic for block in self._blocks.values() for topic in block.outputs}
+        inputs = (each for block in self._blocks.values() for each in block.inputs)
+        return [each.topic for each in inputs if each.topic not in {CLOCK, *made}]
+
+    def _outputs(self, console: Console) -> Iterator[tuple[int, str, bytes]]:
+        """Time in the bag [ns], topic and bytes of everything that is replayed."""
+        numba.set_num_threads(1)  # as the nodes do; a second one is waited for longer
+        first = self._blocks[self._run.estimator].inputs[0].topic
+        total = self._bag.topics[self._bag.find(first) or ""].count
+        times = ByStamp(self._reading.messages(first))
+        offset = 0
         with Progress(console=console) as progress:
             task = progress.add_task("replaying", total=total)
-            for output in replayed_estimates(
-                RecordedInbox(self._letters), self._estimation, self._reject
-            ):
-                yield self._tallied(output)
-                if output.topic != _ESTIMATES[0]:
-                    continue
-                progress.advance(task)
-                command = self._controller.answer(output) if self._controller else None
-                if command is not None:
-                    yield self._tallied(command)
+            for replayed in self._executor.run():
+                output = replayed.output
+                message = codec(output.topic, self._replaced[output.topic].expected).encode(
+                    output.value, output.stamp
+                )
+                payload = cdr_of(message)
+                recorded = times.at(replayed.lead) if output.topic == self.estimates[0] else None
+                if recorded is not None:
+                    offset = recorded.time - replayed.lead
+                    progress.advance(task)
+                self.tallies[output.topic].add(output.stamp, payload)
+                yield replayed.lead + offset, output.topic, payload
             progress.update(task, completed=total)
 
-    def _tallied(self, output: Output) -> Output:
-        self.tallies[output.topic].add(output)
-        return output
+    def _decode(self, topic: str, message: Any) -> Any:
+        return self._codecs[topic].decode(message)
 
     def _reject(self, topic: str, reason: str) -> None:
         self._rejections[f"{topic}: {reason}"] += 1
+
+    def _note_what_was_left_out(self) -> None:
+        self.notes += [f"not used: {k}, {n} times" for k, n in self._rejections.items()]
+        for each in self._executor.blocks:
+            self.notes += [f"{each.node}: {line}" for line in each.complaints]
+            if each.missing:
+                self.notes.append(
+                    f"{each.node}: {each.missing} ticks used samples that the bag lacks"
+                )
 
     def _recorded_count(self, topic: str) -> int:
         name = self._bag.find(topic)
         return self._bag.topics[name].count if name else 0
 
     def _name(self, topic: str) -> str:
-        """An absolute name in the namespace of the pressures."""
-        pressures = self._bag.find(PRESSURES) or f"/{PRESSURES}"
-        return pressures.removesuffix(PRESSURES) + topic
+        """An absolute name in the namespace of the estimator's inputs."""
+        first = self._blocks[self._run.estimator].inputs[0].topic
+        return (self._bag.find(first) or f"/{first}").removesuffix(first) + topic
 
 
 class _Tally:
@@ -237,26 +247,20 @@ class _Tally:
     def counts(self) -> Counts:
         return Counts(self._of_record, self._replayed, self._compared, self._identical)
 
-    def add(self, output: Output) -> None:
+    def add(self, stamp: int, payload: bytes) -> None:
         self._replayed += 1
-        self._first = output.stamp if self._first is None else self._first
-        self._last = output.stamp
-        recorded = self._recorded.at(output.stamp)
+        self._first = stamp if self._first is None else self._first
+        self._last = stamp
+        recorded = self._recorded.at(stamp)
         if recorded is not None:
             self._compared += 1
-            self._identical += same_content(recorded.payload, output.payload, recorded.type)
-
-
-def _why_by_time(resampled: bool, changed: bool) -> str:
-    if resampled:
-        return "each sensor kept its own time"
-    return f"{_TIMING} is changed" if changed else "the run does not tell what it used"
+            self._identical += same_content(recorded.payload, payload, recorded.type)
 
 
 def _reported(bag: Bag, stage: _Stage, output: Path, factor: float) -> Comparison:
     recorded, replayed = read_run(bag), read_run(Bag(output))
-    estimates = stage.tallies["estimate/rod"].counts
-    commands = stage.tallies[_COMMANDS].counts if _COMMANDS in stage.tallies else None
+    estimates = stage.tallies[stage.estimates[0]].counts
+    commands = stage.tallies[stage.commands].counts if stage.commands else None
     notes = [*([bag.damage] if bag.damage else []), *stage.notes]
     if estimates.compared < estimates.recorded:
         missing = estimates.recorded - estimates.compared

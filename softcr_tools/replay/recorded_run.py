@@ -1,44 +1,30 @@
-"""What a bag tells of the nodes that ran: their settings, and which inputs they used."""
+"""What a bag tells of the nodes that ran: their settings, and what they did in each tick."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import yaml
 
 from softcr_models.errors import UserError
-from softcr_models.robot import Robot, load_robot
+from softcr_models.robot_files import Kind, load_robot_file
+from softcr_runtime.block import BlockBase
 from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_from_message
-from softcr_runtime.settings import NodeSettings, build_settings
+from softcr_runtime.plugins import load_class
+from softcr_runtime.settings import NodeSettings
+from softcr_runtime.tick_records import TickRecord
 from softcr_tools.bag_reading import Bag
-from softcr_tools.replay.message_bytes import header_stamp
+from softcr_tools.replay.old_bags import BLOCKS, settings_today
+from softcr_tools.replay.recorded_events import (
+    answered_estimates,
+    joined_by_time,
+    recorded_events,
+    told_estimates,
+)
 
-Settings = TypeVar("Settings", bound=NodeSettings)
-
-
-@dataclass(frozen=True)
-class UsedInputs:
-    """Which recorded inputs the estimator used, in its own words.
-
-    On the wall clock a pose may come too late for its cycle, and a busy estimator leaves samples
-    out. When that happened cannot be seen from outside to the millisecond; this tells it.
-
-    Attributes:
-        estimated: stamps [ns] it published an estimate for.
-        unpaired: stamps [ns] it had no tip pose for.
-    """
-
-    estimated: frozenset[int]
-    unpaired: frozenset[int]
-
-    def has_pressures(self, stamp: int) -> bool:
-        """Whether the pressure sample of a stamp was used."""
-        return stamp in self.estimated or stamp in self.unpaired
-
-    def has_pose(self, stamp: int) -> bool:
-        """Whether the tip pose of a stamp was used."""
-        return stamp in self.estimated and stamp not in self.unpaired
+_ESTIMATORS = ("estimator", "cc_estimator")
+_CONTROLLERS = ("nempc_controller", "rod_mpc", "controller", "apcc_controller", "feedforward")
+"""Nodes of shipped systems, the usual ones first; others say what they are."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +34,14 @@ class RecordedRun:
     Attributes:
         bag: the bag.
         said: last values of every node's diagnostics.
-        used: of the estimator; None when the run did not tell.
+        records: tick records by node; none in older bags.
+        unpaired: stamps [ns] without a tip pose that an older estimator told; None: it did not.
     """
 
     bag: Bag
     said: Mapping[str, Mapping[str, Any]]
-    used: UsedInputs | None
+    records: Mapping[str, list[TickRecord]]
+    unpaired: frozenset[int] | None
     _parameters: Mapping[str, Any] = field(repr=False)
 
     @classmethod
@@ -66,42 +54,77 @@ class RecordedRun:
             said.setdefault(node, {}).update(report.values)
             if node == "estimator":
                 unpaired.update(report.values.get("unpaired_stamps", ()))
-        estimated = frozenset(_stamps(bag, "estimate/rod"))
-        told = estimated and "unpaired_stamps" in said.get("estimator", {})
-        used = UsedInputs(estimated, frozenset(unpaired)) if told else None
-        return cls(bag, said, used, _parameters_beside(bag))
+        told = "unpaired_stamps" in said.get("estimator", {})
+        return cls(
+            bag,
+            said,
+            recorded_events(bag),
+            frozenset(unpaired) if told else None,
+            _parameters_beside(bag),
+        )
 
-    def which_ran(self, nodes: Iterable[str]) -> str:
-        """Which of some nodes the run had; the first of them where it does not tell."""
-        nodes = tuple(nodes)
-        return next((n for n in nodes if n in self.said or n in self._parameters), nodes[0])
+    @property
+    def estimator(self) -> str:
+        """The node that estimates."""
+        return self._which("estimator", _ESTIMATORS)
 
-    def settings(
-        self, node: str, model: type[Settings], changes: Mapping[str, Any]
-    ) -> tuple[Settings, str]:
-        """The settings a node had, with some changed, and one line about where they are from.
+    @property
+    def controller(self) -> str:
+        """The node that commands."""
+        return self._which("controller", _CONTROLLERS)
+
+    def block(self, node: str, changes: Mapping[str, Any]) -> tuple[type[BlockBase], Any, str]:
+        """The block class of a node, its settings with some changed, and where these are from.
 
         Raises:
-            UserError: a parameter is unknown or out of range.
+            UserError: the bag does not say what the node was, or a parameter is not allowed.
         """
-        values: Mapping[str, Any] | None = self.said.get(node, {}).get("settings")
+        told = self.said.get(node, {})
+        place = told.get("block") or BLOCKS.get(node)
+        if place is None:
+            raise UserError(f"bag {self.bag.path}: does not say what the node {node} ran")
+        block: type[BlockBase] = load_class(str(place), "block", BlockBase)
+        values: Any = told.get("settings")
         source = "its diagnostics"
         if not isinstance(values, dict):
             values, source = self._parameters.get(node), "parameters.yaml beside the bag"
         if not isinstance(values, dict):
             values, source = {}, "nowhere: the run left no parameters, defaults are used"
         changed = ", ".join(f"{name} = {value}" for name, value in changes.items())
-        line = f"settings of the {node} are from {source}"
-        return build_settings(model, {**values, **changes}), line + f"; {changed}" * bool(changed)
+        line = f"settings of the {node} are from {source}" + f"; {changed}" * bool(changed)
+        if told.get("block"):
+            return block, block.settings_of(changes, recorded=values), line
+        return block, block.settings_of({**settings_today(node, values), **changes}), line
 
-    def robot(self, settings: NodeSettings) -> tuple[Robot, str | None]:
+    def events(
+        self, node: str, block: BlockBase, timing_changed: bool
+    ) -> tuple[list[TickRecord], str]:
+        """What a node did, and why it had to be found out by times; empty where it was told."""
+        if timing_changed:
+            return joined_by_time(self.bag, block), "patience is changed"
+        if node in self.records:
+            return self.records[node], ""
+        if any(each.resampled for each in block.inputs) and node == self.estimator:
+            return joined_by_time(self.bag, block), "each sensor kept its own time"
+        if node != self.estimator:
+            return answered_estimates(self.bag, block, block.settings.lockstep), ""
+        if self.unpaired is not None and self.bag.find(block.outputs[0]) is not None:
+            return told_estimates(self.bag, block, self.unpaired), ""
+        return joined_by_time(self.bag, block), "the run does not tell what it used"
+
+    def _which(self, role: str, usual: tuple[str, ...]) -> str:
+        says = [node for node, values in self.said.items() if values.get("role") == role]
+        there = [node for node in usual if node in self.said or node in self._parameters]
+        return next(iter([*says, *there, *usual]))
+
+    def robot(self, settings: NodeSettings, kinds: tuple[Kind, ...]) -> tuple[Any, str | None]:
         """The robot of some settings, and a line when it is not the robot of the run.
 
         Raises:
             UserError: it cannot be loaded.
         """
         try:
-            robot = load_robot(settings.robot)
+            robot = load_robot_file(settings.robot, kinds)
         except UserError as error:
             raise UserError(f"{error}; --robot FILE names another one") from None
         mine = robot.model_dump(mode="json")
@@ -122,14 +145,6 @@ def _reports(bag: Bag) -> Iterator[DiagnosticReport]:
             yield from diagnostics_from_message(message.decode())
         except ValueError:  # not a diagnostics message: it tells nothing
             continue
-
-
-def _stamps(bag: Bag, topic: str) -> Iterator[int]:
-    if bag.find(topic) is None:
-        return
-    for message in bag.messages(topic):
-        with suppress(ValueError):
-            yield header_stamp(message.payload)
 
 
 def _parameters_beside(bag: Bag) -> dict[str, Any]:

@@ -1,0 +1,154 @@
+"""The executor of recorded runs: blocks do again, from a bag, what their tick records say.
+
+A tick's samples are looked up by the stamps that the record names, so nothing depends on when a
+message came, and the same bits come out however starved the machine was. Outputs of a block that is
+replayed before another one take the place of the recorded ones in it.
+"""
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from softcr_runtime.block import CLOCK, BlockBase, Input, Output
+from softcr_runtime.guard import Guard
+from softcr_runtime.sample import Sample
+from softcr_runtime.tick_grid import between
+from softcr_runtime.tick_records import ACTION, IDLE, RESET, TICK, TickRecord
+
+SampleAt = Callable[[str, int], Sample | None]
+"""The recorded sample of a topic and a stamp [ns]; None where the bag lacks it."""
+
+_KEPT = 4096  # outputs of replayed blocks that may still be asked for
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """One output of a replayed block.
+
+    Attributes:
+        node: that made it.
+        lead: stamp of the tick it belongs to [ns].
+        output: itself.
+    """
+
+    node: str
+    lead: int
+    output: Output
+
+
+class ReplayedBlock:
+    """One block, its records, and the samples they name.
+
+    Attributes:
+        missing: ticks that were left out because the bag lacks a sample that they used.
+        complaints: lines about answers that nobody could use.
+    """
+
+    def __init__(
+        self, node: str, block: BlockBase, records: Iterable[TickRecord], sample_at: SampleAt
+    ) -> None:
+        """
+        Args:
+            node: name of it.
+            block: made from the settings of the run, or from others.
+            records: of the run, in their order.
+            sample_at: looks up what was recorded.
+        """
+        self.node, self.block = node, block
+        self.missing = 0
+        self.complaints: list[str] = []
+        self._records = iter(records)
+        self._sample_at = sample_at
+        self._guard = Guard(block, self.complaints.append)
+        self._inputs = {each.topic: each for each in block.inputs}
+        block.reset()
+        self._next = next(self._records, None)
+
+    @property
+    def stamp(self) -> int | None:
+        """Of the next event [ns]; None at the end."""
+        return None if self._next is None else self._next.stamp
+
+    def advance(self) -> list[Replayed]:
+        """Do the next event."""
+        record, self._next = self._next, next(self._records, None)
+        assert record is not None  # who asks has looked at `stamp`
+        if record.event == TICK:
+            outputs = self._tick(record)
+        elif record.event == IDLE:
+            outputs = self._guard.idle(record.stamp, "inputs overdue")
+        elif record.event == RESET:
+            self._guard.reset()
+            outputs = []
+        else:
+            self.block.act(self.block.actions[record.event - ACTION])
+            outputs = []
+        return [Replayed(self.node, record.stamp, output) for output in outputs]
+
+    def _tick(self, record: TickRecord) -> list[Output]:
+        samples: dict[str, Sample] = {}
+        for topic, (first, last) in record.used.items():
+            if topic not in self._inputs:
+                continue
+            found = self._looked_up(self._inputs[topic], record.stamp, first, last)
+            if found is None:
+                self.missing += 1
+                return []
+            samples[topic] = found
+        outputs = self._guard.tick(record.stamp, samples)
+        if math.isfinite(record.age):
+            self.block.answered(record.age)
+        return outputs
+
+    def _looked_up(self, each: Input, stamp: int, first: int, last: int) -> Sample | None:
+        if each.topic == CLOCK:
+            return Sample(CLOCK, stamp, None, 1e-9 * stamp)
+        newer = self._sample_at(each.topic, last)
+        if first == last or newer is None:
+            return newer
+        older = self._sample_at(each.topic, first)
+        return None if older is None else between(older, newer, stamp, each.blend)
+
+
+class ReplayExecutor:
+    """Replays blocks side by side, each after those whose outputs it takes."""
+
+    def __init__(
+        self,
+        make: Mapping[str, Callable[[SampleAt], ReplayedBlock]],
+        sample_at: SampleAt,
+    ) -> None:
+        """
+        Args:
+            make: node -> how its replayed block is made, those first whose outputs others take.
+            sample_at: looks up what was recorded.
+        """
+        self._recorded = sample_at
+        self._made: OrderedDict[tuple[str, int], Sample] = OrderedDict()
+        self._replaced: set[str] = set()
+        self.blocks = [each(self._sample_at) for each in make.values()]
+        for each in self.blocks:
+            self._replaced.update(each.block.outputs)
+
+    def run(self) -> Iterator[Replayed]:
+        """All outputs; at one stamp those of the first block come first."""
+        while True:
+            waiting = [each for each in self.blocks if each.stamp is not None]
+            if not waiting:
+                return
+            block = min(waiting, key=lambda each: (each.stamp, self.blocks.index(each)))
+            for replayed in block.advance():
+                self._keep(replayed.output)
+                yield replayed
+
+    def _keep(self, output: Output) -> None:
+        key = output.topic, output.stamp
+        self._made[key] = Sample(output.topic, output.stamp, output.value, 1e-9 * output.stamp)
+        if len(self._made) > _KEPT:
+            self._made.popitem(last=False)
+
+    def _sample_at(self, topic: str, stamp: int) -> Sample | None:
+        if topic in self._replaced:
+            return self._made.get((topic, stamp))
+        return self._recorded(topic, stamp)
