@@ -29,6 +29,7 @@ BATCHES = (1, 147, 1000)  # a step, a filter's sigma points, a controller's cand
 REPEATS = 60
 TICK = NempcSettings()  # 1000 candidates, 8 steps
 TICK_REPEATS = 20
+PERIOD = 1 / 70  # of the controller [s]
 
 
 @dataclass(frozen=True)
