@@ -1,7 +1,7 @@
 """Nonlinear evolutionary model-predictive control, Licher et al. 2025, Sec. V-B, (39)-(40)."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -15,7 +15,6 @@ from softcr_control.knots import Knots, even_knots
 from softcr_control.limits import largest_steps, limit_knots
 from softcr_control.observation import ControlContext, Observation
 from softcr_control.polish import cheapest, gauss_newton_proposals
-from softcr_models.errors import UserError
 
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 
@@ -52,11 +51,6 @@ class NempcSettings(HorizonSettings):
     polish: bool = Field(
         default=True,
         description="whether the best candidate is refined by a fitted Gauss-Newton step (ours)",
-    )
-
-    backend: Literal["auto", "numpy", "torch"] = Field(
-        default="auto",
-        description="what the population lives in; auto: torch where a network computes on a GPU",
     )
 
     @model_validator(mode="after")
@@ -115,27 +109,6 @@ class Nempc:
     """Whether rollouts should be float64 where the model has the choice."""
     threads: ClassVar[int] = 2
     """Of the prediction, that a population of many candidates is worth."""
-
-    @classmethod
-    def made(cls, context: ControlContext, settings: NempcSettings) -> "Nempc":
-        """This class, or its twin on tensors where `backend` asks for it; see `NempcTorch`.
-
-        Raises:
-            UserError: "torch" with a model that does not compute with tensors.
-        """
-        approximate = getattr(context.model, "approximate", False)
-        if settings.backend == "torch" and not approximate:
-            raise UserError("backend: 'torch' needs the model 'ddpinn', a trained network")
-        if settings.backend == "numpy" or not approximate:
-            return cls(context, settings)
-        # torch is imported only where a network is the model
-        from softcr_control.nempc_torch import NempcTorch, what_is_missing
-
-        on_gpu = context.model.device.type == "cuda"  # type: ignore[attr-defined]
-        useless = not on_gpu or bool(what_is_missing(context.model, context.period))
-        if settings.backend == "auto" and useless:
-            return cls(context, settings)
-        return NempcTorch(context, settings)
 
     def __init__(self, context: ControlContext, settings: NempcSettings) -> None:
         self.settings = settings

@@ -33,7 +33,7 @@ class Entry:
 _TABLE: dict[str, dict[str, Entry]] = {
     "controller": {
         "nempc": Entry(
-            "softcr_control.nempc:Nempc", "evolutionary MPC, Licher et al. (2025)",
+            "softcr_control.nempc_backend:NempcBackend", "evolutionary MPC, Licher et al. (2025)",
             "nempc_controller",
         ),
         "rod_mpc": Entry(

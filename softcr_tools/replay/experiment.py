@@ -110,7 +110,9 @@ class _Stage:
             for each in block.inputs
             if each.topic != CLOCK
         }
-        store = SampleStore(self._reading.messages, self._decode, self._reject)
+        readers = {topic: self._reading.messages(topic) for topic in self._codecs}
+        store = SampleStore(readers, self._decode, self._reject)
+        self._leads = ByStamp(self._reading.messages(self._lead))
         self._executor = ReplayExecutor(
             {node: self._maker(node, block) for node, block in self._blocks.items()}, store.at
         )
@@ -183,9 +185,7 @@ class _Stage:
     def _outputs(self, console: Console) -> Iterator[tuple[int, str, bytes]]:
         """Time in the bag [ns], topic and bytes of everything that is replayed."""
         numba.set_num_threads(1)  # as the nodes do; a second one is waited for longer
-        first = self._blocks[self._run.estimator].inputs[0].topic
-        total = self._bag.topics[self._bag.find(first) or ""].count
-        times = ByStamp(self._reading.messages(first))
+        total = self._bag.topics[self._bag.find(self._lead) or ""].count
         offset = 0
         with Progress(console=console) as progress:
             task = progress.add_task("replaying", total=total)
@@ -195,7 +195,9 @@ class _Stage:
                     output.value, output.stamp
                 )
                 payload = cdr_of(message)
-                recorded = times.at(replayed.lead) if output.topic == self.estimates[0] else None
+                recorded = (
+                    self._leads.at(replayed.lead) if output.topic == self.estimates[0] else None
+                )
                 if recorded is not None:
                     offset = recorded.time - replayed.lead
                     progress.advance(task)
@@ -224,8 +226,12 @@ class _Stage:
 
     def _name(self, topic: str) -> str:
         """An absolute name in the namespace of the estimator's inputs."""
-        first = self._blocks[self._run.estimator].inputs[0].topic
-        return (self._bag.find(first) or f"/{first}").removesuffix(first) + topic
+        lead = self._lead
+        return (self._bag.find(lead) or f"/{lead}").removesuffix(lead) + topic
+
+    @property
+    def _lead(self) -> str:
+        return self._blocks[self._run.estimator].inputs[0].topic
 
 
 class _Tally:

@@ -1,7 +1,7 @@
 """The samples of a bag by topic and stamp, read once from the beginning to the end."""
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from softcr_runtime.messages import MessageError
@@ -17,23 +17,21 @@ class SampleStore:
 
     def __init__(
         self,
-        messages: Callable[[str], Iterator[BagMessage]],
+        readers: Mapping[str, Iterator[BagMessage]],
         decode: Callable[[str, Any], Any],
         reject: Callable[[str, str], None],
     ) -> None:
         """
         Args:
-            messages: of a topic, from its beginning.
+            readers: the messages of each topic, from its beginning.
             decode: (topic, message) -> value; raises MessageError.
             reject: told topic and reason of a message that is no sample.
         """
-        self._messages, self._decode, self._reject = messages, decode, reject
-        self._topics: dict[str, _Topic] = {}
+        self._decode, self._reject = decode, reject
+        self._topics = {topic: _Topic(messages) for topic, messages in readers.items()}
 
     def at(self, topic: str, stamp: int) -> Sample | None:
         """The sample of a topic and a stamp [ns]; None where the bag lacks it."""
-        if topic not in self._topics:
-            self._topics[topic] = _Topic(self._messages(topic))
         message = self._topics[topic].at(stamp)
         if message is None:
             return None
