@@ -1,6 +1,7 @@
 """State and parameters of a rod from pressures and tip position, by any prediction model."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -53,7 +54,7 @@ class RodEstimator:
         self, prediction: PredictionModel, settings: EstimatorSettings | None = None
     ) -> None:
         """Raises EstimatorError where settings.parameters names something that does not exist."""
-        model = prediction if hasattr(prediction, "observe") else _RodModel(prediction)
+        model: Any = prediction if hasattr(prediction, "observe") else _RodModel(prediction)
         self._estimator = ModelEstimator(model, settings or EstimatorSettings())
 
     def start(self, pressures: np.ndarray, stamp: float) -> Estimate:

@@ -1,6 +1,7 @@
 """The joint filter over models that are not a rod: what it holds, measures, finds and admits."""
 
 import itertools
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -132,11 +133,13 @@ class Swing:
         Parameter("length", "m", 0.2, 0.1, 0.4, noise=1e-3, deviation=0.3),
         Parameter("tilt", "rad", 0.0, -0.3, 0.5, "linear", noise=0.01, deviation=1.0, scale=0.1),
     )
-    outputs = {
-        TIP: OutputInfo((3, 4), "m", "pose"),
-        "elbow": OutputInfo((1, 3), "m", "points"),
-        "acceleration": OutputInfo((1,), "rad/s^2", "vector", needs_inputs=True),
-    }
+    outputs = MappingProxyType(
+        {
+            TIP: OutputInfo((3, 4), "m", "pose"),
+            "elbow": OutputInfo((1, 3), "m", "points"),
+            "acceleration": OutputInfo((1,), "rad/s^2", "vector", needs_inputs=True),
+        }
+    )
 
     def step(self, states, begin, end, parameters, dt):
         states = states.copy()
@@ -175,8 +178,6 @@ class Swing:
 
 class SwingPlant:
     """A swing with its own parameters; samples of all outputs with the filter's noises."""
-
-    NOISES = {TIP: (2e-4, 5e-3), "elbow": 2e-4, "acceleration": 0.5}
 
     def __init__(self, length=0.24, tilt=0.15, gain=1.0, seed=0):
         self.model, self.gain, self.time = Swing(), gain, 0.0
