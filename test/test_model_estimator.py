@@ -563,9 +563,11 @@ def settings_of(kind):
 
 
 @pytest.mark.parametrize("kind", FILTERS)
-@pytest.mark.parametrize(("output", "accuracy"), [(TIP, 0.02), ("base_wrench", 0.05)])
+@pytest.mark.parametrize(
+    ("output", "accuracy", "distance"), [(TIP, 0.02, 1e-3), ("base_wrench", 0.05, 2.5e-3)]
+)
 def test_a_constant_curvature_sections_stiffness_is_found_by_camera_or_base_sensor(
-    kind, output, accuracy
+    kind, output, accuracy, distance
 ):
     robot = load_robot("licher2025")
     model = ConstantCurvatureSection.of_robot(robot)
@@ -592,7 +594,7 @@ def test_a_constant_curvature_sections_stiffness_is_found_by_camera_or_base_sens
     found = estimate.parameters["bending_stiffness"]
     assert found == pytest.approx(soft.bending_stiffness, rel=accuracy)
     assert abs(found - soft.bending_stiffness) < 4.0 * estimate.parameters_std["bending_stiffness"]
-    assert np.linalg.norm(estimate.tip_position - seen[TIP][-1, :, 3]) < 1e-3
+    assert np.linalg.norm(estimate.tip_position - seen[TIP][-1, :, 3]) < distance
     assert estimate.warnings() == []
 
 
