@@ -20,6 +20,8 @@ RECENT = 1.0
 GATED_SHARE = 0.5
 """A filter that gates more than this share of the recent measurements is warned of [-]."""
 
+_FEWEST = 10  # measurements that are worth a warning: the first ones of a cold start are gated
+
 
 @dataclass(frozen=True)
 class ModelEstimate:
@@ -64,7 +66,8 @@ class ModelEstimate:
     def warnings(self) -> list[str]:
         """What an operator should know of: signs that the model does not fit the robot."""
         told = []
-        if self.recent_gated > GATED_SHARE * self.recent_updates:
+        enough = self.recent_updates >= _FEWEST
+        if enough and self.recent_gated > GATED_SHARE * self.recent_updates:
             told.append(
                 f"{self.recent_gated} of the last {self.recent_updates} measurements gated: "
                 "the estimate does not explain them"
