@@ -9,16 +9,16 @@ constant curvature leaves out, the arm's sag under its weight above all (Sec. V)
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from softcr_estimation.extended import ExtendedFilter
+from softcr_estimation.errors import EstimatorError
+from softcr_estimation.filters import FilterSettings, elapsed, make_filter
 from softcr_estimation.gaussian import SquareRootFilter
-from softcr_estimation.unscented import UnscentedFilter
+from softcr_estimation.measurements import checked
 from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
-from softcr_models.errors import UserError
 
 _Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 _NonNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
@@ -26,11 +26,10 @@ _SIZE = 7
 _POSITION, _RATE, _STIFFNESS = slice(0, 3), slice(3, 6), 6
 
 
-class CcEstimatorError(UserError, ValueError):
-    """An input the estimator refuses; `str(error)` is the one line that says why."""
+CcEstimatorError = EstimatorError
 
 
-class CcEstimatorSettings(BaseModel):
+class CcEstimatorSettings(FilterSettings):
     """Numbers of a CcEstimator.
 
     Process noises are standard deviations of random walks: over dt seconds a walk adds noise^2 dt
@@ -45,16 +44,8 @@ class CcEstimatorSettings(BaseModel):
     right, because they leave the model alone with the pressures, and are lost when it is not.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    filter: Literal["ukf", "ekf"] = Field(
-        default="ukf", description="unscented or extended Kalman filter"
-    )
     longest_step: _Positive = Field(
         default=0.005, description="the Euler step is at most this; stable below about 8 ms [s]"
-    )
-    longest_gap: _Positive = Field(
-        default=2.0, description="longest time bridged without a restart [s]"
     )
     coordinate_noise: _NonNegative = Field(
         default=1.4e-4, description="of Delta and dL, Mehl et al. [m/sqrt(s)]"
@@ -73,18 +64,8 @@ class CcEstimatorSettings(BaseModel):
     stiffness_range: Annotated[float, Field(gt=1.0, le=100.0)] = Field(
         default=5.0, description="the stiffness stays within nominal / range, nominal * range [-]"
     )
-    gate_probability: Annotated[float, Field(gt=0.5, lt=1.0)] = Field(
-        default=0.9999,
-        description="innovations beyond this chi-square quantile are believed less [-]",
-    )
-    alpha: Annotated[float, Field(gt=0.0, le=10.0)] = Field(
-        default=1.0, description="ukf: spread [-]"
-    )
     beta: Annotated[float, Field(ge=0.0, le=10.0)] = Field(
         default=2.0, description="ukf: centre [-]"
-    )
-    kappa: Annotated[float, Field(ge=0.0, le=100.0)] = Field(
-        default=0.0, description="ukf: spread [-]"
     )
 
 
@@ -171,13 +152,13 @@ class CcEstimator:
                 later; an array of wrong shape or with non-finite numbers. The estimator is left as
                 it was.
         """
-        pressures = _checked("pressures", pressures, self._model.actuation.shape[1])
+        pressures = checked("pressures", pressures, self._model.actuation.shape[1:])
         if wrench is not None:
-            wrench = _checked("wrench", wrench, 6)
-        elapsed = self._elapsed(stamp)
-        steps = max(1, math.ceil(elapsed / self._settings.longest_step - 0.1))
+            wrench = checked("wrench", wrench, (6,))
+        duration = elapsed(self._stamp, stamp, self._settings.longest_gap)
+        steps = max(1, math.ceil(duration / self._settings.longest_step - 0.1))
         for _ in range(steps):
-            self._filter.predict(pressures, elapsed / steps)
+            self._filter.predict(pressures, duration / steps)
         self._stamp = float(stamp)
         if wrench is None:
             return self._estimate(math.nan, False)
@@ -220,17 +201,9 @@ class CcEstimator:
         low = -high
         low[_STIFFNESS] = model.bending_stiffness / settings.stiffness_range
         high[_STIFFNESS] = model.bending_stiffness * settings.stiffness_range
-        common: dict[str, Any] = {
-            "bounds": (low, high),
-            "gate_probability": settings.gate_probability,
-        }
+        scale = np.array([*[model.radius] * 3, *[0.3] * 3, model.bending_stiffness])
         # `update` gives the measurement function anew, with its pressures.
-        functions = (self._step, _no_measurement, noise)
-        if settings.filter == "ekf":
-            scale = np.array([*[model.radius] * 3, *[0.3] * 3, model.bending_stiffness])
-            return ExtendedFilter(*functions, scale=scale, **common)
-        weights = {"alpha": settings.alpha, "beta": settings.beta, "kappa": settings.kappa}
-        return UnscentedFilter(*functions, **weights, **common)
+        return make_filter(settings, self._step, _no_measurement, noise, (low, high), scale)
 
     def _estimate(self, nis: float, gated: bool) -> CcEstimate:
         mean = self._filter.mean
@@ -252,17 +225,6 @@ class CcEstimator:
             repairs=self._filter.repairs,
         )
 
-    def _elapsed(self, stamp: float) -> float:
-        if math.isnan(self._stamp):
-            raise CcEstimatorError("cc estimator: update before start; call start first")
-        elapsed = stamp - self._stamp
-        if not 0.0 < elapsed <= self._settings.longest_gap:
-            raise CcEstimatorError(
-                f"stamp: {stamp} s after {self._stamp} s; must be later, by at most "
-                f"{self._settings.longest_gap} s"
-            )
-        return elapsed
-
 
 def _vector(coordinates: float, rates: float, stiffness: float) -> np.ndarray:
     return np.array([*[coordinates] * 3, *[rates] * 3, stiffness])
@@ -270,10 +232,3 @@ def _vector(coordinates: float, rates: float, stiffness: float) -> np.ndarray:
 
 def _no_measurement(points: np.ndarray) -> np.ndarray:
     raise NotImplementedError("the base wrench depends on the pressures: give `measure`")
-
-
-def _checked(name: str, values: np.ndarray, size: int) -> np.ndarray:
-    array = np.array(values, float)
-    if array.shape != (size,) or not np.isfinite(array).all():
-        raise CcEstimatorError(f"{name}: {array.tolist()} must be ({size},) finite numbers")
-    return array

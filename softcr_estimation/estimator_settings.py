@@ -1,10 +1,11 @@
 """Numbers of a filter over any model, and of the filter over a rod."""
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from softcr_estimation.filters import FilterSettings
 from softcr_models.model import TIP
 
 _Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
@@ -15,7 +16,7 @@ ALL_OFFSETS, ALL_GAINS = "pressure_offsets", "pressure_gains"
 """In `EstimatorSettings.parameters`: an offset, a gain for each chamber's sensor."""
 
 
-class ModelEstimatorSettings(BaseModel):
+class ModelEstimatorSettings(FilterSettings):
     """Numbers of a ModelEstimator.
 
     Noises are standard deviations of random walks: over dt seconds a walk adds noise^2 dt to the
@@ -25,11 +26,6 @@ class ModelEstimatorSettings(BaseModel):
     The mappings hold what differs from the defaults; what they leave out keeps its default.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    filter: Literal["ukf", "ekf"] = Field(
-        default="ukf", description="unscented or extended Kalman filter"
-    )
     parameters: tuple[str, ...] | None = Field(
         default=None,
         description="estimated parameters: names of the model's, QUANTITY_offset_1 to _m, "
@@ -38,9 +34,6 @@ class ModelEstimatorSettings(BaseModel):
     )
     period: _Positive = Field(
         default=1 / 70, description="a tick; longer gaps take several steps [s]"
-    )
-    longest_gap: _Positive = Field(
-        default=2.0, description="longest time bridged without a restart [s]"
     )
 
     state_noise: _Positive = Field(
@@ -81,19 +74,6 @@ class ModelEstimatorSettings(BaseModel):
         default=None,
         description="largest estimated offset of an input [its unit]; none: 20 kPa of a pressure, "
         "a fifth of the range of others",
-    )
-    gate_probability: Annotated[float, Field(gt=0.5, lt=1.0)] = Field(
-        default=0.9999,
-        description="innovations beyond this chi-square quantile are believed less [-]",
-    )
-    alpha: Annotated[float, Field(gt=0.0, le=10.0)] = Field(
-        default=1.0, description="ukf: spread [-]"
-    )
-    beta: Annotated[float, Field(ge=0.0, le=10.0)] = Field(
-        default=0.0, description="ukf: centre [-]"
-    )
-    kappa: Annotated[float, Field(ge=0.0, le=100.0)] = Field(
-        default=0.0, description="ukf: spread [-]"
     )
 
     def general(self) -> "ModelEstimatorSettings":

@@ -162,7 +162,7 @@ class JointVector:
         return self.moved(np.zeros((1, self.size)), state)[0]
 
     def values(self, mean: np.ndarray, parameters: np.ndarray) -> dict[str, float]:
-        """Name -> value of all parameters (P,) of the model, and of what is estimated of sensors."""
+        """Name -> value of all parameters (P,) of the model, then of the estimated sensors."""
         offsets = (self._offset_scale * mean[self._offset_part]).tolist()
         gains = np.exp(mean[self._gain_part]).tolist()
         return dict(zip(self._all_names, (*parameters.tolist(), *offsets, *gains), strict=True))

@@ -4,17 +4,14 @@ import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from softcr_estimation.errors import EstimatorError
 from softcr_estimation.estimator_settings import ModelEstimatorSettings
-from softcr_estimation.extended import ExtendedFilter
-from softcr_estimation.gaussian import Measure, SquareRootFilter
+from softcr_estimation.filters import elapsed, make_filter
+from softcr_estimation.gaussian import Measure
 from softcr_estimation.joint_vector import JointVector
 from softcr_estimation.measurements import Measurement, Measurements, checked, positions
-from softcr_estimation.unscented import UnscentedFilter
 from softcr_models.model import TIP, Model
 
 RECENT = 1.0
@@ -22,6 +19,8 @@ RECENT = 1.0
 
 GATED_SHARE = 0.5
 """A filter that gates more than this share of the recent measurements is warned of [-]."""
+
+_FEWEST = 10  # measurements that are worth a warning: the first ones of a cold start are gated
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,8 @@ class ModelEstimate:
     def warnings(self) -> list[str]:
         """What an operator should know of: signs that the model does not fit the robot."""
         told = []
-        if self.recent_gated > GATED_SHARE * self.recent_updates:
+        enough = self.recent_updates >= _FEWEST
+        if enough and self.recent_gated > GATED_SHARE * self.recent_updates:
             told.append(
                 f"{self.recent_gated} of the last {self.recent_updates} measurements gated: "
                 "the estimate does not explain them"
@@ -115,7 +115,10 @@ class ModelEstimator:
         self._model, self._settings = model, (settings or ModelEstimatorSettings()).general()
         self._vector = JointVector(model, self._settings)
         self._measurements = Measurements(model.outputs, self._settings.measurement_noises)
-        self._filter = self._make_filter()
+        bounds = self._vector.low, self._vector.high
+        self._filter = make_filter(
+            self._settings, self._predict, self._tip_positions, self._vector.noise, bounds
+        )
         self._stamp = math.nan
         self._inputs = np.zeros(model.inputs.size)
         self._recent = _Recent()
@@ -165,7 +168,7 @@ class ModelEstimator:
         # `sorted` keeps the order of what is equal.
         names = sorted(measurements, key=lambda name: name == TIP)
         measured = [(name, self._measurements.of(name, measurements[name])) for name in names]
-        self._advance(inputs, self._elapsed(stamp))
+        self._advance(inputs, elapsed(self._stamp, stamp, self._settings.longest_gap))
         self._stamp = float(stamp)
         tip_covariance, nis, gated = None, 0.0, False
         for name, measurement in measured:
@@ -182,13 +185,13 @@ class ModelEstimator:
         self._recent.add(self._stamp, gated)
         return self._estimate(tip_covariance, nis, gated, False)
 
-    def _advance(self, inputs: np.ndarray, elapsed: float) -> None:
+    def _advance(self, inputs: np.ndarray, duration: float) -> None:
         # A tenth of a period is jitter of the stamps, not worth one more step.
-        steps = max(1, math.ceil(elapsed / self._settings.period - 0.1))
+        steps = max(1, math.ceil(duration / self._settings.period - 0.1))
         change = (inputs - self._inputs) / steps
         for step in range(steps):
             begin = self._inputs + step * change
-            self._filter.predict((begin, begin + change), elapsed / steps)
+            self._filter.predict((begin, begin + change), duration / steps)
         self._inputs = inputs
 
     def _predict(
@@ -221,17 +224,6 @@ class ModelEstimator:
             (acting,) = self._vector.acting(points, self._inputs)
         return self._model.observe((name,), states, acting, parameters)[name]
 
-    def _elapsed(self, stamp: float) -> float:
-        if math.isnan(self._stamp):
-            raise EstimatorError("estimator: update before start; call start first")
-        elapsed = stamp - self._stamp
-        if not 0.0 < elapsed <= self._settings.longest_gap:
-            raise EstimatorError(
-                f"stamp: {stamp} s after {self._stamp} s; must be later, by at most "
-                f"{self._settings.longest_gap} s"
-            )
-        return elapsed
-
     def _estimate(
         self, tip_covariance: np.ndarray | None, nis: float, gated: bool, predicted_only: bool
     ) -> ModelEstimate:
@@ -259,18 +251,6 @@ class ModelEstimator:
             recent_gated=self._recent.gated,
             at_bounds=vector.at_bounds(mean),
         )
-
-    def _make_filter(self) -> SquareRootFilter:
-        settings, vector = self._settings, self._vector
-        common: dict[str, Any] = {
-            "bounds": (vector.low, vector.high),
-            "gate_probability": settings.gate_probability,
-        }
-        functions = (self._predict, self._tip_positions, vector.noise)
-        if settings.filter == "ekf":
-            return ExtendedFilter(*functions, **common)
-        weights = {"alpha": settings.alpha, "beta": settings.beta, "kappa": settings.kappa}
-        return UnscentedFilter(*functions, **weights, **common)
 
     def _checked_inputs(self, inputs: np.ndarray) -> np.ndarray:
         described = self._model.inputs

@@ -7,8 +7,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_estimation.context import EstimationContext
-from softcr_estimation.rod_estimator import Estimate, EstimatorSettings, RodEstimator
-from softcr_models.model import TIP
+from softcr_estimation.estimator_settings import EstimatorSettings
+from softcr_estimation.model_estimator import ModelEstimate, ModelEstimator
 
 
 class ModelFilterSettings(BaseModel):
@@ -26,43 +26,49 @@ class ModelFilterSettings(BaseModel):
 
 
 class ModelFilter:
-    """Finds state and parameters of the context's model from its tip."""
+    """Finds state and parameters of the context's model from what is measured of its outputs."""
 
     Settings = ModelFilterSettings
 
     def __init__(self, context: EstimationContext, settings: ModelFilterSettings) -> None:
         """Raises UserError where `parameters` names something that does not exist."""
         self._settings = settings
-        self._filter = RodEstimator(
-            context.model,  # type: ignore[arg-type]
+        self._filter = ModelEstimator(
+            context.model,
             EstimatorSettings(
                 filter=settings.filter, parameters=settings.parameters, period=context.period
             ),
         )
+        outputs = context.model.outputs
+        self._poses = {name for name, info in outputs.items() if info.kind == "pose"}
         self.reset()
 
     def reset(self) -> None:
         """Begin anew with the next sample."""
-        self._started = False
+        self._last: ModelEstimate | None = None
         self.repairs = self.gated = 0
 
     def update(
         self, inputs: np.ndarray, measurements: Mapping[str, np.ndarray], stamp: float
-    ) -> Estimate:
+    ) -> ModelEstimate:
         """See Estimator; the first sample after `reset` starts at rest under its inputs."""
-        if not self._started:
-            self._started = True
-            return self._filter.start(inputs, stamp)
-        pose = measurements.get(TIP)
-        position = rotation = None
-        if pose is not None:
-            position = pose[:3, 3]
-            rotation = pose[:3, :3] if self._settings.use_orientation else None
-        estimate = self._filter.update(inputs, position, stamp, rotation)
-        self.repairs = estimate.repairs
-        self.gated += estimate.gated
-        return estimate
+        if self._last is None:
+            self._last = self._filter.start(inputs, stamp)
+            return self._last
+        if not self._settings.use_orientation:
+            measurements = {
+                name: sample[:3, 3] if name in self._poses else sample
+                for name, sample in measurements.items()
+            }
+        self._last = self._filter.update(inputs, measurements, stamp)
+        self.repairs = self._last.repairs
+        self.gated += self._last.gated
+        return self._last
 
     def describe(self) -> dict[str, Any]:
         """Counts since `reset`."""
         return {"filter": self._settings.filter, "repairs": self.repairs, "gated": self.gated}
+
+    def warnings(self) -> list[str]:
+        """Signs that the model does not fit the robot."""
+        return [] if self._last is None else self._last.warnings()

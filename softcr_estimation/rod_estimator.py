@@ -12,9 +12,7 @@ from softcr_estimation.estimator_settings import (
 )
 from softcr_estimation.measurements import checked, checked_rotation
 from softcr_estimation.model_estimator import ModelEstimate, ModelEstimator
-from softcr_models.model import TIP, OutputInfo
-from softcr_models.prediction import PredictionModel
-from softcr_models.rod.description import rod_inputs, rod_layout, rod_parameters
+from softcr_models.model import TIP, Model
 
 __all__ = [
     "ALL_GAINS",
@@ -49,12 +47,9 @@ class RodEstimator:
     estimate = estimator.update(pressures, tip_position, stamp)
     """
 
-    def __init__(
-        self, prediction: PredictionModel, settings: EstimatorSettings | None = None
-    ) -> None:
+    def __init__(self, prediction: Model, settings: EstimatorSettings | None = None) -> None:
         """Raises EstimatorError where settings.parameters names something that does not exist."""
-        model = prediction if hasattr(prediction, "observe") else _RodModel(prediction)
-        self._estimator = ModelEstimator(model, settings or EstimatorSettings())
+        self._estimator = ModelEstimator(prediction, settings or EstimatorSettings())
 
     def start(self, pressures: np.ndarray, stamp: float) -> Estimate:
         """Begin, or begin again, at the static shape under the measured pressures.
@@ -93,18 +88,3 @@ class RodEstimator:
             if tip_rotation is not None:
                 measurements[TIP] = np.column_stack((tip_rotation, measurements[TIP]))
         return Estimate(**vars(self._estimator.update(pressures, measurements, stamp)))
-
-
-class _RodModel:
-    """What a filter needs of a rod's prediction that does not describe itself."""
-
-    def __init__(self, prediction: PredictionModel) -> None:
-        rod = prediction.rod
-        self.state, self.inputs = rod_layout(rod), rod_inputs(rod.robot)
-        self.parameters = rod_parameters(rod)
-        self.outputs = {TIP: OutputInfo((3, 4), "m", "pose")}
-        self.step, self.equilibrium = prediction.step, prediction.equilibrium
-        self._tip_poses = prediction.tip_poses
-
-    def observe(self, names, states, inputs, parameters):
-        return {TIP: self._tip_poses(states, parameters)}

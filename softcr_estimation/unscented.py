@@ -14,9 +14,9 @@ class UnscentedFilter(SquareRootFilter):
     lambda = alpha^2 (n + kappa) - n. Weights 1 / (2 (n + lambda)) for each point, for the centre
     lambda / (n + lambda), and for its covariance 1 - alpha^2 + beta more. The default alpha = 1,
     beta = 0, kappa = 0 gives the centre no weight at all and every other point the same positive
-    one: this is exactly the square-root cubature Kalman filter (Arasaratnam and Haykin, 2009), whose
-    2n points lie sqrt(n) deviations from the mean, nine of them at 81 numbers. Covariances then
-    need no downdate and stay positive by construction. A negative weight (small alpha) takes a
+    one: this is exactly the square-root cubature Kalman filter (Arasaratnam and Haykin, 2009),
+    whose 2n points lie sqrt(n) deviations from the mean, nine of them at 81 numbers. Covariances
+    then need no downdate and stay positive by construction. A negative weight (small alpha) takes a
     downdate, which can fail and is then repaired. Points are drawn anew before each measurement
     update, so that they hold the process noise.
     """

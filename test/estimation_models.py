@@ -1,5 +1,7 @@
 """Small models the estimation tests share: linear systems and a chain of three coupled pendula."""
 
+from types import MappingProxyType
+
 import numpy as np
 from scipy.optimize import fsolve
 
@@ -69,7 +71,7 @@ class PendulumPrediction:
     parameters = (
         Parameter("bending_compliance", "rad/(N m)", 0.05, 0.025, 0.1, deviation=0.08),
     )  # fmt: skip
-    outputs = {TIP: OutputInfo((3, 4), "m", "pose")}
+    outputs = MappingProxyType({TIP: OutputInfo((3, 4), "m", "pose")})
 
     def step(self, states, pressures_begin, pressures_end, parameters, dt):
         mean = np.broadcast_to(0.5 * (pressures_begin + pressures_end), (len(states), 3))

@@ -1,6 +1,7 @@
 """The joint filter over models that are not a rod: what it holds, measures, finds and admits."""
 
 import itertools
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -15,9 +16,22 @@ from softcr_estimation import (
     ModelEstimator,
     ModelEstimatorSettings,
 )
+from softcr_estimation.context import EstimationContext
 from softcr_estimation.joint_vector import JointVector
+from softcr_estimation.model_filter import ModelFilter, ModelFilterSettings
 from softcr_models import CosseratRod, load_robot
-from softcr_models.model import TIP, Group, Inputs, Layout, OutputInfo, Parameter
+from softcr_models.constant_curvature.arm import load_arm
+from softcr_models.constant_curvature.arm_model import ArmModel
+from softcr_models.constant_curvature.section_model import ConstantCurvatureSection
+from softcr_models.model import (
+    TIP,
+    Group,
+    Inputs,
+    Layout,
+    OutputInfo,
+    Parameter,
+    nominal_parameters,
+)
 from softcr_models.prediction import RodPrediction
 
 DT = 1 / 70
@@ -132,11 +146,13 @@ class Swing:
         Parameter("length", "m", 0.2, 0.1, 0.4, noise=1e-3, deviation=0.3),
         Parameter("tilt", "rad", 0.0, -0.3, 0.5, "linear", noise=0.01, deviation=1.0, scale=0.1),
     )
-    outputs = {
-        TIP: OutputInfo((3, 4), "m", "pose"),
-        "elbow": OutputInfo((1, 3), "m", "points"),
-        "acceleration": OutputInfo((1,), "rad/s^2", "vector", needs_inputs=True),
-    }
+    outputs = MappingProxyType(
+        {
+            TIP: OutputInfo((3, 4), "m", "pose"),
+            "elbow": OutputInfo((1, 3), "m", "points"),
+            "acceleration": OutputInfo((1,), "rad/s^2", "vector", needs_inputs=True),
+        }
+    )
 
     def step(self, states, begin, end, parameters, dt):
         states = states.copy()
@@ -175,8 +191,6 @@ class Swing:
 
 class SwingPlant:
     """A swing with its own parameters; samples of all outputs with the filter's noises."""
-
-    NOISES = {TIP: (2e-4, 5e-3), "elbow": 2e-4, "acceleration": 0.5}
 
     def __init__(self, length=0.24, tilt=0.15, gain=1.0, seed=0):
         self.model, self.gain, self.time = Swing(), gain, 0.0
@@ -516,6 +530,97 @@ def test_points_along_a_rod_sharpen_its_shape(rod):
         trace = np.trace(estimate.tip_position_covariance)
         assert estimate.predicted_only == (not outputs)
         assert (trace < 1e-6) == bool(outputs)
+
+
+@pytest.mark.parametrize("kind", FILTERS)
+def test_a_node_told_of_no_orientation_uses_positions_and_passes_warnings_on(kind):
+    plant, context = SwingPlant(0.2, tilt=0.9), EstimationContext(None, Swing(), DT)
+    settings = ModelFilterSettings(filter=kind, parameters=("tilt",))
+    node, direct = ModelFilter(context, settings), ModelEstimator(Swing(), settings_of(kind))
+    whole = ModelFilter(context, settings.model_copy(update={"use_orientation": True}))
+    first = plant.read(0.0)
+    node.update(first, {}, 0.0)
+    whole.update(first, {}, 0.0)
+    direct.start(first, 0.0)
+    assert node.warnings() == []
+    for _ in range(70):
+        inputs, samples, stamp = plant.advance()
+        pose, position = {TIP: samples[TIP]}, {TIP: samples[TIP][:, 3]}
+        expected = direct.update(inputs, position, stamp)
+        np.testing.assert_array_equal(node.update(inputs, pose, stamp).state, expected.state)
+        turned = whole.update(inputs, pose, stamp)
+    assert not np.array_equal(turned.state, expected.state)
+    assert node.warnings() == expected.warnings() != []
+    node.reset()
+    assert node.warnings() == []
+
+
+def settings_of(kind):
+    return ModelEstimatorSettings(filter=kind, parameters=("tilt",), period=DT)
+
+
+# --- other robots -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", FILTERS)
+@pytest.mark.parametrize(
+    ("output", "accuracy", "distance"), [(TIP, 0.02, 1e-3), ("base_wrench", 0.05, 2.5e-3)]
+)
+def test_a_constant_curvature_sections_stiffness_is_found_by_camera_or_base_sensor(
+    kind, output, accuracy, distance
+):
+    robot = load_robot("licher2025")
+    model = ConstantCurvatureSection.of_robot(robot)
+    soft = model.section.replace(bending_stiffness=0.85 * model.section.bending_stiffness)
+    plant = ConstantCurvatureSection(soft, robot)
+    numbers = nominal_parameters(plant.parameters)
+    phases = np.array([0.0, 1.0, 2.5]) + 2 * np.pi * np.outer(np.arange(281) * DT, [0.5, 0.7, 0.6])
+    pressures = np.array([1e4, 6e3, 4e3]) * (1.0 + np.sin(phases))
+    start = plant.equilibrium(pressures[0], numbers)
+    states = plant.rollout(start, pressures[None], numbers, DT)[0]
+    seen = plant.observe((TIP, "base_wrench"), states, pressures[1:], numbers[None])
+    rng = np.random.default_rng(0)
+    samples = {
+        TIP: seen[TIP][:, :, 3] + 2e-4 * rng.standard_normal((280, 3)),
+        "base_wrench": seen["base_wrench"]
+        + np.repeat([1e-2, 1e-3], 3) * rng.standard_normal((280, 6)),
+    }
+    names = ("bending_stiffness",)
+    estimator = ModelEstimator(model, ModelEstimatorSettings(filter=kind, parameters=names))
+    estimator.start(pressures[0], 0.0)
+    for tick in range(280):
+        measured = {output: samples[output][tick]}
+        estimate = estimator.update(pressures[tick + 1], measured, (tick + 1) * DT)
+    found = estimate.parameters["bending_stiffness"]
+    assert found == pytest.approx(soft.bending_stiffness, rel=accuracy)
+    assert abs(found - soft.bending_stiffness) < 4.0 * estimate.parameters_std["bending_stiffness"]
+    assert np.linalg.norm(estimate.tip_position - seen[TIP][-1, :, 3]) < distance
+    assert estimate.warnings() == []
+
+
+@pytest.mark.parametrize("kind", FILTERS)
+def test_an_arms_shape_is_found_from_the_poses_of_its_racks(kind):
+    """15 % stiffer than the model, 0.1 kg at the tip; cameras see tip and racks, 0.2 mm noise."""
+    model = ArmModel.of_robot(load_arm("dalenberg_robot1"))
+    truth, ticks = np.array([1.15, 0.1]), 240
+    times = np.arange(ticks + 1)[:, None] * DT
+    swing = 0.15 * model.inputs.range * np.sin(2 * np.pi * 0.4 * times + np.arange(9))
+    lengths = np.minimum(times, 1.0) * swing
+    states = model.rollout(model.equilibrium(lengths[0], truth), lengths[None], truth, DT)[0]
+    poses = [name for name, info in model.outputs.items() if info.kind == "pose"]
+    seen = model.observe(poses, states, None, truth[None])
+    rng = np.random.default_rng(0)
+    estimator = ModelEstimator(model, ModelEstimatorSettings(filter=kind))
+    first = estimator.start(lengths[0], 0.0)
+    assert first.at_bounds == ()  # the nominal payload is none, which is its bound
+    for tick in range(ticks):
+        measured = {name: seen[name][tick, :, 3] + 2e-4 * rng.standard_normal(3) for name in poses}
+        estimate = estimator.update(lengths[tick + 1], measured, (tick + 1) * DT)
+    assert list(estimate.parameters) == ["stiffness_factor", "payload"]
+    assert estimate.parameters["stiffness_factor"] == pytest.approx(1.15, rel=0.05)
+    assert estimate.parameters["payload"] == pytest.approx(0.1, abs=0.07)
+    assert np.linalg.norm(estimate.tip_position - seen[TIP][-1, :, 3]) < 1e-3
+    assert estimate.repairs == 0
 
 
 def test_runs_repeat_to_the_bit():

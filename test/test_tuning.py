@@ -18,8 +18,8 @@ from softcr_hardware.plant import Mismatch
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
 from softcr_models.prediction import RodPrediction
+from softcr_models.rod.description import rod_layout
 from softcr_models.rod.state import RodState
-from softcr_models.state_groups import by_group
 from softcr_tools.cli import main as softcr
 from softcr_tools.experiments.tracking.cases import Difference
 from softcr_tools.experiments.tuning import (
@@ -91,7 +91,15 @@ def test_published_values_stand_in_the_table_as_they_were_printed():
 
 
 def test_a_number_for_each_kind_of_state():
-    view = RodState(by_group(72, 1.0, 2.0, 3.0, 4.0, 5.0))
+    layout = rod_layout(CosseratRod(ROBOT, 5))
+    numbers = {
+        "velocity": 1.0,
+        "angular_velocity": 2.0,
+        "force": 3.0,
+        "force_z": 4.0,
+        "torque": 5.0,
+    }
+    view = RodState(layout.by_group(numbers))
     np.testing.assert_array_equal(view.velocities, np.tile([1, 1, 1, 2, 2, 2], (5, 1)))
     np.testing.assert_array_equal(view.wrenches, np.tile([3, 3, 4, 5, 5, 5], (6, 1)))
     np.testing.assert_array_equal(view.base_wrench, [3, 3, 4, 5, 5, 5])

@@ -1,0 +1,82 @@
+"""Which Gaussian filter an estimator uses, and what all estimators share around it."""
+
+import math
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from softcr_estimation.errors import EstimatorError
+from softcr_estimation.extended import ExtendedFilter
+from softcr_estimation.gaussian import Measure, Predict, SquareRootFilter
+from softcr_estimation.unscented import UnscentedFilter
+
+
+class FilterSettings(BaseModel):
+    """Numbers of every estimator."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    filter: Literal["ukf", "ekf"] = Field(
+        default="ukf", description="unscented or extended Kalman filter"
+    )
+    longest_gap: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] = Field(
+        default=2.0, description="longest time bridged without a restart [s]"
+    )
+    gate_probability: Annotated[float, Field(gt=0.5, lt=1.0)] = Field(
+        default=0.9999,
+        description="innovations beyond this chi-square quantile are believed less [-]",
+    )
+    alpha: Annotated[float, Field(gt=0.0, le=10.0)] = Field(
+        default=1.0, description="ukf: spread [-]"
+    )
+    beta: Annotated[float, Field(ge=0.0, le=10.0)] = Field(
+        default=0.0, description="ukf: centre [-]"
+    )
+    kappa: Annotated[float, Field(ge=0.0, le=100.0)] = Field(
+        default=0.0, description="ukf: spread [-]"
+    )
+
+
+def make_filter(
+    settings: FilterSettings,
+    predict: Predict,
+    measure: Measure,
+    noise: np.ndarray,
+    bounds: tuple[np.ndarray, np.ndarray],
+    scale: np.ndarray | float = 1.0,
+) -> SquareRootFilter:
+    """The filter that the settings choose.
+
+    Args:
+        settings: which one, its gate and its sigma points.
+        predict, measure, noise, bounds: see SquareRootFilter.
+        scale: (n,) typical magnitudes of the filter's numbers, for the extended one's differences.
+    """
+    functions = predict, measure, noise
+    gate = settings.gate_probability
+    if settings.filter == "ekf":
+        return ExtendedFilter(*functions, bounds=bounds, gate_probability=gate, scale=scale)
+    weights = {"alpha": settings.alpha, "beta": settings.beta, "kappa": settings.kappa}
+    return UnscentedFilter(*functions, bounds=bounds, gate_probability=gate, **weights)
+
+
+def elapsed(last: float, stamp: float, longest_gap: float) -> float:
+    """Time from the last stamp to this one [s].
+
+    Args:
+        last: stamp [s]; NaN before the start.
+        stamp: [s].
+        longest_gap: longest time that may be bridged [s].
+
+    Raises:
+        EstimatorError: not started; a stamp that is not later than the last one, or too much later.
+    """
+    if math.isnan(last):
+        raise EstimatorError("estimator: update before start; call start first")
+    duration = stamp - last
+    if not 0.0 < duration <= longest_gap:
+        raise EstimatorError(
+            f"stamp: {stamp} s after {last} s; must be later, by at most {longest_gap} s"
+        )
+    return duration
