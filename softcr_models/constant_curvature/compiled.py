@@ -10,10 +10,10 @@ An arc of length L that bends by (u, v) = (Delta_x, Delta_y) / d has its tip at
 L (u c_2, v c_2, c_1) and, integrated along itself, its centre of gravity at L (u c_3, v c_3, c_2):
 one formula whose `order` is 1 for the tip and 2 for the centre of gravity.
 
-Generalised functions broadcast over leading axes, some take complex numbers for complex-step checks.
-Everything has a signature and is compiled while this module is imported, which `kernel.kernels`
-alone does, in one process at a time. All compiled text stands in this file, because numba's cache
-sees changes of one file only.
+Generalised functions broadcast over leading axes; some take complex numbers for complex-step
+checks. Everything has a signature and is compiled while this module is imported, which
+`kernel.kernels` alone does, in one process at a time. All compiled text stands in this file,
+because numba's cache sees changes of one file only.
 """
 
 import math
@@ -22,12 +22,9 @@ from typing import Any
 import numba
 import numpy as np
 
-from softcr_models.constant_curvature.kernel import CENTRE_OF_GRAVITY, TIP
+from softcr_models.constant_curvature.kernel import CENTRE_OF_GRAVITY, COUNT, TIP
 
 _OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "nogil": True}
-COUNT = 8
-"""Number of Stumpff functions needed: c_0 to c_7."""
-
 _INVERSE_FACTORIALS = np.array([1.0 / math.factorial(k) for k in range(COUNT)])
 # Below, the series of c_6 and c_7 has converged after so many terms; above, the closed forms lose
 # no more than two digits. Both agree to 1e-14 at the border.
