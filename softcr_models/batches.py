@@ -24,7 +24,8 @@ def checked_step(
         UserError: a wrong shape, or a dt that is not above 0.
     """
     _positive(dt)
-    batch = max(len(each) for each in (states, begin, end, parameters))
+    arrays = (states, begin, end, parameters)
+    batch = max((len(each) for each in arrays if np.ndim(each) == 2), default=1)
     rows = _rows("states", states, model.state.size, batch)
     levels = np.empty((batch, 2, model.inputs.size))
     levels[:, 0] = _rows("begin", begin, model.inputs.size, batch)

@@ -43,8 +43,8 @@ CASES = (
     Case("rod", ROD, {"single_precision": False}, 1 / 70, 1e-9, 1e-6),
     Case("ddpinn", ROD, {}, 1 / 70, 1e-4, 3e-2),
     Case("constant_curvature", ROD, {}, 1 / 70, 1e-12, 1e-9),
-    Case("arm", ARM, {}, 0.02, 1e-12, 1e-6),
-    Case("arm", ARM, {"sections": "bodies", "payload": 0.2}, 0.02, 1e-12, 1e-6),
+    Case("arm", ARM, {}, 0.02, 1e-12, 1e-4),
+    Case("arm", ARM, {"sections": "bodies", "payload": 0.2}, 0.02, 1e-12, 1e-4),
 )
 
 
@@ -231,13 +231,13 @@ def test_a_section_moves_as_lagrange_and_scipy_say(section):
     start = np.array([0.01, -0.02, 0.01, -0.2, 0.1, 0.05])
     exact = solve_ivp(slope, (0.0, 0.05), start, rtol=1e-9, atol=1e-11).y[:, -1]
     errors = []
-    for ticks in (10, 20):
+    for ticks in (20, 40):
         grid = np.linspace(levels[0], levels[1], ticks + 1)
         found = section.rollout(start, grid[None], numbers, 0.05 / ticks)[0, -1]
         errors.append(np.abs(found - exact).max())
     assert np.abs(exact - start)[:3].max() > 5e-3
-    assert errors[1] < 0.6 * errors[0]
-    assert errors[1] < 0.02 * np.abs(exact - start).max()
+    assert errors[1] < 0.3 * errors[0]  # second order
+    assert errors[1] < 0.01 * np.abs(exact - start).max()
 
 
 def test_a_section_without_inputs_loses_energy(section):
@@ -245,7 +245,7 @@ def test_a_section_without_inputs_loses_energy(section):
     nothing, state = np.zeros((1, section.inputs.size)), np.zeros((1, 6))
     state[0] = [0.015, 0.02, 0.01, 0.5, -0.4, 0.3]
     energies = []
-    for _ in range(200):
+    for _ in range(1500):
         energies.append(
             model.energy(np.r_[np.zeros(6), state[0, :3]], np.r_[np.zeros(6), state[0, 3:]])
         )
@@ -265,7 +265,7 @@ def test_the_sensor_under_a_still_section_bears_its_weight(section):
     for mass, position, _, _ in model.mass_points(state[:3], np.zeros(3)):
         weight = mass * model.gravity
         expected[:3] += weight
-        expected[3:] += np.cross(position + [0.0, 0.0, section.base_height], weight)
+        expected[3:] += np.cross(position + np.array([0.0, 0.0, section.base_height]), weight)
     np.testing.assert_allclose(wrench["base_wrench"][0], expected, atol=1e-9)
 
 
@@ -287,41 +287,44 @@ def test_a_section_ends_where_its_cap_does(section):
 
 
 def test_an_arm_steps_as_its_equations_do_in_finer_steps():
-    """Against ArmDynamics.advance on the same arm with 50 times shorter steps, a load of 0.3 kg."""
+    """Against ArmDynamics.advance, another method, in 100 times shorter steps; a load of 0.3 kg."""
     model = ArmModel.of_robot(ARM, ArmModelSettings(sections="bodies", quadrature=5))
     exact, gains = ArmDynamics(ARM, payload=0.3), TendonGains(space="configuration")
-    wanted = inputs_of(model, seed=8, share=0.3)
-    numbers = np.array([1.0, 0.3])
-    start = model.equilibrium(0.0 * wanted, numbers)
+    wanted, numbers = inputs_of(model, seed=8, share=0.3), np.array([1.0, 0.3])
+    levels = np.minimum(1.0, np.arange(21) / 5.0)[:, None] * wanted
+    start = model.equilibrium(levels[0], numbers)
     state = exact.rest()
     state.q[:] = start[:15]
-    levels = np.repeat(wanted[None, None], 26, axis=1)
-    found = model.rollout(start, levels, numbers, 0.02)[0]
+    found = model.rollout(start, levels[None], numbers, 0.02)[0]
     size = np.abs(found[-1, :15] - start[:15]).max()
-    for tick in range(25):
-        exact.advance(state, wanted, 0.02, gains, 1e-4)
-        assert np.abs(found[tick, :15] - state.q).max() < 0.03 * size
+    for tick in range(20):
+        for part in np.arange(0.025, 1.0, 0.05):
+            between = levels[tick] + part * (levels[tick + 1] - levels[tick])
+            exact.advance(state, between, 0.001, gains, 5e-5)
+        assert np.abs(found[tick, :15] - state.q).max() < 0.01 * size
     assert size > 0.2
-    np.testing.assert_allclose(found[-1, 30:], state.integral, atol=0.02 * np.abs(wanted).max())
+    np.testing.assert_allclose(found[-1, 30:], state.integral, atol=1e-3 * np.abs(wanted).max())
 
 
 def test_an_arm_predicts_a_plant_of_more_bodies():
-    """One section from rack to rack for five bodies in the plant: a few per cent of the motion."""
+    """One section from rack to rack for the plant's five bodies."""
     model, plant = ArmModel.of_robot(ARM), ArmPlant(ARM)
-    numbers, wanted = nominal_parameters(model.parameters), np.zeros(9)
+    numbers, wanted = nominal_parameters(model.parameters)[None], np.zeros(9)
     wanted[[0, 3, 6]] = -0.01, -0.03, -0.05
-    plant.follow(wanted)
-    start = model.equilibrium(np.zeros(9), numbers)
-    tips = model.rollout_tips(start, np.repeat(wanted[None, None], 26, 1), numbers, 0.02)[0]
+    state = model.equilibrium(np.zeros(9), numbers[0])[None]
     rest = plant.measure(0).true_tip_pose[:3, 3]
     errors, ways = [], []
-    for tip in tips:
+    for tick in range(50):
+        command = min(1.0, (tick + 1) / 20.0) * wanted
+        plant.follow(command)
         plant.advance(0.02)
+        state = model.step(state, command[None], command[None], numbers, 0.02)
         true = plant.measure(0).true_tip_pose[:3, 3]
-        errors.append(np.linalg.norm(tip[:, 3] - true))
+        tip = model.observe((TIP,), state, None, numbers)[TIP][0, :, 3]
+        errors.append(np.linalg.norm(tip - true))
         ways.append(np.linalg.norm(true - rest))
-    assert max(ways) > 0.05
-    assert max(errors) < 0.15 * max(ways)
+    assert max(ways) > 0.1
+    assert max(errors) < 0.1 * max(ways)
 
 
 def test_racks_are_where_the_arm_measures_them():
@@ -344,7 +347,7 @@ def test_a_payload_pulls_and_a_stiffer_arm_gives_less():
         np.abs(model.equilibrium(np.zeros(9), np.array(numbers))[2:9:3]).sum()
         for numbers in ((1.0, 0.0), (1.0, 0.5), (2.0, 0.5))
     ]
-    assert sag[0] < sag[2] < sag[1]
+    assert sag[1] > 1.5 * max(sag[0], sag[2])
 
 
 # -- by name --------------------------------------------------------------------------------------
