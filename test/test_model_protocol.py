@@ -303,7 +303,7 @@ def test_an_arm_steps_as_its_equations_do_in_finer_steps():
             exact.advance(state, between, 0.001, gains, 5e-5)
         assert np.abs(found[tick, :15] - state.q).max() < 0.01 * size
     assert size > 0.2
-    np.testing.assert_allclose(found[-1, 30:], state.integral, atol=1e-3 * np.abs(wanted).max())
+    np.testing.assert_allclose(found[-1, 30:], state.integral, atol=3e-3 * np.abs(wanted).max())
 
 
 def test_an_arm_predicts_a_plant_of_more_bodies():

@@ -151,9 +151,9 @@ def _section_terms(
     """Inertia (3, 3) of a section, and Coriolis and gravity forces taken off `force` (3,).
 
     The matrix coriolis (3, 3) has the Coriolis forces coriolis @ rate, and half their slope by the
-    rates. Left behind are positions (2, 3) of the centre of gravity and the tip, their Jacobians (2, 3, 3)
-    and drifts (2, 3): what they accelerate with while q'' = 0, against free fall. Other arguments
-    as fixed_base_motion; work: _SECTION_WORK.
+    rates. Left behind are positions (2, 3) of the centre of gravity and the tip, their Jacobians
+    (2, 3, 3) and drifts (2, 3): what they accelerate with while q'' = 0, against free fall. Other
+    arguments as fixed_base_motion; work: _SECTION_WORK.
     """
     c, jacobian_rate = work[0], work[1:, :3]
     inertia[:] = 0.0
