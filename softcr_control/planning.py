@@ -16,7 +16,7 @@ from softcr_control.gauss_newton import GaussNewtonMpc, GaussNewtonSettings
 from softcr_control.observation import ControlContext, Observation
 from softcr_control.references import SampledReference
 from softcr_models.errors import UserError
-from softcr_models.prediction import PredictionModel
+from softcr_models.model import TIP, Model, nominal_parameters
 from softcr_models.robot import Robot
 from softcr_models.rod.cosserat_rod import EquilibriumError
 
@@ -50,7 +50,7 @@ class Plan:
 
 def plan_along(
     robot: Robot,
-    prediction: PredictionModel,
+    prediction: Model,
     wanted_tips: np.ndarray,
     period: float,
     progress: Callable[[int], None] = lambda rows: None,
@@ -70,7 +70,7 @@ def plan_along(
     lag = robot.pressure_lag
     guide = GaussNewtonMpc(ControlContext(robot, prediction, period), LOOK_AHEAD)
     source = SampledReference(period, None, wanted_tips)
-    nominal = prediction.nominal_parameters
+    nominal = nominal_parameters(prediction.parameters)
     pressures = holding_pressures(robot, prediction, wanted_tips[0])
     state = prediction.equilibrium(pressures, nominal)
     active = pressures * lag.pole / lag.gain
@@ -87,26 +87,26 @@ def plan_along(
         pressures, active = later, answer
         progress(1)
     reached, states = (np.array(column) for column in zip(*rows, strict=True))
-    tips = prediction.tip_poses(states, nominal[None])[:, :, 3]
+    tips = prediction.observe((TIP,), states, None, nominal[None])[TIP][:, :, 3]
     return Plan(period, reached, states, tips, wanted_tips)
 
 
-def holding_pressures(robot: Robot, prediction: PredictionModel, tip: np.ndarray) -> np.ndarray:
+def holding_pressures(robot: Robot, prediction: Model, tip: np.ndarray) -> np.ndarray:
     """Pressures (m,) [Pa] inside the limits whose equilibrium brings the tip closest to (3,) [m].
 
     Raises:
         UserError: none does so at all.
     """
-    nominal, limits = prediction.nominal_parameters, robot.pressure_limits
+    nominal, limits = nominal_parameters(prediction.parameters), robot.pressure_limits
     span = limits.maximum - limits.minimum
 
     def distance(fractions: np.ndarray) -> np.ndarray:
         pressures = limits.minimum + span * fractions
         state = prediction.equilibrium(pressures, nominal)
-        poses = prediction.tip_poses(state[None], nominal[None])
-        return 1e3 * (poses[0, :, 3] - tip)
+        pose = prediction.observe((TIP,), state[None], None, nominal[None])[TIP][0]
+        return 1e3 * (pose[:, 3] - tip)
 
-    start = np.full(prediction.input_size, 0.2)
+    start = np.full(prediction.inputs.size, 0.2)
     try:
         found = least_squares(distance, start, bounds=(0.0, 1.0), diff_step=1e-4)
     except EquilibriumError as error:

@@ -19,6 +19,7 @@ from softcr_estimation.filters import FilterSettings, elapsed, make_filter
 from softcr_estimation.gaussian import SquareRootFilter
 from softcr_estimation.measurements import checked
 from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
+from softcr_models.constant_curvature.kernel import kernels
 
 _Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 _NonNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
@@ -125,6 +126,7 @@ class CcEstimator:
         self._base = np.array([0.0, 0.0, base_height])
         self._filter = self._make_filter()
         self._stamp = math.nan
+        kernels()  # no tick may wait for a compiler
 
     def start(self, stamp: float) -> CcEstimate:
         """Begin, or begin again, straight and at rest, at `stamp` [s]."""

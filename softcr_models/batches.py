@@ -17,17 +17,19 @@ def checked_step(
     """Arguments of `Model.step`, as a compiled loop takes them.
 
     Returns:
-        States (B, nx), levels (B, 2, m) and parameters (B, P) or (1, P): float64, contiguous.
+        States (B, nx) or (1, nx), levels (B, 2, m), parameters (B, P) or (1, P): float64,
+        contiguous.
 
     Raises:
         UserError: a wrong shape, or a dt that is not above 0.
     """
     _positive(dt)
-    batch = len(states) if np.ndim(states) == 2 else 1
+    arrays = (states, begin, end, parameters)
+    batch = max((len(each) for each in arrays if np.ndim(each) == 2), default=1)
     rows = _rows("states", states, model.state.size, batch)
-    ends = [_rows(*each, model.inputs.size, batch) for each in (("begin", begin), ("end", end))]
     levels = np.empty((batch, 2, model.inputs.size))
-    levels[:, 0], levels[:, 1] = ends
+    levels[:, 0] = _rows("begin", begin, model.inputs.size, batch)
+    levels[:, 1] = _rows("end", end, model.inputs.size, batch)
     return rows, levels, checked_parameters(model, parameters, batch)
 
 
@@ -45,8 +47,8 @@ def checked_rollout(
     _positive(dt)
     levels = np.ascontiguousarray(inputs, dtype=float)
     size = model.inputs.size
-    if levels.ndim != 3 or levels.shape[1] < 2 or levels.shape[2] != size:
-        raise UserError(f"inputs of shape {levels.shape}: must be (B, T + 1, {size}), T >= 1")
+    if levels.ndim != 3 or levels.shape[1] < 1 or levels.shape[2] != size:
+        raise UserError(f"inputs of shape {levels.shape}: must be (B, T + 1, {size})")
     return (
         _rows("state", np.asarray(state)[None], model.state.size, 1),
         levels,
@@ -55,12 +57,15 @@ def checked_rollout(
 
 
 def checked_states(model: Model, states: np.ndarray) -> np.ndarray:
-    """States (B, nx) of `Model.observe`, contiguous.
+    """States (B, nx) of `Model.observe`, of their own float type.
 
     Raises:
         UserError: a wrong shape.
     """
-    return _rows("states", states, model.state.size, len(states) if np.ndim(states) == 2 else 1)
+    rows = np.asarray(states)
+    if rows.ndim != 2 or rows.shape[1] != model.state.size:
+        raise UserError(f"states of shape {rows.shape}: must be (B, {model.state.size})")
+    return rows
 
 
 def checked_parameters(model: Model, parameters: np.ndarray, batch: int) -> np.ndarray:

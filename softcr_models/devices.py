@@ -9,10 +9,12 @@ import os
 import platform
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal, get_args
 
 from softcr_models.errors import UserError
 
-DEVICES = ("auto", "cpu", "cuda")
+DeviceName = Literal["auto", "cpu", "cuda"]
+DEVICES: tuple[str, ...] = get_args(DeviceName)
 DRIVER = "libcuda.so.1"
 
 

@@ -1,21 +1,83 @@
-"""Which prediction model a node uses: the exact rod or its surrogate, on the processor or a GPU."""
+"""Models by name: those of the house, and any class from outside."""
 
+import hashlib
+import importlib
 import importlib.util
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal
 
+from pydantic import BaseModel, ValidationError
+
+from softcr_models.devices import DeviceName
 from softcr_models.errors import UserError
-from softcr_models.prediction import PredictionModel, RodPrediction
+from softcr_models.model import Model
+from softcr_models.prediction import RodModel
 from softcr_models.robot import Robot
-from softcr_models.rod.cosserat_rod import CosseratRod
 
 ModelName = Literal["rod", "ddpinn"]
-DeviceName = Literal["auto", "cpu", "cuda"]
+
+MODELS: Mapping[str, str] = {
+    "rod": "softcr_models.prediction:RodPrediction",
+    "ddpinn": "softcr_models.surrogate.prediction:SurrogatePrediction",
+    "constant_curvature": (
+        "softcr_models.constant_curvature.section_model:ConstantCurvatureSection"
+    ),
+    "arm": "softcr_models.constant_curvature.arm_model:ArmModel",
+}
+"""Where each model's class is; none is imported before it is asked for. A class has
+`of_robot(robot, settings) -> Model` and may have `Settings`, a pydantic model; without one,
+`of_robot(robot)` is called."""
+
+
+def make_model(name: str, robot: Any, settings: Mapping[str, Any] | None = None) -> Model:
+    """The model of a name for a robot.
+
+    Args:
+        name: one of `MODELS`, or `package.module:Class`, or `path/file.py:Class`.
+        robot: as loaded from its file.
+        settings: by name, of the class's `Settings`; what is left out has its default.
+
+    Raises:
+        UserError: no such model, a setting that is unknown or not allowed, or a robot of another
+            kind than the model is for.
+    """
+    kind = model_class(name)
+    options = getattr(kind, "Settings", None)
+    if options is None:
+        if settings:
+            raise UserError(f"model {name!r}: has no settings, but {sorted(settings)} are given")
+        return kind.of_robot(robot)
+    return kind.of_robot(robot, _validated(name, options, settings or {}))
+
+
+def model_class(name: str) -> Any:
+    """The class of a name; see `make_model`.
+
+    Raises:
+        UserError: there is none, or it lacks what it needs.
+    """
+    place = MODELS.get(name, name)
+    where, colon, attribute = place.rpartition(":")
+    if not colon or not where or not attribute:
+        raise UserError(
+            f"model {name!r}: unknown; known are {', '.join(MODELS)}, or give "
+            "package.module:Class or path/file.py:Class"
+        )
+    module = _of_file(name, Path(where)) if where.endswith(".py") else _of_package(name, where)
+    kind = getattr(module, attribute, None)
+    if not callable(getattr(kind, "of_robot", None)):
+        reason = "there is no such class" if kind is None else "it has no of_robot(robot, settings)"
+        raise UserError(f"model {name!r}: {reason}")
+    return kind
 
 
 @dataclass(frozen=True)
 class ModelChoice:
-    """What to predict with.
+    """What a node of a rod predicts with.
 
     Attributes:
         model: "rod", the exact one, or "ddpinn", the network trained for the robot.
@@ -34,34 +96,58 @@ class ModelChoice:
     single_precision: bool = True
 
 
-def prediction_model(robot: Robot, choice: ModelChoice) -> PredictionModel:
-    """The model chosen, for a robot.
+def prediction_model(robot: Robot, choice: ModelChoice) -> RodModel:
+    """The rod-like model chosen, for a robot.
 
     Raises:
         UserError: no such network, a network for another robot or number of intervals, or a device
             that is not there.
     """
-    if choice.model == "ddpinn":
-        return _surrogate(robot, choice)
-    from softcr_models.devices import resolve_device
-
-    rod = CosseratRod(robot, choice.intervals)
-    if resolve_device(choice.device, "numba") == "cuda":
-        from softcr_models.cuda.prediction import CudaRodPrediction
-
-        return CudaRodPrediction(rod, choice.substeps, choice.single_precision)
-    return RodPrediction(rod, choice.substeps, choice.single_precision)
-
-
-def _surrogate(robot: Robot, choice: ModelChoice) -> PredictionModel:
-    if importlib.util.find_spec("torch") is None:
-        raise UserError("model: 'ddpinn' needs PyTorch: pip install 'softcr[surrogate]'")
-    from softcr_models.surrogate.prediction import SurrogatePrediction
-
-    chosen = SurrogatePrediction.load(robot, choice.network, choice.device)
-    if chosen.rod.intervals != choice.intervals:
-        raise UserError(
-            f"intervals: {choice.intervals}, but the network of {robot.name} was trained for "
-            f"{chosen.rod.intervals}"
-        )
+    fields = model_class(choice.model).Settings.model_fields
+    chosen = make_model(choice.model, robot, {name: getattr(choice, name) for name in fields})
+    assert isinstance(chosen, RodModel)
     return chosen
+
+
+def _of_package(name: str, module: str) -> ModuleType:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name == "torch":
+            hint = "pip install 'softcr[surrogate]'"
+            raise UserError(f"model: {name!r} needs PyTorch: {hint}") from None
+        raise UserError(f"model {name!r}: no module named {error.name}") from None
+
+
+def _of_file(name: str, path: Path) -> ModuleType:
+    if not path.is_file():
+        raise UserError(f"model {name!r}: {path}: no such file")
+    path = path.resolve()
+    module_name = f"softcr_file_{hashlib.sha1(str(path).encode()).hexdigest()[:12]}"
+    if module_name in sys.modules:
+        return sys.modules[module_name]
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[module_name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[module_name]
+        problem = " ".join(f"{type(error).__name__}: {error}".split())
+        raise UserError(f"model {name!r}: {path} cannot be loaded: {problem}") from error
+    return module
+
+
+def _validated(name: str, options: type[BaseModel], settings: Mapping[str, Any]) -> BaseModel:
+    try:
+        return options.model_validate(dict(settings))
+    except ValidationError as error:
+        problem = error.errors()[0]
+        field = ".".join(str(part) for part in problem["loc"])
+        if problem["type"] == "extra_forbidden":
+            known = ", ".join(options.model_fields)
+            raise UserError(f"model {name!r}: {field}: unknown; known are {known}") from None
+        raise UserError(
+            f"model {name!r}: {field}: {problem['input']!r} is not allowed: {problem['msg']}"
+        ) from None

@@ -1,15 +1,23 @@
-"""What filters and controllers need of a model: the prediction protocol, and the rod behind it.
-
-A surrogate is one more implementation of the same protocol.
-"""
+"""The rod as a model, and what every model of a rod's states has in common."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
 
+from softcr_models.batches import (
+    checked_inputs,
+    checked_parameters,
+    checked_rollout,
+    checked_states,
+    checked_step,
+    unknown_output,
+)
+from softcr_models.devices import DeviceName, resolve_device
 from softcr_models.errors import UserError
 from softcr_models.model import TIP
+from softcr_models.robot import Robot
 from softcr_models.rod import stepper
 from softcr_models.rod.cosserat_rod import CosseratRod, linearisations
 from softcr_models.rod.description import (
@@ -23,115 +31,72 @@ from softcr_models.rod.description import (
 from softcr_models.rod.stepper import Run
 
 
-class PredictionModel(Protocol):
-    """A model that advances many candidates in one call.
+class RodModel:
+    """A `Model` whose states are a rod's; how they advance is its subclass's to say.
 
     Attributes:
-        rod: that the states belong to; poses along it are the same for every model.
-        state_size, input_size: lengths of a state and of a pressure vector.
-        parameter_names: what the columns of `parameters` mean.
-        nominal_parameters: (P,).
-        state_scale: (state_size,) typical magnitude of each state.
-    """
-
-    rod: CosseratRod
-    state_size: int
-    input_size: int
-    parameter_names: tuple[str, ...]
-    nominal_parameters: np.ndarray
-    state_scale: np.ndarray
-
-    def warm_up(self) -> None:
-        """Everything a control loop may call, once, so that no tick compiles or allocates first."""
-
-    def step(
-        self,
-        states: np.ndarray,
-        pressures_begin: np.ndarray,
-        pressures_end: np.ndarray,
-        parameters: np.ndarray,
-        dt: float,
-    ) -> np.ndarray:
-        """States (B, state_size) after one step; pressures (B, m) [Pa], linear in between."""
-
-    def rollout(
-        self, state: np.ndarray, pressures: np.ndarray, parameters: np.ndarray, dt: float
-    ) -> np.ndarray:
-        """(B, T, state_size) after each step from one state, pressures (B, T + 1, m) [Pa]."""
-
-    def rollout_tips(
-        self, state: np.ndarray, pressures: np.ndarray, parameters: np.ndarray, dt: float
-    ) -> np.ndarray:
-        """(B, T, 3, 4) tip poses, rotation beside position [m], of the states of `rollout`.
-
-        A model may do this faster than `rollout` and `tip_poses` one after the other.
-        """
-
-    def tip_poses(self, states: np.ndarray, parameters: np.ndarray) -> np.ndarray:
-        """(B, 3, 4) tip poses in the base frame, rotation beside position [m].
-
-        Of states (B, state_size) and parameters (B, P), or (1, P) for all.
-        """
-
-    def equilibrium(self, pressures: np.ndarray, parameters: np.ndarray) -> np.ndarray:
-        """(state_size,) steady state at pressures (m,) [Pa] and parameters (P,)."""
-
-
-class RodPrediction:
-    """The exact rod as a prediction model.
-
-    Candidates that leave the numbers are retried in finer steps; what is still not finite is NaN.
-
-    Attributes:
-        rod: the rod; its robot gives nominal parameters.
-        substeps: sub-steps of the time integration per linearisation; at n = 5 and 70 Hz two keep
-            the tip within 0.1 mm over an MPC horizon of 8 ticks.
-        single_precision: whether rollouts are float32 (tip within micrometres, half the time).
+        rod: that the states belong to; gives poses along itself, wrenches and equilibria.
+        state, inputs, parameters, outputs: see `Model`.
     """
 
     parameter_names: tuple[str, ...] = stepper.PARAMETERS
 
-    def __init__(self, rod: CosseratRod, substeps: int = 2, single_precision: bool = True) -> None:
+    def __init__(self, rod: CosseratRod) -> None:
         self.rod = rod
-        self.substeps = substeps
-        self.single_precision = single_precision
         self.state = rod_layout(rod)
         self.inputs = rod_inputs(rod.robot)
         self.parameters = rod_parameters(rod)
         self.outputs = rod_outputs(rod)
-        self.state_size = rod.state_size
-        self.input_size = rod.input_size
         self.nominal_parameters = rod.nominal_parameters
-        self.state_scale = self.state.scale
+
+    @property
+    def state_size(self) -> int:
+        """Length of a state."""
+        return self.state.size
+
+    @property
+    def input_size(self) -> int:
+        """Number of chambers."""
+        return self.inputs.size
+
+    @property
+    def state_scale(self) -> np.ndarray:
+        """(state_size,) typical magnitude of each state."""
+        return self.state.scale
 
     def step(
         self,
         states: np.ndarray,
-        pressures_begin: np.ndarray,
-        pressures_end: np.ndarray,
+        begin: np.ndarray,
+        end: np.ndarray,
         parameters: np.ndarray,
         dt: float,
     ) -> np.ndarray:
-        """See PredictionModel; float64."""
-        pressures = np.stack((pressures_begin, pressures_end), axis=1)
-        return self._advance(stepper.rollout, states, pressures, parameters, dt, False)[:, -1]
+        """See Model; float64."""
+        checked = checked_step(self, states, begin, end, parameters, dt)
+        return self._advance(*checked, dt, tips=False, precise=True)[:, -1]
 
     def rollout(
-        self, state: np.ndarray, pressures: np.ndarray, parameters: np.ndarray, dt: float
+        self, state: np.ndarray, inputs: np.ndarray, parameters: np.ndarray, dt: float
     ) -> np.ndarray:
-        """See PredictionModel; float32 if `single_precision`."""
-        single = self.single_precision
-        return self._advance(stepper.rollout, state[None], pressures, parameters[None], dt, single)
+        """See Model; float32 if the model's rollouts are in single precision."""
+        checked = checked_rollout(self, state, inputs, parameters, dt)
+        return self._advance(*checked, dt, tips=False, precise=False)
 
     def rollout_tips(
-        self, state: np.ndarray, pressures: np.ndarray, parameters: np.ndarray, dt: float
+        self, state: np.ndarray, inputs: np.ndarray, parameters: np.ndarray, dt: float
     ) -> np.ndarray:
-        """See PredictionModel; float32 if `single_precision`."""
-        advance, single = stepper.rollout_tips, self.single_precision
-        return self._advance(advance, state[None], pressures, parameters[None], dt, single)
+        """See Model; of the float type of `rollout`."""
+        checked = checked_rollout(self, state, inputs, parameters, dt)
+        return self._advance(*checked, dt, tips=True, precise=False)
 
     def tip_poses(self, states: np.ndarray, parameters: np.ndarray) -> np.ndarray:
-        """See PredictionModel; of the states' float type."""
+        """(B, 3, 4) the output "tip", of the states' float type.
+
+        Args:
+            states: (B, state_size).
+            parameters: (B, P), or (1, P) for all.
+        """
         return stepper.tip_poses(
             np.ascontiguousarray(states), _as_floats(parameters), self.rod.body, self.rod.grid
         )
@@ -143,8 +108,52 @@ class RodPrediction:
         inputs: np.ndarray | None,
         parameters: np.ndarray,
     ) -> dict[str, np.ndarray]:
-        """See Model."""
-        return {name: self._observed(name, states, inputs, parameters) for name in names}
+        """See Model; the tip is of the states' float type."""
+        rows = checked_states(self, states)
+        numbers = checked_parameters(self, parameters, len(rows))
+        return {name: self._observed(name, rows, inputs, numbers) for name in names}
+
+    def equilibrium(self, inputs: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+        """See Model; the exact rod's."""
+        return self.rod.equilibrium(inputs, parameters)
+
+    def warm_up(self) -> None:
+        """See Model: compiles (or loads) every kernel a control loop may call."""
+        states, levels = np.zeros((2, self.state_size)), np.zeros((2, 2, self.input_size))
+        parameters = np.repeat(self.nominal_parameters[None], 2, axis=0)
+        for batch in (2, 1):
+            begin, end = levels[:batch, 0], levels[:batch, 1]
+            self.step(states[:batch], begin, end, parameters[:batch], 0.01)
+        rolled = self.rollout(states[0], levels, parameters[0], 0.01)
+        self.rollout_tips(states[0], levels, parameters[0], 0.01)
+        self.tip_poses(states, parameters)
+        self.tip_poses(rolled[:, -1], parameters)
+        self.rod.equilibrium(levels[0, 0])
+        self.rod.tip_pose(states[0])
+        self.rod.node_poses(states[0])
+        self.rod.base_wrench(states[0], levels[0, 0])
+
+    def _advance(
+        self,
+        states: np.ndarray,
+        levels: np.ndarray,
+        parameters: np.ndarray,
+        dt: float,
+        *,
+        tips: bool,
+        precise: bool,
+    ) -> np.ndarray:
+        """(B, T, state_size) after each of T steps, or (B, T, 3, 4) if `tips`.
+
+        Args:
+            states: (B, state_size), or (1, state_size) for all.
+            levels: (B, T + 1, m) pressures at the grid points, linear in between [Pa].
+            parameters: (B, P), or (1, P) for all.
+            dt: length of a step [s].
+            tips: whether poses of the tip are wanted.
+            precise: whether float64 is.
+        """
+        raise NotImplementedError
 
     def _observed(
         self, name: str, states: np.ndarray, inputs: np.ndarray | None, parameters: np.ndarray
@@ -155,46 +164,92 @@ class RodPrediction:
         if name == SHAPE:
             each = zip(states, rows, strict=True)
             return np.stack([self.rod.node_poses(x, p)[:, :3, 3] for x, p in each])
-        if name == BASE_WRENCH and inputs is not None:
-            acting = np.broadcast_to(inputs, (len(states), inputs.shape[1]))
+        if name == BASE_WRENCH:
+            acting = checked_inputs(self, name, inputs, len(states))
+            acting = np.broadcast_to(acting, (len(states), self.input_size))
             triples = zip(states, acting, rows, strict=True)
             return np.stack([self.rod.base_wrench(x, u, p) for x, u, p in triples])
-        raise UserError(
-            f"output {name!r}: unknown, or needs inputs; known are {list(self.outputs)}"
-        )
+        raise unknown_output(self, name)
 
-    def equilibrium(self, pressures: np.ndarray, parameters: np.ndarray) -> np.ndarray:
-        """See PredictionModel."""
-        return self.rod.equilibrium(pressures, parameters)
 
-    def warm_up(self) -> None:
-        """Compiles (or loads) every kernel a control loop may call, so that no tick does."""
-        states = np.zeros((2, self.state_size))
-        parameters = np.repeat(self.nominal_parameters[None], 2, axis=0)
-        pressures = np.zeros((2, self.input_size))
-        self.step(states, pressures, pressures, parameters, 0.01)
-        self.step(states[:1], pressures[:1], pressures[:1], parameters[:1], 0.01)
-        levels = np.zeros((2, 2, self.input_size))
-        rolled = self.rollout(states[0], levels, parameters[0], 0.01)
-        self.rollout_tips(states[0], levels, parameters[0], 0.01)
-        self.tip_poses(states, parameters)
-        self.tip_poses(rolled[:, -1], parameters)
-        self.rod.equilibrium(pressures[0])
-        self.rod.tip_pose(states[0])
-        self.rod.base_wrench(states[0], pressures[0])
+PredictionModel = RodModel
+"""The name that filters and controllers had for a rod-like model."""
 
-    def _advance(self, advance, states, pressures, parameters, dt, single_precision):
+
+class RodSettings(BaseModel):
+    """Numbers of the exact rod as a model."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    device: DeviceName = Field(default="cpu", description="where it computes; auto: a GPU if any")
+    intervals: int = Field(default=5, ge=1, le=100, description="of the rod [-]")
+    substeps: int = Field(
+        default=2, ge=1, le=64, description="of the integration per linearisation [-]"
+    )
+    single_precision: bool = Field(default=True, description="whether rollouts are float32")
+
+
+class RodPrediction(RodModel):
+    """The exact rod as a model.
+
+    A candidate whose state becomes NaN or infinite is tried again in finer steps; what is still not
+    finite is NaN.
+
+    Attributes:
+        rod: the rod; its robot gives nominal parameters.
+        substeps: sub-steps of the time integration per linearisation; at n = 5 and 70 Hz two keep
+            the tip within 0.1 mm over an MPC horizon of 8 ticks.
+        single_precision: whether rollouts are float32 (tip within micrometres, half the time).
+    """
+
+    Settings = RodSettings
+
+    def __init__(self, rod: CosseratRod, substeps: int = 2, single_precision: bool = True) -> None:
+        super().__init__(rod)
+        self.substeps = substeps
+        self.single_precision = single_precision
+
+    @classmethod
+    def of_robot(cls, robot: Any, settings: RodSettings | None = None) -> RodModel:
+        """The rod of a robot, on the processor or on a GPU.
+
+        Raises:
+            UserError: the robot is not a rod driven by pressure, or the device cannot be used.
+        """
+        own = settings or RodSettings()
+        rod = CosseratRod(rod_robot(robot, "rod"), own.intervals)
+        if resolve_device(own.device, "numba") == "cuda":
+            from softcr_models.cuda.prediction import CudaRodPrediction
+
+            return CudaRodPrediction(rod, own.substeps, own.single_precision)
+        return cls(rod, own.substeps, own.single_precision)
+
+    def _advance(self, states, levels, parameters, dt, *, tips, precise):
         """Steps longer than one linearisation may serve are divided."""
+        advance = stepper.rollout_tips if tips else stepper.rollout
         pieces = linearisations(dt)
         if pieces > 1:
             marks = np.arange(pieces) / pieces
-            begin, change = pressures[:, :-1, None], np.diff(pressures, axis=1)[:, :, None]
+            begin, change = levels[:, :-1, None], np.diff(levels, axis=1)[:, :, None]
             divided = begin + marks[:, None] * change
-            divided = divided.reshape(len(pressures), -1, self.input_size)
-            pressures = np.concatenate((divided, pressures[:, -1:]), axis=1)
+            divided = divided.reshape(len(levels), -1, self.input_size)
+            levels = np.concatenate((divided, levels[:, -1:]), axis=1)
         run = Run(self.rod.body, self.rod.grid, dt / pieces, self.substeps)
-        values = (_as_floats(states), _as_floats(pressures), _as_floats(parameters))
-        return advance(*values, run, single_precision)[:, pieces - 1 :: pieces]
+        single = self.single_precision and not precise
+        rolled = advance(states, _as_floats(levels), parameters, run, single)
+        return rolled[:, pieces - 1 :: pieces]
+
+
+def rod_robot(robot: Any, model: str) -> Robot:
+    """The robot, if it is a rod driven by pressure.
+
+    Raises:
+        UserError: it is another kind; the line names it and the model.
+    """
+    if not isinstance(robot, Robot):
+        name = getattr(robot, "name", type(robot).__name__)
+        raise UserError(f"model {model!r}: is for a rod driven by pressure, which {name} is not")
+    return robot
 
 
 def _as_floats(values: np.ndarray) -> np.ndarray:

@@ -3,11 +3,11 @@
 `python -m softcr_models.warm_up` does it once per version and processor; later it loads them.
 """
 
-import importlib
 import sys
 
 import numpy as np
 
+from softcr_models.constant_curvature.kernel import kernels
 from softcr_models.prediction import RodPrediction
 from softcr_models.robot import load_robot
 from softcr_models.rod.compilation import cache_directory
@@ -26,7 +26,7 @@ def warm_up() -> None:
     rod = CosseratRod(load_robot("licher2025"))
     RodPrediction(rod).warm_up()
     RodPrediction(rod, single_precision=False).warm_up()
-    importlib.import_module("softcr_models.constant_curvature")  # compiles when it is imported
+    kernels()
     rod.linearize_parameters(rod.rest_state(), np.zeros(rod.input_size))
     cache_directory().mkdir(parents=True, exist_ok=True)
     (cache_directory() / _MARK).touch()

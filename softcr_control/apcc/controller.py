@@ -9,6 +9,7 @@ from softcr_control.apcc.inference import Inference, infer
 from softcr_control.apcc.inverse_kinematics import elongation_descent, limited, task_rate
 from softcr_control.apcc.settings import ApccSettings
 from softcr_control.apcc.velocity import WindowVelocity
+from softcr_models.constant_curvature.kernel import kernels
 from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain, coverage_of
 from softcr_models.constant_curvature.regressor import regressor
 from softcr_models.constant_curvature.tendons import Tendons
@@ -76,6 +77,7 @@ class Apcc:
         if gains not in (1, chain.sections):
             raise UserError(f"adaptation gains: {gains} given: must be 1 or {chain.sections}")
         self._velocity = WindowVelocity(self.settings.window, self.settings.order)
+        kernels()  # no tick may wait for a compiler
         self.start()
 
     def start(self, configuration: np.ndarray | None = None) -> None:

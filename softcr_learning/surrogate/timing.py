@@ -17,7 +17,7 @@ from softcr_control.nempc_torch import NempcTorch
 from softcr_control.observation import ControlContext, Observation
 from softcr_control.references import Reference
 from softcr_models.devices import gpu_name, what_cuda_lacks
-from softcr_models.prediction import PredictionModel, RodPrediction
+from softcr_models.prediction import RodModel, RodPrediction
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.surrogate.card import Card, rod_fields
 from softcr_models.surrogate.ddpinn import DDPINN
@@ -198,7 +198,7 @@ def _ticks(network: DDPINN, rod: CosseratRod) -> Iterator[tuple[str, Callable[[]
             yield way, _tick(kind, _surrogate(network, rod, "cuda"))
 
 
-def _tick(kind: type[Nempc], prediction: PredictionModel) -> Callable[[], object]:
+def _tick(kind: type[Nempc], prediction: RodModel) -> Callable[[], object]:
     """From an estimate at rest to a command towards a bent rod."""
     rod = prediction.rod
     controller = kind(ControlContext(rod.robot, prediction, PERIOD), TICK)

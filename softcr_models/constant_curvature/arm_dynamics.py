@@ -210,7 +210,7 @@ class ArmDynamics:
             parameters: (B, 2), or (1, 2): factor of stiffness and damping [-], payload [kg] in the
                 place of the arm's.
             dt: length of a step [s].
-            substeps: of the integration per step, first order.
+            substeps: of the integration per step, by the linearly implicit midpoint rule.
             gains: of the tendons' loops.
         """
         out = np.empty((len(references), references.shape[1] - 1, states.shape[1]))

@@ -151,7 +151,8 @@ class ArmModel:
             UserError: the robot is not an arm that tendons drive.
         """
         if not isinstance(robot, Arm):
-            raise UserError(f"model 'arm': {robot.name} is not an arm driven by tendons")
+            name = getattr(robot, "name", type(robot).__name__)
+            raise UserError(f"model 'arm': is for an arm driven by tendons, which {name} is not")
         return cls(robot, settings)
 
     def step(

@@ -10,10 +10,10 @@ An arc of length L that bends by (u, v) = (Delta_x, Delta_y) / d has its tip at
 L (u c_2, v c_2, c_1) and, integrated along itself, its centre of gravity at L (u c_3, v c_3, c_2):
 one formula whose `order` is 1 for the tip and 2 for the centre of gravity.
 
-Generalised functions broadcast over leading axes, some take complex numbers for complex-step checks.
-Everything has a signature and is compiled while this module is imported, which `kernel.kernels`
-alone does, in one process at a time. All compiled text stands in this file, because numba's cache
-sees changes of one file only.
+Generalised functions broadcast over leading axes; some take complex numbers for complex-step
+checks. Everything has a signature and is compiled while this module is imported, which
+`kernel.kernels` alone does, in one process at a time. All compiled text stands in this file,
+because numba's cache sees changes of one file only.
 """
 
 import math
@@ -22,12 +22,9 @@ from typing import Any
 import numba
 import numpy as np
 
-from softcr_models.constant_curvature.kernel import CENTRE_OF_GRAVITY, TIP
+from softcr_models.constant_curvature.kernel import CENTRE_OF_GRAVITY, COUNT, TIP
 
 _OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "nogil": True}
-COUNT = 8
-"""Number of Stumpff functions needed: c_0 to c_7."""
-
 _INVERSE_FACTORIALS = np.array([1.0 / math.factorial(k) for k in range(COUNT)])
 # Below, the series of c_6 and c_7 has converged after so many terms; above, the closed forms lose
 # no more than two digits. Both agree to 1e-14 at the border.
@@ -95,7 +92,7 @@ def _point(q, rate, rest_length, radius, order, c, position, jacobian, jacobian_
 
 @numba.njit(**_OPTIONS)
 def _solve(m, x):
-    """x (3,) <- m^-1 x for a symmetric positive definite m (3, 3), which is used up."""
+    """x (3,) <- m^-1 x, without pivoting: m (3, 3), which is used up, is nearly an inertia."""
     for k in range(3):
         for i in range(k + 1, 3):
             factor = m[i, k] / m[k, k]
@@ -148,17 +145,19 @@ _SECTION_WORK = (4, COUNT)
 
 @numba.njit(**_OPTIONS)
 def _section_terms(
-    q, rate, rest_length, radius, mass, tip_mass, gravity, inertia, force, positions, jacobians,
-    drift, work,
+    q, rate, rest_length, radius, mass, tip_mass, gravity, inertia, coriolis, force, positions,
+    jacobians, drift, work,
 ):  # fmt: skip
     """Inertia (3, 3) of a section, and Coriolis and gravity forces taken off `force` (3,).
 
-    Left behind are positions (2, 3) of the centre of gravity and the tip, their Jacobians (2, 3, 3)
-    and drifts (2, 3): what they accelerate with while q'' = 0, against free fall. Other arguments
-    as fixed_base_motion; work: _SECTION_WORK.
+    The matrix coriolis (3, 3) has the Coriolis forces coriolis @ rate, and half their slope by the
+    rates. Left behind are positions (2, 3) of the centre of gravity and the tip, their Jacobians
+    (2, 3, 3) and drifts (2, 3): what they accelerate with while q'' = 0, against free fall. Other
+    arguments as fixed_base_motion; work: _SECTION_WORK.
     """
     c, jacobian_rate = work[0], work[1:, :3]
     inertia[:] = 0.0
+    coriolis[:] = 0.0
     for point in range(2):
         m = mass if point == 0 else tip_mass
         order = CENTRE_OF_GRAVITY if point == 0 else TIP
@@ -173,6 +172,7 @@ def _section_terms(
                 force[i] -= m * jacobian[k, i] * drift[point, k]
                 for j in range(3):
                     inertia[i, j] += m * jacobian[k, i] * jacobian[k, j]
+                    coriolis[i, j] += m * jacobian[k, i] * jacobian_rate[k, j]
 
 
 @numba.guvectorize(
@@ -201,10 +201,11 @@ def fixed_base_motion(
     """
     positions, jacobians = np.empty((2, 3)), np.empty((2, 3, 3))
     drift, inertia, work = np.empty((2, 3)), np.empty((3, 3)), np.empty(_SECTION_WORK)
+    coriolis = np.empty((3, 3))
     acceleration[:] = force
     _section_terms(
-        q, rate, rest_length, radius, mass, tip_mass, gravity, inertia, acceleration, positions,
-        jacobians, drift, work,
+        q, rate, rest_length, radius, mass, tip_mass, gravity, inertia, coriolis, acceleration,
+        positions, jacobians, drift, work,
     )  # fmt: skip
     _solve(inertia, acceleration)
     reaction[:] = 0.0
@@ -246,8 +247,8 @@ def section_rollout(
     """States (B, T, 6) after each step, written to `out`; what is not finite becomes NaN.
 
     Position Verlet: half a sub-step of the coordinates, all of the rates with what holds there,
-    the other half of the coordinates. Dampers are taken in the middle of a sub-step, by a system of
-    equations; so the method is of second order but for Coriolis forces, and stable while the
+    the other half of the coordinates. Dampers and Coriolis forces are those of the sub-step's mean
+    rates, by a system of linear equations. The method is of second order, and stable while the
     fastest vibration turns by less than 2 rad in a sub-step.
 
     Args:
@@ -264,6 +265,7 @@ def section_rollout(
     """
     positions, jacobians = np.empty((2, 3)), np.empty((2, 3, 3))
     drift, inertia, work = np.empty((2, 3)), np.empty((3, 3)), np.empty(_SECTION_WORK)
+    coriolis = np.empty((3, 3))
     q, rate, force, springs = np.empty(3), np.empty(3), np.empty(3), stiffness.copy()
     h = dt / substeps
     for b in range(len(levels)):
@@ -281,11 +283,13 @@ def section_rollout(
                         begin, end = levels[b, step, j], levels[b, step + 1, j]
                         force[i] += actuation[i, j] * (begin + part * (end - begin))
                 _section_terms(
-                    q, rate, rest_length, radius, mass, numbers[1], gravity, inertia, force,
-                    positions, jacobians, drift, work,
+                    q, rate, rest_length, radius, mass, numbers[1], gravity, inertia, coriolis,
+                    force, positions, jacobians, drift, work,
                 )  # fmt: skip
                 for i in range(3):
                     inertia[i, i] += 0.5 * h * numbers[2] * damping[i]
+                    for j in range(3):
+                        inertia[i, j] += h * coriolis[i, j]
                 _solve(inertia, force)
                 for i in range(3):
                     rate[i] += h * force[i]
@@ -561,7 +565,7 @@ _ARM_STEPS = (
 
 @numba.njit(**_OPTIONS)
 def _implicit(shaping, actuation, gains, stiffness, damping, dt):
-    """The springs (m, m), and what the implicit step adds to the inertia (m, m)."""
+    """The springs (m, m), and what a step `dt` of implicit Euler adds to the inertia (m, m)."""
     loop = actuation @ shaping @ actuation.T
     springs = gains[0] * loop + np.diag(stiffness)
     return springs, dt * (gains[2] * loop + np.diag(damping)) + dt * dt * springs
@@ -571,9 +575,14 @@ def _implicit(shaping, actuation, gains, stiffness, damping, dt):
 def _arm_step(
     q, rate, integral, reference, gains, shaping, springs, implicit, unilateral, stiffness,
     damping, payload, actuation, rest_lengths, masses, radius, base, gravity, nodes, weights, dt,
-    forces, wanted, force, inertia, bias, frames, work,
+    theta, forces, wanted, place, force, inertia, bias, frames, work,
 ):  # fmt: skip
-    """One step of `arm_steps`; the last seven are workspace, `forces` tells the tendons' forces."""
+    """One step of an arm; the last eight are workspace, `forces` tells the tendons' forces.
+
+    Springs, dampers and the tendons' loops are taken at the share `theta` of the step, all else at
+    the share 1 - theta of it: 1 is linearly implicit Euler, 1 / 2 a linearly implicit midpoint
+    rule, of second order but for Coriolis forces. For `implicit` see _implicit, with theta * dt.
+    """
     size, tendons = actuation.shape
     for j in range(tendons):
         length, speed = 0.0, 0.0
@@ -589,8 +598,10 @@ def _arm_step(
             forces[j] += shaping[j, k] * wanted[k]
         if unilateral and forces[j] > 0.0:
             forces[j] = 0.0
+    for i in range(size):
+        place[i] = q[i] + (1.0 - theta) * dt * rate[i]
     _arm_terms(
-        q, rate, rest_lengths, masses, payload, radius, base, gravity, nodes, weights, inertia,
+        place, rate, rest_lengths, masses, payload, radius, base, gravity, nodes, weights, inertia,
         bias, frames, work,
     )  # fmt: skip
     for i in range(size):
@@ -598,12 +609,12 @@ def _arm_step(
         for j in range(tendons):
             force[i] += actuation[i, j] * forces[j]
         for k in range(size):
-            force[i] -= dt * springs[i, k] * rate[k]
+            force[i] -= theta * dt * springs[i, k] * rate[k]
             inertia[i, k] += implicit[i, k]
     _solve_positive(inertia, force)
     for i in range(size):
+        q[i] += dt * (rate[i] + theta * dt * force[i])
         rate[i] += dt * force[i]
-        q[i] += dt * rate[i]
 
 
 @numba.njit(**_OPTIONS)
@@ -633,8 +644,7 @@ def arm_steps(
 ):  # fmt: skip
     """Advance an arm whose tendons follow a reference; q, rate, integral change in place.
 
-    Linearly implicit Euler: springs, dampers and the tendons' loops are taken at the end of a step,
-    all else at its begin, so axial vibrations, thousands per second, do not limit the step.
+    By linearly implicit Euler: axial vibrations, thousands per second, do not limit the step.
 
     Args:
         q, rate: (m,) [m], [m/s].
@@ -658,13 +668,13 @@ def arm_steps(
     size, tendons = actuation.shape
     frames, work = np.empty((3, 3, _LINEAR + 2 * size)), np.empty(_WORK)
     inertia, bias, force = np.empty((size, size)), np.empty(size), np.empty(size)
-    forces, wanted = np.zeros(tendons), np.empty(tendons)
+    forces, wanted, place = np.zeros(tendons), np.empty(tendons), np.empty(size)
     springs, implicit = _implicit(shaping, actuation, gains, stiffness, damping, dt)
     for _ in range(steps):
         _arm_step(
             q, rate, integral, reference, gains, shaping, springs, implicit, unilateral,
             stiffness, damping, payload, actuation, rest_lengths, masses, radius, base, gravity,
-            nodes, weights, dt, forces, wanted, force, inertia, bias, frames, work,
+            nodes, weights, dt, 1.0, forces, wanted, place, force, inertia, bias, frames, work,
         )  # fmt: skip
     if not np.isfinite(rate).all():
         raise np.linalg.LinAlgError("the arm's motion is no longer finite")
@@ -684,6 +694,8 @@ def arm_rollout(
 ):  # fmt: skip
     """States (B, T, 2 m + a) after each step, written to `out`; what is not finite becomes NaN.
 
+    By the linearly implicit midpoint rule.
+
     Args:
         states: (B, 2 m + a), or (1, 2 m + a) for all: q, rate, integral.
         levels: (B, T + 1, a) wanted tendon differentials at the grid points, linear between [m].
@@ -696,9 +708,10 @@ def arm_rollout(
     frames, work = np.empty((3, 3, _LINEAR + 2 * size)), np.empty(_WORK)
     inertia, bias, force = np.empty((size, size)), np.empty(size), np.empty(size)
     forces, wanted, reference = np.empty(tendons), np.empty(tendons), np.empty(tendons)
-    q, rate, integral = np.empty(size), np.empty(size), np.empty(tendons)
+    q, rate, integral, place = np.empty(size), np.empty(size), np.empty(tendons), np.empty(size)
     elastic, damped, h = np.zeros(size), np.zeros(size), dt / substeps
-    springs, implicit = _implicit(shaping, actuation, gains, elastic, damped, h)
+    share = 0.5 * h
+    springs, implicit = _implicit(shaping, actuation, gains, elastic, damped, share)
     of_loops = np.diag(springs).copy(), np.diag(implicit).copy()
     for b in range(len(levels)):
         first = states[b if len(states) > 1 else 0]
@@ -707,18 +720,18 @@ def arm_rollout(
         for i in range(size):
             elastic[i], damped[i] = numbers[0] * stiffness[i], numbers[0] * damping[i]
             springs[i, i] = of_loops[0][i] + elastic[i]
-            implicit[i, i] = of_loops[1][i] + h * damped[i] + h * h * elastic[i]
+            implicit[i, i] = of_loops[1][i] + share * damped[i] + share * share * elastic[i]
         for step in range(levels.shape[1] - 1):
             for substep in range(substeps):
-                part = (substep + 1.0) / substeps
+                part = (substep + 0.5) / substeps
                 for j in range(tendons):
                     begin, end = levels[b, step, j], levels[b, step + 1, j]
                     reference[j] = begin + part * (end - begin)
                 _arm_step(
                     q, rate, integral, reference, gains, shaping, springs, implicit,
                     unilateral, elastic, damped, numbers[1], actuation, rest_lengths, masses,
-                    radius, base, gravity, nodes, weights, h, forces, wanted, force, inertia, bias,
-                    frames, work,
+                    radius, base, gravity, nodes, weights, h, 0.5, forces, wanted, place, force,
+                    inertia, bias, frames, work,
                 )  # fmt: skip
             row = out[b, step]
             row[:size], row[size : 2 * size], row[2 * size :] = q, rate, integral

@@ -17,6 +17,9 @@ from types import ModuleType
 import numba
 import numpy as np
 
+COUNT = 8
+"""Number of Stumpff's functions that are needed: c_0 to c_7."""
+
 TIP, CENTRE_OF_GRAVITY = 1, 2
 """Which point of an arc: the `order` of `point_motion`."""
 
@@ -32,7 +35,7 @@ def kernels() -> ModuleType:
 
 
 def stumpff(z: np.ndarray) -> np.ndarray:
-    """(..., 8) Stumpff's functions c_0 to c_7 of z (...), real or complex."""
+    """(..., COUNT) Stumpff's functions c_0 to c_7 of z (...), real or complex."""
     return kernels().stumpff(z)
 
 

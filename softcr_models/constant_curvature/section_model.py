@@ -6,7 +6,7 @@ loop over all candidates.
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -25,6 +25,7 @@ from softcr_models.constant_curvature.kernel import kernels
 from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain
 from softcr_models.errors import UserError
 from softcr_models.model import TIP, Group, Layout, OutputInfo, Parameter, nominal_parameters
+from softcr_models.prediction import rod_robot
 from softcr_models.robot import Robot
 from softcr_models.rod.description import BASE_WRENCH, SHAPE, rod_inputs
 
@@ -104,18 +105,15 @@ class ConstantCurvatureSection:
 
     @classmethod
     def of_robot(
-        cls, robot: Robot, settings: SectionSettings | None = None
+        cls, robot: Any, settings: SectionSettings | None = None
     ) -> "ConstantCurvatureSection":
         """The section of a robot's geometry and material; see `ConstantCurvatureModel.of_robot`.
 
         Raises:
             UserError: the robot is not driven by pressure.
         """
-        if not isinstance(robot, Robot):
-            raise UserError(
-                f"model 'constant_curvature': {robot.name} is not a rod driven by pressure"
-            )
-        return cls(ConstantCurvatureModel.of_robot(robot), robot, settings)
+        rod = rod_robot(robot, "constant_curvature")
+        return cls(ConstantCurvatureModel.of_robot(rod), rod, settings)
 
     # -- Model ------------------------------------------------------------------------------------
 

@@ -11,8 +11,7 @@ from numba.cuda.cudadrv.devicearray import is_cuda_ndarray
 
 from softcr_models.cuda import kernels
 from softcr_models.devices import resolve_device
-from softcr_models.model import TIP
-from softcr_models.prediction import RodPrediction
+from softcr_models.prediction import RodModel
 from softcr_models.rod import stepper
 from softcr_models.rod.cosserat_rod import CosseratRod, linearisations
 
@@ -26,7 +25,7 @@ PARAMETERS = len(stepper.PARAMETERS)
 STATE, TIPS = 0, 1  # what a kernel writes after each step
 
 
-class CudaRodPrediction:
+class CudaRodPrediction(RodModel):
     """The rod as a prediction model on the first GPU, a thread per candidate.
 
     What `RodPrediction` is on the processor: same equations, method, parameters and retries.
@@ -51,8 +50,6 @@ class CudaRodPrediction:
             `single_precision`, else np.float64.
     """
 
-    parameter_names: tuple[str, ...] = stepper.PARAMETERS
-
     def __init__(
         self,
         rod: CosseratRod,
@@ -66,19 +63,11 @@ class CudaRodPrediction:
             UserError: if there is no GPU that can be used; the line says what is missing.
         """
         resolve_device("cuda", "numba")
-        on_processor = RodPrediction(rod, substeps, single_precision)
-        self.rod = rod
+        super().__init__(rod)
         self.substeps = substeps
         self.single_precision = single_precision
         self.retry_factors = tuple(retry_factors)
         self.dtype: type[np.floating] = np.float32 if single_precision else np.float64
-        self.state, self.inputs = on_processor.state, on_processor.inputs
-        self.parameters, self.outputs = on_processor.parameters, on_processor.outputs
-        self.state_size = on_processor.state_size
-        self.input_size = on_processor.input_size
-        self.nominal_parameters = on_processor.nominal_parameters
-        self.state_scale = on_processor.state_scale
-        self._exact = on_processor
         self._attempt = cuda.to_device(np.array([substeps]))
         self._retries = cuda.to_device(substeps * np.array(self.retry_factors, dtype=int))
         self._rollout, self._tip_poses = (
@@ -86,51 +75,11 @@ class CudaRodPrediction:
             for text in (kernels.rollout_text, kernels.tip_text)
         )
 
-    def step(
-        self,
-        states: np.ndarray,
-        pressures_begin: np.ndarray,
-        pressures_end: np.ndarray,
-        parameters: np.ndarray,
-        dt: float,
-    ) -> np.ndarray:
-        """See PredictionModel; float64."""
-        pressures = np.stack((pressures_begin, pressures_end), axis=1)
-        return self._from_host(states, pressures, parameters, dt, np.float64, STATE)[:, -1]
-
-    def rollout(
-        self, state: np.ndarray, pressures: np.ndarray, parameters: np.ndarray, dt: float
-    ) -> np.ndarray:
-        """See PredictionModel; float32 if `single_precision`."""
-        return self._from_host(state[None], pressures, parameters[None], dt, self.dtype, STATE)
-
-    def rollout_tips(
-        self, state: np.ndarray, pressures: np.ndarray, parameters: np.ndarray, dt: float
-    ) -> np.ndarray:
-        """See PredictionModel; float32 if `single_precision`."""
-        return self._from_host(state[None], pressures, parameters[None], dt, self.dtype, TIPS)
-
     def tip_poses(self, states: np.ndarray, parameters: np.ndarray) -> np.ndarray:
-        """See PredictionModel; of the states' float type."""
+        """See RodModel."""
         dtype = states.dtype.type
         poses = self._pose(_to_device(states, dtype), _to_device(parameters, dtype), dtype)
         return poses.copy_to_host()
-
-    def observe(
-        self,
-        names: Sequence[str],
-        states: np.ndarray,
-        inputs: np.ndarray | None,
-        parameters: np.ndarray,
-    ) -> dict[str, np.ndarray]:
-        """See Model; what is not the tip comes from the processor."""
-        others = [name for name in names if name != TIP]
-        found = self._exact.observe(others, states, inputs, parameters)
-        return {n: found[n] if n in found else self.tip_poses(states, parameters) for n in names}
-
-    def equilibrium(self, pressures: np.ndarray, parameters: np.ndarray) -> np.ndarray:
-        """See PredictionModel; on the processor."""
-        return self.rod.equilibrium(pressures, parameters)
 
     def rollout_on_device(
         self,
@@ -158,7 +107,7 @@ class CudaRodPrediction:
             ValueError: if an array has another shape, type or layout.
         """
         inputs = (states, pressures, parameters)
-        return self._advance(inputs, dt, self.dtype, STATE, out, stream)
+        return self._enqueue(inputs, dt, self.dtype, STATE, out, stream)
 
     def rollout_tips_on_device(
         self,
@@ -171,7 +120,7 @@ class CudaRodPrediction:
     ) -> Any:
         """As `rollout_on_device`, but (B, T, 3, 4) tip poses as of `rollout_tips`."""
         inputs = (states, pressures, parameters)
-        return self._advance(inputs, dt, self.dtype, TIPS, out, stream)
+        return self._enqueue(inputs, dt, self.dtype, TIPS, out, stream)
 
     def tip_poses_on_device(
         self, states: Any, parameters: Any, out: Any = None, stream: int = 0
@@ -183,24 +132,12 @@ class CudaRodPrediction:
         """
         return self._pose(states, parameters, self.dtype, out, stream)
 
-    def warm_up(self) -> None:
-        """Compiles every kernel a control loop may call (a minute), so that no tick does."""
-        states = np.zeros((2, self.state_size))
-        parameters = np.repeat(self.nominal_parameters[None], 2, axis=0)
-        levels = np.zeros((2, 2, self.input_size))
-        self.step(states, levels[:, 0], levels[:, 1], parameters, 0.01)
-        self.rollout(states[0], levels, parameters[0], 0.01)
-        self.tip_poses(states, parameters)
-        self.tip_poses(states.astype(self.dtype), parameters)
-        self.rod.equilibrium(levels[0, 0])
-        self.rod.tip_pose(states[0])
-        self.rod.base_wrench(states[0], levels[0, 0])
+    def _advance(self, states, levels, parameters, dt, *, tips, precise):
+        dtype = np.float64 if precise else self.dtype
+        inputs = [_to_device(values, dtype) for values in (states, levels, parameters)]
+        return self._enqueue(inputs, dt, dtype, TIPS if tips else STATE).copy_to_host()
 
-    def _from_host(self, states, pressures, parameters, dt, dtype, tips):
-        inputs = [_to_device(values, dtype) for values in (states, pressures, parameters)]
-        return self._advance(inputs, dt, dtype, tips).copy_to_host()
-
-    def _advance(self, inputs, dt, dtype, tips, out=None, stream=0):
+    def _enqueue(self, inputs, dt, dtype, tips, out=None, stream=0):
         """Enqueues rollout and retries; `tips` is STATE or TIPS."""
         states, pressures, parameters = inputs
         batch, levels = pressures.shape[:2]

@@ -1,17 +1,17 @@
 """The surrogate as a prediction model, beside the exact rod."""
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from pydantic import BaseModel, ConfigDict, Field
 
-from softcr_models.devices import resolve_device
+from softcr_models.devices import DeviceName, resolve_device
 from softcr_models.errors import UserError
-from softcr_models.prediction import RodPrediction
+from softcr_models.prediction import RodModel, rod_robot
 from softcr_models.robot import Robot
-from softcr_models.rod import stepper
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.surrogate import files
 from softcr_models.surrogate.card import Card, differing_field
@@ -23,8 +23,22 @@ from softcr_models.surrogate.freed_memory import keep_freed_memory
 _SAME_TIME = 1e-7
 
 
-class SurrogatePrediction:
-    """A trained network as a prediction model; see `PredictionModel` for the methods.
+class SurrogateSettings(BaseModel):
+    """Which network, and where it computes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    network: str = Field(
+        default="", description="path of its files without ending; empty: the robot's shipped one"
+    )
+    device: DeviceName = Field(default="cpu", description="where it computes; auto: a GPU if any")
+    intervals: int | None = Field(
+        default=None, ge=1, description="of the rod, which the network must have been trained for"
+    )
+
+
+class SurrogatePrediction(RodModel):
+    """A trained network as a model; see `Model` for the methods.
 
     States stay in the network's coordinates over a rollout. A step may be shorter than the period
     the network was trained for: the ansatz is evaluated where it ends. A longer one is divided.
@@ -39,7 +53,7 @@ class SurrogatePrediction:
         factors: (P,) by which parameters are multiplied before the network is told them.
     """
 
-    parameter_names: tuple[str, ...] = stepper.PARAMETERS
+    Settings = SurrogateSettings
     approximate = True
 
     def __init__(
@@ -71,16 +85,9 @@ class SurrogatePrediction:
         keep_freed_memory()
         self.device = torch.device(resolve_device(device, "torch"))
         self.network = network.on(self.device)
-        self.rod = CosseratRod(robot, card.intervals)
+        super().__init__(CosseratRod(robot, card.intervals))
         self.threads = threads
         self.folded = FoldedNetwork(network) if network.architecture.shapes == "shared" else None
-        self._exact = RodPrediction(self.rod)
-        self.state, self.inputs = self._exact.state, self._exact.inputs
-        self.parameters, self.outputs = self._exact.parameters, self._exact.outputs
-        self.state_size = self.rod.state_size
-        self.input_size = self.rod.input_size
-        self.nominal_parameters = self.rod.nominal_parameters
-        self.state_scale = self._exact.state_scale
         # a damping factor counts from the robot's own relaxation times
         self.factors = np.ones(len(self.parameter_names))
         self.factors[2] = robot.relaxation_times[0] / card.relaxation_times[0]
@@ -101,75 +108,47 @@ class SurrogatePrediction:
         network, card = files.load(name_or_path or robot.name)
         return cls(robot, network, card, device, threads)
 
-    def step(
-        self,
-        states: np.ndarray,
-        pressures_begin: np.ndarray,
-        pressures_end: np.ndarray,
-        parameters: np.ndarray,
-        dt: float,
-    ) -> np.ndarray:
-        """See PredictionModel; float64."""
-        pressures = np.stack((pressures_begin, pressures_end), axis=1)
-        coordinates = self._rolled(states, pressures, parameters, dt)[-1]
-        with torch.inference_mode():
-            return self.network.decode(coordinates).cpu().numpy().astype(float)
+    @classmethod
+    def of_robot(
+        cls, robot: Any, settings: SurrogateSettings | None = None
+    ) -> "SurrogatePrediction":
+        """The network of a robot.
 
-    def rollout(
-        self, state: np.ndarray, pressures: np.ndarray, parameters: np.ndarray, dt: float
-    ) -> np.ndarray:
-        """See PredictionModel; float32."""
-        return self._rolled_states(state, pressures, parameters, dt).swapaxes(0, 1)
-
-    def rollout_tips(
-        self, state: np.ndarray, pressures: np.ndarray, parameters: np.ndarray, dt: float
-    ) -> np.ndarray:
-        """See PredictionModel; float32."""
-        states = self._rolled_states(state, pressures, parameters, dt)
-        ticks, batch, size = states.shape
-        poses = self.tip_poses(states.reshape(-1, size), parameters[None])
-        return poses.reshape(ticks, batch, 3, 4).swapaxes(0, 1)
-
-    def tip_poses(self, states: np.ndarray, parameters: np.ndarray) -> np.ndarray:
-        """See PredictionModel; of the states' float type."""
-        return self._exact.tip_poses(states, parameters)
-
-    def observe(
-        self,
-        names: Sequence[str],
-        states: np.ndarray,
-        inputs: np.ndarray | None,
-        parameters: np.ndarray,
-    ) -> dict[str, np.ndarray]:
-        """See Model; of the exact rod."""
-        return self._exact.observe(names, states, inputs, parameters)
-
-    def equilibrium(self, pressures: np.ndarray, parameters: np.ndarray) -> np.ndarray:
-        """See PredictionModel."""
-        return self.rod.equilibrium(pressures, parameters)
+        Raises:
+            UserError: the robot is not a rod driven by pressure; there is no such network, or it is
+                for another robot or number of intervals; a device that is not there.
+        """
+        own = settings or SurrogateSettings()
+        chosen = cls.load(rod_robot(robot, "ddpinn"), own.network, own.device)
+        if own.intervals not in (None, chosen.rod.intervals):
+            raise UserError(
+                f"intervals: {own.intervals}, but the network of {robot.name} was trained for "
+                f"{chosen.rod.intervals}"
+            )
+        return chosen
 
     def warm_up(self) -> None:
-        """What a control loop may call, once."""
-        states, pressures = np.zeros((2, self.state_size)), np.zeros((2, self.input_size))
-        parameters = np.repeat(self.nominal_parameters[None], 2, axis=0)
-        for dt in (self.network.period, 0.9 * self.network.period):
-            self.step(states, pressures, pressures, parameters, dt)
-        self.rollout_tips(states[0], np.zeros((2, 3, self.input_size)), parameters[0], dt)
-        self.tip_poses(states, parameters)
-        self.rod.equilibrium(pressures[0])
-        self.rod.tip_pose(states[0])
-        self.rod.base_wrench(states[0], pressures[0])
+        """See RodModel; the network also for a step of its own period."""
+        super().warm_up()
+        states, levels = np.zeros((2, self.state_size)), np.zeros((2, 3, self.input_size))
+        period, parameters = self.network.period, self.nominal_parameters
+        self.step(states, levels[:, 0], levels[:, 1], parameters[None], period)
+        self.rollout_tips(states[0], levels, parameters, period)
 
     @torch.inference_mode()
-    def _rolled_states(
-        self, state: np.ndarray, pressures: np.ndarray, parameters: np.ndarray, dt: float
-    ) -> np.ndarray:
-        """(T, B, nx) float32 after each step from one state."""
-        steps = self._rolled(state[None], pressures, parameters[None], dt)
-        return self.network.decode(steps).cpu().numpy()
+    def _advance(self, states, levels, parameters, dt, *, tips, precise):
+        """See RodModel; what the network gives is float32."""
+        coordinates = self._coordinates(states, levels, parameters, dt)
+        rolled = self.network.decode(coordinates).cpu().numpy()
+        if tips:
+            ticks, batch, size = rolled.shape
+            poses = self.tip_poses(rolled.reshape(-1, size), parameters)
+            return poses.reshape(ticks, batch, 3, 4).swapaxes(0, 1)
+        by_candidate = rolled.swapaxes(0, 1)
+        return by_candidate.astype(float) if precise else by_candidate
 
     @torch.inference_mode()
-    def _rolled(
+    def _coordinates(
         self, states: np.ndarray, pressures: np.ndarray, parameters: np.ndarray, dt: float
     ) -> torch.Tensor:
         """Coordinates (T, B, nx) after each step; states and parameters (B, ...) or (1, ...)."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from softcr_models.devices import gpu_name, what_cuda_lacks
-from softcr_models.prediction import PredictionModel, RodPrediction
+from softcr_models.prediction import RodModel, RodPrediction
 from softcr_models.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_tools.benchmarks.reference_motion import (
@@ -126,7 +126,7 @@ def _timing(batch: Batch, prediction: RodPrediction, count: int, effort: Effort)
     return whole.times(1e6 / (CANDIDATES * HORIZON))
 
 
-def _roll(batch: Batch, prediction: PredictionModel) -> np.ndarray:
+def _roll(batch: Batch, prediction: RodModel) -> np.ndarray:
     parameters = prediction.nominal_parameters
     return prediction.rollout(batch.state, batch.pressures, parameters, PERIOD)
 
@@ -149,7 +149,7 @@ def _rollout_on_device(batch: Batch, prediction: "CudaRodPrediction") -> Callabl
     return work
 
 
-def _tip_error(batch: Batch, prediction: PredictionModel) -> float:
+def _tip_error(batch: Batch, prediction: RodModel) -> float:
     """Mean over candidates and steps [m]."""
     fine = RodPrediction(batch.rod, FINE_SUBSTEPS, single_precision=False)
     tips = []

@@ -22,7 +22,7 @@ from softcr_estimation import Estimate, EstimatorSettings, RodEstimator
 from softcr_hardware.plant import Measurement, SensorModel, SimulatedPlant
 from softcr_models import CosseratRod, Robot
 from softcr_models.limits import limit_command
-from softcr_models.prediction import PredictionModel, RodPrediction
+from softcr_models.prediction import RodModel, RodPrediction
 from softcr_models.pressure import PressureLag
 from softcr_runtime.settings import build_settings
 from softcr_tools.benchmarks.timing import cores, cores_available
@@ -168,7 +168,7 @@ def run_loop(
     progress: Callable[[int], None] = lambda cycles: None,
     koopman: KoopmanDesign | None = None,
     settings: ControllerSettings | None = None,
-    filter_model: PredictionModel | None = None,
+    filter_model: RodModel | None = None,
     filter_settings: EstimatorSettings | None = None,
     observe: Callable[[Cycle], None] = lambda cycle: None,
 ) -> Trace:
