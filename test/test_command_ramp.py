@@ -58,9 +58,7 @@ def test_pressures_are_predicted_as_the_valves_make_them(delay):
     state = prediction.equilibrium(commands[0], prediction.nominal_parameters)
     reference = Reference(0.0, PERIOD, np.tile(state, (12, 1)), np.zeros((12, 3)))
     for tick in range(5):
-        seen = Observation(
-            tick * PERIOD, state, {}, reference, pressures[tick], prediction, delay
-        )
+        seen = Observation(tick * PERIOD, state, {}, reference, pressures[tick], prediction, delay)
         horizon.observe(seen)
         problem = horizon.problem(seen)
         if tick < 4:

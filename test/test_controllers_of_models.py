@@ -63,9 +63,7 @@ def test_states_are_followed_by_the_names_of_their_groups(kind):
     state = model.equilibrium(felt, None)
     for k in range(70):
         rows = controller.rows
-        reference = Reference(
-            k * PERIOD, PERIOD, np.tile(goal, (rows, 1)), np.zeros((rows, 3))
-        )
+        reference = Reference(k * PERIOD, PERIOD, np.tile(goal, (rows, 1)), np.zeros((rows, 3)))
         answer = ask(controller, state, reference, felt).pressures
         state = model.step(state[None], felt[None], active[None], None, PERIOD)[0]
         felt, active = active, answer

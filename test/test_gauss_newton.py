@@ -25,9 +25,7 @@ def make(model=None, **numbers) -> GaussNewtonMpc:
     model = model or LinearModel()
     if "max_rate" in numbers:
         limited(model, rate=numbers.pop("max_rate"))
-    return GaussNewtonMpc(
-        context(model), GaussNewtonSettings(**{"costs": costs(RATE), **numbers})
-    )
+    return GaussNewtonMpc(context(model), GaussNewtonSettings(**{"costs": costs(RATE), **numbers}))
 
 
 def layout(controller: GaussNewtonMpc) -> Knots:

@@ -8,7 +8,7 @@ from linear_models import LAG, PERIOD, CurvedModel, LinearModel, ask, circle, co
 from pydantic import ValidationError
 from scipy.optimize import lsq_linear
 
-from softcr_control.controller_file import CONTROLLERS, controller_settings, load_controller
+from softcr_control.controller_file import controller_settings
 from softcr_control.costs import CostSettings
 from softcr_control.knots import Knots, even_knots
 from softcr_control.nempc import Nempc, NempcSettings
@@ -238,9 +238,7 @@ def test_polish_makes_tracking_better_and_commands_calmer():
     model = LinearModel()
     results = {}
     for polish in (False, True):
-        errors, sent = closed_loop(
-            make(model, rate=1e-3, polish=polish), model, 2.0
-        )
+        errors, sent = closed_loop(make(model, rate=1e-3, polish=polish), model, 2.0)
         jerk = np.diff(sent[70:], n=2, axis=0)
         results[polish] = errors[70:].mean(), np.abs(jerk).mean()
     assert results[True][0] < results[False][0]
@@ -462,5 +460,3 @@ def test_rod_follows_the_fast_trajectory_with_the_shipped_controller(rod):
 def test_settings_out_of_range_are_refused(wrong, message):
     with pytest.raises(ValidationError, match=message):
         NempcSettings(**wrong)
-
-

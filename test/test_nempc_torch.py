@@ -57,9 +57,7 @@ def make(kind, costs=None, prediction=PREDICTION, period=PERIOD, max_rate=None, 
 
 
 def ask(controller, state, parameters, reference, pressures, delay=1):
-    seen = Observation(
-        reference.stamp, state, parameters, reference, pressures, PREDICTION, delay
-    )
+    seen = Observation(reference.stamp, state, parameters, reference, pressures, PREDICTION, delay)
     return controller.command(seen)
 
 

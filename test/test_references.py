@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from linear_models import PERIOD, LinearModel, TendonModel
+from linear_models import PERIOD, LinearModel
 
 from softcr_control import signals
 from softcr_control.reference_settings import ReferenceSettings
@@ -19,7 +19,6 @@ from softcr_models.errors import UserError
 from softcr_models.prediction import RodPrediction
 from softcr_models.robot import load_robot
 from softcr_models.rod.cosserat_rod import CosseratRod
-
 
 SmallModel = LinearModel
 
