@@ -1,4 +1,4 @@
-"""Estimated numbers by name, as a controller uses them: of the model, and of its inputs' sensors."""
+"""Estimated numbers by name, as controllers use them: of the model, of its inputs' sensors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Estimated:
 
 
 class EstimatedParameters:
-    """Reads names: those of the model, and `Q_gain_I`, `Q_offset_I` of input I = 1..m of quantity Q.
+    """Reads names: of the model, and `Q_gain_I`, `Q_offset_I` of input I = 1..m of quantity Q.
 
     Args:
         model: says its parameters and the quantity of its inputs.

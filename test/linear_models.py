@@ -1,6 +1,7 @@
 """Small models of the protocol whose optimum is known otherwise, and how controllers are asked."""
 
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,7 +18,10 @@ class TestedModel:
     """What every model here does alike; a subclass has `_a`, `_b`, `_c` and says what they mean."""
 
     __test__ = False
-    outputs = {TIP: OutputInfo((3, 4), "m", "pose"), "tip_speed": OutputInfo((1,), "m/s", "vector")}
+    outputs: ClassVar = {
+        TIP: OutputInfo((3, 4), "m", "pose"),
+        "tip_speed": OutputInfo((1,), "m/s", "vector"),
+    }
 
     def __init__(self) -> None:
         self.seen_parameters: list[np.ndarray] = []

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from softcr_control.controller_file import CONTROLLERS, controller_settings
+from softcr_control.controller_file import named_settings
 from softcr_control.observation import ControlContext, Observation
 from softcr_control.reference_settings import ReferenceSettings
 from softcr_control.references import at_nodes
@@ -17,6 +17,7 @@ from softcr_estimation import EstimatorSettings, RodEstimator
 from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
 from softcr_models import CosseratRod, load_robot
 from softcr_models.prediction import RodPrediction
+from softcr_runtime import registry
 
 ROBOT = load_robot("licher2025")
 PERIOD = 1 / 70
@@ -39,7 +40,7 @@ class Run:
 def made_controller(name, prediction, seed):
     """The shipped controller of a name, on the filter's model."""
     context = ControlContext(ROBOT, prediction, PERIOD, seed)
-    return CONTROLLERS[name](context, controller_settings(name, name))
+    return registry.resolve("controller", name)(context, named_settings(name))
 
 
 def closed_loop(kind, duration, dropout=(), seed=1, name="nempc"):

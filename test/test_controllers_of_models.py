@@ -68,7 +68,7 @@ def test_states_are_followed_by_the_names_of_their_groups(kind):
         state = model.step(state[None], felt[None], active[None], None, PERIOD)[0]
         felt, active = active, answer
     assert state == pytest.approx(goal, abs=2e-4)
-    with pytest.raises(UserError, match="costs.state.velocity: the model has none of that name"):
+    with pytest.raises(UserError, match=r"costs\.state\.velocity: the model has none of that name"):
         kind(context(model), kind.Settings(costs=CostSettings(state={"velocity": 1.0})))
 
 

@@ -8,7 +8,7 @@ from linear_models import LAG, PERIOD, CurvedModel, LinearModel, ask, circle, co
 from pydantic import ValidationError
 from scipy.optimize import lsq_linear
 
-from softcr_control.controller_file import controller_settings
+from softcr_control.controller_file import named_settings
 from softcr_control.costs import CostSettings
 from softcr_control.knots import Knots, even_knots
 from softcr_control.nempc import Nempc, NempcSettings
@@ -426,7 +426,7 @@ def rod():
 
 def test_rod_follows_the_fast_trajectory_with_the_shipped_controller(rod):
     """The exact rod as model and plant (state known), lag and delay: what is left is the search."""
-    settings = controller_settings("nempc", "nempc", {"population": 256})
+    settings = named_settings("nempc", given={"population": 256})
     controller = Nempc(ControlContext(ROBOT, rod, PERIOD), settings)
     source = ReferenceSettings(duration=2.0).source(rod, PERIOD)
     nominal = rod.nominal_parameters[None]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from softcr_control.controller_file import controller_settings
+from softcr_control.controller_file import named_settings
 from softcr_estimation import EstimatorSettings, RodEstimator
 from softcr_hardware.plant import Mismatch
 from softcr_models import CosseratRod, load_robot
@@ -87,7 +87,7 @@ def test_published_values_stand_in_the_table_as_they_were_printed():
     assert noises["tip_position_noise"] == pytest.approx(1.609e-4, rel=1e-3)
     assert noises["velocity_noise"] == pytest.approx(math.sqrt(8.92e-6 * 70), rel=1e-6)
     file = changed(loaded("nempc_licher2025", "nempc"), published_values((*NEMPC, *WEIGHTS)))
-    chosen = controller_settings("nempc", file)
+    chosen = named_settings("nempc", file)
     assert (chosen.parents, chosen.segments) == (0.3897, 1)
     assert (chosen.costs.state["torque"], chosen.costs.input_rate) == (0.186, 2.39)
 
@@ -244,7 +244,7 @@ def test_a_controller_file_with_other_values():
     names = [parameter.name for parameter in ROD_MPC]
     assert values_of(file, names)["rod_mpc.knots"] == "2 8"
     other = changed(file, {"rod_mpc.knots": "2 4 8", "costs.input_rate": 0.3})
-    settings = controller_settings("rod_mpc", other)
+    settings = named_settings("rod_mpc", other)
     assert (settings.knots, settings.costs.input_rate) == ((2, 4, 8), 0.3)
     assert changed(other, values_of(file, names)) == file
     assert not follows_states(file)
