@@ -8,11 +8,17 @@ from linear_models import LAG, PERIOD, LinearModel, TendonModel, ask, circle, co
 
 from softcr_control import GaussNewtonMpc, Nempc
 from softcr_control.costs import CostSettings
+from softcr_control.costs.rollout import tips_of
 from softcr_control.horizon import Horizon, HorizonSettings
 from softcr_control.observation import Observation
 from softcr_control.reference_settings import ReferenceSettings
-from softcr_control.references import Reference
+from softcr_control.references import Reference, setpoint
+from softcr_models import load_robot
+from softcr_models.constant_curvature.arm import load_arm
+from softcr_models.constant_curvature.arm_model import ArmModel
+from softcr_models.constant_curvature.section_model import ConstantCurvatureSection
 from softcr_models.errors import UserError
+from softcr_models.model import nominal_parameters
 from softcr_models.pressure import PressureLag
 
 KINDS = pytest.mark.parametrize("kind", [Nempc, GaussNewtonMpc])
@@ -150,3 +156,37 @@ def test_references_are_made_of_any_inputs(tmp_path):
     path.write_text("time,tendon_length_1,tendon_length_2\n0,0.0,0.03\n1,0.01,0.05\n")
     source = ReferenceSettings(kind="file", file=str(path)).source(model, 0.1)
     assert source.states[0] == pytest.approx([0.0, 0.03])
+
+
+# An arm has more tendons than its tip has coordinates: what the tip leaves open is damped.
+ON_AN_ARM = {Nempc: {"population": 200}, GaussNewtonMpc: {"damping": 1e-3}}
+ON_A_SECTION = {Nempc: {"population": 200}, GaussNewtonMpc: {}}
+
+
+@KINDS
+@pytest.mark.parametrize("body", ["section", "arm"])
+def test_the_models_of_constant_curvature_reach_a_setpoint(body, kind):
+    if body == "section":
+        model, numbers = ConstantCurvatureSection.of_robot(load_robot("licher2025")), ON_A_SECTION
+        held = np.array([45e3, 25e3, 15e3])
+    else:
+        model, numbers = ArmModel.of_robot(load_arm("dalenberg_robot1")), ON_AN_ARM
+        held = 0.03 * np.sin(np.arange(model.inputs.size)) * model.inputs.range
+    nominal, lag = nominal_parameters(model.parameters)[None], model.inputs.lag
+    source = setpoint(model, held, PERIOD)
+    costs = CostSettings(tip_position=1e4, input_rate=0.01)
+    controller = kind(context(model), kind.Settings(costs=costs, **numbers[kind]))
+    felt = active = np.zeros(model.inputs.size)
+    state = model.equilibrium(felt, nominal[0])
+    errors = []
+    for k in range(50):
+        tip = tips_of(model, state[None], nominal)[0, :, 3]
+        errors.append(np.linalg.norm(tip - source.tip_positions[0]))
+        reference = source.window(k * PERIOD, controller.rows)
+        answer = ask(controller, state, reference, felt)
+        assert not answer.fallback
+        later = active if lag is None else lag.step(felt, active, PERIOD)
+        state = model.step(state[None], felt[None], later[None], nominal, PERIOD)[0]
+        felt, active = later, answer.pressures
+    assert errors[0] > 5e-3
+    assert errors[-1] < 0.02 * errors[0]
