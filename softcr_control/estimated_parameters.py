@@ -46,7 +46,8 @@ class EstimatedParameters:
             nominal_parameters(model.parameters), np.ones(inputs.size), np.zeros(inputs.size),
         )  # fmt: skip
         self._nominal = np.concatenate(known)
-        self._parts = np.cumsum([len(part) for part in known[:-1]])
+        count = len(model.parameters)
+        self._parts = count, count + inputs.size
 
     def read(self, given: Mapping[str, float]) -> Estimated:
         """Values by name; what is not given is nominal.
@@ -60,4 +61,5 @@ class EstimatedParameters:
                 allowed = ", ".join(self._places)
                 raise UserError(f"controller: parameter {name}: unknown; allowed are {allowed}")
             values[self._places[name]] = value
-        return Estimated(*np.split(values, self._parts))
+        first, second = self._parts
+        return Estimated(values[:first], values[first:second], values[second:])
