@@ -11,25 +11,19 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from softcr_control.controller_file import (
-    CONTROLLERS,
-    PredictiveController,
-    controller_settings,
-    load_controller,
-)
+from softcr_control.controller_file import named_settings
 from softcr_control.costs.rollout import tips_of
 from softcr_control.horizon import MAXIMUM_DELAY
 from softcr_control.model_defaults import defaults_on
-from softcr_control.nempc import Nempc
-from softcr_control.observation import ControlContext, Observation
+from softcr_control.observation import ControlContext, Observation, PredictiveController
 from softcr_control.references import Reference, rest_inputs
-from softcr_models.errors import UserError
 from softcr_models.limits import limit_command
 from softcr_models.model import nominal_parameters
 from softcr_models.models import DeviceName, ModelChoice, ModelName, prediction_model
 from softcr_models.prediction import PredictionModel
 from softcr_models.robot import Robot
 from softcr_models.rod.kernel import MAX_INTERVALS
+from softcr_runtime import registry
 from softcr_runtime.rod_clouds import ReferenceCloud, RodCloud
 from softcr_runtime.settings import SampledNodeSettings
 
@@ -116,7 +110,8 @@ class NempcControllerSettings(ControllerSettings):
     @property
     def given(self) -> dict[str, Any]:
         """See ControllerSettings."""
-        return super().given | ({"population": self.population} if self.population else {})
+        numbers = {"population": self.population} if self.population else {}
+        return super().given | numbers | {"backend": self.backend}
 
 
 class RodMpcControllerSettings(ControllerSettings):
@@ -263,35 +258,12 @@ def made_controller(
     Raises:
         UserError: the controller file or the model cannot be used.
     """
-    file = load_controller(settings.controller, settings.kind)
-    kind = CONTROLLERS[settings.kind]
+    kind = registry.resolve("controller", settings.kind)
+    given, defaults = settings.given, defaults_on(settings.model)
+    chosen = named_settings(settings.kind, settings.controller, given, defaults)
     choice = ModelChoice(
         settings.model, settings.device, settings.network, settings.intervals, settings.substeps
     )
     model = prediction_model(robot, replace(choice, single_precision=not kind.double_precision))
     context = ControlContext(robot, model, settings.period, settings.seed, settings.resampled)
-    chosen = controller_settings(settings.kind, file, settings.given, defaults_on(model))
-    if isinstance(settings, NempcControllerSettings):
-        kind = population_class(settings.backend, context)
-    return model, kind(context, chosen)
-
-
-def population_class(backend: Literal["auto", "numpy", "torch"], context: ControlContext) -> type:
-    """`Nempc`, or `NempcTorch` where asked for or where a network computes on a GPU.
-
-    Torch is imported only where a network is the model.
-
-    Raises:
-        UserError: "torch" with a model that is no network.
-    """
-    approximate = getattr(context.model, "approximate", False)
-    if backend == "torch" and not approximate:
-        raise UserError("backend: 'torch' needs the model 'ddpinn', not 'rod'")
-    if backend == "numpy" or not approximate:
-        return Nempc
-    from softcr_control.nempc_torch import NempcTorch, what_is_missing
-
-    on_gpu = context.model.device.type == "cuda"
-    if backend == "auto" and (not on_gpu or what_is_missing(context.model, context.period)):
-        return Nempc
-    return NempcTorch
+    return model, getattr(kind, "made", kind)(context, chosen)

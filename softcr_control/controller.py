@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import BaseModel, Field
 
 from softcr_control.command import Command
-from softcr_control.controller_file import controller_settings, load_controller
+from softcr_control.controller_file import controller_settings, named_settings
 from softcr_control.horizon import MAXIMUM_DELAY
 from softcr_control.model_defaults import defaults_on
 from softcr_control.observation import ControlContext, Observation
@@ -128,11 +128,9 @@ class ControllerBlock(BlockBase):
         """See BlockBase; the file's numbers stand below the given ones."""
         named, path = _named(given), given.get("controller_file", "")
         kind = settings_class(registry.resolve("controller", named))
-        shipped = named if named in registry.names("controller") else ""
-        file = load_controller(path or shipped, named) if path or shipped else None
         own, others = _split(given, kind)
         defaults = defaults_on(str(given.get("model", _DEFAULT_MODEL)))
-        return setting_values(controller_settings(kind, file, own, defaults)) | others
+        return setting_values(named_settings(named, path, own, defaults)) | others
 
     @classmethod
     def changed(cls, recorded: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

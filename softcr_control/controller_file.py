@@ -13,6 +13,7 @@ from softcr_control.costs.settings import groups_under_state
 from softcr_models.config import config_directory
 from softcr_models.errors import UserError
 from softcr_runtime import registry
+from softcr_runtime.plugin_settings import settings_class
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,31 @@ def controller_settings(
         return kind.model_validate(values)
     except ValidationError as error:
         raise UserError(_first_problem(error, file, given)) from None
+
+
+def named_settings(
+    controller: str,
+    file: ControllerFile | str | Path = "",
+    given: Mapping[str, Any] | None = None,
+    defaults: Mapping[str, Any] | None = None,
+) -> Any:
+    """See `controller_settings`, for a name of the registry or a place of a class.
+
+    Args:
+        controller: `nempc`, `package.module:Class` or `path/file.py:Class`.
+        file: loaded, a name or a path; empty for the shipped one of that name, if there is one.
+        given, defaults: see there.
+
+    Raises:
+        UserError: likewise, or no such controller.
+    """
+    kind = settings_class(registry.resolve("controller", controller))
+    shipped = controller if controller in registry.names("controller") else ""
+    if not isinstance(file, ControllerFile):
+        found = load_controller(file or shipped, controller) if file or shipped else None
+    else:
+        found = file
+    return controller_settings(kind, found, given, defaults)
 
 
 def as_content(type_: str, description: str, settings: BaseModel) -> dict[str, Any]:

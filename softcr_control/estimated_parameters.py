@@ -1,4 +1,4 @@
-"""Estimated numbers by name, as a controller uses them: of the model, and of its inputs' sensors."""
+"""Estimated numbers by name, as controllers use them: of the model, of its inputs' sensors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Estimated:
 
 
 class EstimatedParameters:
-    """Reads names: those of the model, and `Q_gain_I`, `Q_offset_I` of input I = 1..m of quantity Q.
+    """Reads names: of the model, and `Q_gain_I`, `Q_offset_I` of input I = 1..m of quantity Q.
 
     Args:
         model: says its parameters and the quantity of its inputs.
@@ -46,7 +46,8 @@ class EstimatedParameters:
             nominal_parameters(model.parameters), np.ones(inputs.size), np.zeros(inputs.size),
         )  # fmt: skip
         self._nominal = np.concatenate(known)
-        self._parts = np.cumsum([len(part) for part in known[:-1]])
+        count = len(model.parameters)
+        self._parts = count, count + inputs.size
 
     def read(self, given: Mapping[str, float]) -> Estimated:
         """Values by name; what is not given is nominal.
@@ -60,4 +61,5 @@ class EstimatedParameters:
                 allowed = ", ".join(self._places)
                 raise UserError(f"controller: parameter {name}: unknown; allowed are {allowed}")
             values[self._places[name]] = value
-        return Estimated(*np.split(values, self._parts))
+        first, second = self._parts
+        return Estimated(values[:first], values[first:second], values[second:])

@@ -44,7 +44,9 @@ class GaussNewtonSettings(HorizonSettings):
         description="of a knot, for the finite differences / range of the input",
     )
     damping: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = Field(
-        default=1e-6, description="added to the normal matrix, of its mean diagonal [-]"
+        default=1e-6,
+        description="added to the normal matrix, of its mean diagonal [-]; more inputs than the "
+        "costs see need more, 1e-3 for the tip of an arm of nine tendons",
     )
     costs: CostSettings = Field(
         default=CostSettings(input_rate=0.05), description="what is minimised"

@@ -195,7 +195,7 @@ class Horizon:
         if len(self._ramp) > 1:  # the first of the commands is approached from the one before it
             free += self._ramp[0] * np.outer(of_held[0], self._sent.last)
         rows = slice(delay + 1, delay + 1 + self.ticks)
-        offsets = -self._offsets.ahead(delay, self.ticks) if self._offsets.active else 0.0
+        offsets = self._offsets.ahead(delay, self.ticks) if self._offsets.active else None
         return Problem(
             present_state=np.asarray(observation.state, float),
             approach=estimated.felt(approach),

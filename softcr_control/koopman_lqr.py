@@ -124,8 +124,17 @@ class Gains:
             problem = " ".join(str(error).split())
             raise UserError(f"Koopman regulator: no stabilising gain: {problem}") from None
         inner = effort + b.T @ value @ b
-        feedback = linalg.solve(inner, b.T @ value @ a + cross.T, assume_a="pos")
-        closed = a - b @ feedback
+        try:
+            feedback = linalg.solve(inner, b.T @ value @ a + cross.T, assume_a="pos")
+            closed = a - b @ feedback
+            growth = float(np.abs(linalg.eigvals(closed)).max())
+        except (linalg.LinAlgError, ValueError):
+            growth = np.inf
+        if not growth < 1.0:  # some solvers answer where there is no solution
+            raise UserError(
+                "Koopman regulator: no stabilising gain: the closed loop grows by "
+                f"{growth:.6g} per sample"
+            )
         ahead, propagated = [], value
         for _ in range(weights.preview):
             ahead.append(linalg.solve(inner, b.T @ propagated, assume_a="pos"))

@@ -31,7 +31,7 @@ class NempcSettings(HorizonSettings):
     strangers: Fraction = Field(default=0.1, description="quota of fresh candidates")
     stranger_spread: Fraction = Field(
         default=0.3,
-        description="standard deviation of strangers round the previous command / range of the input",
+        description="standard deviation of strangers round the previous command / input range",
     )
     mutation_probability: Fraction = Field(
         default=0.5, description="chance that one knot of one channel mutates"

@@ -13,8 +13,9 @@ import numpy as np
 import torch
 
 from softcr_control.command import Command
+from softcr_control.costs.output_error import OutputError
 from softcr_control.costs.rollout import known_rows, known_states, tip_rotations
-from softcr_control.costs.tensor_rollout import TensorRollout, with_tensors
+from softcr_control.costs.tensor_rollout import TensorRollout, check_output, with_tensors
 from softcr_control.horizon import MAXIMUM_DELAY, Problem
 from softcr_control.knots import mapped
 from softcr_control.limits import limit_knots
@@ -92,6 +93,9 @@ class NempcTorch(Nempc):
         self._steps = [None if step is None else self._tensor(step) for step in self._max_steps]
         self._to_commands = self._tensor(self._knots.to_commands)
         self._to_next_tick = self._tensor(self._knots.to_next_tick)
+        for term in self._terms:
+            if isinstance(term, OutputError):
+                check_output(term.output)
         self._residuals = [with_tensors(term, device).residuals for term in self._terms]
         self._polish = TensorPolish(settings.population, count, inputs.low, inputs.high, device)
         self._population = torch.zeros((settings.population, count, channels), device=device)

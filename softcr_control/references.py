@@ -40,13 +40,14 @@ class Reference:
     tip_orientations: np.ndarray | None = None
     outputs: Mapping[str, np.ndarray] = field(default_factory=dict)
 
-    def part(self, rows: slice, tip_offsets: float | np.ndarray = 0.0) -> "Reference":
-        """Some of its rows; `tip_offsets` (rows, 3) are added to the wanted tip positions [m]."""
+    def part(self, rows: slice, tip_offsets: np.ndarray | None = None) -> "Reference":
+        """Some of its rows; `tip_offsets` (rows, 3) are taken from wanted tip positions [m]."""
+        tips = self.tip_positions[rows]
         return Reference(
             self.stamp + (rows.start or 0) * self.period,
             self.period,
             None if self.states is None else self.states[rows],
-            self.tip_positions[rows] + tip_offsets,
+            tips if tip_offsets is None else tips - tip_offsets,
             None if self.tip_orientations is None else self.tip_orientations[rows],
             {name: values[rows] for name, values in self.outputs.items()},
         )

@@ -48,7 +48,7 @@ class TensorEvolution:
         self._generator = generator
 
     def first_generation(self, centre: torch.Tensor, knots: int) -> torch.Tensor:
-        """Strangers round `centre` (m,) [unit of the inputs]; candidate 0 holds it. Returns (B, knots, m) [unit of the inputs]."""
+        """(B, knots, m) strangers round `centre` (m,); candidate 0 holds it."""
         size = self._parents + self._strangers + self._children
         population = self._drawn_round(centre, size, knots)
         population[0] = centre

@@ -73,9 +73,9 @@ class TipOffsets:
             return
         begun = np.vstack((before.state, self._begun[: self._ticks - 1]))
         count = len(begun)
-        felt = (np.tile(tick.felt, (count, 1)) for tick in (before, present))
+        begin, end = (np.tile(tick.felt, (count, 1)) for tick in (before, present))
         told = np.tile(present.parameters, (count, 1))
-        self._begun = self._model.step(begun, *felt, told, self._period)
+        self._begun = self._model.step(begun, begin, end, told, self._period)
         aside = tip - tips_of(self._model, self._begun, told)[:, :, 3]
         if np.isfinite(aside).all():
             learned = self._offsets[:count]

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from softcr_hardware.simulated_machines import arm_plant_messages
 
 from softcr_control.apcc import Apcc, ApccSettings
 from softcr_control.tip_references import TipReferenceSettings, tip_reference
 from softcr_hardware.arm_plant import ArmPlant
-from softcr_hardware.simulated_machines import arm_plant_messages
 from softcr_models.config import config_directory
 from softcr_models.constant_curvature.arm import Arm, load_arm
 from softcr_models.constant_curvature.shape_error import shape_error
@@ -400,6 +400,7 @@ def test_tendons_are_held_when_commands_stop(made):
 
 def test_open_loop_commands_lead_the_chambers_along_the_reference(made):
     from softcr_control.nodes.feedforward import Feedforward
+
     from softcr_control.reference_settings import ReferenceSettings
     from softcr_models.rod.description import rod_inputs
 

@@ -9,16 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from softcr_control.controller_file import load_nempc, load_rod_mpc
-from softcr_control.nempc import Nempc
+from softcr_control.controller_file import named_settings
+from softcr_control.observation import ControlContext, Observation
 from softcr_control.reference_settings import ReferenceSettings
-from softcr_control.references import SampledReference
-from softcr_control.rod_mpc import RodMpc
+from softcr_control.references import at_nodes
 from softcr_estimation import EstimatorSettings, RodEstimator
 from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
 from softcr_models import CosseratRod, load_robot
 from softcr_models.prediction import RodPrediction
-from softcr_models.rod.state import restrict_to_nodes
+from softcr_runtime import registry
 
 ROBOT = load_robot("licher2025")
 PERIOD = 1 / 70
@@ -40,15 +39,8 @@ class Run:
 
 def made_controller(name, prediction, seed):
     """The shipped controller of a name, on the filter's model."""
-    if name == "rod_mpc":
-        file = load_rod_mpc()
-        terms = file.costs.terms(prediction, file.rod_mpc.input_range)
-        return RodMpc(prediction, ROBOT.pressure_lag, file.rod_mpc, terms)
-    file = load_nempc()
-    terms = file.costs.terms(prediction, file.nempc.input_range)
-    return Nempc(
-        prediction, ROBOT.pressure_lag, file.nempc.model_copy(update={"seed": seed}), terms
-    )
+    context = ControlContext(ROBOT, prediction, PERIOD, seed)
+    return registry.resolve("controller", name)(context, named_settings(name))
 
 
 def closed_loop(kind, duration, dropout=(), seed=1, name="nempc"):
@@ -58,9 +50,7 @@ def closed_loop(kind, duration, dropout=(), seed=1, name="nempc"):
     estimator = RodEstimator(prediction, EstimatorSettings())
     controller = made_controller(name, prediction, seed)
     fine = RodPrediction(CosseratRod(ROBOT, 10), substeps=3)
-    made = ReferenceSettings(kind=kind, duration=duration).source(fine, PERIOD)
-    states = restrict_to_nodes(made.states, 5)
-    source = SampledReference(PERIOD, states, made.tip_positions)
+    source = at_nodes(ReferenceSettings(kind=kind, duration=duration).source(fine, PERIOD), 5)
     tip, estimated, compliance, commands = [], [], [], []
     command = np.zeros(3)
     for cycle in range(round(duration / PERIOD)):
@@ -76,11 +66,9 @@ def closed_loop(kind, duration, dropout=(), seed=1, name="nempc"):
             estimate = estimator.update(measured.pressures, position, stamp)
         rows = source.window(cycle * PERIOD, controller.rows)
         command = controller.command(
-            estimate.state,
-            estimate.bending_compliance,
-            rows,
-            measured.pressures,
-            estimate.parameters,
+            Observation(
+                stamp, estimate.state, estimate.parameters, rows, measured.pressures, prediction
+            )
         ).pressures
         true_tip = measured.true_tip_pose[:3, 3]
         tip.append(1e3 * np.linalg.norm(true_tip - rows.tip_positions[0]))

@@ -5,6 +5,7 @@ import pytest
 
 from softcr_control.command_ramp import ramp_weights
 from softcr_control.horizon import Horizon, HorizonSettings
+from softcr_control.observation import ControlContext, Observation
 from softcr_control.references import Reference
 from softcr_hardware.safety import Action
 from softcr_hardware.setpoint import Setpoint
@@ -50,18 +51,20 @@ def test_pressures_are_predicted_as_the_valves_make_them(delay):
     steps[0] = [3e4, 2e4, 4e4]
     commands = np.cumsum(steps, axis=0)  # command k acts in tick k
     prediction = RodPrediction(CosseratRod(ROBOT, 3))
-    horizon = Horizon(prediction, ROBOT.pressure_lag, HorizonSettings(horizon=4, ramped=True))
+    context = ControlContext(ROBOT, prediction, PERIOD, ramped=True)
+    horizon = Horizon(context, HorizonSettings(horizon=4))
     lag = ROBOT.pressure_lag
     pressures = behind_valves(commands, commands[0], lag)
     state = prediction.equilibrium(commands[0], prediction.nominal_parameters)
     reference = Reference(0.0, PERIOD, np.tile(state, (12, 1)), np.zeros((12, 3)))
     for tick in range(5):
-        measured = pressures[tick]
-        problem = horizon.problem(state, None, reference, measured, {}, delay)
+        seen = Observation(tick * PERIOD, state, {}, reference, pressures[tick], prediction, delay)
+        horizon.observe(seen)
+        problem = horizon.problem(seen)
         if tick < 4:
             horizon.remember(commands[tick + delay])
     assert horizon.lag.pole == pytest.approx(lag.pole, rel=2e-3)
     assert problem.approach == pytest.approx(pressures[4 : 5 + delay], abs=5.0)
-    rollout = horizon.rollout(commands[None, 4 + delay : 8 + delay], problem)
-    assert rollout.pressures[0] == pytest.approx(pressures[4 + delay : 9 + delay], abs=5.0)
-    assert np.abs(np.diff(rollout.pressures[0], axis=0)).max() > 200.0
+    rollout = problem.rollout(commands[None, 4 + delay : 8 + delay])
+    assert rollout.inputs[0] == pytest.approx(pressures[4 + delay : 9 + delay], abs=5.0)
+    assert np.abs(np.diff(rollout.inputs[0], axis=0)).max() > 200.0

@@ -1,5 +1,7 @@
 """Each cost term against its formula written out in loops."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -7,11 +9,18 @@ from scipy.spatial.transform import Rotation
 from softcr_control.costs import (
     CostSettings,
     InputRate,
+    OutputError,
     Rollout,
     StateError,
     TipOrientation,
     TipPosition,
 )
+from softcr_control.references import Reference
+from softcr_models.errors import UserError
+from softcr_models.model import Group, Inputs, Layout, OutputInfo, Parameter
+from softcr_models.prediction import RodPrediction
+from softcr_models.robot import load_robot
+from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.state import RodState
 
 B, N, NX, M = 7, 4, 24, 3
@@ -20,23 +29,35 @@ B, N, NX, M = 7, 4, 24, 3
 class TurningModel:
     """Tip from the state: position is the first three states, orientation the next three scaled."""
 
-    state_size, input_size = NX, M
-    parameter_names = ("gain",)
-    nominal_parameters = np.array([1.0])
-    state_scale = np.linspace(0.5, 2.0, NX)
+    state = Layout(
+        (Group("position", np.arange(3), "m"), Group("others", np.arange(3, NX), "-")),
+        np.linspace(0.5, 2.0, NX),
+    )
+    inputs = Inputs(
+        "pressure", ("a", "b", "c"), "Pa", np.zeros(M), np.full(M, 1e5), np.full(M, 1e6)
+    )
+    parameters = (Parameter("gain", "-", 1.0, 0.1, 10.0),)
+    outputs: ClassVar = {
+        "tip": OutputInfo((3, 4), "m", "pose"),
+        "middle": OutputInfo((3,), "m", "position"),
+    }
 
     def __init__(self):
         self.calls = 0
         self.states = np.random.default_rng(1).standard_normal((B, N, NX))
 
-    def rollout(self, state, pressures, parameters, dt):
+    def rollout(self, state, inputs, parameters, dt):
         return self.states
 
-    def rollout_tips(self, state, pressures, parameters, dt):
+    def rollout_tips(self, state, inputs, parameters, dt):
         rows = self.states.reshape(-1, NX)
-        return self.tip_poses(rows, parameters[None]).reshape(B, N, 3, 4)
+        return self._tip(rows, parameters[None]).reshape(B, N, 3, 4)
 
-    def tip_poses(self, states, parameters):
+    def observe(self, names, states, inputs, parameters):
+        made = {"tip": lambda: self._tip(states, parameters), "middle": lambda: states[:, 6:9]}
+        return {name: made[name]() for name in names}
+
+    def _tip(self, states, parameters):
         self.calls += 1
         poses = np.empty((len(states), 3, 4))
         poses[:, :, :3] = Rotation.from_rotvec(parameters[:, :1] * states[:, 3:6]).as_matrix()
@@ -44,20 +65,26 @@ class TurningModel:
         return poses
 
 
-def make_rollout(model=None, reference_states=None, gain=1.0, dtype=float) -> Rollout:
+RANGE = np.full(M, 1e5)
+
+
+def make_rollout(
+    model=None, reference_states=None, gain=1.0, dtype=float, rotations=None, outputs=None
+) -> Rollout:
     draw = np.random.default_rng(0)
     if reference_states is None:
         reference_states = draw.standard_normal((N, NX))
     model = model or TurningModel()
     model.states = model.states.astype(dtype)
+    commands, previous = draw.uniform(0, 1e5, (B, N, M)), draw.uniform(0, 1e5, M)
+    tips = draw.standard_normal((N, 3))
     return Rollout(
         initial_state=np.zeros(NX),
-        pressures=np.zeros((B, N + 1, M)),
-        commands=draw.uniform(0, 1e5, (B, N, M)),
-        previous_command=draw.uniform(0, 1e5, M),
-        reference_states=reference_states,
-        reference_tip_positions=draw.standard_normal((N, 3)),
-        prediction=model,
+        inputs=np.zeros((B, N + 1, M)),
+        commands=commands,
+        previous_command=previous,
+        reference=Reference(0.0, 0.01, reference_states, tips, rotations, outputs or {}),
+        model=model,
         parameters=np.array([gain]),
         period=0.01,
     )
@@ -70,13 +97,13 @@ def test_state_error_is_the_weighted_sum_of_squares(dtype, tolerance):
     expected = [
         sum(
             weights[i]
-            * ((rollout.reference_states[k, i] - rollout.states[b, k, i]) / scale[i]) ** 2
+            * ((rollout.reference.states[k, i] - rollout.states[b, k, i]) / scale[i]) ** 2
             for k in range(N)
             for i in range(NX)
         )
         for b in range(B)
     ]
-    costs = StateError(weights, scale)(rollout)
+    costs = StateError(1.0, weights, scale)(rollout)
     assert costs.shape == (B,)
     assert np.allclose(costs, expected, rtol=tolerance)
 
@@ -86,8 +113,8 @@ def test_rows_without_a_known_state_cost_nothing():
     known = make_rollout(reference_states=reference.copy())
     reference[2, 5] = np.nan
     partly = make_rollout(reference_states=reference)
-    term = StateError(np.ones(NX), np.ones(NX))
-    missing = ((known.states[:, 2] - known.reference_states[2]) ** 2).sum(axis=1)
+    term = StateError(1.0, np.ones(NX), np.ones(NX))
+    missing = ((known.states[:, 2] - known.reference.states[2]) ** 2).sum(axis=1)
     assert np.allclose(term(partly), term(known) - missing)
     nothing = make_rollout(reference_states=np.full((N, NX), np.nan))
     assert np.array_equal(term(nothing), np.zeros(B))
@@ -113,7 +140,7 @@ def test_tip_orientation_measures_the_angle_between_tips():
         total = 0.0
         for k in range(N):
             predicted = Rotation.from_rotvec(0.5 * rollout.states[b, k, 3:6])
-            wanted = Rotation.from_rotvec(rollout.reference_states[k, 3:6])  # nominal gain
+            wanted = Rotation.from_rotvec(rollout.reference.states[k, 3:6])  # nominal gain
             total += 2 * (1 - np.cos((predicted.inv() * wanted).magnitude()))
         expected.append(2.0 * total)
     assert np.allclose(TipOrientation(2.0)(rollout), expected)
@@ -135,54 +162,145 @@ def test_input_rate_includes_the_step_from_the_previous_command():
         expected.append(
             5.0 * sum(np.sum((path[k + 1] - path[k]) ** 2) for k in range(N)) / 1e5**2
         )  # fmt: skip
-    assert np.allclose(InputRate(5.0, 1e5)(rollout), expected)
+    assert np.allclose(InputRate(5.0, RANGE)(rollout), expected)
 
 
 def test_constant_command_costs_no_rate():
     rollout = make_rollout()
     rollout.commands[:] = rollout.previous_command
-    assert np.array_equal(InputRate(5.0, 1e5)(rollout), np.zeros(B))
+    assert np.array_equal(InputRate(5.0, RANGE)(rollout), np.zeros(B))
 
 
 def test_a_state_that_is_not_finite_makes_its_candidate_not_finite_only():
     rollout = make_rollout()
     rollout.states[3, 1, 0] = np.nan
-    for term in (StateError(np.ones(NX), np.ones(NX)), TipPosition(1.0)):
+    for term in (StateError(1.0, np.ones(NX), np.ones(NX)), TipPosition(1.0)):
         assert np.array_equal(np.flatnonzero(~np.isfinite(term(rollout))), [3])
 
 
 def test_tips_are_computed_once_and_only_when_asked():
     model = TurningModel()
     rollout = make_rollout(model)
-    InputRate(1.0, 1e5)(rollout)
-    StateError(np.ones(NX), np.ones(NX))(rollout)
+    InputRate(1.0, RANGE)(rollout)
+    StateError(1.0, np.ones(NX), np.ones(NX))(rollout)
     assert model.calls == 0
     TipPosition(1.0)(rollout)
     TipPosition(2.0)(rollout)
     assert model.calls == 1
 
 
+def names(**weights):
+    off = {"tip_position": 0.0, "input_rate": 0.0}
+    return [term.name for term in CostSettings(**{**off, **weights}).made(TurningModel())]
+
+
 def test_settings_give_the_terms_that_count():
-    model = TurningModel()
-    names = lambda **weights: [t.name for t in CostSettings(**weights).terms(model, 1e5)]  # noqa: E731
-    off = dict.fromkeys(CostSettings.model_fields, 0.0)
-    assert names(**off) == []
-    assert names(**{**off, "force": 1.0}) == ["state_error"]
-    assert names(**{**off, "tip_position": 1.0, "input_rate": 1.0}) == [
-        "tip_position",
-        "input_rate",
-    ]
-    assert names(**{**off, "tip_orientation": 1.0}) == ["tip_orientation"]
+    assert names(state={"others": 1.0}) == ["state_error"]
+    assert names(tip_position=1.0, input_rate=1.0) == ["tip_position", "input_rate"]
+    assert names(tip_orientation=1.0, state={"others": 0.0}) == ["tip_orientation"]
+    assert names(outputs={"middle": 1.0}) == ["output middle"]
 
 
-def test_state_weights_sit_where_the_rod_keeps_its_states():
-    settings = CostSettings(velocity=1, angular_velocity=2, force=3, force_z=4, torque=5)
-    (term, *_) = settings.terms(TurningModel(), 1e5)
-    view = RodState(term.weights)
-    assert np.array_equal(view.velocities, [[1, 1, 1, 2, 2, 2]])
-    assert np.array_equal(view.wrenches, [[3, 3, 4, 5, 5, 5]] * 2)
-    assert np.array_equal(view.base_wrench, [3, 3, 4, 5, 5, 5])
-    assert np.array_equal(term.scale, TurningModel.state_scale)
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ({}, "at least one, no name twice"),
+        ({"state": {"speed": 1.0}}, "costs.state.speed: .*it has position, others"),
+        ({"outputs": {"elbow": 1.0}}, "costs.outputs.elbow: .*it has tip, middle"),
+    ],
+)
+def test_costs_that_a_model_does_not_have_are_named(weights, message):
+    with pytest.raises(UserError, match=message) as caught:
+        names(**weights)
+    assert "\n" not in str(caught.value)
+
+
+def test_state_weights_sit_where_the_model_keeps_its_states():
+    rod = RodPrediction(CosseratRod(load_robot("licher2025"), 2))
+    flat = {"velocity": 1, "angular_velocity": 2, "force": 3, "force_z": 4, "torque": 5}
+    for given in (flat, {"state": flat}):  # as older files name them, and as newer ones
+        (term, *_) = CostSettings(**given).made(rod)
+        view = RodState(term.weights)
+        assert np.array_equal(view.velocities, [[1, 1, 1, 2, 2, 2]] * 2)
+        assert np.array_equal(view.wrenches, [[3, 3, 4, 5, 5, 5]] * 3)
+        assert np.array_equal(view.base_wrench, [3, 3, 4, 5, 5, 5])
+        assert np.array_equal(term.scale, rod.state.scale)
+    with pytest.raises(ValueError, match="torque stands both by itself and under state"):
+        CostSettings(torque=1.0, state={"torque": 2.0})
+
+
+def test_inputs_count_by_their_own_ranges():
+    rollout = make_rollout()
+    ranges = np.array([1e5, 2e4, 5e5])
+    path = np.concatenate(
+        (np.broadcast_to(rollout.previous_command, (B, 1, M)), rollout.commands), axis=1
+    )
+    expected = 5.0 * (np.diff(path / ranges, axis=1) ** 2).sum(axis=(1, 2))
+    term = InputRate(5.0, ranges)
+    assert np.allclose(term(rollout), expected)
+    assert np.allclose((term.residuals(rollout) ** 2).sum(axis=1), expected)
+
+
+def test_another_output_is_compared_with_its_own_reference_where_that_is_known():
+    wanted = np.random.default_rng(5).standard_normal((N, 3))
+    wanted[1, 2] = np.nan
+    rollout = make_rollout(outputs={"middle": wanted, "tip": wanted})
+    for output, first in (("middle", 6), ("tip", 0)):
+        error = rollout.states[:, :, first : first + 3] - wanted
+        expected = 2.0 * (error[:, [0, 2, 3]] ** 2).sum(axis=(1, 2))
+        assert np.allclose(OutputError(2.0, output)(rollout), expected)
+    with pytest.raises(UserError, match="no output 'elbow'; it has middle, tip"):
+        OutputError(1.0, "elbow")(rollout)
+
+
+def test_a_wanted_orientation_needs_no_states():
+    turns = Rotation.from_rotvec(np.random.default_rng(6).standard_normal((N, 3))).as_matrix()
+    turns[2] = np.nan
+    unknown = np.full((N, NX), np.nan)
+    rollout = make_rollout(reference_states=unknown, rotations=turns)
+    expected = np.zeros(B)
+    for b in range(B):
+        for k in (0, 1, 3):
+            predicted = Rotation.from_rotvec(rollout.states[b, k, 3:6])
+            angle = (predicted.inv() * Rotation.from_matrix(turns[k])).magnitude()
+            expected[b] += 2 * (1 - np.cos(angle))
+    assert np.allclose(TipOrientation(1.0)(rollout), expected)
+
+
+TERM = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+from softcr_control.costs import CostTerm
+
+
+@dataclass(frozen=True, eq=False)
+class Height(CostTerm):
+    height: float = 0.0
+    name: ClassVar[str] = "height"
+
+    def errors(self, rollout):
+        return rollout.output("tip")[:, :, 2, 3] - self.height
+"""
+
+
+def test_a_term_of_ones_own_is_a_class_in_a_file(tmp_path):
+    (tmp_path / "mine.py").write_text(TERM)
+    told = {"class": f"{tmp_path}/mine.py:Height", "weight": 3.0, "height": 0.25}
+    terms = CostSettings(tip_position=0.0, input_rate=0.0, terms=[told]).made(TurningModel())
+    rollout = make_rollout()
+    expected = 3.0 * ((rollout.states[:, :, 2] - 0.25) ** 2).sum(axis=1)
+    assert np.allclose(terms[0](rollout), expected)
+    assert np.allclose((terms[0].residuals(rollout) ** 2).sum(axis=1), expected)
+    for wrong, message in (
+        ({"class": f"{tmp_path}/none.py:Height"}, "none.py:Height': no such file"),
+        ({"class": f"{tmp_path}/mine.py:Width"}, "no class Width there; it has Height"),
+        ({"class": "no.such.module:Width"}, "no module no"),
+        (told | {"width": 1.0}, "unexpected keyword argument 'width'"),
+    ):
+        with pytest.raises(UserError, match=message) as caught:
+            CostSettings(terms=[wrong]).made(TurningModel())
+        assert "\n" not in str(caught.value)
 
 
 def test_tip_path_of_one_candidate_is_that_row_of_all():
@@ -197,10 +315,10 @@ def test_tip_path_of_one_candidate_is_that_row_of_all():
 @pytest.mark.parametrize(
     "term",
     [
-        StateError(np.arange(NX, dtype=float), np.linspace(0.1, 3.0, NX)),
+        StateError(1.0, np.arange(NX, dtype=float), np.linspace(0.1, 3.0, NX)),
         TipPosition(3.0),
         TipOrientation(2.0),
-        InputRate(5.0, 1e5),
+        InputRate(5.0, RANGE),
     ],
     ids=lambda term: term.name,
 )

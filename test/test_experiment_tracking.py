@@ -43,7 +43,7 @@ QUICK = Recipe(
     ridges=(1e-6,),
     weights=(Weights(0.1, 0.0, 20),),
 )
-SHORT = ((ReferenceSettings(kind="setpoint", pressures=(20e3, 50e3, 35e3)), 2.2),)
+SHORT = ((ReferenceSettings(kind="setpoint", inputs=(20e3, 50e3, 35e3)), 2.2),)
 
 
 def trace(error_mm, tick_ms=1.0):

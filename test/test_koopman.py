@@ -17,12 +17,13 @@ from softcr_control.koopman import (
     monomials,
     ridge_regression,
 )
-from softcr_control.koopman_file import KoopmanDesign, load_design, save_design
-from softcr_control.koopman_lqr import Gains, KoopmanLqr, StaticModel, Weights
+from softcr_control.koopman_file import load_design, save_design
+from softcr_control.koopman_lqr import Gains, KoopmanDesign, KoopmanLqr, StaticModel, Weights
 from softcr_control.koopman_selection import grid, rollout_errors, select
+from softcr_control.observation import ControlContext, Observation
 from softcr_control.references import SampledReference
 from softcr_models.errors import UserError
-from softcr_models.robot import PressureLimits
+from softcr_models.model import Inputs
 
 A1 = np.array([[0.9, 0.2], [-0.1, 0.8]])
 B1 = np.array([[0.1, 0.0, 0.3], [0.0, 0.2, -0.1]])
@@ -238,7 +239,16 @@ def curve_trial(seed):
     return Trial(np.array(tips), commands)
 
 
-LIMITS = PressureLimits(minimum=0.0, maximum=1e4, maximum_rate=1e6)
+class TipModel:
+    """Says the limits of the inputs; its state is the tip."""
+
+    inputs = Inputs(
+        "pressure", ("a", "b", "c"), "Pa", np.zeros(3), np.full(3, 1e4), np.full(3, 1e6)
+    )
+    parameters = ()
+
+    def observe(self, names, states, inputs, parameters):
+        return {"tip": np.concatenate((np.tile(np.eye(3), (1, 1, 1)), states[:, :, None]), axis=2)}
 
 
 def followed(weights, wanted):
@@ -246,13 +256,16 @@ def followed(weights, wanted):
     trials = [curve_trial(seed) for seed in range(4)]
     model = identified(trials, Lift(2, 2, True), 1e-9, 0.01)
     static = StaticModel.identified(trials, 50, degree=4)
-    control = KoopmanLqr(model, static, weights, LIMITS, lambda state: state)
+    robot = TipModel()
+    control = KoopmanLqr(ControlContext(None, robot, 0.01), KoopmanDesign(model, static, weights))
     plant, tips = Curve(), []
-    source = SampledReference(0.01, np.full((len(wanted), 1), np.nan), wanted)
+    source = SampledReference(0.01, None, wanted)
     for k in range(len(wanted)):
         tips.append(plant.tip)
         reference = source.window(0.01 * k, control.rows)
-        command = control.command(plant.tip, None, reference, np.zeros(3))
+        command = control.command(
+            Observation(0.01 * k, plant.tip, {}, reference, np.zeros(3), robot)
+        )
         assert (command.pressures >= 0.0).all()
         assert (command.pressures <= 1e4).all()
         plant.advance(command.pressures)

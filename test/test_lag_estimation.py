@@ -6,7 +6,7 @@ import pytest
 from softcr_control.lag_estimation import LagEstimator
 from softcr_models.pressure import PressureLag
 
-FILE, PERIOD = PressureLag(11.0, 10.94), 1 / 70
+FILE, PERIOD, RANGES = PressureLag(11.0, 10.94), 1 / 70, np.full(3, 1e5)
 
 
 def learn(estimator, truth, command_at, ticks, noise=0.0):
@@ -27,7 +27,7 @@ def circle(time):
 
 @pytest.mark.parametrize(("pole", "ratio"), [(9.0, 1.0), (13.0, 1.03), (10.94, 0.96)])
 def test_finds_the_lag_within_a_second_of_motion(pole, ratio):
-    estimator = LagEstimator(FILE, PERIOD)
+    estimator = LagEstimator(FILE, PERIOD, RANGES)
     learn(estimator, PressureLag(ratio * pole, pole), circle, 70)
     assert estimator.lag.pole == pytest.approx(pole, rel=0.01)
     assert estimator.lag.gain / estimator.lag.pole == pytest.approx(ratio, rel=0.005)
@@ -37,7 +37,7 @@ def test_finds_the_lag_within_a_second_of_motion(pole, ratio):
 
 def test_noise_at_rest_does_not_pass_for_a_faster_lag():
     """Without the threshold, least squares would take the noise for a lag without memory."""
-    estimator = LagEstimator(FILE, PERIOD)
+    estimator = LagEstimator(FILE, PERIOD, RANGES)
     learn(estimator, FILE, lambda time: np.full(3, 3e4), 2000, noise=300.0)
     assert estimator.lag.pole == pytest.approx(FILE.pole, rel=0.02)
     learn(estimator, FILE, circle, 1400, noise=100.0)
@@ -45,17 +45,32 @@ def test_noise_at_rest_does_not_pass_for_a_faster_lag():
 
 
 def test_follows_a_lag_that_changes():
-    estimator = LagEstimator(FILE, PERIOD)
+    estimator = LagEstimator(FILE, PERIOD, RANGES)
     learn(estimator, FILE, circle, 1400)
     learn(estimator, PressureLag(9.0, 9.0), circle, 70 * 60)
     assert estimator.lag.pole == pytest.approx(9.0, rel=0.03)
 
 
 def test_broken_readings_tell_nothing_and_the_estimate_stays_in_its_range():
-    estimator, command = LagEstimator(FILE, PERIOD), np.full(3, 5e4)
+    estimator, command = LagEstimator(FILE, PERIOD, RANGES), np.full(3, 5e4)
     estimator.observe(np.array([np.nan, 0.0, 0.0]), command, np.array([0.0, np.nan, np.inf]))
     assert estimator.lag == FILE
     for _ in range(500):  # a stuck sensor
         estimator.observe(np.zeros(3), command, np.zeros(3))
     assert FILE.pole / 2 * 0.999 <= estimator.lag.pole <= FILE.pole * 2 * 1.001
     assert 1 / 1.11 < estimator.lag.gain / estimator.lag.pole < 1.11
+
+
+def test_inputs_of_other_units_teach_the_same_lag():
+    """Tendons of millimetres as well as pressures, each in its own range."""
+    truth, found = PressureLag(9.0, 9.0), []
+    for scale in (np.ones(3), np.array([1e-7, 3e-2, 1e-3])):
+        estimator, before = LagEstimator(FILE, PERIOD, 1e5 * scale), 3e4 * scale
+        for tick in range(70):
+            command = scale * circle(tick * PERIOD)
+            after = truth.step(before, command, PERIOD)
+            estimator.observe(before, command, after)
+            before = after
+        found.append(estimator.lag.pole)
+    assert found == pytest.approx([9.0, 9.0], rel=0.01)
+    assert found[1] == pytest.approx(found[0], rel=1e-9)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softcr_control.knots import Knots, even_knots
-from softcr_control.limits import limit_knots
+from softcr_control.limits import largest_steps, limit_knots
 from softcr_models.limits import limit_command
 
 LOW, HIGH, RATE, DT = 0.0, 1e5, 1e6, 0.01  # at most 10 kPa per tick
@@ -55,7 +55,8 @@ def test_projected_knots_give_feasible_commands(segments, first_fixed, seed):
     previous = generator.uniform(LOW, HIGH, 3)
     if first_fixed:
         knots[:, 0] = previous
-    limit_knots(knots, previous, LOW, HIGH, RATE * DT * layout.spans)
+    steps = RATE * DT * layout.spans[:, None] * np.ones(3)
+    limit_knots(knots, previous, LOW, HIGH, largest_steps(steps, np.full(3, HIGH - LOW)))
     commands = layout.commands(knots)
     before = np.concatenate([np.broadcast_to(previous, (20, 1, 3)), commands[:, :-1]], axis=1)
     assert commands.min() >= LOW - 1e-9
@@ -66,5 +67,14 @@ def test_projected_knots_give_feasible_commands(segments, first_fixed, seed):
 def test_projection_leaves_feasible_knots_alone():
     knots = np.array([[[30e3, 30e3, 30e3], [60e3, 10e3, 30e3]]])
     limited = knots.copy()
-    limit_knots(limited, np.full(3, 30e3), LOW, HIGH, np.array([10e3, 70e3]))
+    limit_knots(limited, np.full(3, 30e3), LOW, HIGH, [np.full(3, 10e3), np.full(3, 70e3)])
     assert np.array_equal(limited, knots)
+
+
+def test_each_input_has_its_own_limits():
+    low, high = np.array([0.0, -0.01]), np.array([1e5, 0.03])
+    steps = largest_steps(np.array([[1e3, 0.1], [2e5, 0.1]]), high - low)
+    assert steps[1] is None  # the box is met first
+    knots = np.array([[[5e4, 0.05], [2e5, -0.05]]])
+    limit_knots(knots, np.array([2e4, 0.0]), low, high, steps)
+    assert np.array_equal(knots, [[[2.1e4, 0.03], [1e5, -0.01]]])

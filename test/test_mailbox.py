@@ -7,9 +7,9 @@ import pytest
 import rclpy
 from rclpy.event_handler import SubscriptionEventCallbacks
 
-from softcr_runtime.sample import Sample
 from softcr_runtime.mailbox import LeftAlone, Mailbox
 from softcr_runtime.messages import from_stamp, pressures_to_message
+from softcr_runtime.sample import Sample
 from softcr_runtime.topics import TOPICS, qos
 
 LOUD, QUIET = "pressure/command", "pressure/state"

@@ -1,9 +1,11 @@
 """The NEMPC with its population in torch against the one in numpy, on tensors of the processor."""
 
+import copy
 import inspect
 import subprocess
 import sys
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,6 +20,7 @@ from softcr_control.control_loop import NempcControllerSettings, made_controller
 from softcr_control.costs import CostSettings
 from softcr_control.nempc import Nempc, NempcSettings
 from softcr_control.nempc_torch import NempcTorch
+from softcr_control.observation import ControlContext, Observation
 from softcr_control.polish import cheapest, gauss_newton_proposals
 from softcr_control.reference_settings import ReferenceSettings
 from softcr_control.references import Reference
@@ -37,15 +40,25 @@ PERIOD = 1 / 70
 PREDICTION = SurrogatePrediction.load(ROBOT, device="cpu")
 ROD = RodPrediction(PREDICTION.rod)
 EVERY_TERM = CostSettings(
-    velocity=0.2, angular_velocity=0.05, force=0.7, force_z=15.0, torque=0.2, tip_orientation=3.0
+    state={"velocity": 0.2, "angular_velocity": 0.05, "force": 0.7, "force_z": 15.0, "torque": 0.2},
+    tip_orientation=3.0,
 )
 CPU = torch.device("cpu")
+LOW, HIGH = np.zeros(3), np.full(3, 1e5)
 
 
-def make(kind, costs=None, prediction=PREDICTION, **numbers):
-    numbers = NempcSettings(**{"population": 64, "seed": 1, **numbers})
-    terms = (costs or CostSettings()).terms(prediction, numbers.input_range)
-    return kind(prediction, ROBOT.pressure_lag, numbers, terms)
+def make(kind, costs=None, prediction=PREDICTION, period=PERIOD, max_rate=None, seed=1, **numbers):
+    numbers = {"population": 64, "costs": costs or CostSettings(), **numbers}
+    model = prediction
+    if max_rate is not None:
+        model = copy.copy(prediction)
+        model.inputs = replace(model.inputs, rate=np.full(3, max_rate))
+    return kind(ControlContext(ROBOT, model, period, seed), NempcSettings(**numbers))
+
+
+def ask(controller, state, parameters, reference, pressures, delay=1):
+    seen = Observation(reference.stamp, state, parameters, reference, pressures, PREDICTION, delay)
+    return controller.command(seen)
 
 
 @pytest.fixture(scope="module")
@@ -54,19 +67,20 @@ def motion():
 
 
 def asked(motion, tick=20):
-    """State, compliance, reference and pressures of a moving rod, another one than the nominal."""
+    """State, parameters, reference and pressures of a moving rod, another one than the nominal."""
     window = motion.window(tick * PERIOD, 12)
     states = window.states.copy()
     states[4, 7] = np.nan  # a row whose state is unknown
     reference = Reference(0.0, PERIOD, states, window.tip_positions)
-    return motion.states[tick + 3], 46.0, reference, np.array([30e3, 20e3, 25e3])
+    told = {"bending_compliance": 46.0, "damping_factor": 1.1}
+    return motion.states[tick + 3], told, reference, np.array([30e3, 20e3, 25e3])
 
 
 def commands(controller, motion, ticks=5, first=10):
     sent = []
     for tick in range(first, first + ticks):
         window = motion.window(tick * PERIOD, controller.rows)
-        answer = controller.command(motion.states[tick], None, window, np.full(3, 30e3))
+        answer = ask(controller, motion.states[tick], {}, window, np.full(3, 30e3))
         sent.append(answer.pressures)
     return np.array(sent)
 
@@ -104,7 +118,7 @@ def test_the_same_candidates_have_the_same_best(motion, delay, seed):
         else:
             fresh = torch.as_tensor(given, dtype=torch.float32)
             controller._evolution_on_device.first_generation = lambda c, k, f=fresh: f.clone()
-        answers.append(controller.command(*asked(motion), {"damping_factor": 1.1}, delay))
+        answers.append(ask(controller, *asked(motion), delay))
     arrays, tensors = answers
     np.testing.assert_allclose(tensors.best_knots, arrays.best_knots, atol=0.02)  # Pa
     np.testing.assert_allclose(tensors.pressures, arrays.pressures, atol=0.02)
@@ -120,7 +134,7 @@ def test_the_same_candidates_have_the_same_best(motion, delay, seed):
 def test_a_population_finds_what_the_other_finds(motion, options):
     """Other random numbers, another way to the polish's minimum: the same optimum."""
     found = [
-        make(kind, population=200, generations=20, **options).command(*asked(motion))
+        ask(make(kind, population=200, generations=20, **options), *asked(motion))
         for kind in (Nempc, NempcTorch)
     ]
     arrays, tensors = (answer.cost for answer in found)
@@ -162,9 +176,8 @@ def test_box_and_slew_are_kept_for_any_state(limited, scale, measured, shift, se
     for _ in range(3):
         state = scale * PREDICTION.state_scale * draw.normal(size=PREDICTION.state_size)
         tips = np.full((limited.rows, 3), shift)
-        unknown = np.full((limited.rows, PREDICTION.state_size), np.nan)
-        reference = Reference(0.0, PERIOD, unknown, tips)
-        command = limited.command(state, None, reference, np.array(measured))
+        reference = Reference(0.0, PERIOD, None, tips)
+        command = ask(limited, state, {}, reference, np.array(measured))
         # at 30 times the usual motion a tip is beyond what numbers hold
         assert command.fallback == np.isnan(scale) or scale == 30.0
         assert np.isfinite(command.pressures).all()
@@ -190,14 +203,14 @@ def test_same_seed_same_commands_and_reset_starts_over(motion):
 
 def test_a_broken_state_continues_the_plan_and_recovery_follows(motion):
     controller = make(NempcTorch)
-    good = controller.command(*asked(motion))
-    _, compliance, reference, pressures = asked(motion, 21)
-    broken = controller.command(np.full(72, np.nan), compliance, reference, pressures)
+    good = ask(controller, *asked(motion))
+    _, told, reference, pressures = asked(motion, 21)
+    broken = ask(controller, np.full(72, np.nan), told, reference, pressures)
     assert broken.fallback
     assert np.isinf(broken.cost)
     plan = controller._knots.commands(good.best_knots[None])[0]
     np.testing.assert_allclose(broken.pressures, plan[1])
-    assert not controller.command(*asked(motion, 22)).fallback
+    assert not ask(controller, *asked(motion, 22)).fallback
 
 
 class _Operations(TorchDispatchMode):
@@ -322,12 +335,12 @@ def test_proposals_are_those_of_the_numpy_polish():
     costs = (residuals**2).sum(axis=1)
     costs[-3:] = np.inf
     fitted = cheapest(costs, 0, 6)
-    expected = gauss_newton_proposals(population[fitted], residuals[fitted], 0.0, 1e5)
-    polish = TensorPolish(90, 6, 0.0, 1e5, CPU)
+    expected = gauss_newton_proposals(population[fitted], residuals[fitted], LOW, HIGH)
+    polish = TensorPolish(90, 2, LOW, HIGH, CPU)
     found = polish.proposals(*map(torch.as_tensor, (population, residuals, costs))).numpy()
     np.testing.assert_allclose(found, expected, atol=1.0)  # Pa
     assert polish.possible
-    assert not TensorPolish(6, 6, 0.0, 1e5, CPU).possible
+    assert not TensorPolish(6, 2, LOW, HIGH, CPU).possible
 
 
 # -- who chooses it --------------------------------------------------------------------------------
@@ -349,6 +362,12 @@ def test_the_node_chooses_by_model_backend_and_period():
         make(NempcTorch, prediction=ROD)
 
 
+def test_an_output_that_no_device_computes_is_refused_in_one_line(motion):
+    costs = CostSettings(outputs={"shape": 1.0})
+    with pytest.raises(UserError, match="backend 'torch' knows the output 'tip' only, no 'shape'"):
+        make(NempcTorch, costs)
+
+
 def test_controllers_do_not_import_torch():
     text = "import sys, softcr_control.control_loop; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", text], check=False).returncode == 0
@@ -367,11 +386,9 @@ def gpu():
 @pytest.mark.gpu
 def test_a_recorded_tick_is_the_tick(gpu, motion):
     """CUDA graph against the same operations one by one, and after a reset."""
-    numbers = NempcSettings(population=200, seed=3, generations=2)
-    terms = EVERY_TERM.terms(gpu, numbers.input_range)
-    recorded, eager = (
-        NempcTorch(gpu, ROBOT.pressure_lag, numbers, terms, record) for record in (True, False)
-    )
+    numbers = NempcSettings(population=200, generations=2, costs=EVERY_TERM)
+    context = ControlContext(ROBOT, gpu, PERIOD, 3)
+    recorded, eager = (NempcTorch(context, numbers, record) for record in (True, False))
     sent = commands(eager, motion)
     np.testing.assert_allclose(commands(recorded, motion), sent, atol=5.0)  # Pa
     recorded.reset()
@@ -381,9 +398,9 @@ def test_a_recorded_tick_is_the_tick(gpu, motion):
 @pytest.mark.gpu
 def test_the_gpu_answers_as_the_processor(gpu, motion):
     costs = [
-        make(NempcTorch, EVERY_TERM, prediction, population=400, generations=8)
-        .command(*asked(motion))
-        .cost
+        ask(
+            make(NempcTorch, EVERY_TERM, prediction, population=400, generations=8), *asked(motion)
+        ).cost
         for prediction in (gpu, PREDICTION)
     ]
     assert costs[0] == pytest.approx(costs[1], rel=1e-2)

@@ -636,8 +636,8 @@ def test_the_schedule_keeps_order_and_a_steady_clock(tmp_path, run_entries):
 def test_a_live_estimator_runs_on_a_replayed_bag(simulated):
     rclpy = pytest.importorskip("rclpy")
     from rclpy.parameter import Parameter
-
     from softcr_estimation.nodes.estimator import Estimator
+
     from softcr_runtime.process import SupervisedExecutor
     from softcr_runtime.topics import qos
 

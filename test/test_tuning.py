@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from softcr_control.controller_file import load_nempc, load_rod_mpc
+from softcr_control.controller_file import named_settings
 from softcr_estimation import EstimatorSettings, RodEstimator
 from softcr_hardware.plant import Mismatch
 from softcr_models import CosseratRod, load_robot
@@ -33,6 +33,7 @@ from softcr_tools.experiments.tuning.controller_cost import (
     ControllerCost,
     changed,
     follows_states,
+    loaded,
     task_of,
     values_of,
 )
@@ -85,9 +86,10 @@ def test_published_values_stand_in_the_table_as_they_were_printed():
     noises = published_values(FILTER)
     assert noises["tip_position_noise"] == pytest.approx(1.609e-4, rel=1e-3)
     assert noises["velocity_noise"] == pytest.approx(math.sqrt(8.92e-6 * 70), rel=1e-6)
-    file = changed(load_nempc("nempc_licher2025"), published_values((*NEMPC, *WEIGHTS)))
-    assert (file.nempc.parents, file.nempc.segments) == (0.3897, 1)
-    assert (file.costs.torque, file.costs.input_rate) == (0.186, 2.39)
+    file = changed(loaded("nempc_licher2025", "nempc"), published_values((*NEMPC, *WEIGHTS)))
+    chosen = named_settings("nempc", file)
+    assert (chosen.parents, chosen.segments) == (0.3897, 1)
+    assert (chosen.costs.state["torque"], chosen.costs.input_rate) == (0.186, 2.39)
 
 
 def test_a_number_for_each_kind_of_state():
@@ -246,16 +248,17 @@ def test_processes_side_by_side_give_the_same():
 
 
 def test_a_controller_file_with_other_values():
-    file = load_rod_mpc()
+    file = loaded("rod_mpc", "rod_mpc")
     names = [parameter.name for parameter in ROD_MPC]
     assert values_of(file, names)["rod_mpc.knots"] == "2 8"
     other = changed(file, {"rod_mpc.knots": "2 4 8", "costs.input_rate": 0.3})
-    assert (other.rod_mpc.knots, other.costs.input_rate) == ((2, 4, 8), 0.3)
+    settings = named_settings("rod_mpc", other)
+    assert (settings.knots, settings.costs.input_rate) == ((2, 4, 8), 0.3)
     assert changed(other, values_of(file, names)) == file
     assert not follows_states(file)
-    assert follows_states(load_nempc("nempc_licher2025"))
+    assert follows_states(loaded("nempc_licher2025", "nempc"))
     for space, shipped in ((NEMPC, "nempc"), (WEIGHTS, "nempc_licher2025")):
-        values = values_of(load_nempc(shipped), [parameter.name for parameter in space])
+        values = values_of(loaded(shipped, "nempc"), [parameter.name for parameter in space])
         for parameter in space:
             assert parameter.distribution._contains(
                 parameter.distribution.to_internal_repr(values[parameter.name])
@@ -264,7 +267,7 @@ def test_a_controller_file_with_other_values():
 
 def test_a_lazy_controller_costs_more_and_the_same_one_the_same():
     task = task_of(ROBOT, replace(controller_subject.SEARCH[0], duration=1.1))
-    cost = ControllerCost(ROBOT, load_rod_mpc(), [task], (0,), 16)
+    cost = ControllerCost(ROBOT, loaded("rod_mpc", "rod_mpc"), [task], (0,), 16)
     usual = cost({})
     assert cost({"costs.input_rate": 0.05}) == usual
     assert cost({"costs.input_rate": 500.0}) > 2 * usual
@@ -315,7 +318,7 @@ def test_a_small_tuning_from_the_search_to_the_table(what, tmp_path, monkeypatch
     assert (tmp_path / "study.png").stat().st_size > 1000
     assert "never saw" in console.export_text()
     if what == "rod_mpc":
-        written = load_rod_mpc(tmp_path / "tuned.yaml")
+        written = loaded(str(tmp_path / "tuned.yaml"), "rod_mpc")
         assert values_of(written, list(tuned)) == tuned
 
 

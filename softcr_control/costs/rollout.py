@@ -81,7 +81,8 @@ class Rollout:
     @cached_property
     def orientation_known(self) -> np.ndarray:
         """(N,) whether the wanted tip orientation of each row is known."""
-        return self.wanted_tip_rotations.any(axis=(1, 2))
+        known: np.ndarray = np.any(self.wanted_tip_rotations, axis=(1, 2))
+        return known
 
     @cached_property
     def wanted_tip_rotations(self) -> np.ndarray:

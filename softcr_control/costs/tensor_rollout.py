@@ -57,21 +57,24 @@ class TensorRollout:
         Raises:
             UserError: any other name.
         """
-        if name != TIP:
-            raise UserError(
-                f"controller: backend 'torch' knows the output {TIP!r} only, no {name!r}"
-            )
+        check_output(name)
         return self.tip_poses
-
-    def wanted_output(self, name: str) -> tuple[torch.Tensor, torch.Tensor]:
-        """See Rollout; refused as by `output`."""
-        raise UserError(f"controller: backend 'torch' knows the output {TIP!r} only, no {name!r}")
 
     @cached_property
     def command_path(self) -> torch.Tensor:
         """(B, N + 1, m) the command active before, then `commands`."""
         first = self.previous_command.expand_as(self.commands[:, :1])
         return torch.cat((first, self.commands), dim=1)
+
+
+def check_output(name: str) -> None:
+    """Refuses what no device computes.
+
+    Raises:
+        UserError: any other output than the tip.
+    """
+    if name != TIP:
+        raise UserError(f"controller: backend 'torch' knows the output {TIP!r} only, no {name!r}")
 
 
 def with_tensors(term: CostTerm, device: torch.device) -> CostTerm:

@@ -9,7 +9,7 @@ from softcr_models.model import TIP
 
 @dataclass(frozen=True, eq=False)
 class TipPosition(CostTerm):
-    """weight * sum_k |r_goal(k) - r(k)|^2, the weight in cost/m^2: 1e4 makes 10 mm at one row cost 1.
+    """weight * sum_k |r_goal(k) - r(k)|^2, weight in [1/m^2]: 1e4 makes 10 mm at one row cost 1.
 
     Unlike the state error it stays right when the bending compliance differs from the one the
     reference was computed with: elastic wrenches then no longer say where the tip is.

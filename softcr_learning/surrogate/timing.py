@@ -27,6 +27,7 @@ from softcr_models.surrogate.prediction import SurrogatePrediction
 
 BATCHES = (1, 147, 1000)  # a step, a filter's sigma points, a controller's candidates
 REPEATS = 60
+PERIOD = 1 / 70
 TICK = NempcSettings()  # 1000 candidates, 8 steps
 TICK_REPEATS = 20
 PERIOD = 1 / 70  # of the controller [s]

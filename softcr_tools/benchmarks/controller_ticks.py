@@ -9,9 +9,9 @@ from scipy.optimize import lsq_linear
 from softcr_control.bounded_minimum import bounded_minimum
 from softcr_control.command import Command
 from softcr_control.control_loop import RodMpcControllerSettings, made_controller
-from softcr_control.controller_file import PredictiveController, controller_settings
+from softcr_control.controller_file import named_settings
 from softcr_control.nempc import Nempc
-from softcr_control.observation import ControlContext, Observation
+from softcr_control.observation import ControlContext, Observation, PredictiveController
 from softcr_control.references import pressure_trajectory
 from softcr_models.prediction import RodPrediction
 from softcr_models.robot import Robot
@@ -101,7 +101,7 @@ def _bounded_minimum(effort: Effort) -> Row:
 
 def _controller(robot: Robot, rod: CosseratRod, population: int) -> tuple[Nempc, int]:
     """The controller of the default file with another population, and its horizon."""
-    settings = controller_settings("nempc", "nempc", {"population": population})
+    settings = named_settings("nempc", given={"population": population})
     context = ControlContext(robot, RodPrediction(rod, SUBSTEPS), PERIOD)
     return Nempc(context, settings), settings.horizon
 

@@ -174,7 +174,7 @@ EXPERIMENTS: dict[str, tuple[Case, ...]] = {
     "5b": (
         Case(
             "setpoint (60, 30, 0) kPa",
-            ReferenceSettings(kind="setpoint", pressures=(60e3, 30e3, 0.0)),
+            ReferenceSettings(kind="setpoint", inputs=(60e3, 30e3, 0.0)),
             6.0,
             1.69,
             Bounds((0.8, 0.5), (0.3, 0.1)),

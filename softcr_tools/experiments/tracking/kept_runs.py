@@ -4,7 +4,7 @@ import hashlib
 import json
 from pathlib import Path
 
-from softcr_control.controller_file import controller_settings
+from softcr_control.controller_file import named_settings
 from softcr_estimation import EstimatorSettings
 from softcr_models import Robot
 from softcr_models.errors import UserError
@@ -30,7 +30,7 @@ class KeptRuns:
         self._path = path
         self._settings = robot.model_dump_json(), EstimatorSettings().model_dump_json()
         self._files = {
-            name: controller_settings(name, name).model_dump_json() for name in MODEL_BASED
+            name: named_settings(name).model_dump_json() for name in MODEL_BASED
         }
         self._numbers: dict[str, float] = {}
         if not path.exists():

@@ -40,7 +40,7 @@ from softcr_tools.experiments.tracking.table import settled_error_mm
 
 VALIDATION = (
     (ReferenceSettings(kind="trajectory", frequencies=(0.15, 0.5, 1.1)), 6.0),
-    (ReferenceSettings(kind="setpoint", pressures=(20e3, 50e3, 35e3)), 4.0),
+    (ReferenceSettings(kind="setpoint", inputs=(20e3, 50e3, 35e3)), 4.0),
 )
 """References that weights are judged on, and for how long [s]."""
 

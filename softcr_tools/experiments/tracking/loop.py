@@ -12,10 +12,9 @@ from softcr_control.control_loop import (
     RodMpcControllerSettings,
     made_controller,
 )
-from softcr_control.controller_file import PredictiveController
 from softcr_control.horizon import MAXIMUM_DELAY
 from softcr_control.koopman_lqr import KoopmanDesign, KoopmanLqr
-from softcr_control.observation import ControlContext, Observation
+from softcr_control.observation import ControlContext, Observation, PredictiveController
 from softcr_control.reference_settings import ReferenceSettings
 from softcr_control.references import Reference, SampledReference, at_nodes
 from softcr_estimation import Estimate, EstimatorSettings, RodEstimator

@@ -17,8 +17,8 @@ from softcr_control.control_loop import (
 from softcr_control.controller_file import (
     ControllerFile,
     as_content,
-    controller_settings,
     load_controller,
+    named_settings,
 )
 from softcr_control.references import SampledReference
 from softcr_models import CosseratRod, Robot
@@ -116,7 +116,7 @@ def loaded(name_or_path: str, kind: str) -> ControllerFile:
 
 def follows_states(file: ControllerFile) -> bool:
     """Whether a controller's cost looks at states."""
-    return bool(controller_settings(file.type, file).costs.follows_states)
+    return bool(named_settings(file.type, file).costs.follows_states)
 
 
 def changed(file: ControllerFile, values: Values) -> ControllerFile:
@@ -126,13 +126,13 @@ def changed(file: ControllerFile, values: Values) -> ControllerFile:
         section, name = path.split(".")
         told = [int(k) for k in value.split()] if name == "knots" else value
         (given["costs"] if section == "costs" else given)[name] = told
-    settings = controller_settings(file.type, file, given)
+    settings = named_settings(file.type, file, given)
     return replace(file, values=settings.model_dump(mode="json", by_alias=True))
 
 
 def values_of(file: ControllerFile, names: Sequence[str]) -> dict[str, Any]:
     """What a file says for names of the form "section.setting"."""
-    content = controller_settings(file.type, file).model_dump(mode="json")
+    content = named_settings(file.type, file).model_dump(mode="json")
     values = {}
     for path in names:
         section, name = path.split(".")
@@ -184,7 +184,7 @@ def follow(
 
 def content_of(file: ControllerFile) -> dict[str, Any]:
     """What such a file says, with what it left out."""
-    return as_content(file.type, file.description, controller_settings(file.type, file))
+    return as_content(file.type, file.description, named_settings(file.type, file))
 
 
 def tip_error_mm(trace: Trace) -> float:

@@ -4,28 +4,31 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from linear_models import LAG, PERIOD, CurvedModel, LinearModel, ask, circle, context, limited
 from pydantic import ValidationError
 from scipy.optimize import lsq_linear
-from test_nempc import LAG, PERIOD, CurvedModel, LinearModel, circle, residuals, terms
+from test_nempc import costs, residuals
 
 from softcr_control.command import Command
-from softcr_control.controller_file import RodMpcFile, load_rod_mpc
+from softcr_control.costs import CostSettings
+from softcr_control.gauss_newton import GaussNewtonMpc, GaussNewtonSettings
 from softcr_control.knots import Knots
 from softcr_control.references import Reference
-from softcr_control.rod_mpc import RodMpc, RodMpcSettings
-from softcr_models.errors import UserError
 
 STATE = np.array([0.01, 0.2, -0.005, 0.0, 0.05])
 MEASURED = np.array([3e4, 2e4, 1e4])
 RATE = 0.05
 
 
-def make(model=None, **numbers) -> RodMpc:
+def make(model=None, **numbers) -> GaussNewtonMpc:
+    """`max_rate` is of the model's inputs."""
     model = model or LinearModel()
-    return RodMpc(model, LAG, RodMpcSettings(**numbers), terms(model, RATE))
+    if "max_rate" in numbers:
+        limited(model, rate=numbers.pop("max_rate"))
+    return GaussNewtonMpc(context(model), GaussNewtonSettings(**{"costs": costs(RATE), **numbers}))
 
 
-def layout(controller: RodMpc) -> Knots:
+def layout(controller: GaussNewtonMpc) -> Knots:
     knots = controller.settings.knots
     return Knots(np.array([-1.0, *(k - 1.0 for k in knots)]), controller.settings.horizon, 3)
 
@@ -50,7 +53,7 @@ def test_on_a_linear_model_one_step_is_the_optimum(knots):
     start = np.tile(MEASURED / 1e5, len(knots))
     jacobian = np.array([vector(start + d) - vector(start) for d in np.eye(len(start))]).T
     best = lsq_linear(jacobian, jacobian @ start - vector(start), (0.0, 1.0), tol=1e-14).x
-    command = controller.command(STATE, None, reference, MEASURED)
+    command = ask(controller, STATE, reference, MEASURED)
     expected = np.sum(vector(best) ** 2)
     assert command.cost == pytest.approx(expected, rel=1e-4)
     assert cost_of(model, controller, command.best_knots, reference) == pytest.approx(
@@ -65,8 +68,8 @@ def test_on_a_curved_model_a_few_ticks_of_one_step_each_converge():
     state, pressures, active = STATE.copy(), MEASURED.copy(), MEASURED.copy()
     costs = []
     for _ in range(60):
-        reference = Reference(0.0, PERIOD, np.full((12, 5), np.nan), np.tile(still, (12, 1)))
-        command = controller.command(state, None, reference, pressures)
+        reference = Reference(0.0, PERIOD, None, np.tile(still, (12, 1)))
+        command = ask(controller, state, reference, pressures)
         costs.append(command.cost)
         later = LAG.step(pressures, active, PERIOD)
         state = model.step(state[None], pressures[None], later[None], None, PERIOD)[0]
@@ -86,8 +89,8 @@ def test_commands_keep_box_and_slew_whatever_is_wanted(seed, knots, rate):
     previous = np.clip(MEASURED, 0.0, 1e5)
     for _ in range(5):
         tips = draw.normal(0.0, 1.0, (12, 3))
-        reference = Reference(0.0, PERIOD, np.full((12, 5), np.nan), tips)
-        command = controller.command(draw.normal(size=5), None, reference, MEASURED)
+        reference = Reference(0.0, PERIOD, None, tips)
+        command = ask(controller, draw.normal(size=5), reference, MEASURED)
         plan = [previous, *layout(controller).commands(command.best_knots[None])[0]]
         steps = np.abs(np.diff(plan, axis=0))
         assert steps.max() <= rate * PERIOD * (1 + 1e-9)
@@ -102,20 +105,20 @@ def test_the_plan_never_gets_worse_within_a_tick():
     controller = make(model)
     reference = circle(0.0, 12)
     held = np.repeat(MEASURED[None], 3, axis=0)
-    command = controller.command(STATE, None, reference, MEASURED)
+    command = ask(controller, STATE, reference, MEASURED)
     assert command.cost <= cost_of(model, controller, held, reference) * (1 + 1e-9)
 
 
 def test_a_state_that_is_no_number_continues_the_plan_and_the_next_tick_recovers():
     controller = make()
-    good = controller.command(STATE, None, circle(0.0, 12), MEASURED)
+    good = ask(controller, STATE, circle(0.0, 12), MEASURED)
     plan = layout(controller).commands(good.best_knots[None])[0]
-    broken = controller.command(np.full(5, np.nan), None, circle(0.0, 12), MEASURED)
+    broken = ask(controller, np.full(5, np.nan), circle(0.0, 12), MEASURED)
     assert broken.fallback
     assert np.isinf(broken.cost)
     assert np.isnan(broken.predicted_tips).all()
     assert np.allclose(broken.pressures, plan[1])
-    after = controller.command(STATE, None, circle(0.0, 12), MEASURED)
+    after = ask(controller, STATE, circle(0.0, 12), MEASURED)
     assert isinstance(after, Command)
     assert not after.fallback
 
@@ -130,8 +133,8 @@ class IdleModel(LinearModel):
 
 def test_a_chamber_that_moves_nothing_stays_though_nothing_is_damped():
     model = IdleModel()
-    controller = RodMpc(model, LAG, RodMpcSettings(damping=0.0), terms(model)[:1])
-    command = controller.command(STATE, None, circle(0.0, 12), MEASURED)
+    controller = make(model, damping=0.0, costs=CostSettings(input_rate=0.0))
+    command = ask(controller, STATE, circle(0.0, 12), MEASURED)
     assert not command.fallback
     assert command.pressures[2] == pytest.approx(MEASURED[2])
     assert abs(command.pressures[:2] - MEASURED[:2]).max() > 100.0
@@ -140,26 +143,4 @@ def test_a_chamber_that_moves_nothing_stays_though_nothing_is_damped():
 @pytest.mark.parametrize("knots", [(), (0, 8), (4, 2, 8), (2, 2, 8), (2, 7), (2, 9)])
 def test_knots_that_make_no_polyline_are_refused(knots):
     with pytest.raises(ValidationError):
-        RodMpcSettings(knots=knots)
-
-
-def test_another_horizon_keeps_the_places_of_the_knots():
-    assert RodMpcSettings().for_horizon(56).knots == (14, 56)
-    assert RodMpcSettings().for_horizon(2).knots == (1, 2)
-
-
-def test_two_terms_of_a_name_are_refused():
-    twice = (*terms(LinearModel()), *terms(LinearModel()))
-    with pytest.raises(UserError, match="no name twice"):
-        RodMpc(LinearModel(), LAG, RodMpcSettings(), twice)
-
-
-def test_the_shipped_file_holds_the_defaults(tmp_path):
-    file = load_rod_mpc()
-    assert file == RodMpcFile().model_copy(update={"description": file.description})
-    wrong = tmp_path / "wrong.yaml"
-    wrong.write_text("rod_mpc: {knots: [2, 7]}\n")
-    with pytest.raises(UserError, match=r"wrong.yaml: rod_mpc: .*knots \[2, 7\] must ascend"):
-        load_rod_mpc(wrong)
-    with pytest.raises(UserError, match=r"nowhere.yaml: no such file; beside it are: .*rod_mpc"):
-        load_rod_mpc("nowhere")
+        GaussNewtonSettings(knots=knots)

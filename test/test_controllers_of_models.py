@@ -1,0 +1,192 @@
+"""Predictive controllers of models that are no rods: other inputs, other limits, no lag."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from linear_models import LAG, PERIOD, LinearModel, TendonModel, ask, circle, context
+
+from softcr_control import GaussNewtonMpc, Nempc
+from softcr_control.costs import CostSettings
+from softcr_control.costs.rollout import tips_of
+from softcr_control.horizon import Horizon, HorizonSettings
+from softcr_control.observation import Observation
+from softcr_control.reference_settings import ReferenceSettings
+from softcr_control.references import Reference, setpoint
+from softcr_models import load_robot
+from softcr_models.constant_curvature.arm import load_arm
+from softcr_models.constant_curvature.arm_model import ArmModel
+from softcr_models.constant_curvature.section_model import ConstantCurvatureSection
+from softcr_models.errors import UserError
+from softcr_models.model import nominal_parameters
+from softcr_models.pressure import PressureLag
+
+KINDS = pytest.mark.parametrize("kind", [Nempc, GaussNewtonMpc])
+
+
+def followed(kind, model, goal, ticks=70, **costs):
+    """Tips (T, 3) and commands (T, m) on the way to a tip position (3,)."""
+    numbers = {"population": 200} if kind is Nempc else {}
+    weights = CostSettings(**{"input_rate": 1e-3, "tip_position": 1e6, **costs})
+    controller = kind(context(model), kind.Settings(costs=weights, **numbers))
+    felt = active = np.clip(np.zeros(model.inputs.size), model.inputs.low, model.inputs.high)
+    state, tips, sent = model.equilibrium(felt, None), [], []
+    for k in range(ticks):
+        reference = Reference(k * PERIOD, PERIOD, None, np.tile(goal, (controller.rows, 1)))
+        command = ask(controller, state, reference, felt)
+        assert not command.fallback
+        sent.append(command.pressures)
+        state = model.step(state[None], felt[None], active[None], None, PERIOD)[0]
+        felt, active = active, command.pressures
+        tips.append(model.tip_positions(state[None], None)[0])
+    return np.array(tips), np.array(sent)
+
+
+@KINDS
+def test_a_setpoint_of_tendons_is_reached_inside_their_limits(kind):
+    model = TendonModel()
+    held = np.array([0.02, 0.09])
+    goal = model.tip_positions(model.equilibrium(held, None)[None], None)[0]
+    tips, sent = followed(kind, model, goal)
+    assert np.linalg.norm(tips[-1] - goal) < 1e-4
+    assert sent[-1] == pytest.approx(held, abs=5e-4)
+    inputs = model.inputs
+    assert (sent >= inputs.low - 1e-12).all()
+    assert (sent <= inputs.high + 1e-12).all()
+    steps = np.abs(np.diff(sent, axis=0)) / (inputs.rate * PERIOD)
+    assert (steps <= 1 + 1e-9).all()
+    assert (steps.max(axis=0) > 0.5).all()  # each input used its own rate
+
+
+@KINDS
+def test_states_are_followed_by_the_names_of_their_groups(kind):
+    model = TendonModel()
+    goal = np.array([0.015, 0.06])
+    costs = CostSettings(state={"bend": 1e3}, tip_position=0.0, input_rate=1e-3)
+    numbers = {"population": 200} if kind is Nempc else {}
+    controller = kind(context(model), kind.Settings(costs=costs, **numbers))
+    felt = active = np.array([0.0, 0.02])
+    state = model.equilibrium(felt, None)
+    for k in range(70):
+        rows = controller.rows
+        reference = Reference(k * PERIOD, PERIOD, np.tile(goal, (rows, 1)), np.zeros((rows, 3)))
+        answer = ask(controller, state, reference, felt).pressures
+        state = model.step(state[None], felt[None], active[None], None, PERIOD)[0]
+        felt, active = active, answer
+    assert state == pytest.approx(goal, abs=2e-4)
+    with pytest.raises(UserError, match=r"costs\.state\.velocity: the model has none of that name"):
+        kind(context(model), kind.Settings(costs=CostSettings(state={"velocity": 1.0})))
+
+
+@KINDS
+def test_sensors_of_inputs_have_the_names_of_their_quantity(kind):
+    model = TendonModel()
+    controller = kind(context(model), kind.Settings())
+    reference = Reference(0.0, PERIOD, None, np.zeros((controller.rows, 3)))
+    read = np.array([0.01, 0.05])
+    told = {"tendon_length_gain_2": 1.1, "tendon_length_offset_1": 0.001, "stiffness": 90.0}
+    ask(controller, np.zeros(2), reference, read, told)
+    with pytest.raises(UserError, match="pressure_offset_1: unknown; allowed are stiffness, tend"):
+        ask(controller, np.zeros(2), reference, read, {"pressure_offset_1": 1.0})
+
+
+def seen(stamp, reading, delay=1):
+    reference = circle(stamp, 20)
+    return Observation(stamp, np.zeros(5), {}, reference, reading, LinearModel(), delay)
+
+
+def test_a_problem_is_built_without_learning_anything():
+    horizon = Horizon(context(LinearModel()), HorizonSettings(tip_offset_gain=0.1))
+    for k in range(3):
+        now = seen(k * PERIOD, np.full(3, 1e4 * k))
+        horizon.observe(now)
+        first, second = horizon.problem(now), horizon.problem(now)
+        for name in ("approach", "free_inputs", "input_response", "previous_command"):
+            assert np.array_equal(getattr(first, name), getattr(second, name))
+        horizon.remember(np.full(3, 3e4))
+
+
+@pytest.mark.parametrize("missed", [0.0, 0.1, 0.3])
+@pytest.mark.parametrize("delay", [1, 2])
+def test_missed_ticks_do_not_disturb_the_lag(missed, delay):
+    """What was sent last stays active in a tick without an answer."""
+    truth = PressureLag(13.0, 13.0)
+    horizon = Horizon(context(LinearModel()), HorizonSettings())
+    draw, reading = np.random.default_rng(0), np.full(3, 3e4)
+    coming = [reading] * delay
+    for k in range(300):
+        if k == 0 or draw.random() >= missed:
+            horizon.observe(seen(k * PERIOD, reading, delay))
+            sent = 3e4 + 2e4 * np.sin(2 * np.pi * (1.5 * k * PERIOD + np.arange(3) / 3))
+            horizon.remember(sent)
+        coming.append(sent)
+        reading = truth.step(reading, coming.pop(0), PERIOD)
+    assert horizon.lag.pole == pytest.approx(13.0, rel=1e-3)
+
+
+def test_without_a_lag_a_command_is_felt_at_the_end_of_its_tick():
+    model = LinearModel()
+    model.inputs = replace(model.inputs, lag=None)
+    horizon = Horizon(context(model, ramped=True), HorizonSettings(horizon=4))
+    horizon.observe(seen(0.0, np.full(3, 1e4), 2))
+    problem = horizon.problem(seen(0.0, np.full(3, 1e4), 2))
+    assert np.array_equal(problem.approach, np.full((3, 3), 1e4))
+    commands = np.arange(12.0).reshape(1, 4, 3)
+    assert np.array_equal(problem.rollout(commands).inputs[0, 1:], commands[0])
+    assert np.array_equal(problem.rollout(commands).inputs[0, 0], np.full(3, 1e4))
+    assert horizon.lag is None
+    assert LAG.pole == LinearModel.inputs.lag.pole
+
+
+def test_references_are_made_of_any_inputs(tmp_path):
+    model = TendonModel()
+    low, span = model.inputs.low, model.inputs.range
+    for kind in ("circle", "trajectory"):
+        chosen = ReferenceSettings(kind=kind, duration=2.0)
+        samples = chosen.input_samples(PERIOD, model.inputs)
+        assert np.array_equal(samples[0], [0.0, 0.02])  # as close to nothing as is allowed
+        moving = (samples[70:] - low) / span
+        assert 0.14 < moving.min() < moving.max() < 0.56
+        assert chosen.source(model, PERIOD).states.shape == (141, 2)
+    with pytest.raises(UserError, match=r"inputs \[\] m of the setpoint: must be 2"):
+        ReferenceSettings(kind="setpoint").source(model, PERIOD)
+    held = ReferenceSettings(kind="setpoint", inputs=(0.01, 0.1)).source(model, PERIOD)
+    assert held.states[0] == pytest.approx([0.01, 0.1])
+    path = tmp_path / "tendons.csv"
+    path.write_text("time,tendon_length_1,tendon_length_2\n0,0.0,0.03\n1,0.01,0.05\n")
+    source = ReferenceSettings(kind="file", file=str(path)).source(model, 0.1)
+    assert source.states[0] == pytest.approx([0.0, 0.03])
+
+
+# An arm has more tendons than its tip has coordinates: what the tip leaves open is damped.
+ON_AN_ARM = {Nempc: {"population": 200}, GaussNewtonMpc: {"damping": 1e-3}}
+ON_A_SECTION = {Nempc: {"population": 200}, GaussNewtonMpc: {}}
+
+
+@KINDS
+@pytest.mark.parametrize("body", ["section", "arm"])
+def test_the_models_of_constant_curvature_reach_a_setpoint(body, kind):
+    if body == "section":
+        model, numbers = ConstantCurvatureSection.of_robot(load_robot("licher2025")), ON_A_SECTION
+        held = np.array([45e3, 25e3, 15e3])
+    else:
+        model, numbers = ArmModel.of_robot(load_arm("dalenberg_robot1")), ON_AN_ARM
+        held = 0.03 * np.sin(np.arange(model.inputs.size)) * model.inputs.range
+    nominal, lag = nominal_parameters(model.parameters)[None], model.inputs.lag
+    source = setpoint(model, held, PERIOD)
+    costs = CostSettings(tip_position=1e4, input_rate=0.01)
+    controller = kind(context(model), kind.Settings(costs=costs, **numbers[kind]))
+    felt = active = np.zeros(model.inputs.size)
+    state = model.equilibrium(felt, nominal[0])
+    errors = []
+    for k in range(50):
+        tip = tips_of(model, state[None], nominal)[0, :, 3]
+        errors.append(np.linalg.norm(tip - source.tip_positions[0]))
+        reference = source.window(k * PERIOD, controller.rows)
+        answer = ask(controller, state, reference, felt)
+        assert not answer.fallback
+        later = active if lag is None else lag.step(felt, active, PERIOD)
+        state = model.step(state[None], felt[None], later[None], nominal, PERIOD)[0]
+        felt, active = later, answer.pressures
+    assert errors[0] > 5e-3
+    assert errors[-1] < 0.02 * errors[0]
