@@ -161,5 +161,5 @@ def test_the_shipped_file_holds_the_defaults(tmp_path):
     wrong.write_text("rod_mpc: {knots: [2, 7]}\n")
     with pytest.raises(UserError, match=r"wrong.yaml: rod_mpc: .*knots \[2, 7\] must ascend"):
         load_rod_mpc(wrong)
-    with pytest.raises(UserError, match=r"nowhere.yaml: no such file; beside it are: .*rod_mpc"):
+    with pytest.raises(UserError, match=r"'nowhere': unknown; known are .*rod_mpc"):
         load_rod_mpc("nowhere")
