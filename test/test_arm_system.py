@@ -385,30 +385,6 @@ def test_tendons_are_held_when_commands_stop(made):
     assert node.diagnostic_values()["robot"]["name"] == "dalenberg_robot1"
 
 
-@pytest.mark.parametrize(
-    ("kind", "old", "new"),
-    [
-        ("licher2025", "type: tip_pose, noise: 2.0e-4", "type: tip_pose, noise: 3.0e-3"),
-        ("dalenberg_robot1", "type: rack_poses, noise: 2.0e-4", "type: rack_poses, noise: 3.0e-3"),
-    ],
-)
-def test_sensors_are_as_noisy_as_the_robot_file_or_the_node_says(made, tmp_path, kind, old, new):
-    from softcr_hardware.nodes.simulator import Simulator
-
-    text = FILE.with_name(f"{kind}.yaml").read_text()
-    assert old in text
-    mine = tmp_path / "mine.yaml"
-    mine.write_text(text.replace(old, new))
-
-    def noise_mm(**told):
-        values = made(Simulator, robot=str(mine), mode="lockstep", **told).diagnostic_values()
-        return values.get("plant_mismatch", values)["tip_noise_mm"]
-
-    assert noise_mm() == pytest.approx(3.0)
-    assert noise_mm(tip_noise=1e-3) == pytest.approx(1.0)
-    assert noise_mm(tip_noise=0.0) == 0.0
-
-
 def test_open_loop_commands_lead_the_chambers_along_the_reference(made):
     from softcr_control.nodes.feedforward import Feedforward
     from softcr_control.reference_settings import ReferenceSettings
