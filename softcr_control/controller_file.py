@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ValidationError
 
 from softcr_control.costs.settings import groups_under_state
-from softcr_models.config import config_directory
 from softcr_models.errors import UserError
+from softcr_models.problems import Problem, first_problem
+from softcr_models.yaml_files import read_mapping, yaml_path
 from softcr_runtime import registry
 from softcr_runtime.plugin_settings import settings_class
 
@@ -42,10 +42,8 @@ def load_controller(name_or_path: str | Path, type_: str = "") -> ControllerFile
     Raises:
         UserError: one line with the file, the field, the value found and what is allowed.
     """
-    path = Path(name_or_path)
-    if path.suffix not in (".yaml", ".yml"):
-        path = config_directory() / "controllers" / f"{name_or_path}.yaml"
-    content = _of_sections(_content(path))
+    path = yaml_path(name_or_path, "controllers", "controller")
+    content = _of_sections(read_mapping(path, "controller"))
     found, description = content.pop("type", None), content.pop("description", "")
     if not isinstance(found, str) or (type_ and found != type_):
         allowed = type_ or ", ".join(registry.names("controller"))
@@ -87,7 +85,7 @@ def controller_settings(
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        raise UserError(_first_problem(error, file, given)) from None
+        raise UserError(_in_line(first_problem(error, kind), file, given)) from None
 
 
 def named_settings(
@@ -119,20 +117,6 @@ def as_content(type_: str, description: str, settings: BaseModel) -> dict[str, A
     """What a file says that holds these settings."""
     numbers = settings.model_dump(mode="json", by_alias=True)
     return {"type": type_, "description": description, **numbers}
-
-
-def _content(path: Path) -> dict[str, Any]:
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        known = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml"))) or "none"
-        raise UserError(f"controller file {path}: no such file; beside it are: {known}") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        problem = " ".join(str(error).split())
-        raise UserError(f"{path}: cannot be read as a controller file: {problem}") from None
-    if not isinstance(content, dict):
-        raise UserError(f"{path}: {content!r} is not allowed: a controller file holds settings")
-    return content
 
 
 def _of_sections(content: dict[str, Any]) -> dict[str, Any]:
@@ -171,15 +155,13 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
     return merged
 
 
-def _first_problem(
-    error: ValidationError, file: ControllerFile | None, given: Mapping[str, Any]
-) -> str:
-    first = error.errors()[0]
-    field = ".".join(str(part) for part in first["loc"])
-    reason = first["msg"].removeprefix("Value error, ")
+def _in_line(problem: Problem, file: ControllerFile | None, given: Mapping[str, Any]) -> str:
     asked = ", ".join(f"{name} = {value!r}" for name, value in given.items())
-    if not field:  # a rule between several of them
-        return f"{file.path if file else 'controller'}{f' with {asked}' * bool(asked)}: {reason}"
-    if first["loc"][0] in given or file is None:
-        return f"parameter {field} = {first['input']!r}: {reason}"
-    return f"{file.path}: {field}: {first['input']!r} is not allowed: {reason}"
+    if not problem.location:  # a rule between several of them
+        source = f"{file.path if file else 'controller'}{f' with {asked}' * bool(asked)}"
+        return f"{source}: {problem}"
+    if problem.location[0] not in given and file is not None:
+        return f"{file.path}: {problem}"
+    if problem.kind == "value":
+        return f"parameter {problem.field} = {problem.value!r}: {problem.reason}"
+    return f"parameter {problem}"

@@ -13,6 +13,7 @@ from softcr_hardware.arm_plant import ArmPlant
 from softcr_hardware.plant import Measurement, Mismatch, SensorModel, SimulatedPlant
 from softcr_models.constant_curvature.arm import Arm
 from softcr_models.robot import Robot
+from softcr_models.robot_parts import BaseWrenchSensor, PressureSensor, TipPoseSensor, sensor_of
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_runtime.block import Output
@@ -72,16 +73,32 @@ class RodPlantSettings(BaseModel):
         1.0, ge=0.1, le=10.0, description="relaxation times of the plant over the robot file's"
     )
     tip_noise: float = Field(
-        2e-4, ge=0.0, le=0.05, description="of measured positions", json_schema_extra={"unit": "m"}
+        -1.0,
+        ge=-1.0,
+        le=0.05,
+        description="of measured positions; below 0 for the robot file's",
+        json_schema_extra={"unit": "m"},
     )
     pressure_noise: float = Field(
-        0.0, ge=0.0, le=1e4, description="of measured pressures", json_schema_extra={"unit": "Pa"}
+        -1.0,
+        ge=-1.0,
+        le=1e4,
+        description="of measured pressures; below 0 for the robot file's",
+        json_schema_extra={"unit": "Pa"},
     )
     force_noise: float = Field(
-        0.02, ge=0.0, le=5.0, description="of the base force", json_schema_extra={"unit": "N"}
+        -1.0,
+        ge=-1.0,
+        le=5.0,
+        description="of the base force; below 0 for the robot file's",
+        json_schema_extra={"unit": "N"},
     )
     moment_noise: float = Field(
-        5e-4, ge=0.0, le=1.0, description="of the base moment", json_schema_extra={"unit": "N m"}
+        -1.0,
+        ge=-1.0,
+        le=1.0,
+        description="of the base moment; below 0 for the robot file's",
+        json_schema_extra={"unit": "N m"},
     )
     mocap_latency: int = Field(
         0, ge=0, le=20, description="cycles by which the tip's pose comes late"
@@ -111,11 +128,12 @@ class RodPlant:
         mismatch = Mismatch(
             settings.bending_compliance_factor, settings.tip_mass_factor, settings.damping_factor
         )
+        wrench = sensor_of(robot.sensors, BaseWrenchSensor)
         sensors = SensorModel(
-            settings.tip_noise,
-            settings.pressure_noise,
-            settings.force_noise,
-            settings.moment_noise,
+            _chosen(settings.tip_noise, sensor_of(robot.sensors, TipPoseSensor).noise),
+            _chosen(settings.pressure_noise, sensor_of(robot.sensors, PressureSensor).noise),
+            _chosen(settings.force_noise, wrench.force_noise),
+            _chosen(settings.moment_noise, wrench.moment_noise),
             settings.mocap_latency,
             seed,
         )
@@ -214,7 +232,11 @@ class ArmPlantSettings(BaseModel):
         0.0, ge=0.0, le=10.0, description="at the arm's tip", json_schema_extra={"unit": "kg"}
     )
     tip_noise: float = Field(
-        2e-4, ge=0.0, le=0.05, description="of measured positions", json_schema_extra={"unit": "m"}
+        -1.0,
+        ge=-1.0,
+        le=0.05,
+        description="of measured positions; below 0 for the robot file's",
+        json_schema_extra={"unit": "m"},
     )
 
 
@@ -229,8 +251,8 @@ class TendonArmPlant:
 
     def __init__(self, robot: Arm, settings: ArmPlantSettings, seed: int = 0) -> None:
         """Arguments as RodPlant."""
-        self._plant = ArmPlant(robot, settings.payload, settings.tip_noise, seed)
-        self._noise = settings.tip_noise
+        self._noise = _chosen(settings.tip_noise, robot.sensors[0].noise)
+        self._plant = ArmPlant(robot, settings.payload, self._noise, seed)
 
     def reset(self) -> None:
         """See Plant."""
@@ -265,3 +287,8 @@ class TendonArmPlant:
             "tip_noise_mm": 1e3 * self._noise,
             "robot": self._plant.arm.model_dump(mode="json"),
         }
+
+
+def _chosen(setting: float, of_the_file: float) -> float:
+    """A noise that the plant was told, or the robot file's."""
+    return setting if setting >= 0.0 else of_the_file

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from softcr_models.robot_files import kind_of
+from softcr_models.robot import kind_of
 from softcr_runtime import registry
 from softcr_runtime.block import CLOCK, BlockBase, Input, Output, Samples
 from softcr_runtime.plugin_settings import plugin_settings, with_plugin

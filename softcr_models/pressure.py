@@ -1,17 +1,16 @@
 """The pressure chain between a command and a chamber: first-order lag, eq. (32)."""
 
 import math
-from typing import Annotated
 
 import numpy as np
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
+from softcr_models.number_types import Positive
+
 PRESSURE_OFFSET, PRESSURE_GAIN = "pressure_offset_", "pressure_gain_"
 """Names of what is estimated of the sensors, a number from 1 behind: a chamber's true pressure is
 gain [-] * reading + offset [Pa]."""
-
-_Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 
 
 def chamber_names(prefix: str, chambers: int) -> tuple[str, ...]:
@@ -21,15 +20,10 @@ def chamber_names(prefix: str, chambers: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class PressureLag:
-    """G_p(s) = gain / (s + pole) per chamber, Licher et al. (32), discretised exactly.
+    """G_p(s) = gain / (s + pole) per chamber, Licher et al. (32), discretised exactly."""
 
-    Attributes:
-        gain: numerator [1/s].
-        pole: pole [1/s].
-    """
-
-    gain: _Positive
-    pole: _Positive
+    gain: Positive = Field(description="numerator of G_p(s) = gain / (s + pole) [1/s]")
+    pole: Positive = Field(description="pole of G_p(s) = gain / (s + pole) [1/s]")
 
     def step(self, pressures: np.ndarray, command: np.ndarray, dt: float) -> np.ndarray:
         """Pressures (..., m) [Pa] after `dt` [s] under a command (..., m) [Pa] held constant."""

@@ -3,61 +3,66 @@
 import math
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 
 import numpy as np
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
-from softcr_models.config import config_directory
 from softcr_models.errors import UserError
+from softcr_models.number_types import NO_BOOLEAN, Fraction, Name, NonNegative, Positive, Triple
+from softcr_models.old_robots import is_old_arm, is_old_rod, upgraded_rod
 from softcr_models.pressure import PressureLag
+from softcr_models.robot_parts import (
+    BaseWrenchSensor,
+    Chamber,
+    Data,
+    PressureLimits,
+    PressureSensor,
+    RodActuator,
+    RodSensor,
+    TipPoseSensor,
+    check_names,
+)
+from softcr_models.yaml_files import available, read_mapping, validated, yaml_path
 
-Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
-NonNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
-Finite = Annotated[float, Field(allow_inf_nan=False)]
+if TYPE_CHECKING:
+    from softcr_models.constant_curvature.arm import Arm
+
+__all__ = [
+    "WORDS",
+    "Chamber",
+    "Kind",
+    "PressureLimits",
+    "Robot",
+    "available_robots",
+    "kind_of",
+    "load_robot",
+]
+
+Kind = Literal["rod", "arm"]
+"""The `type` of a robot file."""
+
+WORDS: dict[Kind, str] = {"rod": "a rod driven by pressure", "arm": "an arm driven by tendons"}
+
+_FOLDER = "robots"
+_SENSORS: tuple[RodSensor, ...] = (
+    PressureSensor(type="pressure", noise=0.0),
+    BaseWrenchSensor(type="base_wrench", force_noise=0.02, moment_noise=5e-4),
+    TipPoseSensor(type="tip_pose", noise=2e-4),
+)
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=False, arbitrary_types_allowed=False
-    )
+class Robot(Data):
+    """One soft continuum robot: a rod, its actuators and sensors. SI units.
 
-
-class Chamber(_Data):
-    """One pressure chamber, parallel to the centre line of the rod."""
-
-    name: Annotated[str, Field(min_length=1)]
-    angle: Finite = Field(description="angle of its centre about z from the x axis [rad]")
-    area: Positive = Field(description="cross-sectional area the pressure acts on [m^2]")
-    lever_arm: NonNegative = Field(description="distance of its centre from the centre line [m]")
-
-
-class PressureLimits(_Data):
-    """What the valves may be asked for."""
-
-    minimum: Finite = Field(description="lowest gauge pressure [Pa]")
-    maximum: Finite = Field(description="highest gauge pressure [Pa]")
-    maximum_rate: Positive = Field(description="largest change of a command per second [Pa/s]")
-
-    @model_validator(mode="after")
-    def _ordered(self) -> "PressureLimits":
-        if self.minimum >= self.maximum:
-            raise ValueError(f"minimum {self.minimum} must be below maximum {self.maximum}")
-        return self
-
-
-class Robot(_Data):
-    """One soft continuum robot. SI units; numbers of the default robot:
-    config/robots/licher2025.yaml.
-
-    The frames: `base` is the force-torque sensor's frame (CS)_fts of eq. (29), z along the straight
-    rod; the rod starts `sensor_to_base_cap + base_cap_length` above it; `tip` is the outer face of
-    the tip cap.
+    The frames: `base` is the force-torque sensor's frame (CS)_fts of eq. (29) of Licher et al.
+    2025, z along the straight rod; the rod starts `sensor_to_base_cap + base_cap_length` above it;
+    `tip` is the outer face of the tip cap. docs/robots.md says how to write a file.
     """
 
-    name: Annotated[str, Field(min_length=1)]
-    description: str = ""
+    type: Literal["rod"]
+    name: Name = Field(description="of the robot")
+    description: str = Field(default="", description="one line for people")
     length: Positive = Field(description="reference length of the rod [m]")
     outer_diameter: Positive = Field(description="outer diameter of the body [m]")
     inner_diameter: NonNegative = Field(description="diameter of the central hole [m]")
@@ -76,27 +81,37 @@ class Robot(_Data):
         description="diagonal of D_tau: shear x, shear y, dilatation, bending x, y, torsion [s]"
     )
     tip_mass: NonNegative = Field(description="mass of tip cap and markers, m_EE [kg]")
-    tip_mass_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = Field(
+    tip_mass_fraction: Annotated[float, Field(gt=0.0, le=1.0), NO_BOOLEAN] = Field(
         description="fraction of the length, at the tip, over which tip_mass is spread [-]"
     )
-    chambers: Annotated[tuple[Chamber, ...], Field(min_length=1)]
+    actuators: Annotated[tuple[RodActuator, ...], Field(min_length=1)] = Field(
+        description="their order is that of every vector of inputs"
+    )
+    sensors: tuple[RodSensor, ...] = Field(
+        default=_SENSORS, description="one of each type; noises are those of a simulated sensor"
+    )
     sensor_to_base_cap: NonNegative = Field(
         description="force-torque sensor to base cap, l_fts [m]"
     )
     base_cap_length: NonNegative = Field(description="rigid cap below the rod, l_cap [m]")
     tip_cap_length: NonNegative = Field(description="rigid cap above the rod, l_cap [m]")
-    base_orientation: Annotated[tuple[Finite, ...], Field(min_length=3, max_length=3)] = Field(
+    base_orientation: Triple = Field(
         description="roll, pitch, yaw of the base in the world [rad]; (pi, 0, 0) hangs"
     )
     gravity: NonNegative = Field(description="gravity along the world's -z [m/s^2]")
-    gravity_subintervals: Annotated[int, Field(ge=1, le=32)] = Field(
+    gravity_subintervals: Annotated[int, Field(ge=1, le=32), NO_BOOLEAN] = Field(
         description="sub-intervals n_sub of Algorithm 1 per interval [-]"
     )
-    gravity_strain_point: Annotated[float, Field(ge=0.0, le=1.0)] = Field(
-        description="where in a sub-interval strain is taken: 1 end (Algorithm 1), 0.5 middle"
+    gravity_strain_point: Fraction = Field(
+        description="where in a sub-interval strain is taken: 1 end (Algorithm 1), 0.5 middle [-]"
     )
-    pressure_limits: PressureLimits
-    pressure_lag: PressureLag
+    pressure_limits: PressureLimits = Field(description="what the valves may be asked for")
+    pressure_lag: PressureLag = Field(description="from a command to the chamber's pressure")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_today(cls, content: Any) -> Any:
+        return upgraded_rod(content)
 
     @model_validator(mode="after")
     def _consistent(self) -> "Robot":
@@ -109,9 +124,10 @@ class Robot(_Data):
             raise ValueError(
                 "the chambers' areas leave no material: their sum must be below the body's"
             )
-        names = [chamber.name for chamber in self.chambers]
-        if len(set(names)) != len(names):
-            raise ValueError(f"chambers: names must differ, found {names}")
+        check_names(self.actuator_names)
+        found, needed = ([sensor.type for sensor in some] for some in (self.sensors, _SENSORS))
+        if sorted(found) != sorted(needed):
+            raise ValueError(f"sensors: must be {', '.join(needed)}, each once, found {found}")
         return self
 
     @cached_property
@@ -124,9 +140,9 @@ class Robot(_Data):
     def second_moment_of_area(self) -> float:
         """Of the whole annulus [m^4]; for rotary inertia and torsion.
 
-        The chambers are not subtracted: the printed lever arm cannot be their place inside the body
-        (it equals the outer radius). With the annulus the shipped robot, linearised at rest, has
-        eigenvalues from -3.0e5 1/s to the slowest pair -0.97 +- 16.2i 1/s.
+        The chambers are not subtracted: the lever arm that Licher et al. 2025 print cannot be their
+        place inside the body. With the annulus the linearisation of their robot at rest has the
+        fastest eigenvalue -3.0e5 1/s and the slowest pair -0.97 +- 16.2i.
         """
         return math.pi / 64 * (self.outer_diameter**4 - self.inner_diameter**4)
 
@@ -156,80 +172,97 @@ class Robot(_Data):
         return np.array(columns).T.copy()
 
     @property
+    def chambers(self) -> tuple[Chamber, ...]:
+        """The actuators that are pressure chambers."""
+        return tuple(actuator for actuator in self.actuators if actuator.type == "chamber")
+
+    @property
     def chamber_names(self) -> tuple[str, ...]:
         """Names of the chambers, in the order of every pressure vector."""
         return tuple(chamber.name for chamber in self.chambers)
 
+    @property
+    def actuator_names(self) -> tuple[str, ...]:
+        """Names of all actuators, in the order of every vector of inputs."""
+        return tuple(actuator.name for actuator in self.actuators)
+
     def replace(self, **changes: Any) -> "Robot":
         """A copy with some fields changed, validated again; raises UserError naming a bad field."""
-        return _validated({**self.model_dump(), **changes}, f"robot {self.name}")
+        return validated(Robot, {**self.model_dump(), **changes}, f"robot {self.name}")
 
 
-def load_robot(name_or_path: str | Path) -> Robot:
+@overload
+def load_robot(name_or_path: str | Path, kinds: tuple[Literal["rod"]] = ("rod",)) -> Robot: ...
+
+
+@overload
+def load_robot(name_or_path: str | Path, kinds: tuple[Literal["arm"]]) -> "Arm": ...
+
+
+@overload
+def load_robot(name_or_path: str | Path, kinds: tuple[Kind, ...]) -> "Robot | Arm": ...
+
+
+def load_robot(name_or_path: str | Path, kinds: tuple[Kind, ...] = ("rod",)) -> "Robot | Arm":
     """The robot of `config/robots/NAME.yaml`, or of the YAML file at a path.
+
+    Args:
+        name_or_path: which.
+        kinds: what is allowed; another kind is refused.
+
+    Returns:
+        A Robot for the type `rod`, an Arm for the type `arm`.
 
     Raises:
         UserError: one line with the file, the field, the value found and what is allowed.
     """
-    path = _robot_path(name_or_path)
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        where = getattr(error, "problem_mark", None)
-        line = f" line {where.line + 1}" if where else ""
-        problem = getattr(error, "problem", None) or "not readable as YAML"
-        raise UserError(f"{path}:{line} {problem}: a robot file must be valid YAML") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read as a robot file: {error}") from None
-    if not isinstance(content, dict):
+    path, content, kind = _read(name_or_path)
+    if kind not in kinds:
+        known = ", ".join(available_robots(kinds)) or "none"
+        wanted = " or ".join(WORDS[kind] for kind in kinds)
         raise UserError(
-            f"{path}: holds {type(content).__name__}, must hold a mapping of robot fields"
+            f"robot {str(name_or_path)!r}: is {WORDS[kind]}, must be {wanted}; known are {known}"
         )
-    return _validated(content, str(path))
+    if kind == "rod":
+        return validated(Robot, content, path)
+    # with kernels of its own, which nobody else needs to load
+    from softcr_models.constant_curvature.arm import Arm
+
+    return validated(Arm, content, path)
 
 
-def available_robots() -> list[str]:
-    """Names that `load_robot` knows."""
-    return sorted(path.stem for path in (config_directory() / "robots").glob("*.yaml"))
+def available_robots(kinds: tuple[Kind, ...] = ("rod",)) -> list[str]:
+    """Names that `load_robot` knows, of robots of some kinds.
+
+    Raises:
+        UserError: a file of config/robots cannot be read.
+    """
+    return [name for name in available(_FOLDER) if kind_of(name) in kinds]
 
 
-def _robot_path(name_or_path: str | Path) -> Path:
-    path = Path(name_or_path)
-    if path.suffix in (".yaml", ".yml") or path.parent != Path("."):
-        if not path.is_file():
-            raise UserError(f"robot file {path}: no such file")
-        return path
-    path = config_directory() / "robots" / f"{name_or_path}.yaml"
-    if not path.is_file():
-        known = ", ".join(available_robots())
+def kind_of(name_or_path: str | Path) -> Kind:
+    """What kind of robot a name or a file means.
+
+    Raises:
+        UserError: no robot has this name, or its file cannot be read or has no known type.
+    """
+    return _read(name_or_path)[2]
+
+
+def _read(name_or_path: str | Path) -> tuple[Path, dict[str, Any], Kind]:
+    """Path, content and kind of a robot file."""
+    path = yaml_path(name_or_path, _FOLDER, "robot")
+    content = read_mapping(path, "robot")
+    allowed = ", ".join(WORDS)
+    if "type" in content:
+        for kind in WORDS:
+            if content["type"] == kind:
+                return path, content, kind
         raise UserError(
-            f"robot {str(name_or_path)!r}: unknown; known are {known}, or give a .yaml path"
+            f"{path}: type: {content['type']!r} is not allowed: must be one of {allowed}"
         )
-    return path
-
-
-def _validated(content: dict[str, Any], where: str) -> Robot:
-    try:
-        return Robot.model_validate(content)
-    except ValidationError as error:
-        raise UserError(f"{where}: {_first_problem(error)}") from None
-
-
-def _first_problem(error: ValidationError) -> str:
-    problem = error.errors()[0]
-    field = ".".join(str(part) for part in problem["loc"]) or "robot"
-    if problem["type"] == "missing":
-        return f"{field}: missing; this field is required"
-    if problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-        return f"{field}: unknown field; allowed are {', '.join(_siblings(problem['loc']))}"
-    if not problem["loc"]:
-        return problem["msg"].removeprefix("Value error, ")
-    reason = problem["msg"].removeprefix("Value error, ")
-    return f"{field}: {problem['input']!r} is not allowed: {reason}"
-
-
-def _siblings(location: tuple[Any, ...]) -> list[str]:
-    if len(location) == 1:
-        return sorted(Robot.model_fields)
-    nested = {"chambers": Chamber, "pressure_limits": PressureLimits, "pressure_lag": PressureLag}
-    return sorted(nested[location[0]].__annotations__)
+    if is_old_arm(content):
+        return path, content, "arm"
+    if is_old_rod(content):
+        return path, content, "rod"
+    raise UserError(f"{path}: type: missing; this field is required; allowed are {allowed}")

@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from softcr_models.robot_files import Kind
+from softcr_models.robot import Kind
 from softcr_runtime.codecs import Expected, expected_of
 from softcr_runtime.sample import Sample
 from softcr_runtime.settings import NodeSettings, build_settings

@@ -60,8 +60,7 @@ from rclpy.parameter import Parameter
 from rclpy.subscription import Subscription
 
 from softcr_models.errors import UserError
-from softcr_models.robot import Robot
-from softcr_models.robot_files import Kind, load_robot_file
+from softcr_models.robot import Kind, Robot, load_robot
 from softcr_runtime.cycle_timer import TickStatistics
 from softcr_runtime.diagnostics import (
     ERROR,
@@ -554,7 +553,7 @@ class LoopNode(LifecycleNode):
             return SetParametersResult(successful=False, reason=f"{reason}: clean up first")
         try:
             candidate = build_settings(self.Settings, setting_values(self.settings) | changes)
-            load_robot_file(candidate.robot, self.kinds)
+            load_robot(candidate.robot, self.kinds)
         except UserError as error:
             return SetParametersResult(successful=False, reason=str(error))
         self._settings_candidate = candidate
@@ -562,4 +561,4 @@ class LoopNode(LifecycleNode):
 
     def _use_settings_candidate(self, _: list[Parameter]) -> None:
         self.settings = self._settings_candidate
-        self._robot_file = load_robot_file(self.settings.robot, self.kinds)
+        self._robot_file = load_robot(self.settings.robot, self.kinds)

@@ -21,6 +21,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from softcr_models.errors import UserError
+from softcr_models.problems import Problem, first_problem
 
 Model = TypeVar("Model", bound=BaseModel)
 Kind = Literal["boolean", "integer", "number", "string"]
@@ -78,7 +79,7 @@ class ArmNodeSettings(NodeSettings):
     """What the nodes of a tendon-driven arm can be told."""
 
     robot: str = Field(
-        "dalenberg_robot1", min_length=1, description="an arm of config/arms, or a YAML file"
+        "dalenberg_robot1", min_length=1, description="an arm of config/robots, or a YAML file"
     )
     rate_hz: float = Field(
         50.0,
@@ -190,7 +191,7 @@ def build_settings(model: type[Model], values: Mapping[str, Any]) -> Model:
     try:
         return model.model_validate(nested(values))
     except ValidationError as error:
-        raise UserError(_first_problem(error, declared)) from None
+        raise UserError(_in_line(first_problem(error, model), declared)) from None
 
 
 def nested(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -217,13 +218,12 @@ def _has_type(setting: Setting, value: Any) -> bool:
     )
 
 
-def _first_problem(error: ValidationError, declared: Mapping[str, Setting]) -> str:
-    problem = error.errors()[0]
-    name = ".".join(part for part in problem["loc"] if isinstance(part, str))
+def _in_line(problem: Problem, declared: Mapping[str, Setting]) -> str:
+    name = ".".join(part for part in problem.location if isinstance(part, str))
     if name in declared:
-        return f"parameter {name} = {problem['input']!r}: must be {declared[name].allowed}"
+        return f"parameter {name} = {problem.value!r}: must be {declared[name].allowed}"
     # a rule between several parameters
-    return f"parameters{f' {name}' if name else ''}: {problem['msg'].removeprefix('Value error, ')}"
+    return f"parameters{f' {name}' if name else ''}: {problem.reason}"
 
 
 def _declared(

@@ -19,7 +19,7 @@ import numba
 import numpy as np
 
 from softcr_models.errors import UserError
-from softcr_models.robot_files import load_robot_file
+from softcr_models.robot import load_robot
 from softcr_runtime.block import CLOCK, BlockBase, Output
 from softcr_runtime.guard import Guard
 from softcr_runtime.join import Join, Tick
@@ -288,7 +288,7 @@ def block_of(part: Part) -> BlockBase:
         raise UserError(f"part {part.name}: {part.runs} is a node of its own, not a block")
     block: type[BlockBase] = load_class(part.runs, "block", BlockBase)
     settings = block.settings_of(part.parameters)
-    return block(load_robot_file(settings.robot, block.kinds), settings)
+    return block(load_robot(settings.robot, block.kinds), settings)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from softcr_models.errors import UserError
-from softcr_models.robot_files import WORDS, Kind, kind_of, load_robot_file
+from softcr_models.robot import WORDS, Kind, kind_of, load_robot
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_runtime import registry
 from softcr_runtime.plugin_settings import settings_class
@@ -128,6 +128,13 @@ class SimulationOptions(PlantOptions):
 
     kinds: ClassVar[tuple[Kind, ...]] = ("rod", "arm")
 
+    tip_noise_mm: float = Field(
+        -1.0,
+        ge=-1.0,
+        le=50.0,
+        description="standard deviation of measured positions; below 0 for the robot file's",
+        json_schema_extra={"unit": "mm"},
+    )
     mode: Literal["wall", "lockstep"] = Field(
         "wall", description="paced by the wall clock, or each cycle waiting for the one before"
     )
@@ -196,7 +203,7 @@ def options_of(kind: type[Options], texts: Mapping[str, str]) -> Options:
     of_plugins = {name: text for name, text in texts.items() if name not in own}
     if of_plugins:
         options = options.model_copy(update={"plugin_settings": _of_plugins(options, of_plugins)})
-    load_robot_file(options.robot, options.kinds)
+    load_robot(options.robot, options.kinds)
     _check_fit(options, kind_of(options.robot))
     return options
 

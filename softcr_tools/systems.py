@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from softcr_models.robot_files import kind_of
+from softcr_models.robot import kind_of
 from softcr_runtime import registry
 from softcr_runtime.block import BlockBase
 from softcr_runtime.plugins import load_class

@@ -18,8 +18,7 @@ from softcr_models.config import config_directory
 from softcr_models.constant_curvature.arm import Arm, load_arm
 from softcr_models.constant_curvature.shape_error import shape_error
 from softcr_models.errors import UserError
-from softcr_models.robot import PressureLimits, Robot
-from softcr_models.robot_files import kind_of, load_robot_file
+from softcr_models.robot import PressureLimits, load_robot
 from softcr_runtime.arm_messages import (
     arm_cloud_from_message,
     arm_cloud_message,
@@ -38,7 +37,7 @@ from softcr_runtime.messages import (
 from softcr_tools.viewer.arm_picture import ArmPicture
 
 ARM = load_arm("dalenberg_robot1")
-FILE = config_directory() / "arms" / "dalenberg_robot1.yaml"
+FILE = config_directory() / "robots" / "dalenberg_robot1.yaml"
 SOFTCR = str(Path(sys.executable).with_name("softcr"))
 NAMES = ARM.tendon_names
 
@@ -46,26 +45,14 @@ NAMES = ARM.tendon_names
 # --- files --------------------------------------------------------------------------------------
 
 
-def test_a_robot_file_tells_which_kind_it_is(tmp_path):
-    assert isinstance(load_robot_file("licher2025"), Robot)
-    assert isinstance(load_robot_file("dalenberg_robot2"), Arm)
+def test_the_file_of_an_arm_says_so(tmp_path):
+    assert isinstance(load_robot("dalenberg_robot2", ("rod", "arm")), Arm)
     copy = tmp_path / "mine.yaml"
     copy.write_text(FILE.read_text().replace("name: dalenberg_robot1", "name: mine"))
-    mine = load_robot_file(copy)
+    mine = load_robot(copy, ("arm",))
     assert (mine.name, mine.bodies) == ("mine", ARM.bodies)
-    copy.write_text(FILE.read_text().replace("density: 1062.0", "density: heavy"))
-    with pytest.raises(UserError, match=r"mine.yaml: density: 'heavy' is not allowed") as told:
-        load_robot_file(copy)
-    assert "\n" not in str(told.value)
-
-
-def test_a_robot_of_the_other_kind_is_refused_in_one_line():
-    with pytest.raises(
-        UserError, match=r"is an arm driven by tendons, must be a rod .* licher2025"
-    ):
-        load_robot_file("dalenberg_robot1", ("rod",))
-    with pytest.raises(UserError, match="unknown; known are four_chambers, licher2025, dalenberg"):
-        kind_of("nobody")
+    with pytest.raises(UserError, match=r"mine.yaml.: is an arm driven by tendons, must be a rod"):
+        load_robot(copy)
 
 
 # --- setpoints ----------------------------------------------------------------------------------

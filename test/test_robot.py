@@ -1,5 +1,6 @@
-"""Robots as data: what a file may say, and what one hears about mistakes in it."""
+"""Robots as data: what a file may say, in the form of today and in the old one."""
 
+import json
 import math
 
 import numpy as np
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 
 from softcr_models import UserError, available_robots, load_robot
 from softcr_models.config import config_directory
-from softcr_models.robot import Robot
+from softcr_models.robot import Robot, kind_of
+from softcr_models.robot_parts import BaseWrenchSensor, TipPoseSensor, sensor_of
 
 FILE = config_directory() / "robots" / "licher2025.yaml"
 
@@ -54,69 +56,104 @@ def test_pressure_wrench_is_force_along_z_and_moment_of_the_lever():
     assert np.allclose(robot.actuation_matrix, np.array(wrenches).T, rtol=1e-14)
 
 
-@pytest.mark.parametrize("field", ["length", "chambers", "pressure_lag"])
-def test_missing_field_is_named(tmp_path, content, field):
-    del content[field]
-    line = problem(tmp_path, content)
-    assert field in line
-    assert "missing" in line
+# --- the old form, in which bags hold robots ----------------------------------------------------
 
 
-def test_misspelt_field_is_named_with_what_is_allowed(tmp_path, content):
-    content["lenght"] = content.pop("length")
-    line = problem(tmp_path, content)
-    assert "lenght" in line or "length" in line
-    content["length"] = 0.1
-    line = problem(tmp_path, content)
-    assert "lenght: unknown field" in line
-    assert "length" in line
+OLD_ROD = """
+{"name": "licher2025",
+"description": "three-chamber silicone actuator, upright, Licher et al. 2025",
+"length": 0.1249, "outer_diameter": 0.0424, "inner_diameter": 0.007, "density": 1070.0,
+"bending_compliance": 49.9, "dilatation_compliance": 0.0059, "shear_compliance": null,
+"torsion_compliance": null, "shear_correction": 0.8333333333333334,
+"relaxation_times": [0.005, 0.005, 0.005, 0.005, 0.005, 0.005], "tip_mass": 0.0668,
+"tip_mass_fraction": 0.2, "chambers": [
+{"name": "chamber_1", "angle": 0.0, "area": 0.0002356, "lever_arm": 0.0212},
+{"name": "chamber_2", "angle": 2.0943951023931953, "area": 0.0002356, "lever_arm": 0.0212},
+{"name": "chamber_3", "angle": 4.1887902047863905, "area": 0.0002356, "lever_arm": 0.0212}],
+"sensor_to_base_cap": 0.014, "base_cap_length": 0.01, "tip_cap_length": 0.01,
+"base_orientation": [0.0, 0.0, 0.0], "gravity": 9.81, "gravity_subintervals": 4,
+"gravity_strain_point": 0.5, "pressure_limits": {"minimum": 0.0, "maximum": 100000.0,
+"maximum_rate": 2000000.0}, "pressure_lag": {"gain": 11.0, "pole": 10.94}}
+"""
+"""What every bag recorded before files told their type says of this robot."""
 
 
-@pytest.mark.parametrize("value", [-0.1, math.nan, math.inf, "long", None])
-def test_bad_number_is_named_with_value_and_range(tmp_path, content, value):
-    content["length"] = value
-    line = problem(tmp_path, content)
-    assert "length" in line
-    assert repr(value) in line or str(value) in line
+def test_the_robot_of_an_old_bag_is_the_robot_of_today(tmp_path):
+    assert Robot.model_validate(json.loads(OLD_ROD)) == load_robot("licher2025")
+    assert Robot.model_validate_json(OLD_ROD) == load_robot("licher2025")
+    path = tmp_path / "old.yaml"
+    path.write_text(OLD_ROD)
+    assert kind_of(path) == "rod"
+    assert load_robot(path) == load_robot("licher2025")
 
 
-def test_nested_fields_are_named_by_path(tmp_path, content):
-    content["chambers"][1]["area"] = -1.0
-    assert "chambers.1.area: -1.0" in problem(tmp_path, content)
-    content["chambers"][1]["area"] = 1e-4
-    content["pressure_lag"]["poles"] = 3
-    line = problem(tmp_path, content)
-    assert "pressure_lag.poles: unknown field" in line
-    assert "pole" in line
+@pytest.mark.parametrize(
+    ("chambers", "says"),
+    [
+        ([{"name": "a", "angle": 0.0, "area": -1.0, "lever_arm": 0.01}],
+         "chambers.0.area: -1.0 is not allowed: must be greater than 0"),
+        ([{"name": "a", "angle": 0.0, "lever_arm": 0.01}], "chambers.0.area: missing"),
+        (["a"], "chambers.0: 'a' is not allowed: must be a mapping"),
+        (None, "chambers: None is not allowed: must be a list"),
+    ],
+)  # fmt: skip
+def test_mistakes_in_an_old_file_are_told_in_its_own_words(tmp_path, chambers, says):
+    content = json.loads(OLD_ROD) | {"chambers": chambers}
+    path = tmp_path / "old.yaml"
+    path.write_text(yaml.safe_dump(content))
+    with pytest.raises(UserError) as caught:
+        load_robot(path)
+    assert str(caught.value).startswith(f"{path}: {says}")
+
+
+def test_a_file_of_today_has_no_chambers_of_the_old_form(content, tmp_path):
+    content["chambers"] = content.pop("actuators")
+    assert "chambers: unknown field; allowed are" in problem(tmp_path, content)
+
+
+# --- files of today (mistakes in them: test_yaml_files.py) ----------------------------------------
 
 
 def test_contradictions_are_refused(tmp_path, content):
     content["inner_diameter"] = 0.05
     assert "inner_diameter 0.05 must be below" in problem(tmp_path, content)
     content["inner_diameter"] = 0.007
-    content["chambers"][1]["name"] = "chamber_1"
-    assert "names must differ" in problem(tmp_path, content)
+    content["actuators"][0]["area"] = 0.1
+    assert "areas leave no material" in problem(tmp_path, content)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [("a: [1", "line"), ("- 1\n- 2", "mapping"), ("\x00", "")],
-)
-def test_what_is_no_robot_file_says_so_in_one_line(tmp_path, text, expected):
-    path = tmp_path / "broken.yaml"
-    path.write_text(text)
-    with pytest.raises(UserError, match=str(path)) as caught:
-        load_robot(path)
-    assert expected in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_unknown_robot_lists_the_known_ones():
-    with pytest.raises(UserError, match="licher2025"):
+def test_robots_of_both_kinds_are_known_by_the_type_of_their_file():
+    assert available_robots() == ["four_chambers", "licher2025"]
+    assert available_robots(("arm",)) == ["dalenberg_robot1", "dalenberg_robot2"]
+    assert kind_of("licher2025") == "rod"
+    assert kind_of("dalenberg_robot1") == "arm"
+    with pytest.raises(
+        UserError, match=r"is an arm driven by tendons, must be a rod .* licher2025"
+    ):
+        load_robot("dalenberg_robot1")
+    with pytest.raises(
+        UserError, match=r"'nemo': unknown; known are dalenberg_robot1, .*licher2025"
+    ):
         load_robot("nemo")
-    with pytest.raises(UserError, match="no such file"):
-        load_robot("nowhere/nemo.yaml")
-    assert "licher2025" in available_robots()
+
+
+def test_actuators_come_in_the_order_of_the_file(content, tmp_path):
+    content["actuators"].reverse()
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(content))
+    mine, shipped = load_robot(path), load_robot("licher2025")
+    names = ("chamber_3", "chamber_2", "chamber_1")
+    assert mine.actuator_names == mine.chamber_names == names
+    assert mine.chambers == mine.actuators == shipped.actuators[::-1]
+    assert np.array_equal(mine.actuation_matrix, shipped.actuation_matrix[:, ::-1])
+
+
+def test_sensors_are_found_by_their_class():
+    robot = load_robot("licher2025")
+    assert sensor_of(robot.sensors, TipPoseSensor).noise == 2e-4
+    assert sensor_of(robot.sensors, BaseWrenchSensor).force_noise == 0.02
+    with pytest.raises(LookupError):
+        sensor_of((), TipPoseSensor)
 
 
 @given(st.floats(1.0, 500.0))

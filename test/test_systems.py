@@ -41,7 +41,7 @@ def parameters_of(system, name):
         ({"duration": "-5"}, "duration = -5.0: must be a number from 1"),
         ({"mode": "fast"}, "mode = 'fast': must be one of wall, lockstep"),
         ({"colour": "red"}, "colour = 'red': unknown; known are robot, duration"),
-        ({"robot": "nobody"}, "robot 'nobody': unknown; known are four_chambers, licher2025"),
+        ({"robot": "nobody"}, "robot 'nobody': unknown; known are dalenberg_robot1, "),
         ({"robot": "nowhere/robot.yaml"}, "robot file nowhere/robot.yaml: no such file"),
         (
             {"robot": "dalenberg_robot1", "population": "64"},
@@ -159,9 +159,10 @@ def test_only_an_explicit_word_takes_the_deadman_s_switch_away():
 @pytest.mark.parametrize("end", ["low", "high"])
 def test_an_option_at_its_limit_is_within_the_limits_of_the_nodes(option, end):
     pytest.importorskip("rclpy")
-    from softcr_control.control_loop import NempcControllerSettings
     from softcr_control.nodes.reference import ReferenceNodeSettings
     from softcr_hardware.nodes.simulator import SimulatorSettings
+
+    from softcr_control.control_loop import NempcControllerSettings
 
     limit = getattr(declared_settings(SimulationOptions)[option], end)
     system = system_of(**{option: str(limit)}, mode="lockstep")

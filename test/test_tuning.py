@@ -327,7 +327,7 @@ def test_wrong_options_are_one_line(capsys, tmp_path):
         command.main(["filter", "--trials", "0"])
     assert "'0': must be a whole number from 1 on" in capsys.readouterr().err
     assert softcr(["tune", "nempc", "--controller", "nemo", "--output", str(tmp_path)]) == 2
-    assert "nemo.yaml: no such file; beside it are" in capsys.readouterr().err
+    assert "'nemo': unknown; known are nempc" in capsys.readouterr().err
 
 
 def test_costs_without_a_number_are_ranked_nowhere():

@@ -6,13 +6,13 @@ input channel is a status word and a 16-bit value, an output channel a 16-bit va
 """
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from softcr_models.config import config_directory
 from softcr_models.errors import UserError
+from softcr_models.number_types import NonNegative, Positive
+from softcr_models.yaml_files import load_yaml
 
 FULL_SCALE_VOLTS = 10.0
 FULL_SCALE_COUNTS = 0x7FFF
@@ -22,9 +22,6 @@ STATUS_FAULT = 0x4043
 STATUS_TOGGLE = 0x8000
 """Changes with each new value of an input (bit 15 of its status word)."""
 
-Finite = Annotated[float, Field(allow_inf_nan=False)]
-Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
-NonNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 Volts = Annotated[float, Field(ge=0.0, le=FULL_SCALE_VOLTS)]
 
 
@@ -152,31 +149,10 @@ def load_station(name_or_path: str | Path, chambers: tuple[str, ...] | None = No
     Raises:
         UserError: one line with the file, the field, the value found and what is allowed.
     """
-    path = Path(name_or_path)
-    if path.suffix not in (".yaml", ".yml"):
-        path = config_directory() / "ethercat" / f"{name_or_path}.yaml"
-    try:
-        station = Station.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        known = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml"))) or "none"
-        raise UserError(f"station file {path}: no such file; beside it are: {known}") from None
-    except ValidationError as error:
-        raise UserError(f"{path}: {_first_problem(error)}") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        problem = " ".join(str(error).split())
-        raise UserError(f"{path}: cannot be read as a station file: {problem}") from None
+    station = load_yaml(name_or_path, "ethercat", Station, "station")
     served = tuple(chamber.name for chamber in station.chambers)
     if chambers is not None and served != chambers:
-        raise UserError(f"{path}: chambers are {list(served)}, the robot's are {list(chambers)}")
+        raise UserError(
+            f"station {name_or_path}: chambers are {list(served)}, the robot's are {list(chambers)}"
+        )
     return station
-
-
-def _first_problem(error: ValidationError) -> str:
-    problem: Any = error.errors()[0]
-    field = ".".join(str(part) for part in problem["loc"])
-    reason = problem["msg"].removeprefix("Value error, ")
-    if problem["type"] == "missing":
-        return f"{field}: missing; this field is required"
-    if problem["type"] == "value_error":
-        return f"{field}: {reason}" if field else reason
-    return f"{field or 'file'}: {problem['input']!r} is not allowed: {reason}"

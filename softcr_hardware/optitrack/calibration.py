@@ -7,22 +7,21 @@ All of them are poses of the second named frame in the first; SE(3) algebra is p
 
 import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import pinocchio as pin
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from softcr_models.config import config_directory
 from softcr_models.errors import UserError
+from softcr_models.number_types import Finite, Triple
+from softcr_models.yaml_files import load_yaml
 
 _LENGTH_TOLERANCE = 1e-3  # of a quaternion
 _FEWEST = 20  # poses for a calibration
 _ROUNDS = 20  # of the mean's iteration
 _CONVERGED = 1e-12
-
-Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class Placement(BaseModel):
@@ -30,7 +29,7 @@ class Placement(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    position: Annotated[tuple[Finite, ...], Field(min_length=3, max_length=3)] = (0.0, 0.0, 0.0)
+    position: Triple = (0.0, 0.0, 0.0)
     quaternion: Annotated[tuple[Finite, ...], Field(min_length=4, max_length=4)] = (
         *(0.0, 0.0, 0.0),
         1.0,
@@ -81,19 +80,7 @@ def load_calibration(name_or_path: str | Path) -> MocapCalibration:
     Raises:
         UserError: one line with the file, the field, the value found and what is allowed.
     """
-    path = Path(name_or_path)
-    if path.suffix not in (".yaml", ".yml"):
-        path = config_directory() / "optitrack" / f"{name_or_path}.yaml"
-    try:
-        return MocapCalibration.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        known = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml"))) or "none"
-        raise UserError(f"calibration {path}: no such file; beside it are: {known}") from None
-    except ValidationError as error:
-        raise UserError(f"{path}: {_first_problem(error)}") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        problem = " ".join(str(error).split())
-        raise UserError(f"{path}: cannot be read as a calibration: {problem}") from None
+    return load_yaml(name_or_path, "optitrack", MocapCalibration, "calibration")
 
 
 def save_calibration(path: Path, calibration: MocapCalibration) -> None:
@@ -178,12 +165,3 @@ def pose_matrix(position: tuple[float, ...], quaternion: tuple[float, ...]) -> n
 def inverse(pose: np.ndarray) -> np.ndarray:
     """(4, 4) inverse of a (4, 4) pose."""
     return np.array(pin.SE3(pose).inverse().homogeneous)
-
-
-def _first_problem(error: ValidationError) -> str:
-    problem: Any = error.errors()[0]
-    field = ".".join(str(part) for part in problem["loc"])
-    if problem["type"] == "missing":
-        return f"{field}: missing; this field is required"
-    reason = problem["msg"].removeprefix("Value error, ")
-    return f"{field or 'file'}: {problem['input']!r} is not allowed: {reason}"

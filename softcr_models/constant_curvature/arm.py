@@ -1,55 +1,84 @@
-"""Tendon-driven arms as data: what config/arms/NAME.yaml says of one."""
+"""Tendon-driven arms as data: what the file of a robot of type `arm` says."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pinocchio as pin
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
-from softcr_models.config import config_directory
 from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain
 from softcr_models.constant_curvature.tendons import Routing, Tendons
-from softcr_models.errors import UserError
+from softcr_models.number_types import Count, Finite, Name, NonNegative, Positive, Triple
+from softcr_models.old_robots import upgraded_arm
+from softcr_models.robot import load_robot
+from softcr_models.robot_parts import Data, check_names
 
-_Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
-_NonNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
-_Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+class Tendon(Data):
+    """One tendon, parallel to the centre line, fixed at a rack."""
+
+    type: Literal["tendon"]
+    name: Name = Field(description="unlike every other actuator's")
+    rack: Count = Field(description="which of `racks` it is fixed at, counted from 1 [-]")
+    angle: Finite = Field(description="angle of its place about z from the x axis [rad]")
+    lever_arm: Positive = Field(description="distance from the centre line [m]")
 
 
-class Arm(BaseModel):
+class RackPosesSensor(Data):
+    """Poses of all racks, seen by cameras."""
+
+    type: Literal["rack_poses"]
+    noise: NonNegative = Field(description="standard deviation of each coordinate [m]")
+
+
+ArmActuator = Tendon
+"""What can move an arm; a union discriminated by `type` as soon as there is a second one."""
+
+ArmSensor = RackPosesSensor
+"""What can be measured of an arm; likewise."""
+
+
+class Arm(Data):
     """A round, homogeneous arm of constant-curvature bodies, with tendons and sensors at racks.
 
-    SI units. Delta is scaled by 1 m, as in Dalenberg's thesis: a bend of 1 rad is Delta = 1 m.
+    SI units. Delta is scaled by 1 m: a bend of 1 rad is Delta = 1 m. docs/robots.md says how to
+    write a file.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: Annotated[str, Field(min_length=1)]
-    description: str = ""
-    bodies: Annotated[tuple[_Positive, ...], Field(min_length=1)] = Field(
-        description="rest lengths pi_t of the true arm's bodies, base to tip [m]"
+    type: Literal["arm"]
+    name: Name = Field(description="of the robot")
+    description: str = Field(default="", description="one line for people")
+    bodies: Annotated[tuple[Positive, ...], Field(min_length=1)] = Field(
+        description="rest lengths of the arm's bodies, base to tip [m]"
     )
-    radius: _Positive = Field(description="of the cross-section [m]")
-    density: _Positive = Field(description="[kg/m^3]")
-    youngs_modulus: _Positive = Field(description="E [Pa]")
-    relaxation_time: _NonNegative = Field(description="damping over stiffness [s]")
-    racks: Annotated[tuple[_Positive, ...], Field(min_length=1)] = Field(
-        description="material abscissae where tendons are fixed and sensors sit [m]"
-    )
-    tendons_per_rack: Annotated[int, Field(ge=1, le=12)] = Field(description="evenly around [-]")
-    tendon_radius: _Positive = Field(description="their distance from the centre line [m]")
-    rack_turn: _Finite = Field(
-        description="angle from the first tendon of a rack to that of the next, about z [rad]"
+    radius: Positive = Field(description="radius of the cross-section [m]")
+    density: Positive = Field(description="density of the body [kg/m^3]")
+    youngs_modulus: Positive = Field(description="Young's modulus E [Pa]")
+    relaxation_time: NonNegative = Field(description="damping over stiffness [s]")
+    racks: Annotated[tuple[Positive, ...], Field(min_length=1)] = Field(
+        description="material abscissae where tendons are fixed and sensors sit, rising [m]"
     )
     routing: Routing = Field(
-        description="coupled: tendons begin at the base; independent: at the rack before theirs"
+        description="coupled: every tendon begins at the base; independent: at the rack before its "
+        "own"
     )
-    base_orientation: Annotated[tuple[_Finite, ...], Field(min_length=3, max_length=3)] = Field(
+    actuators: Annotated[tuple[ArmActuator, ...], Field(min_length=1)] = Field(
+        description="their order is that of every vector of inputs"
+    )
+    sensors: Annotated[tuple[ArmSensor, ...], Field(min_length=1, max_length=1)] = Field(
+        default=(RackPosesSensor(type="rack_poses", noise=2e-4),),
+        description="noises are those of a simulated sensor",
+    )
+    base_orientation: Triple = Field(
         description="roll, pitch, yaw of the base in the world [rad]; (pi, 0, 0) hangs"
     )
-    gravity: _NonNegative = Field(description="along the world's -z [m/s^2]")
+    gravity: NonNegative = Field(description="gravity along the world's -z [m/s^2]")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_today(cls, content: Any) -> Any:
+        return upgraded_arm(content)
 
     @model_validator(mode="after")
     def _racks_lie_on_the_arm(self) -> "Arm":
@@ -57,6 +86,13 @@ class Arm(BaseModel):
             raise ValueError(f"racks {list(self.racks)} must rise from above 0")
         if self.racks[-1] > sum(self.bodies) + 1e-9:
             raise ValueError(f"racks: {self.racks[-1]} m is beyond the arm's {sum(self.bodies)} m")
+        check_names(self.actuator_names)
+        for tendon in self.actuators:
+            if tendon.rack > len(self.racks):
+                raise ValueError(
+                    f"actuators: {tendon.name} is fixed at rack {tendon.rack}, there are "
+                    f"{len(self.racks)}"
+                )
         return self
 
     @property
@@ -86,39 +122,30 @@ class Arm(BaseModel):
         return np.diff(self.racks, prepend=0.0)
 
     @property
+    def actuator_names(self) -> tuple[str, ...]:
+        """Names of all actuators, in the order of every vector of inputs."""
+        return tuple(actuator.name for actuator in self.actuators)
+
+    @property
     def tendon_names(self) -> tuple[str, ...]:
-        """Of the tendons, in the order of every vector of tendons."""
-        count = len(self.racks) * self.tendons_per_rack
-        return tuple(f"tendon_{number + 1}" for number in range(count))
+        """Names of the tendons, in the order of every vector of tendons."""
+        return self.actuator_names
 
     def tendons(self, routing: Routing | None = None) -> Tendons:
-        """Its tendons, as they are, or as somebody takes them for."""
-        around = 2.0 * np.pi * np.arange(self.tendons_per_rack) / self.tendons_per_rack
-        turns = self.rack_turn * np.arange(len(self.racks))
-        angles = np.add.outer(turns, around)
-        racks = np.array(self.racks)
-        return Tendons.of_racks(racks, self.tendon_radius, angles, routing or self.routing)
+        """Where the tendons run.
+
+        Args:
+            routing: as a controller assumes it; None for the arm's own.
+        """
+        angles = np.array([tendon.angle for tendon in self.actuators])
+        arms = np.array([tendon.lever_arm for tendon in self.actuators])
+        index = np.array([tendon.rack for tendon in self.actuators])
+        ends = np.array([0.0, *self.racks])
+        begins = ends[index - 1] if (routing or self.routing) == "independent" else 0.0 * arms
+        offsets = arms[:, None] * np.stack([np.cos(angles), np.sin(angles)], axis=-1)
+        return Tendons(offsets, begins, ends[index])
 
 
 def load_arm(name_or_path: str | Path) -> Arm:
-    """The arm of `config/arms/NAME.yaml`, or of the YAML file at a path.
-
-    Raises:
-        UserError: one line with the file, the field, the value found and what is allowed.
-    """
-    path = Path(name_or_path)
-    if path.suffix not in (".yaml", ".yml"):
-        path = config_directory() / "arms" / f"{name_or_path}.yaml"
-    try:
-        return Arm.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        known = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml"))) or "none"
-        raise UserError(f"arm file {path}: no such file; beside it are: {known}") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        problem = " ".join(str(error).split())
-        raise UserError(f"{path}: cannot be read as an arm file: {problem}") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"]) or "arm"
-        reason = first["msg"].removeprefix("Value error, ")
-        raise UserError(f"{path}: {field}: {first['input']!r} is not allowed: {reason}") from None
+    """`load_robot` for what needs an arm; raises UserError as it does."""
+    return load_robot(name_or_path, ("arm",))

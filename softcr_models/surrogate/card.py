@@ -8,8 +8,12 @@ from softcr_models.robot import Robot
 from softcr_models.surrogate.ddpinn import Architecture, Inputs
 
 # Fields of a robot that a network is not bound to: names, the rigid parts outside the rod, what
-# acts before the chambers, and what it is told (`Inputs`).
+# acts before the chambers, what only measures, and what it is told (`Inputs`). The actuators stand
+# apart, as chambers.
 _FREE_FIELDS = {
+    "type",
+    "actuators",
+    "sensors",
     "name",
     "description",
     "bending_compliance",
@@ -58,7 +62,8 @@ class Card(BaseModel):
 
 def rod_fields(robot: Robot) -> dict[str, Any]:
     """The fields of a robot that a network is bound to, as JSON has them."""
-    return robot.model_dump(mode="json", exclude=_FREE_FIELDS)
+    chambers = [chamber.model_dump(mode="json", exclude={"type"}) for chamber in robot.chambers]
+    return robot.model_dump(mode="json", exclude=_FREE_FIELDS) | {"chambers": chambers}
 
 
 def differing_field(card: Card, robot: Robot) -> str | None:

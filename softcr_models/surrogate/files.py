@@ -9,6 +9,7 @@ from safetensors.torch import load_file, save_file
 
 from softcr_models.config import config_directory
 from softcr_models.errors import UserError
+from softcr_models.problems import first_problem
 from softcr_models.rod.state import state_size
 from softcr_models.surrogate.card import Card
 from softcr_models.surrogate.ddpinn import DDPINN
@@ -42,9 +43,8 @@ def load(name_or_path: str | Path) -> tuple[DDPINN, Card]:
     except OSError as error:
         raise UserError(f"{sheet}: cannot be read as a training card: {error.strerror}") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "file"
-        raise UserError(f"{sheet}: {where}: {first['msg']}: not a training card") from None
+        problem = first_problem(error, Card)
+        raise UserError(f"{sheet}: {problem}: not a training card") from None
     try:
         tensors = load_file(weights)
     except (SafetensorError, OSError, ValueError) as error:

@@ -123,17 +123,17 @@ def _tendon_rows(
     """A row of axes per rack, a colour per tendon of it, a line style per kind."""
     if not run.tendons or not any(len(series) for series, _, _ in kinds):
         return None
-    racks = 1 if run.arm is None else len(run.arm.racks)
-    each = len(run.tendons) // racks
-    labels = [f"rack {k + 1}\n{unit}" for k in range(racks)]
+    racks = [1] * len(run.tendons) if run.arm is None else [t.rack for t in run.arm.actuators]
+    labels = [f"rack {k + 1}\n{unit}" for k in range(max(racks))]
     figure, grid = rows_over_time(_extent(run), labels, height=1.7)
     for rack, row in enumerate(grid):
         for axes in row:
-            for number in range(each):
+            columns = [column for column, fixed_at in enumerate(racks) if fixed_at == rack + 1]
+            for number, column in enumerate(columns):
                 colour = _COLOURS[number % len(_COLOURS)]
                 for series, what, style in kinds:
                     plot_column(
-                        axes, run, series, rack * each + number, scale,
+                        axes, run, series, column, scale,
                         color=colour, linestyle=style, label=f"tendon {number + 1}, {what}",
                     )  # fmt: skip
     legend_above(figure, grid[0, 0])

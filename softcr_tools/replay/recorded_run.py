@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import yaml
+from pydantic import ValidationError
 
 from softcr_models.errors import UserError
-from softcr_models.robot_files import Kind, load_robot_file
+from softcr_models.robot import Kind, load_robot
+from softcr_models.yaml_files import read_mapping
 from softcr_runtime.block import BlockBase
 from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_from_message
 from softcr_runtime.plugins import load_class
@@ -124,17 +125,24 @@ class RecordedRun:
             UserError: it cannot be loaded.
         """
         try:
-            robot = load_robot_file(settings.robot, kinds)
+            robot = load_robot(settings.robot, kinds)
         except UserError as error:
             raise UserError(f"{error}; --robot FILE names another one") from None
-        mine = robot.model_dump(mode="json")
         for values in self.said.values():
             told = values.get("robot")
             if isinstance(told, dict):
-                other = [name for name in mine if mine[name] != told.get(name)]
+                other = _differing_fields(robot, told)
                 differs = f"the robot is not the run's: {', '.join(other)} differ"
                 return robot, differs if other else None
         return robot, None
+
+
+def _differing_fields(robot: Robot, told: dict[str, Any]) -> list[str]:
+    """Fields in which a robot differs from what a node told of its own, in whatever form."""
+    mine = robot.model_dump(mode="json")
+    with suppress(ValidationError):  # of a form that nobody knows any more
+        told = Robot.model_validate(told).model_dump(mode="json")
+    return [name for name in mine if mine[name] != told.get(name)]
 
 
 def _reports(bag: Bag) -> Iterator[DiagnosticReport]:
@@ -153,10 +161,9 @@ def _parameters_beside(bag: Bag) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        sections = yaml.safe_load(path.read_text(encoding="utf-8"))
         return {
             name.rpartition("/")[2]: dict(section["ros__parameters"])
-            for name, section in sections.items()
+            for name, section in read_mapping(path, "ROS parameter").items()
         }
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, AttributeError, TypeError, KeyError):
+    except (AttributeError, ValueError, TypeError, KeyError):
         raise UserError(f"{path}: cannot be read as a ROS parameter file") from None

@@ -14,6 +14,7 @@ from softcr_learning.surrogate import training
 from softcr_learning.surrogate.training_settings import PRESETS, TrainingSettings
 from softcr_models import load_robot
 from softcr_models.errors import UserError
+from softcr_models.problems import first_problem
 from softcr_models.surrogate.files import files_of
 from softcr_tools.console import say
 
@@ -63,10 +64,10 @@ def chosen_settings(given: argparse.Namespace) -> TrainingSettings:
     try:
         return TrainingSettings.model_validate(content)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]).removeprefix("architecture.")
+        problem = first_problem(error, TrainingSettings)
+        where = problem.field.removeprefix("architecture.")
         option = f"--{where.replace('_', '-')} " if where else ""
-        raise UserError(f"{option}{first['msg'].removeprefix('Value error, ')}") from None
+        raise UserError(f"{option}{problem.reason}") from None
 
 
 class _Shown:

@@ -33,9 +33,7 @@ class ArmPlots:
                     for index, name in enumerate(self._sections)
                 ),
             )
-            colours = [
-                chamber_colour(index // arm.tendons_per_rack) for index in range(len(self._tendons))
-            ]
+            colours = [chamber_colour(tendon.rack - 1) for tendon in arm.actuators]
             self._tendon_lengths = Plot(
                 server,
                 "tendons [mm], a colour per rack, dashed: wanted",

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from softcr_models.errors import UserError
-from softcr_models.robot_files import load_robot_file
+from softcr_models.robot import load_robot
 from softcr_tools.console import ended_by_signals, say, step
 from softcr_tools.ros_context import ros_context
 
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str]) -> int:
     given = _parser().parse_args(arguments)
     if importlib.util.find_spec("viser") is None:
         raise UserError("viser is not installed: pip install 'softcr[view]'")
-    robot = load_robot_file(given.robot)
+    robot = load_robot(given.robot, ("rod", "arm"))
     check_free(given.host, given.port)
     console, with_hand = Console(), _is_this_machine(given.host)
     with ended_by_signals() as stop, ros_context():

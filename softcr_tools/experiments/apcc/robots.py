@@ -1,6 +1,6 @@
 """`softcr experiment apcc-robot1 | apcc-robot2`: adaptive against fixed, 10 setpoints x 3 payloads.
 
-Both robots are reconstructions, their numbers stand in config/arms. So absolute figures mean
+Both robots are reconstructions, their numbers stand in config/robots. So absolute figures mean
 little; the sign of a change is what is compared. What the thesis leaves open is filled in like this
 (docs/constant_curvature.md tells why):
 
@@ -37,7 +37,7 @@ class Study:
 
     Attributes:
         case: in the table.
-        robot: in config/arms.
+        robot: in config/robots.
         named: the setpoint the thesis names; it comes first, with the largest payload it is R8.
         gain: K [1/s].
         adaptation: the printed Gamma [1/m].

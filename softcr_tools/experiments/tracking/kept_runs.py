@@ -29,9 +29,7 @@ class KeptRuns:
         """
         self._path = path
         self._settings = robot.model_dump_json(), EstimatorSettings().model_dump_json()
-        self._files = {
-            name: named_settings(name).model_dump_json() for name in MODEL_BASED
-        }
+        self._files = {name: named_settings(name).model_dump_json() for name in MODEL_BASED}
         self._numbers: dict[str, float] = {}
         if not path.exists():
             return

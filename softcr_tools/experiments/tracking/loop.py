@@ -99,7 +99,7 @@ def sampled_reference(
 
 def plant_of(robot: Robot, difference: Difference, seed: int) -> SimulatedPlant:
     """The plant that differs from the robot file, its sensors seeded."""
-    first, *others = robot.chambers
+    first, *others = robot.actuators
     lever = first.model_copy(update={"lever_arm": difference.lever_factor * first.lever_arm})
     lag = robot.pressure_lag
     if difference.lag_pole is not None:
@@ -107,7 +107,7 @@ def plant_of(robot: Robot, difference: Difference, seed: int) -> SimulatedPlant:
     sensors = SensorModel(
         tip_noise=difference.tip_noise, pressure_noise=difference.pressure_noise, seed=seed
     )
-    different = robot.replace(chambers=(lever, *others), pressure_lag=lag)
+    different = robot.replace(actuators=(lever, *others), pressure_lag=lag)
     return SimulatedPlant(different, difference.mismatch, sensors, difference.intervals)
 
 

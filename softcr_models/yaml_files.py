@@ -1,0 +1,135 @@
+"""Files of `config/` and of the user: from a name or a path to validated data, or one clear line.
+
+Every YAML file of softcr is read here, so that all of them say the same about a mistake:
+
+    FILE: FIELD: VALUE is not allowed: REASON
+    FILE: FIELD: missing; this field is required
+    FILE: FIELD: unknown field; allowed are FIELD, FIELD, ...
+    FILE: line 3: cannot be read as a robot file: expected ',' or ']', but got '<stream end>'
+"""
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from softcr_models.config import config_directory
+from softcr_models.errors import UserError
+from softcr_models.problems import first_problem
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def load_yaml(name_or_path: str | Path, folder: str, model: type[Model], what: str) -> Model:
+    """The file `config/FOLDER/NAME.yaml`, or the YAML file at a path, as a model.
+
+    Args:
+        name_or_path: a name without an ending and without a folder, or else a path.
+        folder: of `config/`, where names are looked for.
+        model: what the file holds.
+        what: the word for it, such as "robot".
+
+    Raises:
+        UserError: one line with the file, the field, the value found and what is allowed.
+    """
+    path = yaml_path(name_or_path, folder, what)
+    return validated(model, read_mapping(path, what), path)
+
+
+def yaml_path(name_or_path: str | Path, folder: str, what: str) -> Path:
+    """Where a file lies: in `config/FOLDER` when a name is given.
+
+    Raises:
+        UserError: no file has this name; the line lists those there are.
+    """
+    if is_path(name_or_path):
+        return Path(name_or_path)
+    path = config_directory() / folder / f"{name_or_path}.yaml"
+    if "\0" in str(path) or not path.is_file():
+        known = ", ".join(available(folder)) or "none"
+        raise UserError(
+            f"{what} {str(name_or_path)!r}: unknown; known are {known}, or give a .yaml path"
+        )
+    return path
+
+
+def is_path(name_or_path: str | Path) -> bool:
+    """Whether this is a path, and not a name of a file in `config/`."""
+    path = Path(name_or_path)
+    return path.suffix in (".yaml", ".yml") or path.parent != Path(".")
+
+
+def available(folder: str) -> list[str]:
+    """Names of the YAML files in a folder of `config/`."""
+    return sorted(path.stem for path in (config_directory() / folder).glob("*.yaml"))
+
+
+def read_mapping(path: Path, what: str) -> dict[str, Any]:
+    """The content of a YAML file, which must be a mapping.
+
+    Raises:
+        UserError: the file is absent, cannot be read, is not YAML, names a field twice, or holds
+            something else.
+    """
+    try:
+        content = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+    except FileNotFoundError:
+        known = (
+            ", ".join(sorted(file.name for file in path.parent.glob("*.yaml"))) or "no YAML file"
+        )
+        raise UserError(f"{what} file {path}: no such file; beside it are: {known}") from None
+    except yaml.YAMLError as error:
+        line, problem = _line_and_problem(error)
+        raise UserError(f"{path}: {line}cannot be read as a {what} file: {problem}") from None
+    except OSError as error:
+        why = error.strerror or error
+        raise UserError(f"{path}: cannot be read as a {what} file: {why}") from None
+    except UnicodeDecodeError as error:
+        problem = f"byte {error.start} is not text in UTF-8"
+        raise UserError(f"{path}: cannot be read as a {what} file: {problem}") from None
+    except ValueError as error:  # of a date that is none, of a zero in the path
+        raise UserError(f"{str(path)!r}: cannot be read as a {what} file: {error}") from None
+    except RecursionError:
+        raise UserError(f"{path}: cannot be read as a {what} file: nested too deeply") from None
+    if not isinstance(content, dict):
+        found = "is empty" if content is None else f"holds {_NOUNS.get(type(content), 'a value')}"
+        raise UserError(f"{path}: {found}, must hold a mapping of {what} fields")
+    return content
+
+
+def validated(model: type[Model], content: object, where: object) -> Model:
+    """Content as a model.
+
+    Raises:
+        UserError: one line that begins with `where`.
+    """
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        raise UserError(f"{where}: {first_problem(error, model)}") from None
+
+
+_NOUNS: dict[type, str] = {list: "a list", str: "text", bool: "true or false"}
+
+
+class _Loader(yaml.SafeLoader):
+    """As YAML demands and PyYAML does not, a mapping may not name a field twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in seen:
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"{key.value} stands twice", key.start_mark
+                    )
+                seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def _line_and_problem(error: yaml.YAMLError) -> tuple[str, str]:
+    """The line, where it is known, and what is wrong there."""
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "not YAML"
+    return f"line {mark.line + 1}: " if mark else "", " ".join(str(problem).split())
