@@ -3,6 +3,7 @@
 `python -m softcr_models.warm_up` does it once per version and processor; later it loads them.
 """
 
+import subprocess
 import sys
 
 import numpy as np
@@ -19,6 +20,20 @@ _MARK = "complete"
 def is_warm() -> bool:
     """Whether the compiled kernels of this version lie on this machine already."""
     return (cache_directory() / _MARK).is_file()
+
+
+def ensure_warm() -> bool:
+    """Compile the kernels in a process of its own, unless they lie on this machine already.
+
+    A process that compiles a kernel itself computes other last bits than one that loads it, so
+    whoever promises equal bits calls this first.
+
+    Returns:
+        Whether they are there.
+    """
+    if is_warm():
+        return True
+    return subprocess.run([sys.executable, "-m", "softcr_models.warm_up"]).returncode == 0
 
 
 def warm_up() -> None:

@@ -1,8 +1,6 @@
 """`softcr up SYSTEM`: run a system, record it, report on it."""
 
 import argparse
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -10,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from softcr_models.errors import UserError
-from softcr_models.warm_up import is_warm
+from softcr_models.warm_up import ensure_warm, is_warm
 from softcr_runtime.settings import Setting, declared_settings
 from softcr_runtime.system import System
 from softcr_tools.console import USER_ERROR, complain, say, step
@@ -70,7 +68,7 @@ def _run(system_of: Callable[[Path], System], options: RunOptions, results: Path
     directory = new_run_directory(results)
     system = system_of(directory / "bag")
     try:
-        _compile_kernels(console)
+        compile_kernels(console)
         outcome = Supervisor(system, directory, options.model_dump(), console).run()
     except (UserError, KeyboardInterrupt):
         with suppress(OSError):  # nothing happened: leave nothing, if nothing is in it
@@ -88,12 +86,15 @@ def _run(system_of: Callable[[Path], System], options: RunOptions, results: Path
     return outcome.exit_code
 
 
-def _compile_kernels(console: Console) -> None:
-    """Once per version and machine, here rather than in five nodes at a time."""
+def compile_kernels(console: Console) -> None:
+    """Once per version and machine, here rather than in five nodes at a time.
+
+    Raises:
+        UserError: they could not be compiled.
+    """
     if not is_warm():
         with step(console, "compiling the rod's kernels, once on this machine"):
-            command = [sys.executable, "-m", "softcr_models.warm_up"]
-            if subprocess.run(command).returncode != 0:
+            if not ensure_warm():
                 raise UserError("the rod's kernels could not be compiled: see above")
 
 

@@ -38,6 +38,7 @@ from softcr_tools.replay.recorded_inputs import ByStamp, SharedReading, require_
 from softcr_tools.replay.recorded_run import RecordedRun
 from softcr_tools.replay.sample_store import SampleStore
 from softcr_tools.report_run import read_run
+from softcr_tools.up import compile_kernels
 
 _TIMING = "patience"  # the one parameter that acts on when messages came, not on what they hold
 
@@ -73,6 +74,7 @@ def replay(bag: Bag, experiment: Experiment, console: Console) -> Comparison:
     """
     if experiment.output.exists():
         raise UserError(f"{experiment.output} exists already: remove it or choose another --output")
+    compile_kernels(console)
     # as every node does: more threads give other bits, and the matrices are small
     threadpool_limits(limits=1, user_api="blas")
     with step(console, "reading what the run tells of itself"):

@@ -1,6 +1,7 @@
 """What a bag tells of the nodes that ran: their settings, and what they did in each tick."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -137,11 +138,11 @@ class RecordedRun:
         return robot, None
 
 
-def _differing_fields(robot: Robot, told: dict[str, Any]) -> list[str]:
+def _differing_fields(robot: Any, told: dict[str, Any]) -> list[str]:
     """Fields in which a robot differs from what a node told of its own, in whatever form."""
     mine = robot.model_dump(mode="json")
     with suppress(ValidationError):  # of a form that nobody knows any more
-        told = Robot.model_validate(told).model_dump(mode="json")
+        told = type(robot).model_validate(told).model_dump(mode="json")
     return [name for name in mine if mine[name] != told.get(name)]
 
 
