@@ -20,9 +20,9 @@ from softcr_control.references import Reference, rest_inputs
 from softcr_models.limits import limit_command
 from softcr_models.model import nominal_parameters
 from softcr_models.models import DeviceName, ModelChoice, ModelName, prediction_model
-from softcr_models.prediction import PredictionModel
 from softcr_models.robot import Robot
 from softcr_models.rod.kernel import MAX_INTERVALS
+from softcr_models.rod_model import RodModel
 from softcr_runtime import registry
 from softcr_runtime.rod_clouds import ReferenceCloud, RodCloud
 from softcr_runtime.settings import SampledNodeSettings
@@ -252,7 +252,7 @@ class ControlLoop:
 
 def made_controller(
     robot: Robot, settings: ControllerSettings
-) -> tuple[PredictionModel, PredictiveController]:
+) -> tuple[RodModel, PredictiveController]:
     """The controller that settings name, and its model.
 
     Raises:

@@ -15,8 +15,8 @@ from pydantic import BaseModel, ValidationError
 from softcr_models.devices import DeviceName
 from softcr_models.errors import UserError
 from softcr_models.model import Model
-from softcr_models.prediction import RodModel
 from softcr_models.robot import Robot
+from softcr_models.rod_model import RodModel
 
 ModelName = Literal["rod", "ddpinn"]
 

@@ -17,8 +17,9 @@ from softcr_control.nempc_torch import NempcTorch
 from softcr_control.observation import ControlContext, Observation
 from softcr_control.references import Reference
 from softcr_models.devices import gpu_name, what_cuda_lacks
-from softcr_models.prediction import RodModel, RodPrediction
+from softcr_models.prediction import RodPrediction
 from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_models.rod_model import RodModel
 from softcr_models.surrogate.card import Card, rod_fields
 from softcr_models.surrogate.ddpinn import DDPINN
 from softcr_models.surrogate.folded import FoldedNetwork

@@ -131,7 +131,7 @@ class ArmModel:
             ),
             np.concatenate([size, 2.0 * size, 0.5 * self.inputs.range]),
         )
-        self.parameters = (
+        self.parameters: tuple[Parameter, ...] = (
             Parameter("stiffness_factor", "-", 1.0, 0.5, 2.0, noise=5e-4, deviation=0.1),
             Parameter(
                 "payload", "kg", own.payload, 0.0, max(own.highest_payload, own.payload), "linear",

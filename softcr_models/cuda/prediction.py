@@ -11,9 +11,9 @@ from numba.cuda.cudadrv.devicearray import is_cuda_ndarray
 
 from softcr_models.cuda import kernels
 from softcr_models.devices import resolve_device
-from softcr_models.prediction import RodModel
 from softcr_models.rod import stepper
 from softcr_models.rod.cosserat_rod import CosseratRod, linearisations
+from softcr_models.rod_model import RodModel
 
 # numba finds a thousand candidates few for a GPU, and would say so
 warnings.filterwarnings("ignore", "Grid size .* low occupancy")

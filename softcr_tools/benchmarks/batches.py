@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from softcr_models.devices import gpu_name, what_cuda_lacks
-from softcr_models.prediction import RodModel, RodPrediction
+from softcr_models.prediction import RodPrediction
 from softcr_models.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_models.rod_model import RodModel
 from softcr_tools.benchmarks.reference_motion import (
     FINE_SUBSTEPS,
     PERIOD,

@@ -21,8 +21,9 @@ from softcr_estimation import Estimate, EstimatorSettings, RodEstimator
 from softcr_hardware.plant import Measurement, SensorModel, SimulatedPlant
 from softcr_models import CosseratRod, Robot
 from softcr_models.limits import limit_command
-from softcr_models.prediction import RodModel, RodPrediction
+from softcr_models.prediction import RodPrediction
 from softcr_models.pressure import PressureLag
+from softcr_models.rod_model import RodModel
 from softcr_runtime.settings import build_settings
 from softcr_tools.benchmarks.timing import cores, cores_available
 from softcr_tools.experiments.tracking.cases import (

@@ -1,0 +1,184 @@
+"""What every model of a rod's states has in common, whatever advances them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from softcr_models.batches import (
+    checked_inputs,
+    checked_parameters,
+    checked_rollout,
+    checked_states,
+    checked_step,
+    unknown_output,
+)
+from softcr_models.errors import UserError
+from softcr_models.model import TIP
+from softcr_models.robot import Robot
+from softcr_models.rod import stepper
+from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_models.rod.description import (
+    BASE_WRENCH,
+    SHAPE,
+    rod_inputs,
+    rod_layout,
+    rod_outputs,
+    rod_parameters,
+)
+
+
+class RodModel:
+    """A `Model` whose states are a rod's; how they advance is its subclass's to say.
+
+    Attributes:
+        rod: that the states belong to; gives poses along itself, wrenches and equilibria.
+        state, inputs, parameters, outputs: see `Model`.
+    """
+
+    parameter_names: tuple[str, ...] = stepper.PARAMETERS
+
+    def __init__(self, rod: CosseratRod) -> None:
+        self.rod = rod
+        self.state = rod_layout(rod)
+        self.inputs = rod_inputs(rod.robot)
+        self.parameters = rod_parameters(rod)
+        self.outputs = rod_outputs(rod)
+        self.nominal_parameters = rod.nominal_parameters
+
+    @property
+    def state_size(self) -> int:
+        """Length of a state."""
+        return self.state.size
+
+    @property
+    def input_size(self) -> int:
+        """Number of chambers."""
+        return self.inputs.size
+
+    @property
+    def state_scale(self) -> np.ndarray:
+        """(state_size,) typical magnitude of each state."""
+        return self.state.scale
+
+    def step(
+        self,
+        states: np.ndarray,
+        begin: np.ndarray,
+        end: np.ndarray,
+        parameters: np.ndarray,
+        dt: float,
+    ) -> np.ndarray:
+        """See Model; float64."""
+        checked = checked_step(self, states, begin, end, parameters, dt)
+        return self._advance(*checked, dt, tips=False, precise=True)[:, -1]
+
+    def rollout(
+        self, state: np.ndarray, inputs: np.ndarray, parameters: np.ndarray, dt: float
+    ) -> np.ndarray:
+        """See Model; float32 if the model's rollouts are in single precision."""
+        checked = checked_rollout(self, state, inputs, parameters, dt)
+        return self._advance(*checked, dt, tips=False, precise=False)
+
+    def rollout_tips(
+        self, state: np.ndarray, inputs: np.ndarray, parameters: np.ndarray, dt: float
+    ) -> np.ndarray:
+        """See Model; of the float type of `rollout`."""
+        checked = checked_rollout(self, state, inputs, parameters, dt)
+        return self._advance(*checked, dt, tips=True, precise=False)
+
+    def tip_poses(self, states: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+        """(B, 3, 4) the output "tip", of the states' float type.
+
+        Args:
+            states: (B, state_size).
+            parameters: (B, P), or (1, P) for all.
+        """
+        return stepper.tip_poses(
+            np.ascontiguousarray(states),
+            np.ascontiguousarray(parameters, dtype=float),
+            self.rod.body,
+            self.rod.grid,
+        )
+
+    def observe(
+        self,
+        names: Sequence[str],
+        states: np.ndarray,
+        inputs: np.ndarray | None,
+        parameters: np.ndarray,
+    ) -> dict[str, np.ndarray]:
+        """See Model; the tip is of the states' float type."""
+        rows = checked_states(self, states)
+        numbers = checked_parameters(self, parameters, len(rows))
+        return {name: self._observed(name, rows, inputs, numbers) for name in names}
+
+    def equilibrium(self, inputs: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+        """See Model; the exact rod's."""
+        return self.rod.equilibrium(inputs, parameters)
+
+    def warm_up(self) -> None:
+        """See Model: compiles (or loads) every kernel a control loop may call."""
+        states, levels = np.zeros((2, self.state_size)), np.zeros((2, 2, self.input_size))
+        parameters = np.repeat(self.nominal_parameters[None], 2, axis=0)
+        for batch in (2, 1):
+            begin, end = levels[:batch, 0], levels[:batch, 1]
+            self.step(states[:batch], begin, end, parameters[:batch], 0.01)
+        rolled = self.rollout(states[0], levels, parameters[0], 0.01)
+        self.rollout_tips(states[0], levels, parameters[0], 0.01)
+        self.tip_poses(states, parameters)
+        self.tip_poses(rolled[:, -1], parameters)
+        self.rod.equilibrium(levels[0, 0])
+        self.rod.tip_pose(states[0])
+        self.rod.node_poses(states[0])
+        self.rod.base_wrench(states[0], levels[0, 0])
+
+    def _advance(
+        self,
+        states: np.ndarray,
+        levels: np.ndarray,
+        parameters: np.ndarray,
+        dt: float,
+        *,
+        tips: bool,
+        precise: bool,
+    ) -> np.ndarray:
+        """(B, T, state_size) after each of T steps, or (B, T, 3, 4) if `tips`.
+
+        Args:
+            states: (B, state_size), or (1, state_size) for all.
+            levels: (B, T + 1, m) pressures at the grid points, linear in between [Pa].
+            parameters: (B, P), or (1, P) for all.
+            dt: length of a step [s].
+            tips: whether poses of the tip are wanted.
+            precise: whether float64 is.
+        """
+        raise NotImplementedError
+
+    def _observed(
+        self, name: str, states: np.ndarray, inputs: np.ndarray | None, parameters: np.ndarray
+    ) -> np.ndarray:
+        if name == TIP:
+            return self.tip_poses(states, parameters)
+        rows = np.broadcast_to(parameters, (len(states), parameters.shape[1]))
+        if name == SHAPE:
+            each = zip(states, rows, strict=True)
+            return np.stack([self.rod.node_poses(x, p)[:, :3, 3] for x, p in each])
+        if name == BASE_WRENCH:
+            acting = checked_inputs(self, name, inputs, len(states))
+            acting = np.broadcast_to(acting, (len(states), self.input_size))
+            triples = zip(states, acting, rows, strict=True)
+            return np.stack([self.rod.base_wrench(x, u, p) for x, u, p in triples])
+        raise unknown_output(self, name)
+
+
+def rod_robot(robot: Any, model: str) -> Robot:
+    """The robot, if it is a rod driven by pressure.
+
+    Raises:
+        UserError: it is another kind; the line names it and the model.
+    """
+    if not isinstance(robot, Robot):
+        name = getattr(robot, "name", type(robot).__name__)
+        raise UserError(f"model {model!r}: is for a rod driven by pressure, which {name} is not")
+    return robot
