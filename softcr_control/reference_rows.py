@@ -11,14 +11,14 @@ class ReferenceSource:
     """Rows of one reference; the poses along the rod are computed once, beforehand.
 
     Args:
-        rod: that the states belong to.
         source: the motion.
+        rod: that its states belong to; None where states are not told.
     """
 
-    def __init__(self, rod: CosseratRod, source: SampledReference) -> None:
+    def __init__(self, source: SampledReference, rod: CosseratRod | None = None) -> None:
         self._source = source
-        self._unknown = np.full(rod.state_size, np.nan)
-        self._poses = _known_poses(rod, source.states)
+        self._unknown = None if rod is None else np.full(rod.state_size, np.nan)
+        self._poses = None if rod is None else _known_poses(rod, source.states)
 
     def at(self, time: float, rows: int, stamp: int) -> ReferenceRows:
         """So many rows from `time` [s] of the motion on; stamp [ns].
@@ -33,7 +33,10 @@ class ReferenceSource:
             first = round(time / window.period)
             return self._poses[np.clip(np.arange(first, first + rows), 0, len(self._poses) - 1)]
 
-        states = np.tile(self._unknown, (rows, 1)) if window.states is None else window.states
+        states = None
+        if self._unknown is not None:
+            states = window.states
+            states = np.tile(self._unknown, (rows, 1)) if states is None else states
         return ReferenceRows(stamp, window.period, states, window.tip_positions, poses)
 
 

@@ -7,8 +7,11 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_estimation.context import EstimationContext
-from softcr_estimation.estimator_settings import EstimatorSettings
+from softcr_estimation.estimator_settings import ModelEstimatorSettings
 from softcr_estimation.model_estimator import ModelEstimate, ModelEstimator
+
+EVERYTHING = "everything"
+"""In `parameters`: all of the model's, and of its inputs' sensors what pressures have."""
 
 
 class ModelFilterSettings(BaseModel):
@@ -18,9 +21,10 @@ class ModelFilterSettings(BaseModel):
 
     filter: Literal["ukf", "ekf"] = Field("ukf", description="unscented or extended Kalman filter")
     parameters: tuple[str, ...] = Field(
-        EstimatorSettings().parameters,
-        description="estimated beside the state: bending_compliance, tip_mass, damping_factor, "
-        "pressure_offset_1 ...",
+        (EVERYTHING,),
+        min_length=1,
+        description="estimated beside the state: names of the model's parameters, "
+        "pressure_offset_1 ..., pressure_offsets, pressure_gains; everything: all there are",
     )
     use_orientation: bool = Field(False, description="whether the tip's orientation is used too")
 
@@ -35,8 +39,10 @@ class ModelFilter:
         self._settings = settings
         self._filter = ModelEstimator(
             context.model,
-            EstimatorSettings(
-                filter=settings.filter, parameters=settings.parameters, period=context.period
+            ModelEstimatorSettings(
+                filter=settings.filter,
+                parameters=None if settings.parameters == (EVERYTHING,) else settings.parameters,
+                period=context.period,
             ),
         )
         outputs = context.model.outputs

@@ -19,11 +19,11 @@ import numba
 import numpy as np
 
 from softcr_models.errors import UserError
+from softcr_models.plugins import load_class
 from softcr_models.robot import load_robot
 from softcr_runtime.block import CLOCK, BlockBase, Output
 from softcr_runtime.guard import Guard
 from softcr_runtime.join import Join, Tick
-from softcr_runtime.plugins import load_class
 from softcr_runtime.sample import Sample
 from softcr_runtime.system import Part, System, Wire
 from softcr_runtime.tick_records import IDLE, RESET, TickRecord, record_of
