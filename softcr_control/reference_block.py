@@ -69,8 +69,14 @@ class ReferenceBlock(BlockBase):
     outputs = ("reference/rod",)
     actions = ("start",)
 
-    def __init__(self, robot: Any, settings: Any) -> None:
-        """See BlockBase."""
+    def __init__(self, robot: Any, settings: Any, motion: SampledReference | None = None) -> None:
+        """See BlockBase.
+
+        Args:
+            robot: see BlockBase.
+            settings: see BlockBase.
+            motion: made by hand, for the rod of `intervals`; None: the one that settings describe.
+        """
         super().__init__(robot, settings)
         if settings.reference == "file" and not settings.file:
             raise UserError("parameter file = '': a path is needed with reference = file")
@@ -78,13 +84,17 @@ class ReferenceBlock(BlockBase):
         lead = CLOCK if settings.resampled else robot_topics(robot).state
         self.inputs = (Input(lead, "lead"),)
         rod = CosseratRod(robot, settings.intervals)
-        self._source = ReferenceSource(rod, self._motion())
+        self._source = ReferenceSource(rod, motion or self._motion())
         self.reset()
 
     def reset(self) -> None:
         """See BlockBase."""
         self._start: int | None = None
         self._asked = self.settings.start == "first sample"
+
+    def rehearse(self) -> None:
+        """See BlockBase; poses of the whole motion are computed once."""
+        self._source.at(0.0, 1, 1).poses()
 
     def act(self, action: str) -> str:
         """`start`: the motion begins with the next tick."""

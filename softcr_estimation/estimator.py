@@ -4,14 +4,14 @@ There is one tick per sample of the actuators, with the cameras' sample of its s
 is overdue, without. After a hole that is too long to predict through the estimator begins anew.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 
 import numpy as np
 from pydantic import Field
 
-from softcr_estimation.context import EstimationContext
+from softcr_estimation.context import EstimationContext, Estimator
 from softcr_models.model import TIP
 from softcr_models.models import DeviceName, ModelChoice, ModelName, prediction_model
 from softcr_models.rod.kernel import MAX_INTERVALS
@@ -61,8 +61,19 @@ class EstimatorBlock(BlockBase):
     name = "estimator"
     Settings = EstimatorBlockSettings
 
-    def __init__(self, robot: Any, settings: Any) -> None:
-        """See BlockBase."""
+    def __init__(
+        self,
+        robot: Any,
+        settings: Any,
+        make: Callable[[EstimationContext], Estimator] | None = None,
+    ) -> None:
+        """See BlockBase.
+
+        Args:
+            robot: see BlockBase.
+            settings: see BlockBase.
+            make: another way to make the estimator; None: as settings say.
+        """
         super().__init__(robot, settings)
         choice = ModelChoice(
             model=settings.model,
@@ -73,9 +84,12 @@ class EstimatorBlock(BlockBase):
         )
         self.model = prediction_model(robot, choice)
         self.model.warm_up()
-        estimator_class = registry.resolve("estimator", settings.estimator)
         context = EstimationContext(robot, self.model, settings.period)
-        self.estimator = estimator_class(context, plugin_settings(settings, estimator_class))
+        if make is None:
+            named = registry.resolve("estimator", settings.estimator)
+            self.estimator = named(context, plugin_settings(settings, named))
+        else:
+            self.estimator = make(context)
         topics = robot_topics(robot)
         self._actuators, self._cameras = topics.state, topics.poses
         resampled = settings.resampled

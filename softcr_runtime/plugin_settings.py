@@ -1,6 +1,7 @@
 """Options of a block that runs a plugin: the block's own and the plugin's, side by side."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, create_model, model_validator
@@ -27,6 +28,7 @@ def settings_class(plugin: type) -> type[BaseModel]:
     return found
 
 
+@cache
 def with_plugin(base: type[NodeSettings], plugin: type) -> type[NodeSettings]:
     """A settings model with the fields of a block and those of its plugin.
 
