@@ -5,7 +5,7 @@ published. Without estimate or reference the actuators are told what is safe, ag
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from statistics import median
 from typing import Any
 
@@ -16,7 +16,7 @@ from softcr_control.command import Command
 from softcr_control.controller_file import controller_settings, named_settings
 from softcr_control.horizon import MAXIMUM_DELAY
 from softcr_control.model_defaults import defaults_on
-from softcr_control.observation import ControlContext, Observation
+from softcr_control.observation import ControlContext, Controller, Observation
 from softcr_control.references import Reference
 from softcr_models.limits import limit_command
 from softcr_models.model import TIP
@@ -96,8 +96,19 @@ class ControllerBlock(BlockBase):
     kinds = ("rod", "arm")
     keep = "newest"
 
-    def __init__(self, robot: Any, settings: Any) -> None:
-        """See BlockBase."""
+    def __init__(
+        self,
+        robot: Any,
+        settings: Any,
+        make: Callable[[ControlContext], Controller] | None = None,
+    ) -> None:
+        """See BlockBase.
+
+        Args:
+            robot: see BlockBase.
+            settings: see BlockBase.
+            make: another way to make the controller; None: as settings say.
+        """
         super().__init__(robot, settings)
         controller_class = registry.resolve("controller", settings.controller)
         precise = getattr(controller_class, "double_precision", False)
@@ -106,10 +117,12 @@ class ControllerBlock(BlockBase):
         context = ControlContext(
             robot, self.model, settings.period, settings.seed, settings.resampled
         )
-        own = plugin_settings(settings, controller_class)
-        # a controller may be made in several ways, by what it is made for
-        make = getattr(controller_class, "made", controller_class)
-        self.controller = make(context, own)
+        if make is None:
+            # a controller may be made in several ways, by what it is made for
+            made = getattr(controller_class, "made", controller_class)
+            self.controller = made(context, plugin_settings(settings, controller_class))
+        else:
+            self.controller = make(context)
         self.threads = settings.threads or getattr(controller_class, "threads", 1)
         topics = robot_topics(robot)
         self._commands, self._actuators = topics.command, topics.state

@@ -83,8 +83,14 @@ class ReferenceBlock(BlockBase):
     kinds = ("rod", "arm")
     actions = ("start",)
 
-    def __init__(self, robot: Any, settings: Any) -> None:
-        """See BlockBase."""
+    def __init__(self, robot: Any, settings: Any, motion: SampledReference | None = None) -> None:
+        """See BlockBase.
+
+        Args:
+            robot: see BlockBase.
+            settings: see BlockBase.
+            motion: made by hand, for the rod of `intervals`; None: the one that settings describe.
+        """
         super().__init__(robot, settings)
         if settings.reference == "file" and not settings.file:
             raise UserError("parameter file = '': a path is needed with reference = file")
@@ -95,7 +101,7 @@ class ReferenceBlock(BlockBase):
         if issubclass(model_class(name), RodModel):
             self._topic = "reference/rod"
             rod = CosseratRod(robot, settings.intervals)
-            self._source = ReferenceSource(self._motion_of_a_rod(), rod)
+            self._source = ReferenceSource(motion or self._motion_of_a_rod(), rod)
         else:
             self._topic = "reference/output"
             model = make_model(name, robot)
@@ -107,6 +113,10 @@ class ReferenceBlock(BlockBase):
         """See BlockBase."""
         self._start: int | None = None
         self._asked = self.settings.start == "first sample"
+
+    def rehearse(self) -> None:
+        """See BlockBase; poses of the whole motion are computed once."""
+        self._source.at(0.0, 1, 1).poses()
 
     def act(self, action: str) -> str:
         """`start`: the motion begins with the next tick."""

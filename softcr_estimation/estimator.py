@@ -4,13 +4,13 @@ There is one tick per sample of the actuators, with the cameras' sample of its s
 is overdue, without. After a hole that is too long to predict through the estimator begins anew.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from pydantic import Field
 
-from softcr_estimation.context import EstimationContext
+from softcr_estimation.context import EstimationContext, Estimator
 from softcr_estimation.estimated_shape import estimated_shape
 from softcr_models.model import TIP, nominal_parameters
 from softcr_models.models import DeviceName
@@ -68,14 +68,28 @@ class EstimatorBlock(BlockBase):
     Settings = EstimatorBlockSettings
     kinds = ("rod", "arm")
 
-    def __init__(self, robot: Any, settings: Any) -> None:
-        """See BlockBase."""
+    def __init__(
+        self,
+        robot: Any,
+        settings: Any,
+        make: Callable[[EstimationContext], Estimator] | None = None,
+    ) -> None:
+        """See BlockBase.
+
+        Args:
+            robot: see BlockBase.
+            settings: see BlockBase.
+            make: another way to make the estimator; None: as settings say.
+        """
         super().__init__(robot, settings)
         self.model = model_of(robot, settings)
         self.model.warm_up()
-        estimator_class = registry.resolve("estimator", settings.estimator)
         context = EstimationContext(robot, self.model, settings.period)
-        self.estimator = estimator_class(context, plugin_settings(settings, estimator_class))
+        if make is None:
+            named = registry.resolve("estimator", settings.estimator)
+            self.estimator = named(context, plugin_settings(settings, named))
+        else:
+            self.estimator = make(context)
         topics = robot_topics(robot)
         self._actuators, self._cameras = topics.state, topics.poses
         resampled = settings.resampled

@@ -36,15 +36,25 @@ class ModelFilter:
 
     def __init__(self, context: EstimationContext, settings: ModelFilterSettings) -> None:
         """Raises UserError where `parameters` names something that does not exist."""
-        self._settings = settings
-        self._filter = ModelEstimator(
-            context.model,
-            ModelEstimatorSettings(
-                filter=settings.filter,
-                parameters=None if settings.parameters == (EVERYTHING,) else settings.parameters,
-                period=context.period,
-            ),
+        numbers = ModelEstimatorSettings(
+            filter=settings.filter,
+            parameters=None if settings.parameters == (EVERYTHING,) else settings.parameters,
+            period=context.period,
         )
+        self._use(context, numbers, settings.use_orientation)
+
+    @classmethod
+    def of(cls, context: EstimationContext, numbers: ModelEstimatorSettings) -> "ModelFilter":
+        """With other numbers than the shipped ones; raises as `__init__`."""
+        made = cls.__new__(cls)
+        made._use(context, numbers.model_copy(update={"period": context.period}), False)
+        return made
+
+    def _use(
+        self, context: EstimationContext, numbers: ModelEstimatorSettings, use_orientation: bool
+    ) -> None:
+        self._kind, self._use_orientation = numbers.filter, use_orientation
+        self._filter = ModelEstimator(context.model, numbers)
         outputs = context.model.outputs
         self._poses = {name for name, info in outputs.items() if info.kind == "pose"}
         self.reset()
@@ -61,7 +71,7 @@ class ModelFilter:
         if self._last is None:
             self._last = self._filter.start(inputs, stamp)
             return self._last
-        if not self._settings.use_orientation:
+        if not self._use_orientation:
             measurements = {
                 name: sample[:3, 3] if name in self._poses else sample
                 for name, sample in measurements.items()
@@ -73,7 +83,7 @@ class ModelFilter:
 
     def describe(self) -> dict[str, Any]:
         """Counts since `reset`."""
-        return {"filter": self._settings.filter, "repairs": self.repairs, "gated": self.gated}
+        return {"filter": self._kind, "repairs": self.repairs, "gated": self.gated}
 
     def warnings(self) -> list[str]:
         """Signs that the model does not fit the robot."""

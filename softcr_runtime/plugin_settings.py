@@ -1,6 +1,7 @@
 """Options of a block that runs a plugin: the block's own and the plugin's, side by side."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, create_model, model_validator
@@ -69,6 +70,7 @@ def model_name(settings: Any) -> str:
     return str(settings.model) or kind_of(settings.robot)
 
 
+@cache
 def with_plugin(base: type[NodeSettings], plugin: type) -> type[NodeSettings]:
     """A settings model with the fields of a block and those of its plugin.
 
