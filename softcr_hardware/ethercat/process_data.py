@@ -86,7 +86,7 @@ class ProcessData:
         count = len(self._ranges)
         volts, broken, toggles = [0.0] * count, [False] * count, [False] * count
         for position, (layout, wires) in self._sensors.items():
-            words = layout.unpack(inputs[position])
+            words = layout.unpack_from(inputs[position])
             for chamber, channel in wires:
                 status, seen = words[2 * channel], words[2 * channel + 1] * _VOLTS_PER_COUNT
                 lowest, highest = self._ranges[chamber]
