@@ -105,8 +105,8 @@ class ControllerBlock(BlockBase):
         self._commands, self._actuators = topics.command, topics.state
         self.inputs = (
             Input("estimate/rod", "lead"),
-            Input("reference/rod", "same"),
-            # on the bench they come thrice in a period, and the estimate after them
+            # on the bench the estimate comes after both, and pressures come thrice in a period
+            Input("reference/rod", "same", wakes=not settings.resampled),
             Input(
                 self._actuators, "same", resampled=settings.resampled, wakes=not settings.resampled
             ),

@@ -76,9 +76,7 @@ class Setpoint:
         return self.pressures
 
 
-def _towards(
-    now: list[float], target: list[float], slopes: list[float], dt: float
-) -> list[float]:
+def _towards(now: list[float], target: list[float], slopes: list[float], dt: float) -> list[float]:
     """Pressures [Pa] after `dt` [s] on the way to a target, at slopes [Pa/s]."""
     return [
         here + min(max(there - here, -slope * dt), slope * dt)

@@ -23,7 +23,9 @@ from softcr_runtime.cycle_timer import on_monotonic_clock
 from softcr_runtime.sample import Sample
 
 _MOST_AT_ONCE = 1000  # messages taken of one topic before the others have their turn
-_LONGEST_NAP = 0.02  # between looks at topics that do not wake: 4 of 200 Hz, of which DDS keeps 5 [s]
+_LONGEST_NAP = (
+    0.02  # between looks at topics that do not wake: 4 of 200 Hz, of which DDS keeps 5 [s]
+)
 
 
 class Mailbox:
@@ -95,14 +97,18 @@ class Mailbox:
                 return None
         return None
 
-    def arrived(self) -> list[Letter]:
+    def arrived(self) -> list[Sample]:
         """All letters that there are by now, without waiting; none when the mailbox is closed."""
         if self._closed:
             return []
         self._read_arrived(0.0)
+        return self.read_along()
+
+    def read_along(self) -> list[Sample]:
+        """What came along with the last letter of `get`, without another look."""
         letters = list(self._letters)
         self._letters.clear()
-        return letters
+        return [] if self._closed else letters
 
     def close(self) -> None:
         """Let every present and coming `get` return None; from any thread."""

@@ -1,7 +1,7 @@
 """Process data of a station: bytes of the terminals <-> volts and pressures of the chambers.
 
 The layouts are worked out once. Packing and unpacking are then plain numbers: they are done a
-thousand times a second for a handful of channels, where a line of numpy costs several times as much.
+thousand times a second for a handful of channels, where a line of numpy costs several times more.
 """
 
 import struct

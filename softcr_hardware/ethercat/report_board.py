@@ -18,7 +18,8 @@ from softcr_hardware.ethercat.driver import ValveReport
 
 _COUNT = struct.Struct("@Q")
 _SIZES = struct.Struct("@QQ")  # bytes of the words, and how often they have changed
-_WORDS = 8192  # bytes at most
+_WORDS = 65536  # bytes; those of a decision are few
+_LONGEST = 10_000  # characters of what is wrong with the bus, four bytes each at most
 _ATTEMPTS = 1000  # a writer is done within microseconds, or has died
 
 
@@ -66,9 +67,7 @@ class ReportBoard:
         if words != self._words:
             self._words = words
             self._changes += 1
-            pickled = pickle.dumps(words)
-            if len(pickled) > _WORDS:
-                raise ValueError(f"{len(pickled)} bytes of words, at most {_WORDS}")
+            pickled = pickle.dumps((report.decision, report.bus[:_LONGEST], *words[2:]))
             _SIZES.pack_into(memory, self._sizes_at, len(pickled), self._changes)
             memory[self._words_at : self._words_at + len(pickled)] = pickled
         _COUNT.pack_into(memory, 0, self._count)
