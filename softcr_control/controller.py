@@ -129,8 +129,8 @@ class ControllerBlock(BlockBase):
         self._states, self._wanted = states_topic(self.model), reference_topic(self.model)
         self.inputs = (
             Input(self._states, "lead"),
-            Input(self._wanted, "same"),
-            # on the bench they come thrice in a period, and the estimate after them
+            # on the bench the estimate comes after both, and pressures come thrice in a period
+            Input(self._wanted, "same", wakes=not settings.resampled),
             Input(
                 self._actuators, "same", resampled=settings.resampled, wakes=not settings.resampled
             ),

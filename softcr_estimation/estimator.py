@@ -94,7 +94,8 @@ class EstimatorBlock(BlockBase):
         self._actuators, self._cameras = topics.state, topics.poses
         resampled = settings.resampled
         self.inputs = (
-            Input(self._actuators, "lead", resampled=resampled),
+            # on the bench they come thrice in a period, and the pose that is waited for after them
+            Input(self._actuators, "lead", resampled=resampled, wakes=not resampled),
             Input(
                 self._cameras, "same", resampled, needed=False,
                 patience=self._patience, blend=blended_poses,
