@@ -10,7 +10,7 @@ import numpy as np
 
 from softcr_models.errors import UserError
 from softcr_models.model import TIP
-from softcr_models.rod import stepper
+from softcr_models.rod import boundary, stepper
 from softcr_models.rod.cosserat_rod import CosseratRod, linearisations
 from softcr_models.rod.description import (
     BASE_WRENCH,
@@ -20,7 +20,7 @@ from softcr_models.rod.description import (
     rod_outputs,
     rod_parameters,
 )
-from softcr_models.rod.stepper import Run
+from softcr_models.rod.stepper import Retries, Run
 
 
 class PredictionModel(Protocol):
@@ -80,13 +80,18 @@ class PredictionModel(Protocol):
 class RodPrediction:
     """The exact rod as a prediction model.
 
-    Candidates that leave the numbers are retried in finer steps; what is still not finite is NaN.
+    Candidates whose result is not finite are retried in finer steps; what is still not finite is
+    NaN. A candidate whose state, pressures or parameters are not finite comes out as NaN and does
+    not disturb the others. `softcr_models.rod.boundary` says what else may be given: a wrong shape,
+    type or sign, a step that is not above 0, or parameters of all candidates that are not finite
+    raise its `ArgumentError`, a UserError.
 
     Attributes:
         rod: the rod; its robot gives nominal parameters.
         substeps: sub-steps of the time integration per linearisation; at n = 5 and 70 Hz two keep
             the tip within 0.1 mm over an MPC horizon of 8 ticks.
         single_precision: whether rollouts are float32 (tip within micrometres, half the time).
+        retries: how many candidates were done again, since it was made.
     """
 
     parameter_names: tuple[str, ...] = stepper.PARAMETERS
@@ -95,6 +100,7 @@ class RodPrediction:
         self.rod = rod
         self.substeps = substeps
         self.single_precision = single_precision
+        self.retries = Retries()
         self.state = rod_layout(rod)
         self.inputs = rod_inputs(rod.robot)
         self.parameters = rod_parameters(rod)
@@ -113,28 +119,32 @@ class RodPrediction:
         dt: float,
     ) -> np.ndarray:
         """See PredictionModel; float64."""
-        pressures = np.stack((pressures_begin, pressures_end), axis=1)
-        return self._advance(stepper.rollout, states, pressures, parameters, dt, False)[:, -1]
+        where = "RodPrediction.step"
+        levels = boundary.ends_of_step(
+            where, states, pressures_begin, pressures_end, self.input_size
+        )
+        return self._advance(stepper.rollout, where, states, levels, parameters, dt, False)[:, -1]
 
     def rollout(
         self, state: np.ndarray, pressures: np.ndarray, parameters: np.ndarray, dt: float
     ) -> np.ndarray:
         """See PredictionModel; float32 if `single_precision`."""
-        single = self.single_precision
-        return self._advance(stepper.rollout, state[None], pressures, parameters[None], dt, single)
+        where, single = "RodPrediction.rollout", self.single_precision
+        start, row = boundary.one_start(where, state, parameters, self.state_size)
+        return self._advance(stepper.rollout, where, start, pressures, row, dt, single)
 
     def rollout_tips(
         self, state: np.ndarray, pressures: np.ndarray, parameters: np.ndarray, dt: float
     ) -> np.ndarray:
         """See PredictionModel; float32 if `single_precision`."""
-        advance, single = stepper.rollout_tips, self.single_precision
-        return self._advance(advance, state[None], pressures, parameters[None], dt, single)
+        where, single = "RodPrediction.rollout_tips", self.single_precision
+        start, row = boundary.one_start(where, state, parameters, self.state_size)
+        return self._advance(stepper.rollout_tips, where, start, pressures, row, dt, single)
 
     def tip_poses(self, states: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         """See PredictionModel; of the states' float type."""
-        return stepper.tip_poses(
-            np.ascontiguousarray(states), _as_floats(parameters), self.rod.body, self.rod.grid
-        )
+        where = "RodPrediction.tip_poses"
+        return stepper.tip_poses(states, parameters, self.rod.body, self.rod.grid, where)
 
     def observe(
         self,
@@ -151,12 +161,18 @@ class RodPrediction:
     ) -> np.ndarray:
         if name == TIP:
             return self.tip_poses(states, parameters)
+        where = "RodPrediction.observe"
+        states, parameters = boundary.states_and_parameters(
+            where, states, parameters, self.state_size
+        )
         rows = np.broadcast_to(parameters, (len(states), parameters.shape[1]))
         if name == SHAPE:
             each = zip(states, rows, strict=True)
             return np.stack([self.rod.node_poses(x, p)[:, :3, 3] for x, p in each])
         if name == BASE_WRENCH and inputs is not None:
-            acting = np.broadcast_to(inputs, (len(states), inputs.shape[1]))
+            inputs = boundary.as_floats(where, "inputs", inputs)
+            boundary.require_rows(where, "inputs", inputs.shape, len(states), self.input_size)
+            acting = np.broadcast_to(inputs, (len(states), self.input_size))
             triples = zip(states, acting, rows, strict=True)
             return np.stack([self.rod.base_wrench(x, u, p) for x, u, p in triples])
         raise UserError(
@@ -183,19 +199,19 @@ class RodPrediction:
         self.rod.tip_pose(states[0])
         self.rod.base_wrench(states[0], pressures[0])
 
-    def _advance(self, advance, states, pressures, parameters, dt, single_precision):
-        """Steps longer than one linearisation may serve are divided."""
+    def _advance(self, advance, where, states, pressures, parameters, dt, single_precision):
+        """Steps longer than one linearisation may serve are divided; `advance` checks the rest."""
+        dt = boundary.step_length(where, dt)
         pieces = linearisations(dt)
         if pieces > 1:
+            states, pressures, parameters = boundary.candidates(
+                where, states, pressures, parameters, self.state_size, self.input_size
+            )
             marks = np.arange(pieces) / pieces
             begin, change = pressures[:, :-1, None], np.diff(pressures, axis=1)[:, :, None]
             divided = begin + marks[:, None] * change
             divided = divided.reshape(len(pressures), -1, self.input_size)
             pressures = np.concatenate((divided, pressures[:, -1:]), axis=1)
         run = Run(self.rod.body, self.rod.grid, dt / pieces, self.substeps)
-        values = (_as_floats(states), _as_floats(pressures), _as_floats(parameters))
-        return advance(*values, run, single_precision)[:, pieces - 1 :: pieces]
-
-
-def _as_floats(values: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(values, dtype=float)
+        values = (states, pressures, parameters, run, single_precision, where, self.retries)
+        return advance(*values)[:, pieces - 1 :: pieces]

@@ -13,7 +13,7 @@ from softcr_models.cuda import kernels
 from softcr_models.devices import resolve_device
 from softcr_models.model import TIP
 from softcr_models.prediction import RodPrediction
-from softcr_models.rod import stepper
+from softcr_models.rod import boundary, stepper
 from softcr_models.rod.cosserat_rod import CosseratRod, linearisations
 
 # numba finds a thousand candidates few for a GPU, and would say so
@@ -37,8 +37,9 @@ class CudaRodPrediction:
     work on `stream` (a CUDA stream's handle, as torch.cuda.current_stream().cuda_stream; 0 is the
     default stream), and given `out` they allocate nothing.
 
-    Candidates that leave the numbers are done again in finer steps, with the factors of the
+    Candidates whose result is not finite are done again in finer steps, with the factors of the
     processor's retries, in float64 and with fresh linearisations; what is still not finite is NaN.
+    They are not counted, because that would wait for the device.
     A candidate that is well leaves a retry at once, but a batch waits for the one that needs them:
     2 + 4 + 8 + 16 times its rollout. Where a tick must not, give fewer `retry_factors`, or none.
 
@@ -95,25 +96,38 @@ class CudaRodPrediction:
         dt: float,
     ) -> np.ndarray:
         """See PredictionModel; float64."""
-        pressures = np.stack((pressures_begin, pressures_end), axis=1)
-        return self._from_host(states, pressures, parameters, dt, np.float64, STATE)[:, -1]
+        where = "CudaRodPrediction.step"
+        levels = boundary.ends_of_step(
+            where, states, pressures_begin, pressures_end, self.input_size
+        )
+        return self._from_host(where, states, levels, parameters, dt, np.float64, STATE)[:, -1]
 
     def rollout(
         self, state: np.ndarray, pressures: np.ndarray, parameters: np.ndarray, dt: float
     ) -> np.ndarray:
         """See PredictionModel; float32 if `single_precision`."""
-        return self._from_host(state[None], pressures, parameters[None], dt, self.dtype, STATE)
+        where = "CudaRodPrediction.rollout"
+        start, row = boundary.one_start(where, state, parameters, self.state_size)
+        return self._from_host(where, start, pressures, row, dt, self.dtype, STATE)
 
     def rollout_tips(
         self, state: np.ndarray, pressures: np.ndarray, parameters: np.ndarray, dt: float
     ) -> np.ndarray:
         """See PredictionModel; float32 if `single_precision`."""
-        return self._from_host(state[None], pressures, parameters[None], dt, self.dtype, TIPS)
+        where = "CudaRodPrediction.rollout_tips"
+        start, row = boundary.one_start(where, state, parameters, self.state_size)
+        return self._from_host(where, start, pressures, row, dt, self.dtype, TIPS)
 
     def tip_poses(self, states: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         """See PredictionModel; of the states' float type."""
-        dtype = states.dtype.type
-        poses = self._pose(_to_device(states, dtype), _to_device(parameters, dtype), dtype)
+        where = "CudaRodPrediction.tip_poses"
+        single = getattr(states, "dtype", None) == np.float32
+        dtype = np.float32 if single else np.float64
+        rows = boundary.states_and_parameters(
+            where, states, parameters, self.state_size, np.dtype(dtype)
+        )
+        states, parameters = (_to_device(values, dtype) for values in rows)
+        poses = self._pose(where, states, parameters, dtype)
         return poses.copy_to_host()
 
     def observe(
@@ -155,10 +169,11 @@ class CudaRodPrediction:
             `out`.
 
         Raises:
-            ValueError: if an array has another shape, type or layout.
+            UserError: if an array has another shape, type or layout, or dt is not above 0. Signs of
+                parameters are not looked at, because that would wait for the device.
         """
-        inputs = (states, pressures, parameters)
-        return self._advance(inputs, dt, self.dtype, STATE, out, stream)
+        where, inputs = "CudaRodPrediction.rollout_on_device", (states, pressures, parameters)
+        return self._advance(where, inputs, dt, self.dtype, STATE, out, stream)
 
     def rollout_tips_on_device(
         self,
@@ -170,8 +185,8 @@ class CudaRodPrediction:
         stream: int = 0,
     ) -> Any:
         """As `rollout_on_device`, but (B, T, 3, 4) tip poses as of `rollout_tips`."""
-        inputs = (states, pressures, parameters)
-        return self._advance(inputs, dt, self.dtype, TIPS, out, stream)
+        where, inputs = "CudaRodPrediction.rollout_tips_on_device", (states, pressures, parameters)
+        return self._advance(where, inputs, dt, self.dtype, TIPS, out, stream)
 
     def tip_poses_on_device(
         self, states: Any, parameters: Any, out: Any = None, stream: int = 0
@@ -179,9 +194,10 @@ class CudaRodPrediction:
         """(B, 3, 4) tip poses of states (B, state_size), parameters (B, 3) or (1, 3) for all.
 
         Raises:
-            ValueError: if an array has another shape, type or layout.
+            UserError: if an array has another shape, type or layout.
         """
-        return self._pose(states, parameters, self.dtype, out, stream)
+        where = "CudaRodPrediction.tip_poses_on_device"
+        return self._pose(where, states, parameters, self.dtype, out, stream)
 
     def warm_up(self) -> None:
         """Compiles every kernel a control loop may call (a minute), so that no tick does."""
@@ -196,26 +212,29 @@ class CudaRodPrediction:
         self.rod.tip_pose(states[0])
         self.rod.base_wrench(states[0], levels[0, 0])
 
-    def _from_host(self, states, pressures, parameters, dt, dtype, tips):
-        inputs = [_to_device(values, dtype) for values in (states, pressures, parameters)]
-        return self._advance(inputs, dt, dtype, tips).copy_to_host()
+    def _from_host(self, where, states, pressures, parameters, dt, dtype, tips):
+        rows = boundary.candidates(
+            where, states, pressures, parameters, self.state_size, self.input_size
+        )
+        inputs = [_to_device(values, dtype) for values in rows]
+        return self._advance(where, inputs, dt, dtype, tips).copy_to_host()
 
-    def _advance(self, inputs, dt, dtype, tips, out=None, stream=0):
+    def _advance(self, where, inputs, dt, dtype, tips, out=None, stream=0):
         """Enqueues rollout and retries; `tips` is STATE or TIPS."""
-        states, pressures, parameters = inputs
-        batch, levels = pressures.shape[:2]
-        steps, size, row = levels - 1, self.state_size, (3, 4) if tips else (self.state_size,)
+        dt = boundary.step_length(where, dt)
+        named = zip(("states", "pressures", "parameters"), inputs, strict=True)
+        arrays = [_on_device(where, name, values, dtype) for name, values in named]
+        shapes = [tuple(array.shape) for array in arrays]
+        boundary.require_batch(where, *shapes, self.state_size, self.input_size)
+        batch, levels, _ = shapes[1]
+        steps, row = levels - 1, (3, 4) if tips else (self.state_size,)
         if out is None:
             out = cuda.device_array((batch, steps, *row), dtype)
-        arrays = (
-            _checked("states", states, dtype, (1, size), (batch, size)),
-            _checked("pressures", pressures, dtype, (batch, levels, self.input_size)),
-            _checked("parameters", parameters, dtype, (1, PARAMETERS), (batch, PARAMETERS)),
-        )
-        rows = _checked("out", out, dtype, (batch, steps, *row))
+        rows = _on_device(where, "out", out, dtype)
+        boundary.require_shape(where, "out", tuple(rows.shape), (batch, steps, *row))
         rows = rows.reshape(batch, steps, math.prod(row))
-        dt, pieces, launch = float(dt), linearisations(dt), _launch(batch, stream)
-        if batch and steps:
+        pieces, launch = linearisations(dt), _launch(batch, stream)
+        if batch:
             compute, fresh, again = self._rollout[dtype][launch], 0, 0
             compute(*arrays, pieces, self._attempt, fresh, tips, again, dt, rows)
             if self.retry_factors:
@@ -223,17 +242,19 @@ class CudaRodPrediction:
                 compute(*arrays, pieces, self._retries, fresh, tips, again, dt, rows)
         return out
 
-    def _pose(self, states, parameters, dtype, out=None, stream=0):
+    def _pose(self, where, states, parameters, dtype, out=None, stream=0):
+        states = _on_device(where, "states", states, dtype)
+        parameters = _on_device(where, "parameters", parameters, dtype)
+        boundary.require_shape(where, "states", tuple(states.shape), ("B", self.state_size))
         batch = states.shape[0]
+        boundary.require_rows(where, "parameters", tuple(parameters.shape), batch, PARAMETERS)
         if out is None:
             out = cuda.device_array((batch, 3, 4), dtype)
-        arrays = (
-            _checked("states", states, dtype, (batch, self.state_size)),
-            _checked("parameters", parameters, dtype, (1, PARAMETERS), (batch, PARAMETERS)),
-        )
-        rows = _checked("out", out, dtype, (batch, 3, 4)).reshape(batch, 12)
+        rows = _on_device(where, "out", out, dtype)
+        boundary.require_shape(where, "out", tuple(rows.shape), (batch, 3, 4))
         if batch:
-            self._tip_poses[dtype][_launch(batch, stream)](*arrays, rows)
+            launch = _launch(batch, stream)
+            self._tip_poses[dtype][launch](states, parameters, rows.reshape(batch, 12))
         return out
 
 
@@ -247,14 +268,13 @@ def _launch(batch, stream):
     return blocks, THREADS_PER_BLOCK, cuda.external_stream(stream) if stream else 0
 
 
-def _checked(name, values, dtype, *shapes):
+def _on_device(where, name, values, dtype):
     """The array as numba sees it: a kernel believes what it is told."""
     array = values if is_cuda_ndarray(values) else cuda.as_cuda_array(values, sync=False)
-    found = tuple(array.shape)
-    if found not in shapes or array.dtype != dtype or not array.flags["C_CONTIGUOUS"]:
-        allowed = " or ".join(map(str, shapes))
-        raise ValueError(
-            f"{name}: {array.dtype} of shape {found} on the device; "
-            f"allowed is contiguous {np.dtype(dtype)} of shape {allowed}"
+    if array.dtype != dtype or not array.flags["C_CONTIGUOUS"]:
+        layout = "contiguous" if array.flags["C_CONTIGUOUS"] else "not contiguous"
+        raise boundary.ArgumentError(
+            f"{where}: {name} on the device of type {array.dtype}, {layout}: "
+            f"allowed is {np.dtype(dtype)}, contiguous"
         )
     return array

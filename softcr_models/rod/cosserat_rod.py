@@ -8,10 +8,10 @@ from scipy.spatial.transform import Rotation
 
 from softcr_models.errors import UserError
 from softcr_models.robot import Robot
-from softcr_models.rod import evaluation, kernel, stepper
+from softcr_models.rod import boundary, evaluation, kernel, stepper
 from softcr_models.rod.kernel import MAX_INTERVALS, Grid, Section
 from softcr_models.rod.state import RodState, state_size
-from softcr_models.rod.stepper import PARAMETERS, Body, Run
+from softcr_models.rod.stepper import PARAMETERS, Body, Retries, Run
 
 # One linearisation serves at most this much time [s]: the paper's control period of 14.3 ms, and a
 # little more, because the stamps of a 70 Hz loop scatter and a second one doubles the work.
@@ -36,6 +36,11 @@ class CosseratRod:
 
     The parameters a filter may estimate, `PARAMETERS`, can be given to most methods as a (3,)
     vector; they default to the robot's: `nominal_parameters`.
+
+    Attributes:
+        robot, intervals, max_substep: as given.
+        state_size, input_size: 12 (n + 1) and m, the number of chambers.
+        retries: how often a simulation was done again in finer steps, since this was made.
     """
 
     def __init__(self, robot: Robot, intervals: int = 5, max_substep: float = 0.005) -> None:
@@ -57,6 +62,7 @@ class CosseratRod:
         self.robot = robot
         self.intervals = intervals
         self.max_substep = max_substep
+        self.retries = Retries()
         self.state_size = state_size(intervals)
         self.input_size = len(robot.chambers)
         self.base_height = _base_height(robot)
@@ -75,10 +81,16 @@ class CosseratRod:
         dt: float,
         parameters: np.ndarray | None = None,
     ) -> np.ndarray:
-        """The state after `dt` [s] under constant pressures (m,) [Pa]."""
+        """The state after `dt` [s] under constant pressures (m,) [Pa].
+
+        Raises:
+            UserError: a wrong shape, a dt that is not above 0, or parameters of the wrong sign.
+        """
+        where = "CosseratRod.step"
+        dt = boundary.step_length(where, dt)
         pieces = linearisations(dt)
         held = np.broadcast_to(self._pressures(pressures), (pieces, self.input_size))
-        return self.simulate(state, held, dt / pieces, parameters)[-1]
+        return self._simulate(where, state, held, dt / pieces, parameters)[-1]
 
     def simulate(
         self,
@@ -95,18 +107,15 @@ class CosseratRod:
             dt: at most a few tens of milliseconds: a step has one linearisation.
 
         Returns:
-            (T, 12 (n + 1)); NaN from where the motion left what numbers can hold.
+            (T, 12 (n + 1)); NaN if its last row is not finite even in the finest steps.
+
+        Raises:
+            UserError: a wrong shape, a dt that is not above 0, or parameters of the wrong sign.
         """
-        pressures = np.atleast_2d(np.asarray(pressures, float))
-        # the last row repeated: what comes after the end is not looked at
-        levels = np.concatenate((pressures, pressures[-1:]))[None]
-        substeps = max(1, math.ceil(dt / self.max_substep - 1e-9))
-        return stepper.rollout(
-            self._state(initial_state)[None],
-            np.ascontiguousarray(levels),
-            self._parameters(parameters)[None],
-            Run(self.body, self.grid, dt, substeps, held=1),
-        )[0]
+        where = "CosseratRod.simulate"
+        pressures = np.atleast_2d(boundary.as_floats(where, "pressures", pressures))
+        boundary.require_shape(where, "pressures", pressures.shape, ("T", self.input_size))
+        return self._simulate(where, initial_state, pressures, dt, parameters)
 
     def derivative(
         self, state: np.ndarray, pressures: np.ndarray, parameters: np.ndarray | None = None
@@ -193,8 +202,15 @@ class CosseratRod:
 
         Raises:
             EquilibriumError: with the pressures, if there is none.
+            UserError: pressures or parameters of a wrong shape or sign, or not finite.
         """
         target = self._pressures(pressures)
+        if not np.isfinite(target).all():
+            raise boundary.ArgumentError(
+                f"CosseratRod.equilibrium: pressures {target.tolist()} Pa: must be finite"
+            )
+        if parameters is not None:
+            boundary.require_signs("CosseratRod.equilibrium", self._parameters(parameters), True)
         state = self._newton(self.rest_state(), 0.0 * target, parameters)
         if state is None:
             raise EquilibriumError(
@@ -262,18 +278,36 @@ class CosseratRod:
 
     # -- inner workings ---------------------------------------------------------------------------
 
+    def _simulate(self, where, initial_state, pressures, dt, parameters):
+        """`simulate` with pressures (T, m) that are checked."""
+        dt = boundary.step_length(where, dt)
+        # the last row repeated: what comes after the end is not looked at
+        levels = np.concatenate((pressures, pressures[-1:]))[None]
+        substeps = max(1, math.ceil(dt / self.max_substep - 1e-9))
+        return stepper.rollout(
+            self._state(initial_state)[None],
+            levels,
+            self._parameters(parameters)[None],
+            Run(self.body, self.grid, dt, substeps, held=1),
+            where=where,
+            retries=self.retries,
+        )[0]
+
     def _newton(self, state, pressures, parameters):
         """Newton's method for a steady state; None if it fails. Velocities stay zero."""
         wrenches = slice(6 * self.intervals, self.state_size)
+        force, moment = self._load_scales()
         for _ in range(25):
             jacobian, _ = self.linearize(state, pressures, parameters)
             try:
                 change = np.linalg.solve(jacobian, self.derivative(state, pressures, parameters))
             except np.linalg.LinAlgError:
                 return None
+            # the whole change by the larger scale: rounding of forces ends up in the moments
+            size = np.abs(change[wrenches]).max() / max(force, moment)
+            bent = np.abs(change[wrenches].reshape(-1, 6)[:, 3:]).max() / moment
             # a change of strain beyond this leaves Newton's reach
-            size = np.abs(change[wrenches]).max() / np.abs(self._largest_wrench).max()
-            if not np.isfinite(size) or size > 3.0:
+            if not np.isfinite(size) or max(size, bent) > 3.0:
                 return None
             state = state - change
             state[: 6 * self.intervals] = 0.0
@@ -281,9 +315,27 @@ class CosseratRod:
                 return state
         return None
 
-    @property
-    def _largest_wrench(self) -> np.ndarray:
-        return self.robot.pressure_limits.maximum * np.abs(self.robot.actuation_matrix).sum(axis=1)
+    def _load_scales(self) -> tuple[float, float]:
+        """The largest force [N] and moment [N m] that actuation or weight can load the rod with.
+
+        Raises:
+            EquilibriumError: nothing can.
+        """
+        robot = self.robot
+        limits = robot.pressure_limits
+        largest = max(abs(limits.minimum), abs(limits.maximum))
+        loads = largest * np.abs(self.body.actuation).sum(axis=1)
+        mass = self.body.line_density * robot.length + robot.tip_mass
+        weight = mass * abs(robot.gravity)
+        force = max(float(loads[:3].max()), weight)
+        if not force > 0.0:
+            raise EquilibriumError(
+                f"robot {robot.name}: neither its pressures, at most {largest:g} Pa, nor its "
+                f"weight, {weight:g} N, load it: a steady state has no scale"
+            )
+        # where nothing bends the rod, any scale of its moments will do
+        moment = max(float(loads[3:].max()), weight * robot.length) or force * robot.length
+        return force, moment
 
     def _direction_slices(self) -> tuple[slice, ...]:
         """Columns of `evaluation.rates_tangents`: e, s, w, compliance, relaxation, line density."""
@@ -330,18 +382,18 @@ class CosseratRod:
         return e, np.ascontiguousarray(parts.wrenches), parts.base_wrench
 
     def _state(self, state: np.ndarray) -> np.ndarray:
-        state = np.ascontiguousarray(state, dtype=float)
+        state = boundary.as_floats("CosseratRod", "state", state)
         if state.shape != (self.state_size,):
-            raise UserError(
+            raise boundary.ArgumentError(
                 f"state of shape {state.shape}: a rod of {self.intervals} intervals has "
                 f"({self.state_size},)"
             )
         return state
 
     def _pressures(self, pressures: np.ndarray) -> np.ndarray:
-        pressures = np.asarray(pressures, dtype=float)
+        pressures = boundary.as_floats("CosseratRod", "pressures", pressures)
         if pressures.shape != (self.input_size,):
-            raise UserError(
+            raise boundary.ArgumentError(
                 f"pressures of shape {pressures.shape}: robot {self.robot.name} has "
                 f"{self.input_size} chambers"
             )
@@ -350,9 +402,12 @@ class CosseratRod:
     def _parameters(self, parameters: np.ndarray | None) -> np.ndarray:
         if parameters is None:
             return self.nominal_parameters
-        parameters = np.asarray(parameters, dtype=float)
+        parameters = boundary.as_floats("CosseratRod", "parameters", parameters)
         if parameters.shape != (len(PARAMETERS),):
-            raise UserError(f"parameters of shape {parameters.shape}: must be {PARAMETERS}")
+            raise boundary.ArgumentError(
+                f"parameters of shape {parameters.shape}: must be {PARAMETERS}"
+            )
+        boundary.require_signs("CosseratRod", parameters, False)
         return parameters
 
 

@@ -3,21 +3,23 @@
 `Body` holds what does not change between calls; parameters that filters estimate are inputs, one
 row per candidate: `PARAMETERS`. A call packs candidates into SIMD lanes, advances every block of
 lanes on one of the cores, and unpacks. Lanes share control flow, so there is no step control: a
-candidate that leaves the numbers is done again in finer steps with fresh linearisations (`_retry`).
+candidate whose result is not finite is done again in finer steps with fresh linearisations
+(`_retry`). What may be given is checked by `boundary`.
 """
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numba
 import numpy as np
 from numba.extending import register_jitable
 
-from softcr_models.rod import rosenbrock
+from softcr_models.rod import boundary, rosenbrock
+from softcr_models.rod.boundary import PARAMETERS as PARAMETERS
 from softcr_models.rod.compilation import COMPILE_OPTIONS, lane_counts
 from softcr_models.rod.kernel import MAX_INTERVALS, MAX_NODES, Grid, Section, walk_interval
 from softcr_models.rod.simd import as_lanes, flush_denormals, local
 
-PARAMETERS = ("bending_compliance", "tip_mass", "damping_factor")
 RETRY_FACTORS = (2, 4, 8, 16)
 FLOAT64_LANES, FLOAT32_LANES = lane_counts()
 
@@ -59,6 +61,22 @@ class Run(NamedTuple):
     substeps: int
     fresh: int = 0
     held: int = 0
+
+
+@dataclass
+class Retries:
+    """What the retries of a model have cost: each is a serial computation, up to 16 x finer.
+
+    Attributes:
+        candidates: that were done again at least once, since this was made or set to 0.
+        attempts: retries of candidates, each in steps finer than before.
+        lost: of the candidates, those that stayed NaN, or were never retried because something
+            given for them is not finite.
+    """
+
+    candidates: int = 0
+    attempts: int = 0
+    lost: int = 0
 
 
 @numba.njit(**COMPILE_OPTIONS)
@@ -242,23 +260,32 @@ def rollout(
     parameters: np.ndarray,
     run: Run,
     single_precision: bool = False,
+    where: str = "rollout",
+    retries: Retries | None = None,
 ) -> np.ndarray:
     """Advances a batch of rods over T steps.
 
     Args:
-        states: (B, 12 (n + 1)), or (1, ...) for all; float64.
-        pressures: (B, T + 1, m) [Pa] at begin and end of the steps; float64.
-        parameters: (B, 3) in the order of PARAMETERS, or (1, 3) for all; float64.
+        states: (B, 12 (n + 1)), or (1, ...) for all.
+        pressures: (B, T + 1, m) [Pa] at begin and end of the steps, T >= 1.
+        parameters: (B, 3) in the order of PARAMETERS, or (1, 3) for all.
         run: what they share.
         single_precision: compute and return float32 (twice the lanes).
+        where: the method that was called, for messages.
+        retries: counted up.
 
     Returns:
-        (B, T, 12 (n + 1)) states after each step; rows of NaN where even the finest retry failed.
+        (B, T, 12 (n + 1)) states after each step; rows of NaN where even the finest retry failed,
+        and where a candidate's state, pressures or parameters are not finite.
+
+    Raises:
+        boundary.ArgumentError: a wrong shape, type or sign; see `boundary`.
     """
-    batch, levels, _ = pressures.shape
+    inputs, run = _checked(where, states, pressures, parameters, run)
+    batch, levels, _ = inputs[1].shape
     dtype = np.float32 if single_precision else np.float64
-    out = np.empty((batch, levels - 1, states.shape[1]), dtype)
-    _advance(states, pressures, parameters, run, out, np.empty((batch, 0, 12), dtype))
+    out = np.empty((batch, levels - 1, inputs[0].shape[1]), dtype)
+    _advance(inputs, run, out, np.empty((batch, 0, 12), dtype), retries)
     return out
 
 
@@ -268,36 +295,57 @@ def rollout_tips(
     parameters: np.ndarray,
     run: Run,
     single_precision: bool = False,
+    where: str = "rollout_tips",
+    retries: Retries | None = None,
 ) -> np.ndarray:
     """As `rollout`, but returns (B, T, 3, 4) tip poses as `tip_poses` does, and no states."""
-    batch, levels, _ = pressures.shape
+    inputs, run = _checked(where, states, pressures, parameters, run)
+    batch, levels, _ = inputs[1].shape
     dtype = np.float32 if single_precision else np.float64
     out = np.empty((batch, levels - 1, 12), dtype)
-    no_states = np.empty((batch, 0, states.shape[1]), dtype)
-    _advance(states, pressures, parameters, run, no_states, out)
+    no_states = np.empty((batch, 0, inputs[0].shape[1]), dtype)
+    _advance(inputs, run, no_states, out, retries)
     return out.reshape(batch, levels - 1, 3, 4)
 
 
-def _advance(states, pressures, parameters, run, out, out_tips):
+def _checked(where, states, pressures, parameters, run):
+    """The arrays as kernels take them, and the run with its step as a float."""
+    dt = boundary.step_length(where, run.dt)
+    if dt is not run.dt:
+        run = run._replace(dt=dt)
+    if run.substeps < 1:
+        raise boundary.ArgumentError(f"{where}: substeps: {run.substeps} is not allowed: 1 or more")
+    size, chambers = 12 * (run.grid.intervals + 1), run.body.actuation.shape[1]
+    inputs = boundary.candidates(where, states, pressures, parameters, size, chambers)
+    return inputs, run
+
+
+def _advance(inputs, run, out, out_tips, retries):
     """Fills whichever of the outputs has rows; failed candidates are done again."""
-    single_precision = out.dtype == np.float32
-    inputs = (states, pressures, parameters)
-    if single_precision:
+    if out.dtype == np.float32:
         _rollout_float32(*inputs, *run, out, out_tips)
-    elif len(pressures) == 1:
+    elif len(out) == 1:
         _rollout_scalar(*inputs, *run, out, out_tips)
     else:
         _rollout_float64(*inputs, *run, out, out_tips)
     filled = out if out.shape[1] else out_tips
     failed = ~np.isfinite(filled[:, -1]).all(axis=1)
     if failed.any():
-        _retry(failed, inputs, run, out, out_tips)
+        _retry(failed, inputs, run, out, out_tips, retries or Retries())
 
 
-def _retry(failed, inputs, run, out, out_tips):
+def _retry(failed, inputs, run, out, out_tips, retries):
     """Does failed candidates again, ever finer, in float64 with fresh linearisations."""
+    # no finer step helps where the given numbers are not finite
+    retries.candidates += int(np.count_nonzero(failed))
+    hopeful = np.ones(len(failed), bool)
+    for values in inputs:
+        hopeful &= np.isfinite(values).reshape(len(values), -1).all(axis=1)
     for factor in RETRY_FACTORS:
-        chosen = np.flatnonzero(failed)
+        chosen = np.flatnonzero(failed & hopeful)
+        if not chosen.size:
+            break
+        retries.attempts += len(chosen)
         rows = [values[chosen] if len(values) > 1 else values for values in inputs]
         again = np.empty((len(chosen), *out.shape[1:]))
         again_tips = np.empty((len(chosen), *out_tips.shape[1:]))
@@ -307,10 +355,9 @@ def _retry(failed, inputs, run, out, out_tips):
         out[chosen[finite]] = again[finite]
         out_tips[chosen[finite]] = again_tips[finite]
         failed[chosen[finite]] = False
-        if not failed.any():
-            return
     out[failed] = np.nan
     out_tips[failed] = np.nan
+    retries.lost += int(np.count_nonzero(failed))
 
 
 def _compiled_tip_block(lanes, dtype):
@@ -364,17 +411,27 @@ def _tips_float32(states, parameters, body, grid, out):
         _tips_float32_block(block, states, parameters, body, grid, out)
 
 
-def tip_poses(states: np.ndarray, parameters: np.ndarray, body: Body, grid: Grid) -> np.ndarray:
+def tip_poses(
+    states: np.ndarray, parameters: np.ndarray, body: Body, grid: Grid, where: str = "tip_poses"
+) -> np.ndarray:
     """Poses of the tips in the robot's base frame, rigid parts included, eq. (29).
 
     Args:
-        states: (B, 12 (n + 1)); float32 is computed in float32.
-        parameters: (B, 3) in the order of PARAMETERS, or (1, 3) for all; float64.
+        states: (B, 12 (n + 1)); float32 is computed in float32, all else in float64.
+        parameters: (B, 3) in the order of PARAMETERS, or (1, 3) for all.
+        where: the method that was called, for messages.
 
     Returns:
-        (B, 3, 4) rotation beside position [m], of the states' float type.
+        (B, 3, 4) rotation beside position [m], of the float type it was computed in.
+
+    Raises:
+        boundary.ArgumentError: a wrong shape, type or sign; see `boundary`.
     """
+    single = getattr(states, "dtype", None) == boundary.FLOAT32
+    dtype = boundary.FLOAT32 if single else boundary.FLOAT64
+    size = 12 * (grid.intervals + 1)
+    states, parameters = boundary.states_and_parameters(where, states, parameters, size, dtype)
     out = np.empty((states.shape[0], 12), states.dtype)
-    compute = _tips_float32 if states.dtype == np.float32 else _tips_float64
+    compute = _tips_float32 if single else _tips_float64
     compute(states, parameters, body, grid, out)
     return out.reshape(-1, 3, 4)
