@@ -10,6 +10,7 @@ formula above is all there is.
 """
 
 import math
+import warnings
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +24,12 @@ from softcr_control.observation import ControlContext, Observation
 from softcr_models.errors import UserError
 from softcr_models.limits import limit_command
 from softcr_models.model import TIP
+
+_UNSTABLE = "Koopman regulator: no stabilising gain"
+# of the Riccati equation, relative to its solution: rounding alone leaves 1e-10 of what can be
+# solved, and nothing of what cannot
+_LARGEST_RESIDUAL = 1e-6
+_ROUNDING = 1e-9  # of an eigenvalue: what is on the unit circle may come out below it
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,23 +125,8 @@ class Gains:
             previous = np.arange(first, first + inputs)
             cost[previous, previous] += weights.rate
             cross[previous, np.arange(inputs)] = -weights.rate
-        try:
-            value = linalg.solve_discrete_are(a, b, cost, effort, s=cross)
-        except (linalg.LinAlgError, ValueError) as error:
-            problem = " ".join(str(error).split())
-            raise UserError(f"Koopman regulator: no stabilising gain: {problem}") from None
-        inner = effort + b.T @ value @ b
-        try:
-            feedback = linalg.solve(inner, b.T @ value @ a + cross.T, assume_a="pos")
-            closed = a - b @ feedback
-            growth = float(np.abs(linalg.eigvals(closed)).max())
-        except (linalg.LinAlgError, ValueError):
-            growth = np.inf
-        if not growth < 1.0:  # some solvers answer where there is no solution
-            raise UserError(
-                "Koopman regulator: no stabilising gain: the closed loop grows by "
-                f"{growth:.6g} per sample"
-            )
+        value, inner, feedback = _regulator(a, b, cost, effort, cross)
+        closed = a - b @ feedback
         ahead, propagated = [], value
         for _ in range(weights.preview):
             ahead.append(linalg.solve(inner, b.T @ propagated, assume_a="pos"))
@@ -232,6 +224,46 @@ class KoopmanLqr:
             np.repeat(wanted[delays:], samples, axis=0), np.repeat(held[delays:], samples, axis=0)
         )[::samples]
         return moving, standing, held[delays:]
+
+
+def _regulator(
+    a: np.ndarray, b: np.ndarray, cost: np.ndarray, effort: np.ndarray, cross: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Value X (nz, nz), R + B^T X B (m, m) and gain K (m, nz) of the infinite horizon.
+
+    The answer is judged, because a solver need not raise where there is no solution: with some
+    BLAS kernels scipy's returns X of 1e15 instead. X must solve the Riccati equation, and every
+    eigenvalue of A - B K must lie inside the unit circle.
+
+    Args:
+        a, b: (nz, nz) and (nz, m) of the model.
+        cost, effort, cross: Q (nz, nz), R (m, m) and S (nz, m) of x^T Q x + u^T R u + 2 x^T S u.
+
+    Raises:
+        UserError: the model cannot be stabilised.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", linalg.LinAlgWarning)  # what is ill is judged below
+            value = linalg.solve_discrete_are(a, b, cost, effort, s=cross)
+            inner = effort + b.T @ value @ b
+            feedback = linalg.solve(inner, b.T @ value @ a + cross.T, assume_a="pos")
+        radius = np.abs(linalg.eigvals(a - b @ feedback)).max()
+    except (linalg.LinAlgError, ValueError) as error:
+        raise UserError(f"{_UNSTABLE}: {' '.join(str(error).split())}") from None
+    if not radius < 1.0 - _ROUNDING:
+        raise UserError(
+            f"{_UNSTABLE}: the closed loop has an eigenvalue of magnitude {radius:.6g}, "
+            "must be below 1"
+        )
+    residual = a.T @ value @ a - value - (a.T @ value @ b + cross) @ feedback + cost
+    relative = np.abs(residual).max() / np.abs(value).max()
+    if not relative < _LARGEST_RESIDUAL:
+        raise UserError(
+            f"{_UNSTABLE}: the Riccati equation is solved to {relative:.2g} of its solution, "
+            f"must be {_LARGEST_RESIDUAL:g}"
+        )
+    return value, inner, feedback
 
 
 def _remember(past: deque[np.ndarray], newest: np.ndarray) -> None:

@@ -5,14 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from softcr_models.batches import (
-    checked_inputs,
-    checked_parameters,
-    checked_rollout,
-    checked_states,
-    checked_step,
-    unknown_output,
-)
+from softcr_models.arguments import Arguments, unknown_output
 from softcr_models.errors import UserError
 from softcr_models.model import TIP
 from softcr_models.robot import Robot
@@ -45,6 +38,9 @@ class RodModel:
         self.parameters = rod_parameters(rod)
         self.outputs = rod_outputs(rod)
         self.nominal_parameters = rod.nominal_parameters
+        self._arguments = Arguments(
+            type(self).__name__, rod.state_size, rod.input_size, stepper.SIGNS
+        )
 
     @property
     def state_size(self) -> int:
@@ -70,22 +66,22 @@ class RodModel:
         dt: float,
     ) -> np.ndarray:
         """See Model; float64."""
-        checked = checked_step(self, states, begin, end, parameters, dt)
-        return self._advance(*checked, dt, tips=False, precise=True)[:, -1]
+        checked = self._arguments.step(states, begin, end, parameters, dt)
+        return self._advance(*checked, tips=False, precise=True)[:, -1]
 
     def rollout(
         self, state: np.ndarray, inputs: np.ndarray, parameters: np.ndarray, dt: float
     ) -> np.ndarray:
         """See Model; float32 if the model's rollouts are in single precision."""
-        checked = checked_rollout(self, state, inputs, parameters, dt)
-        return self._advance(*checked, dt, tips=False, precise=False)
+        checked = self._arguments.rollout("rollout", state, inputs, parameters, dt)
+        return self._advance(*checked, tips=False, precise=False)
 
     def rollout_tips(
         self, state: np.ndarray, inputs: np.ndarray, parameters: np.ndarray, dt: float
     ) -> np.ndarray:
         """See Model; of the float type of `rollout`."""
-        checked = checked_rollout(self, state, inputs, parameters, dt)
-        return self._advance(*checked, dt, tips=True, precise=False)
+        checked = self._arguments.rollout("rollout_tips", state, inputs, parameters, dt)
+        return self._advance(*checked, tips=True, precise=False)
 
     def tip_poses(self, states: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         """(B, 3, 4) the output "tip", of the states' float type.
@@ -94,12 +90,7 @@ class RodModel:
             states: (B, state_size).
             parameters: (B, P), or (1, P) for all.
         """
-        return stepper.tip_poses(
-            np.ascontiguousarray(states),
-            np.ascontiguousarray(parameters, dtype=float),
-            self.rod.body,
-            self.rod.grid,
-        )
+        return self._tips(*self._arguments.observe("tip_poses", states, parameters))
 
     def observe(
         self,
@@ -109,8 +100,7 @@ class RodModel:
         parameters: np.ndarray,
     ) -> dict[str, np.ndarray]:
         """See Model; the tip is of the states' float type."""
-        rows = checked_states(self, states)
-        numbers = checked_parameters(self, parameters, len(rows))
+        rows, numbers = self._arguments.observe("observe", states, parameters)
         return {name: self._observed(name, rows, inputs, numbers) for name in names}
 
     def equilibrium(self, inputs: np.ndarray, parameters: np.ndarray) -> np.ndarray:
@@ -143,7 +133,7 @@ class RodModel:
         tips: bool,
         precise: bool,
     ) -> np.ndarray:
-        """(B, T, state_size) after each of T steps, or (B, T, 3, 4) if `tips`.
+        """(B, T, state_size) after each of T steps, or (B, T, 3, 4) if `tips`; of what is checked.
 
         Args:
             states: (B, state_size), or (1, state_size) for all.
@@ -155,17 +145,21 @@ class RodModel:
         """
         raise NotImplementedError
 
+    def _tips(self, states: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+        """`tip_poses` of what is checked."""
+        return stepper.poses(states, parameters, self.rod.body, self.rod.grid)
+
     def _observed(
         self, name: str, states: np.ndarray, inputs: np.ndarray | None, parameters: np.ndarray
     ) -> np.ndarray:
         if name == TIP:
-            return self.tip_poses(states, parameters)
+            return self._tips(states, parameters)
         rows = np.broadcast_to(parameters, (len(states), parameters.shape[1]))
         if name == SHAPE:
             each = zip(states, rows, strict=True)
             return np.stack([self.rod.node_poses(x, p)[:, :3, 3] for x, p in each])
         if name == BASE_WRENCH:
-            acting = checked_inputs(self, name, inputs, len(states))
+            acting = self._arguments.inputs_of(name, inputs, len(states))
             acting = np.broadcast_to(acting, (len(states), self.input_size))
             triples = zip(states, acting, rows, strict=True)
             return np.stack([self.rod.base_wrench(x, u, p) for x, u, p in triples])

@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 
-from softcr_models import CosseratRod, load_robot
+from softcr_models import CosseratRod, UserError, load_robot
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod import stepper
 from softcr_models.rod.stepper import Run
@@ -146,7 +146,29 @@ def refusals(model, inputs):
     for name, arrays in wrong.items():
         try:
             model.rollout_on_device(*arrays, PERIOD)
-        except ValueError as error:
+        except UserError as error:
+            said[f"refused {name}"] = str(error)
+    return said | refusals_of_host_arrays(model)
+
+
+def refusals_of_host_arrays(model):
+    """What the methods of the protocol say to wrong calls, in the words of the processor's."""
+    states, levels = np.zeros((2, model.state_size)), np.zeros((2, 2, model.input_size))
+    nominal = np.tile(model.nominal_parameters, (2, 1))
+    ends = (levels[:, 0], levels[:, 1])
+    negative = nominal.copy()
+    negative[1, 0] = -1.0
+    calls = {
+        "state": lambda: model.rollout(np.zeros(12), levels, nominal[0], PERIOD),
+        "chambers": lambda: model.rollout(states[0], np.zeros((2, 2, 7)), nominal[0], PERIOD),
+        "dt": lambda: model.step(states, *ends, nominal, -0.1),
+        "sign": lambda: model.step(states, *ends, negative, PERIOD),
+    }
+    said = {}
+    for name, call in calls.items():
+        try:
+            call()
+        except UserError as error:
             said[f"refused {name}"] = str(error)
     return said
 

@@ -64,9 +64,13 @@ def test_a_candidate_that_leaves_the_numbers_is_done_again_finer_or_nan(simulate
 
 
 def test_arrays_a_kernel_must_not_be_given_are_refused(simulated):
-    assert "parameters: float64 of shape (3, 3)" in str(simulated["refused shape"])
+    assert "parameters of shape (3, 3)" in str(simulated["refused shape"])
     assert "(1, 3) or (5, 3)" in str(simulated["refused shape"])
-    assert "pressures: float32" in str(simulated["refused type"])
+    assert "inputs on the device of type float32" in str(simulated["refused type"])
+    assert "CudaRodPrediction.rollout: state of shape (12,)" in str(simulated["refused state"])
+    assert "CudaRodPrediction.rollout: inputs of shape" in str(simulated["refused chambers"])
+    assert "CudaRodPrediction.step: dt: -0.1 s" in str(simulated["refused dt"])
+    assert "bending_compliance: -1.0 is not allowed" in str(simulated["refused sign"])
 
 
 def test_the_bench_measures_it(simulated):

@@ -10,6 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from softcr_models import CosseratRod, load_robot
 from softcr_models.rod import kernel
+from softcr_models.rod.cosserat_rod import EquilibriumError
 from softcr_models.rod.state import RodState
 
 ROBOT = load_robot("licher2025")
@@ -317,3 +318,40 @@ def test_poses_are_rigid_and_end_in_the_tip_pose():
     angle = curvature * ROBOT.length
     expected = [(1 - np.cos(angle)) / curvature, 0, np.sin(angle) / curvature + 0.024]
     assert end == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_robot_that_only_sucks_has_steady_states():
+    """What a robot is allowed to be asked for does not change where it comes to rest."""
+    suction = np.array([-4e4, -1e4, 0.0])
+    steady = [
+        CosseratRod(
+            ROBOT.replace(pressure_limits={"minimum": low, "maximum": high, "maximum_rate": 1e6}),
+            5,
+        ).equilibrium(suction)
+        for low, high in ((-8e4, 0.0), (-8e4, 1e5))
+    ]
+    assert steady[0] == pytest.approx(steady[1], rel=1e-9, abs=1e-9)
+    rod = CosseratRod(ROBOT, 5)
+    assert np.abs(rod.derivative(steady[0], suction)).max() < 1e-6
+
+
+def test_a_weightless_robot_has_a_steady_state_and_one_without_load_says_so():
+    weightless = ROBOT.replace(gravity=0.0)
+    rod = CosseratRod(weightless, 3)
+    assert np.abs(rod.equilibrium(np.zeros(3))).max() < 1e-12
+    rod.body.actuation[:] = 0.0
+    with pytest.raises(EquilibriumError, match="a steady state has no scale"):
+        rod.equilibrium(np.zeros(3))
+
+
+def test_newton_does_not_bend_the_rod_out_of_its_reach(monkeypatch):
+    """A step of Newton's method that would bend the rod over by far is taken in pieces."""
+    rod = CosseratRod(ROBOT, 5)
+    force, moment = rod._load_scales()
+    assert force == pytest.approx(7.068e-4 * 1e5)
+    assert moment == pytest.approx(9.98944e-6 * 1e5)
+    # 4 times the moment is 6 % of the force, by which such changes were once judged
+    bent = np.zeros(rod.state_size)
+    bent[6 * 5 + 3] = 4.0 * moment
+    monkeypatch.setattr(np.linalg, "solve", lambda matrix, right: bent)
+    assert rod._newton(rod.rest_state(), np.zeros(3), None) is None

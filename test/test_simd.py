@@ -4,9 +4,10 @@ import numba
 import numpy as np
 import pytest
 
+from softcr_models.rod.compilation import SAFE_FLAGS
 from softcr_models.rod.simd import as_lanes, flush_denormals, local
 
-FAST = {"fastmath": True, "error_model": "numpy"}
+FAST = {"fastmath": set(SAFE_FLAGS), "error_model": "numpy"}
 
 
 @numba.njit(**FAST)
@@ -35,13 +36,36 @@ def test_arithmetic_of_lanes_is_that_of_numbers(dtype, tolerance):
 
 
 @numba.njit(**FAST)
+def _not_a_number_stays(a, b, out):
+    x, y, result = as_lanes(a, 8), as_lanes(b, 8), as_lanes(out, 8)
+    result[0] = x[0] - x[0]
+    result[1] = x[0] / x[0]
+    result[2] = x[0] + y[0]
+    result[3] = (1.0 - x[0]) * y[0]
+    result[4] = y[0] / x[0]
+    result[5] = x[0] * y[0]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_what_is_not_finite_stays_so(dtype, bad):
+    a, b, out = np.ones((1, 8), dtype), np.full((1, 8), 2.0, dtype), np.empty((6, 8), dtype)
+    a[0, 3] = bad
+    _not_a_number_stays(a, b, out)
+    assert np.isnan(out[:2, 3]).all()
+    assert (~np.isfinite(out[[2, 3, 5], 3])).all()
+    assert np.isnan(out[4, 3]) or (np.isinf(bad) and out[4, 3] == 0.0)
+    assert np.isfinite(np.delete(out, 3, axis=1)).all()
+
+
+@numba.njit(**FAST)
 def _scalar_view(a):
     view = as_lanes(a, 1)
     view[1] += 2.0
     return view.ndim
 
 
-def test_one_lane_is_a_plain_number_and_a_view():
+def test_one_lane_is_a_view_of_numbers():
     a = np.ones((3, 1))
     assert _scalar_view(a) == 1
     assert a[:, 0].tolist() == [1.0, 3.0, 1.0]

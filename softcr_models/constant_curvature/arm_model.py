@@ -12,14 +12,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from softcr_models.batches import (
-    checked_inputs,
-    checked_parameters,
-    checked_rollout,
-    checked_states,
-    checked_step,
-    unknown_output,
-)
+from softcr_models.arguments import Arguments, signs_of, unknown_output
 from softcr_models.constant_curvature.arm import Arm
 from softcr_models.constant_curvature.arm_dynamics import ArmDynamics, TendonGains
 from softcr_models.constant_curvature.kernel import kernels
@@ -142,6 +135,9 @@ class ArmModel:
             **{name: OutputInfo((3, 4), "m", "pose") for name in self._places},
             SHAPE: OutputInfo((own.points, 3), "m", "points"),
         }
+        self._arguments = Arguments(
+            type(self).__name__, self.state.size, self.inputs.size, signs_of(self.parameters)
+        )
 
     @classmethod
     def of_robot(cls, robot: Any, settings: ArmModelSettings | None = None) -> "ArmModel":
@@ -164,13 +160,14 @@ class ArmModel:
         dt: float,
     ) -> np.ndarray:
         """See Model."""
-        return self._advance(*checked_step(self, states, begin, end, parameters, dt), dt)[:, 0]
+        return self._advance(*self._arguments.step(states, begin, end, parameters, dt))[:, 0]
 
     def rollout(
         self, state: np.ndarray, inputs: np.ndarray, parameters: np.ndarray, dt: float
     ) -> np.ndarray:
         """See Model."""
-        return self._advance(*checked_rollout(self, state, inputs, parameters, dt), dt)
+        checked = self._arguments.rollout("rollout", state, inputs, parameters, dt)
+        return self._advance(*checked)
 
     def rollout_tips(
         self, state: np.ndarray, inputs: np.ndarray, parameters: np.ndarray, dt: float
@@ -186,7 +183,7 @@ class ArmModel:
         parameters: np.ndarray,
     ) -> dict[str, np.ndarray]:
         """See Model; no output depends on inputs or parameters."""
-        rows = checked_states(self, states)
+        rows, _ = self._arguments.observe("observe", states, parameters)
         observed = {}
         for name in names:
             if name in self._places:
@@ -209,8 +206,8 @@ class ArmModel:
         Raises:
             UserError: none is found by Newton's method from the straight pose.
         """
-        reference = checked_inputs(self, "equilibrium", np.asarray(inputs)[None], 1)[0]
-        factor, payload = checked_parameters(self, np.asarray(parameters)[None], 1)[0]
+        reference, numbers = self._arguments.equilibrium(inputs, parameters)
+        factor, payload = numbers
 
         def force(q: np.ndarray) -> np.ndarray:
             return self.dynamics.static_force(q, reference, factor, payload, self.gains)

@@ -12,14 +12,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 from scipy.optimize import root
 
-from softcr_models.batches import (
-    checked_inputs,
-    checked_parameters,
-    checked_rollout,
-    checked_states,
-    checked_step,
-    unknown_output,
-)
+from softcr_models.arguments import Arguments, signs_of, unknown_output
 from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
 from softcr_models.constant_curvature.kernel import kernels
 from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain
@@ -101,6 +94,9 @@ class ConstantCurvatureSection:
             SHAPE: OutputInfo((self.settings.points, 3), "m", "points"),
             BASE_WRENCH: OutputInfo((6,), "N, N m", "wrench", needs_inputs=True),
         }
+        self._arguments = Arguments(
+            type(self).__name__, self.state.size, self.inputs.size, signs_of(self.parameters)
+        )
         self._longest_step = min(self.settings.longest_step, _SAFE_TURN / self._fastest())
 
     @classmethod
@@ -126,13 +122,14 @@ class ConstantCurvatureSection:
         dt: float,
     ) -> np.ndarray:
         """See Model."""
-        return self._advance(*checked_step(self, states, begin, end, parameters, dt), dt)[:, 0]
+        return self._advance(*self._arguments.step(states, begin, end, parameters, dt))[:, 0]
 
     def rollout(
         self, state: np.ndarray, inputs: np.ndarray, parameters: np.ndarray, dt: float
     ) -> np.ndarray:
         """See Model."""
-        return self._advance(*checked_rollout(self, state, inputs, parameters, dt), dt)
+        checked = self._arguments.rollout("rollout", state, inputs, parameters, dt)
+        return self._advance(*checked)
 
     def rollout_tips(
         self, state: np.ndarray, inputs: np.ndarray, parameters: np.ndarray, dt: float
@@ -148,8 +145,7 @@ class ConstantCurvatureSection:
         parameters: np.ndarray,
     ) -> dict[str, np.ndarray]:
         """See Model."""
-        rows = checked_states(self, states)
-        numbers = checked_parameters(self, parameters, len(rows))
+        rows, numbers = self._arguments.observe("observe", states, parameters)
         observed = {}
         for name in names:
             if name == TIP:
@@ -157,7 +153,7 @@ class ConstantCurvatureSection:
             elif name == SHAPE:
                 observed[name] = self._shapes(rows)
             elif name == BASE_WRENCH:
-                acting = checked_inputs(self, name, inputs, len(rows))
+                acting = self._arguments.inputs_of(name, inputs, len(rows))
                 observed[name] = self._wrenches(rows, acting, numbers)
             else:
                 raise unknown_output(self, name)
@@ -169,8 +165,8 @@ class ConstantCurvatureSection:
         Raises:
             UserError: there is none that the search from the straight pose finds.
         """
-        acting = checked_inputs(self, "equilibrium", np.asarray(inputs)[None], 1)[0]
-        stiffness, tip_mass, _ = checked_parameters(self, np.asarray(parameters)[None], 1)[0]
+        acting, numbers = self._arguments.equilibrium(inputs, parameters)
+        stiffness, tip_mass, _ = numbers
         section = self.section.replace(bending_stiffness=stiffness, tip_mass=tip_mass)
         driven, still = section.actuation_force(acting), np.zeros(3)
 

@@ -9,6 +9,7 @@ import numpy as np
 from numba import cuda
 from numba.cuda.cudadrv.devicearray import is_cuda_ndarray
 
+from softcr_models.arguments import ArgumentError
 from softcr_models.cuda import kernels
 from softcr_models.devices import resolve_device
 from softcr_models.rod import stepper
@@ -21,7 +22,6 @@ warnings.filterwarnings("ignore", "Grid size .* low occupancy")
 # One warp: a thousand candidates are few for a GPU, and small blocks spread them over its
 # multiprocessors.
 THREADS_PER_BLOCK = 32
-PARAMETERS = len(stepper.PARAMETERS)
 STATE, TIPS = 0, 1  # what a kernel writes after each step
 
 
@@ -36,8 +36,9 @@ class CudaRodPrediction(RodModel):
     work on `stream` (a CUDA stream's handle, as torch.cuda.current_stream().cuda_stream; 0 is the
     default stream), and given `out` they allocate nothing.
 
-    Candidates that leave the numbers are done again in finer steps, with the factors of the
+    Candidates whose result is not finite are done again in finer steps, with the factors of the
     processor's retries, in float64 and with fresh linearisations; what is still not finite is NaN.
+    They are not counted, because that would wait for the device.
     A candidate that is well leaves a retry at once, but a batch waits for the one that needs them:
     2 + 4 + 8 + 16 times its rollout. Where a tick must not, give fewer `retry_factors`, or none.
 
@@ -75,16 +76,10 @@ class CudaRodPrediction(RodModel):
             for text in (kernels.rollout_text, kernels.tip_text)
         )
 
-    def tip_poses(self, states: np.ndarray, parameters: np.ndarray) -> np.ndarray:
-        """See RodModel."""
-        dtype = states.dtype.type
-        poses = self._pose(_to_device(states, dtype), _to_device(parameters, dtype), dtype)
-        return poses.copy_to_host()
-
     def rollout_on_device(
         self,
         states: Any,
-        pressures: Any,
+        inputs: Any,
         parameters: Any,
         dt: float,
         out: Any = None,
@@ -94,7 +89,7 @@ class CudaRodPrediction(RodModel):
 
         Args:
             states: (B, state_size), or (1, state_size) for all.
-            pressures: (B, T + 1, m) [Pa] at begin and end of the steps, linear in between.
+            inputs: (B, T + 1, m) pressures [Pa] at begin and end of the steps, linear in between.
             parameters: (B, 3), or (1, 3) for all.
             dt: length of a step [s].
             out: (B, T, state_size) to write to; None makes a numba array.
@@ -104,23 +99,24 @@ class CudaRodPrediction(RodModel):
             `out`.
 
         Raises:
-            ValueError: if an array has another shape, type or layout.
+            UserError: if an array has another shape, type or layout, or dt is not above 0. Signs of
+                parameters are not looked at, because that would wait for the device.
         """
-        inputs = (states, pressures, parameters)
-        return self._enqueue(inputs, dt, self.dtype, STATE, out, stream)
+        arrays = (states, inputs, parameters)
+        return self._from_device("rollout_on_device", arrays, dt, STATE, out, stream)
 
     def rollout_tips_on_device(
         self,
         states: Any,
-        pressures: Any,
+        inputs: Any,
         parameters: Any,
         dt: float,
         out: Any = None,
         stream: int = 0,
     ) -> Any:
         """As `rollout_on_device`, but (B, T, 3, 4) tip poses as of `rollout_tips`."""
-        inputs = (states, pressures, parameters)
-        return self._enqueue(inputs, dt, self.dtype, TIPS, out, stream)
+        arrays = (states, inputs, parameters)
+        return self._from_device("rollout_tips_on_device", arrays, dt, TIPS, out, stream)
 
     def tip_poses_on_device(
         self, states: Any, parameters: Any, out: Any = None, stream: int = 0
@@ -128,50 +124,84 @@ class CudaRodPrediction(RodModel):
         """(B, 3, 4) tip poses of states (B, state_size), parameters (B, 3) or (1, 3) for all.
 
         Raises:
-            ValueError: if an array has another shape, type or layout.
+            UserError: if an array has another shape, type or layout.
         """
-        return self._pose(states, parameters, self.dtype, out, stream)
+        method = "tip_poses_on_device"
+        rows = self._on_device(method, "states", states)
+        numbers = self._on_device(method, "parameters", parameters)
+        self._arguments.require_observed(method, tuple(rows.shape), tuple(numbers.shape))
+        out = self._room(method, out, (rows.shape[0], 3, 4))
+        self._enqueue_poses(rows, numbers, self.dtype, out, stream)
+        return out
 
     def _advance(self, states, levels, parameters, dt, *, tips, precise):
         dtype = np.float64 if precise else self.dtype
-        inputs = [_to_device(values, dtype) for values in (states, levels, parameters)]
-        return self._enqueue(inputs, dt, dtype, TIPS if tips else STATE).copy_to_host()
+        arrays = [_to_device(values, dtype) for values in (states, levels, parameters)]
+        shape = self._shape(levels, TIPS if tips else STATE)
+        out = cuda.device_array(shape, dtype)
+        self._enqueue(arrays, dt, dtype, TIPS if tips else STATE, out)
+        return out.copy_to_host()
 
-    def _enqueue(self, inputs, dt, dtype, tips, out=None, stream=0):
+    def _tips(self, states, parameters):
+        dtype = states.dtype.type
+        out = cuda.device_array((len(states), 3, 4), dtype)
+        arrays = (_to_device(values, dtype) for values in (states, parameters))
+        self._enqueue_poses(*arrays, dtype, out)
+        return out.copy_to_host()
+
+    def _from_device(self, method, arrays, dt, tips, out, stream):
+        """A rollout of arrays on the device, which are checked."""
+        dt = self._arguments.step_length(method, dt)
+        named = zip(("states", "inputs", "parameters"), arrays, strict=True)
+        arrays = [self._on_device(method, name, values) for name, values in named]
+        self._arguments.require_batch(method, *(tuple(array.shape) for array in arrays))
+        out = self._room(method, out, self._shape(arrays[1], tips))
+        self._enqueue(arrays, dt, self.dtype, tips, out, stream)
+        return out
+
+    def _shape(self, levels, tips):
+        batch, count, _ = levels.shape
+        return (batch, count - 1, *((3, 4) if tips else (self.state_size,)))
+
+    def _enqueue(self, arrays, dt, dtype, tips, out, stream=0):
         """Enqueues rollout and retries; `tips` is STATE or TIPS."""
-        states, pressures, parameters = inputs
-        batch, levels = pressures.shape[:2]
-        steps, size, row = levels - 1, self.state_size, (3, 4) if tips else (self.state_size,)
-        if out is None:
-            out = cuda.device_array((batch, steps, *row), dtype)
-        arrays = (
-            _checked("states", states, dtype, (1, size), (batch, size)),
-            _checked("pressures", pressures, dtype, (batch, levels, self.input_size)),
-            _checked("parameters", parameters, dtype, (1, PARAMETERS), (batch, PARAMETERS)),
-        )
-        rows = _checked("out", out, dtype, (batch, steps, *row))
-        rows = rows.reshape(batch, steps, math.prod(row))
-        dt, pieces, launch = float(dt), linearisations(dt), _launch(batch, stream)
-        if batch and steps:
+        batch, steps = out.shape[:2]
+        rows = _seen(out).reshape(batch, steps, math.prod(out.shape[2:]))
+        pieces, launch = linearisations(dt), _launch(batch, stream)
+        if batch:
             compute, fresh, again = self._rollout[dtype][launch], 0, 0
             compute(*arrays, pieces, self._attempt, fresh, tips, again, dt, rows)
             if self.retry_factors:
                 compute, fresh, again = self._rollout[np.float64][launch], 1, 1
                 compute(*arrays, pieces, self._retries, fresh, tips, again, dt, rows)
+
+    def _enqueue_poses(self, states, parameters, dtype, out, stream=0):
+        batch = out.shape[0]
+        if batch:
+            compute = self._tip_poses[dtype][_launch(batch, stream)]
+            compute(states, parameters, _seen(out).reshape(batch, 12))
+
+    def _room(self, method, out, shape):
+        """`out`, if it is of this shape, or a new array."""
+        if out is None:
+            return cuda.device_array(shape, self.dtype)
+        found = tuple(self._on_device(method, "out", out).shape)
+        if found != shape:
+            raise ArgumentError(
+                f"{self._arguments.owner}.{method}: out of shape {found}: allowed is {shape}"
+            )
         return out
 
-    def _pose(self, states, parameters, dtype, out=None, stream=0):
-        batch = states.shape[0]
-        if out is None:
-            out = cuda.device_array((batch, 3, 4), dtype)
-        arrays = (
-            _checked("states", states, dtype, (batch, self.state_size)),
-            _checked("parameters", parameters, dtype, (1, PARAMETERS), (batch, PARAMETERS)),
-        )
-        rows = _checked("out", out, dtype, (batch, 3, 4)).reshape(batch, 12)
-        if batch:
-            self._tip_poses[dtype][_launch(batch, stream)](*arrays, rows)
-        return out
+    def _on_device(self, method, name, values):
+        """The array as numba sees it, of the model's type and contiguous."""
+        array = _seen(values)
+        if array.dtype != self.dtype or not array.flags["C_CONTIGUOUS"]:
+            layout = "contiguous" if array.flags["C_CONTIGUOUS"] else "not contiguous"
+            raise ArgumentError(
+                f"{self._arguments.owner}.{method}: {name} on the device of type {array.dtype}, "
+                f"{layout}: allowed is {np.dtype(self.dtype)}, contiguous"
+            )
+        return array
 
 
 def _to_device(values, dtype):
@@ -184,14 +214,6 @@ def _launch(batch, stream):
     return blocks, THREADS_PER_BLOCK, cuda.external_stream(stream) if stream else 0
 
 
-def _checked(name, values, dtype, *shapes):
-    """The array as numba sees it: a kernel believes what it is told."""
-    array = values if is_cuda_ndarray(values) else cuda.as_cuda_array(values, sync=False)
-    found = tuple(array.shape)
-    if found not in shapes or array.dtype != dtype or not array.flags["C_CONTIGUOUS"]:
-        allowed = " or ".join(map(str, shapes))
-        raise ValueError(
-            f"{name}: {array.dtype} of shape {found} on the device; "
-            f"allowed is contiguous {np.dtype(dtype)} of shape {allowed}"
-        )
-    return array
+def _seen(values):
+    """The array as numba sees it."""
+    return values if is_cuda_ndarray(values) else cuda.as_cuda_array(values, sync=False)

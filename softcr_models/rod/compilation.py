@@ -14,7 +14,16 @@ import llvmlite
 import llvmlite.binding
 import numba
 
-COMPILE_OPTIONS = {"cache": True, "fastmath": True, "error_model": "numpy", "nogil": True}
+# What LLVM may do with arithmetic: fuse, reorder, divide by reciprocals, drop the sign of zero. It
+# must not take for granted that numbers are finite ("nnan", "ninf", both part of "fast"): NaN says
+# that a candidate's step failed.
+SAFE_FLAGS = ("contract", "reassoc", "arcp", "nsz", "afn")
+COMPILE_OPTIONS = {
+    "cache": True,
+    "fastmath": set(SAFE_FLAGS),
+    "error_model": "numpy",
+    "nogil": True,
+}
 
 
 def lane_counts() -> tuple[int, int]:

@@ -6,12 +6,13 @@ from itertools import pairwise
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from softcr_models.arguments import ArgumentError, Arguments
 from softcr_models.errors import UserError
 from softcr_models.robot import Robot
 from softcr_models.rod import evaluation, kernel, stepper
 from softcr_models.rod.kernel import MAX_INTERVALS, Grid, Section
 from softcr_models.rod.state import RodState, state_size
-from softcr_models.rod.stepper import PARAMETERS, Body, Run
+from softcr_models.rod.stepper import PARAMETERS, SIGNS, Body, Retries, Run
 
 # One linearisation serves at most this much time [s]: the paper's control period of 14.3 ms, and a
 # little more, because the stamps of a 70 Hz loop scatter and a second one doubles the work.
@@ -36,6 +37,11 @@ class CosseratRod:
 
     The parameters a filter may estimate, `PARAMETERS`, can be given to most methods as a (3,)
     vector; they default to the robot's: `nominal_parameters`.
+
+    Attributes:
+        robot, intervals, max_substep: as given.
+        state_size, input_size: 12 (n + 1) and m, the number of chambers.
+        retries: how often a simulation was done again in finer steps, since this was made.
     """
 
     def __init__(self, robot: Robot, intervals: int = 5, max_substep: float = 0.005) -> None:
@@ -57,8 +63,10 @@ class CosseratRod:
         self.robot = robot
         self.intervals = intervals
         self.max_substep = max_substep
+        self.retries = Retries()
         self.state_size = state_size(intervals)
         self.input_size = len(robot.chambers)
+        self._arguments = Arguments("CosseratRod", self.state_size, self.input_size, SIGNS)
         self.base_height = _base_height(robot)
         self.nominal_parameters = np.array([robot.bending_compliance, robot.tip_mass, 1.0])
         self.body, self.grid = _discretise(robot, intervals)
@@ -75,10 +83,16 @@ class CosseratRod:
         dt: float,
         parameters: np.ndarray | None = None,
     ) -> np.ndarray:
-        """The state after `dt` [s] under constant pressures (m,) [Pa]."""
+        """The state after `dt` [s] under constant pressures (m,) [Pa].
+
+        Raises:
+            UserError: a wrong shape, a dt that is not above 0, or parameters of the wrong sign.
+        """
+        dt = self._arguments.step_length("step", dt)
         pieces = linearisations(dt)
-        held = np.broadcast_to(self._pressures(pressures), (pieces, self.input_size))
-        return self.simulate(state, held, dt / pieces, parameters)[-1]
+        levels = np.empty((1, pieces + 1, self.input_size))
+        levels[0] = self._pressures("step", pressures)
+        return self._simulate("step", state, levels, dt / pieces, parameters)[-1]
 
     def simulate(
         self,
@@ -95,26 +109,29 @@ class CosseratRod:
             dt: at most a few tens of milliseconds: a step has one linearisation.
 
         Returns:
-            (T, 12 (n + 1)); NaN from where the motion left what numbers can hold.
+            (T, 12 (n + 1)); NaN if its last row is not finite even in the finest steps.
+
+        Raises:
+            UserError: a wrong shape, a dt that is not above 0, or parameters of the wrong sign.
         """
-        pressures = np.atleast_2d(np.asarray(pressures, float))
+        dt = self._arguments.step_length("simulate", dt)
+        held = np.atleast_2d(self._arguments.floats("simulate", "pressures", pressures))
+        if held.shape[1:] != (self.input_size,) or not len(held):
+            raise ArgumentError(
+                f"CosseratRod.simulate: pressures of shape {held.shape}: allowed is "
+                f"(T, {self.input_size}), T >= 1"
+            )
         # the last row repeated: what comes after the end is not looked at
-        levels = np.concatenate((pressures, pressures[-1:]))[None]
-        substeps = max(1, math.ceil(dt / self.max_substep - 1e-9))
-        return stepper.rollout(
-            self._state(initial_state)[None],
-            np.ascontiguousarray(levels),
-            self._parameters(parameters)[None],
-            Run(self.body, self.grid, dt, substeps, held=1),
-        )[0]
+        levels = np.concatenate((held, held[-1:]))[None]
+        return self._simulate("simulate", initial_state, levels, dt, parameters)
 
     def derivative(
         self, state: np.ndarray, pressures: np.ndarray, parameters: np.ndarray | None = None
     ) -> np.ndarray:
         """Explicit state equation (20): time derivative (12 (n + 1),) of the state."""
-        section = self._section_for(parameters)
-        e, s, base = self._split(self._state(state))
-        w = self.pressure_wrench(pressures)
+        section = self._section_for("derivative", parameters)
+        e, s, base = self._split(self._state("derivative", state))
+        w = self._wrench("derivative", pressures)
         de, ds = evaluation.rates(e, s, w, section, self.grid)
         base_rate = ds[0] - (w + base - s[0]) * section.relaxation_rate
         return np.concatenate((de[1:].ravel(), ds.ravel(), base_rate))
@@ -135,7 +152,7 @@ class CosseratRod:
             (12 (n + 1),): compatibility then balance of each interval, the tip's transmission
             condition, the base's.
         """
-        section = self._section_for(parameters)
+        section = self._section_for("residual", parameters)
         e, s, base = self._split(np.asarray(state))
         de, ds, base_rate = self._split(np.asarray(state_rate))
         dtype = np.result_type(e, de, np.asarray(pressures), float)
@@ -193,8 +210,12 @@ class CosseratRod:
 
         Raises:
             EquilibriumError: with the pressures, if there is none.
+            UserError: pressures or parameters of a wrong shape or sign, or not finite.
         """
-        target = self._pressures(pressures)
+        target = self._pressures("equilibrium", pressures)
+        self._arguments.require_finite("equilibrium", "pressures", target)
+        if parameters is not None:
+            parameters = self._parameters("equilibrium", parameters, None)
         state = self._newton(self.rest_state(), 0.0 * target, parameters)
         if state is None:
             raise EquilibriumError(
@@ -228,9 +249,9 @@ class CosseratRod:
         """(points, 4, 4) poses evenly along the rod, base to tip, in the base frame."""
         if points < 2:
             raise UserError(f"points: {points} is not allowed: a backbone has at least 2")
-        section = self._section_for(parameters)
+        section = self._section_for("backbone", parameters)
         arc_lengths = np.linspace(0.0, self.robot.length, points)
-        _, s, _ = self._split(self._state(state))
+        _, s, _ = self._split(self._state("backbone", state))
         poses = evaluation.poses_along(s, section.compliance, self.grid, arc_lengths)
         poses[:, 2, 3] += self.base_height
         return poses
@@ -248,9 +269,9 @@ class CosseratRod:
         base to the sensor, (3) and (17). Inside the model the masses of base and sensor caps are
         nil.
         """
-        section = self._section_for(parameters)
-        e, s, _ = self._split(self._state(state))
-        w = self.pressure_wrench(pressures)
+        section = self._section_for("base_wrench", parameters)
+        e, s, _ = self._split(self._state("base_wrench", state))
+        w = self._wrench("base_wrench", pressures)
         _, ds = evaluation.rates(e, s, w, section, self.grid)
         wrench = s[0] + section.relaxation * ds[0] - w
         wrench[3:] += np.cross([0.0, 0.0, self.base_height], wrench[:3])
@@ -258,22 +279,32 @@ class CosseratRod:
 
     def pressure_wrench(self, pressures: np.ndarray) -> np.ndarray:
         """(6,) wrench of the pressures (m,) on an end of the chambers, eq. (7)."""
-        return self.robot.actuation_matrix @ self._pressures(pressures)
+        return self._wrench("pressure_wrench", pressures)
 
     # -- inner workings ---------------------------------------------------------------------------
+
+    def _simulate(self, method, initial_state, levels, dt, parameters):
+        """(T, 12 (n + 1)) of levels (1, T + 1, m) and dt that are checked."""
+        substeps = max(1, math.ceil(dt / self.max_substep - 1e-9))
+        run = Run(self.body, self.grid, dt, substeps, held=1)
+        state, row = self._state(method, initial_state), self._parameters(method, parameters)
+        return stepper.advance(state[None], levels, row[None], run, retries=self.retries)[0]
 
     def _newton(self, state, pressures, parameters):
         """Newton's method for a steady state; None if it fails. Velocities stay zero."""
         wrenches = slice(6 * self.intervals, self.state_size)
+        force, moment = self._load_scales()
         for _ in range(25):
             jacobian, _ = self.linearize(state, pressures, parameters)
             try:
                 change = np.linalg.solve(jacobian, self.derivative(state, pressures, parameters))
             except np.linalg.LinAlgError:
                 return None
+            # the whole change by the larger scale: rounding of forces ends up in the moments
+            size = np.abs(change[wrenches]).max() / max(force, moment)
+            bent = np.abs(change[wrenches].reshape(-1, 6)[:, 3:]).max() / moment
             # a change of strain beyond this leaves Newton's reach
-            size = np.abs(change[wrenches]).max() / np.abs(self._largest_wrench).max()
-            if not np.isfinite(size) or size > 3.0:
+            if not np.isfinite(size) or max(size, bent) > 3.0:
                 return None
             state = state - change
             state[: 6 * self.intervals] = 0.0
@@ -281,9 +312,27 @@ class CosseratRod:
                 return state
         return None
 
-    @property
-    def _largest_wrench(self) -> np.ndarray:
-        return self.robot.pressure_limits.maximum * np.abs(self.robot.actuation_matrix).sum(axis=1)
+    def _load_scales(self) -> tuple[float, float]:
+        """The largest force [N] and moment [N m] that actuation or weight can load the rod with.
+
+        Raises:
+            EquilibriumError: nothing can.
+        """
+        robot = self.robot
+        limits = robot.pressure_limits
+        largest = max(abs(limits.minimum), abs(limits.maximum))
+        loads = largest * np.abs(self.body.actuation).sum(axis=1)
+        mass = self.body.line_density * robot.length + robot.tip_mass
+        weight = mass * abs(robot.gravity)
+        force = max(float(loads[:3].max()), weight)
+        if not force > 0.0:
+            raise EquilibriumError(
+                f"robot {robot.name}: neither its pressures, at most {largest:g} Pa, nor its "
+                f"weight, {weight:g} N, load it: a steady state has no scale"
+            )
+        # where nothing bends the rod, any scale of its moments will do
+        moment = max(float(loads[3:].max()), weight * robot.length) or force * robot.length
+        return force, moment
 
     def _direction_slices(self) -> tuple[slice, ...]:
         """Columns of `evaluation.rates_tangents`: e, s, w, compliance, relaxation, line density."""
@@ -293,9 +342,9 @@ class CosseratRod:
 
     def _tangents(self, state, pressures, parameters, directions, base_directions):
         """(K, 12 (n + 1)) changes of the derivative along directions of state and section."""
-        section = self._section_for(parameters)
-        e, s, base = self._split(self._state(state))
-        w = self.pressure_wrench(pressures)
+        section = self._section_for("linearize", parameters)
+        e, s, base = self._split(self._state("linearize", state))
+        w = self._wrench("linearize", pressures)
         changes = evaluation.rates_tangents(e, s, w, section, self.grid, directions)
         nodes = 6 * (self.intervals + 1)
         _, tangent_s, tangent_w, _, relaxation, _ = self._direction_slices()
@@ -309,10 +358,10 @@ class CosseratRod:
         )
         return np.concatenate((changes[:, 6:], base_changes), axis=1)
 
-    def _section_for(self, parameters: np.ndarray | None) -> Section:
-        return (
-            self._section if parameters is None else self._section_of(self._parameters(parameters))
-        )
+    def _section_for(self, method: str, parameters: np.ndarray | None) -> Section:
+        if parameters is None:
+            return self._section
+        return self._section_of(self._parameters(method, parameters))
 
     def _section_of(self, parameters: np.ndarray) -> Section:
         compliance = self.body.compliance.copy()
@@ -329,31 +378,23 @@ class CosseratRod:
         e = np.concatenate((np.zeros((1, 6), state.dtype), parts.velocities))
         return e, np.ascontiguousarray(parts.wrenches), parts.base_wrench
 
-    def _state(self, state: np.ndarray) -> np.ndarray:
-        state = np.ascontiguousarray(state, dtype=float)
-        if state.shape != (self.state_size,):
-            raise UserError(
-                f"state of shape {state.shape}: a rod of {self.intervals} intervals has "
-                f"({self.state_size},)"
-            )
-        return state
+    def _state(self, method: str, state: np.ndarray) -> np.ndarray:
+        return self._arguments.vector(method, "state", state, self.state_size)
 
-    def _pressures(self, pressures: np.ndarray) -> np.ndarray:
-        pressures = np.asarray(pressures, dtype=float)
-        if pressures.shape != (self.input_size,):
-            raise UserError(
-                f"pressures of shape {pressures.shape}: robot {self.robot.name} has "
-                f"{self.input_size} chambers"
-            )
-        return pressures
+    def _pressures(self, method: str, pressures: np.ndarray) -> np.ndarray:
+        return self._arguments.vector(method, "pressures", pressures, self.input_size)
 
-    def _parameters(self, parameters: np.ndarray | None) -> np.ndarray:
+    def _wrench(self, method: str, pressures: np.ndarray) -> np.ndarray:
+        return self.robot.actuation_matrix @ self._pressures(method, pressures)
+
+    def _parameters(
+        self, method: str, parameters: np.ndarray | None, batch: int | None = 1
+    ) -> np.ndarray:
         if parameters is None:
             return self.nominal_parameters
-        parameters = np.asarray(parameters, dtype=float)
-        if parameters.shape != (len(PARAMETERS),):
-            raise UserError(f"parameters of shape {parameters.shape}: must be {PARAMETERS}")
-        return parameters
+        found = self._arguments.vector(method, "parameters", parameters, len(PARAMETERS))
+        self._arguments.require_signs(method, found, batch)
+        return found
 
 
 def _base_height(robot: Robot) -> float:

@@ -1,8 +1,8 @@
 """A SIMD value type for numba, so that one kernel text advances many rods at once.
 
-`Vec` is an LLVM vector of floats, one lane per candidate. Numba's loop vectoriser fails on kernels
-of this size (2.4 to 13 times slower than `Vec`), so lanes are explicit. Only what the kernels need
-exists: + - * / and negation, numbers broadcast to all lanes, and two ways to get
+`Vec` is an LLVM vector of floats, one lane per candidate (of one lane: a float). Numba's loop
+vectoriser fails on kernels of this size (2.4 to 13 times slower), so lanes are explicit. Only what
+the kernels need exists: + - * / and negation, numbers broadcast to all lanes, and two ways to get
 arrays of lanes: `as_lanes` (a view) and `local` (scratch on the stack).
 
 Without numba's low-level interface (an incompatible version) `AVAILABLE` is False and everything
@@ -21,6 +21,23 @@ from numba.core.typeconv import Conversion
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, models, overload, register_model
 from numba.np.arrayobj import make_array, populate_array
+
+from softcr_models.rod.compilation import SAFE_FLAGS
+
+# Beside those, the two that the kernels' texts need, each where it cannot turn a NaN that came in
+# into a number that goes out:
+# - products may take 0 x for 0. The texts write the zeros of sparse 6x6 blocks out, and without it
+#   every one of them is multiplied. What a zero drops here reaches the result by another way.
+# - sums and quotients may take numbers for finite: (1 - t) x is then x - t x in one fused
+#   instruction, and a float32 quotient a reciprocal estimate with one Newton step. NaN stays NaN in
+#   both, and infinity may become NaN.
+_FLAGS = {
+    "fadd": (*SAFE_FLAGS, "ninf"),
+    "fsub": (*SAFE_FLAGS, "ninf"),
+    "fmul": (*SAFE_FLAGS, "nnan"),
+    "fdiv": (*SAFE_FLAGS, "ninf"),
+    "fneg": SAFE_FLAGS,
+}
 
 
 class Vec(types.Type):
@@ -44,7 +61,8 @@ class Vec(types.Type):
 class _VecModel(models.PrimitiveModel):
     def __init__(self, manager, vec):
         element = ir.FloatType() if vec.dtype == types.float32 else ir.DoubleType()
-        super().__init__(manager, vec, ir.VectorType(element, vec.lanes))
+        several = ir.VectorType(element, vec.lanes)
+        super().__init__(manager, vec, several if vec.lanes > 1 else element)
 
 
 class _BinaryTemplate(AbstractTemplate):
@@ -62,7 +80,7 @@ class _UnaryTemplate(AbstractTemplate):
 
 def _register_binary(instruction, *operators):
     def lower(context, builder, sig, args):
-        return getattr(builder, instruction)(*args, flags=("fast",))
+        return getattr(builder, instruction)(*args, flags=_FLAGS[instruction])
 
     for operation in operators:
         template = type(f"Vec_{operation.__name__}", (_BinaryTemplate,), {"key": operation})
@@ -79,12 +97,14 @@ infer_global(operator.neg)(type("Vec_neg", (_UnaryTemplate,), {"key": operator.n
 
 @lower_builtin(operator.neg, Vec)
 def _negate(context, builder, sig, args):
-    return builder.fneg(args[0], flags=("fast",))
+    return builder.fneg(args[0], flags=_FLAGS["fneg"])
 
 
 @lower_cast(types.Number, Vec)
 def _broadcast(context, builder, from_type, to_type, value):
     scalar = context.cast(builder, value, from_type, to_type.dtype)
+    if to_type.lanes == 1:
+        return scalar
     vector_type = context.get_value_type(to_type)
     first = builder.insert_element(
         ir.Constant(vector_type, ir.Undefined), scalar, ir.Constant(ir.IntType(32), 0)
@@ -144,7 +164,7 @@ def as_lanes(typing_context, array, lanes):
     if not isinstance(lanes, types.IntegerLiteral):
         return None
     count = lanes.literal_value
-    dtype = Vec(array.dtype, count) if count > 1 else array.dtype
+    dtype = Vec(array.dtype, count)
     view_type = types.Array(dtype, array.ndim - 1, "C", aligned=False)
 
     def generate(context, builder, sig, args):

@@ -3,21 +3,34 @@
 `Body` holds what does not change between calls; parameters that filters estimate are inputs, one
 row per candidate: `PARAMETERS`. A call packs candidates into SIMD lanes, advances every block of
 lanes on one of the cores, and unpacks. Lanes share control flow, so there is no step control: a
-candidate that leaves the numbers is done again in finer steps with fresh linearisations (`_retry`).
+candidate whose result is not finite is done again in finer steps with fresh linearisations
+(`_retry`).
+
+What computes believes what it is told. `rollout`, `rollout_tips` and `tip_poses` check their
+arguments; `advance` and `poses` are the same for those whose own `Arguments` have checked them.
 """
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numba
 import numpy as np
 from numba.extending import register_jitable
 
+from softcr_models.arguments import FLOAT32, ArgumentError, Arguments, Sign
 from softcr_models.rod import rosenbrock
 from softcr_models.rod.compilation import COMPILE_OPTIONS, lane_counts
 from softcr_models.rod.kernel import MAX_INTERVALS, MAX_NODES, Grid, Section, walk_interval
 from softcr_models.rod.simd import as_lanes, flush_denormals, local
 
-PARAMETERS = ("bending_compliance", "tip_mass", "damping_factor")
+SIGNS: dict[str, Sign] = {
+    "bending_compliance": "positive",
+    "tip_mass": "not negative",
+    "damping_factor": "positive",
+}
+PARAMETERS = tuple(SIGNS)
+"""What filters may estimate, in the order of every vector of parameters."""
+
 RETRY_FACTORS = (2, 4, 8, 16)
 FLOAT64_LANES, FLOAT32_LANES = lane_counts()
 
@@ -59,6 +72,22 @@ class Run(NamedTuple):
     substeps: int
     fresh: int = 0
     held: int = 0
+
+
+@dataclass
+class Retries:
+    """What the retries of a model have cost: each is a serial computation, up to 16 x finer.
+
+    Attributes:
+        candidates: that were done again at least once, since this was made or set to 0.
+        attempts: retries of candidates, each in steps finer than before.
+        lost: of the candidates, those that stayed NaN, or were never retried because something
+            given for them is not finite.
+    """
+
+    candidates: int = 0
+    attempts: int = 0
+    lost: int = 0
 
 
 @numba.njit(**COMPILE_OPTIONS)
@@ -238,66 +267,110 @@ def _rollout_float32(
 
 def rollout(
     states: np.ndarray,
-    pressures: np.ndarray,
+    inputs: np.ndarray,
     parameters: np.ndarray,
     run: Run,
     single_precision: bool = False,
+    retries: Retries | None = None,
 ) -> np.ndarray:
     """Advances a batch of rods over T steps.
 
     Args:
-        states: (B, 12 (n + 1)), or (1, ...) for all; float64.
-        pressures: (B, T + 1, m) [Pa] at begin and end of the steps; float64.
-        parameters: (B, 3) in the order of PARAMETERS, or (1, 3) for all; float64.
+        states: (B, 12 (n + 1)), or (1, ...) for all.
+        inputs: (B, T + 1, m) pressures [Pa] at begin and end of the steps, T >= 1.
+        parameters: (B, 3) in the order of PARAMETERS, or (1, 3) for all.
         run: what they share.
         single_precision: compute and return float32 (twice the lanes).
+        retries: counted up.
 
     Returns:
-        (B, T, 12 (n + 1)) states after each step; rows of NaN where even the finest retry failed.
+        (B, T, 12 (n + 1)) states after each step; rows of NaN where even the finest retry failed,
+        and where a candidate's state, pressures or parameters are not finite.
+
+    Raises:
+        ArgumentError: a wrong shape, type or sign; see `softcr_models.arguments`.
     """
-    batch, levels, _ = pressures.shape
-    dtype = np.float32 if single_precision else np.float64
-    out = np.empty((batch, levels - 1, states.shape[1]), dtype)
-    _advance(states, pressures, parameters, run, out, np.empty((batch, 0, 12), dtype))
-    return out
+    checked = _checked("rollout", states, inputs, parameters, run)
+    return advance(*checked, single=single_precision, retries=retries)
 
 
 def rollout_tips(
     states: np.ndarray,
-    pressures: np.ndarray,
+    inputs: np.ndarray,
     parameters: np.ndarray,
     run: Run,
     single_precision: bool = False,
+    retries: Retries | None = None,
 ) -> np.ndarray:
     """As `rollout`, but returns (B, T, 3, 4) tip poses as `tip_poses` does, and no states."""
-    batch, levels, _ = pressures.shape
-    dtype = np.float32 if single_precision else np.float64
-    out = np.empty((batch, levels - 1, 12), dtype)
-    no_states = np.empty((batch, 0, states.shape[1]), dtype)
-    _advance(states, pressures, parameters, run, no_states, out)
-    return out.reshape(batch, levels - 1, 3, 4)
+    checked = _checked("rollout_tips", states, inputs, parameters, run)
+    return advance(*checked, tips=True, single=single_precision, retries=retries)
 
 
-def _advance(states, pressures, parameters, run, out, out_tips):
-    """Fills whichever of the outputs has rows; failed candidates are done again."""
-    single_precision = out.dtype == np.float32
-    inputs = (states, pressures, parameters)
-    if single_precision:
-        _rollout_float32(*inputs, *run, out, out_tips)
-    elif len(pressures) == 1:
-        _rollout_scalar(*inputs, *run, out, out_tips)
+def advance(
+    states: np.ndarray,
+    levels: np.ndarray,
+    parameters: np.ndarray,
+    run: Run,
+    *,
+    tips: bool = False,
+    single: bool = False,
+    retries: Retries | None = None,
+) -> np.ndarray:
+    """`rollout`, or `rollout_tips` if `tips`, of what an `Arguments` has checked.
+
+    Args:
+        states, levels, parameters: as of `Arguments.batch`.
+        run: its dt is a float, finite and above 0.
+        tips: whether tip poses are wanted in place of states.
+        single: compute and return float32.
+        retries: counted up.
+
+    Raises:
+        ArgumentError: the run has no sub-steps.
+    """
+    if run.substeps < 1:
+        raise ArgumentError(f"substeps: {run.substeps} is not allowed: 1 or more")
+    batch, steps = levels.shape[0], levels.shape[1] - 1
+    dtype = np.float32 if single else np.float64
+    out = np.empty((batch, 0 if tips else steps, states.shape[1]), dtype)
+    out_tips = np.empty((batch, steps if tips else 0, 12), dtype)
+    if single:
+        _rollout_float32(states, levels, parameters, *run, out, out_tips)
+    elif batch == 1:
+        _rollout_scalar(states, levels, parameters, *run, out, out_tips)
     else:
-        _rollout_float64(*inputs, *run, out, out_tips)
-    filled = out if out.shape[1] else out_tips
-    failed = ~np.isfinite(filled[:, -1]).all(axis=1)
-    if failed.any():
-        _retry(failed, inputs, run, out, out_tips)
+        _rollout_float64(states, levels, parameters, *run, out, out_tips)
+    finite = np.isfinite((out_tips if tips else out)[:, -1])
+    if not np.logical_and.reduce(finite, axis=None):
+        failed = ~finite.all(axis=1)
+        _retry(failed, (states, levels, parameters), run, out, out_tips, retries or Retries())
+    return out_tips.reshape(batch, steps, 3, 4) if tips else out
 
 
-def _retry(failed, inputs, run, out, out_tips):
+def _checked(method, states, inputs, parameters, run):
+    """The arrays as kernels take them, and the run with its step as a float."""
+    arguments = _arguments(run.body, run.grid)
+    run = run._replace(dt=arguments.step_length(method, run.dt))
+    return *arguments.batch(method, states, inputs, parameters), run
+
+
+def _arguments(body: Body, grid: Grid) -> Arguments:
+    return Arguments("stepper", 12 * (grid.intervals + 1), body.actuation.shape[1], SIGNS)
+
+
+def _retry(failed, inputs, run, out, out_tips, retries):
     """Does failed candidates again, ever finer, in float64 with fresh linearisations."""
+    # no finer step helps where the given numbers are not finite
+    retries.candidates += int(np.count_nonzero(failed))
+    hopeful = np.ones(len(failed), bool)
+    for values in inputs:
+        hopeful &= np.isfinite(values).reshape(len(values), -1).all(axis=1)
     for factor in RETRY_FACTORS:
-        chosen = np.flatnonzero(failed)
+        chosen = np.flatnonzero(failed & hopeful)
+        if not chosen.size:
+            break
+        retries.attempts += len(chosen)
         rows = [values[chosen] if len(values) > 1 else values for values in inputs]
         again = np.empty((len(chosen), *out.shape[1:]))
         again_tips = np.empty((len(chosen), *out_tips.shape[1:]))
@@ -307,10 +380,9 @@ def _retry(failed, inputs, run, out, out_tips):
         out[chosen[finite]] = again[finite]
         out_tips[chosen[finite]] = again_tips[finite]
         failed[chosen[finite]] = False
-        if not failed.any():
-            return
     out[failed] = np.nan
     out_tips[failed] = np.nan
+    retries.lost += int(np.count_nonzero(failed))
 
 
 def _compiled_tip_block(lanes, dtype):
@@ -368,13 +440,23 @@ def tip_poses(states: np.ndarray, parameters: np.ndarray, body: Body, grid: Grid
     """Poses of the tips in the robot's base frame, rigid parts included, eq. (29).
 
     Args:
-        states: (B, 12 (n + 1)); float32 is computed in float32.
-        parameters: (B, 3) in the order of PARAMETERS, or (1, 3) for all; float64.
+        states: (B, 12 (n + 1)); float32 is computed in float32, all else in float64.
+        parameters: (B, 3) in the order of PARAMETERS, or (1, 3) for all.
+        body, grid: of the rod.
 
     Returns:
-        (B, 3, 4) rotation beside position [m], of the states' float type.
+        (B, 3, 4) rotation beside position [m], of the float type it was computed in.
+
+    Raises:
+        ArgumentError: a wrong shape, type or sign; see `softcr_models.arguments`.
     """
+    checked = _arguments(body, grid).observe("tip_poses", states, parameters)
+    return poses(*checked, body, grid)
+
+
+def poses(states: np.ndarray, parameters: np.ndarray, body: Body, grid: Grid) -> np.ndarray:
+    """`tip_poses` of what `Arguments.observe` has checked."""
     out = np.empty((states.shape[0], 12), states.dtype)
-    compute = _tips_float32 if states.dtype == np.float32 else _tips_float64
+    compute = _tips_float32 if states.dtype == FLOAT32 else _tips_float64
     compute(states, parameters, body, grid, out)
     return out.reshape(-1, 3, 4)
