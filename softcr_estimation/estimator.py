@@ -18,6 +18,7 @@ from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_runtime import registry
 from softcr_runtime.block import BlockBase, Input, Output, Samples
 from softcr_runtime.plugin_settings import plugin_settings, with_plugin
+from softcr_runtime.plugins import Place
 from softcr_runtime.robot_topics import robot_topics
 from softcr_runtime.settings import NodeSettings, SampledNodeSettings
 from softcr_runtime.values import Pose, StateEstimate, TipEstimate, blended_poses
@@ -31,7 +32,7 @@ _REHEARSED = 3  # ticks
 class EstimatorBlockSettings(SampledNodeSettings):
     """Which estimator on which model, and when to go on without a camera."""
 
-    estimator: str = Field(
+    estimator: Place = Field(
         "rod", description="a known one; or package.module:Class, or path/file.py:Class"
     )
     model: ModelName = Field("rod", description="the exact rod, or the network trained for it")
@@ -86,7 +87,8 @@ class EstimatorBlock(BlockBase):
                 patience=self._patience, blend=blended_poses,
             ),
         )  # fmt: skip
-        self.outputs = ("estimate/rod", "estimate/tip/pose")
+        self._gives_state = getattr(estimator_class, "gives_state", True)
+        self.outputs = (*(("estimate/rod",) if self._gives_state else ()), "estimate/tip/pose")
         self._forget()
 
     @classmethod
@@ -109,7 +111,9 @@ class EstimatorBlock(BlockBase):
         tip[:3] = self.model.observe((TIP,), state[None], inputs[None], parameters[None])[TIP][0]
         for number in range(_REHEARSED):
             stamp = (1 + number) * self.settings.period
-            self._outputs(self.estimator.update(inputs, {TIP: tip}, stamp), 1)
+            estimate = self.estimator.update(inputs, {TIP: tip}, stamp)
+            if estimate is not None:
+                self._outputs(estimate, 1)
 
     def reset(self) -> None:
         """See BlockBase."""
@@ -160,12 +164,20 @@ class EstimatorBlock(BlockBase):
         return [*["no tip poses: predicting only"] * self._blind, *lines]
 
     def _outputs(self, estimate: Any, now: int) -> list[Output]:
-        state = getattr(estimate, "state", None)
         covariance = estimate.tip_position_covariance
-        if state is None:
-            tip = TipEstimate(lambda: _unturned(estimate.tip_position), covariance)
+        if not self._gives_state:
+            position = np.asarray(estimate.tip_position, float)
+            if position.shape != (3,) or not np.isfinite(position).all():
+                raise ValueError(f"tip_position = {position} must be 3 finite numbers [m]")
+            tip = TipEstimate(lambda: Pose.of(_unturned(position)), covariance)
             return [Output("estimate/tip/pose", now, tip)]
-        rod = self.model.rod
+        state, rod = estimate.state, self.model.rod
+        if np.shape(state) != (self.model.state.size,) or not np.isfinite(state).all():
+            size = self.model.state.size
+            raise ValueError(
+                f"state of shape {np.shape(state)} must be {size} finite numbers; an estimator "
+                "without a state says gives_state = False"
+            )
 
         @cache
         def nodes() -> np.ndarray:
@@ -179,7 +191,7 @@ class EstimatorBlock(BlockBase):
             estimate.parameters_std,
             lambda: np.concatenate((nodes()[:1], nodes())),
         )
-        tip = TipEstimate(lambda: rod.tip_pose_from_rod_tip(nodes()[-1]), covariance)
+        tip = TipEstimate(lambda: Pose.of(rod.tip_pose_from_rod_tip(nodes()[-1])), covariance)
         return [Output("estimate/rod", now, value), Output("estimate/tip/pose", now, tip)]
 
     def _patience(self) -> float:

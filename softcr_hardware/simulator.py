@@ -14,6 +14,7 @@ from softcr_models.robot import kind_of
 from softcr_runtime import registry
 from softcr_runtime.block import CLOCK, BlockBase, Input, Output, Samples
 from softcr_runtime.plugin_settings import plugin_settings, with_plugin
+from softcr_runtime.plugins import Place
 from softcr_runtime.robot_topics import robot_topics
 from softcr_runtime.settings import NodeSettings
 from softcr_runtime.values import Pose
@@ -24,7 +25,7 @@ _MOST_AT_ONCE = 20  # periods that a late cycle makes the plant live through
 class SimulatorSettings(NodeSettings):
     """Which plant, and what happens when commands stop; the plant's own settings stand beside."""
 
-    plant: str = Field(
+    plant: Place = Field(
         "",
         description="empty: the robot's own; or package.module:Class, or path/file.py:Class",
     )
@@ -85,6 +86,11 @@ class Simulator(BlockBase):
     @staticmethod
     def _plant_class(named: str, robot: str) -> Any:
         return registry.resolve("plant", named or kind_of(robot))
+
+    @property
+    def title(self) -> str:
+        """See BlockBase."""
+        return type(self.plant).__name__
 
     def reset(self) -> None:
         """See BlockBase."""
