@@ -62,7 +62,7 @@ class BlockNode(LoopNode):
     def on_configure_node(self) -> None:
         block = self.Block(self._robot_file, self.settings)
         self._block, self._guard = block, Guard(block, self._complain)
-        block.rehearse()
+        self._guard.rehearse()
         self._records: list[TickRecord] = []
         self._topics = tuple(each.topic for each in block.inputs)
         self._join = Join(block.inputs, block.keep, self.settings.period)
