@@ -16,7 +16,7 @@ from softcr_control.costs.rollout import tips_of
 from softcr_control.horizon import MAXIMUM_DELAY
 from softcr_control.model_defaults import defaults_on
 from softcr_control.observation import ControlContext, Observation, PredictiveController
-from softcr_control.references import Reference, rest_inputs
+from softcr_control.references import Reference
 from softcr_models.limits import limit_command
 from softcr_models.model import nominal_parameters
 from softcr_models.models import DeviceName, ModelChoice, ModelName, prediction_model
@@ -240,7 +240,7 @@ class ControlLoop:
     def _rehearse(self) -> None:
         """A few ticks at rest, so that nothing is compiled or allocated first in the loop."""
         model, rows = self._model, self._controller.rows
-        inputs, nominal = rest_inputs(model.inputs), nominal_parameters(model.parameters)
+        inputs, nominal = model.inputs.rest, nominal_parameters(model.parameters)
         state = model.equilibrium(inputs, nominal)
         tip = tips_of(model, state[None], nominal)[0, :, 3]
         reference = Reference(

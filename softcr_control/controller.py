@@ -5,7 +5,7 @@ published. Without estimate or reference the actuators are told what is safe, ag
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from statistics import median
 from typing import Any
 
@@ -16,16 +16,23 @@ from softcr_control.command import Command
 from softcr_control.controller_file import controller_settings, named_settings
 from softcr_control.horizon import MAXIMUM_DELAY
 from softcr_control.model_defaults import defaults_on
-from softcr_control.observation import ControlContext, Observation
+from softcr_control.observation import ControlContext, Controller, Observation
 from softcr_control.references import Reference
 from softcr_models.limits import limit_command
 from softcr_models.model import TIP
-from softcr_models.models import DeviceName, ModelChoice, ModelName, prediction_model
+from softcr_models.models import DeviceName
+from softcr_models.robot import kind_of
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_runtime import registry
 from softcr_runtime.block import BlockBase, Input, Output, Samples
-from softcr_runtime.plugin_settings import plugin_settings, settings_class, with_plugin
-from softcr_runtime.robot_topics import robot_topics
+from softcr_runtime.plugin_settings import (
+    model_of,
+    plugin_settings,
+    settings_class,
+    with_model,
+    with_plugin,
+)
+from softcr_runtime.robot_topics import inputs_of, reference_topic, robot_topics, states_topic
 from softcr_runtime.settings import NodeSettings, SampledNodeSettings, nested, setting_values
 
 _LATENCIES_KEPT = 15  # ticks that tell how late answers are
@@ -38,7 +45,6 @@ _LEAD = 0.0035
 """An answer to the bench is sent so long before the tick it was planned for: what the valves' node
 takes to see it, and the valves to begin [s]."""
 _REHEARSED = 3  # ticks
-_DEFAULT_MODEL = "rod"
 
 
 class ControllerBlockSettings(SampledNodeSettings):
@@ -52,8 +58,10 @@ class ControllerBlockSettings(SampledNodeSettings):
         description="a file of config/controllers, or a YAML file, with the controller's numbers; "
         "empty: its own",
     )
-    model: ModelName = Field(
-        _DEFAULT_MODEL, description="the exact rod, or the network trained for it"
+    model: str = Field(
+        "",
+        description="empty: the exact one of the robot's kind; a known one, package.module:Class, "
+        "or path/file.py:Class",
     )
     network: str = Field("", description="path of another network than the robot's own")
     device: DeviceName = Field("cpu", description="where the model computes")
@@ -85,35 +93,52 @@ class ControllerBlock(BlockBase):
 
     name = "controller"
     Settings = ControllerBlockSettings
+    kinds = ("rod", "arm")
     keep = "newest"
 
-    def __init__(self, robot: Any, settings: Any) -> None:
-        """See BlockBase."""
+    def __init__(
+        self,
+        robot: Any,
+        settings: Any,
+        make: Callable[[ControlContext], Controller] | None = None,
+    ) -> None:
+        """See BlockBase.
+
+        Args:
+            robot: see BlockBase.
+            settings: see BlockBase.
+            make: another way to make the controller; None: as settings say.
+        """
         super().__init__(robot, settings)
         controller_class = registry.resolve("controller", settings.controller)
-        self.model = prediction_model(robot, _model_choice(settings, controller_class))
+        precise = getattr(controller_class, "double_precision", False)
+        self.model = model_of(robot, settings, single_precision=not precise)
         self.model.warm_up()
         context = ControlContext(
             robot, self.model, settings.period, settings.seed, settings.resampled
         )
-        own = plugin_settings(settings, controller_class)
-        # a controller may be made in several ways, by what it is made for
-        make = getattr(controller_class, "made", controller_class)
-        self.controller = make(context, own)
+        if make is None:
+            # a controller may be made in several ways, by what it is made for
+            made = getattr(controller_class, "made", controller_class)
+            self.controller = made(context, plugin_settings(settings, controller_class))
+        else:
+            self.controller = make(context)
         self.threads = settings.threads or getattr(controller_class, "threads", 1)
         topics = robot_topics(robot)
         self._commands, self._actuators = topics.command, topics.state
+        self._states, self._wanted = states_topic(self.model), reference_topic(self.model)
         self.inputs = (
-            Input("estimate/rod", "lead"),
-            Input("reference/rod", "same"),
-            # on the bench they come thrice in a period, and the estimate after them
+            Input(self._states, "lead"),
+            # on the bench the estimate comes after both, and pressures come thrice in a period
+            Input(self._wanted, "same", wakes=not settings.resampled),
             Input(
                 self._actuators, "same", resampled=settings.resampled, wakes=not settings.resampled
             ),
         )
         self.outputs = (self._commands,)
         self.silence = settings.input_timeout
-        self.intervals = settings.intervals
+        rod = getattr(self.model, "rod", None)
+        self.intervals = None if rod is None else rod.intervals
         self._lead = _LEAD / settings.period if settings.resampled else 0.0  # [periods]
         self._waited_for = round(settings.command_age / settings.period)  # [periods]
         self._forget()
@@ -121,7 +146,8 @@ class ControllerBlock(BlockBase):
     @classmethod
     def settings_model(cls, given: Mapping[str, Any]) -> type[NodeSettings]:
         """See BlockBase."""
-        return with_plugin(cls.Settings, registry.resolve("controller", _named(given)))
+        base = with_model(cls.Settings, _model_named(given))
+        return with_plugin(base, registry.resolve("controller", _named(given)))
 
     @classmethod
     def with_files(cls, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,7 +155,7 @@ class ControllerBlock(BlockBase):
         named, path = _named(given), given.get("controller_file", "")
         kind = settings_class(registry.resolve("controller", named))
         own, others = _split(given, kind)
-        defaults = defaults_on(str(given.get("model", _DEFAULT_MODEL)))
+        defaults = defaults_on(_model_named(given))
         return setting_values(named_settings(named, path, own, defaults)) | others
 
     @classmethod
@@ -172,7 +198,7 @@ class ControllerBlock(BlockBase):
 
     def tick(self, now: int, samples: Samples) -> Iterable[Output]:
         """The command that answers an estimate."""
-        estimate, reference = samples["estimate/rod"].value, samples["reference/rod"].value
+        estimate, reference = samples[self._states].value, samples[self._wanted].value
         self._delay = self._expected_delay
         answer = self.controller.command(
             Observation(
@@ -185,7 +211,7 @@ class ControllerBlock(BlockBase):
                     reference.states,
                     reference.tip_positions,
                 ),
-                inputs=samples[self._actuators].value,
+                inputs=inputs_of(samples[self._actuators].value),
                 model=self.model,
                 delay=self._delay,
             )
@@ -201,7 +227,7 @@ class ControllerBlock(BlockBase):
             self._vents += 1
             self.controller.reset()
         self._venting = True
-        self._sent = self._rest()
+        self._sent = self._safe()
         return [Output(self._commands, now, self._sent)]
 
     def answered(self, age: float) -> None:
@@ -271,8 +297,11 @@ class ControllerBlock(BlockBase):
         ticks = 1 + int(latency + max(self._lead - _LATE_TOLERANCE, 0.0))
         return min(max(ticks, self._waited_for), MAXIMUM_DELAY)
 
+    def _safe(self) -> np.ndarray:
+        """(m,) no pressure vents; tendons hold the lengths that they were asked for last."""
+        return self._sent if self.model.inputs.quantity == "tendon_length" else self._rest()
+
     def _rest(self) -> np.ndarray:
-        """(m,) what vents or holds: no pressure."""
         return np.zeros(self.model.inputs.size)
 
     def _forget(self) -> None:
@@ -281,6 +310,11 @@ class ControllerBlock(BlockBase):
         self._expected_delay = self._delay = max(1, self._waited_for)
         self._clipped = self._fallbacks = self._vents = 0
         self._venting = False
+
+
+def _model_named(given: Mapping[str, Any]) -> str:
+    robot = str(given.get("robot", ControllerBlockSettings.model_fields["robot"].default))
+    return str(given.get("model", "")) or kind_of(robot)
 
 
 def _named(given: Mapping[str, Any]) -> str:
@@ -294,14 +328,3 @@ def _split(
     """Values by dotted name: the controller's own, as groups; and the block's."""
     own = {n: v for n, v in values.items() if n.partition(".")[0] in kind.model_fields}
     return nested(own), {name: value for name, value in values.items() if name not in own}
-
-
-def _model_choice(settings: Any, controller_class: Any) -> ModelChoice:
-    return ModelChoice(
-        settings.model,
-        settings.device,
-        settings.network,
-        settings.intervals,
-        settings.substeps,
-        not getattr(controller_class, "double_precision", False),
-    )

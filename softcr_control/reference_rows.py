@@ -1,5 +1,7 @@
 """What a reference says at any time of its motion, as a value."""
 
+from functools import cached_property
+
 import numpy as np
 
 from softcr_control.references import SampledReference
@@ -8,17 +10,16 @@ from softcr_runtime.values import ReferenceRows
 
 
 class ReferenceSource:
-    """Rows of one reference; the poses along the rod are computed once, beforehand.
+    """Rows of one reference; the poses along the rod are computed once, when first asked for.
 
     Args:
-        rod: that the states belong to.
         source: the motion.
+        rod: that its states belong to; None where states are not told.
     """
 
-    def __init__(self, rod: CosseratRod, source: SampledReference) -> None:
-        self._source = source
-        self._unknown = np.full(rod.state_size, np.nan)
-        self._poses = _known_poses(rod, source.states)
+    def __init__(self, source: SampledReference, rod: CosseratRod | None = None) -> None:
+        self._source, self._rod = source, rod
+        self._unknown = None if rod is None else np.full(rod.state_size, np.nan)
 
     def at(self, time: float, rows: int, stamp: int) -> ReferenceRows:
         """So many rows from `time` [s] of the motion on; stamp [ns].
@@ -28,18 +29,23 @@ class ReferenceSource:
         window = self._source.window(time, rows)
 
         def poses() -> np.ndarray | None:
-            if self._poses is None:
+            known = self._poses
+            if known is None:
                 return None
             first = round(time / window.period)
-            return self._poses[np.clip(np.arange(first, first + rows), 0, len(self._poses) - 1)]
+            return known[np.clip(np.arange(first, first + rows), 0, len(known) - 1)]
 
-        states = np.tile(self._unknown, (rows, 1)) if window.states is None else window.states
+        states = None
+        if self._unknown is not None:
+            states = window.states
+            states = np.tile(self._unknown, (rows, 1)) if states is None else states
         return ReferenceRows(stamp, window.period, states, window.tip_positions, poses)
 
-
-def _known_poses(rod: CosseratRod, states: np.ndarray | None) -> np.ndarray | None:
-    """(T, n + 2, 4, 4) of every row; None if only tips are known."""
-    if states is None or not np.isfinite(states).all():
-        return None
-    nodes = np.stack([rod.node_poses(state) for state in states])
-    return np.concatenate((nodes[:, :1], nodes), axis=1)
+    @cached_property
+    def _poses(self) -> np.ndarray | None:
+        """(T, n + 2, 4, 4) of every row; None if only tips are known."""
+        states = self._source.states
+        if self._rod is None or states is None or not np.isfinite(states).all():
+            return None
+        nodes = np.stack([self._rod.node_poses(state) for state in states])
+        return np.concatenate((nodes[:, :1], nodes), axis=1)

@@ -10,7 +10,6 @@ from softcr_control.references import (
     SampledReference,
     from_file,
     input_trajectory,
-    rest_inputs,
     setpoint,
     tip_circle,
 )
@@ -99,9 +98,7 @@ class ReferenceSettings(BaseModel):
         if self.kind == "setpoint":
             return self._held(inputs)[None]
         times = signals.time_grid(self.duration, period)
-        return signals.soft_start(
-            self._moving(times, inputs), rest_inputs(inputs), times, self.fade_in
-        )
+        return signals.soft_start(self._moving(times, inputs), inputs.rest, times, self.fade_in)
 
     def _held(self, inputs: Inputs) -> np.ndarray:
         if self.inputs is None and inputs.size == len(_SETPOINT):

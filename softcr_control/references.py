@@ -15,7 +15,7 @@ import numpy as np
 
 from softcr_control.signals import circle_phase, fade_in, time_grid
 from softcr_models.errors import UserError
-from softcr_models.model import TIP, Inputs, Model, nominal_parameters
+from softcr_models.model import TIP, Model, nominal_parameters
 from softcr_models.rod.state import restrict_to_nodes
 
 
@@ -194,11 +194,6 @@ pressure_trajectory = input_trajectory
 """The name for models whose inputs are pressures [Pa]."""
 
 
-def rest_inputs(inputs: Inputs) -> np.ndarray:
-    """(m,) zero, or the allowed value that is closest to it [unit of the inputs]."""
-    return np.clip(np.zeros(inputs.size), inputs.low, inputs.high)
-
-
 def tip_circle(
     model: Model,
     times: np.ndarray,
@@ -220,7 +215,7 @@ def tip_circle(
     phase = circle_phase(times, frequency)
     turning = np.stack([np.cos(phase), np.sin(phase), np.zeros_like(phase)], axis=1)
     nominal = nominal_parameters(model.parameters)
-    at_rest = model.equilibrium(rest_inputs(model.inputs), nominal)
+    at_rest = model.equilibrium(model.inputs.rest, nominal)
     start = _tips(model, at_rest[None])[0]
     tips = start + fade_in(times, fade_seconds)[:, None] * (centre + radius * turning - start)
     return SampledReference(times[1] - times[0], None, tips)

@@ -4,23 +4,25 @@ There is one tick per sample of the actuators, with the cameras' sample of its s
 is overdue, without. After a hole that is too long to predict through the estimator begins anew.
 """
 
-from collections.abc import Iterable, Mapping
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from pydantic import Field
 
-from softcr_estimation.context import EstimationContext
-from softcr_models.model import TIP
-from softcr_models.models import DeviceName, ModelChoice, ModelName, prediction_model
+from softcr_estimation.context import EstimationContext, Estimator
+from softcr_estimation.estimated_shape import estimated_shape
+from softcr_models.model import TIP, nominal_parameters
+from softcr_models.models import DeviceName
+from softcr_models.robot import kind_of
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_runtime import registry
 from softcr_runtime.block import BlockBase, Input, Output, Samples
-from softcr_runtime.plugin_settings import plugin_settings, with_plugin
-from softcr_runtime.robot_topics import robot_topics
+from softcr_runtime.plugin_settings import model_of, plugin_settings, with_model, with_plugin
+from softcr_runtime.robot_topics import inputs_of, robot_topics, states_topic
+from softcr_runtime.sample import Sample
 from softcr_runtime.settings import NodeSettings, SampledNodeSettings
-from softcr_runtime.values import Pose, StateEstimate, TipEstimate, blended_poses
+from softcr_runtime.values import StateEstimate, TipEstimate, blended_poses
 
 _LOCKSTEP_PATIENCE = 1.0  # in lock-step nothing is lost, only late [s]
 _BLIND_PATIENCE = 0.05  # a blind camera is not waited for every time [periods]
@@ -34,7 +36,11 @@ class EstimatorBlockSettings(SampledNodeSettings):
     estimator: str = Field(
         "rod", description="a known one; or package.module:Class, or path/file.py:Class"
     )
-    model: ModelName = Field("rod", description="the exact rod, or the network trained for it")
+    model: str = Field(
+        "",
+        description="empty: the exact one of the robot's kind; a known one, package.module:Class, "
+        "or path/file.py:Class",
+    )
     network: str = Field("", description="path of another network than the robot's own")
     device: DeviceName = Field("cpu", description="where the model computes")
     intervals: int = Field(5, ge=2, le=MAX_INTERVALS, description="intervals of the filter's rod")
@@ -60,40 +66,52 @@ class EstimatorBlock(BlockBase):
 
     name = "estimator"
     Settings = EstimatorBlockSettings
+    kinds = ("rod", "arm")
 
-    def __init__(self, robot: Any, settings: Any) -> None:
-        """See BlockBase."""
+    def __init__(
+        self,
+        robot: Any,
+        settings: Any,
+        make: Callable[[EstimationContext], Estimator] | None = None,
+    ) -> None:
+        """See BlockBase.
+
+        Args:
+            robot: see BlockBase.
+            settings: see BlockBase.
+            make: another way to make the estimator; None: as settings say.
+        """
         super().__init__(robot, settings)
-        choice = ModelChoice(
-            model=settings.model,
-            device=settings.device,
-            network=settings.network,
-            intervals=settings.intervals,
-            substeps=settings.substeps,
-        )
-        self.model = prediction_model(robot, choice)
+        self.model = model_of(robot, settings)
         self.model.warm_up()
-        estimator_class = registry.resolve("estimator", settings.estimator)
         context = EstimationContext(robot, self.model, settings.period)
-        self.estimator = estimator_class(context, plugin_settings(settings, estimator_class))
+        if make is None:
+            named = registry.resolve("estimator", settings.estimator)
+            self.estimator = named(context, plugin_settings(settings, named))
+        else:
+            self.estimator = make(context)
         topics = robot_topics(robot)
         self._actuators, self._cameras = topics.state, topics.poses
         resampled = settings.resampled
         self.inputs = (
-            Input(self._actuators, "lead", resampled=resampled),
+            # on the bench they come thrice in a period, and the pose that is waited for after them
+            Input(self._actuators, "lead", resampled=resampled, wakes=not resampled),
             Input(
                 self._cameras, "same", resampled, needed=False,
                 patience=self._patience, blend=blended_poses,
             ),
         )  # fmt: skip
-        self.outputs = ("estimate/rod", "estimate/tip/pose")
+        self._states = states_topic(self.model)
+        self.outputs = (self._states, "estimate/tip/pose")
         self._forget()
 
     @classmethod
     def settings_model(cls, given: Mapping[str, Any]) -> type[NodeSettings]:
         """See BlockBase."""
         named = given.get("estimator", cls.Settings.model_fields["estimator"].default)
-        return with_plugin(cls.Settings, registry.resolve("estimator", named))
+        robot = str(given.get("robot", cls.Settings.model_fields["robot"].default))
+        base = with_model(cls.Settings, str(given.get("model", "")) or kind_of(robot))
+        return with_plugin(base, registry.resolve("estimator", named))
 
     @property
     def title(self) -> str:
@@ -102,14 +120,14 @@ class EstimatorBlock(BlockBase):
 
     def rehearse(self) -> None:
         """See BlockBase."""
-        inputs = np.zeros(self.model.inputs.size)
-        parameters = np.array([each.nominal for each in self.model.parameters])
-        state = self.model.equilibrium(inputs, parameters)
-        tip = np.eye(4)
-        tip[:3] = self.model.observe((TIP,), state[None], inputs[None], parameters[None])[TIP][0]
+        model = self.model
+        inputs, nominal = model.inputs.rest, nominal_parameters(model.parameters)
+        state = model.equilibrium(inputs, nominal)
+        seen = model.observe(self._seen, state[None], inputs[None], nominal[None])
+        measured = {name: _homogeneous(poses[0]) for name, poses in seen.items()}
         for number in range(_REHEARSED):
             stamp = (1 + number) * self.settings.period
-            self._outputs(self.estimator.update(inputs, {TIP: tip}, stamp), 1)
+            self._outputs(self.estimator.update(inputs, measured, stamp), 1)
 
     def reset(self) -> None:
         """See BlockBase."""
@@ -119,8 +137,8 @@ class EstimatorBlock(BlockBase):
     def tick(self, now: int, samples: Samples) -> Iterable[Output]:
         """The estimate at `now`; none where there is none to trust."""
         seconds = now * 1e-9
-        pose: Pose | None = getattr(samples.get(self._cameras), "value", None)
-        inputs = samples[self._actuators].value
+        measured = self._measured(samples.get(self._cameras))
+        inputs = inputs_of(samples[self._actuators].value)
         longest = self.settings.longest_prediction
         begins = self._last is None or seconds - self._last > longest
         if begins:
@@ -129,11 +147,10 @@ class EstimatorBlock(BlockBase):
             self._last_pose = seconds
             self.estimator.reset()
         self._last = seconds
-        if pose is None:
-            self._predicted_only += not begins
-        else:
+        if measured:
             self._last_pose = seconds
-        measured = {} if pose is None else {TIP: pose.matrix}
+        else:
+            self._predicted_only += not begins
         estimate = self.estimator.update(inputs, measured, seconds)
         self._blind = seconds - self._last_pose > _BLIND_AFTER * self.settings.period
         if estimate is None or seconds - self._last_pose > longest:
@@ -144,10 +161,7 @@ class EstimatorBlock(BlockBase):
         """See BlockBase."""
         return {
             "role": "estimator",
-            "initial_parameters": {
-                "bending_compliance": self.robot.bending_compliance,
-                "tip_mass": self.robot.tip_mass,
-            },
+            "initial_parameters": {each.name: each.nominal for each in self.model.parameters},
             "intervals": self.settings.intervals,
             "predicted_only": self._predicted_only,
             "restarts": self._restarts,
@@ -159,28 +173,30 @@ class EstimatorBlock(BlockBase):
         lines = list(getattr(self.estimator, "warnings", list)())
         return [*["no tip poses: predicting only"] * self._blind, *lines]
 
+    @property
+    def _seen(self) -> tuple[str, ...]:
+        """The model's outputs that the cameras see."""
+        racks = len(getattr(self.robot, "racks", ()))
+        return tuple(f"rack_{number + 1}" for number in range(racks)) or (TIP,)
+
+    def _measured(self, sample: Sample | None) -> dict[str, np.ndarray]:
+        """(4, 4) poses by output of the model; none where the cameras saw nothing."""
+        if sample is None:
+            return {}
+        poses = sample.value if isinstance(sample.value, tuple) else (sample.value,)
+        return {name: pose.matrix for name, pose in zip(self._seen, poses, strict=True)}
+
     def _outputs(self, estimate: Any, now: int) -> list[Output]:
-        state = getattr(estimate, "state", None)
         covariance = estimate.tip_position_covariance
-        if state is None:
+        if getattr(estimate, "state", None) is None:
             tip = TipEstimate(lambda: _unturned(estimate.tip_position), covariance)
             return [Output("estimate/tip/pose", now, tip)]
-        rod = self.model.rod
-
-        @cache
-        def nodes() -> np.ndarray:
-            names = (each.name for each in self.model.parameters)
-            told = np.array([estimate.parameters[name] for name in names])
-            return rod.node_poses(state, told)
-
+        shape = estimated_shape(self.model, estimate.state, estimate.parameters)
         value = StateEstimate(
-            state,
-            estimate.parameters,
-            estimate.parameters_std,
-            lambda: np.concatenate((nodes()[:1], nodes())),
+            estimate.state, estimate.parameters, estimate.parameters_std, shape.poses
         )
-        tip = TipEstimate(lambda: rod.tip_pose_from_rod_tip(nodes()[-1]), covariance)
-        return [Output("estimate/rod", now, value), Output("estimate/tip/pose", now, tip)]
+        tip = TipEstimate(shape.tip, covariance)
+        return [Output(self._states, now, value), Output("estimate/tip/pose", now, tip)]
 
     def _patience(self) -> float:
         """For the poses of a tick [s]."""
@@ -195,6 +211,11 @@ class EstimatorBlock(BlockBase):
         self._last_pose = 0.0
         self._blind = False
         self._predicted_only = self._restarts = 0
+
+
+def _homogeneous(pose: np.ndarray) -> np.ndarray:
+    """(4, 4) of a (3, 4) pose."""
+    return np.vstack((pose, [0.0, 0.0, 0.0, 1.0]))
 
 
 def _unturned(position: np.ndarray) -> np.ndarray:

@@ -7,8 +7,11 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_estimation.context import EstimationContext
-from softcr_estimation.estimator_settings import EstimatorSettings
+from softcr_estimation.estimator_settings import ModelEstimatorSettings
 from softcr_estimation.model_estimator import ModelEstimate, ModelEstimator
+
+EVERYTHING = "everything"
+"""In `parameters`: all of the model's, and of its inputs' sensors what pressures have."""
 
 
 class ModelFilterSettings(BaseModel):
@@ -18,9 +21,10 @@ class ModelFilterSettings(BaseModel):
 
     filter: Literal["ukf", "ekf"] = Field("ukf", description="unscented or extended Kalman filter")
     parameters: tuple[str, ...] = Field(
-        EstimatorSettings().parameters,
-        description="estimated beside the state: bending_compliance, tip_mass, damping_factor, "
-        "pressure_offset_1 ...",
+        (EVERYTHING,),
+        min_length=1,
+        description="estimated beside the state: names of the model's parameters, "
+        "pressure_offset_1 ..., pressure_offsets, pressure_gains; everything: all there are",
     )
     use_orientation: bool = Field(False, description="whether the tip's orientation is used too")
 
@@ -32,13 +36,25 @@ class ModelFilter:
 
     def __init__(self, context: EstimationContext, settings: ModelFilterSettings) -> None:
         """Raises UserError where `parameters` names something that does not exist."""
-        self._settings = settings
-        self._filter = ModelEstimator(
-            context.model,
-            EstimatorSettings(
-                filter=settings.filter, parameters=settings.parameters, period=context.period
-            ),
+        numbers = ModelEstimatorSettings(
+            filter=settings.filter,
+            parameters=None if settings.parameters == (EVERYTHING,) else settings.parameters,
+            period=context.period,
         )
+        self._use(context, numbers, settings.use_orientation)
+
+    @classmethod
+    def of(cls, context: EstimationContext, numbers: ModelEstimatorSettings) -> "ModelFilter":
+        """With other numbers than the shipped ones; raises as `__init__`."""
+        made = cls.__new__(cls)
+        made._use(context, numbers.model_copy(update={"period": context.period}), False)
+        return made
+
+    def _use(
+        self, context: EstimationContext, numbers: ModelEstimatorSettings, use_orientation: bool
+    ) -> None:
+        self._kind, self._use_orientation = numbers.filter, use_orientation
+        self._filter = ModelEstimator(context.model, numbers)
         outputs = context.model.outputs
         self._poses = {name for name, info in outputs.items() if info.kind == "pose"}
         self.reset()
@@ -55,7 +71,7 @@ class ModelFilter:
         if self._last is None:
             self._last = self._filter.start(inputs, stamp)
             return self._last
-        if not self._settings.use_orientation:
+        if not self._use_orientation:
             measurements = {
                 name: sample[:3, 3] if name in self._poses else sample
                 for name, sample in measurements.items()
@@ -67,7 +83,7 @@ class ModelFilter:
 
     def describe(self) -> dict[str, Any]:
         """Counts since `reset`."""
-        return {"filter": self._settings.filter, "repairs": self.repairs, "gated": self.gated}
+        return {"filter": self._kind, "repairs": self.repairs, "gated": self.gated}
 
     def warnings(self) -> list[str]:
         """Signs that the model does not fit the robot."""

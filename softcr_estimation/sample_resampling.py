@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
-from scipy.spatial.transform import Rotation
+import pinocchio as pin
 
 from softcr_estimation.sample_pairing import POSES, PRESSURES, AnySample, SamplePairing
 from softcr_runtime.tick_grid import Resampler, TickGrid, between
@@ -73,7 +73,6 @@ def blended_poses(older: np.ndarray, newer: np.ndarray, part: float) -> np.ndarr
     """The pose (4, 4) at a part of the way: straight on, turning about one axis."""
     pose = np.eye(4)
     pose[:3, 3] = older[:3, 3] + part * (newer[:3, 3] - older[:3, 3])
-    begin = Rotation.from_matrix(older[:3, :3])
-    turn = (begin.inv() * Rotation.from_matrix(newer[:3, :3])).as_rotvec()
-    pose[:3, :3] = (begin * Rotation.from_rotvec(part * turn)).as_matrix()
+    turn = pin.log3(older[:3, :3].T @ newer[:3, :3])
+    pose[:3, :3] = older[:3, :3] @ pin.exp3(part * turn)
     return pose

@@ -41,6 +41,8 @@ class EmulatedActuator:
         self.seen: Measurement | None = None
         self.on_seen: Callable[[Measurement], None] | None = None
         self._pressures = np.zeros(len(station.chambers))
+        self._volts: list[float] = []
+        self._openings: list[float] = []
         self._time: float | None = None
         self._rod_time: float | None = None
         # what the rod has not lived through yet, and the moment before that
@@ -59,8 +61,11 @@ class EmulatedActuator:
             (m,) pressures [Pa].
         """
         flow = self._station.flow
-        openings = [valve_opening(self._station.valve, each) for each in volts.tolist()]
         with self._lock:
+            if (told := volts.tolist()) != self._volts:
+                self._volts = told
+                self._openings = [valve_opening(self._station.valve, each) for each in told]
+            openings = self._openings
             left = 0.0 if self._time is None else min(time - self._time, _LONGEST)
             self._time = time
             pressures = self._pressures.tolist()

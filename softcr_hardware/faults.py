@@ -52,7 +52,8 @@ class FaultInjector:
 
     def signals(self, time: float, values: np.ndarray) -> np.ndarray:
         """What the device says instead of `values` (m,) at `time` [s]."""
-        self._past.append((time, np.array(values, dtype=float)))
+        values = np.array(values, dtype=float)
+        self._past.append((time, values))
         while len(self._past) > 1 and self._past[1][0] <= time - DELAY:
             self._past.popleft()
         self.renewed = True
@@ -66,5 +67,5 @@ class FaultInjector:
             self.renewed = time - self._last_time >= SLOW_PERIOD
         stuck = self.kind == "stuck" and self._last is not None
         if self._last is None or (self.renewed and not stuck):
-            self._last, self._last_time = np.array(values, dtype=float), time
+            self._last, self._last_time = values, time
         return self._last

@@ -40,7 +40,7 @@ class Action(IntEnum):
         return self.name.lower().replace("_", " ")
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)  # not frozen: that would cost more than the rest of a fast cycle's safety
 class Flags:
     """What is known at one moment. Ages [s] since the last good one; infinite for never.
 

@@ -1,9 +1,12 @@
-"""What the chambers are asked for: commands as far as safety allows, limited last."""
+"""What the chambers are asked for: commands as far as safety allows, limited last.
+
+Plain numbers, as in the pressure loop: it is computed a thousand times a second.
+"""
 
 import numpy as np
 
 from softcr_hardware.safety import Action
-from softcr_models.limits import limit_command
+from softcr_models.limits import limit_value
 from softcr_models.robot import PressureLimits
 
 
@@ -37,36 +40,45 @@ class Setpoint:
     def reset(self) -> None:
         """Empty chambers and no command: whatever comes after venting starts from here."""
         self.pressures = self._empty.copy()
-        self._target = self._empty.copy()
-        self._slope = np.zeros_like(self._empty)
+        self._target: list[float] = self._empty.tolist()
+        self._slopes = [0.0] * len(self._target)
 
     def command(self, pressures: np.ndarray) -> None:
         """A new command (m,) [Pa]; one that is not m finite numbers is counted and left out."""
         pressures = np.asarray(pressures, dtype=float)
-        if pressures.shape != self._target.shape or not np.all(np.isfinite(pressures)):
+        if pressures.shape != self._empty.shape or not np.all(np.isfinite(pressures)):
             self.refused += 1
             return
-        self._target = pressures
-        self._slope = np.abs(pressures - self.pressures) / self._command_period
+        self._target = pressures.tolist()
+        self._slopes = (np.abs(pressures - self.pressures) / self._command_period).tolist()
 
     def advance(self, action: Action, dt: float) -> np.ndarray:
         """The pressures (m,) [Pa] of the next fast cycle, `dt` [s] after the last."""
         if action == Action.VENT_NOW:
             self.reset()
             return self.pressures
+        now: list[float] = self.pressures.tolist()
         if action == Action.HOLD:
-            wanted = self._target = self.pressures
+            wanted = self._target = now
         elif action == Action.RAMP_TO_VENT:
-            self._target = self._empty
-            wanted = self._towards(self._empty, self._vent_rate * dt)
+            self._target = self._empty.tolist()
+            wanted = _towards(now, self._target, [self._vent_rate] * len(now), dt)
         else:
-            wanted = self._towards(self._target, self._slope * dt)
+            wanted = _towards(now, self._target, self._slopes, dt)
         limits = self._limits
-        self.pressures, changed = limit_command(
-            wanted, self.pressures, limits.minimum, limits.maximum, limits.maximum_rate, dt
-        )
-        self.limited += changed
+        low, high, most = limits.minimum, limits.maximum, limits.maximum_rate * dt
+        sent = [
+            limit_value(each, before, low, high, most)
+            for each, before in zip(wanted, now, strict=True)
+        ]
+        self.limited += sent != wanted
+        self.pressures = np.array(sent)
         return self.pressures
 
-    def _towards(self, target: np.ndarray, step: np.ndarray | float) -> np.ndarray:
-        return self.pressures + np.clip(target - self.pressures, -step, step)
+
+def _towards(now: list[float], target: list[float], slopes: list[float], dt: float) -> list[float]:
+    """Pressures [Pa] after `dt` [s] on the way to a target, at slopes [Pa/s]."""
+    return [
+        here + min(max(there - here, -slope * dt), slope * dt)
+        for here, there, slope in zip(now, target, slopes, strict=True)
+    ]

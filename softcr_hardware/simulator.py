@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
+from softcr_hardware.plants import Plant
 from softcr_models.robot import kind_of
 from softcr_runtime import registry
 from softcr_runtime.block import CLOCK, BlockBase, Input, Output, Samples
@@ -58,11 +59,19 @@ class Simulator(BlockBase):
     Settings = SimulatorSettings
     kinds = ("rod", "arm")
 
-    def __init__(self, robot: Any, settings: Any) -> None:
-        """See BlockBase; compiles every kernel that a tick calls."""
+    def __init__(self, robot: Any, settings: Any, plant: Plant | None = None) -> None:
+        """See BlockBase; compiles every kernel that a tick calls.
+
+        Args:
+            robot: see BlockBase.
+            settings: see BlockBase.
+            plant: made by hand; None: the one that settings name.
+        """
         super().__init__(robot, settings)
-        plant_class = self._plant_class(settings.plant, settings.robot)
-        self.plant = plant_class(robot, plugin_settings(settings, plant_class), settings.seed)
+        plant_class = type(plant) if plant else self._plant_class(settings.plant, settings.robot)
+        self.plant = plant or plant_class(
+            robot, plugin_settings(settings, plant_class), settings.seed
+        )
         topics = robot_topics(robot)
         self._command, patience = topics.command, self._patience
         rule = "answer" if settings.lockstep else "newest"

@@ -32,3 +32,11 @@ def limit_command(
     limited = np.clip(command, previous - max_rate * dt, previous + max_rate * dt)
     limited = np.clip(limited, low, high)
     return limited, not np.array_equal(limited, command)
+
+
+def limit_value(command: float, previous: float, low: float, high: float, most: float) -> float:
+    """`limit_command` of one finite pressure, `most` away from the previous one at most [Pa].
+
+    For loops so fast that arrays of a few numbers cost more than the rest of a cycle.
+    """
+    return min(max(min(max(command, previous - most), previous + most), low), high)

@@ -125,6 +125,11 @@ class Inputs:
         return len(self.names)
 
     @property
+    def rest(self) -> np.ndarray:
+        """(m,) zero, or the allowed value that is closest to it [unit]."""
+        return np.clip(np.zeros(self.size), self.low, self.high)
+
+    @property
     def range(self) -> np.ndarray:
         """(m,) highest minus lowest value [unit]."""
         return self.high - self.low

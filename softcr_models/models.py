@@ -1,13 +1,8 @@
 """Models by name: those of the house, and any class from outside."""
 
-import hashlib
-import importlib
 import importlib.util
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from types import ModuleType
 from typing import Any, Literal
 
 from pydantic import BaseModel, ValidationError
@@ -15,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from softcr_models.devices import DeviceName
 from softcr_models.errors import UserError
 from softcr_models.model import Model
+from softcr_models.plugins import load_class
 from softcr_models.robot import Robot
 from softcr_models.rod_model import RodModel
 
@@ -60,18 +56,20 @@ def model_class(name: str) -> Any:
     Raises:
         UserError: there is none, or it lacks what it needs.
     """
-    place = MODELS.get(name, name)
-    where, colon, attribute = place.rpartition(":")
-    if not colon or not where or not attribute:
+    if name not in MODELS and ":" not in name:
         raise UserError(
             f"model {name!r}: unknown; known are {', '.join(MODELS)}, or give "
             "package.module:Class or path/file.py:Class"
         )
-    module = _of_file(name, Path(where)) if where.endswith(".py") else _of_package(name, where)
-    kind = getattr(module, attribute, None)
+    try:
+        kind = load_class(MODELS.get(name, name), "model")
+    except UserError:
+        if name == "ddpinn" and importlib.util.find_spec("torch") is None:
+            hint = "pip install 'softcr[surrogate]'"
+            raise UserError(f"model: {name!r} needs PyTorch: {hint}") from None
+        raise
     if not callable(getattr(kind, "of_robot", None)):
-        reason = "there is no such class" if kind is None else "it has no of_robot(robot, settings)"
-        raise UserError(f"model {name!r}: {reason}")
+        raise UserError(f"model {name!r}: has no of_robot(robot, settings)")
     return kind
 
 
@@ -107,36 +105,6 @@ def prediction_model(robot: Robot, choice: ModelChoice) -> RodModel:
     chosen = make_model(choice.model, robot, {name: getattr(choice, name) for name in fields})
     assert isinstance(chosen, RodModel)
     return chosen
-
-
-def _of_package(name: str, module: str) -> ModuleType:
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name == "torch":
-            hint = "pip install 'softcr[surrogate]'"
-            raise UserError(f"model: {name!r} needs PyTorch: {hint}") from None
-        raise UserError(f"model {name!r}: no module named {error.name}") from None
-
-
-def _of_file(name: str, path: Path) -> ModuleType:
-    if not path.is_file():
-        raise UserError(f"model {name!r}: {path}: no such file")
-    path = path.resolve()
-    module_name = f"softcr_file_{hashlib.sha1(str(path).encode()).hexdigest()[:12]}"
-    if module_name in sys.modules:
-        return sys.modules[module_name]
-    spec = importlib.util.spec_from_file_location(module_name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[module_name] = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        del sys.modules[module_name]
-        problem = " ".join(f"{type(error).__name__}: {error}".split())
-        raise UserError(f"model {name!r}: {path} cannot be loaded: {problem}") from error
-    return module
 
 
 def _validated(name: str, options: type[BaseModel], settings: Mapping[str, Any]) -> BaseModel:

@@ -102,6 +102,7 @@ class BlockBase:
         finished: whether the run is over as far as this block knows.
         intervals: of rods whose states it receives; None for any.
         threads: of numba that its ticks may use.
+        model: whose states it exchanges; None where it exchanges none.
     """
 
     name: ClassVar[str]
@@ -116,6 +117,7 @@ class BlockBase:
     finished: bool = False
     intervals: int | None = None
     threads: int = 1
+    model: Any = None
 
     def __init__(self, robot: Any, settings: Any) -> None:
         """Validate and compile.
@@ -177,7 +179,8 @@ class BlockBase:
     @property
     def expected(self) -> Expected:
         """What its messages are about."""
-        return expected_of(self.robot, self.intervals)
+        layout = None if self.model is None else self.model.state
+        return expected_of(self.robot, self.intervals, layout)
 
     def act(self, action: str) -> str:
         """Do one of `actions`; returns a line about what was done.

@@ -196,13 +196,14 @@ class BlockNode(LoopNode):
             sample = self.inbox.get(timeout=max(until - now, 0.0))
             if sample is not None:
                 self._join.put(sample)
-                self._drain()
+                for other in self.inbox.read_along():
+                    self._join.put(other)
             elif self.inbox.closed or time.monotonic() >= deadline:
                 return self._join.take(time.monotonic())
 
     def _drain(self) -> None:
         """Everything that has arrived goes into the join."""
-        while (sample := self.inbox.get(timeout=0.0)) is not None:
+        for sample in self.inbox.arrived():
             self._join.put(sample)
 
     def _run(self, tick: Tick, began: float) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from softcr_models.model import Layout
 from softcr_runtime.arm_messages import (
     arm_cloud_from_message,
     arm_cloud_message,
@@ -35,6 +36,12 @@ from softcr_runtime.rod_clouds import (
     rod_cloud_from_message,
     rod_cloud_message,
 )
+from softcr_runtime.state_clouds import (
+    reference_from_message,
+    reference_message,
+    state_from_message,
+    state_message,
+)
 from softcr_runtime.values import StateEstimate, TipEstimate
 
 
@@ -61,6 +68,7 @@ class Expected:
         racks: poses in a frame of an arm's cameras.
         sections: of an arm.
         frame: of poses: "base", or "world" for an arm.
+        layout: of the states of a model that is no rod; None where none are exchanged.
     """
 
     actuators: tuple[str, ...]
@@ -68,15 +76,26 @@ class Expected:
     racks: int = 0
     sections: int | None = None
     frame: str = "base"
+    layout: Layout | None = None
 
 
-def expected_of(robot: Any, intervals: int | None = None) -> Expected:
-    """What the messages of a robot's blocks are about; rods of so many intervals are received."""
+def expected_of(robot: Any, intervals: int | None = None, layout: Layout | None = None) -> Expected:
+    """What the messages of a robot's blocks are about.
+
+    Args:
+        robot: as loaded from its file.
+        intervals: of rods whose states are received; None for any.
+        layout: of the states of a model that is no rod.
+    """
     if hasattr(robot, "racks"):
         return Expected(
-            robot.tendon_names, racks=len(robot.racks), frame="world", intervals=intervals
+            robot.tendon_names,
+            intervals,
+            racks=len(robot.racks),
+            frame="world",
+            layout=layout,
         )
-    return Expected(robot.chamber_names, intervals)
+    return Expected(robot.chamber_names, intervals, layout=layout)
 
 
 def codec(topic: str, expected: Expected) -> Codec:
@@ -119,7 +138,9 @@ def _rod(topic: str, expected: Expected) -> Codec:
 
 def _tip_estimate(topic: str, expected: Expected) -> Codec:
     def encode(value: TipEstimate, stamp: int) -> Any:
-        return pose_with_covariance_to_message(value.pose(), value.position_covariance, stamp)
+        return pose_with_covariance_to_message(
+            value.pose(), value.position_covariance, stamp, expected.frame
+        )
 
     return Codec(encode, lambda message: pose_with_covariance_from_message(message, topic))
 
@@ -132,6 +153,22 @@ def _reference_rod(topic: str, expected: Expected) -> Codec:
 
     return Codec(
         encode, lambda message: reference_cloud_from_message(message, topic, expected.intervals)
+    )
+
+
+def _state(topic: str, expected: Expected) -> Codec:
+    layout = expected.layout
+    assert layout is not None  # of the block's model
+    return Codec(
+        lambda value, stamp: state_message(value, layout, stamp, expected.frame),
+        lambda message: state_from_message(message, topic, layout),
+    )
+
+
+def _reference_output(topic: str, expected: Expected) -> Codec:
+    return Codec(
+        lambda value, stamp: reference_message(value, stamp, expected.frame),
+        lambda message: reference_from_message(message, topic),
     )
 
 
@@ -188,6 +225,8 @@ _CODECS: dict[str, Callable[[str, Expected], Codec]] = {
     "estimate/tip/pose": _tip_estimate,
     "estimate/constant_curvature": _numbers,
     "reference/rod": _reference_rod,
+    "estimate/state": _state,
+    "reference/output": _reference_output,
     "mocap/arm/poses": _arm_poses,
     "reference/tip": _tip_setpoint,
     "tendon/command": _tendon_command,

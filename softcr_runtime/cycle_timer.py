@@ -12,6 +12,7 @@ HISTOGRAM_EDGES = 0.05e-3 * 2000 ** (np.arange(41) / 40)
 
 _FINE = 20  # bins per reported bin: 0.95 % wide, so that a quantile is known to better than 1 %
 _FINE_EDGES = 0.05e-3 * 2000 ** (np.arange(40 * _FINE + 1) / (40 * _FINE))
+_SHORTEST, _LOG_RANGE = float(_FINE_EDGES[0]), math.log(2000)
 _LATENESS_TOLERANCE = 1e-6  # of a period: below this a grid point is met, not missed (rounding)
 
 
@@ -138,7 +139,7 @@ class TickStatistics:
     def add(self, duration: float) -> None:
         """Count a tick that took `duration` [s] and ended now."""
         # log spacing makes the bin a formula; what lies outside the edges goes into the outer bins
-        position = math.log(max(duration, _FINE_EDGES[0]) / _FINE_EDGES[0]) / math.log(2000)
+        position = math.log(max(duration, _SHORTEST) / _SHORTEST) / _LOG_RANGE
         bin_index = min(int(position * len(self._counts)), len(self._counts) - 1)
         now = self._clock.now()
         with self._lock:

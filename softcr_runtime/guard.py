@@ -78,6 +78,22 @@ class Guard:
             self._complain(line)
 
 
+class Unguarded:
+    """Lets a block tick, and what it raises pass: for studies, which had better end than go on."""
+
+    def __init__(self, block: BlockBase) -> None:
+        self.reset = block.reset
+        self._block = block
+
+    def tick(self, now: int, samples: Samples) -> list[Output]:
+        """What the block answers."""
+        return list(self._block.tick(now, samples))
+
+    def idle(self, now: int, why: str) -> list[Output]:
+        """What the block does without ticks."""
+        return list(self._block.idle(now, why))
+
+
 def _check(output: Any, topics: tuple[str, ...]) -> None:
     if not isinstance(output, Output):
         raise TypeError(f"answers with {type(output).__name__}, must be outputs")

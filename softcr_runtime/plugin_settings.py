@@ -1,11 +1,14 @@
 """Options of a block that runs a plugin: the block's own and the plugin's, side by side."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, create_model, model_validator
 
 from softcr_models.errors import UserError
+from softcr_models.models import make_model, model_class
+from softcr_models.robot import kind_of
 from softcr_runtime.settings import NodeSettings
 
 
@@ -27,6 +30,47 @@ def settings_class(plugin: type) -> type[BaseModel]:
     return found
 
 
+def with_model(base: type[NodeSettings], name: str) -> type[NodeSettings]:
+    """A settings model with the fields of a block and those of the model it names.
+
+    Fields that both have are the block's, which then mean the model's.
+
+    Raises:
+        UserError: there is no such model.
+    """
+    own = settings_class(model_class(name))
+    missing = {n: (f.annotation, f) for n, f in own.model_fields.items() if _is_new(n, base)}
+    return create_model(base.__name__, __base__=base, **missing) if missing else base
+
+
+def _is_new(name: str, base: type[NodeSettings]) -> bool:
+    return name not in base.model_fields and name != "single_precision"
+
+
+def model_of(robot: Any, settings: BaseModel, **chosen: Any) -> Any:
+    """The model that a block's settings name, with its settings among them.
+
+    Args:
+        robot: of the block.
+        settings: made by `with_model`.
+        chosen: what the block decides itself; left out where the model has no such setting.
+
+    Raises:
+        UserError: it cannot be made.
+    """
+    name = model_name(settings)
+    fields = settings_class(model_class(name)).model_fields
+    values = {each: getattr(settings, each) for each in fields if hasattr(settings, each)}
+    values |= {each: value for each, value in chosen.items() if each in fields}
+    return make_model(name, robot, values)
+
+
+def model_name(settings: Any) -> str:
+    """What the settings name; without a name the exact model of the robot's kind."""
+    return str(settings.model) or kind_of(settings.robot)
+
+
+@cache
 def with_plugin(base: type[NodeSettings], plugin: type) -> type[NodeSettings]:
     """A settings model with the fields of a block and those of its plugin.
 

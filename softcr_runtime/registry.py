@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from softcr_models.errors import UserError
+from softcr_models.plugins import load_class
 from softcr_runtime.block import BlockBase
-from softcr_runtime.plugins import load_class
 from softcr_runtime.system import Parameters, Part
 
 Kind = Literal["controller", "estimator", "plant", "reference"]
@@ -55,6 +55,7 @@ _TABLE: dict[str, dict[str, Entry]] = {
     "plant": {
         "rod": Entry("softcr_hardware.plants:RodPlant", "a rod driven by pressure"),
         "arm": Entry("softcr_hardware.plants:TendonArmPlant", "an arm driven by tendons"),
+        "model": Entry("softcr_hardware.model_plant:ModelPlant", "any model, with other numbers"),
     },
     "reference": {},
 }  # fmt: skip

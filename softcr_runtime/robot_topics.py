@@ -3,6 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from softcr_models.rod_model import RodModel
+
 
 @dataclass(frozen=True)
 class RobotTopics:
@@ -33,6 +37,21 @@ _TENDON = RobotTopics(
     "mocap/arm/poses",
     ("tendon/state", "simulation/truth/tip/pose", "mocap/arm/poses"),
 )
+
+
+def states_topic(model: Any) -> str:
+    """Where the estimated states of a model are told: those of rods as points that viewers draw."""
+    return "estimate/rod" if isinstance(model, RodModel) else "estimate/state"
+
+
+def reference_topic(model: Any) -> str:
+    """Where a controller that predicts with a model is told what it shall follow."""
+    return "reference/rod" if isinstance(model, RodModel) else "reference/output"
+
+
+def inputs_of(value: Any) -> np.ndarray:
+    """(m,) inputs of a sample of the actuators; tendons tell their forces beside their lengths."""
+    return value[0] if isinstance(value, tuple) else value
 
 
 def robot_topics(robot: Any) -> RobotTopics:

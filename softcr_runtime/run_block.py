@@ -5,9 +5,9 @@ import sys
 from collections.abc import Sequence
 
 from softcr_models.errors import UserError
+from softcr_models.plugins import load_class
 from softcr_runtime.block import BlockBase
 from softcr_runtime.block_node import block_node_class
-from softcr_runtime.plugins import load_class
 from softcr_runtime.process import run
 
 

@@ -16,6 +16,7 @@ import math
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -133,6 +134,7 @@ class Setting:
     live: bool
 
 
+@cache
 def declared_settings(model: type[BaseModel]) -> dict[str, Setting]:
     """All parameters of a model by dotted name, in the order of its fields.
 
@@ -143,6 +145,7 @@ def declared_settings(model: type[BaseModel]) -> dict[str, Setting]:
     return {setting.name: setting for setting in _declared(schema, schema.get("$defs", {}), "")}
 
 
+@cache
 def nested_data(model: type[BaseModel], prefix: str = "") -> frozenset[str]:
     """Dotted names of the fields that no parameter can hold: mappings, lists of models."""
     schema = model.model_json_schema()

@@ -73,6 +73,13 @@ _ROWS = (
         "estimated rod state, one point per node, with estimated parameters",
     ),
     Topic(
+        "estimate/state",
+        "sensor_msgs/msg/PointCloud2",
+        "reliable",
+        "estimated state of a model that is no rod, one point: state.GROUP, parameter.NAME, "
+        "std.NAME",
+    ),
+    Topic(
         "estimate/tip/pose",
         "geometry_msgs/msg/PoseWithCovarianceStamped",
         "reliable",
@@ -125,6 +132,13 @@ _ROWS = (
         "sensor_msgs/msg/PointCloud2",
         "reliable",
         "where the rod should be: one row per step of the horizon, one point per node",
+    ),
+    Topic(
+        "reference/output",
+        "sensor_msgs/msg/PointCloud2",
+        "reliable",
+        "where the tip of a robot that is no rod should be [m]: one point per step of the horizon, "
+        "with their period [s]",
     ),
     Topic(
         "markers",

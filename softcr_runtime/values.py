@@ -89,7 +89,7 @@ class ReferenceRows:
     Attributes:
         stamp: time of row 0 [ns].
         period: time between rows [s].
-        states: (H, nx) wanted states; rows of NaN where only the tip is known.
+        states: (H, nx) wanted states; rows of NaN where only the tip is known. None: no state is.
         tip_positions: (H, 3) wanted tip positions [m], base frame.
         poses: gives (H, k, 4, 4) poses along the robot [m], or None where they are unknown; only
             called where somebody makes a message of this.
@@ -97,7 +97,7 @@ class ReferenceRows:
 
     stamp: int
     period: float
-    states: np.ndarray
+    states: np.ndarray | None
     tip_positions: np.ndarray
     poses: Callable[[], np.ndarray | None] = lambda: None
 

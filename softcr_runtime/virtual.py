@@ -19,14 +19,17 @@ import numba
 import numpy as np
 
 from softcr_models.errors import UserError
+from softcr_models.plugins import load_class
 from softcr_models.robot import load_robot
 from softcr_runtime.block import CLOCK, BlockBase, Output
-from softcr_runtime.guard import Guard
+from softcr_runtime.guard import Guard, Unguarded
 from softcr_runtime.join import Join, Tick
-from softcr_runtime.plugins import load_class
 from softcr_runtime.sample import Sample
 from softcr_runtime.system import Part, System, Wire
 from softcr_runtime.tick_records import IDLE, RESET, TickRecord, record_of
+
+CORES = min(len(os.sched_getaffinity(0)), numba.config.NUMBA_NUM_THREADS)
+"""That this process may use, and numba was started with."""
 
 Observer = Callable[[str, Output], None]
 """Told of every output, with the part that made it, at the moment it is sent."""
@@ -46,9 +49,12 @@ class Running:
 
     part: Part
     block: BlockBase
-    guard: Guard
+    guard: Guard | Unguarded
     join: Join
     period: int  # [ns]
+    lockstep: bool
+    computing: int  # [ns]
+    threads: int  # of numba: what the block asks for, as far as there are cores
     listeners: dict[str, list["_Cable"]] = field(default_factory=dict)
     busy_until: int = 0  # [ns]
     cycle: int = 0
@@ -86,14 +92,17 @@ class VirtualExecutor:
     Attributes:
         now: virtual time [ns].
         complaints: lines about answers that blocks made and nobody could use.
+        tick_times: by part, how long its ticks took on the given clock [s]; empty without a clock.
     """
 
     def __init__(
         self,
         system: System,
         observe: Observer = lambda name, output: None,
-        note: RecordObserver = lambda name, record: None,
+        note: RecordObserver | None = None,
         make: Callable[[Part], BlockBase] | None = None,
+        clock: Callable[[], float] | None = None,
+        guarded: bool = True,
     ) -> None:
         """Make all blocks; nothing runs yet.
 
@@ -101,21 +110,32 @@ class VirtualExecutor:
             system: its parts that are blocks are run, in their order; nodes of their own, such as
                 the recorder, are left out.
             observe: told of every output.
-            note: told of every event.
+            note: told of every event; None: no records are made.
             make: another way to make a part's block, for who shares something between blocks.
+            clock: of this machine, to measure ticks with [s]; None: they are not measured.
+            guarded: whether a block's mistakes are complaints, as in a node; otherwise what a block
+                raises ends the run.
 
         Raises:
             UserError: a block cannot be made.
         """
         self.now = 0
         self.complaints: list[str] = []
+        self._clock, self._guarded = clock, guarded
+        self._threads = 0  # of numba, as it was told last; 0: nothing yet
         self._observe, self._note = observe, note
         self._system = system
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._order = count()
         make = make or block_of
         self._parts = [self._running(part, make(part)) for part in system.parts if part.is_block]
+        self.tick_times: dict[str, list[float]] = {each.part.name: [] for each in self._parts}
         self._connect()
+
+    @property
+    def blocks(self) -> dict[str, BlockBase]:
+        """All blocks, by the names of their parts."""
+        return {each.part.name: each.block for each in self._parts}
 
     def block(self, name: str) -> BlockBase:
         """The block of a part."""
@@ -135,6 +155,7 @@ class VirtualExecutor:
             seconds += 1.0  # the plant says when its last cycle is complete
         end = round(1e9 * seconds)
         with own_threads():
+            self._threads = 0
             self._begin()
             while self._events and self._events[0][0] <= end and not self._finished():
                 self._advance()
@@ -148,10 +169,10 @@ class VirtualExecutor:
     def _begin(self) -> None:
         for each in self._parts:
             each.guard.reset()
-            self._note(each.part.name, TickRecord(RESET, 1))
+            self._note_event(each, RESET, 1)
             if each.clocked:
                 self._at(each.period, self._clock_tick(each))
-            elif math.isfinite(each.block.silence) and not self._lockstep(each):
+            elif math.isfinite(each.block.silence) and not each.lockstep:
                 self._at(round(1e9 * each.block.silence), self._silence(each))
 
     def _advance(self) -> None:
@@ -183,7 +204,7 @@ class VirtualExecutor:
         """Let every block that is not busy take one tick; whether any did."""
         did = False
         for each in self._parts:
-            if each.busy_until > self.now or (lockstep_only and not self._lockstep(each)):
+            if each.busy_until > self.now or (lockstep_only and not each.lockstep):
                 continue
             tick = each.join.take(now)
             if tick is not None:
@@ -192,13 +213,20 @@ class VirtualExecutor:
         return did
 
     def _tick(self, each: Running, tick: Tick) -> None:
-        with threads_of(each.block):
-            outputs = each.guard.tick(tick.stamp, tick.samples)
-        computing = round(1e9 * each.part.computing)
+        if each.threads != self._threads:
+            self._threads = each.threads
+            numba.set_num_threads(each.threads)
+        begin = self._clock() if self._clock else 0.0
+        outputs = each.guard.tick(tick.stamp, tick.samples)
+        if self._clock:
+            self.tick_times[each.part.name].append(self._clock() - begin)
+        computing = each.computing
         age = 1e-9 * (self.now + computing - tick.stamp)
         each.block.answered(age)
-        self._note(each.part.name, record_of(tick, age))
-        held = max(round(1e9 * each.block.age_to_send()) - round(1e9 * age), 0)
+        if self._note is not None:
+            self._note(each.part.name, record_of(tick, age))
+        wanted = each.block.age_to_send()
+        held = max(round(1e9 * wanted) - round(1e9 * age), 0) if wanted else 0
         ready = self.now + computing + held
         each.busy_until, each.silent, each.silent_since = ready, False, ready
         if ready == self.now:
@@ -227,8 +255,10 @@ class VirtualExecutor:
     def _ask_again(self) -> None:
         """Come back when somebody's patience ends."""
         for each in self._parts:
+            if each.lockstep:
+                continue
             wake = each.join.wake()
-            if math.isfinite(wake) and not self._lockstep(each):
+            if math.isfinite(wake):
                 moment = math.ceil(1e9 * wake)
                 if moment > self.now:
                     self._at(moment, _nothing)
@@ -247,12 +277,16 @@ class VirtualExecutor:
         return look
 
     def _idle(self, each: Running, why: str) -> None:
-        stamp = each.last_stamp + 1 if self._lockstep(each) else self.now
+        stamp = each.last_stamp + 1 if each.lockstep else self.now
         outputs = each.guard.idle(stamp, why)
-        self._note(each.part.name, TickRecord(IDLE, stamp))
+        self._note_event(each, IDLE, stamp)
         self._send(each, outputs)
 
     # --- inside -----------------------------------------------------------------------------
+
+    def _note_event(self, each: Running, event: int, stamp: int) -> None:
+        if self._note is not None:
+            self._note(each.part.name, TickRecord(event, stamp))
 
     def _running(self, part: Part, block: BlockBase) -> Running:
         def complain(line: str) -> None:
@@ -260,7 +294,10 @@ class VirtualExecutor:
 
         period = block.settings.period
         join = Join(block.inputs, block.keep, period)
-        return Running(part, block, Guard(block, complain), join, round(1e9 * period))
+        guard = Guard(block, complain) if self._guarded else Unguarded(block)
+        threads, lockstep = min(block.threads, CORES), bool(block.settings.lockstep)
+        computing = round(1e9 * part.computing)
+        return Running(part, block, guard, join, round(1e9 * period), lockstep, computing, threads)
 
     def _connect(self) -> None:
         for listener in self._parts:
@@ -271,15 +308,16 @@ class VirtualExecutor:
                     if each.topic in speaker.block.outputs:
                         speaker.listeners.setdefault(each.topic, []).append(cable)
 
-    def _lockstep(self, each: Running) -> bool:
-        return bool(each.block.settings.lockstep)
-
     def _finished(self) -> bool:
         return any(each.block.finished for each in self._parts)
 
 
-def block_of(part: Part) -> BlockBase:
+def block_of(part: Part, robot: Any = None) -> BlockBase:
     """The block of a part, made with its robot and its validated settings.
+
+    Args:
+        part: that is a block.
+        robot: None for the one that the settings name.
 
     Raises:
         UserError: the class, a setting or the robot cannot be used.
@@ -288,22 +326,7 @@ def block_of(part: Part) -> BlockBase:
         raise UserError(f"part {part.name}: {part.runs} is a node of its own, not a block")
     block: type[BlockBase] = load_class(part.runs, "block", BlockBase)
     settings = block.settings_of(part.parameters)
-    return block(load_robot(settings.robot, block.kinds), settings)
-
-
-@contextmanager
-def threads_of(block: BlockBase) -> Iterator[None]:
-    """As many of numba's threads as the block asks for, no more than there are cores."""
-    wanted = min(block.threads, cores_available())
-    before = numba.get_num_threads()
-    if wanted == before:
-        yield
-        return
-    numba.set_num_threads(wanted)
-    try:
-        yield
-    finally:
-        numba.set_num_threads(before)
+    return block(robot or load_robot(settings.robot, block.kinds), settings)
 
 
 @contextmanager
@@ -314,11 +337,6 @@ def own_threads() -> Iterator[None]:
         yield
     finally:
         numba.set_num_threads(before)
-
-
-def cores_available() -> int:
-    """Cores that this process may use, and numba was started with."""
-    return min(len(os.sched_getaffinity(0)), numba.config.NUMBA_NUM_THREADS)
 
 
 def _nothing() -> None:

@@ -217,11 +217,11 @@ def _station(given: argparse.Namespace) -> str:
 def _log_rod(actuator: "EmulatedActuator", log: Log, stop: threading.Event, moves: bool) -> None:
     """Once a second the rod's tip is logged; `moves` when nobody else moves the rod on."""
     logged = 0.0
-    while not stop.wait(_ROD_PERIOD):
+    while not stop.wait(_ROD_PERIOD if moves else _LOG_PERIOD):
         now = time.monotonic()
         if moves:
             actuator.see(now)
-        if now - logged >= _LOG_PERIOD and (measured := actuator.seen) is not None:
+        if (not moves or now - logged >= _LOG_PERIOD) and (measured := actuator.seen) is not None:
             logged = now
             tip = measured.true_tip_pose[:3, 3].round(5).tolist()
             pressures = measured.true_pressures.round(1).tolist()

@@ -4,17 +4,20 @@ import argparse
 import socket
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from rich.console import Console
 
 from softcr_models.errors import UserError
-from softcr_tools.console import step
+from softcr_tools.console import say, step
 from softcr_tools.emulated_bench import cable, emulation, what_a_wire_lacks
 from softcr_tools.hardware_system import HardwareOptions
+from softcr_tools.machine_speed import forecast
 from softcr_tools.run_options import PlantOptions, options_of
 from softcr_tools.up import add_options, run_hardware
+
+_CANDIDATES = 64  # of the nempc
 
 
 class RehearsalOptions(HardwareOptions, PlantOptions):
@@ -24,8 +27,6 @@ class RehearsalOptions(HardwareOptions, PlantOptions):
         "none", description="who must be holding button 0 of safety/operator; or nobody"
     )
     controller: str = Field("rod_mpc", min_length=1, description="who moves the robot")
-    # two cores play bench and loop
-    population: int = Field(64, ge=0, le=100_000, description="candidates of the nempc")
     delay_periods: int = Field(
         3,
         ge=1,
@@ -44,6 +45,14 @@ class RehearsalOptions(HardwareOptions, PlantOptions):
         json_schema_extra={"unit": "Hz"},
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _few_candidates(cls, given: Any) -> Any:
+        """Two cores play bench and loop: the nempc has few candidates unless somebody says more."""
+        if isinstance(given, dict) and given.get("controller") == "nempc":
+            return {"population": _CANDIDATES} | given
+        return given
+
 
 _DEVICES = (
     "interface", "optitrack", "optitrack_port", "local", "group", "force_torque",
@@ -58,12 +67,14 @@ def main(arguments: Sequence[str]) -> int:
         UserError: an option cannot be used, or the machine does not allow it.
     """
     given = vars(_parser().parse_args(arguments))
-    results = given.pop("results")
+    results, anyway = given.pop("results"), given.pop("anyway")
     for name in set(_DEVICES) & set(given):
         raise UserError(f"--{name.replace('_', '-')}: a rehearsal brings its own devices")
     options = options_of(RehearsalOptions, given)
     if lacking := what_a_wire_lacks():
         raise UserError(f"a rehearsal {lacking}")
+    if not anyway:
+        _refuse_a_slow_machine()
     results.mkdir(parents=True, exist_ok=True)
     command, records, web = _free_ports()
     with cable() as (near, far), ExitStack() as devices:
@@ -94,6 +105,18 @@ def main(arguments: Sequence[str]) -> int:
         return run_hardware(options.model_copy(update=bench), results)
 
 
+def _refuse_a_slow_machine() -> None:
+    """Say what the machine gives.
+
+    Raises:
+        UserError: it is less than a rehearsal needs.
+    """
+    found = forecast()
+    if not found.enough:
+        raise UserError(f"too slow for a rehearsal: {found.words}; --anyway starts it all the same")
+    say(Console(), found.words)
+
+
 def _free_ports() -> tuple[int, int, int]:
     """Two of UDP and one of TCP that nobody uses."""
     kinds = (socket.SOCK_DGRAM, socket.SOCK_DGRAM, socket.SOCK_STREAM)
@@ -116,4 +139,7 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     add_options(parser, RehearsalOptions, "results/rehearsal")
+    parser.add_argument(
+        "--anyway", action="store_true", help="start on a machine that is too slow for it, too"
+    )
     return parser

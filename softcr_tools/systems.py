@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from softcr_models.plugins import load_class
 from softcr_models.robot import kind_of
 from softcr_runtime import registry
 from softcr_runtime.block import BlockBase
-from softcr_runtime.plugins import load_class
 from softcr_runtime.system import Parameters, Part, System
 from softcr_tools.run_options import RunOptions, SimulationOptions
 

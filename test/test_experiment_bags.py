@@ -1,4 +1,4 @@
-"""Bags of experiments: what a plain loop did, read back and replayed as if nodes had run."""
+"""Bags of experiments: what ran on virtual time, read back and replayed as if nodes had run."""
 
 import dataclasses
 import time
@@ -7,21 +7,14 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from softcr_control.reference_messages import ReferenceMessages
-from softcr_models import CosseratRod, load_robot
+from softcr_models import load_robot
 from softcr_models.errors import UserError
 from softcr_runtime.messages import pressures_to_message
 from softcr_tools import report
 from softcr_tools.bag_reading import Bag
-from softcr_tools.experiments.bags import OfflineBag
-from softcr_tools.experiments.tracking.bag import RunBag
 from softcr_tools.experiments.tracking.cases import EXPERIMENTS
-from softcr_tools.experiments.tracking.loop import (
-    MODEL_INTERVALS,
-    estimated_parameters,
-    run_loop,
-    sampled_reference,
-)
+from softcr_tools.experiments.tracking.loop import run_loop, sampled_reference
+from softcr_tools.offline_bag import OfflineBag
 from softcr_tools.replay.experiment import Experiment, replay
 from softcr_tools.report_run import read_run
 
@@ -35,12 +28,8 @@ def run(tmp_path_factory):
     difference = dataclasses.replace(case.difference, dropout=0.2)
     case = dataclasses.replace(case, duration=1.0, difference=difference)
     source = sampled_reference(ROBOT, case.reference.model_copy(update={"duration": 2.0}))
-    references = ReferenceMessages(CosseratRod(ROBOT, MODEL_INTERVALS), source)
-    kept = RunBag(ROBOT, case.difference, 3, references)
-    trace = run_loop(ROBOT, case, source, "rod_mpc", 3, time.perf_counter, observe=kept.add)
     path = tmp_path_factory.mktemp("bags") / "run"
-    parameters = estimated_parameters(case)
-    kept.write(path, parameters, "rod_mpc", case.reference.kind, trace.tick_times)
+    trace = run_loop(ROBOT, case, source, "rod_mpc", 3, time.perf_counter, bag=path)
     return case, trace, path
 
 
@@ -49,7 +38,9 @@ def test_a_bag_holds_what_the_loop_did(run):
     read = read_run(Bag(path))
     assert read.problems == ()
     np.testing.assert_array_equal(read.truth_tip.values, trace.tips)
-    np.testing.assert_array_equal(read.commanded_pressures.values, trace.commands)
+    # the last command is the vent of a controller that stops
+    np.testing.assert_array_equal(read.commanded_pressures.values[:-1], trace.commands)
+    np.testing.assert_array_equal(read.commanded_pressures.values[-1], 0.0)
     np.testing.assert_array_equal(read.reference_tip.values, trace.reference_tips)
     np.testing.assert_allclose(read.estimated_tip.values, trace.estimated_tips, atol=1e-12)
     np.testing.assert_array_equal(read.estimated_compliance.values, trace.compliance)
@@ -64,8 +55,9 @@ def test_a_replay_of_the_bag_is_equal_to_the_bit(run, tmp_path):
     _, trace, path = run
     told = replay(Bag(path), Experiment(tmp_path / "again", True, None, {}), Console(quiet=True))
     cycles = len(trace.times)
-    for counts in (told.estimates, told.commands):
-        assert (counts.recorded, counts.compared, counts.identical) == (cycles, cycles, cycles)
+    # beside a command for each estimate, the vent of a controller that stops
+    for counts, each in ((told.estimates, cycles), (told.commands, cycles + 1)):
+        assert (counts.recorded, counts.compared, counts.identical) == (each, each, each)
 
 
 def test_a_report_of_the_bag_has_the_errors_of_the_trace(run, tmp_path):

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from softcr_control import signals
 from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
-from softcr_hardware.plant_messages import plant_messages
+from softcr_hardware.plants import RodPlant
 from softcr_models import load_robot
 from softcr_models.errors import UserError
 from softcr_models.identification import (
@@ -23,7 +23,6 @@ from softcr_models.identification import (
 )
 from softcr_runtime.messages import pressures_to_message
 from softcr_tools.cli import main as softcr
-from softcr_tools.experiments.bags import OfflineBag
 from softcr_tools.experiments.identification import command, recorded_run
 from softcr_tools.experiments.identification.from_csv import TIP, WRENCH
 from softcr_tools.experiments.identification.hidden import hidden_robot
@@ -35,6 +34,8 @@ from softcr_tools.experiments.identification.recorded import (
 )
 from softcr_tools.experiments.identification.recorded_run import run_recorded
 from softcr_tools.experiments.identification.samples import Samples, longest_motion, rests
+from softcr_tools.experiments.virtual_runs import open_loop, run_blocks
+from softcr_tools.offline_bag import OfflineBag
 
 ROBOT = load_robot("licher2025")
 TRUTH = hidden_robot(ROBOT)
@@ -48,6 +49,10 @@ def quiet():
 
 def silent(what):
     """Nobody is told."""
+
+
+def nobody(name, output):
+    """Nobody observes."""
 
 
 def write_csv(path, recording, times=None, commands=None):
@@ -141,27 +146,13 @@ def bag(tmp_path_factory):
     """A plant that rests, moves for two seconds and rests; its commands act a cycle late."""
     robot = hidden_robot(ROBOT)
     sensors = SensorModel(tip_noise=1e-4, pressure_noise=20.0, force_noise=0.01, moment_noise=2e-4)
-    plant = SimulatedPlant(robot, Mismatch(), sensors, 4)
-    made = OfflineBag()
+    plant = RodPlant.of(robot, SimulatedPlant(robot, Mismatch(), sensors, 4))
     times = signals.time_grid(3.6, PERIOD)
     commands = np.zeros((len(times), CHAMBERS))
     moving = (times > 1.2) & (times < 3.2)
     commands[moving, 0] = 3e4 * np.sin(np.pi * (times[moving] - 1.2)) ** 2
-    sent = np.zeros(CHAMBERS)
-    for cycle, asked in enumerate(commands):
-        if cycle:
-            plant.advance(PERIOD)
-        plant.follow(sent)
-        stamp = round(1e9 * (cycle + 1) * PERIOD)
-        for topic, message in plant_messages(
-            plant.rod, plant.measure(stamp), robot.chamber_names
-        ).items():
-            made.add(topic, stamp, message)
-        message = pressures_to_message(asked, robot.chamber_names, stamp)
-        made.add("pressure/command", stamp, message)
-        sent = asked
     path = tmp_path_factory.mktemp("bags") / "recorded"
-    made.write(path)
+    run_blocks(open_loop(robot, plant, commands, len(times), 1 / PERIOD, 0), nobody, bag=path)
     return path
 
 

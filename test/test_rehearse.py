@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from softcr_models.errors import UserError
-from softcr_tools import emulated_bench, rehearse
+from softcr_tools import emulated_bench, machine_speed, rehearse
 
 SOFTCR = str(Path(sys.executable).with_name("softcr"))
 
@@ -25,6 +25,48 @@ def test_who_may_not_rehearse_is_told_in_one_line(monkeypatch):
         rehearse.main([])
 
 
+def test_a_slow_machine_is_refused_with_what_was_measured_unless_told_otherwise(monkeypatch):
+    class Begun(Exception):
+        pass
+
+    def begin():
+        raise Begun
+
+    slow = machine_speed.Forecast(cycle=500e-6, cores=2)
+    monkeypatch.setattr(rehearse, "what_a_wire_lacks", lambda: "")
+    monkeypatch.setattr(rehearse, "forecast", lambda: slow)
+    monkeypatch.setattr(rehearse, "cable", begin)
+    with pytest.raises(UserError, match=r"500 us here .* at most\); --anyway starts it"):
+        rehearse.main([])
+    with pytest.raises(Begun):
+        rehearse.main(["--anyway"])
+    monkeypatch.setattr(rehearse, "forecast", lambda: machine_speed.Forecast(1e-6, 2))
+    with pytest.raises(Begun):
+        rehearse.main([])
+
+
+def test_a_forecast_counts_the_slowest_core_and_how_many_there_are():
+    limit = machine_speed.MOST * 2 / (machine_speed.NEEDED * 1e6)
+    assert machine_speed.Forecast(0.99 * limit, 2).enough
+    assert not machine_speed.Forecast(1.01 * limit, 2).enough
+    assert not machine_speed.Forecast(0.99 * limit, 1).enough
+
+
+def test_the_timed_work_is_the_valve_drivers_and_does_not_fail():
+    cycle = machine_speed.loop_work()
+    for _ in range(100):
+        cycle()
+    found = machine_speed.forecast()
+    assert found.cores == min(len(os.sched_getaffinity(0)), machine_speed.CORES)
+    assert 0.0 < found.cycle < 0.02
+
+
+def test_few_candidates_are_the_nempcs_only():
+    assert rehearse.RehearsalOptions().population == 0
+    assert rehearse.RehearsalOptions(controller="nempc").population == 64
+    assert rehearse.RehearsalOptions(controller="nempc", population=9).population == 9
+
+
 def test_devices_cannot_be_chosen():
     with pytest.raises(UserError, match="--interface: a rehearsal brings its own devices"):
         rehearse.main(["--interface", "eth0"])
@@ -35,7 +77,7 @@ def test_a_rehearsal_begins_over_the_real_protocols_and_leaves_no_cable(tmp_path
     if os.geteuid() != 0:
         pytest.skip("needs root for a virtual cable and raw frames")
     pytest.importorskip("pysoem", reason="pip install 'softcr[ethercat]'")
-    words = ["rehearse", "--duration", "2", "--population", "32", "--results", str(tmp_path)]
+    words = ["rehearse", "--duration", "2", "--anyway", "--results", str(tmp_path)]
     with subprocess.Popen(
         [SOFTCR, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:

@@ -365,7 +365,7 @@ def test_messages_are_handed_over_with_their_age(monkeypatch):
         Sample("safety/operator", now + 5 * 10**6, True, came),  # stamped by a clock ahead of ours
     ]
     node = SimpleNamespace(
-        inbox=SimpleNamespace(get=lambda timeout: letters.pop(0) if letters else None),
+        inbox=SimpleNamespace(arrived=lambda: letters),
         now=lambda: now,
         settings=SimpleNamespace(command_age=0.1),
     )

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_control.costs.term import CostTerm
 from softcr_models.errors import UserError
-from softcr_runtime.plugins import load_class
+from softcr_models.plugins import load_class
 
 
 class OutsideTerm(BaseModel):

@@ -45,22 +45,24 @@ class PressureSensors:
         self._seen = -math.inf
         self._repeated = 0  # exchanges without a new value
         self._jumping = math.inf  # since when
-        self._toggles: np.ndarray | None = None
+        self._toggles: list[bool] = []
 
     def see(self, time: float, sample: Sample) -> None:
         """A sample of the wire at `time` [s]."""
-        same = self._toggles is not None and np.array_equal(sample.toggles, self._toggles)
-        gap, self._seen, self._toggles = time - self._seen, time, sample.toggles
+        toggles = sample.toggles.tolist()
+        same = toggles == self._toggles
+        gap, self._seen, self._toggles = time - self._seen, time, toggles
         if same and gap <= _LONG_GAP:
             self._repeated += 1
             return
         self._repeated = 0
-        if sample.broken.any():
+        if True in sample.broken.tolist():
             self.refused["broken"] += 1
             return
         pressures = self._data.pressures(sample.volts)
         reach = _NOISE + self._fastest * min(time - self._believed, _REACH_TIME)
-        if np.any(np.abs(pressures - self.pressures) > reach):  # NaN before the first: believed
+        moved = (pressures - self.pressures).tolist()
+        if max(moved) > reach or min(moved) < -reach:  # NaN before the first: believed
             self.refused["jump"] += 1
             self._jumping = min(self._jumping, time)
             if time - self._jumping < _STUBBORN:

@@ -14,7 +14,9 @@ _WRITES = {APWR, APRW, FPWR, FPRW, BWR, BRW, LWR, LRW}
 _BY_POSITION = {APRD, APWR, APRW, ARMW}
 _BY_STATION = {FPRD, FPWR, FPRW, FRMW}
 _TO_ALL = {BRD, BWR, BRW}
+_COUNTS_PASSES = _BY_POSITION | _TO_ALL  # each slave adds one to the position
 _LOGICAL = {LRD, LWR, LRW}
+_DATAGRAM, _WORD = struct.Struct("<BBHHH"), struct.Struct("<H")
 _FIRST_DATAGRAM = 16  # behind Ethernet's header and the frame's own
 _HEADER, _COUNTER = 10, 2  # bytes of a datagram around its data
 
@@ -32,32 +34,35 @@ def pass_slaves(frame: bytes, slaves: Sequence[EmulatedSlave], now: float) -> by
     while more:
         if offset + _HEADER > len(passed):
             return None
-        command, _, position, address, length = struct.unpack_from("<BBHHH", passed, offset)
+        command, _, position, address, length = _DATAGRAM.unpack_from(passed, offset)
         more, size = bool(length & 0x8000), length & 0x07FF
         begin = offset + _HEADER
         if begin + size + _COUNTER > len(passed):
             return None
         data = passed[begin : begin + size]
-        (counter,) = struct.unpack_from("<H", passed, begin + size)
-        for slave in slaves:
-            counter += _pass_slave(slave, command, position, address, data, now)
-            if command in _BY_POSITION | _TO_ALL:
-                position = (position + 1) & 0xFFFF
+        (counter,) = _WORD.unpack_from(passed, begin + size)
+        if command in _LOGICAL:  # the cycle of a running bus
+            logical, reads, writes = position | address << 16, command != LWR, command != LRD
+            for slave in slaves:
+                counter += slave.exchange(logical, data, reads, writes, now)
+        else:
+            for slave in slaves:
+                counter += _pass_slave(slave, command, position, address, data)
+                if command in _COUNTS_PASSES:
+                    position = (position + 1) & 0xFFFF
+            _WORD.pack_into(passed, offset + 2, position)
         passed[begin : begin + size] = data
-        struct.pack_into("<H", passed, offset + 2, position)
-        struct.pack_into("<H", passed, begin + size, counter & 0xFFFF)
+        _WORD.pack_into(passed, begin + size, counter & 0xFFFF)
         offset = begin + size + _COUNTER
     passed[6] |= 0x02  # as the first slave marks what has passed it
     return bytes(passed)
 
 
 def _pass_slave(
-    slave: EmulatedSlave, command: int, position: int, address: int, data: bytearray, now: float
+    slave: EmulatedSlave, command: int, position: int, address: int, data: bytearray
 ) -> int:
-    """One datagram at one slave: changes `data`, returns what it adds to the working counter."""
-    if command in _LOGICAL:
-        logical = position | address << 16
-        return slave.exchange(logical, data, command in _READS, command in _WRITES, now)
+    """One datagram to registers at one slave: changes `data`, returns what it adds to the working
+    counter."""
     mine = (
         command in _TO_ALL
         or (command in _BY_POSITION and position == 0)

@@ -41,7 +41,7 @@ _KEPT_SAMPLES = 500  # for calibration
 _REACTION = 1.5  # from a command to its pressures: computed in one cycle, sent in the next [cycles]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(slots=True, eq=False)  # not frozen: one is made in every fast cycle
 class ValveReport:
     """How the valves are, after a cycle.
 
@@ -294,9 +294,13 @@ class ValveDriver:
         self._say("bus operational again; an operator must enable the valves")
 
     def _flags(self, now: float) -> Flags:
-        sensors = self._sensors
-        seen = bool(np.all(np.isfinite(sensors.pressures)))
-        ages = {name: now - heard for name, heard in self._heard.items()}
+        sensors, heard = self._sensors, self._heard
+        pressures = sensors.pressures.tolist()
+        highest = error = math.inf
+        if all(map(math.isfinite, pressures)):
+            highest = max(pressures)
+            sent = self._setpoint.pressures.tolist()
+            error = max(abs(seen - asked) for seen, asked in zip(pressures, sent, strict=True))
         impaired = []
         if self._late > _LATE_WARNS:
             impaired.append("fast cycle")
@@ -308,18 +312,16 @@ class ValveDriver:
         operational = not self._bus_trouble
         return Flags(
             operator_pressed=self._pressed,
-            operator_age=ages.get("operator", math.inf),
-            command_age=ages.get("command", math.inf),
-            mocap_age=ages.get("mocap", math.inf),
-            force_torque_age=ages.get("force_torque", math.inf),
+            operator_age=now - heard.get("operator", -math.inf),
+            command_age=now - heard.get("command", -math.inf),
+            mocap_age=now - heard.get("mocap", -math.inf),
+            force_torque_age=now - heard.get("force_torque", -math.inf),
             exchange_age=now - self._exchanged,
             slaves_operational=operational,
             watchdog_armed=operational and self._bus.watchdog_armed,
             pressure_age=sensors.age(now),
-            highest_pressure=float(sensors.pressures.max()) if seen else math.inf,
-            pressure_error=float(np.abs(sensors.pressures - self._setpoint.pressures).max())
-            if seen
-            else math.inf,
+            highest_pressure=highest,
+            pressure_error=error,
             impaired=tuple(impaired),
             enable=self._enable,
             vent=self._vent,

@@ -6,6 +6,7 @@ is logged with the monotonic time at which it happened.
 """
 
 import contextlib
+import math
 import socket
 import struct
 import time
@@ -36,7 +37,6 @@ _POLL = 0.005  # [s] at most between looks at the watchdogs
 _CONVERSION = 0.0005  # [s] between new values of an input terminal
 _WRONG = 3e4  # [Pa] that a wrong sensor reads too much
 _LARGEST_FRAME = 1600
-_INPUT, _OUTPUT = struct.Struct("<Hh"), struct.Struct("<h")  # a channel: status and value; value
 
 
 class EtherCatEmulator:
@@ -69,7 +69,17 @@ class EtherCatEmulator:
             for index, terminal in enumerate(station.terminals)
         ]
         self._valve_volts = np.full(len(station.chambers), station.valve.when_dead)
-        self._driven: list[bytes | None] = []  # output bytes of the slaves, as last seen
+        self._driving = {  # slaves with outputs, and how theirs are laid out
+            position: (slave, struct.Struct(f"<{slave.terminal.outputs}h"))
+            for position, slave in enumerate(self.slaves, 1)
+            if slave.terminal.outputs
+        }
+        self._driven: list[bytes | None] = []  # output bytes of those, as last seen
+        self._sensing = [
+            (slave, struct.Struct("<" + "Hh" * slave.terminal.inputs), self._wires(position))
+            for position, slave in enumerate(self.slaves, 1)
+            if slave.terminal.inputs
+        ]
         self._safe = True
         self._toggles = False
         self._converted = -1.0
@@ -123,7 +133,7 @@ class EtherCatEmulator:
 
     def _live(self, now: float) -> None:
         """Watchdogs, valves, chambers and sensors up to now."""
-        for slave in self.slaves:
+        for slave, _ in self._driving.values():
             slave.watch(now)
         self._see_outputs()
         pressures = self.actuator.advance(now, self._valve_volts)
@@ -136,29 +146,42 @@ class EtherCatEmulator:
         status = STATUS_TOGGLE if self._toggles else 0
         shares = [min(max(each / FULL_SCALE_VOLTS, -1.0), 1.0) for each in volts.tolist()]
         counts = [round(share * FULL_SCALE_COUNTS) for share in shares]
-        for position, slave in enumerate(self.slaves, 1):
-            values = [0] * slave.terminal.inputs
-            for chamber, count in zip(self._station.chambers, counts, strict=True):
-                if chamber.sensor.terminal == position:
-                    values[chamber.sensor.channel - 1] = count
-            slave.input_bytes = b"".join(_INPUT.pack(status, value) for value in values)
+        for slave, layout, wires in self._sensing:
+            words = [status, 0] * slave.terminal.inputs
+            for chamber, channel in wires:
+                words[2 * channel + 1] = counts[chamber]
+            slave.input_bytes = layout.pack(*words)
+
+    def _wires(self, position: int) -> list[tuple[int, int]]:
+        """Chambers whose sensors hang on a terminal, and the channels (from 0) they hang on."""
+        return [
+            (index, chamber.sensor.channel - 1)
+            for index, chamber in enumerate(self._station.chambers)
+            if chamber.sensor.terminal == position
+        ]
 
     def _see_outputs(self) -> None:
         """Valve voltages as the output terminals drive them now."""
-        driven = [slave.outputs for slave in self.slaves]
+        driven = [slave.outputs for slave, _ in self._driving.values()]
         if driven == self._driven:
             return
         self._driven = driven
         valve = self._station.valve
-        for index, chamber in enumerate(self._station.chambers):
-            outputs = driven[chamber.valve.terminal - 1]
-            if outputs is None:
-                self._valve_volts[index] = valve.when_dead
-            else:
-                (count,) = _OUTPUT.unpack_from(outputs, _OUTPUT.size * (chamber.valve.channel - 1))
-                self._valve_volts[index] = count * FULL_SCALE_VOLTS / FULL_SCALE_COUNTS
-        side = np.sign(valve.exhaust - valve.closed)
-        safe = bool(np.all(side * (self._valve_volts - valve.closed) > valve.dead_band))
+        counts = {
+            position: None if outputs is None else layout.unpack(outputs)
+            for (position, (_, layout)), outputs in zip(self._driving.items(), driven, strict=True)
+        }
+        volts = []
+        for chamber in self._station.chambers:
+            there = counts[chamber.valve.terminal]
+            volts.append(
+                valve.when_dead
+                if there is None
+                else there[chamber.valve.channel - 1] * FULL_SCALE_VOLTS / FULL_SCALE_COUNTS
+            )
+        self._valve_volts = np.array(volts)
+        side = math.copysign(1.0, valve.exhaust - valve.closed)
+        safe = min(side * (each - valve.closed) for each in volts) > valve.dead_band
         if safe != self._safe:
             self._safe = safe
             self._log("outputs", safe=safe, volts=self._valve_volts.round(3).tolist())

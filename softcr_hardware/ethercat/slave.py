@@ -32,6 +32,8 @@ _PROCESS_MEMORY = 0x1000  # where FMMUs may point to
 _EEPROM_READ, _EEPROM_READS_8 = 0x0100, 0x0040
 _WATCHED_OUTPUTS, _BUFFERED_INPUTS = 0x64, 0x20  # sync manager control bytes; 0x40 is the watchdog
 _READ, _WRITE = 1, 2  # types of an FMMU
+_FMMU_COUNT, _FMMU_SIZE = 4, 16
+_FMMU = struct.Struct("<IHBBHBBB")
 
 
 class EmulatedSlave:
@@ -70,6 +72,8 @@ class EmulatedSlave:
         struct.pack_into("<H", memory, WATCHDOG_TIME, 1000)
         struct.pack_into("<H", memory, EEPROM_CONTROL, _EEPROM_READS_8)
         self._fed: float | None = None  # when outputs last came in OP
+        self._windows = self._active_windows()
+        self._watchdog_time = self.watchdog_time
 
     @property
     def state(self) -> int:
@@ -95,10 +99,12 @@ class EmulatedSlave:
 
     def watch(self, now: float) -> None:
         """Trip the output watchdog if it is time."""
-        if not self.terminal.outputs or self.state != OP or self._fed is None:
+        if self._fed is None or not self.terminal.outputs or self.state != OP:
+            return
+        if now - self._fed <= self._watchdog_time:
             return
         watched = self._memory[SYNC_MANAGERS + 8 * 2 + 4] & 0x40 and self.watchdog_time > 0
-        if watched and now - self._fed > self.watchdog_time:
+        if watched:
             self._log("watchdog", terminal=self.terminal.name, silent_s=now - self._fed)
             struct.pack_into("<H", self._memory, WATCHDOG_STATUS, 0)
             self._set_state(SAFEOP, WATCHDOG_TRIPPED)
@@ -124,6 +130,8 @@ class EmulatedSlave:
         self._memory[address:end] = data[: end - address]
         for place, content in kept:
             self._memory[place] = content
+        self._windows = self._active_windows()
+        self._watchdog_time = self.watchdog_time
         if address <= EEPROM_CONTROL < end:
             self._access_eeprom()
         if address == _MAILBOX_IN and has_mailbox(self.terminal) and self.state >= PREOP:
@@ -134,31 +142,42 @@ class EmulatedSlave:
 
     def exchange(self, logical: int, data: bytearray, reads: bool, writes: bool, now: float) -> int:
         """A logical datagram passes; returns what it adds to the working counter."""
-        count = 0
-        for entry in range(FMMUS, FMMUS + 4 * 16, 16):
-            start, length, _, _, physical, _, kind, active = struct.unpack_from(
-                "<IHBBHBBB", self._memory, entry
-            )
+        if not self._windows or self.state < SAFEOP:
+            return 0
+        count, memory = 0, self._memory
+        for start, length, physical, kind in self._windows:
             low, high = max(start, logical), min(start + length, logical + len(data))
-            if not active & 1 or low >= high or self.state < SAFEOP:
+            if low >= high:
                 continue
             here = slice(low - logical, high - logical)
             there = physical + low - start
-            if there < _PROCESS_MEMORY or there + high - low > len(self._memory):
+            if there < _PROCESS_MEMORY or there + high - low > len(memory):
                 continue
             if kind == _WRITE and writes:
-                self._memory[there : there + high - low] = data[here]
+                memory[there : there + high - low] = data[here]
                 count += 2 if reads else 1
-                if self.state == OP:
+                if memory[AL_STATUS] & 0x0F == OP:
                     self._fed = now
-                    struct.pack_into("<H", self._memory, WATCHDOG_STATUS, 1)
+                    memory[WATCHDOG_STATUS : WATCHDOG_STATUS + 2] = b"\1\0"
             elif kind == _READ and reads:
-                self._memory[INPUT_AREA : INPUT_AREA + len(self.input_bytes)] = self.input_bytes
-                data[here] = self._memory[there : there + high - low]
+                memory[INPUT_AREA : INPUT_AREA + len(self.input_bytes)] = self.input_bytes
+                data[here] = memory[there : there + high - low]
                 count += 1
         return count
 
     # --- inside -------------------------------------------------------------------------------
+
+    def _active_windows(self) -> list[tuple[int, int, int, int]]:
+        """Logical start, length, address in the memory and type of each FMMU that is switched on.
+
+        Looked at when something is written, instead of with every frame.
+        """
+        windows = []
+        for entry in range(FMMUS, FMMUS + _FMMU_COUNT * _FMMU_SIZE, _FMMU_SIZE):
+            start, length, _, _, physical, _, kind, active = _FMMU.unpack_from(self._memory, entry)
+            if active & 1:
+                windows.append((start, length, physical, kind))
+        return windows
 
     def _word(self, address: int) -> int:
         return struct.unpack_from("<H", self._memory, address)[0]

@@ -1,7 +1,8 @@
 """The valve driver in a process of its own: its 1 kHz cycle shares Python's lock with nobody.
 
 `ValveProcess` stands in the node for the `ValveDriver` that the child runs. They talk through a
-pair of sockets, a pickled message a packet; neither ever waits for the other:
+pair of sockets, a pickled message a packet, and what is told in every cycle lies in shared memory
+(`ReportBoard`); neither ever waits for the other:
 
 - the node ends, however it does: the child reads the end of the socket in its next cycle, opens the
   exhausts, takes the terminals to INIT and ends;
@@ -12,6 +13,7 @@ pair of sockets, a pickled message a packet; neither ever waits for the other:
 import contextlib
 import gc
 import pickle
+import select
 import signal
 import socket
 import subprocess
@@ -27,6 +29,7 @@ import numpy as np
 from softcr_hardware.ethercat.bus import EtherCatBus
 from softcr_hardware.ethercat.driver import ValveDriver, ValveReport
 from softcr_hardware.ethercat.process_data import ProcessData
+from softcr_hardware.ethercat.report_board import ReportBoard
 from softcr_hardware.ethercat.terminals import Station
 from softcr_hardware.safety import Action, Decision, Transition
 from softcr_hardware.safety_settings import SafetySettings
@@ -36,7 +39,6 @@ from softcr_runtime.realtime import schedule_realtime
 
 _COMMAND = f"import sys; from {__name__} import main; sys.exit(main())"
 _LARGEST = 1 << 16  # bytes of a message
-_REPORTED = 2  # cycles between reports: more often than the node publishes
 _COUNTED = 1000  # cycles between counts
 _TOLD = 20  # transitions among them
 _START_TIME = 60.0  # [s] of a machine that has to read everything from disk
@@ -87,13 +89,17 @@ class ValveProcess:
         self._task, self._say = task, say
         self._answered = threading.Condition()
         self._answers: list[tuple[str, Any]] = []
-        self._report: ValveReport | None = None
+        self._board: ReportBoard | None = None
+        self._board_lock = threading.Lock()  # for the loop and for services
 
     @property
     def report(self) -> ValveReport:
         """Of the last cycle that was told; vented, where the child has ended or fallen silent."""
-        report = self._report
-        assert report is not None  # opened
+        board = self._board
+        assert board is not None  # opened
+        with self._board_lock:
+            report = board.read()
+        assert report is not None  # written before the child has answered
         if self._reader.is_alive() and time.monotonic() - report.time <= _SILENT:
             return report
         if self._reader.is_alive() and report.decision.action == Action.VENT_NOW:
@@ -108,11 +114,13 @@ class ValveProcess:
         Raises:
             UserError: the bus is not as the station says, or the child did not start.
         """
+        board = ReportBoard(len(self._task.station.chambers))
+        self._board = board
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._child = subprocess.Popen(
-                [sys.executable, "-c", _COMMAND, str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
+                [sys.executable, "-c", _COMMAND, str(theirs.fileno()), str(board.file)],
+                pass_fds=[theirs.fileno(), board.file],
                 stdin=subprocess.DEVNULL,
             )
         self._socket = ours
@@ -123,7 +131,6 @@ class ValveProcess:
         if kind != "opened":
             self.close()
             raise UserError(said or "the valves' process did not start")
-        self._report = said
 
     def close(self) -> None:
         """Let the child leave the valves safe and end."""
@@ -136,6 +143,9 @@ class ValveProcess:
             self._child.wait()
         self._reader.join(_END_TIME)
         self._socket.close()
+        if self._board is not None:
+            self._board.read()  # the last words
+            self._board.close()
 
     def hear(self, *arguments: Any) -> None:
         """See ValveDriver."""
@@ -175,9 +185,7 @@ class ValveProcess:
         with contextlib.suppress(OSError):
             while packet := self._socket.recv(_LARGEST):
                 kind, content = pickle.loads(packet)
-                if kind == "report":
-                    self._report = content
-                elif kind == "counts":
+                if kind == "counts":
                     self.counts = content
                 elif kind == "say":
                     self._say(content)
@@ -190,13 +198,17 @@ class ValveProcess:
 class _Child:
     """The other end."""
 
-    def __init__(self, end: socket.socket):
+    def __init__(self, end: socket.socket, board: int):
         self._socket = end
+        self._board_file = board
+        self._arriving = select.poll()
+        self._arriving.register(end, select.POLLIN)
         self._stop = threading.Event()
         self._cycle = 0
 
     def run(self) -> int:
         _, task = pickle.loads(self._socket.recv(_LARGEST))
+        self._board = ReportBoard(len(task.station.chambers), self._board_file)
         self._driver = task.driver(lambda line: self._send("say", line))
         schedule_realtime(task.priority)
         try:
@@ -207,7 +219,8 @@ class _Child:
         # from here on there is no garbage, and the collector would take longer than a cycle
         gc.collect()
         gc.freeze()
-        self._send("opened", replace(self._driver.report, time=time.monotonic()))
+        self._board.write(replace(self._driver.report, time=time.monotonic()))
+        self._send("opened", "")
         self._driver.run(self._stop, self._between)
         return 0
 
@@ -219,13 +232,14 @@ class _Child:
             else:  # the node has ended, or asks us to
                 self._driver.vent()
                 self._stop.set()
+        self._board.write(self._driver.report)
         self._cycle += 1
-        if self._cycle % _REPORTED == 0:
-            self._send("report", self._driver.report)
         if self._cycle % _COUNTED == 0:
             self._send("counts", self._counts())
 
     def _packet(self) -> bytes | None:
+        if not self._arriving.poll(0):
+            return None
         try:
             return self._socket.recv(_LARGEST, socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -259,7 +273,7 @@ class _Child:
 
 
 def main() -> int:
-    """The child of a ValveProcess; its argument is its end of the sockets."""
+    """The child of a ValveProcess; its arguments are its end of the sockets and of the memory."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's is for the node, which ends us
     with socket.socket(fileno=int(sys.argv[1])) as end:
-        return _Child(end).run()
+        return _Child(end, int(sys.argv[2])).run()

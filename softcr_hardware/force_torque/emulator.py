@@ -202,7 +202,7 @@ class NetFtEmulator:
 
     def run(self, stop: threading.Event) -> None:
         """Serve until `stop`."""
-        pages = threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True)
+        pages = threading.Thread(target=self._http.serve_forever, args=(0.5,), daemon=True)
         pages.start()
         known = None
         while not stop.is_set():

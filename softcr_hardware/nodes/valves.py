@@ -206,7 +206,7 @@ class Valves(LoopNode):
             "mocap/tip/pose": "mocap",
             "force_torque/wrench": "force_torque",
         }
-        while (letter := self.inbox.get(timeout=0)) is not None:
+        for letter in self.inbox.arrived():
             heard = letter.received
             stamped = time.monotonic() - max((self.now() - letter.stamp) * 1e-9, 0.0)
             if letter.topic == "mocap/tip/pose":

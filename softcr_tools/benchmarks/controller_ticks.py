@@ -8,17 +8,15 @@ from scipy.optimize import lsq_linear
 
 from softcr_control.bounded_minimum import bounded_minimum
 from softcr_control.command import Command
-from softcr_control.control_loop import RodMpcControllerSettings, made_controller
-from softcr_control.controller_file import named_settings
-from softcr_control.nempc import Nempc
-from softcr_control.observation import ControlContext, Observation, PredictiveController
+from softcr_control.controller import ControllerBlock
+from softcr_control.observation import Observation
 from softcr_control.references import pressure_trajectory
 from softcr_models.prediction import RodPrediction
 from softcr_models.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_runtime.settings import build_settings
+from softcr_runtime.system import Parameters
 from softcr_tools.benchmarks.batches import scalar_timing
-from softcr_tools.benchmarks.reference_motion import PERIOD, three_phase_pressures
+from softcr_tools.benchmarks.reference_motion import three_phase_pressures
 from softcr_tools.benchmarks.row import Requirement, Rival, Row
 from softcr_tools.benchmarks.timing import (
     Effort,
@@ -46,9 +44,12 @@ def rows(robot: Robot, effort: Effort) -> Iterator[Row]:
     scalar = scalar_timing(rod, SUBSTEPS, effort).times(1e3).median
     count = min(2, cores_available())
     for population, must in ((1000, True), (512, False)):
-        controller, horizon = _controller(robot, rod, population)
+        nempc = _controller(
+            robot, {"controller": "nempc", "population": population, "substeps": SUBSTEPS}
+        )
+        horizon = nempc.settings.horizon
         name = f"NEMPC tick {population} x {horizon}, {'two cores' if count == 2 else 'one core'}"
-        timing = _ticks(rod, controller, count, effort)
+        timing = _ticks(rod, nempc, count, effort)
         timing_of_nempc = timing.median
         yield Row(
             name,
@@ -62,11 +63,10 @@ def rows(robot: Robot, effort: Effort) -> Iterator[Row]:
         )
 
     for rate_hz, horizon, median, p99 in GAUSS_NEWTON:
-        settings = build_settings(
-            RodMpcControllerSettings, {"rate_hz": rate_hz, "horizon": horizon}
+        gradient = _controller(
+            robot, {"controller": "rod_mpc", "rate_hz": float(rate_hz), "horizon": horizon}
         )
-        _, gradient = made_controller(robot, settings)
-        timing = _ticks(rod, gradient, 1, effort, settings.period)
+        timing = _ticks(rod, gradient, 1, effort)
         yield Row(
             f"Gauss-Newton tick, {rate_hz} Hz, horizon {horizon}, one core",
             UNIT,
@@ -99,22 +99,15 @@ def _bounded_minimum(effort: Effort) -> Row:
     )
 
 
-def _controller(robot: Robot, rod: CosseratRod, population: int) -> tuple[Nempc, int]:
-    """The controller of the default file with another population, and its horizon."""
-    settings = named_settings("nempc", given={"population": population})
-    context = ControlContext(robot, RodPrediction(rod, SUBSTEPS), PERIOD)
-    return Nempc(context, settings), settings.horizon
+def _controller(robot: Robot, parameters: Parameters) -> ControllerBlock:
+    """A shipped controller with other numbers."""
+    return ControllerBlock(robot, ControllerBlock.settings_of(parameters))
 
 
-def _ticks(
-    rod: CosseratRod,
-    controller: PredictiveController,
-    count: int,
-    effort: Effort,
-    period: float = PERIOD,
-) -> Timing:
-    """Time [ms] of a tick in closed loop."""
+def _ticks(rod: CosseratRod, block: ControllerBlock, count: int, effort: Effort) -> Timing:
+    """Time [ms] of a tick of the block's controller in closed loop."""
     commands: list[Command] = []
+    controller, period = block.controller, block.settings.period
 
     def tick(observation: Observation) -> None:
         commands.append(controller.command(observation))

@@ -9,22 +9,16 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from threadpoolctl import threadpool_limits
 
-from softcr_control.control_loop import (
-    ControllerSettings,
-    NempcControllerSettings,
-    RodMpcControllerSettings,
-)
 from softcr_models import load_robot
 from softcr_models.devices import resolve_device
-from softcr_models.models import DeviceName, ModelChoice, ModelName, prediction_model
-from softcr_runtime.settings import build_settings
+from softcr_models.models import DeviceName, ModelName
+from softcr_runtime.system import Parameters
 from softcr_tools.benchmarks.machine import describe_machine
 from softcr_tools.console import say
 from softcr_tools.experiments.results import Row, print_table, write_table
@@ -121,25 +115,17 @@ def run(way: Way, seed: int, network: str = "") -> Trace:
     """Experiment 4a in one way; every prediction on one thread."""
     robot = load_robot("licher2025")
     (case,) = EXPERIMENTS["4a"]
-    values: dict[str, Any] = {"seed": seed, "intervals": MODEL_INTERVALS, "threads": 1}
-    values |= {"model": way.model, "device": way.device}
-    if way.model == "ddpinn":
-        values["network"] = network
-    kind: type[ControllerSettings] = RodMpcControllerSettings
-    if way.population is not None:
-        values["population"] = way.population
-        kind = NempcControllerSettings
-    choice = ModelChoice(
-        model=way.filter_model,
-        network=network if way.filter_model == "ddpinn" else "",
-        intervals=MODEL_INTERVALS,
-        single_precision=False,
-    )
+    told: Parameters = {"controller": way.controller, "intervals": MODEL_INTERVALS, "threads": 1}
+    told |= _model(way.model, network) | {"device": way.device}
+    told |= {} if way.population is None else {"population": way.population}
     return run_loop(
         robot, case, sampled_reference(robot, case.reference), way.controller, seed,
-        time.perf_counter, settings=build_settings(kind, values),
-        filter_model=prediction_model(robot, choice),
+        time.perf_counter, parameters=told, filter_parameters=_model(way.filter_model, network),
     )  # fmt: skip
+
+
+def _model(name: ModelName, network: str) -> Parameters:
+    return {"model": name} | ({"network": network} if name != "rod" and network else {})
 
 
 def table(traces: dict[Way, list[Trace]], seeds: int) -> list[Row]:

@@ -13,7 +13,7 @@ from softcr_runtime.messages import (
     pressures_to_message,
 )
 from softcr_runtime.rod_clouds import rod_cloud_message
-from softcr_tools.experiments.bags import OfflineBag, status
+from softcr_tools.offline_bag import OfflineBag, status
 
 
 def write_motion_bag(

@@ -8,11 +8,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from softcr_models.errors import UserError
+from softcr_models.plugins import load_class
 from softcr_models.robot import Kind, load_robot
 from softcr_models.yaml_files import read_mapping
 from softcr_runtime.block import BlockBase
 from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_from_message
-from softcr_runtime.plugins import load_class
 from softcr_runtime.settings import NodeSettings
 from softcr_runtime.tick_records import TickRecord
 from softcr_tools.bag_reading import Bag

@@ -6,6 +6,7 @@ import numpy as np
 
 from softcr_control import signals
 from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
+from softcr_hardware.plants import RodPlant
 from softcr_models import Robot
 from softcr_models.identification import (
     DAMPING,
@@ -16,12 +17,14 @@ from softcr_models.identification import (
     static_configurations,
     with_parameters,
 )
+from softcr_tools.experiments.virtual_runs import Log, open_loop, run_blocks
 
 PERIOD = 1 / 70
 PLANT_INTERVALS = 20
 TIP_NOISE, FORCE_NOISE, MOMENT_NOISE, PRESSURE_NOISE = 2e-4, 0.02, 5e-4, 50.0
 SAMPLES_AT_REST = 10  # averaged per configuration
 NAMES = (*STATIC_PARAMETERS, DAMPING, *LAG_PARAMETERS)
+_SENSORS = ("pressure/state", "mocap/tip/pose", "force_torque/wrench")
 _FACTORS = (1.01, 1.10, 0.93, 1.06, 1.30, 0.95, 0.95)
 
 
@@ -81,19 +84,14 @@ def _static(truth: Robot, seed: int) -> Recording:
 def _motion(
     truth: Robot, frequencies: tuple[float, ...], seed: int
 ) -> tuple[Recording, np.ndarray]:
-    plant = _plant(truth, seed)
+    plant = RodPlant.of(truth, _plant(truth, seed))
     times = signals.time_grid(10.0, PERIOD)
-    chambers = len(truth.chambers)
+    chambers = len(truth.actuators)
     commands = signals.sines(times, chambers, 30e3, 25e3, frequencies)
     commands = signals.soft_start(commands, np.zeros(chambers), times, 1.0)
     commands[times > 9.0] = 0.0  # the step to ambient pressure
-    rows = []
-    for cycle, command in enumerate(commands):
-        if cycle:
-            plant.advance(PERIOD)
-        plant.follow(command)
-        measured = plant.measure(cycle + 1)
-        assert measured.tip_pose is not None  # no latency is asked for
-        rows.append((measured.pressures, measured.tip_pose[:3, 3], measured.wrench))
-    pressures, tips, wrenches = (np.array(column) for column in zip(*rows, strict=True))
-    return Recording(pressures, tips, wrenches, PERIOD), commands[:-1]
+    log = Log(*_SENSORS)
+    run_blocks(open_loop(truth, plant, commands[1:], len(commands), 1 / PERIOD, seed), log)
+    pressures, poses, wrenches = map(log.values, _SENSORS)
+    tips = np.array([pose.position for pose in poses])
+    return Recording(np.array(pressures), tips, np.array(wrenches), PERIOD), commands[:-1]

@@ -21,15 +21,12 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from threadpoolctl import threadpool_limits
 
 from softcr_control.koopman_file import KoopmanDesign
-from softcr_control.reference_messages import ReferenceMessages
 from softcr_control.references import SampledReference
-from softcr_estimation import EstimatorSettings
-from softcr_models import CosseratRod, Robot, load_robot
+from softcr_models import Robot, load_robot
 from softcr_tools.benchmarks.machine import describe_machine
 from softcr_tools.console import say
 from softcr_tools.experiments.results import TABLE_WIDTH, Row, print_table, write_table
 from softcr_tools.experiments.tracking import calibration, compliance, figures, robustness
-from softcr_tools.experiments.tracking.bag import RunBag
 from softcr_tools.experiments.tracking.cases import (
     EXPERIMENTS,
     RATE_HZ,
@@ -42,9 +39,7 @@ from softcr_tools.experiments.tracking.koopman import FULL, Recipe, cached, work
 from softcr_tools.experiments.tracking.loop import (
     MODEL_INTERVALS,
     PERIOD,
-    Cycle,
     Trace,
-    estimated_parameters,
     plant_of,
     run_loop,
     sampled_reference,
@@ -106,15 +101,13 @@ def _find_compliance(
     robot: Robot, seeds: int, duration: float, directory: Path, bar: Progress
 ) -> list[Row]:
     task = bar.add_task("filter", total=seeds * round(duration / PERIOD))
-    first = RunBag(robot, compliance.difference_of(robot), 0)
     searches = [
         compliance.search(
             robot, seed, duration, lambda cycles: bar.advance(task, cycles),
-            _nothing if seed else first.add,
+            None if seed else directory / "bags" / "filter",
         )
         for seed in range(seeds)
     ]  # fmt: skip
-    first.write(directory / "bags" / "filter", EstimatorSettings().parameters)
     figures.draw_searches(directory / "compliance.png", searches)
     return compliance.rows_of(searches)
 
@@ -186,30 +179,18 @@ def _runs(
     sources: dict[str, SampledReference] = {}
     for seed, case in itertools.product(range(seeds), cases):
         source = _reference(robot, case, sources)
-        references = ReferenceMessages(CosseratRod(robot, case.model_intervals), source)
         for controller in case.controllers:
             run = case, controller, seed
             bar.update(task, description=f"{case.name}, {controller}")
             if known(run):
                 bar.advance(task, round(case.duration / case.period))
                 continue
-            kept = None
-            if seed == 0 and bags is not None and case.rate_hz == RATE_HZ:
-                kept = RunBag(robot, case.difference, seed, references)
-            trace = run_loop(
+            kept = seed == 0 and bags is not None and case.rate_hz == RATE_HZ
+            yield run, run_loop(
                 robot, case, source, controller, seed, time.perf_counter,
                 lambda cycles: bar.advance(task, cycles), rivals.get(_teacher(case)),
-                observe=_nothing if kept is None else kept.add,
+                bag=bags / f"{_file_name(case.name)}-{controller}" if kept and bags else None,
             )  # fmt: skip
-            if kept is not None and bags is not None:
-                path = bags / f"{_file_name(case.name)}-{controller}"
-                kind, parameters = case.reference.kind, estimated_parameters(case)
-                kept.write(path, parameters, controller, kind, trace.tick_times)
-            yield run, trace
-
-
-def _nothing(cycle: Cycle) -> None:
-    """Of all but the first seeds nothing is kept but the trace."""
 
 
 def _rivals(

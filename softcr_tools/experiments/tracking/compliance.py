@@ -2,17 +2,25 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from softcr_control import signals
-from softcr_estimation import EstimatorSettings, RodEstimator
 from softcr_hardware.plant import Mismatch
-from softcr_models import CosseratRod, Robot
-from softcr_models.prediction import RodPrediction
+from softcr_models import Robot
 from softcr_tools.experiments.results import Row
-from softcr_tools.experiments.tracking.cases import Difference
-from softcr_tools.experiments.tracking.loop import MODEL_INTERVALS, PERIOD, Cycle, plant_of
+from softcr_tools.experiments.tracking.cases import RATE_HZ, Difference
+from softcr_tools.experiments.tracking.loop import MODEL_INTERVALS, PERIOD
+from softcr_tools.experiments.tracking.plant import DifferentPlant
+from softcr_tools.experiments.virtual_runs import (
+    ESTIMATOR,
+    Log,
+    common,
+    estimator,
+    open_loop,
+    run_blocks,
+)
 
 TRUE_COMPLIANCE = 45.0  # [rad/(N m m)]; the file says 49.9
 DURATION = 100.0  # [s]
@@ -54,32 +62,22 @@ def search(
     seed: int,
     duration: float,
     progress: Callable[[int], None] = lambda cycles: None,
-    observe: Callable[[Cycle], None] = lambda cycle: None,
+    bag: Path | None = None,
 ) -> Search:
     """The plant bends round and round under known pressures, the filter starts from the file."""
-    plant = plant_of(robot, difference_of(robot), seed)
-    model = RodPrediction(CosseratRod(robot, MODEL_INTERVALS), single_precision=False)
-    estimator = RodEstimator(model, EstimatorSettings())
     times = signals.time_grid(duration, PERIOD)[:-1]
     phase = signals.circle_phase(times, FREQUENCY)
-    commands = signals.rotating_inputs(phase, len(robot.chambers), 35e3, 20e3)
-    commands = signals.soft_start(commands, np.zeros(len(robot.chambers)), times, 1.0)
-    found, deviation = [], []
-    for cycle, command in enumerate(commands):
-        if cycle:
-            plant.advance(PERIOD)
-        plant.follow(command)
-        measured = plant.measure(round(1e9 * (cycle + 1) * PERIOD))
-        stamp = 1e-9 * measured.stamp
-        assert measured.tip_pose is not None  # no latency is asked for
-        if cycle == 0:
-            estimate = estimator.start(measured.pressures, stamp)
-        else:
-            estimate = estimator.update(measured.pressures, measured.tip_pose[:3, 3], stamp)
-        found.append(estimate.bending_compliance)
-        deviation.append(estimate.bending_compliance_std)
-        observe(Cycle(measured, estimate, None, None))
-        progress(1)
+    pressures = signals.rotating_inputs(phase, len(robot.actuators), 35e3, 20e3)
+    pressures = signals.soft_start(pressures, np.zeros(len(robot.actuators)), times, 1.0)
+    plant = DifferentPlant(robot, difference_of(robot), seed)
+    blocks = open_loop(robot, plant, pressures[1:], len(times), RATE_HZ, seed)
+    told = common(robot, RATE_HZ) | {"intervals": MODEL_INTERVALS}
+    blocks[ESTIMATOR] = estimator(robot, told)
+    log = Log("estimate/rod")
+    run_blocks(blocks, log, progress, bag=bag)
+    estimates = log.values("estimate/rod")
+    found = [estimate.parameters["bending_compliance"] for estimate in estimates]
+    deviation = [estimate.parameters_std["bending_compliance"] for estimate in estimates]
     return Search(times, np.array(found), np.array(deviation))
 
 

@@ -28,15 +28,11 @@ from softcr_control.koopman_selection import select
 from softcr_control.reference_settings import ReferenceSettings
 from softcr_models import Robot
 from softcr_models.errors import UserError
-from softcr_tools.experiments.tracking.cases import RIVAL, Case, Difference
-from softcr_tools.experiments.tracking.loop import (
-    PERIOD,
-    commanded,
-    plant_of,
-    run_loop,
-    sampled_reference,
-)
+from softcr_tools.experiments.tracking.cases import RATE_HZ, RIVAL, Case, Difference
+from softcr_tools.experiments.tracking.loop import PERIOD, run_loop, sampled_reference
+from softcr_tools.experiments.tracking.plant import DifferentPlant
 from softcr_tools.experiments.tracking.table import settled_error_mm
+from softcr_tools.experiments.virtual_runs import Log, open_loop, run_blocks
 
 VALIDATION = (
     (ReferenceSettings(kind="trajectory", frequencies=(0.15, 0.5, 1.1)), 6.0),
@@ -75,6 +71,7 @@ class Recipe:
 
 
 FULL = Recipe()
+_SEEN = "mocap/tip/pose"
 
 
 def random_steps(
@@ -84,24 +81,19 @@ def random_steps(
 
     As in the loop, what is commanded at a sample acts from the next one on.
     """
-    plant = plant_of(robot, difference, recipe.seed)
+    # every command is followed, every pose seen: it is the motion that is learned
+    heard = dataclasses.replace(difference, latency=0, dropout=0.0)
+    plant = DifferentPlant(robot, heard, recipe.seed)
     random = np.random.default_rng(recipe.seed)
     samples = round(recipe.seconds / PERIOD)
-    commands = _steps(random, samples, recipe.holds, highest, len(robot.chambers))
-    tips = []
-    sent = np.zeros(len(robot.chambers))
-    for cycle, command in enumerate(commands):
-        if cycle:
-            plant.advance(PERIOD)
-        plant.follow(commanded(difference, sent))
-        measured = plant.measure(round(1e9 * (cycle + 1) * PERIOD))
-        assert measured.tip_pose is not None  # no latency is asked for
-        tips.append(measured.tip_pose[:3, 3])
-        sent = command
+    commands = _steps(random, samples, recipe.holds, highest, len(robot.actuators))
+    log = Log(_SEEN)
+    run_blocks(open_loop(robot, plant, commands, samples, RATE_HZ, recipe.seed), log)
+    tips = np.array([pose.position for pose in log.values(_SEEN)])
     return [
         Trial(*pair)
         for pair in zip(
-            np.array_split(np.array(tips), recipe.parts),
+            np.array_split(tips, recipe.parts),
             np.array_split(commands, recipe.parts),
             strict=True,
         )
@@ -185,9 +177,7 @@ def _judge(
 
     def judge(design: KoopmanDesign) -> float:
         errors = [
-            settled_error_mm(
-                run_loop(robot, case, source, RIVAL, recipe.seed + 1, lambda: 0.0, koopman=design)
-            )
+            settled_error_mm(run_loop(robot, case, source, RIVAL, recipe.seed + 1, koopman=design))
             for case, source in zip(cases, sources, strict=True)
         ]
         return float(np.mean(errors))

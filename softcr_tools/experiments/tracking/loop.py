@@ -1,37 +1,44 @@
-"""Plant, filter and controller in one plain loop: what the nodes do, waiting for no clock."""
+"""Plant, filter and controller on virtual time, and what is kept of a run."""
 
-from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 
-from softcr_control.control_loop import (
-    ControllerSettings,
-    NempcControllerSettings,
-    RodMpcControllerSettings,
-    made_controller,
-)
+from softcr_control.controller import ControllerBlock, ControllerBlockSettings
 from softcr_control.horizon import MAXIMUM_DELAY
 from softcr_control.koopman_lqr import KoopmanDesign, KoopmanLqr
-from softcr_control.observation import ControlContext, Observation, PredictiveController
+from softcr_control.reference_block import ReferenceBlock, ReferenceBlockSettings
 from softcr_control.reference_settings import ReferenceSettings
-from softcr_control.references import Reference, SampledReference, at_nodes
-from softcr_estimation import Estimate, EstimatorSettings, RodEstimator
-from softcr_hardware.plant import Measurement, SensorModel, SimulatedPlant
+from softcr_control.references import SampledReference, at_nodes
+from softcr_estimation import EstimatorSettings
 from softcr_models import CosseratRod, Robot
-from softcr_models.limits import limit_command
 from softcr_models.prediction import RodPrediction
-from softcr_models.pressure import PressureLag
 from softcr_models.rod_model import RodModel
+from softcr_runtime import registry
+from softcr_runtime.block import Output
 from softcr_runtime.settings import build_settings
-from softcr_tools.benchmarks.timing import cores, cores_available
-from softcr_tools.experiments.tracking.cases import (
-    RATE_HZ,
-    RIVAL,
-    Case,
-    Difference,
+from softcr_runtime.system import Parameters
+from softcr_runtime.values import StateEstimate
+from softcr_runtime.virtual import Observer
+from softcr_tools.experiments.tracking.cases import RATE_HZ, RIVAL, Case, Difference
+from softcr_tools.experiments.tracking.plant import DifferentPlant, plant_of
+from softcr_tools.experiments.virtual_runs import (
+    ESTIMATOR,
+    REFERENCE,
+    SIMULATOR,
+    Log,
+    common,
+    estimator,
+    run_blocks,
+    simulator,
 )
+
+__all__ = [
+    "PERIOD", "Trace", "controller_settings", "plant_of", "run_loop", "sampled_reference",
+]  # fmt: skip
 
 PERIOD = 1 / RATE_HZ
 MODEL_INTERVALS = 5
@@ -50,7 +57,8 @@ class Trace:
         compliance: (T,) estimated bending compliance [rad/(N m m)].
         true_compliance: of the plant [rad/(N m m)].
         commands: (T, m) [Pa].
-        tick_times: (T,) of the controller [s].
+        tick_times: (T,) of the controller [s]; empty where they were not measured.
+        repairs: of the filter.
     """
 
     times: np.ndarray
@@ -61,28 +69,12 @@ class Trace:
     true_compliance: float
     commands: np.ndarray
     tick_times: np.ndarray
+    repairs: int = 0
 
     @property
     def error(self) -> np.ndarray:
         """(T,) distance of the true tip from the reference [m]."""
         return np.linalg.norm(self.tips - self.reference_tips, axis=1)
-
-
-@dataclass(frozen=True, eq=False)
-class Cycle:
-    """What passed in one cycle, for who keeps more than a Trace.
-
-    Attributes:
-        measured: with pressures as they were read, and without a tip pose that was lost.
-        estimate: of the filter.
-        reference: over the controller's horizon; None where nothing is followed.
-        command: (m,) sent [Pa]; None where nothing is commanded by a controller.
-    """
-
-    measured: Measurement
-    estimate: Estimate
-    reference: Reference | None
-    command: np.ndarray | None
 
 
 def sampled_reference(
@@ -98,64 +90,27 @@ def sampled_reference(
     return at_nodes(settings.source(fine, period), intervals)
 
 
-def plant_of(robot: Robot, difference: Difference, seed: int) -> SimulatedPlant:
-    """The plant that differs from the robot file, its sensors seeded."""
-    first, *others = robot.actuators
-    lever = first.model_copy(update={"lever_arm": difference.lever_factor * first.lever_arm})
-    lag = robot.pressure_lag
-    if difference.lag_pole is not None:
-        lag = PressureLag(lag.gain / lag.pole * difference.lag_pole, difference.lag_pole)
-    sensors = SensorModel(
-        tip_noise=difference.tip_noise, pressure_noise=difference.pressure_noise, seed=seed
-    )
-    different = robot.replace(actuators=(lever, *others), pressure_lag=lag)
-    return SimulatedPlant(different, difference.mismatch, sensors, difference.intervals)
-
-
-def controller_settings(name: str, seed: int, case: Case | None = None) -> ControllerSettings:
-    """Those of the shipped controller "nempc" or "rod_mpc", for the case."""
-    values: dict[str, object] = {"seed": seed, "intervals": MODEL_INTERVALS}
+def controller_parameters(name: str, case: Case | None = None) -> Parameters:
+    """What the shipped controller "nempc" or "rod_mpc" is told, for the case."""
+    told: Parameters = {"controller": name, "intervals": MODEL_INTERVALS}
     if case is not None:
-        values |= {
+        told |= {
             "intervals": case.model_intervals,
-            "rate_hz": case.rate_hz,
             "horizon": min(round(HORIZON * case.rate_hz), LONGEST_HORIZON),
-            "estimate_lag": case.learns_lag,
         }
-    if name == "rod_mpc":
-        return build_settings(RodMpcControllerSettings, values)
-    return build_settings(NempcControllerSettings, values)
+        told |= {} if case.learns_lag else {"estimate_lag": False}
+    return told
+
+
+def controller_settings(name: str, seed: int, case: Case) -> ControllerBlockSettings:
+    """Those of the shipped controller "nempc" or "rod_mpc", for the case."""
+    told = controller_parameters(name, case) | {"rate_hz": case.rate_hz, "seed": seed}
+    return ControllerBlock.settings_of(told)
 
 
 def estimated_parameters(case: Case) -> tuple[str, ...]:
     """What the filter estimates beside the state."""
-    return EstimatorSettings().parameters if case.adaptive else ()
-
-
-def commanded(difference: Difference, sent: np.ndarray) -> np.ndarray:
-    """(m,) true pressures [Pa] that valves aim at: they bring their sensors' reading to `sent`."""
-    return (sent - np.array(difference.pressure_bias)) / difference.pressure_gain
-
-
-def controller_of(
-    robot: Robot,
-    name: str,
-    seed: int,
-    case: Case,
-    koopman: KoopmanDesign | None,
-    settings: ControllerSettings | None = None,
-) -> tuple[PredictiveController | KoopmanLqr, int]:
-    """The controller of that name, and how many threads it takes.
-
-    All get the same estimate; the rival takes its tip alone, which is less noisy than the measured.
-    """
-    if name == RIVAL:
-        assert koopman is not None
-        model = RodPrediction(CosseratRod(robot, case.model_intervals))
-        return KoopmanLqr(ControlContext(robot, model, case.period, seed), koopman), 1
-    if settings is None:
-        settings = controller_settings(name, seed, case)
-    return made_controller(robot, settings)[1], settings.threads
+    return (EstimatorSettings().parameters or ()) if case.adaptive else ()
 
 
 def run_loop(
@@ -164,86 +119,114 @@ def run_loop(
     source: SampledReference,
     controller: str,
     seed: int,
-    clock: Callable[[], float],
+    clock: Callable[[], float] | None = None,
     progress: Callable[[int], None] = lambda cycles: None,
     koopman: KoopmanDesign | None = None,
-    settings: ControllerSettings | None = None,
-    filter_model: RodModel | None = None,
+    parameters: Parameters | None = None,
+    filter_parameters: Parameters | None = None,
     filter_settings: EstimatorSettings | None = None,
-    observe: Callable[[Cycle], None] = lambda cycle: None,
+    observe: Observer = lambda name, output: None,
+    bag: Path | None = None,
 ) -> Trace:
     """One run from the vented rod: what is decided in a cycle acts from the next one on, or later.
 
     Args:
+        robot: as filter and controller know it.
+        case: what is run.
+        source: what is followed.
+        controller: one of CONTROLLERS.
+        seed: of sensors and controller.
+        clock: that the controller's ticks are measured with [s]; None: they are not.
+        progress: told of every cycle.
         koopman: what the rival is made of.
-        settings: of the controller; None: the shipped ones.
-        filter_model: what the filter predicts with; None: the exact rod.
+        parameters: of the controller's block; None: the shipped ones, for the case.
+        filter_parameters: of the estimator's block, for example its model.
         filter_settings: its estimated parameters are the case's; None: the shipped ones.
-        observe: told of every cycle.
+        observe: told of everything that is sent.
+        bag: to be written.
+
+    Raises:
+        ArithmeticError, ValueError: the plant diverged, or the filter did.
+        UserError: a parameter, the controller or the bag cannot be used.
     """
-    difference, period = case.difference, case.period
-    plant = plant_of(robot, difference, seed)
-    control, threads = controller_of(robot, controller, seed, case, koopman, settings)
-    model = filter_model or RodPrediction(
-        CosseratRod(robot, case.model_intervals), single_precision=False
+    cycles = round(case.duration / case.period)
+    shared = common(robot, case.rate_hz, seed)
+    plant = DifferentPlant(robot, case.difference, seed)
+    numbers = (filter_settings or EstimatorSettings()).model_copy(
+        update={"parameters": estimated_parameters(case)}
     )
-    filter_settings = filter_settings or EstimatorSettings()
-    adapted = filter_settings.model_copy(
-        update={"parameters": estimated_parameters(case), "period": period}
+    intervals: Parameters = {"intervals": case.model_intervals}
+    filter_block = estimator(robot, shared | intervals | (filter_parameters or {}), numbers)
+    told = controller_parameters(controller, case) if parameters is None else parameters
+    control = _controller(robot, case, controller, shared | told, koopman)
+    blocks = {
+        SIMULATOR: simulator(robot, plant, cycles, case.rate_hz, seed),
+        ESTIMATOR: filter_block,
+        REFERENCE: _reference(robot, case, source, control, shared),
+        node_of(controller): control,
+    }
+    log = Log(*_KEPT)
+
+    def told_of(name: str, output: Output) -> None:
+        log(name, output)
+        observe(name, output)
+
+    executor = run_blocks(blocks, told_of, progress, clock, bag)
+    estimates = log.values("estimate/rod")
+    return Trace(
+        times=np.arange(cycles) * case.period,
+        tips=np.array([pose.position for pose in log.values("simulation/truth/tip/pose")]),
+        reference_tips=np.array([rows.tip_positions[0] for rows in log.values("reference/rod")]),
+        estimated_tips=tips_of(filter_block.model, estimates),
+        compliance=np.array([value.parameters["bending_compliance"] for value in estimates]),
+        true_compliance=plant.simulated.rod.robot.bending_compliance,
+        commands=np.array(log.values("pressure/command")[:cycles]),  # the last one only vents
+        tick_times=np.array(executor.tick_times[node_of(controller)]),
+        repairs=filter_block.estimator.repairs,
     )
-    estimator = RodEstimator(model, adapted)
-    limits = robot.pressure_limits
-    bias, gain = np.array(difference.pressure_bias), difference.pressure_gain
-    poses_lost = np.random.default_rng(seed).random(round(case.duration / period))
-    sent = np.zeros(len(robot.chambers))
-    on_their_way = deque([sent] * (1 + difference.latency), maxlen=1 + difference.latency)
-    rows = []
-    for cycle, lost in enumerate(poses_lost < difference.dropout):
-        if cycle:
-            plant.advance(period)
-        plant.follow(commanded(difference, on_their_way[0]))
-        measured = plant.measure(round(1e9 * (cycle + 1) * period))
-        read = gain * measured.pressures + bias
-        measured = replace(measured, pressures=read, tip_pose=None if lost else measured.tip_pose)
-        stamp = 1e-9 * measured.stamp
-        if cycle == 0:
-            estimate = estimator.start(read, stamp)
-        else:
-            tip = None if measured.tip_pose is None else measured.tip_pose[:3, 3]
-            estimate = estimator.update(read, tip, stamp)
-        reference = source.window(cycle * period, control.rows)
-        seen = Observation(
-            stamp=cycle * period,
-            state=estimate.state,
-            parameters=estimate.parameters,
-            reference=reference,
-            inputs=read,
-            model=model,
-            delay=min(1 + difference.latency, MAXIMUM_DELAY),
-        )
-        with cores(min(threads, cores_available())):
-            begin = clock()
-            command = control.command(seen)
-            tick = clock() - begin
-        sent, _ = limit_command(
-            command.pressures, sent, limits.minimum, limits.maximum, limits.maximum_rate, period
-        )
-        on_their_way.append(sent)
-        rows.append(
-            (
-                cycle * period,
-                measured.true_tip_pose[:3, 3],
-                reference.tip_positions[0],
-                estimate.tip_position,
-                estimate.bending_compliance,
-                sent,
-                tick,
-            )
-        )
-        observe(Cycle(measured, estimate, reference, sent))
-        progress(1)
-    times, tips, wanted, estimated, compliance, commands, ticks = map(
-        np.array, zip(*rows, strict=True)
-    )
-    true = plant.rod.robot.bending_compliance
-    return Trace(times, tips, wanted, estimated, compliance, true, commands, ticks)
+
+
+def node_of(controller: str) -> str:
+    """Name of the node of one of CONTROLLERS."""
+    return controller if controller == RIVAL else registry.entry("controller", controller).node
+
+
+def tips_of(model: RodModel, estimates: Sequence[StateEstimate]) -> np.ndarray:
+    """(T, 3) tips of estimated states [m], base frame."""
+    parameters = [[each.parameters[name] for name in model.parameter_names] for each in estimates]
+    states = np.array([each.state for each in estimates])
+    return model.tip_poses(states, np.array(parameters))[:, :, 3]
+
+
+def _controller(
+    robot: Robot, case: Case, name: str, told: Parameters, koopman: KoopmanDesign | None
+) -> ControllerBlock:
+    """All get the same estimate; the rival takes its tip alone, less noisy than the measured."""
+    if case.difference.latency:
+        late = min(1 + case.difference.latency, MAXIMUM_DELAY)
+        told = told | {"command_age": late * case.period}
+    if name != RIVAL:
+        return ControllerBlock(robot, ControllerBlock.settings_of(told))
+    assert koopman is not None
+    told = {
+        key: value for key, value in told.items() if key in ControllerBlockSettings.model_fields
+    }
+    settings = build_settings(ControllerBlockSettings, told | {"controller": _RIVAL_PLACE})
+    return ControllerBlock(robot, settings, partial(KoopmanLqr, design=koopman))
+
+
+def _reference(
+    robot: Robot, case: Case, source: SampledReference, control: ControllerBlock, shared: Parameters
+) -> ReferenceBlock:
+    """As far ahead as the controller looks."""
+    told = shared | {
+        "reference": case.reference.kind,
+        "duration": case.duration,
+        "horizon": max(control.controller.rows - 1 - MAXIMUM_DELAY, 1),
+        "intervals": case.model_intervals,
+    }
+    return ReferenceBlock(robot, build_settings(ReferenceBlockSettings, told), source)
+
+
+_KEPT = ("simulation/truth/tip/pose", "reference/rod", "estimate/rod", "pressure/command")
+_RIVAL_PLACE = "softcr_control.koopman_lqr:KoopmanLqr"

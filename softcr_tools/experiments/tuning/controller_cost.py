@@ -1,19 +1,11 @@
 """The cost of a controller's numbers: what it does with the plant, not what it minimises itself."""
 
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
-from softcr_control.control_loop import (
-    ControllerSettings,
-    NempcControllerSettings,
-    RodMpcControllerSettings,
-)
 from softcr_control.controller_file import (
     ControllerFile,
     as_content,
@@ -24,17 +16,17 @@ from softcr_control.references import SampledReference
 from softcr_models import CosseratRod, Robot
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.state import restrict_to_nodes
-from softcr_runtime.settings import build_settings
+from softcr_runtime.settings import setting_values
 from softcr_tools.experiments.tracking.cases import Case
 from softcr_tools.experiments.tracking.loop import (
     MODEL_INTERVALS,
     PERIOD,
-    Cycle,
     Trace,
     run_loop,
     sampled_reference,
 )
 from softcr_tools.experiments.tuning.space import Values
+from softcr_tools.experiments.virtual_runs import Log
 
 SCORED_FROM = 1.0  # before that every controller is on its way from the vented rod [s]
 CALM = 1e-4  # of two that are equally good the calmer one [mm / (kPa/s)]
@@ -155,29 +147,23 @@ def follow(
     Raises:
         ArithmeticError: the simulated plant diverged.
     """
+    log = Log("simulation/truth/rod", "reference/rod")
+    told: dict[str, Any] = {"controller": file.type, "intervals": MODEL_INTERVALS, "threads": 1}
+    told |= setting_values(named_settings(file.type, file))
+    told |= {"population": population} if "population" in told else {}
+    trace = run_loop(
+        robot, task.case, task.source, file.type, seed, progress=progress, parameters=told,
+        observe=log,
+    )  # fmt: skip
     scale = RodPrediction(CosseratRod(robot, MODEL_INTERVALS)).state_scale
-    astray: list[float] = []
-
-    def observe(cycle: Cycle) -> None:
-        assert cycle.reference is not None  # of a loop
-        true = restrict_to_nodes(cycle.measured.state, MODEL_INTERVALS)
-        assert cycle.reference.states is not None  # of a motion that a rod has made
-        astray.append(float(np.mean(((true - cycle.reference.states[0]) / scale) ** 2)))
-
-    kind = file.type
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / f"{kind}.yaml"
-        path.write_text(yaml.safe_dump(content_of(file)), encoding="utf-8")
-        settings = _settings(kind, path, seed, population)
-        trace = run_loop(
-            robot, task.case, task.source, kind, seed, lambda: 0.0, progress,
-            settings=settings, observe=observe,
-        )  # fmt: skip
+    true = np.array([rod.state for rod in log.values("simulation/truth/rod")])
+    wanted = np.array([rows.states[0] for rows in log.values("reference/rod")])
+    astray = np.mean(((restrict_to_nodes(true, MODEL_INTERVALS) - wanted) / scale) ** 2, axis=1)
     scored = trace.times >= SCORED_FROM
     steps = np.abs(np.diff(trace.commands[scored], axis=0)).sum(axis=1)
     return Followed(
         tip=tip_error_mm(trace),
-        state=float(np.sqrt(np.mean(np.array(astray)[scored]))),
+        state=float(np.sqrt(np.mean(astray[scored]))),
         travel=float(1e-3 * steps.mean() / PERIOD),
     )
 
@@ -190,15 +176,3 @@ def content_of(file: ControllerFile) -> dict[str, Any]:
 def tip_error_mm(trace: Trace) -> float:
     """Mean tip error from SCORED_FROM on [mm]."""
     return float(1e3 * trace.error[trace.times >= SCORED_FROM].mean())
-
-
-def _settings(kind: str, path: Path, seed: int, population: int) -> ControllerSettings:
-    values: dict[str, Any] = {
-        "controller": str(path),
-        "seed": seed,
-        "intervals": MODEL_INTERVALS,
-        "threads": 1,
-    }
-    if kind == "rod_mpc":
-        return build_settings(RodMpcControllerSettings, values)
-    return build_settings(NempcControllerSettings, values | {"population": population})

@@ -16,17 +16,15 @@ from softcr_hardware.plant import SimulatedPlant
 from softcr_models import CosseratRod, Robot
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.state import RodState, restrict_to_nodes
+from softcr_runtime.values import StateEstimate
 from softcr_tools.benchmarks.timing import cores
-from softcr_tools.experiments.tracking.cases import Difference
-from softcr_tools.experiments.tracking.loop import (
-    MODEL_INTERVALS,
-    PERIOD,
-    Cycle,
-    plant_of,
-    run_loop,
-)
+from softcr_tools.experiments.tracking.cases import RATE_HZ, Difference
+from softcr_tools.experiments.tracking.loop import MODEL_INTERVALS, PERIOD, run_loop
+from softcr_tools.experiments.tracking.plant import DifferentPlant, plant_of
 from softcr_tools.experiments.tuning.controller_cost import Task
+from softcr_tools.experiments.virtual_runs import Log, open_loop, run_blocks
 
+_TRUTH = ("simulation/truth/tip/pose", "simulation/truth/rod")
 MEAN, AMPLITUDE = 35e3, 20e3  # of the commands [Pa]
 WINDOW = 3  # of the moving standard deviation along the rod [differences]
 
@@ -93,37 +91,60 @@ class Judgement:
 
 def record(robot: Robot, motion: Motion, seed: int) -> Recording:
     """The plant of a seed moves under known commands."""
-    plant = plant_of(robot, motion.difference, seed)
     times = signals.time_grid(motion.duration, PERIOD)[:-1]
-    chambers = len(robot.chambers)
+    chambers = len(robot.actuators)
     wanted = signals.sines(times, chambers, MEAN, AMPLITUDE, motion.frequencies)
     wanted = signals.soft_start(wanted, np.zeros(chambers), times, 1.0)
-    bias, gain = np.array(motion.difference.pressure_bias), motion.difference.pressure_gain
-    rows = []
-    for cycle, command in enumerate(wanted):
-        if motion.later is not None and cycle == len(wanted) // 2:
-            plant = _become(plant, plant_of(robot, motion.later, seed + 1))
-        if cycle:
-            plant.advance(PERIOD)
-        plant.follow(command)
-        measured = plant.measure(round(1e9 * times[cycle]))
-        assert measured.tip_pose is not None  # no latency is asked for
-        rows.append(
-            (
-                gain * measured.pressures + bias,
-                measured.tip_pose[:3, 3],
-                measured.true_tip_pose,
-                restrict_to_nodes(measured.state, MODEL_INTERVALS),
-            )
-        )
-    pressures, tips, poses, states = map(np.array, zip(*rows, strict=True))
-    return Recording(pressures, tips, poses, states, plant.rod.robot.bending_compliance)
+    plant = _ChangingPlant(robot, motion, len(wanted) // 2, seed)
+    log = Log("pressure/state", "mocap/tip/pose", *_TRUTH)
+    run_blocks(open_loop(robot, plant, wanted[1:], len(wanted), RATE_HZ, seed), log)
+    return Recording(
+        np.array(log.values("pressure/state")),
+        np.array([pose.position for pose in log.values("mocap/tip/pose")]),
+        *_truth(log),
+        plant.simulated.rod.robot.bending_compliance,
+    )
 
 
-def _become(plant: SimulatedPlant, other: SimulatedPlant) -> SimulatedPlant:
-    """The other plant, where this one is: its rod has, for instance, picked up something."""
-    other.state, other.pressures, other.command = plant.state, plant.pressures, plant.command
-    return other
+class _ChangingPlant(DifferentPlant):
+    """A motion's plant; its valves make the commanded pressures, whatever sensors read."""
+
+    def __init__(self, robot: Robot, motion: Motion, change: int, seed: int) -> None:
+        """
+        Args:
+            robot: as its file has it.
+            motion: says what the plant is, and what it becomes.
+            change: cycle from which on it is the later one.
+            seed: of its sensors.
+        """
+        self._motion, self._change = motion, change
+        super().__init__(robot, motion.difference, seed, valves_read=False)
+
+    def reset(self) -> None:
+        """See Plant."""
+        self._use(self._robot, plant_of(self._robot, self._motion.difference, self._seed))
+        super().reset()
+        self._cycle = 0
+
+    def advance(self, duration: float) -> None:
+        """See Plant."""
+        self._cycle += 1
+        if self._cycle == self._change and self._motion.later is not None:
+            self._become(plant_of(self._robot, self._motion.later, self._seed + 1))
+        super().advance(duration)
+
+    def _become(self, other: SimulatedPlant) -> None:
+        """The other plant, where this one is: its rod has, for instance, picked up something."""
+        plant = self.simulated
+        other.state, other.pressures, other.command = plant.state, plant.pressures, plant.command
+        self.simulated = other
+
+
+def _truth(log: Log) -> tuple[np.ndarray, np.ndarray]:
+    """(T, 4, 4) true tip poses [m], (T, nx) true states at the model's nodes."""
+    poses, rods = (log.values(topic) for topic in _TRUTH)
+    states = np.array([rod.state for rod in rods])
+    return np.array([pose.matrix for pose in poses]), restrict_to_nodes(states, MODEL_INTERVALS)
 
 
 def filtered(robot: Robot, recording: Recording, settings: EstimatorSettings) -> Judgement:
@@ -141,8 +162,9 @@ def filtered(robot: Robot, recording: Recording, settings: EstimatorSettings) ->
             read, tip = recording.pressures[cycle], recording.tips[cycle]
             estimates.append(estimator.update(read, tip, cycle * PERIOD))
         return _judgement(
-            model, estimates, recording.true_poses, recording.states, recording.compliance
-        )
+            model, estimates, recording.true_poses, recording.states, recording.compliance,
+            estimates[-1].repairs,
+        )  # fmt: skip
 
 
 def looped(robot: Robot, task: Task, seed: int, settings: EstimatorSettings) -> Judgement:
@@ -151,36 +173,30 @@ def looped(robot: Robot, task: Task, seed: int, settings: EstimatorSettings) -> 
     Raises:
         ArithmeticError, ValueError: the filter lost the numbers, or drove the plant mad.
     """
-    cycles: list[Cycle] = []
+    log = Log("estimate/rod", *_TRUTH)
     with np.errstate(over="ignore", invalid="ignore"):
         trace = run_loop(
-            robot, task.case, task.source, "rod_mpc", seed, lambda: 0.0,
-            filter_settings=settings, observe=cycles.append,
-        )  # fmt: skip
-        judgement = _judgement(
-            RodPrediction(CosseratRod(robot, MODEL_INTERVALS), single_precision=False),
-            [cycle.estimate for cycle in cycles],
-            np.array([cycle.measured.true_tip_pose for cycle in cycles]),
-            restrict_to_nodes(
-                np.array([cycle.measured.state for cycle in cycles]), MODEL_INTERVALS
-            ),
-            trace.true_compliance,
+            robot, task.case, task.source, "rod_mpc", seed, filter_settings=settings, observe=log
         )
+        model = RodPrediction(CosseratRod(robot, MODEL_INTERVALS), single_precision=False)
+        estimates = log.values("estimate/rod")
+        judgement = _judgement(model, estimates, *_truth(log), trace.true_compliance, trace.repairs)
     return replace(judgement, positions=trace.error)
 
 
 def _judgement(
     model: RodPrediction,
-    estimates: Sequence[Estimate],
+    estimates: Sequence[Estimate | StateEstimate],
     true_poses: np.ndarray,
     true_states: np.ndarray,
     true_compliance: float,
+    repairs: int,
 ) -> Judgement:
     states = np.array([estimate.state for estimate in estimates])
     parameters = np.array(
         [[estimate.parameters[name] for name in model.parameter_names] for estimate in estimates]
     )
-    compliance = np.array([estimate.bending_compliance for estimate in estimates])
+    compliance = np.array([estimate.parameters["bending_compliance"] for estimate in estimates])
     found = model.tip_poses(states, parameters)
     turned = Rotation.from_matrix(found[:, :, :3]).inv()
     turned *= Rotation.from_matrix(true_poses[:, :3, :3])
@@ -191,7 +207,7 @@ def _judgement(
         kinks=kinks_of(states / model.state_scale),
         states=np.sqrt(np.mean(astray**2, axis=1)),
         compliance=np.abs(compliance / true_compliance - 1.0),
-        repairs=estimates[-1].repairs,
+        repairs=repairs,
     )
 
 

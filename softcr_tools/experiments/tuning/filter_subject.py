@@ -153,9 +153,7 @@ def _judged(robot: Robot, recording: Recording, settings: EstimatorSettings) -> 
 def _loop_error(robot: Robot, task: Task, settings: EstimatorSettings, seed: int) -> float:
     """Tip error [mm] of the shipped gradient MPC behind a filter."""
     try:
-        trace = run_loop(
-            robot, task.case, task.source, "rod_mpc", seed, lambda: 0.0, filter_settings=settings
-        )
+        trace = run_loop(robot, task.case, task.source, "rod_mpc", seed, filter_settings=settings)
     except (ArithmeticError, ValueError):  # the filter lost the numbers, or drove the plant mad
         return np.nan
     return tip_error_mm(trace)

@@ -1,0 +1,47 @@
+"""Poses along an estimated robot, computed where somebody makes a message of them, and once."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from softcr_models.model import TIP, Model
+from softcr_models.rod_model import RodModel
+
+
+@dataclass(frozen=True)
+class EstimatedShape:
+    """Where a robot is.
+
+    Attributes:
+        poses: gives (k, 4, 4) poses along it, base to tip [m]; None where a model has no rod.
+        tip: gives the (4, 4) pose of its tip [m].
+    """
+
+    poses: Callable[[], np.ndarray] | None
+    tip: Callable[[], np.ndarray]
+
+
+def estimated_shape(
+    model: Model, state: np.ndarray, parameters: Mapping[str, float]
+) -> EstimatedShape:
+    """The shape of a state (nx,) of a model with parameters by name."""
+    told = np.array([parameters.get(each.name, each.nominal) for each in model.parameters])
+    if not isinstance(model, RodModel):
+        return EstimatedShape(None, lambda: _observed_tip(model, state, told))
+    rod = model.rod
+
+    @cache
+    def nodes() -> np.ndarray:
+        return rod.node_poses(state, told)
+
+    return EstimatedShape(
+        lambda: np.concatenate((nodes()[:1], nodes())),
+        lambda: rod.tip_pose_from_rod_tip(nodes()[-1]),
+    )
+
+
+def _observed_tip(model: Model, state: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+    pose = model.observe((TIP,), state[None], None, parameters[None])[TIP][0]
+    return np.vstack((pose, [0.0, 0.0, 0.0, 1.0]))

@@ -1,0 +1,116 @@
+"""States and references of models that are no rods, as point clouds, both ways; see `messages`.
+
+`estimate/state` is one point whose float64 fields have as many elements as the group of the model's
+state that they hold: `state.GROUP`; then `parameter.NAME`, `std.NAME`. `reference/output` has a
+point per step of the horizon: x, y, z of the tip and the period. A reader compares names and counts
+with what its own model has and refuses others.
+"""
+
+from array import array
+from typing import Any
+
+import numpy as np
+
+from softcr_models.model import Layout
+from softcr_runtime.messages import (
+    MessageError,
+    check_finite,
+    cloud_fields,
+    cloud_message,
+    cloud_values,
+    from_stamp,
+    header,
+)
+from softcr_runtime.values import ReferenceRows, StateEstimate
+
+_FLOAT64 = 8  # sensor_msgs/PointField.FLOAT64
+_ITEM = 8  # bytes of a float64
+_STATE, _PARAMETER, _STD = "state.", "parameter.", "std."
+_REFERENCE = ("x", "y", "z", "period")
+
+
+def state_message(value: StateEstimate, layout: Layout, stamp: int, frame: str) -> Any:
+    """sensor_msgs/PointCloud2 of an estimated state; stamp [ns]."""
+    from sensor_msgs.msg import PointCloud2, PointField
+
+    parts = [(_STATE + group.name, value.state[group.indices]) for group in layout]
+    parts += [(_PARAMETER + n, np.array([v])) for n, v in value.parameters.items()]
+    parts += [(_STD + n, np.array([v])) for n, v in value.parameters_std.items()]
+    fields, offset = [], 0
+    for name, numbers in parts:
+        count = len(numbers)
+        fields.append(PointField(name=name, offset=offset, datatype=_FLOAT64, count=count))
+        offset += _ITEM * count
+    row = np.concatenate([numbers for _, numbers in parts]).astype("<f8")
+    return PointCloud2(
+        header=header(stamp, frame),
+        height=1,
+        width=1,
+        fields=fields,
+        is_bigendian=False,
+        point_step=offset,
+        row_step=offset,
+        data=array("B", row.tobytes()),
+        is_dense=bool(np.isfinite(row).all()),
+    )
+
+
+def state_from_message(message: Any, topic: str, layout: Layout) -> StateEstimate:
+    """The state of a cloud, for a model of this layout.
+
+    Raises:
+        MessageError: another model's groups, or a value that is not finite.
+    """
+    if (message.height, message.width) != (1, 1):
+        raise MessageError(topic, f"{message.height} x {message.width} points, must be 1 x 1")
+    row = cloud_values(message, topic)[0, 0].astype(float)
+    check_finite(row, [f"number {index + 1}" for index in range(len(row))], topic)
+    numbers = {field.name: _elements(field, row, topic) for field in message.fields}
+    expected = {_STATE + group.name: len(group.indices) for group in layout}
+    found = {name: len(values) for name, values in numbers.items() if name.startswith(_STATE)}
+    if found != expected:
+        raise MessageError(topic, f"fields {found} are not those of the model, {expected}")
+    state = np.empty(layout.size)
+    for group in layout:
+        state[group.indices] = numbers[_STATE + group.name]
+    return StateEstimate(state, _named(numbers, _PARAMETER), _named(numbers, _STD))
+
+
+def reference_message(value: ReferenceRows, stamp: int, frame: str) -> Any:
+    """sensor_msgs/PointCloud2 of the tips of a reference; stamp [ns]."""
+    rows = len(value.tip_positions)
+    table = np.column_stack((value.tip_positions, np.full(rows, value.period)))
+    return cloud_message(table[None], _REFERENCE, stamp, frame)
+
+
+def reference_from_message(message: Any, topic: str) -> ReferenceRows:
+    """The reference of a cloud.
+
+    Raises:
+        MessageError: other fields, a value that is not finite, a period that is not above 0.
+    """
+    columns = cloud_fields(message, topic)
+    missing = [name for name in _REFERENCE if name not in columns]
+    if missing or message.height != 1 or message.width < 1:
+        raise MessageError(topic, f"fields {missing} are missing, or it is not one row of points")
+    rows = cloud_values(message, topic)[0][:, [columns[name] for name in _REFERENCE]].astype(float)
+    check_finite(rows, _REFERENCE, topic)
+    period = float(rows[0, 3])
+    if not period > 0.0 or (rows[:, 3] != period).any():
+        raise MessageError(topic, f"period = {period} s must be above 0, and the same in each row")
+    return ReferenceRows(from_stamp(message, topic), period, None, rows[:, :3].copy())
+
+
+def _elements(field: Any, row: np.ndarray, topic: str) -> np.ndarray:
+    first, rest = divmod(field.offset, _ITEM)
+    if field.datatype != _FLOAT64 or rest or first + field.count > len(row):
+        raise MessageError(topic, f"field {field.name} must be aligned FLOAT64 inside the point")
+    return row[first : first + field.count]
+
+
+def _named(numbers: dict[str, np.ndarray], prefix: str) -> dict[str, float]:
+    return {
+        name.removeprefix(prefix): float(values[0])
+        for name, values in numbers.items()
+        if name.startswith(prefix)
+    }

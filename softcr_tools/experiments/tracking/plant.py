@@ -1,0 +1,100 @@
+"""The plant of the experiments: a rod, sensors and valves that differ from their file."""
+
+from collections import deque
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from softcr_hardware.plant import SensorModel, SimulatedPlant
+from softcr_hardware.plants import RodPlant, rod_values
+from softcr_models import Robot
+from softcr_models.pressure import PressureLag
+from softcr_tools.experiments.tracking.cases import Difference
+
+
+def plant_of(robot: Robot, difference: Difference, seed: int) -> SimulatedPlant:
+    """The plant that differs from the robot file, its sensors seeded."""
+    first, *others = robot.actuators
+    lever = first.model_copy(update={"lever_arm": difference.lever_factor * first.lever_arm})
+    lag = robot.pressure_lag
+    if difference.lag_pole is not None:
+        lag = PressureLag(lag.gain / lag.pole * difference.lag_pole, difference.lag_pole)
+    sensors = SensorModel(
+        tip_noise=difference.tip_noise, pressure_noise=difference.pressure_noise, seed=seed
+    )
+    different = robot.replace(actuators=(lever, *others), pressure_lag=lag)
+    return SimulatedPlant(different, difference.mismatch, sensors, difference.intervals)
+
+
+class DifferentPlant(RodPlant):
+    """The plant of a difference: its pressure sensors, lost poses and late commands, too."""
+
+    def __init__(
+        self, robot: Robot, difference: Difference, seed: int, valves_read: bool = True
+    ) -> None:
+        """
+        Args:
+            robot: as its file has it.
+            difference: between plant and file.
+            seed: of the sensors and of the poses that are lost.
+            valves_read: whether valves bring the sensors' reading to the command, and not the
+                pressure itself.
+        """
+        self._difference, self._seed, self._valves_read = difference, seed, valves_read
+        self._use(robot, plant_of(robot, difference, seed))
+        self.reset()
+
+    def reset(self) -> None:
+        """See Plant."""
+        super().reset()
+        self._poses_lost = np.random.default_rng(self._seed)
+        rest = np.zeros(len(self._robot.actuators))
+        self._on_their_way = deque([rest] * self._difference.latency)
+        super().follow(self._aimed_at(rest))
+
+    def follow(self, command: np.ndarray) -> None:
+        """See Plant; `latency` ticks later."""
+        self._on_their_way.append(command)
+        super().follow(self._aimed_at(self._on_their_way.popleft()))
+
+    def measure(self, stamp: int) -> dict[str, Any]:
+        """See Plant."""
+        difference, measured = self._difference, self.simulated.measure(stamp)
+        read = difference.pressure_gain * measured.pressures + np.array(difference.pressure_bias)
+        lost = self._poses_lost.random() < difference.dropout
+        return rod_values(
+            self.simulated.rod,
+            replace(measured, pressures=read, tip_pose=None if lost else measured.tip_pose),
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """See RodPlant."""
+        return super().describe() | {"plant_mismatch": _numbers(self._difference)}
+
+    def _aimed_at(self, sent: np.ndarray) -> np.ndarray:
+        """(m,) true pressures [Pa] that valves aim at."""
+        if not self._valves_read:
+            return sent
+        difference = self._difference
+        return (sent - np.array(difference.pressure_bias)) / difference.pressure_gain
+
+
+def _numbers(difference: Difference) -> dict[str, float]:
+    """How the plant differs; what is as in the file is 0."""
+    mismatch = difference.mismatch
+    values = {
+        "bending_compliance": round(mismatch.bending_compliance_factor - 1.0, 12),
+        "tip_mass": round(mismatch.tip_mass_factor - 1.0, 12),
+        "damping": round(mismatch.damping_factor - 1.0, 12),
+        "lever_arm_1": round(difference.lever_factor - 1.0, 12),
+        "pressure_gain": round(difference.pressure_gain - 1.0, 12),
+        "intervals": difference.intervals,
+        "tip_noise_mm": 1e3 * difference.tip_noise,
+        "missing_poses": difference.dropout,
+    }
+    if difference.lag_pole is not None:
+        values["lag_pole"] = difference.lag_pole
+    for chamber, bias in enumerate(difference.pressure_bias, start=1):
+        values[f"pressure_bias_{chamber}_pa"] = bias
+    return values

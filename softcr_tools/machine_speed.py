@@ -1,0 +1,165 @@
+"""Whether this machine is fast enough for a rehearsal now: the loop's own work, timed beforehand.
+
+The work is the valve driver's cycle on emulated chambers in memory: plain Python and some numpy, as
+most of what a rehearsal computes. It is done on every core that a rehearsal may use at once, in
+bursts of 20 ms with pauses, in the same kind of real-time scheduling; so what counts is how fast
+the cores are now, with what their host and the other users of their caches take, and not how many
+ordinary processes wait for them.
+"""
+
+import multiprocessing
+import os
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+
+import numpy as np
+
+from softcr_hardware.actuator import EmulatedActuator
+from softcr_hardware.ethercat.driver import ValveDriver
+from softcr_hardware.ethercat.process_data import ProcessData, Sample
+from softcr_hardware.ethercat.terminals import Station, load_station
+from softcr_hardware.safety_settings import SafetySettings
+from softcr_models.robot import load_robot
+from softcr_runtime.realtime import schedule_realtime
+
+CORES = 2
+"""A rehearsal is divided among so many at most, as far as its forecast goes."""
+NEEDED = 0.032
+"""Share of a core that a rehearsal needs, for each microsecond that a cycle of the work takes; as
+measured: 120 % where it takes 37.5."""
+MOST = 0.8
+"""Share of the cores' time that a rehearsal may need: the rest is for what comes in bursts."""
+
+_BURSTS, _BURST, _PAUSE = 12, 0.02, 0.06  # [s]
+_PRIORITY = 1
+_CYCLE = 0.001  # [s]
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a rehearsal would need of this machine now.
+
+    Attributes:
+        cycle: time that one cycle of the work takes on the slowest of the cores [s].
+        cores: how many took part.
+    """
+
+    cycle: float
+    cores: int
+
+    @property
+    def needed(self) -> float:
+        """Cores that a rehearsal would keep busy."""
+        return NEEDED * 1e6 * self.cycle
+
+    @property
+    def available(self) -> float:
+        """Cores that it may keep busy."""
+        return MOST * self.cores
+
+    @property
+    def enough(self) -> bool:
+        """Whether a rehearsal is going to work here."""
+        return self.needed <= self.available
+
+    @property
+    def words(self) -> str:
+        """What was measured, and what would be needed."""
+        least = self.available / (NEEDED * 1e6)
+        return (
+            f"a cycle of the valve driver in memory takes {1e6 * self.cycle:.0f} us here now, on "
+            f"{self.cores} core{'s' * (self.cores > 1)} at once, so a rehearsal needs "
+            f"{100 * self.needed:.0f} % of a core and may take {100 * self.available:.0f} % "
+            f"(the cycle then takes {1e6 * least:.0f} us at most)"
+        )
+
+
+def forecast() -> Forecast:
+    """Measure for a second what the cores that this process may use give now."""
+    cores = min(len(os.sched_getaffinity(0)), CORES)
+    context = multiprocessing.get_context("fork")  # everything is loaded already
+    ends: list[Connection] = []
+    workers = []
+    for _ in range(cores):
+        ours, theirs = context.Pipe(duplex=False)
+        worker = context.Process(target=_work, args=(theirs,), daemon=True)
+        worker.start()
+        ends.append(ours)
+        workers.append(worker)
+    cycles = [end.recv() for end in ends]
+    for worker in workers:
+        worker.join()
+    return Forecast(max(cycles), cores)
+
+
+def _work(end: Connection) -> None:
+    schedule_realtime(_PRIORITY)
+    end.send(typical_cycle(loop_work()))
+
+
+def typical_cycle(work: Callable[[], None]) -> float:
+    """Median over bursts of the time that one call of `work` takes [s]."""
+    durations = []
+    for _ in range(_BURSTS):
+        begin = time.perf_counter()
+        calls = 0
+        while (elapsed := time.perf_counter() - begin) < _BURST:
+            work()
+            calls += 1
+        durations.append(elapsed / calls)
+        time.sleep(_PAUSE)
+    return statistics.median(durations)
+
+
+def loop_work() -> Callable[[], None]:
+    """One cycle of the valve driver on emulated chambers per call, on a clock of its own."""
+    station, robot = load_station("licher2025"), load_robot("licher2025")
+    data = ProcessData(station)
+    safety = SafetySettings(require_operator=False, require_mocap=False)
+    bus = _MemoryBus(station, data)
+    driver = ValveDriver(station, robot.pressure_limits, data, bus, safety)
+    driver.open()
+    driver.enable()
+    moments = iter(range(1, 10**9))
+
+    def cycle() -> None:
+        now = next(moments) * _CYCLE
+        if round(now / _CYCLE) % 14 == 0:  # at about 70 Hz
+            wave = 3e4 * (1.0 + np.sin(6.0 * now + np.arange(len(station.chambers))))
+            driver.hear("command", now, wave)
+        driver.enable()
+        driver.tick(now)
+
+    return cycle
+
+
+class _MemoryBus:
+    """A `ValveBus` without a wire."""
+
+    watchdog_armed = True
+
+    def __init__(self, station: Station, data: ProcessData):
+        self._data, self._actuator = data, EmulatedActuator(station)
+        self._time = 0.0
+        self._toggle = False
+
+    def open(self) -> None:
+        """Nothing to bring up."""
+
+    def close(self) -> None:
+        """Nothing to take down."""
+
+    def check(self) -> str:
+        """All is well."""
+        return ""
+
+    def exchange(self, volts: np.ndarray) -> Sample:
+        """The chambers a cycle later."""
+        self._time += _CYCLE
+        self._data.pack(volts)
+        seen = self._data.volts(self._actuator.advance(self._time, volts))
+        self._toggle = not self._toggle
+        return Sample(seen, np.zeros(len(seen), bool), np.full(len(seen), self._toggle))

@@ -1,0 +1,105 @@
+"""The bag of a run on virtual time, as the nodes of its system would have left it."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from softcr_runtime.block import BlockBase, Output
+from softcr_runtime.codecs import codec
+from softcr_runtime.diagnostics import OK, DiagnosticReport
+from softcr_runtime.settings import setting_values
+from softcr_runtime.tick_records import TOPIC, TickRecord, records_to_message
+from softcr_runtime.virtual import VirtualExecutor
+from softcr_tools.offline_bag import OfflineBag
+
+_RECORDS_PERIOD = 1_000_000_000  # between two messages of tick records [ns]
+_UNRECORDED = ("/clock",)
+
+
+class VirtualRecording:
+    """Hears a `VirtualExecutor` as its observer; messages are made when all is over.
+
+    recording = VirtualRecording()
+    executor = VirtualExecutor(system, recording.observe, recording.note)
+    executor.run()
+    recording.write(directory, executor)
+    """
+
+    def __init__(self) -> None:
+        """Nothing heard yet."""
+        self._outputs: list[tuple[str, Output]] = []
+        self._records: dict[str, list[TickRecord]] = {}
+
+    def observe(self, name: str, output: Output) -> None:
+        """Keep an output of a part."""
+        if output.topic not in _UNRECORDED:
+            self._outputs.append((name, output))
+
+    def note(self, name: str, record: TickRecord) -> None:
+        """Keep an event of a part."""
+        self._records.setdefault(name, []).append(record)
+
+    def write(self, directory: Path, executor: VirtualExecutor) -> None:
+        """Write the bag (mcap): all that was sent, tick records, and what every node is.
+
+        Args:
+            directory: of the bag.
+            executor: after its run.
+
+        Raises:
+            UserError: it cannot be written.
+        """
+        bag, blocks = OfflineBag(), executor.blocks
+        codecs = {
+            (name, topic): codec(topic, block.expected)
+            for name, block in blocks.items()
+            for topic in block.outputs
+            if topic not in _UNRECORDED
+        }
+        for name, output in self._outputs:
+            message = codecs[name, output.topic].encode(output.value, output.stamp)
+            bag.add(output.topic, output.stamp, message)
+        for name, records in self._records.items():
+            topics = [each.topic for each in blocks[name].inputs]
+            for some in _by_second(records):
+                bag.add(TOPIC, some[-1].stamp, records_to_message(name, topics, some))
+        bag.add_statuses(
+            [status(name, block, executor.tick_times[name]) for name, block in blocks.items()]
+        )
+        bag.write(directory)
+
+
+def status(name: str, block: BlockBase, tick_times: list[float]) -> DiagnosticReport:
+    """What the node of a block would say of itself at the end of a run.
+
+    Args:
+        name: of the node.
+        block: after the run.
+        tick_times: how long its ticks took [s]; empty where nobody has measured.
+    """
+    settings = block.settings
+    told: dict[str, Any] = {
+        "rate_hz": settings.rate_hz,
+        "mode": settings.mode,
+        "seed": settings.seed,
+        "settings": setting_values(settings),
+    }
+    if tick_times:
+        marks = np.percentile(1e3 * np.array(tick_times), (50, 99, 100)).tolist()
+        told |= dict(zip(("p50_ms", "p99_ms", "max_ms"), marks, strict=True))
+        told["cycles"] = len(tick_times)
+    return DiagnosticReport(
+        f"{name}: loop", OK, "on virtual time, without ROS", block.robot.name,
+        told | block.describe(),
+    )  # fmt: skip
+
+
+def _by_second(records: list[TickRecord]) -> list[list[TickRecord]]:
+    """Records in messages as nodes send them; some of a second in each."""
+    parts: list[list[TickRecord]] = []
+    for record in records:
+        if not parts or record.stamp - parts[-1][0].stamp >= _RECORDS_PERIOD:
+            parts.append([])
+        parts[-1].append(record)
+    return parts
