@@ -382,7 +382,13 @@ class CosseratRod:
         return self._arguments.vector(method, "state", state, self.state_size)
 
     def _pressures(self, method: str, pressures: np.ndarray) -> np.ndarray:
-        return self._arguments.vector(method, "pressures", pressures, self.input_size)
+        found = self._arguments.floats(method, "pressures", pressures)
+        if found.shape != (self.input_size,):
+            raise ArgumentError(
+                f"CosseratRod.{method}: pressures of shape {found.shape}: robot {self.robot.name} "
+                f"has {self.input_size} chambers"
+            )
+        return found
 
     def _wrench(self, method: str, pressures: np.ndarray) -> np.ndarray:
         return self.robot.actuation_matrix @ self._pressures(method, pressures)
