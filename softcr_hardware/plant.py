@@ -104,6 +104,7 @@ class SimulatedPlant:
             intervals,
         )
         self._prediction = RodPrediction(self.rod, substeps=2, single_precision=False)
+        self._rest = self.rod.equilibrium(np.zeros(self.rod.input_size))
         self.reset()
 
     def reset(self) -> None:
@@ -113,7 +114,7 @@ class SimulatedPlant:
         self._poses: deque[tuple[int, np.ndarray]] = deque()
         self.pressures = np.zeros(chambers)
         self.command = np.zeros(chambers)
-        self.state = self.rod.equilibrium(self.pressures)
+        self.state = self._rest.copy()
 
     def follow(self, command: np.ndarray) -> None:
         """From now on the valves follow `command` (m,) [Pa], clipped to what they can."""

@@ -85,6 +85,11 @@ class Join:
         for each in (sample,) if resampler is None else resampler.add(sample):
             self._sort_in(topic, each)
 
+    @property
+    def waits(self) -> bool:
+        """Whether there are leads that no tick was made of."""
+        return bool(self._leads)
+
     def take(self, now: float) -> Tick | None:
         """The next tick that is complete, or for which waiting is over.
 

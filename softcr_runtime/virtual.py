@@ -206,7 +206,7 @@ class VirtualExecutor:
         for each in self._parts:
             if each.busy_until > self.now or (lockstep_only and not each.lockstep):
                 continue
-            tick = each.join.take(now)
+            tick = each.join.take(now) if each.join.waits else None
             if tick is not None:
                 self._tick(each, tick)
                 did = True
@@ -312,12 +312,8 @@ class VirtualExecutor:
         return any(each.block.finished for each in self._parts)
 
 
-def block_of(part: Part, robot: Any = None) -> BlockBase:
+def block_of(part: Part) -> BlockBase:
     """The block of a part, made with its robot and its validated settings.
-
-    Args:
-        part: that is a block.
-        robot: None for the one that the settings name.
 
     Raises:
         UserError: the class, a setting or the robot cannot be used.
@@ -326,7 +322,7 @@ def block_of(part: Part, robot: Any = None) -> BlockBase:
         raise UserError(f"part {part.name}: {part.runs} is a node of its own, not a block")
     block: type[BlockBase] = load_class(part.runs, "block", BlockBase)
     settings = block.settings_of(part.parameters)
-    return block(robot or load_robot(settings.robot, block.kinds), settings)
+    return block(load_robot(settings.robot, block.kinds), settings)
 
 
 @contextmanager

@@ -88,7 +88,8 @@ def estimator(
         parameters: of the block.
         numbers: of the filter, what it estimates among them; None: the shipped ones.
     """
-    told: Parameters = {"estimator": "rod"} | parameters
+    # the robot may be made by hand: no file says of which kind it is
+    told: Parameters = {"estimator": "rod", "model": "rod"} | parameters
     if numbers is None:
         return EstimatorBlock(robot, EstimatorBlock.settings_of(told))
     told |= {"filter": numbers.filter, "parameters": list(numbers.parameters or ())}

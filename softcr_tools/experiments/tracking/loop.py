@@ -158,7 +158,7 @@ def run_loop(
     intervals: Parameters = {"intervals": case.model_intervals}
     filter_block = estimator(robot, shared | intervals | (filter_parameters or {}), numbers)
     told = controller_parameters(controller, case) if parameters is None else parameters
-    control = _controller(robot, case, controller, shared | told, koopman)
+    control = _controller(robot, case, controller, shared | {"model": "rod"} | told, koopman)
     blocks = {
         SIMULATOR: simulator(robot, plant, cycles, case.rate_hz, seed),
         ESTIMATOR: filter_block,
@@ -220,6 +220,7 @@ def _reference(
 ) -> ReferenceBlock:
     """As far ahead as the controller looks."""
     told = shared | {
+        "model": "rod",
         "reference": case.reference.kind,
         "duration": case.duration,
         "horizon": max(control.controller.rows - 1 - MAXIMUM_DELAY, 1),

@@ -43,15 +43,12 @@ class DifferentPlant(RodPlant):
         """
         self._difference, self._seed, self._valves_read = difference, seed, valves_read
         self._use(robot, plant_of(robot, difference, seed))
-        self.reset()
+        self._begin()
 
     def reset(self) -> None:
         """See Plant."""
         super().reset()
-        self._poses_lost = np.random.default_rng(self._seed)
-        rest = np.zeros(len(self._robot.actuators))
-        self._on_their_way = deque([rest] * self._difference.latency)
-        super().follow(self._aimed_at(rest))
+        self._begin()
 
     def follow(self, command: np.ndarray) -> None:
         """See Plant; `latency` ticks later."""
@@ -71,6 +68,12 @@ class DifferentPlant(RodPlant):
     def describe(self) -> dict[str, Any]:
         """See RodPlant."""
         return super().describe() | {"plant_mismatch": _numbers(self._difference)}
+
+    def _begin(self) -> None:
+        self._poses_lost = np.random.default_rng(self._seed)
+        rest = np.zeros(len(self._robot.actuators))
+        self._on_their_way = deque([rest] * self._difference.latency)
+        super().follow(self._aimed_at(rest))
 
     def _aimed_at(self, sent: np.ndarray) -> np.ndarray:
         """(m,) true pressures [Pa] that valves aim at."""

@@ -117,7 +117,7 @@ class _ChangingPlant(DifferentPlant):
             change: cycle from which on it is the later one.
             seed: of its sensors.
         """
-        self._motion, self._change = motion, change
+        self._motion, self._change, self._cycle = motion, change, 0
         super().__init__(robot, motion.difference, seed, valves_read=False)
 
     def reset(self) -> None:
