@@ -21,6 +21,7 @@ from softcr_control.references import Reference
 from softcr_models.limits import limit_command
 from softcr_models.model import TIP
 from softcr_models.models import DeviceName
+from softcr_models.plugins import Place
 from softcr_models.robot import kind_of
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_runtime import registry
@@ -34,6 +35,7 @@ from softcr_runtime.plugin_settings import (
 )
 from softcr_runtime.robot_topics import inputs_of, reference_topic, robot_topics, states_topic
 from softcr_runtime.settings import NodeSettings, SampledNodeSettings, nested, setting_values
+from softcr_runtime.values import Pose, StateEstimate, TipEstimate
 
 _LATENCIES_KEPT = 15  # ticks that tell how late answers are
 _MIN_SAMPLES = 5  # of them: a run's first answer is later than the others, and says nothing
@@ -50,7 +52,7 @@ _REHEARSED = 3  # ticks
 class ControllerBlockSettings(SampledNodeSettings):
     """Which controller on which model, and when to vent; the controller's own settings beside."""
 
-    controller: str = Field(
+    controller: Place = Field(
         "nempc", description="a known one; or package.module:Class, or path/file.py:Class"
     )
     controller_file: str = Field(
@@ -117,6 +119,7 @@ class ControllerBlock(BlockBase):
         context = ControlContext(
             robot, self.model, settings.period, settings.seed, settings.resampled
         )
+        self._needs_state = getattr(controller_class, "needs_state", True)
         if make is None:
             # a controller may be made in several ways, by what it is made for
             made = getattr(controller_class, "made", controller_class)
@@ -126,9 +129,11 @@ class ControllerBlock(BlockBase):
         self.threads = settings.threads or getattr(controller_class, "threads", 1)
         topics = robot_topics(robot)
         self._commands, self._actuators = topics.command, topics.state
-        self._states, self._wanted = states_topic(self.model), reference_topic(self.model)
+        self._wanted = reference_topic(self.model)
+        # the state leads a controller that needs it, the tip alone one that does not
+        self._lead_topic = states_topic(self.model) if self._needs_state else "estimate/tip/pose"
         self.inputs = (
-            Input(self._states, "lead"),
+            Input(self._lead_topic, "lead"),
             # on the bench the estimate comes after both, and pressures come thrice in a period
             Input(self._wanted, "same", wakes=not settings.resampled),
             Input(
@@ -188,8 +193,13 @@ class ControllerBlock(BlockBase):
         tip = model.observe((TIP,), state[None], inputs[None], parameters[None])[TIP][0, :, 3]
         rows = getattr(self.controller, "rows", 1)
         reference = Reference(0.0, period, np.tile(state, (rows, 1)), np.tile(tip, (rows, 1)))
+        estimate: StateEstimate | TipEstimate = StateEstimate(state, {})
+        if not self._needs_state:
+            pose = np.eye(4)
+            pose[:3, 3] = tip
+            estimate = TipEstimate(lambda: Pose.of(pose), np.zeros((3, 3)))
         for _ in range(_REHEARSED):
-            self.controller.command(Observation(0.0, state, {}, reference, inputs, model))
+            self.controller.command(self._observation(estimate, reference, inputs))
 
     def reset(self) -> None:
         """See BlockBase."""
@@ -198,28 +208,24 @@ class ControllerBlock(BlockBase):
 
     def tick(self, now: int, samples: Samples) -> Iterable[Output]:
         """The command that answers an estimate."""
-        estimate, reference = samples[self._states].value, samples[self._wanted].value
+        rows = samples[self._wanted].value
+        reference = Reference(rows.stamp * 1e-9, rows.period, rows.states, rows.tip_positions)
         self._delay = self._expected_delay
         answer = self.controller.command(
-            Observation(
-                stamp=reference.stamp * 1e-9,
-                state=estimate.state,
-                parameters=estimate.parameters,
-                reference=Reference(
-                    reference.stamp * 1e-9,
-                    reference.period,
-                    reference.states,
-                    reference.tip_positions,
-                ),
-                inputs=inputs_of(samples[self._actuators].value),
-                model=self.model,
-                delay=self._delay,
+            self._observation(
+                samples[self._lead_topic].value,
+                reference,
+                inputs_of(samples[self._actuators].value),
             )
         )
+        command = self._limited(answer.pressures if isinstance(answer, Command) else answer)
         self._venting = False
-        command = answer.pressures if isinstance(answer, Command) else answer
         self._fallbacks += isinstance(answer, Command) and answer.fallback
-        return [Output(self._commands, now, self._limited(command))]
+        return [Output(self._commands, now, command)]
+
+    def hold(self, now: int) -> Iterable[Output]:
+        """The last command again."""
+        return [Output(self._commands, now, self._sent)]
 
     def idle(self, now: int, why: str) -> Iterable[Output]:
         """Zero pressure at once; where it begins the controller starts afresh."""
@@ -268,16 +274,44 @@ class ControllerBlock(BlockBase):
 
     def warnings(self) -> list[str]:
         """See BlockBase."""
-        return ["estimate or reference is missing: vented"] if self._venting else []
+        lines = ["estimate or reference is missing: vented"] if self._venting else []
+        period = self.settings.period
+        if self._latencies and (usual := self._usual_latency()) > MAXIMUM_DELAY * period:
+            lines.append(
+                f"{self.title}.command: answers are {1e3 * usual:.0f} ms old, must be at most "
+                f"{1e3 * MAXIMUM_DELAY * period:.0f} ms"
+            )
+        return lines
 
     # --- inside -----------------------------------------------------------------------------
 
+    def _observation(self, estimate: Any, reference: Reference, inputs: np.ndarray) -> Observation:
+        state, parameters, tip = None, {}, None
+        if self._needs_state:
+            state, parameters = estimate.state, estimate.parameters
+        else:
+            tip = estimate.pose().matrix
+        return Observation(
+            stamp=reference.stamp,
+            state=state,
+            parameters=parameters,
+            reference=reference,
+            inputs=inputs,
+            model=self.model,
+            delay=self._delay,
+            tip=tip,
+        )
+
     def _limited(self, command: Any) -> np.ndarray:
         inputs = self.model.inputs
-        wanted = np.asarray(command, float)
+        try:
+            wanted = np.asarray(command, float)
+        except (TypeError, ValueError):
+            wanted = np.array(np.nan)
         if wanted.shape != (inputs.size,) or not np.isfinite(wanted).all():
+            shown = np.array2string(wanted, threshold=12) if wanted.ndim else repr(command)
             raise ValueError(
-                f"command {wanted.tolist()} must be {inputs.size} finite numbers [{inputs.unit}]"
+                f"command {shown} must be {inputs.size} finite numbers [{inputs.unit}]"
             )
         self._sent, clipped = limit_command(
             wanted, self._sent, inputs.low, inputs.high, inputs.rate, self.settings.period

@@ -17,22 +17,25 @@ class Observation:
 
     Attributes:
         stamp: t_k [s].
-        state: (nx,) estimated state of `model`.
+        state: (nx,) estimated state of `model`; None for a controller with `needs_state = False`.
         parameters: estimated parameters of the model and of its inputs' sensors, by name; those
             not named are nominal.
         reference: rows from t_k on.
         inputs: (m,) as measured at t_k [unit of the model's inputs].
         model: whose state this is.
         delay: ticks until the answer becomes active, at least 1.
+        tip: (4, 4) estimated pose of the tip [m] for a controller with `needs_state = False`; None
+            for the others, who ask for the output "tip" of the state.
     """
 
     stamp: float
-    state: np.ndarray
+    state: Any
     parameters: Mapping[str, float]
     reference: Reference
     inputs: np.ndarray
     model: Model
     delay: int = 1
+    tip: np.ndarray | None = None
 
     def output(self, name: str) -> np.ndarray:
         """An output of the estimated state, for example "tip": (3, 4) pose [m].
@@ -71,6 +74,7 @@ class Controller(Protocol):
     """Answers observations with commands; made as `Class(context, settings)`.
 
     A class may have `Settings`, a pydantic model: its fields become options and ROS parameters.
+    With `needs_state = False` it is led by the estimated tip alone, and any estimator will do.
     """
 
     def reset(self) -> None:

@@ -13,7 +13,7 @@ from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
 from softcr_models.constant_curvature.kinematics import section_pose
 from softcr_runtime.block import BlockBase, Input, Output, Samples
 from softcr_runtime.settings import NodeSettings
-from softcr_runtime.values import TipEstimate
+from softcr_runtime.values import Pose, TipEstimate
 
 PRESSURES, WRENCHES = "pressure/state", "force_torque/wrench"
 _LOCKSTEP_PATIENCE = 1.0  # in lock-step nothing is lost, only late [s]
@@ -122,7 +122,9 @@ class CcEstimatorBlock(BlockBase):
         numbers = {}
         for name, value, deviation in zip(_NAMES, values, deviations, strict=True):
             numbers[name], numbers[f"{name}_std"] = float(value), float(deviation)
-        tip = TipEstimate(lambda: self._tip_pose(estimate), estimate.tip_position_covariance)
+        tip = TipEstimate(
+            lambda: Pose.of(self._tip_pose(estimate)), estimate.tip_position_covariance
+        )
         return [
             Output("estimate/constant_curvature", now, numbers),
             Output("estimate/tip/pose", now, tip),

@@ -28,7 +28,8 @@ class Estimator(Protocol):
     """Finds a robot's state, or at least its tip; made as `Class(context, settings)`.
 
     A class may have `Settings`, a pydantic model whose fields become options and ROS parameters,
-    `describe() -> dict` and `warnings() -> list[str]` for the diagnostics.
+    `describe() -> dict` and `warnings() -> list[str]` for the diagnostics. One that finds the tip
+    alone says so with `gives_state = False`; it serves controllers with `needs_state = False`.
     """
 
     def reset(self) -> None:
@@ -48,7 +49,7 @@ class Estimator(Protocol):
 
         Returns:
             An object with `tip_position` (3,) [m] and `tip_position_covariance` (3, 3) [m^2]; and,
-            where it knows the state of `context.model`, `state` (nx,), `parameters` and
+            without `gives_state = False`, `state` (nx,) of `context.model`, `parameters` and
             `parameters_std`, by name. None where there is nothing to trust.
         """
         ...

@@ -14,6 +14,7 @@ from softcr_estimation.context import EstimationContext, Estimator
 from softcr_estimation.estimated_shape import estimated_shape
 from softcr_models.model import TIP, nominal_parameters
 from softcr_models.models import DeviceName
+from softcr_models.plugins import Place
 from softcr_models.robot import kind_of
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_runtime import registry
@@ -22,7 +23,7 @@ from softcr_runtime.plugin_settings import model_of, plugin_settings, with_model
 from softcr_runtime.robot_topics import inputs_of, robot_topics, states_topic
 from softcr_runtime.sample import Sample
 from softcr_runtime.settings import NodeSettings, SampledNodeSettings
-from softcr_runtime.values import StateEstimate, TipEstimate, blended_poses
+from softcr_runtime.values import Pose, StateEstimate, TipEstimate, blended_poses
 
 _LOCKSTEP_PATIENCE = 1.0  # in lock-step nothing is lost, only late [s]
 _BLIND_PATIENCE = 0.05  # a blind camera is not waited for every time [periods]
@@ -33,7 +34,7 @@ _REHEARSED = 3  # ticks
 class EstimatorBlockSettings(SampledNodeSettings):
     """Which estimator on which model, and when to go on without a camera."""
 
-    estimator: str = Field(
+    estimator: Place = Field(
         "rod", description="a known one; or package.module:Class, or path/file.py:Class"
     )
     model: str = Field(
@@ -101,8 +102,9 @@ class EstimatorBlock(BlockBase):
                 patience=self._patience, blend=blended_poses,
             ),
         )  # fmt: skip
+        self._gives_state = getattr(self.estimator, "gives_state", True)
         self._states = states_topic(self.model)
-        self.outputs = (self._states, "estimate/tip/pose")
+        self.outputs = (*((self._states,) if self._gives_state else ()), "estimate/tip/pose")
         self._forget()
 
     @classmethod
@@ -127,7 +129,9 @@ class EstimatorBlock(BlockBase):
         measured = {name: _homogeneous(poses[0]) for name, poses in seen.items()}
         for number in range(_REHEARSED):
             stamp = (1 + number) * self.settings.period
-            self._outputs(self.estimator.update(inputs, measured, stamp), 1)
+            estimate = self.estimator.update(inputs, measured, stamp)
+            if estimate is not None:
+                self._outputs(estimate, 1)
 
     def reset(self) -> None:
         """See BlockBase."""
@@ -188,14 +192,24 @@ class EstimatorBlock(BlockBase):
 
     def _outputs(self, estimate: Any, now: int) -> list[Output]:
         covariance = estimate.tip_position_covariance
-        if getattr(estimate, "state", None) is None:
-            tip = TipEstimate(lambda: _unturned(estimate.tip_position), covariance)
+        if not self._gives_state:
+            position = np.asarray(estimate.tip_position, float)
+            if position.shape != (3,) or not np.isfinite(position).all():
+                raise ValueError(f"tip_position = {position} must be 3 finite numbers [m]")
+            tip = TipEstimate(lambda: Pose.of(_unturned(position)), covariance)
             return [Output("estimate/tip/pose", now, tip)]
-        shape = estimated_shape(self.model, estimate.state, estimate.parameters)
+        state = estimate.state
+        if np.shape(state) != (self.model.state.size,) or not np.isfinite(state).all():
+            size = self.model.state.size
+            raise ValueError(
+                f"state of shape {np.shape(state)} must be {size} finite numbers; an estimator "
+                "without a state says gives_state = False"
+            )
+        shape = estimated_shape(self.model, state, estimate.parameters)
         value = StateEstimate(
             estimate.state, estimate.parameters, estimate.parameters_std, shape.poses
         )
-        tip = TipEstimate(shape.tip, covariance)
+        tip = TipEstimate(lambda: Pose.of(shape.tip()), covariance)
         return [Output(self._states, now, value), Output("estimate/tip/pose", now, tip)]
 
     def _patience(self) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from softcr_hardware.plants import Plant
+from softcr_models.plugins import Place
 from softcr_models.robot import kind_of
 from softcr_runtime import registry
 from softcr_runtime.block import CLOCK, BlockBase, Input, Output, Samples
@@ -25,7 +26,7 @@ _MOST_AT_ONCE = 20  # periods that a late cycle makes the plant live through
 class SimulatorSettings(NodeSettings):
     """Which plant, and what happens when commands stop; the plant's own settings stand beside."""
 
-    plant: str = Field(
+    plant: Place = Field(
         "",
         description="empty: the robot's own; or package.module:Class, or path/file.py:Class",
     )
@@ -94,6 +95,11 @@ class Simulator(BlockBase):
     @staticmethod
     def _plant_class(named: str, robot: str) -> Any:
         return registry.resolve("plant", named or kind_of(robot))
+
+    @property
+    def title(self) -> str:
+        """See BlockBase."""
+        return type(self.plant).__name__
 
     def reset(self) -> None:
         """See BlockBase."""

@@ -4,10 +4,29 @@ import importlib
 import importlib.util
 import inspect
 import sys
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator
 
 from softcr_models.errors import UserError
+
+
+def absolute_place(place: str) -> str:
+    """A place whose file is named by its absolute path, so that it means the same anywhere.
+
+    Args:
+        place: `path/file.py:Class`; anything else is returned as it is.
+    """
+    where, colon, name = place.rpartition(":")
+    if not colon or not where.endswith(".py"):
+        return place
+    return f"{Path(where).expanduser().resolve()}:{name}"
+
+
+Place = Annotated[str, AfterValidator(absolute_place)]
+"""A setting that names a class: nodes and replay elsewhere find what it names here."""
 
 
 def load_class(place: str, what: str, base: type | None = None) -> Any:
@@ -61,7 +80,7 @@ def _of_file(path: Path) -> Any:
     path = path.expanduser().resolve()
     if not path.is_file():
         raise FileNotFoundError(path)
-    name = f"softcr_plugin_{path.stem}_{abs(hash(str(path))) % 10**8}"
+    name = f"softcr_plugin_{path.stem}_{sha256(str(path).encode()).hexdigest()[:8]}"
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)

@@ -206,12 +206,16 @@ class BlockBase:
         """
         raise NotImplementedError
 
+    def hold(self, now: int) -> Iterable[Output]:
+        """What stands in for a tick without a usable answer, as long as these are few."""
+        return ()
+
     def idle(self, now: int, why: str) -> Iterable[Output]:
         """What is safe while there are no ticks: hold or vent.
 
         Args:
             now: stamp for what is published [ns].
-            why: "inputs overdue" or "stopped".
+            why: "inputs overdue", "no usable answer" or "stopped".
         """
         return ()
 

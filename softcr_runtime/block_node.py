@@ -62,13 +62,11 @@ class BlockNode(LoopNode):
     def on_configure_node(self) -> None:
         block = self.Block(self._robot_file, self.settings)
         self._block, self._guard = block, Guard(block, self._complain)
-        block.rehearse()
+        self._guard.rehearse()
         self._records: list[TickRecord] = []
         self._topics = tuple(each.topic for each in block.inputs)
         self._join = Join(block.inputs, block.keep, self.settings.period)
-        self._speakers = {
-            topic: (self.advertise(topic), codec(topic, block.expected)) for topic in block.outputs
-        }
+        self._speakers = {topic: self._speaker(topic, block) for topic in block.outputs}
         self._ticks_publisher = self.advertise(TOPIC)
         self._receive_inputs(block)
 
@@ -224,8 +222,7 @@ class BlockNode(LoopNode):
 
     def _publish(self, outputs: Iterable[Output]) -> None:
         for output in outputs:
-            publisher, coding = self._speakers[output.topic]
-            publisher.publish(coding.encode(output.value, output.stamp))
+            self._speakers[output.topic](output)
             self._last_stamp = max(self._last_stamp, output.stamp)
 
     # --- records ----------------------------------------------------------------------------
@@ -264,13 +261,26 @@ class BlockNode(LoopNode):
     def _complain(self, line: str) -> None:
         self.get_logger().error(line, throttle_duration_sec=1.0)
 
+    def _speaker(self, topic: str, block: BlockBase) -> Callable[[Output], None]:
+        """What publishes an output; neighbours have it first, but nothing that is no message."""
+        publisher, encode = self.advertise(topic), codec(topic, block.expected).encode
+        hand_over = self.offer(topic, encode)
+
+        def say(output: Output) -> None:
+            message = encode(output.value, output.stamp)
+            if publisher.is_activated:
+                hand_over(output.value, output.stamp)
+            publisher.publish(message)
+
+        return say
+
     def _receive_inputs(self, block: BlockBase) -> None:
         for each in block.inputs:
             if each.topic == CLOCK:
                 continue
             coding: Codec = codec(each.topic, block.expected)
             partner = any(other.resampled for other in block.inputs) and not each.resampled
-            self.receive(
+            self.receive_value(
                 each.topic,
                 coding.decode,
                 depth=_RESAMPLED_DEPTH if partner and each.rule in ("same", "lead") else None,

@@ -23,8 +23,8 @@ from softcr_runtime.messages import (
     named_numbers_message,
     pose_to_message,
     pose_value_from_message,
-    pose_with_covariance_from_message,
     pose_with_covariance_to_message,
+    pose_with_covariance_value,
     pressures_from_message,
     pressures_to_message,
     wrench_from_message,
@@ -142,7 +142,11 @@ def _tip_estimate(topic: str, expected: Expected) -> Codec:
             value.pose(), value.position_covariance, stamp, expected.frame
         )
 
-    return Codec(encode, lambda message: pose_with_covariance_from_message(message, topic))
+    def decode(message: Any) -> TipEstimate:
+        pose, covariance = pose_with_covariance_value(message, topic)
+        return TipEstimate(lambda: pose, covariance[:3, :3])
+
+    return Codec(encode, decode)
 
 
 def _reference_rod(topic: str, expected: Expected) -> Codec:

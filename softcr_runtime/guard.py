@@ -1,11 +1,13 @@
 """A block's mistakes do not end the run: what it raises becomes one line and an idle answer."""
 
+import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from softcr_models.errors import UserError
 from softcr_runtime.block import BlockBase, Output, Samples
+from softcr_runtime.value_checks import check_value
 
 MOST_REFUSALS = 5
 """Ticks in a row without a usable answer, after which the block's idle answer is sent."""
@@ -14,10 +16,10 @@ MOST_REFUSALS = 5
 class Guard:
     """Lets a block tick and refuses answers that are no answers.
 
-    An exception, an output on a topic that the block does not have, or a value that is not finite
-    is one line, told once for each kind, and the tick has no output: the actuators hold what they
-    were told last until that is too old. After `MOST_REFUSALS` such ticks in a row the block's
-    `idle` answer is sent instead, which holds or vents.
+    An exception, an output on a topic that the block does not have, or a value that its topic
+    cannot carry is one line, told once for each kind, and the block's `hold` answer is sent
+    instead. After `MOST_REFUSALS` such ticks in a row it is the `idle` answer, which holds or
+    vents.
 
     Attributes:
         refusals: what was refused, and how often, since `reset`.
@@ -32,17 +34,31 @@ class Guard:
         self._block, self._complain = block, complain
         self._forget()
 
+    def rehearse(self) -> None:
+        """Let the block rehearse; what goes wrong there is told, and goes wrong in the run too.
+
+        Raises:
+            UserError: as the block does.
+        """
+        try:
+            self._block.rehearse()
+        except UserError:
+            raise
+        except Exception as error:
+            self._tell("rehearse", error)
+
     def reset(self) -> None:
         """Let the block begin anew."""
         self._forget()
-        self._block.reset()
+        try:
+            self._block.reset()
+        except Exception as error:
+            self._tell("reset", error)
 
     def tick(self, now: int, samples: Samples) -> list[Output]:
-        """What the block answers; nothing where that cannot be used."""
+        """What the block answers, or what stands in for an answer that cannot be used."""
         try:
-            outputs = list(self._block.tick(now, samples))
-            for output in outputs:
-                _check(output, self._block.outputs)
+            outputs = self._checked(self._block.tick(now, samples))
         except Exception as error:
             return self._refused(now, error)
         self._in_a_row = 0
@@ -65,14 +81,27 @@ class Guard:
         self.refusals: dict[str, int] = {}
         self._in_a_row = 0
 
+    def _checked(self, answer: Any) -> list[Output]:
+        outputs = list(answer)
+        for output in outputs:
+            if not isinstance(output, Output):
+                raise TypeError(f"answers with {type(output).__name__}, must be outputs")
+            if output.topic not in self._block.outputs:
+                allowed = ", ".join(self._block.outputs)
+                raise ValueError(f"output {output.topic!r} is not one of {allowed}")
+            check_value(output.topic, output.value, self._block.expected)
+        return outputs
+
     def _refused(self, now: int, error: Exception) -> list[Output]:
         self._tell("tick", error)
         self._in_a_row += 1
-        return [] if self._in_a_row < MOST_REFUSALS else self.idle(now, "inputs overdue")
+        if self._in_a_row < MOST_REFUSALS:
+            return list(self._block.hold(now))
+        return self.idle(now, "no usable answer")
 
     def _tell(self, where: str, error: Exception) -> None:
         text = " ".join(str(error).split()) or "no message"
-        line = f"{self._block.title}.{where}: {type(error).__name__}: {text}"
+        line = f"{self._block.title}.{where}: {type(error).__name__}: {text}{_place_of(error)}"
         self.refusals[line] = self.refusals.get(line, 0) + 1
         if self.refusals[line] == 1:
             self._complain(line)
@@ -94,10 +123,12 @@ class Unguarded:
         return list(self._block.idle(now, why))
 
 
-def _check(output: Any, topics: tuple[str, ...]) -> None:
-    if not isinstance(output, Output):
-        raise TypeError(f"answers with {type(output).__name__}, must be outputs")
-    if output.topic not in topics:
-        raise ValueError(f"output {output.topic!r} is not one of {', '.join(topics)}")
-    if isinstance(output.value, np.ndarray) and not np.isfinite(output.value).all():
-        raise ValueError(f"{output.topic} = {output.value.tolist()} must be finite")
+def _place_of(error: Exception) -> str:
+    """File and line of a plugin's code where it was raised; empty where that is none of it."""
+    here = Path(__file__).parents[1]
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        path = Path(frame.filename)
+        ours = here in path.parents and path.relative_to(here).parts[0].startswith("softcr_")
+        if not ours and "site-packages" not in path.parts and path.is_file():
+            return f" ({path.name}, line {frame.lineno})"
+    return ""

@@ -1,4 +1,5 @@
 """Received messages, for the loop's thread: it waits for them and takes them itself.
+What comes from a block of the same process waits here, too, as it is.
 
 An rclpy executor could take them in a thread of its own. But it builds the set of all it waits
 for (a lifecycle node has more than ten services) twice per message, and then hands over to a thread
@@ -7,6 +8,7 @@ loop and cost 1.7 ms of CPU time, the answer included; a wait set of the subscri
 loop's thread, takes 0.5 ms and costs 1.0 ms.
 """
 
+import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -45,6 +47,9 @@ class Mailbox:
         self._context = context
         self._refuse = refuse
         self._sources: list[_Source] = []
+        self._hatches: list[_Hatch] = []
+        self._delivery = threading.Lock()  # a loop of the same process delivers in its own thread
+        self._delivered = threading.Event()
         self._letters: deque[Sample] = deque()
         self._closed = True
         self._waker = GuardCondition(callback=None, callback_group=None, context=context)
@@ -69,6 +74,39 @@ class Mailbox:
         """
         self._sources.append(_Source(topic, subscription, read, wakes))
 
+    def add_hatch(
+        self,
+        topic: str,
+        read: Callable[[Any, float], Sample | None],
+        depth: int,
+        wakes: bool = True,
+    ) -> Callable[[Any], None]:
+        """Take what is delivered by hand; returns the function that does it, from any thread.
+
+        Args:
+            topic: its name.
+            read: makes a letter of what was delivered; otherwise as in `add`.
+            depth: how many of the newest wait.
+            wakes: as in `add`.
+        """
+        hatch = _Hatch(topic, read, wakes, deque(maxlen=depth))
+        self._hatches.append(hatch)
+
+        def deliver(thing: Any) -> None:
+            with self._delivery:
+                if self._closed:
+                    return
+                hatch.waiting.append((thing, time.monotonic()))
+                if wakes:
+                    self._wake()
+
+        return deliver
+
+    def remove(self, topic: str) -> None:
+        """Take nothing more of a topic; while the mailbox is closed."""
+        self._sources = [each for each in self._sources if each.topic != topic]
+        self._hatches = [each for each in self._hatches if each.topic != topic]
+
     @property
     def closed(self) -> bool:
         """Whether nothing more comes out of it."""
@@ -78,7 +116,10 @@ class Mailbox:
         """Drop what has arrived and let `get` deliver what comes from now on."""
         for source in self._sources:
             _take_arrived(source.subscription)
+        for hatch in self._hatches:
+            hatch.waiting.clear()
         self._letters.clear()
+        self._delivered.clear()
         self._closed = False
 
     def get(self, timeout: float | None = None) -> Sample | None:
@@ -112,39 +153,62 @@ class Mailbox:
 
     def close(self) -> None:
         """Let every present and coming `get` return None; from any thread."""
-        self._closed = True
-        self._waker.trigger()
+        with self._delivery:
+            self._closed = True
+            self._wake()
 
     def destroy(self) -> None:
         """Forget the subscriptions, which the node may then destroy."""
-        self._sources.clear()
-        self._waker.destroy()
+        with self._delivery:
+            self._closed = True
+            self._sources.clear()
+            self._hatches.clear()
+            self._waker.destroy()
+
+    def _wake(self) -> None:
+        self._delivered.set()
+        if any(source.wakes for source in self._sources):
+            self._waker.trigger()
 
     def _read_arrived(self, timeout: float | None) -> None:
         """Wait for messages, or for `close`, and read all that there are."""
         waking = [source for source in self._sources if source.wakes]
         if len(waking) < len(self._sources):
             timeout = _LONGEST_NAP if timeout is None else min(timeout, _LONGEST_NAP)
+        if waking:
+            ready = self._ready(waking, timeout)
+        else:  # a wait set costs ten times more
+            ready = set()
+            self._delivered.wait(timeout)
+        self._delivered.clear()
+        for hatch in self._hatches:
+            while hatch.waiting:
+                self._put(hatch.read(*hatch.waiting.popleft()))
+        for source in self._sources:
+            announced = source.subscription.handle.pointer in ready
+            if announced or not source.wakes:
+                self._read(source, announced)
+
+    def _ready(self, waking: "list[_Source]", timeout: float | None) -> set[int]:
+        """Handles of the subscriptions that something has come for."""
         wait_set = _rclpy.WaitSet(len(waking), 1, 0, 0, 0, 0, self._context.handle)
         wait_set.clear_entities()
         wait_set.add_guard_condition(self._waker.handle)
         for source in waking:
             wait_set.add_subscription(source.subscription.handle)
         wait_set.wait(-1 if timeout is None else int(timeout * 1e9))
-        ready = wait_set.get_ready_entities("subscription")
-        for source in self._sources:
-            announced = source.subscription.handle.pointer in ready
-            if announced or not source.wakes:
-                self._read(source, announced)
+        return set(wait_set.get_ready_entities("subscription"))
 
     def _read(self, source: "_Source", announced: bool) -> None:
         arrived = _take_arrived(source.subscription)
         if announced and not arrived:  # DDS could make nothing of the bytes
             self._refuse(source.topic, "not readable as a message of its type")
         for message, received in arrived:
-            letter = source.read(message, received)
-            if letter is not None:
-                self._letters.append(letter)
+            self._put(source.read(message, received))
+
+    def _put(self, letter: Sample | None) -> None:
+        if letter is not None:
+            self._letters.append(letter)
 
 
 @dataclass(frozen=True)
@@ -153,6 +217,14 @@ class _Source:
     subscription: Subscription
     read: Callable[[Any, float], Sample | None]
     wakes: bool
+
+
+@dataclass(frozen=True)
+class _Hatch:
+    topic: str
+    read: Callable[[Any, float], Sample | None]
+    wakes: bool
+    waiting: deque[tuple[Any, float]]
 
 
 class LeftAlone(CallbackGroup):

@@ -136,7 +136,7 @@ def pose_value_from_message(message: Any, topic: str) -> PoseValue:
 
 
 def pose_with_covariance_to_message(
-    pose: np.ndarray, position_covariance: np.ndarray, stamp: int, frame: str = "base"
+    pose: np.ndarray | PoseValue, position_covariance: np.ndarray, stamp: int, frame: str = "base"
 ) -> Any:
     """geometry_msgs/PoseWithCovarianceStamped of a pose whose position's covariance is known.
 
@@ -160,7 +160,13 @@ def pose_with_covariance_from_message(message: Any, topic: str) -> tuple[np.ndar
     Raises:
         MessageError: as `pose_from_message`, and for a variance below 0.
     """
-    pose = _checked_pose(message.pose.pose, topic).matrix
+    pose, covariance = pose_with_covariance_value(message, topic)
+    return pose.matrix, covariance
+
+
+def pose_with_covariance_value(message: Any, topic: str) -> tuple[PoseValue, np.ndarray]:
+    """As `pose_with_covariance_from_message`, the pose as position and quaternion."""
+    pose = _checked_pose(message.pose.pose, topic)
     covariance = np.array(message.pose.covariance, dtype=float).reshape(6, 6)
     check_finite(covariance.ravel(), [f"covariance[{i}]" for i in range(36)], topic)
     if (covariance.diagonal() < 0.0).any():

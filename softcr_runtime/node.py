@@ -47,6 +47,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from rcl_interfaces.msg import (
@@ -72,8 +73,9 @@ from softcr_runtime.diagnostics import (
 )
 from softcr_runtime.mailbox import LeftAlone, Mailbox
 from softcr_runtime.messages import MessageError, from_stamp
+from softcr_runtime.neighbours import Encode, Neighbours
 from softcr_runtime.parameters import as_declared, parameter_descriptor
-from softcr_runtime.realtime import schedule_realtime
+from softcr_runtime.realtime import claim_realtime
 from softcr_runtime.sample import Sample, check_stamp
 from softcr_runtime.settings import (
     NodeSettings,
@@ -90,6 +92,23 @@ _DIAGNOSTICS_PERIOD = 1.0  # [s]
 _LOOP_STOP_TIMEOUT = 1.0  # how long deactivation waits for the tick in progress [s]
 _LAST_WORDS_TIME = 0.05  # for readers to take what deactivation published [s]
 _MOST_REASONS = 50  # distinct reasons of rejection that are kept apart
+
+
+Read = Callable[[Any, float], Sample | None]
+"""Makes a sample of what has arrived and when, or None where it must not be used."""
+
+
+@dataclass(eq=False)
+class _SharedInput:
+    """An input that comes over DDS, through `subscription`, or from this process (`inside`)."""
+
+    topic: str
+    name: str  # full
+    decode: Callable[[Any], Any]
+    depth: int | None
+    wakes: bool
+    inside: bool = False
+    subscription: Subscription | None = None
 
 
 class LoopNode(LifecycleNode):
@@ -113,10 +132,11 @@ class LoopNode(LifecycleNode):
     settings: NodeSettings
     _last_tick_stamp: int | None
 
-    def __init__(self, **node_options: Any):
+    def __init__(self, neighbours: Neighbours | None = None, **node_options: Any):
         """Declare the parameters.
 
         Args:
+            neighbours: the nodes of this process, one of which this becomes; None: it is alone.
             node_options: for rclpy's Node: context, parameter_overrides, ...
 
         Raises:
@@ -137,8 +157,11 @@ class LoopNode(LifecycleNode):
         self._count_lock = threading.Lock()
         self._publishers_advertised: list[LifecyclePublisher] = []
         self._subscriptions_made: list[Subscription] = []
+        self._neighbours = neighbours or Neighbours()
+        self._shared_inputs: list[_SharedInput] = []
         self._forget_counts()
         self._answer_invalid_transitions()
+        self._neighbours.join(self._arrange_inputs)
         self._diagnostics = self.create_publisher(
             TOPICS["/diagnostics"].message_class(), "/diagnostics", qos("/diagnostics")
         )
@@ -236,33 +259,39 @@ class LoopNode(LifecycleNode):
             wakes: whether the inbox returns for it, or brings it along with others.
         """
 
-        def read(message: Any, received: float) -> Sample | None:
-            try:
-                stamp = self.now() if raw else self._checked_stamp(message, topic)
-                value = decode(message)
-            except MessageError as error:
-                self.reject(error.topic, error.what)
-                return None
-            except Exception:
-                self.count_exception(topic)
-                return None
-            self._last_stamps[topic] = stamp
-            return None if value is None else Sample(topic, stamp, value, received)
+        self._subscribe(topic, self._reader(topic, decode, raw), raw, depth, wakes)
 
-        row = TOPICS[topic]
-        profile = qos(topic, self.settings.lockstep)
-        profile.depth = depth or profile.depth
-        subscription = self.create_subscription(
-            row.message_class(),
-            row.name,
-            lambda _: None,
-            profile,
-            callback_group=LeftAlone(),
-            event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),
-            raw=raw,
+    def receive_value(
+        self,
+        topic: str,
+        decode: Callable[[Any], Any],
+        depth: int | None = None,
+        wakes: bool = True,
+    ) -> None:
+        """As `receive`; where another node of this process offers the topic with `offer`, its
+        values come from there, and messages of others on that topic are not heard.
+
+        A value is checked as a message is, the first one of an activation by being made
+        into one.
+        """
+        shared = _SharedInput(
+            topic, self.resolve_topic_name(TOPICS[topic].name), decode, depth, wakes
         )
-        self._subscriptions_made.append(subscription)
-        self.inbox.add(topic, subscription, read, wakes)
+        self._shared_inputs.append(shared)
+        self._arrange_inputs()
+
+    def offer(self, topic: str, encode: Encode) -> Callable[[Any, int], None]:
+        """Offer a topic's values to the other nodes of this process; call it in
+        `on_configure_node`.
+
+        Args:
+            topic: name in the table.
+            encode: makes a message of a value.
+
+        Returns:
+            What hands a value of a stamp [ns] over.
+        """
+        return self._neighbours.offer(self, self.resolve_topic_name(TOPICS[topic].name), encode)
 
     def reject(self, topic: str, reason: str) -> None:
         """Count a received message that must not be used; the first of its kind is logged."""
@@ -334,6 +363,7 @@ class LoopNode(LifecycleNode):
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Lifecycle: see `on_activate_node`."""
         self._forget_counts()
+        self._arrange_inputs()
         self.inbox.open()
         self.statistics = TickStatistics(self.settings.period)
         super().on_activate(state)
@@ -384,6 +414,8 @@ class LoopNode(LifecycleNode):
     def _release(self) -> None:
         self._succeeds("cleanup", self.on_cleanup_node)
         gc.unfreeze()
+        self._shared_inputs.clear()
+        self._neighbours.withdraw(self)
         self.inbox.destroy()
         self.inbox = Mailbox(self.context, self.reject)
         for publisher in self._publishers_advertised:
@@ -411,7 +443,7 @@ class LoopNode(LifecycleNode):
     def _schedule(self, priority: int) -> None:
         """Before the loop's thread starts: it inherits it, and so do the pools it starts."""
         if self.settings.realtime_priority:
-            problem = schedule_realtime(priority)
+            problem = claim_realtime(self, priority)
             if problem:
                 self.get_logger().info(f"ordinary scheduling: {problem}")
 
@@ -444,11 +476,98 @@ class LoopNode(LifecycleNode):
 
     # --- input ------------------------------------------------------------------------------
 
-    def _checked_stamp(self, message: Any, topic: str) -> int:
-        stamp = from_stamp(message, topic)
+    def _reader(self, topic: str, decode: Callable[[Any], Any], raw: bool) -> Read:
+        def read(message: Any, received: float) -> Sample | None:
+            try:
+                stamp = (
+                    self.now() if raw else self._checked_stamp(topic, from_stamp(message, topic))
+                )
+                value = decode(message)
+            except MessageError as error:
+                self.reject(error.topic, error.what)
+                return None
+            except Exception:
+                self.count_exception(topic)
+                return None
+            self._last_stamps[topic] = stamp
+            return None if value is None else Sample(topic, stamp, value, received)
+
+        return read
+
+    def _value_reader(self, topic: str, decode: Callable[[Any], Any]) -> Read:
+        """Reads what a neighbour hands over."""
+
+        def read(handed: tuple[Any, int, Encode], received: float) -> Sample | None:
+            value, stamp, encode = handed
+            try:
+                self._checked_stamp(topic, stamp)
+                if topic not in self._last_stamps:
+                    decode(encode(value, stamp))
+            except MessageError as error:
+                self.reject(error.topic, error.what)
+                return None
+            except Exception:
+                self.count_exception(topic)
+                return None
+            self._last_stamps[topic] = stamp
+            return Sample(topic, stamp, value, received)
+
+        return read
+
+    def _checked_stamp(self, topic: str, stamp: int) -> int:
         now = None if self.settings.lockstep else self.now()
         check_stamp(topic, stamp, self._last_stamps.get(topic, 0), now)
         return stamp
+
+    def _subscribe(
+        self, topic: str, read: Read, raw: bool, depth: int | None, wakes: bool
+    ) -> Subscription:
+        row = TOPICS[topic]
+        profile = qos(topic, self.settings.lockstep)
+        profile.depth = depth or profile.depth
+        subscription = self.create_subscription(
+            row.message_class(),
+            row.name,
+            lambda _: None,
+            profile,
+            callback_group=LeftAlone(),
+            event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),
+            raw=raw,
+        )
+        self._subscriptions_made.append(subscription)
+        self.inbox.add(topic, subscription, read, wakes)
+        return subscription
+
+    def _arrange_inputs(self) -> None:
+        """What a neighbour offers comes from there, all else over DDS; while not active."""
+        if self.active:
+            return
+        for each in self._shared_inputs:
+            inside = self._neighbours.offers(each.name, but=self)
+            if inside and not each.inside:
+                self._take_from_inside(each)
+            elif not inside and each.subscription is None:
+                self._take_from_outside(each)
+
+    def _take_from_inside(self, each: "_SharedInput") -> None:
+        if each.subscription is not None:
+            self.inbox.remove(each.topic)
+            self._subscriptions_made.remove(each.subscription)
+            self.destroy_subscription(each.subscription)
+            each.subscription = None
+        each.inside = True
+        read = self._value_reader(each.topic, each.decode)
+        depth = each.depth or qos(each.topic, self.settings.lockstep).depth
+        put = self.inbox.add_hatch(each.topic, read, depth, each.wakes)
+        self._neighbours.listen(self, each.name, lambda *handed: put(handed))
+
+    def _take_from_outside(self, each: "_SharedInput") -> None:
+        if each.inside:
+            self.inbox.remove(each.topic)
+            self._neighbours.leave(self, each.name)
+            each.inside = False
+        read = self._reader(each.topic, each.decode, raw=False)
+        each.subscription = self._subscribe(each.topic, read, False, each.depth, each.wakes)
 
     # --- diagnostics ------------------------------------------------------------------------
 
@@ -479,6 +598,7 @@ class LoopNode(LifecycleNode):
             "exceptions": exceptions,
             "publishes": self._readers_seen(),
             "receives": self._writers_seen(),
+            "from_its_process": [each.name for each in self._shared_inputs if each.inside],
             "mode": self.settings.mode,
             "seed": self.settings.seed,
             # with these a replay of the run's bag knows what the node was

@@ -4,6 +4,24 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+_claims: dict[int, int] = {}  # of this process, whose threads wait for each other
+
+
+def claim_realtime(claimant: object, priority: int) -> str:
+    """Schedule this process by the highest priority that is claimed in it.
+
+    Args:
+        claimant: who claims; a later claim of the same one takes the place of the last.
+        priority: as in `schedule_realtime`; 0: no longer any.
+
+    Returns:
+        As `schedule_realtime`.
+    """
+    _claims.pop(id(claimant), None)
+    if priority:
+        _claims[id(claimant)] = priority
+    return schedule_realtime(max(_claims.values(), default=0))
+
 
 def schedule_realtime(priority: int) -> str:
     """Give every thread of this process a fixed priority (SCHED_FIFO); later threads inherit it.

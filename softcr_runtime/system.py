@@ -37,6 +37,7 @@ class Part:
         parameters: settings that differ from their defaults.
         computing: how long a tick takes on virtual time [s].
         wires: topic -> the way it comes, on virtual time.
+        process: parts that name the same one share it; empty: one of its own.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Part:
     parameters: Parameters = field(default_factory=dict)
     computing: float = 0.0
     wires: Mapping[str, Wire] = field(default_factory=dict)
+    process: str = ""
 
     @property
     def is_block(self) -> bool:
@@ -60,6 +62,10 @@ class Part:
     def with_parameters(self, parameters: Parameters) -> "Part":
         """The part with more parameters."""
         return replace(self, parameters=self.parameters | parameters)
+
+    def in_process(self, name: str) -> "Part":
+        """The part in a process that it shares with others."""
+        return replace(self, process=name)
 
 
 @dataclass(frozen=True)
@@ -96,6 +102,18 @@ class System:
                 f"system {self.name}: activation {self.activation} and controller "
                 f"{self.controller} must name its parts {names}, each once"
             )
+        shared = {part.process for part in self.parts if part.process}
+        if shared & set(names):
+            raise ValueError(f"system {self.name}: processes {sorted(shared)} are names of parts")
+
+    @property
+    def processes(self) -> dict[str, tuple[Part, ...]]:
+        """The parts of each process, by its name: the shared one, or its only part's."""
+        found: dict[str, tuple[Part, ...]] = {}
+        for part in self.parts:
+            name = part.process or part.name
+            found[name] = (*found.get(name, ()), part)
+        return found
 
     def part(self, name: str) -> Part:
         """The part of a name; KeyError where there is none."""

@@ -73,12 +73,11 @@ class TipEstimate:
     """An estimated tip.
 
     Attributes:
-        pose: gives the (4, 4) pose in the base frame [m]; only called where somebody makes a
-            message of this.
+        pose: gives the pose in the base frame [m]; only called where somebody needs it.
         position_covariance: (3, 3) [m^2].
     """
 
-    pose: Callable[[], np.ndarray]
+    pose: Callable[[], Pose]
     position_covariance: np.ndarray
 
 

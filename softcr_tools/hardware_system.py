@@ -14,6 +14,11 @@ _PATIENCE = 2.5
 """For a pose that is due: 20 ms of latency, a frame at 120 Hz and some jitter [periods]."""
 
 
+SENSORS, LOOP = "sensors", "loop"
+"""Processes that nodes share: what one of them hands to another, or does beside it, costs less. The
+valves and the recorder are alone, so that nothing of the loop can hold them up or end them."""
+
+
 class HardwareOptions(RunOptions):
     """The closed loop on the bench.
 
@@ -87,6 +92,10 @@ def hardware_system(options: HardwareOptions, bag: Path) -> System:
     controller = controller.with_parameters(separate | command_age)
     cameras, sensor, valves = _devices(options, common)
     valves = valves.with_parameters(command_age)
+    cameras, sensor = (part.in_process(SENSORS) for part in (cameras, sensor))
+    estimator, reference, controller = (
+        part.in_process(LOOP) for part in (estimator, reference, controller)
+    )
     return System(
         name="hardware",
         parts=(recorder, cameras, sensor, estimator, reference, controller, valves),

@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +16,7 @@ from softcr_runtime.system import Part
 
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None)
-_LOG_LINE = re.compile(r"\[(DEBUG|INFO|WARN|ERROR|FATAL)\] \[[^]]*\] \[[^]]*\]: (.*)")
+_LOG_LINE = re.compile(r"\[(DEBUG|INFO|WARN|ERROR|FATAL)\] \[[^]]*\] \[([^]]*)\]: (.*)")
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,15 @@ class Exit:
 
 @dataclass(frozen=True)
 class LogLine:
-    """A line a node wrote; `level` is empty for what did not come from its ROS logger."""
+    """A line a node wrote; `level` and `node` are empty for what did not come from a ROS logger."""
 
     level: str
+    node: str
     text: str
 
 
 class NodeProcess:
-    """One node in a process of its own, its output in a file.
+    """One node, or several, in a process of their own, the output in a file.
 
     The process leads its own session: Ctrl-C in the terminal reaches the supervisor only. When the
     supervisor dies, of whatever, the kernel sends the node SIGTERM. Start it from the main thread,
@@ -52,19 +53,19 @@ class NodeProcess:
     """
 
     def __init__(
-        self, spec: Part, parameters: Path, log: Path, environment: Mapping[str, str]
+        self, parts: Sequence[Part], parameters: Path, log: Path, environment: Mapping[str, str]
     ) -> None:
-        """Start the node.
+        """Start the process.
 
         Args:
-            spec: the node.
-            parameters: ROS parameter file with the node's section.
-            log: file for everything the node prints.
+            parts: its nodes.
+            parameters: ROS parameter file with a section for each of them.
+            log: file for everything they print.
             environment: variables beside, and above, those of this process.
         """
-        self.name = spec.name
+        self.names = tuple(part.name for part in parts)
         command = [
-            *(sys.executable, "-m", *spec.command, "--ros-args", "-r", f"__node:={spec.name}"),
+            *(sys.executable, "-m", *_words(parts)),
             *("--params-file", str(parameters), "--disable-external-lib-logs"),
         ]
         with log.open("wb") as output:
@@ -86,7 +87,7 @@ class NodeProcess:
             )
         self._log = log.open("rb")
         self._unfinished = b""
-        self._last_error = ""
+        self._last_errors: dict[str, str] = {}
         self._last_line = ""
 
     @property
@@ -111,13 +112,16 @@ class NodeProcess:
         for line in logged:
             self._last_line = line.text
             if line.level in ("ERROR", "FATAL"):
-                self._last_error = line.text
+                self._last_errors[line.node] = line.text
         return logged
 
-    def complaint(self) -> str:
-        """The last error it logged, or else its last line; empty when it said nothing."""
+    def complaint(self, name: str = "") -> str:
+        """The last error that a node logged, or else any of its process, or else the last line;
+        empty when nothing was said. Without a name, of any."""
         self.new_lines()
-        return (self._last_error or self._last_line).removeprefix(f"{self.name}: error: ")
+        errors = self._last_errors
+        said = errors.get(name) or next(reversed(errors.values()), "") or self._last_line
+        return said.removeprefix(f"{self.names[0]}: error: ") if len(self.names) == 1 else said
 
     def close(self) -> None:
         """End it for good: kill what still runs of its group, reap it, close the log."""
@@ -128,8 +132,17 @@ class NodeProcess:
 
 def _parsed(line: str) -> LogLine:
     match = _LOG_LINE.match(line)
-    level, text = match.groups() if match else ("", line.strip())
-    return LogLine(level, text)
+    level, node, text = match.groups() if match else ("", "", line.strip())
+    return LogLine(level, node, text)
+
+
+def _words(parts: Sequence[Part]) -> tuple[str, ...]:
+    """What runs some nodes as a process, behind `python -m`."""
+    if len(parts) == 1:
+        (part,) = parts
+        return (*part.command, "--ros-args", "-r", f"__node:={part.name}")
+    pairs = [word for part in parts for word in (part.runs, part.name)]
+    return ("softcr_runtime.run_blocks", *pairs, "--ros-args")
 
 
 def _die_with(parent: int) -> None:

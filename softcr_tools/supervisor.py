@@ -9,7 +9,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,7 +114,8 @@ class Supervisor:
         self._directory = directory
         self._console = console
         self._names = [node.name for node in system.parts]
-        self._processes: dict[str, NodeProcess] = {}
+        self._processes: list[NodeProcess] = []
+        self._process_of: dict[str, NodeProcess] = {}
         self._clients: dict[str, LifecycleClient] = {}
         self._ends: dict[str, Exit] = {}
         self._connections: dict[str, Ends] = {}
@@ -198,11 +199,13 @@ class Supervisor:
         logs.mkdir()
         environment = {"SOFTCR_SUPERVISED": "1"} | NODE_ENVIRONMENT
         with step(self._console, "starting"):
-            for node in self._system.parts:
-                process = NodeProcess(node, parameters, logs / f"{node.name}.log", environment)
-                self._processes[node.name] = process
-                self._clients[node.name] = LifecycleClient(self._node, node.name)
-                self._record.add("started", node.name, f"pid {process.pid}")
+            for name, parts in self._system.processes.items():
+                process = NodeProcess(parts, parameters, logs / f"{name}.log", environment)
+                self._processes.append(process)
+                self._process_of |= dict.fromkeys(process.names, process)
+            for name in self._names:
+                self._clients[name] = LifecycleClient(self._node, name)
+                self._record.add("started", name, f"pid {self._process_of[name].pid}")
             for name in self._names:
                 if not self._answers(self._clients[name], START_TIMEOUT):
                     raise self._failure(name, f"did not start within {START_TIMEOUT:.0f} s")
@@ -317,20 +320,19 @@ class Supervisor:
             say(self._console, str(failure), "yellow")
 
     def _end_processes(self) -> None:
-        running = {
-            name: process for name, process in self._processes.items() if name not in self._ends
-        }
-        for process in running.values():
+        running = [process for process in self._processes if process.names[0] not in self._ends]
+        for process in running:
             process.send(signal.SIGTERM)
         deadline = time.monotonic() + EXIT_TIMEOUT
-        for name, process in running.items():
+        for process in running:
             while process.exit() is None and time.monotonic() < deadline:
                 self._turn(watched=False)
-            if end := process.exit():
-                self._record.add("ended", name, str(end))
-            else:
+            event, detail = "ended", str(process.exit())
+            if process.exit() is None:
                 process.send(signal.SIGKILL)
-                self._record.add("killed", name, f"{EXIT_TIMEOUT:.0f} s after SIGTERM")
+                event, detail = "killed", f"{EXIT_TIMEOUT:.0f} s after SIGTERM"
+            for name in process.names:
+                self._record.add(event, name, detail)
 
     # --- the loop ---
 
@@ -359,9 +361,10 @@ class Supervisor:
     def _relay_logs(self) -> None:
         # On the way up an error ends it, and is told then.
         levels = ("WARN",) if self._going_up else ("WARN", "ERROR", "FATAL")
-        for name, process in self._processes.items():
+        for process in self._processes:
             for line in process.new_lines():
                 if line.level in levels:
+                    name = line.node if line.node in process.names else process.names[0]
                     say(self._console, f"{name}: {line.text}", "yellow")
 
     def _check(self, watched: bool = True) -> None:
@@ -373,26 +376,32 @@ class Supervisor:
             raise _Interrupted
 
     def _watch_nodes(self) -> None:
-        for name, process in self._processes.items():
-            left = self._active and not self._going_down and not self._clients[name].is_active()
-            if left and name not in self._ends:
+        for process in self._processes:
+            if process.names[0] in self._ends:
+                continue
+            left = [name for name in process.names if self._has_left(name)]
+            if left:
                 deadline = time.monotonic() + LEAVE_TIME
                 while process.exit() is None and time.monotonic() < deadline:
                     self._turn(watched=False)
-            if name not in self._ends and (end := process.exit()):
-                self._ends[name] = end
-                self._record.add_death(name, end)
-                self._tell_death(name, end)
+            if end := process.exit():
+                for name in process.names:
+                    self._ends[name] = end
+                    self._record.add_death(name, end)
+                self._tell_death(process, end)
             elif left:
-                raise self._failure(name, "stopped being active")
+                raise self._failure(left[0], "stopped being active")
 
-    def _tell_death(self, name: str, end: Exit) -> None:
-        complaint = self._processes[name].complaint()
+    def _has_left(self, name: str) -> bool:
+        return self._active and not self._going_down and not self._clients[name].is_active()
+
+    def _tell_death(self, process: NodeProcess, end: Exit) -> None:
+        who, complaint = _titled(process.names), process.complaint()
         if end.code == USER_ERROR and complaint:
-            failure = _RunFailure(f"node {name}: {complaint}", "failure", USER_ERROR)
+            failure = _RunFailure(f"{who}: {complaint}", "failure", USER_ERROR)
         else:
             why = f": {complaint}" if end.signal is None and complaint else ""
-            failure = _RunFailure(f"node {name} died ({end}){why}", "death")
+            failure = _RunFailure(f"{who} died ({end}){why}", "death")
         if not self._going_down:
             raise failure
         if self._record.error is None:
@@ -401,7 +410,7 @@ class Supervisor:
             complain(str(failure))
 
     def _failure(self, name: str, what: str, exit_code: int = FAILED) -> _RunFailure:
-        complaint = self._processes[name].complaint()
+        complaint = self._process_of[name].complaint(name)
         why = f": {complaint}" if complaint else ""
         return _RunFailure(f"node {name} {what}{why}", exit_code=exit_code)
 
@@ -469,7 +478,7 @@ class Supervisor:
         try:
             yield
         finally:
-            for process in self._processes.values():
+            for process in self._processes:
                 process.close()
 
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
@@ -484,6 +493,12 @@ class Supervisor:
 
     def _on_clock(self, message: Clock) -> None:
         self._simulated_time = message.clock.sec + message.clock.nanosec * 1e-9
+
+
+def _titled(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return f"node {names[0]}"
+    return f"nodes {', '.join(names[:-1])} and {names[-1]}"
 
 
 def _domain() -> str:

@@ -20,7 +20,7 @@ from rich.console import Console  # noqa: E402
 from softcr_models.errors import UserError  # noqa: E402
 from softcr_tools import beginning, supervisor  # noqa: E402
 from softcr_tools.supervisor import Supervisor  # noqa: E402
-from softcr_tools.systems import NodeSpec, System  # noqa: E402
+from softcr_runtime.system import Part, System  # noqa: E402
 
 NAMES = ("plant", "watcher", "mover")
 
@@ -151,7 +151,7 @@ def small_system(directory, duration, simulated_time, behaviours, begin=()):
     for name in NAMES:
         (directory / f"{name}.py").write_text(NODES)
     said = str(directory / "said")
-    nodes = [NodeSpec(n, {"said": said, "behaviour": behaviours.get(n, "")}) for n in NAMES]
+    nodes = [Part(n, n, {"said": said, "behaviour": behaviours.get(n, "")}) for n in NAMES]
     activation = ("watcher", "mover", "plant")
     return System("small", tuple(nodes), activation, duration, simulated_time, "mover", begin)
 

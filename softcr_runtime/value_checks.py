@@ -1,0 +1,74 @@
+"""What the value of each topic must be, before anybody gets it: a NaN, a wrong length, something
+that no message can hold. Values from messages are checked by their decoders."""
+
+from typing import Any
+
+import numpy as np
+
+from softcr_runtime.codecs import Expected
+from softcr_runtime.values import ArmSections, Pose, ReferenceRows, StateEstimate, TipEstimate
+
+_ACTUATORS = ("pressure/command", "pressure/state", "pressure/sent", "tendon/command")
+_WRENCHES = ("force_torque/wrench",)
+_KINDS: dict[str, type] = {
+    "mocap/tip/pose": Pose,
+    "simulation/truth/tip/pose": Pose,
+    "estimate/rod": StateEstimate,
+    "simulation/truth/rod": StateEstimate,
+    "estimate/tip/pose": TipEstimate,
+    "reference/rod": ReferenceRows,
+    "estimate/arm": ArmSections,
+    "simulation/truth/arm": ArmSections,
+}
+
+
+def check_value(topic: str, value: Any, expected: Expected) -> None:
+    """Refuse a value that a topic cannot carry.
+
+    Args:
+        topic: name in the table of topics; of others anything goes.
+        value: of an output.
+        expected: what the block's messages are about.
+
+    Raises:
+        TypeError, ValueError: one line with the topic, what was found and what is allowed.
+    """
+    if topic in _ACTUATORS:
+        _check_array(topic, value, (len(expected.actuators),))
+    elif topic in _WRENCHES:
+        _check_array(topic, value, (6,))
+    elif topic in _KINDS:
+        kind = _KINDS[topic]
+        if not isinstance(value, kind):
+            raise TypeError(f"{topic} is a {type(value).__name__}, must be a {kind.__name__}")
+        for name, part, shape in _parts(value):
+            _check_array(f"{topic} {name}", part, shape)
+
+
+def _parts(value: Any) -> tuple[tuple[str, Any, tuple[int, ...]], ...]:
+    if isinstance(value, Pose):
+        return ("position", value.position, (3,)), ("quaternion", value.quaternion, (4,))
+    if isinstance(value, StateEstimate):
+        return (("state", value.state, np.shape(value.state)),)
+    if isinstance(value, TipEstimate):
+        return (("covariance", value.position_covariance, (3, 3)),)
+    if isinstance(value, ReferenceRows):
+        return (("tip positions", value.tip_positions, (len(value.states), 3)),)
+    return ()
+
+
+def _check_array(name: str, value: Any, shape: tuple[int, ...]) -> None:
+    if not isinstance(value, np.ndarray):
+        raise TypeError(f"{name} is {type(value).__name__}, must be an array of shape {shape}")
+    if value.shape != shape:
+        raise ValueError(f"{name} has shape {value.shape}, must be {shape}")
+    if value.dtype.kind not in "fiu" or not np.isfinite(value).all():
+        raise ValueError(f"{name} = {_short(value)} must be finite")
+
+
+def _short(value: np.ndarray) -> str:
+    """Few numbers as they are; of many, where the first bad one is."""
+    if value.size <= 12 or value.dtype.kind not in "fiu":
+        return str(value.tolist())
+    first = int(np.argmin(np.isfinite(value.ravel())))
+    return f"an array whose element {first} is {value.ravel()[first]}"
