@@ -138,6 +138,11 @@ def test_what_cannot_be_identified_is_refused():
     trial = linear_trial(1)
     with pytest.raises(UserError, match="excite"):
         identified([Trial(trial.outputs, np.zeros_like(trial.inputs))], Lift(1), 0.0, 0.1)
+    mixed = trial.inputs @ np.array([[0.7, 0.3, 0.1], [0.1, 1.3, 0.9], [0.0, 0.0, 0.0]])
+    mixed[:, 2] = mixed[:, :2] @ [0.3, -1.7]
+    with pytest.raises(UserError, match="excite"):
+        identified([Trial(trial.outputs, mixed)], Lift(1), 0.0, 0.1)
+    assert identified([Trial(trial.outputs, mixed)], Lift(1), 1e-6, 0.1).outputs == 2
     with pytest.raises(UserError, match="4 samples that 3 delays need"):
         identified([Trial(trial.outputs[:4], trial.inputs[:4])], Lift(3), 0.0, 0.1)
     with pytest.raises(UserError, match=r"allowed are \(T, p\) and \(T, m\)"):
