@@ -12,11 +12,13 @@ Parameters = dict[str, Parameter]
 
 @dataclass(frozen=True)
 class Wire:
-    """The way of one topic to one block, on virtual time only.
+    """The way of one topic to one block, on virtual time only. No message overtakes another.
+
+    Two wires of one seed lose and delay the same messages of a topic.
 
     Attributes:
         latency: from publishing to arrival [s].
-        jitter: standard deviation added to it; never early [s].
+        jitter: mean of what is added to it, exponentially distributed [s].
         lost: chance that a message does not arrive.
         seed: of the wire's own random numbers.
     """
@@ -38,6 +40,8 @@ class Part:
         computing: how long a tick takes on virtual time [s].
         wires: topic -> the way it comes, on virtual time.
         process: parts that name the same one share it; empty: one of its own.
+        phase: of a block that the clock leads: its ticks are so long after whole multiples of its
+            period on virtual time [s].
     """
 
     name: str
@@ -46,6 +50,7 @@ class Part:
     computing: float = 0.0
     wires: Mapping[str, Wire] = field(default_factory=dict)
     process: str = ""
+    phase: float = 0.0
 
     @property
     def is_block(self) -> bool:
@@ -84,7 +89,7 @@ class System:
         simulated_time: whether the duration counts on /clock, otherwise on the wall clock.
         controller: part to deactivate at once when another one dies.
         begin: Trigger services, called in this order once all parts are active; the run begins when
-            the last of them has agreed.
+            the last of them has agreed. On virtual time, actions of blocks: `part/action`.
     """
 
     name: str

@@ -3,12 +3,14 @@
 Nothing is serialised unless somebody records. At one instant clocks go first; then whatever has
 arrived is joined and computed until nothing more can be; a sample that is still missing then is not
 waited for in lock-step, and for the block's patience otherwise. Latency, jitter and loss belong to
-wires, computing time to parts: a block that computes is busy, and what comes waits in its join.
+wires, computing time and phases of clocks to parts: a block that computes is busy, and what comes
+waits in its join. What the system is to begin with is asked for until everybody has agreed.
 """
 
 import heapq
 import math
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,10 +28,13 @@ from softcr_runtime.guard import Guard, Unguarded
 from softcr_runtime.join import Join, Tick
 from softcr_runtime.sample import Sample
 from softcr_runtime.system import Part, System, Wire
-from softcr_runtime.tick_records import IDLE, RESET, TickRecord, record_of
+from softcr_runtime.tick_records import ACTION, IDLE, RESET, TickRecord, record_of
 
 CORES = min(len(os.sched_getaffinity(0)), numba.config.NUMBA_NUM_THREADS)
 """That this process may use, and numba was started with."""
+
+LONGEST_BEGINNING = 15.0
+"""For all that a system begins with to agree [s]."""
 
 Observer = Callable[[str, Output], None]
 """Told of every output, with the part that made it, at the moment it is sent."""
@@ -52,11 +57,13 @@ class Running:
     guard: Guard | Unguarded
     join: Join
     period: int  # [ns]
+    phase: int  # [ns]
     lockstep: bool
     computing: int  # [ns]
     threads: int  # of numba: what the block asks for, as far as there are cores
     listeners: dict[str, list["_Cable"]] = field(default_factory=dict)
     busy_until: int = 0  # [ns]
+    held_until: int = 0  # an answer was held back until then [ns]
     cycle: int = 0
     silent_since: int = 0  # [ns]
     silent: bool = False
@@ -74,16 +81,18 @@ class _Cable:
     def __init__(self, wire: Wire, listener: Running) -> None:
         self.listener, self._wire = listener, wire
         self._random = np.random.default_rng(wire.seed) if wire.jitter or wire.lost else None
+        self._last = 0  # arrival [ns]
 
-    def delay(self) -> int | None:
-        """Of the next message [ns]; None: it is lost."""
+    def arrival(self, sent: int) -> int | None:
+        """Of the next message, sent at a time [ns]; None: it is lost."""
         latency = self._wire.latency
         if self._random is not None:
-            lost, late = self._random.random(), abs(self._random.standard_normal())
+            lost, late = self._random.random(), self._random.standard_exponential()
             if lost < self._wire.lost:
                 return None
             latency += self._wire.jitter * late
-        return round(1e9 * latency)
+        self._last = max(sent + round(1e9 * latency), self._last)
+        return self._last
 
 
 class VirtualExecutor:
@@ -149,6 +158,9 @@ class VirtualExecutor:
         Args:
             duration: virtual time [s]; None for the system's, to the end of its last cycle.
             progress: told of the virtual time [s] at every clock tick.
+
+        Raises:
+            UserError: the system cannot begin, and who refuses.
         """
         seconds = self._system.duration if duration is None else duration
         if duration is None and self._system.simulated_time:
@@ -159,6 +171,8 @@ class VirtualExecutor:
             self._begin()
             while self._events and self._events[0][0] <= end and not self._finished():
                 self._advance()
+                if self._to_ask:
+                    self._ask_to_begin()
                 if progress is not None:
                     progress(1e-9 * self.now)
             for each in reversed(self._parts):
@@ -167,11 +181,14 @@ class VirtualExecutor:
     # --- events -----------------------------------------------------------------------------
 
     def _begin(self) -> None:
+        running = {each.part.name for each in self._parts}
+        # nodes that are left out have nothing to agree to
+        self._to_ask = deque(a for a in self._system.begin if a.partition("/")[0] in running)
         for each in self._parts:
             each.guard.reset()
             self._note_event(each, RESET, 1)
             if each.clocked:
-                self._at(each.period, self._clock_tick(each))
+                self._at(each.phase + each.period, self._clock_tick(each))
             elif math.isfinite(each.block.silence) and not each.lockstep:
                 self._at(round(1e9 * each.block.silence), self._silence(each))
 
@@ -196,9 +213,25 @@ class VirtualExecutor:
         def tick() -> None:
             each.cycle += 1
             each.join.put(Sample(CLOCK, self.now, None, 1e-9 * self.now))
-            self._at((each.cycle + 1) * each.period, tick)
+            self._at(each.phase + (each.cycle + 1) * each.period, tick)
 
         return tick
+
+    def _ask_to_begin(self) -> None:
+        """Ask for what the system begins with, in order, until somebody refuses."""
+        while self._to_ask:
+            name, _, action = self._to_ask[0].partition("/")
+            each = next(each for each in self._parts if each.part.name == name)
+            try:
+                each.block.act(action)
+            except UserError as refusal:
+                if 1e-9 * self.now > LONGEST_BEGINNING:
+                    waited = f"{LONGEST_BEGINNING:g} s"
+                    raise UserError(f"{name}/{action} refused for {waited}: {refusal}") from None
+                return
+            number = each.block.actions.index(action)
+            self._note_event(each, ACTION + number, max(each.last_stamp, 1))
+            self._to_ask.popleft()
 
     def _compute(self, now: float, lockstep_only: bool = False) -> bool:
         """Let every block that is not busy take one tick; whether any did."""
@@ -221,13 +254,16 @@ class VirtualExecutor:
         if self._clock:
             self.tick_times[each.part.name].append(self._clock() - begin)
         computing = each.computing
-        age = 1e-9 * (self.now + computing - tick.stamp)
+        # as in a node, what came while an answer was held back is not the older for it
+        waited = max(each.held_until - round(1e9 * tick.received), 0)
+        age = 1e-9 * (self.now - waited + computing - tick.stamp)
         each.block.answered(age)
         if self._note is not None:
             self._note(each.part.name, record_of(tick, age))
         wanted = each.block.age_to_send()
-        held = max(round(1e9 * wanted) - round(1e9 * age), 0) if wanted else 0
-        ready = self.now + computing + held
+        ready = self.now + computing
+        if wanted and tick.stamp + round(1e9 * wanted) > ready:
+            ready = each.held_until = tick.stamp + round(1e9 * wanted)
         each.busy_until, each.silent, each.silent_since = ready, False, ready
         if ready == self.now:
             self._send(each, outputs)
@@ -242,12 +278,11 @@ class VirtualExecutor:
                 self._deliver(cable, output)
 
     def _deliver(self, cable: _Cable, output: Output) -> None:
-        delay = cable.delay()
-        if delay is None:
+        arrival = cable.arrival(self.now)
+        if arrival is None:
             return
-        arrival = self.now + delay
         sample = Sample(output.topic, output.stamp, output.value, 1e-9 * arrival)
-        if delay == 0:
+        if arrival == self.now:
             cable.listener.join.put(sample)
         else:
             self._at(arrival, lambda: cable.listener.join.put(sample))
@@ -296,8 +331,10 @@ class VirtualExecutor:
         join = Join(block.inputs, block.keep, period)
         guard = Guard(block, complain) if self._guarded else Unguarded(block)
         threads, lockstep = min(block.threads, CORES), bool(block.settings.lockstep)
-        computing = round(1e9 * part.computing)
-        return Running(part, block, guard, join, round(1e9 * period), lockstep, computing, threads)
+        phase, computing = round(1e9 * part.phase), round(1e9 * part.computing)
+        return Running(
+            part, block, guard, join, round(1e9 * period), phase, lockstep, computing, threads
+        )
 
     def _connect(self) -> None:
         for listener in self._parts:

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -12,12 +11,16 @@ from softcr_hardware.ethercat.process_data import ProcessData
 from softcr_hardware.ethercat.terminals import load_station
 from softcr_models import load_robot
 from softcr_models.errors import UserError
-from softcr_tools.experiments.bench import command, virtual_bench
-from softcr_tools.experiments.bench.devices import Devices
+from softcr_runtime import virtual
+from softcr_runtime.block import CLOCK, BlockBase, Input, Output
+from softcr_runtime.settings import NodeSettings
+from softcr_runtime.system import Part, System
+from softcr_runtime.virtual import VirtualExecutor
+from softcr_tools.experiments.bench import command
 from softcr_tools.experiments.bench.memory_bus import MemoryBus
 from softcr_tools.experiments.bench.setups import VARIATIONS, Bench, Simulation
-from softcr_tools.experiments.bench.virtual_bench import VirtualBench
-from softcr_tools.experiments.bench.virtual_time import VirtualTime
+from softcr_tools.experiments.bench.virtual_bench import bench_system, device, run_bench
+from softcr_tools.experiments.bench.world import World
 from softcr_tools.experiments.tracking.cases import SETTLED
 from softcr_tools.experiments.tracking.loop import PERIOD
 
@@ -34,7 +37,7 @@ def source():
 
 @pytest.fixture(scope="module")
 def shipped(source):
-    return VirtualBench(ROBOT, Bench(), source, seed=0).run(DURATION)
+    return run_bench(ROBOT, Bench(), source, 0, DURATION)
 
 
 def settled_mm(error):
@@ -69,43 +72,72 @@ def test_valves_stay_enabled_and_within_their_limits(shipped):
 
 def test_equal_seeds_give_equal_runs_to_the_bit(source):
     shaky = Bench(jitter=5e-3, answers_lost=0.1, frames_lost=0.1)
-    first, second, other = (VirtualBench(ROBOT, shaky, source, seed).run(0.5) for seed in (3, 3, 4))
+    first, second, other = (run_bench(ROBOT, shaky, source, seed, 0.5) for seed in (3, 3, 4))
     assert np.array_equal(first.tips, second.tips)
     assert np.array_equal(first.sent, second.sent)
     assert not np.array_equal(first.tips, other.tips)
 
 
 def test_what_is_stamped_late_is_ahead_by_as_much(source, shipped):
-    late = VirtualBench(ROBOT, Bench(poses_late=2e-3), source, seed=0).run(DURATION)
+    late = run_bench(ROBOT, Bench(poses_late=2e-3), source, 0, DURATION)
     assert time_shift(late) - time_shift(shipped) == pytest.approx(2e-3, abs=3e-4)
     assert settled_mm(late.error) > 3 * settled_mm(shipped.error)
 
 
 def test_ideal_sensors_and_another_controller_close_the_loop(source):
     ideal = Bench("nempc", quantised=False, pressures_at_ticks=True, poses_at_ticks=True)
-    trace = VirtualBench(ROBOT, ideal, source, seed=0).run(1.0)
+    trace = run_bench(ROBOT, ideal, source, 0, 1.0)
     assert trace.enabled
     assert 1e3 * trace.error.mean() < 1.0
 
 
 def test_without_poses_the_valves_are_not_enabled(source, monkeypatch):
-    monkeypatch.setattr(virtual_bench, "_LONGEST_STANDING", 0.6)
-    with pytest.raises(UserError, match=r"not enabled: .*poses"):
-        VirtualBench(ROBOT, Bench(frames_lost=1.0), source, seed=0).run(1.0)
+    monkeypatch.setattr(virtual, "LONGEST_BEGINNING", 0.6)
+    with pytest.raises(UserError, match=r"enable refused for 0.6 s: valves not enabled: .*poses"):
+        run_bench(ROBOT, Bench(frames_lost=1.0), source, 0, 1.0)
+
+
+class Filling(BlockBase):
+    """Asks for empty chambers, and at `FILLED` for filled ones; each answer is 2 ms on its way."""
+
+    name = "filling"
+    inputs = (Input(CLOCK, "lead"),)
+    outputs = ("pressure/command",)
+    world: World
+
+    def tick(self, now, samples):
+        # the valves are enabled by commands that come, whatever they ask for
+        asked = 1e4 if now == FILLED else 0.0
+        return [Output("pressure/command", now, np.full(3, asked))] if now <= FILLED else []
+
+    @property
+    def finished(self):
+        return self.world.driver.report.sent.any()
+
+
+FILLED = 42 * round(1e9 * PERIOD)  # [ns]
 
 
 def begin_of(bench):
     """From a command's stamp to the moment from which the setpoint moves [s]."""
-    time = VirtualTime()
-    devices = Devices(ROBOT, bench, 0, time, lambda letter: None)
-    stamped, way = 0.6, 2e-3
-    # empty chambers are asked for until the valves are enabled, which takes commands
-    for moment in np.arange(0.0, stamped, PERIOD):
-        time.at(moment, partial(devices.send, np.zeros(3), round(1e9 * moment), moment + way))
-    filled = np.full(3, 1e4)
-    time.at(stamped, partial(devices.send, filled, round(1e9 * stamped), stamped + way))
-    time.pass_until(1.0, lambda: devices.sent.any())
-    return time.now - stamped
+    world = World(ROBOT, bench, 0, PERIOD)
+    filling = Filling(ROBOT, NodeSettings())
+    filling.world = world
+    shipped = bench_system(bench, 0)
+    parts = (
+        *(shipped.part(name) for name in ("fast_cycle", "valves", "cameras")),
+        Part(filling.name, "here:Filling", computing=2e-3),
+    )
+    system = System(
+        "valves", parts, tuple(part.name for part in parts), 1.0, simulated_time=False,
+        controller=filling.name, begin=("valves/enable",),
+    )  # fmt: skip
+    executor = VirtualExecutor(
+        system, make=lambda part: device(part, ROBOT, bench, world) or filling, guarded=False
+    )
+    executor.run()
+    assert filling.finished
+    return 1e-9 * (executor.now - FILLED)
 
 
 def test_valves_wait_for_the_age_of_a_command():
@@ -113,7 +145,7 @@ def test_valves_wait_for_the_age_of_a_command():
     assert begin_of(Bench()) == pytest.approx(2 * PERIOD - 1e-3, abs=0.55e-3)
     assert begin_of(Bench(delay=3)) == pytest.approx(3 * PERIOD - 1e-3, abs=0.55e-3)
     late = begin_of(Bench(valves_late=3e-3)) - begin_of(Bench())
-    assert late == pytest.approx(3e-3, abs=1e-9)
+    assert late == pytest.approx(3e-3, abs=1e-8)
     # sent 2 ms after its stamp, seen in the next look, and followed in the cycle after it
     assert 2e-3 <= begin_of(Bench(delay=0)) <= 2e-3 + 5e-3 + 1e-3
 
@@ -121,7 +153,7 @@ def test_valves_wait_for_the_age_of_a_command():
 def test_a_run_that_was_vented_has_no_error(source, shipped, monkeypatch):
     for enabled in (True, False):
         trace = replace(shipped, enabled=enabled)
-        monkeypatch.setattr(VirtualBench, "run", lambda self, duration, trace=trace: trace)
+        monkeypatch.setattr(command, "run_bench", lambda *told, trace=trace: trace)
         error = command.run(ROBOT, Bench(), source, 0, DURATION)
         assert len(error) == len(shipped.tips)
         assert np.isfinite(error).all() == enabled
@@ -152,19 +184,6 @@ def test_the_bus_counts_in_16_bits_and_brings_volts_after_it_has_read():
 def bus_volts(data, pressures, quantised):
     volts = data.volts(pressures)
     return np.rint(volts / 10.0 * 0x7FFF) * (10.0 / 0x7FFF) if quantised else volts
-
-
-def test_events_come_in_the_order_of_time():
-    time, seen = VirtualTime(), []
-    time.every(0.25, 0.1, lambda: seen.append(("often", time.now)))
-    time.at(0.35, lambda: seen.append(("once", time.now)))  # asked for later, so later
-    time.at(0.2, lambda: time.at(0.0, lambda: seen.append(("late", time.now))))
-    time.pass_until(0.7, lambda: False)
-    assert [what for what, _ in seen] == ["often", "late", "once", "often", "often"]
-    assert [moment for _, moment in seen] == pytest.approx([0.1, 0.2, 0.35, 0.35, 0.6])
-    assert time.now == 0.7
-    time.pass_until(2.0, lambda: len(seen) == 6)
-    assert time.now == pytest.approx(0.85)
 
 
 def test_every_bench_of_the_list_is_one_difference():

@@ -7,7 +7,6 @@ from it in one figure. Time is virtual: equal seeds give equal runs, however slo
 
 import argparse
 import dataclasses
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -27,12 +26,12 @@ from softcr_tools.experiments.bench.setups import (
     Simulation,
     Variation,
 )
-from softcr_tools.experiments.bench.virtual_bench import VirtualBench
+from softcr_tools.experiments.bench.virtual_bench import run_bench
 from softcr_tools.experiments.results import TABLE_WIDTH, Row, print_table, write_table
 from softcr_tools.experiments.tracking.cases import EXPERIMENTS, SETTLED, Difference
 from softcr_tools.experiments.tracking.loop import (
     PERIOD,
-    controller_settings,
+    controller_parameters,
     run_loop,
     sampled_reference,
 )
@@ -108,17 +107,16 @@ def run(
         UserError: the bench's valves were not enabled.
     """
     if not isinstance(setup, Simulation):
-        trace = VirtualBench(robot, setup, source, seed, progress).run(duration)
+        trace = run_bench(robot, setup, source, seed, duration, progress)
         return trace.error if trace.enabled else np.full(len(trace.tips), np.nan)
     (case,) = EXPERIMENTS["4a"]
-    settings = controller_settings(setup.controller, seed)
-    if setup.controller == "nempc":
-        settings = settings.model_copy(update={"population": POPULATION})
     later = dataclasses.replace(
         case, duration=duration, difference=Difference(latency=setup.delay - 1)
     )
+    told = controller_parameters(setup.controller, later)
+    told |= {"population": POPULATION} if setup.controller == "nempc" else {}
     return run_loop(
-        robot, later, source, setup.controller, seed, time.perf_counter, progress, settings=settings
+        robot, later, source, setup.controller, seed, progress=progress, parameters=told
     ).error
 
 

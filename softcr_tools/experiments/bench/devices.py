@@ -1,141 +1,150 @@
-"""The bench's devices on virtual time: rod, valves behind their driver and node, cameras."""
+"""The bench's devices as blocks around one `World`: the valves' fast cycle and node, cameras, and a
+probe that knows the truth. Each has a clock of its own."""
 
-import math
-from collections.abc import Callable
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
-from softcr_estimation.sample_pairing import POSES, PRESSURES
-from softcr_hardware.actuator import EmulatedActuator
-from softcr_hardware.ethercat.driver import ValveDriver
-from softcr_hardware.ethercat.process_data import ProcessData
-from softcr_hardware.ethercat.terminals import load_station
-from softcr_hardware.safety import Decision
-from softcr_hardware.safety_settings import SafetySettings
-from softcr_models import Robot
-from softcr_runtime.sample import Sample
-from softcr_tools.experiments.bench.memory_bus import MemoryBus
-from softcr_tools.experiments.bench.setups import Bench
-from softcr_tools.experiments.bench.virtual_time import VirtualTime
-from softcr_tools.experiments.tracking.cases import Difference
-from softcr_tools.experiments.tracking.loop import PERIOD, plant_of
+from softcr_models.errors import UserError
+from softcr_runtime.block import CLOCK, BlockBase, Input, Output, Samples
+from softcr_tools.experiments.bench.world import World
+
+COMMANDS, PRESSURES, POSES = "pressure/command", "pressure/state", "mocap/tip/pose"
+TRUE_TIP, SENT = "simulation/truth/tip/pose", "pressure/sent"
 
 
-class Devices:
-    """Lives by the events it asks `time` for, and delivers letters as the nodes would.
+class FastCycle(BlockBase):
+    """The cycle of the valves' driver; all it knows it is told in the `World`."""
 
-    Their phases to each other and to the ticks are random, as on a bench. The valves' node asks for
-    the valves to be enabled until they are.
-    """
+    name = "fast_cycle"
+    inputs = (Input(CLOCK, "lead"),)
+
+    def __init__(self, robot: Any, settings: Any, world: World) -> None:
+        """See BlockBase; `world` is where the driver is."""
+        super().__init__(robot, settings)
+        self._world = world
+
+    def tick(self, now: int, samples: Samples) -> Iterable[Output]:
+        """See BlockBase."""
+        self._world.cycle(1e-9 * now)
+        return ()
+
+
+class Valves(BlockBase):
+    """What the valves' node does in a cycle: commands and signs of life in, pressures out."""
+
+    name = "valves"
+    inputs = (
+        Input(CLOCK, "lead"),
+        Input(COMMANDS, "all", needed=False),
+        Input(POSES, "all", needed=False),
+    )
+    actions = ("enable",)
 
     def __init__(
-        self,
-        robot: Robot,
-        bench: Bench,
-        seed: int,
-        time: VirtualTime,
-        deliver: Callable[[Sample], None],
+        self, robot: Any, settings: Any, world: World, age: float, early: float | None
     ) -> None:
-        """Switched on at 0, vented.
+        """See BlockBase.
 
         Args:
-            robot: which the plant differs from, as in all experiments.
-            bench: its figures.
-            seed: of noise, phases, delays and losses.
-            time: that passes.
-            deliver: told of published pressures and poses.
+            robot: see BlockBase.
+            settings: see BlockBase.
+            world: where the driver is.
+            age: of a command when the valves begin to follow it; -inf: at once [s].
+            early: stamps of pressures are earlier than the truth by so much [s]; None: no pressures
+                are published.
         """
-        self._bench, self._time, self._deliver = bench, time, deliver
-        self._random = np.random.default_rng(seed)
-        self._plant = plant_of(robot, Difference(), seed)
-        station = load_station(robot.name, robot.chamber_names)
-        self._data = ProcessData(station)
-        self._actuator = EmulatedActuator(station, self._plant)
-        self._bus = MemoryBus(
-            station, self._data, self._actuator, lambda: time.now, bench.quantised
-        )
-        cycle = 1 / bench.cycle_rate
-        self._driver = ValveDriver(
-            station, robot.pressure_limits, self._data, self._bus,
-            SafetySettings(require_operator=False), command_period=PERIOD, period=cycle,
-        )  # fmt: skip
-        self._driver.open()
-        self._commands: list[tuple[int, np.ndarray, float]] = []  # stamp, pressures, received
-        self._last_received = 0.0
-        self._often(bench.cycle_rate, self._cycle)
-        self._often(bench.pressure_rate, self._look)
-        if not bench.poses_at_ticks:
-            self._often(bench.camera_rate, self._expose)
+        super().__init__(robot, settings)
+        self._driver, self._age, self._early = world.driver, age, early
+        self.outputs = () if early is None else (PRESSURES,)
 
-    @property
-    def decision(self) -> Decision:
-        """Of the valves' safety."""
-        return self._driver.report.decision
-
-    @property
-    def sent(self) -> np.ndarray:
-        """(m,) setpoint of the valves [Pa]."""
-        return self._driver.report.sent
-
-    def tick(self) -> np.ndarray:
-        """What is to happen at a tick, now; returns the true tip (3,) [m]."""
-        self._live()
-        if self._bench.pressures_at_ticks:
-            self._publish_pressures(self._time.now, self._data.pressures(self._bus.read().volts))
-        if self._bench.poses_at_ticks:
-            self._expose()
-        return np.asarray(self._plant.rod.tip_pose(self._plant.state)[:3, 3])
-
-    def send(self, command: np.ndarray, stamp: int, moment: float) -> None:
-        """A command (m,) [Pa] that answers `stamp` [ns] leaves the controller at `moment` [s]."""
-        bench = self._bench
-        if self._random.random() < bench.answers_lost:
-            return
-        delay = self._random.exponential(bench.jitter) if bench.jitter else 0.0
-        # none overtakes another
-        received = self._last_received = max(moment + delay, self._last_received)
-        self._time.at(received, lambda: self._commands.append((stamp, command, received)))
-
-    # --- events -------------------------------------------------------------------------------
-
-    def _often(self, rate: float, event: Callable[[], None]) -> None:
-        self._time.every(1 / rate, self._random.uniform(0.0, 1 / rate), event)
-
-    def _live(self) -> None:
-        """Chambers and rod until now."""
-        self._bus.read()
-        self._actuator.move_rod(self._time.now)
-
-    def _cycle(self) -> None:
-        self._driver.tick(self._time.now)
-
-    def _look(self) -> None:
-        """A cycle of the valves' node: commands in, pressures out."""
-        bench = self._bench
-        age = bench.delay * PERIOD + bench.valves_late if bench.delay else -math.inf
-        for stamp, command, received in self._commands:
-            stamped = 1e-9 * stamp
-            self._driver.hear("command", received, command, received - stamped, stamped + age)
-        self._commands.clear()
-        if not self.decision.enabled:
+    def act(self, action: str) -> str:
+        """`enable`: asks for it; agrees once the valves are enabled."""
+        decision = self._driver.report.decision
+        if not decision.enabled:
             self._driver.enable()
+            raise UserError(f"valves not enabled: {', '.join(decision.blockers)}")
+        return "enabled"
+
+    def tick(self, now: int, samples: Samples) -> Iterable[Output]:
+        """See BlockBase."""
+        heard: Any = samples  # tuples of all since the last tick
+        for each in heard[POSES]:
+            self._driver.hear("mocap", 1e-9 * each.stamp)
+        for each in heard[COMMANDS]:
+            stamped, due = 1e-9 * each.stamp, 1e-9 * each.stamp + self._age
+            self._driver.hear("command", each.received, each.value, each.received - stamped, due)
         report = self._driver.report
-        if not bench.pressures_at_ticks and np.isfinite(report.pressures).all():
-            self._publish_pressures(report.time, report.pressures)
+        if self._early is not None and np.isfinite(report.pressures).all():
+            yield Output(PRESSURES, round(1e9 * (report.time - self._early)), report.pressures)
 
-    def _expose(self) -> None:
-        self._live()
-        pose = self._actuator.see(self._time.now).tip_pose
-        if pose is None or self._random.random() < self._bench.frames_lost:
-            return
-        stamp = round(1e9 * (self._time.now + self._bench.poses_late))
 
-        def arrive() -> None:
-            self._driver.hear("mocap", 1e-9 * stamp)
-            self._deliver(Sample(POSES, stamp, pose, self._time.now))
+class Cameras(BlockBase):
+    """Exposures of the tip."""
 
-        self._time.at(self._time.now + self._bench.camera_latency, arrive)
+    name = "cameras"
+    inputs = (Input(CLOCK, "lead"),)
+    outputs = (POSES,)
 
-    def _publish_pressures(self, moment: float, pressures: np.ndarray) -> None:
-        stamp = round(1e9 * (moment - self._bench.pressures_early))
-        self._deliver(Sample(PRESSURES, stamp, pressures, self._time.now))
+    def __init__(self, robot: Any, settings: Any, world: World, late: float) -> None:
+        """See BlockBase.
+
+        Args:
+            robot: see BlockBase.
+            settings: see BlockBase.
+            world: where the rod is.
+            late: stamps are later than the truth by so much [s].
+        """
+        super().__init__(robot, settings)
+        self._world, self._late = world, round(1e9 * late)
+
+    def tick(self, now: int, samples: Samples) -> Iterable[Output]:
+        """See BlockBase."""
+        return [Output(POSES, now + self._late, self._world.seen(1e-9 * now))]
+
+
+class Probe(BlockBase):
+    """The true tip and the valves' setpoint at the controller's ticks; counts those of the motion.
+
+    Attributes:
+        begun: whether the motion has.
+    """
+
+    name = "probe"
+    inputs = (Input(CLOCK, "lead"),)
+    actions = ("start",)
+
+    def __init__(
+        self, robot: Any, settings: Any, world: World, ticks: int, early: float | None
+    ) -> None:
+        """See BlockBase.
+
+        Args:
+            robot: see BlockBase.
+            settings: see BlockBase.
+            world: what is looked at.
+            ticks: of the motion, after which the run is over.
+            early: stamps of pressures that are measured at the ticks are earlier than the truth by
+                so much [s]; None: none are measured.
+        """
+        super().__init__(robot, settings)
+        self._world, self._left, self._early = world, ticks, early
+        self.begun = False
+        self.outputs = (TRUE_TIP, SENT) + (() if early is None else (PRESSURES,))
+
+    def act(self, action: str) -> str:
+        """`start`: the next tick is the motion's first."""
+        self.begun = True
+        return "started"
+
+    def tick(self, now: int, samples: Samples) -> Iterable[Output]:
+        """See BlockBase."""
+        seconds = 1e-9 * now
+        if self._early is not None:
+            stamp = now - round(1e9 * self._early)
+            yield Output(PRESSURES, stamp, self._world.pressures(seconds))
+        yield Output(TRUE_TIP, now, self._world.tip(seconds))
+        yield Output(SENT, now, self._world.driver.report.sent.copy())
+        self._left -= self.begun
+        self.finished = self._left <= 0

@@ -1,42 +1,46 @@
-"""The closed loop of `softcr up hardware` on virtual time: its classes, no ROS, no clock.
+"""The closed loop of `softcr up hardware` on virtual time: its blocks among emulated devices.
 
-The estimator waits for letters as its node does; while it waits, virtual time passes and the
-devices live. The reference begins to move at the first tick after the valves have been enabled.
+The reference begins to move at the first tick after the valves have been enabled.
 """
 
 import math
-from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from softcr_control.control_loop import (
-    ControlLoop,
-    NempcControllerSettings,
-    RodMpcControllerSettings,
-)
-from softcr_control.horizon import MAXIMUM_DELAY
+from softcr_control.controller import ControllerBlock
+from softcr_control.observation import ControlContext, Controller
+from softcr_control.reference_block import ReferenceBlock
 from softcr_control.references import SampledReference
-from softcr_estimation import Estimate
-from softcr_estimation.estimation_loop import EstimationLoop, EstimatorNodeSettings
+from softcr_estimation.estimator import EstimatorBlock
 from softcr_models import Robot
-from softcr_models.errors import UserError
-from softcr_runtime.rod_clouds import ReferenceCloud, RodCloud
-from softcr_runtime.sample import Sample
-from softcr_runtime.settings import build_settings
-from softcr_runtime.tick_grid import TickGrid
-from softcr_tools.experiments.bench.devices import Devices
+from softcr_runtime import registry
+from softcr_runtime.block import BlockBase, Output
+from softcr_runtime.plugin_settings import plugin_settings
+from softcr_runtime.settings import NodeSettings, build_settings
+from softcr_runtime.system import Parameters, Part, System, Wire
+from softcr_runtime.virtual import VirtualExecutor, block_of
+from softcr_tools.experiments.bench.devices import (
+    COMMANDS,
+    POSES,
+    SENT,
+    TRUE_TIP,
+    Cameras,
+    FastCycle,
+    Probe,
+    Valves,
+)
 from softcr_tools.experiments.bench.setups import POPULATION, Bench
-from softcr_tools.experiments.bench.virtual_time import VirtualTime
+from softcr_tools.experiments.bench.world import World
 from softcr_tools.experiments.tracking.loop import PERIOD
+from softcr_tools.experiments.virtual_runs import Log
 from softcr_tools.hardware_system import HardwareOptions, hardware_system
 
-_LONGEST_STANDING = 5.0  # [s] the valves may take to be enabled
-_BEFORE = -1e3  # [s] when all rows of the horizon are the reference's first
-_ROWS = HardwareOptions.model_fields["horizon"].default + 1 + MAXIMUM_DELAY
-_NOWHERE = np.empty((0, 3))  # points that no controller looks at
+_REFERENCE = "reference/rod"
+_NO_WIRES: Mapping[str, Wire] = {}
+_ENDLESS = 1e6  # [s]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,120 +66,150 @@ class BenchTrace:
         return np.linalg.norm(self.tips - self.reference_tips, axis=1)
 
 
-class VirtualBench:
-    """Devices, estimator and controller of one run."""
+def run_bench(
+    robot: Robot,
+    bench: Bench,
+    source: SampledReference,
+    seed: int,
+    duration: float,
+    progress: Callable[[int], None] = lambda ticks: None,
+) -> BenchTrace:
+    """Let a rod at rest, vented, follow a reference.
 
-    def __init__(
-        self,
-        robot: Robot,
-        bench: Bench,
-        source: SampledReference,
-        seed: int,
-        progress: Callable[[int], None] = lambda ticks: None,
-    ) -> None:
-        """At rest, vented.
+    Args:
+        robot: as estimator and controller know it.
+        bench: its figures.
+        source: the motion.
+        seed: of all that is random.
+        duration: of the motion [s].
+        progress: told of ticks since the motion began.
 
-        Args:
-            robot: as estimator and controller know it.
-            bench: its figures.
-            source: the motion.
-            seed: of all that is random.
-            progress: told of ticks since the motion began.
-        """
-        self._bench, self._source, self._progress = bench, source, progress
-        self._estimation, self._control = _loops(robot, bench, seed)
-        self._time = VirtualTime()
-        self._inbox: deque[Sample] = deque()
-        self._devices = Devices(robot, bench, seed, self._time, self._inbox.append)
-        self._grid = TickGrid(PERIOD)
-        self._stamp = 0  # of the last tick [ns]
-        self._start: int | None = None  # of the motion [ns]
-        self._kept: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-        self._over = False
+    Raises:
+        UserError: the valves were not enabled.
+    """
+    ticks = round(duration / PERIOD)
+    system = bench_system(bench, seed)
+    world = World(robot, bench, seed, PERIOD)
+    probe = Probe(robot, _clocked(1 / PERIOD), world, ticks, _early(bench, at_ticks=True))
 
-    def run(self, duration: float) -> BenchTrace:
-        """Let the rod follow the reference for `duration` [s]; once.
+    def make(part: Part) -> BlockBase:
+        if part.name == probe.name:
+            return probe
+        if part.name == system.controller:
+            return _controller(robot, part, bench.ramped)
+        if part.name == ReferenceBlock.name:
+            return ReferenceBlock(robot, ReferenceBlock.settings_of(part.parameters), source)
+        return device(part, robot, bench, world) or block_of(part, robot)
 
-        Raises:
-            UserError: the valves were not enabled.
-        """
-        period, ticks = 1e-9 * self._grid.period, round(duration / PERIOD)
-        self._time.every(period, period, lambda: self._tick(ticks))
-        pairing = self._estimation.pairing(self._get, lambda: self._time.now, _refused)
-        while (pressures := pairing.next_pressures()) is not None:
-            pose = pairing.partner_of(pressures.stamp, self._estimation.patience)
-            self._answer(pressures, None if pose is None else pose.value)
-        decision = self._devices.decision
-        if not self._kept:
-            raise UserError(f"bench: valves not enabled: {', '.join(decision.blockers)}")
-        tips, wanted, sent = map(np.array, zip(*self._kept, strict=True))
-        return BenchTrace(tips, wanted, sent, self._estimation.predicted_only, decision.enabled)
+    log = Log(TRUE_TIP, SENT, _REFERENCE)
 
-    def _get(self, timeout: float | None) -> Sample | None:
-        """The next letter, for which time passes; None when none comes within `timeout` [s]."""
-        deadline = math.inf if timeout is None else self._time.now + timeout
-        self._time.pass_until(deadline, lambda: bool(self._inbox) or self._over)
-        return self._inbox.popleft() if self._inbox and not self._over else None
+    def observe(name: str, output: Output) -> None:
+        log(name, output)
+        if output.topic == TRUE_TIP and probe.begun:
+            progress(1)
 
-    def _tick(self, ticks: int) -> None:
-        """What is true at a tick; the motion is over after so many."""
-        self._stamp += self._grid.period
-        tip = self._devices.tick()
-        if self._start is None and self._devices.decision.enabled:
-            self._start = self._stamp
-        if self._start is None:
-            self._over = self._time.now > _LONGEST_STANDING
-            return
-        wanted = self._source.window(self._since_start(self._stamp), 1).tip_positions[0]
-        self._kept.append((tip, wanted, self._devices.sent.copy()))
-        self._over = len(self._kept) == ticks
-        self._progress(1)
-
-    def _answer(self, pressures: Sample, tip_pose: np.ndarray | None) -> None:
-        """What estimator and controller do about a tick; the command leaves when it is ready."""
-        stamp = pressures.stamp
-        estimate = self._estimation.tick(pressures.value, tip_pose, stamp)
-        if estimate is None:
-            return
-        # the controller's node interpolates the same pressures to the same values
-        command = self._control.answer(
-            _rod_cloud(estimate, stamp), self._reference(stamp), pressures.value
-        )
-        age = self._time.now - 1e-9 * stamp + self._bench.computing
-        self._control.answered(age)
-        leaves = 1e-9 * stamp + max(age, self._control.age_to_send)
-        self._devices.send(command, stamp, leaves)
-
-    def _since_start(self, stamp: int) -> float:
-        """[s] At a tick before it, nobody knows of the beginning."""
-        if self._start is None or stamp < self._start:
-            return _BEFORE
-        return 1e-9 * (stamp - self._start)
-
-    def _reference(self, stamp: int) -> ReferenceCloud:
-        rows = self._source.window(self._since_start(stamp), _ROWS)
-        return ReferenceCloud(stamp, rows.period, rows.states, rows.tip_positions, _NOWHERE)
+    executor = VirtualExecutor(system, observe, make=make, guarded=False)
+    executor.run()
+    return BenchTrace(
+        tips=np.array([pose.position for pose in log.values(TRUE_TIP)[-ticks:]]),
+        reference_tips=np.array(
+            [rows.tip_positions[0] for rows in log.values(_REFERENCE)[-ticks:]]
+        ),
+        sent=np.array(log.values(SENT)[-ticks:]),
+        predicted_only=executor.block(EstimatorBlock.name).describe()["predicted_only"],
+        enabled=world.driver.report.decision.enabled,
+    )
 
 
-def _loops(robot: Robot, bench: Bench, seed: int) -> tuple[EstimationLoop, ControlLoop]:
-    """As `softcr up hardware` sets them, but for what the bench says."""
-    chosen = {"controller": bench.controller, "population": POPULATION, "seed": seed}
-    options = build_settings(HardwareOptions, chosen)
-    system = hardware_system(options, Path())
-    told = {node.name: dict(node.parameters) for node in system.nodes}
-    # a controller of common samples plans over steps, and sends its answers at once
-    sampling = "separate" if bench.ramped else "common"
-    varied = {"command_age": bench.delay * PERIOD, "sampling": sampling}
-    kind = RodMpcControllerSettings if bench.controller == "rod_mpc" else NempcControllerSettings
-    estimator = build_settings(EstimatorNodeSettings, told["estimator"])
-    controller = build_settings(kind, told[system.controller] | varied)
-    return EstimationLoop(robot, estimator), ControlLoop(robot, controller)
+def bench_system(bench: Bench, seed: int) -> System:
+    """The loop's parts as `softcr up hardware` sets them, but for what the bench says.
+
+    Phases of the devices to each other and to the ticks are random, as on a bench; so is what wires
+    lose and delay.
+
+    Args:
+        bench: its figures.
+        seed: of phases, wires and controller.
+    """
+    random = np.random.default_rng(seed)
+    frames, commands = random.integers(2**31, size=2).tolist()
+    camera = Wire(bench.camera_latency, lost=bench.frames_lost, seed=frames)
+    command = Wire(jitter=bench.jitter, lost=bench.answers_lost, seed=commands)
+    fast = _part(FastCycle, phase=random.uniform(0.0, 1 / bench.cycle_rate))
+    valves = _part(
+        Valves,
+        phase=random.uniform(0.0, 1 / bench.pressure_rate),
+        wires={COMMANDS: command, POSES: camera},
+    )
+    phase = random.uniform(0.0, 1 / bench.camera_rate)
+    cameras = _part(Cameras, phase=0.0 if bench.poses_at_ticks else phase)
+    estimator, reference, controller = _loop(bench, seed)
+    parts = (
+        fast, valves, cameras, _part(Probe), reference,
+        replace(estimator, wires={POSES: camera}),
+        replace(controller, computing=bench.computing),
+    )  # fmt: skip
+    return System(
+        name="bench",
+        parts=parts,
+        activation=tuple(part.name for part in parts),
+        duration=_ENDLESS,  # the probe says when the motion is over
+        simulated_time=False,
+        controller=controller.name,
+        begin=(f"{valves.name}/enable", f"{reference.name}/start", f"{Probe.name}/start"),
+    )
 
 
-def _refused(topic: str, reason: str) -> None:
-    """None is: what is resampled never comes after its cycle."""
+def device(part: Part, robot: Robot, bench: Bench, world: World) -> BlockBase | None:
+    """The block of a device in the world; None for any other part."""
+    if part.name == FastCycle.name:
+        return FastCycle(robot, _clocked(bench.cycle_rate), world)
+    if part.name == Valves.name:
+        age = bench.delay * PERIOD + bench.valves_late if bench.delay else -math.inf
+        early = _early(bench, at_ticks=False)
+        return Valves(robot, _clocked(bench.pressure_rate), world, age, early)
+    if part.name == Cameras.name:
+        rate = 1 / PERIOD if bench.poses_at_ticks else bench.camera_rate
+        return Cameras(robot, _clocked(rate), world, bench.poses_late)
+    return None
 
 
-def _rod_cloud(estimate: Estimate, stamp: int) -> RodCloud:
-    parameters, spread = dict(estimate.parameters), dict(estimate.parameters_std)
-    return RodCloud(stamp, estimate.state, _NOWHERE, _NOWHERE, parameters, spread)
+def _loop(bench: Bench, seed: int) -> tuple[Part, Part, Part]:
+    """Estimator, reference and controller."""
+    chosen = {"controller": bench.controller, "seed": seed}
+    if bench.controller == "nempc":
+        chosen["population"] = POPULATION
+    system = hardware_system(build_settings(HardwareOptions, chosen), Path())
+    age: Parameters = {"command_age": bench.delay * PERIOD}
+    controller = system.part(system.controller).with_parameters(age)
+    return system.part(EstimatorBlock.name), system.part(ReferenceBlock.name), controller
+
+
+def _part(
+    block: type[BlockBase], phase: float = 0.0, wires: Mapping[str, Wire] = _NO_WIRES
+) -> Part:
+    place = f"{block.__module__}:{block.__qualname__}"
+    return Part(block.name, place, phase=phase, wires=wires)
+
+
+def _clocked(rate: float) -> NodeSettings:
+    """Of a block with a clock of this rate [Hz]."""
+    return build_settings(NodeSettings, {"rate_hz": rate})
+
+
+def _early(bench: Bench, at_ticks: bool) -> float | None:
+    """How much too early pressures are stamped that are, or are not, read at the ticks [s]; None
+    where they are not read so."""
+    return bench.pressures_early if bench.pressures_at_ticks == at_ticks else None
+
+
+def _controller(robot: Robot, part: Part, ramped: bool) -> ControllerBlock:
+    """As a node has it, but for what it plans over: ramps, or steps."""
+    settings = ControllerBlock.settings_of(part.parameters)
+    named = registry.resolve("controller", settings.controller)
+    made = getattr(named, "made", named)
+
+    def make(context: ControlContext) -> Controller:
+        return made(replace(context, ramped=ramped), plugin_settings(settings, named))
+
+    return ControllerBlock(robot, settings, make)

@@ -1,0 +1,324 @@
+"""Which samples belong to one tick: by stamp, by arrival, of sensors that keep their own time."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial.transform import Rotation
+
+from softcr_estimation.estimator import EstimatorBlock
+from softcr_models import CosseratRod, load_robot
+from softcr_runtime.block import Input
+from softcr_runtime.join import MOST_WAITING, Join
+from softcr_runtime.sample import Sample
+from softcr_runtime.tick_grid import LONGEST_HOLE, Resampler, TickGrid
+from softcr_runtime.values import Pose, blended_poses
+
+PRESSURES, POSES = "pressure/state", "mocap/tip/pose"
+PERIOD = 1 / 70
+TICK = round(1e9 * PERIOD)  # [ns]
+PATIENCE = 2.5 * PERIOD
+START = 1_700_000_000 * 10**9  # [ns]
+
+
+def played(join, samples):
+    """The ticks of a join on virtual time, each at the moment at which it is complete."""
+    ticks = []
+
+    def take(now):
+        while (tick := join.take(now)) is not None:
+            ticks.append(tick)
+
+    for sample in sorted(samples, key=lambda each: each.received):
+        while (wake := join.wake()) < sample.received:
+            take(wake)
+        join.put(sample)
+        take(sample.received)
+    while math.isfinite(wake := join.wake()):
+        take(wake)
+    return ticks
+
+
+# --- one stamp ----------------------------------------------------------------------------------
+
+
+def letter(topic, stamp, received, value=None):
+    return Sample(topic, stamp, value, received)
+
+
+def joined(*inputs, keep="every"):
+    return Join((Input(PRESSURES, "lead"), *inputs), keep, PERIOD)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.floats(-0.01, 0.03)), min_size=1, max_size=20))
+@settings(max_examples=100, deadline=None)
+def test_a_partner_is_waited_for_as_long_as_patience_lasts(cycles):
+    patience, samples = 0.007, []
+    for number, (there, delay) in enumerate(cycles, start=1):
+        samples.append(letter(PRESSURES, number, 0.1 * number))
+        if there:
+            samples.append(letter(POSES, number, 0.1 * number + delay))
+    join = joined(Input(POSES, needed=False, patience=patience))
+    ticks = played(join, samples)
+    assert [tick.stamp for tick in ticks] == list(range(1, len(cycles) + 1))
+    paired = [POSES in tick.samples for tick in ticks]
+    assert all(
+        tick.samples[POSES].stamp == tick.stamp
+        for tick, pair in zip(ticks, paired, strict=True)
+        if pair
+    )
+    near = [abs(delay - patience) < 1e-9 for _, delay in cycles]
+    expected = [there and delay <= patience for there, delay in cycles]
+    assert all(p == e or n for p, e, n in zip(paired, expected, near, strict=True))
+    assert sum(join.dropped.values()) <= sum(there for there, _ in cycles) - sum(paired)
+    for tick, (_, delay), pair in zip(ticks, cycles, paired, strict=True):
+        came = 0.1 * tick.stamp + (max(delay, 0.0) if pair else patience)
+        # waiting ends, too, when a later pose tells that this one is lost
+        assert tick.received == pytest.approx(came) or (not pair and tick.received < came)
+
+
+def test_without_a_needed_partner_there_is_no_tick():
+    samples = [letter(PRESSURES, stamp, 0.1 * stamp) for stamp in (1, 2, 3)]
+    samples += [letter(POSES, stamp, 0.1 * stamp + 0.15) for stamp in (2, 3)]
+    join = joined(Input(POSES))
+    assert [tick.stamp for tick in played(join, samples)] == [2, 3]
+    assert join.dropped == {(PRESSURES, f"without {POSES}"): 1}
+
+
+def test_the_newest_complete_tick_counts_and_older_ones_are_dropped():
+    join = joined(Input(POSES), keep="newest")
+    for stamp in (1, 2, 3):
+        join.put(letter(PRESSURES, stamp, 0.0))
+    for stamp in (1, 2):
+        join.put(letter(POSES, stamp, 0.0))
+    assert join.take(0.0).stamp == 2
+    assert join.dropped[PRESSURES, "a newer tick was complete"] == 1
+    assert join.take(0.0) is None
+    join.put(letter(POSES, 3, 0.1))
+    assert join.take(0.1).stamp == 3
+
+
+def test_bystanders_are_used_up_kept_or_collected():
+    join = Join(
+        (
+            Input("clock", "lead"), Input("a", "newest", needed=False), Input("b", "latest"),
+            Input("c", "all", needed=False),
+        ),
+        "every", PERIOD,
+    )  # fmt: skip
+    for topic in "abc":
+        for stamp in (1, 2):
+            join.put(letter(topic, stamp, 0.0))
+    found = []
+    for stamp in (10, 20):
+        join.put(letter("clock", stamp, 0.0))
+        found.append(join.take(0.0).samples)
+    assert found[0]["a"].stamp == found[0]["b"].stamp == found[1]["b"].stamp == 2
+    assert "a" not in found[1]
+    assert [each.stamp for each in found[0]["c"]] == [1, 2]
+    assert found[1]["c"] == ()
+
+
+def test_a_latest_that_never_came_is_waited_for_where_it_is_needed():
+    join = Join((Input("clock", "lead"), Input("b", "latest")), "every", PERIOD)
+    join.put(letter("clock", 1, 0.0))
+    assert join.take(math.inf) is None
+    join.put(letter("b", 1, 0.5))
+    assert join.take(0.5).stamp == 1
+
+
+def test_the_answer_to_the_last_tick_is_waited_for_from_the_second_on():
+    join = Join((Input("clock", "lead"), Input("u", "answer")), "every", PERIOD)
+    join.put(letter("clock", 1, 0.0))
+    assert join.take(0.0).samples.keys() == {"clock"}
+    join.put(letter("clock", 2, 0.1))
+    assert join.take(0.1) is None
+    join.put(letter("u", 1, 0.2))
+    tick = join.take(0.2)
+    assert (tick.stamp, tick.samples["u"].stamp) == (2, 1)
+
+
+def test_what_waits_too_long_is_dropped_and_what_is_forgotten_is_gone():
+    join = joined(Input(POSES))
+    for stamp in range(1, MOST_WAITING + 3):
+        join.put(letter(PRESSURES, stamp, 0.0))
+    assert join.dropped == {(PRESSURES, "too many were waiting"): 2}
+    join.forget()
+    join.put(letter(POSES, MOST_WAITING, 0.0))
+    assert join.take(math.inf) is None
+    assert join.dropped == {}
+
+
+@pytest.mark.parametrize("leads", [0, 2])
+def test_exactly_one_input_leads(leads):
+    with pytest.raises(ValueError, match=f"{leads} of them lead"):
+        Join((Input("x"), *[Input(f"l{n}", "lead") for n in range(leads)]), "every", PERIOD)
+
+
+# --- poses at 120, pressures at 200, ticks at 70 Hz ---------------------------------------------
+
+
+def motion(time):
+    """A tip that circles twice a second with 30 mm: 5 m/s^2."""
+    angle = 4 * np.pi * time
+    pose = np.eye(4)
+    pose[:3, 3] = 0.03 * np.cos(angle), 0.03 * np.sin(angle), 0.1
+    pose[:3, :3] = Rotation.from_rotvec([0.0, 0.0, 0.3 * np.sin(angle)]).as_matrix()
+    return Pose.of(pose)
+
+
+def pressures_at(time):
+    return 2e4 * (1.0 + np.sin(4 * np.pi * time + np.array([0.0, 2.1, 4.2])))
+
+
+def letters_of(topic, rate, of, rng, duration, latency, jitter=0.0, lost=()):
+    """Samples at a rate from an odd moment on; arrivals in the order of stamps."""
+    times = 0.0013 + np.arange(int(duration * rate)) / rate
+    times = times + rng.uniform(-jitter, jitter, len(times))
+    arrivals = np.maximum.accumulate(times + rng.uniform(*latency, len(times)))
+    return [
+        Sample(topic, START + round(1e9 * time), of(time), arrival)
+        for time, arrival in zip(times, arrivals, strict=True)
+        if not any(begin <= time < end for begin, end in lost)
+    ]
+
+
+def bench(rng, duration=2.0, lost_poses=(), lost_pressures=(), latency=(0.010, 0.020)):
+    letters = letters_of(POSES, 120, motion, rng, duration, latency, 0.0005, lost_poses)
+    return letters + letters_of(
+        PRESSURES, 200, pressures_at, rng, duration, (0.0002, 0.002), 0.0003, lost_pressures
+    )
+
+
+def ticks_of(letters):
+    """(pressures, pose or None, when the tick was complete) of all ticks."""
+    lead = Input(PRESSURES, "lead", resampled=True)
+    partner = Input(POSES, "same", True, needed=False, patience=PATIENCE, blend=blended_poses)
+    ticks = played(Join((lead, partner), "every", PERIOD), letters)
+    return [(each.samples[PRESSURES], each.samples.get(POSES), each.received) for each in ticks]
+
+
+def seconds(stamp):
+    return (stamp - START) * 1e-9
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=15, deadline=None)
+def test_no_tick_is_late_and_both_sensors_are_of_one_moment(seed):
+    found = ticks_of(bench(np.random.default_rng(seed)))
+    stamps = [pressures.stamp for pressures, _, _ in found]
+    assert all(stamp % TICK == 0 for stamp in stamps)
+    assert set(np.diff(stamps)) == {TICK}
+    # the camera's first pose may come after the first tick; the last tick's pose never came
+    inner = found[2:-5]
+    assert len(inner) > 125
+    assert all(pose is not None for _, pose, _ in inner)
+    for pressures, pose, completed in inner:
+        time = seconds(pressures.stamp)
+        assert pose.stamp == pressures.stamp
+        # |acceleration| hole^2 / 8 of both sensors
+        assert np.abs(pose.value.position - motion(time).position).max() < 5.0 * 0.0094**2 / 8 * 1.1
+        assert np.abs(pose.value.matrix - motion(time).matrix)[:3, :3].max() < 1e-3
+        assert pressures.value == pytest.approx(pressures_at(time), abs=20.0)
+        # latency, a frame and its jitter
+        assert completed - time < 0.020 + 1 / 120 + 0.0015
+
+
+@pytest.mark.parametrize(("lost", "expected"), [(0.012, 0), (0.5, 34)])
+def test_holes_of_the_camera_are_bridged_or_predicted_and_poses_come_back(lost, expected):
+    found = ticks_of(bench(np.random.default_rng(3), lost_poses=[(1.0, 1.0 + lost)]))[2:-5]
+    without = [seconds(p.stamp) for p, pose, _ in found if pose is None]
+    assert abs(len(without) - expected) <= (2 if expected else 0)
+    assert all(0.99 < time < 1.01 + lost for time in without)
+    # who waits for a blind camera is late by its patience, never by more
+    delays = [completed - seconds(p.stamp) for p, _, completed in found]
+    assert max(delays) < PATIENCE + 0.008
+
+
+def test_a_hole_in_the_pressures_leaves_ticks_out():
+    found = ticks_of(bench(np.random.default_rng(4), lost_pressures=[(0.5, 0.6)]))
+    gaps = np.diff([pressures.stamp for pressures, _, _ in found])
+    assert sorted(set(gaps))[0] == TICK
+    assert 7 <= max(gaps) / TICK <= 9
+    assert sum(gap > TICK for gap in gaps) == 1
+
+
+def test_a_camera_slower_than_patience_is_waited_for_in_vain_and_told():
+    found = ticks_of(bench(np.random.default_rng(5), latency=(0.060, 0.061)))
+    assert all(pose is None for _, pose, _ in found)
+
+
+@given(
+    st.lists(st.integers(1, 4 * TICK), min_size=2, max_size=50),
+    st.integers(0, 10 * TICK),
+)
+@settings(deadline=None)
+def test_a_resampler_tells_every_tick_once_and_bridges_no_long_hole(steps, begin):
+    stamps = begin + np.cumsum(steps)
+    resampler = Resampler(PERIOD)
+    told = []
+    for stamp in stamps.tolist():
+        letter = Sample(PRESSURES, stamp, np.array([float(stamp)]), 1e-9 * stamp)
+        for tick in resampler.add(letter):
+            assert tick.received == letter.received
+            assert tick.value[0] == pytest.approx(tick.stamp, rel=1e-12)  # linear in time
+            told.append(tick.stamp)
+    expected = {
+        tick
+        for older, newer in zip(stamps[:-1].tolist(), stamps[1:].tolist(), strict=True)
+        for tick in range(0, newer + 1, TICK)
+        if (older < tick and newer - older <= LONGEST_HOLE * TICK) or tick == newer
+    }
+    expected |= {int(stamps[0])} if stamps[0] % TICK == 0 else set()
+    assert told == sorted(expected)
+
+
+def test_nodes_of_one_rate_have_the_same_ticks():
+    one, other = TickGrid(PERIOD), TickGrid(PERIOD)
+    assert list(one.after(START, START + 10**9))[1:] == list(
+        other.after(START + TICK, START + 10**9)
+    )
+
+
+def test_a_blended_pose_begins_and_ends_at_the_two_and_is_rigid():
+    older, newer = motion(0.1), motion(0.11)
+    assert blended_poses(older, newer, 0.0).matrix == pytest.approx(older.matrix)
+    assert blended_poses(older, newer, 1.0).matrix == pytest.approx(newer.matrix)
+    middle = blended_poses(older, newer, 0.5).matrix
+    assert middle[:3, :3] @ middle[:3, :3].T == pytest.approx(np.eye(3))
+
+
+def test_the_estimator_on_a_bench_finds_a_rod_that_is_softer_than_its_file():
+    robot = load_robot("licher2025")
+    softer = 1.1 * robot.bending_compliance
+    plant = CosseratRod(robot.replace(bending_compliance=softer), intervals=5)
+    rng, rate = np.random.default_rng(6), 600
+    x, tips = plant.equilibrium(pressures_at(0.0)), []
+    for step in range(int(2.4 * rate)):
+        tips.append(plant.tip_pose(x))
+        x = plant.step(x, pressures_at((step + 0.5) / rate), 1 / rate)
+
+    def true_pose(time):
+        where = min(int(time * rate), len(tips) - 2)
+        older, newer = Pose.of(tips[where]), Pose.of(tips[where + 1])
+        return blended_poses(older, newer, time * rate - where)
+
+    def seen(time):
+        pose = true_pose(time)
+        return Pose(pose.position + rng.normal(0.0, 1e-4, 3), pose.quaternion)
+
+    letters = letters_of(POSES, 120, seen, rng, 2.3, (0.010, 0.020))
+    letters += letters_of(PRESSURES, 200, pressures_at, rng, 2.3, (0.0, 0.001))
+    told = {"sampling": "separate", "patience": 2.5}
+    block = EstimatorBlock(robot, EstimatorBlock.settings_of(told))
+    errors = []
+    for tick in played(Join(block.inputs, block.keep, PERIOD), letters):
+        estimate, tip = (output.value for output in block.tick(tick.stamp, tick.samples))
+        true = true_pose(seconds(tick.stamp)).position
+        errors.append(np.linalg.norm(tip.pose()[:3, 3] - true))
+    assert len(errors) > 155
+    assert block.describe()["predicted_only"] <= 4  # before the first pose and after the last
+    assert np.mean(errors[70:-3]) < 1.5e-3
+    assert estimate.parameters["bending_compliance"] == pytest.approx(softer, rel=0.05)
