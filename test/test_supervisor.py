@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -127,10 +128,14 @@ class Run:
         self._console = Console(record=True, width=200)
         thread = threading.Thread(target=self._follow, args=(then,), daemon=True)
         thread.start()
-        system = small_system(directory, duration, simulated_time, behaviours, begin)
+        system = self.system_of(directory, duration, simulated_time, behaviours, begin)
         self.outcome = Supervisor(system, directory, {"size": 3}, self._console).run()
         thread.join(1.0)
         self.out = self._console.export_text()
+
+    @staticmethod
+    def system_of(*arguments):
+        return small_system(*arguments)
 
     def _follow(self, then):
         for event, action in then:
@@ -376,3 +381,105 @@ def test_one_system_per_domain_and_nodes_end_with_a_killed_supervisor(tmp_path):
         time.sleep(0.05)
     assert not any(map(is_running, pids))
     assert record_of(tmp_path)["exit_code"] is None
+
+
+# --- several nodes in one process ---------------------------------------------------------------
+
+TOGETHER = '''
+import threading, time
+from pydantic import Field
+from softcr_models.errors import UserError
+from softcr_runtime.node import LoopNode
+from softcr_runtime.settings import NodeSettings
+
+class Settings(NodeSettings):
+    said: str = Field("", description="file")
+    behaviour: str = Field("", description="what goes wrong")
+
+class Together(LoopNode):
+    """Writes what is asked of it to a file."""
+
+    default_name = "together"
+    Settings = Settings
+
+    def say(self, word):
+        with open(self.settings.said, "a") as said:
+            print(f"{time.monotonic():.6f} {self.get_name()} {word}", file=said, flush=True)
+
+    def on_configure_node(self):
+        if self.settings.behaviour == "refuses":
+            raise UserError("file /nowhere: no such file")
+        self.say("configure")
+
+    def on_activate_node(self):
+        if self.settings.behaviour == "warns":
+            self.get_logger().warning("valve 2 is slow")
+        self.say("activate")
+
+    def loop(self, stop):
+        stop.wait()
+
+    def on_deactivate_node(self):
+        self.say("deactivate")
+
+    def on_cleanup_node(self):
+        self.say("cleanup")
+'''
+
+
+def together_system(directory, duration, simulated_time, behaviours, begin=()):
+    """The small system, watcher and mover in one process."""
+    system = small_system(directory, duration, simulated_time, behaviours, begin)
+    (directory / "together.py").write_text(TOGETHER)
+    parts = [
+        part if part.name == "plant" else replace(part, runs="together", process="both")
+        for part in system.parts
+    ]
+    return replace(system, parts=tuple(parts))
+
+
+class TogetherRun(Run):
+    system_of = staticmethod(together_system)
+
+
+def test_nodes_of_one_process_go_up_and_down_in_the_same_order(tmp_path, capfd):
+    run = TogetherRun(tmp_path, duration=0.5, watcher="warns")
+    assert run.outcome.exit_code == 0
+    assert run.said[:12] == [
+        *("plant configure", "watcher configure", "mover configure"),
+        *("watcher activate", "mover activate", "plant activate"),
+        *("mover deactivate", "watcher deactivate", "plant deactivate"),
+        *("mover cleanup", "watcher cleanup", "plant cleanup"),
+    ]
+    assert "watcher: valve 2 is slow" in run.out
+    assert capfd.readouterr().err == ""
+    assert run.record["nodes"] == list(NAMES)
+    pids = {name: pid_of(tmp_path, name) for name in NAMES}
+    assert pids["watcher"] == pids["mover"] != pids["plant"]
+    assert sorted(path.name for path in (tmp_path / "log").iterdir()) == ["both.log", "plant.log"]
+    ended = [entry["node"] for entry in run.record["events"] if entry["event"] == "ended"]
+    assert sorted(ended) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("victim", ["mover", "plant"])
+def test_the_death_of_a_process_is_the_death_of_all_its_nodes(tmp_path, capfd, victim):
+    def kill():
+        os.kill(pid_of(tmp_path, victim), signal.SIGKILL)
+
+    run = TogetherRun(tmp_path, then=[("run_started", kill)])
+    who = "node plant" if victim == "plant" else "nodes watcher and mover"
+    line = f"{who} died (signal 9)"
+    assert run.outcome.exit_code == 1
+    assert capfd.readouterr().err.splitlines() == [f"softcr: error: {line}"]
+    dead = ["plant"] if victim == "plant" else ["watcher", "mover"]
+    assert [death["node"] for death in run.record["deaths"]] == dead
+    rest = [name for name in ("mover", "watcher", "plant") if name not in dead]
+    assert run.said[6 : 6 + len(rest)] == [f"{name} deactivate" for name in rest]
+
+
+def test_one_node_of_a_process_that_refuses_is_told_in_its_own_words(tmp_path, capfd):
+    run = TogetherRun(tmp_path, mover="refuses")
+    assert run.outcome.exit_code == 2
+    line = "softcr: error: node mover did not configure: file /nowhere: no such file"
+    assert capfd.readouterr().err.splitlines() == [line]
+    assert "watcher cleanup" in run.said
