@@ -21,7 +21,7 @@ from softcr_control.references import Reference
 from softcr_models.limits import limit_command
 from softcr_models.model import TIP
 from softcr_models.models import DeviceName
-from softcr_models.plugins import Place
+from softcr_models.plugins import Place, made
 from softcr_models.robot import kind_of
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_runtime import registry
@@ -122,8 +122,8 @@ class ControllerBlock(BlockBase):
         self._needs_state = getattr(controller_class, "needs_state", True)
         if make is None:
             # a controller may be made in several ways, by what it is made for
-            made = getattr(controller_class, "made", controller_class)
-            self.controller = made(context, plugin_settings(settings, controller_class))
+            kind = getattr(controller_class, "made", controller_class)
+            self.controller = made(kind, context, plugin_settings(settings, controller_class))
         else:
             self.controller = make(context)
         self.threads = settings.threads or getattr(controller_class, "threads", 1)
