@@ -275,15 +275,22 @@ class ControllerBlock(BlockBase):
     def warnings(self) -> list[str]:
         """See BlockBase."""
         lines = ["estimate or reference is missing: vented"] if self._venting else []
-        period = self.settings.period
-        if self._latencies and (usual := self._usual_latency()) > MAXIMUM_DELAY * period:
-            lines.append(
-                f"{self.title}.command: answers are {1e3 * usual:.0f} ms old, must be at most "
-                f"{1e3 * MAXIMUM_DELAY * period:.0f} ms"
-            )
-        return lines
+        return [*lines, *self._late()]
 
     # --- inside -----------------------------------------------------------------------------
+
+    def _late(self) -> list[str]:
+        """A line where answers come later than any plan can be for; in lock-step nothing does."""
+        most = MAXIMUM_DELAY * self.settings.period
+        if self.settings.lockstep or len(self._latencies) < _MIN_SAMPLES:
+            return []
+        usual = self._usual_latency()
+        if usual <= most:
+            return []
+        return [
+            f"{self.title}.command: answers are {1e3 * usual:.0f} ms old, must be at most "
+            f"{1e3 * most:.0f} ms"
+        ]
 
     def _observation(self, estimate: Any, reference: Reference, inputs: np.ndarray) -> Observation:
         state, parameters, tip = None, {}, None

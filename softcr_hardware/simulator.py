@@ -126,11 +126,15 @@ class Simulator(BlockBase):
     def describe(self) -> dict[str, Any]:
         """See BlockBase."""
         told = getattr(self.plant, "describe", dict)()
-        return told | {
-            "commands_stale": self._timeouts,
-            "without_commands": self._is_idle,
-            "finished": self.finished,
-        }
+        return (
+            {"robot": self.robot.model_dump(mode="json")}
+            | told
+            | {
+                "commands_stale": self._timeouts,
+                "without_commands": self._is_idle,
+                "finished": self.finished,
+            }
+        )
 
     def warnings(self) -> list[str]:
         """See BlockBase."""
