@@ -21,7 +21,7 @@ from softcr_control.references import Reference
 from softcr_models.limits import limit_command
 from softcr_models.model import TIP
 from softcr_models.models import DeviceName
-from softcr_models.plugins import Place
+from softcr_models.plugins import Place, made
 from softcr_models.robot import kind_of
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_runtime import registry
@@ -122,8 +122,8 @@ class ControllerBlock(BlockBase):
         self._needs_state = getattr(controller_class, "needs_state", True)
         if make is None:
             # a controller may be made in several ways, by what it is made for
-            made = getattr(controller_class, "made", controller_class)
-            self.controller = made(context, plugin_settings(settings, controller_class))
+            kind = getattr(controller_class, "made", controller_class)
+            self.controller = made(kind, context, plugin_settings(settings, controller_class))
         else:
             self.controller = make(context)
         self.threads = settings.threads or getattr(controller_class, "threads", 1)
@@ -275,15 +275,22 @@ class ControllerBlock(BlockBase):
     def warnings(self) -> list[str]:
         """See BlockBase."""
         lines = ["estimate or reference is missing: vented"] if self._venting else []
-        period = self.settings.period
-        if self._latencies and (usual := self._usual_latency()) > MAXIMUM_DELAY * period:
-            lines.append(
-                f"{self.title}.command: answers are {1e3 * usual:.0f} ms old, must be at most "
-                f"{1e3 * MAXIMUM_DELAY * period:.0f} ms"
-            )
-        return lines
+        return [*lines, *self._late()]
 
     # --- inside -----------------------------------------------------------------------------
+
+    def _late(self) -> list[str]:
+        """A line where answers come later than any plan can be for; in lock-step nothing does."""
+        most = MAXIMUM_DELAY * self.settings.period
+        if self.settings.lockstep or len(self._latencies) < _MIN_SAMPLES:
+            return []
+        usual = self._usual_latency()
+        if usual <= most:
+            return []
+        return [
+            f"{self.title}.command: answers are {1e3 * usual:.0f} ms old, must be at most "
+            f"{1e3 * most:.0f} ms"
+        ]
 
     def _observation(self, estimate: Any, reference: Reference, inputs: np.ndarray) -> Observation:
         state, parameters, tip = None, {}, None

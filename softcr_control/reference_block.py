@@ -4,36 +4,43 @@ In simulation it answers every sample of the actuators; on the bench it speaks a
 grid, which needs no message to be known.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from pydantic import Field
 
 from softcr_control.horizon import MAXIMUM_DELAY
+from softcr_control.motion import BoundedMotion
+from softcr_control.observation import ControlContext
 from softcr_control.reference_rows import ReferenceSource
 from softcr_control.reference_settings import ReferenceSettings
 from softcr_control.references import SampledReference, at_nodes
 from softcr_models.errors import UserError
+from softcr_models.model import Model
 from softcr_models.models import make_model, model_class
+from softcr_models.plugins import Place, made
 from softcr_models.prediction import RodPrediction
 from softcr_models.robot import kind_of
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_models.rod_model import RodModel
+from softcr_runtime import registry
 from softcr_runtime.block import CLOCK, BlockBase, Input, Output, Samples
+from softcr_runtime.plugin_settings import plugin_settings, with_plugin
 from softcr_runtime.robot_topics import robot_topics
-from softcr_runtime.settings import SampledNodeSettings
+from softcr_runtime.settings import NodeSettings, SampledNodeSettings
 
 _BEFORE = -1e3  # [s] when all rows of the horizon are the first
 
 
-class ReferenceBlockSettings(SampledNodeSettings):
-    """What the rod should do, and for how many periods ahead this is told."""
+class AnyReferenceSettings(SampledNodeSettings):
+    """Which motion, and for how many periods ahead it is told."""
 
-    reference: Literal["setpoint", "circle", "chirp_circle", "trajectory", "tip_circle", "file"] = (
-        Field("trajectory", description="what the rod should do")
+    reference: Place = Field(
+        "trajectory",
+        description=f"what the rod should do: {', '.join(registry.MOTIONS)}; or "
+        "package.module:Class, or path/file.py:Class",
     )
-    file: str = Field("", description="CSV or NPZ with the reference 'file'")
     start: Literal["first sample", "service"] = Field(
         "first sample",
         description="when the motion begins; at its beginning it stands still until then, for "
@@ -48,15 +55,21 @@ class ReferenceBlockSettings(SampledNodeSettings):
     intervals: int = Field(
         5, ge=2, le=MAX_INTERVALS, description="intervals of the rod that states are told for"
     )
-    trajectory_intervals: int = Field(
-        10, ge=2, le=MAX_INTERVALS, description="intervals of the rod that makes the motion"
-    )
     duration: float = Field(
         120.0,
         gt=0.0,
         le=3600.0,
         description="after which it stands still",
         json_schema_extra={"unit": "s"},
+    )
+
+
+class ReferenceBlockSettings(AnyReferenceSettings):
+    """Numbers of the known motions beside it."""
+
+    file: str = Field("", description="CSV or NPZ with the reference 'file'")
+    trajectory_intervals: int = Field(
+        10, ge=2, le=MAX_INTERVALS, description="intervals of the rod that makes the motion"
     )
     frequency: float = Field(
         0.5, gt=0.0, le=20.0, description="of a circle", json_schema_extra={"unit": "Hz"}
@@ -92,22 +105,42 @@ class ReferenceBlock(BlockBase):
             motion: made by hand, for the rod of `intervals`; None: the one that settings describe.
         """
         super().__init__(robot, settings)
-        if settings.reference == "file" and not settings.file:
-            raise UserError("parameter file = '': a path is needed with reference = file")
         self.on_grid = settings.resampled
         lead = CLOCK if settings.resampled else robot_topics(robot).state
         self.inputs = (Input(lead, "lead"),)
+        self._title = type(self).__name__
         name = settings.model or kind_of(settings.robot)
+        of_class = ":" in settings.reference
         if issubclass(model_class(name), RodModel):
             self._topic = "reference/rod"
             rod = CosseratRod(robot, settings.intervals)
-            self._source = ReferenceSource(motion or self._motion_of_a_rod(), rod)
+            made_by_settings = self._motion_of_class if of_class else self._motion_of_a_rod
+            chosen = motion or made_by_settings(RodPrediction(rod))
+            self._source = ReferenceSource(chosen, rod)
         else:
             self._topic = "reference/output"
             model = make_model(name, robot)
-            self._source = ReferenceSource(self._chosen().source(model, settings.period))
+            made_by_settings = self._motion_of_class if of_class else self._motion_of_a_model
+            self._source = ReferenceSource(made_by_settings(model))
         self.outputs = (self._topic,)
         self.reset()
+
+    @classmethod
+    def settings_model(cls, given: Mapping[str, Any]) -> type[NodeSettings]:
+        """See BlockBase; a class brings its own settings in place of the known motions' numbers.
+
+        Raises:
+            UserError: neither a known motion nor a class that can be used.
+        """
+        named = str(given.get("reference", cls.Settings.model_fields["reference"].default))
+        if named in registry.MOTIONS:
+            return cls.Settings
+        return with_plugin(AnyReferenceSettings, registry.resolve("reference", named))
+
+    @property
+    def title(self) -> str:
+        """See BlockBase."""
+        return self._title
 
     def reset(self) -> None:
         """See BlockBase."""
@@ -139,14 +172,27 @@ class ReferenceBlock(BlockBase):
             "start_stamp": self._start,
         }
 
-    def _motion_of_a_rod(self) -> SampledReference:
+    def _motion_of_class(self, model: Model) -> BoundedMotion:
+        settings = self.settings
+        kind = registry.resolve("reference", settings.reference)
+        self._title = kind.__name__
+        context = ControlContext(self.robot, model, settings.period, settings.seed)
+        motion = made(kind, context, plugin_settings(settings, kind))
+        return BoundedMotion(motion, settings.duration, model.state.size)
+
+    def _motion_of_a_rod(self, model: Model) -> SampledReference:
         """States at the nodes of the controller's rod, of a motion that a finer one makes."""
         fine = CosseratRod(self.robot, self.settings.trajectory_intervals)
         made = self._chosen().source(RodPrediction(fine, substeps=3), self.settings.period)
         return at_nodes(made, self.settings.intervals)
 
+    def _motion_of_a_model(self, model: Model) -> SampledReference:
+        return self._chosen().source(model, self.settings.period)
+
     def _chosen(self) -> ReferenceSettings:
         settings = self.settings
+        if settings.reference == "file" and not settings.file:
+            raise UserError("parameter file = '': a path is needed with reference = file")
         return ReferenceSettings(
             kind=settings.reference,
             file=settings.file,

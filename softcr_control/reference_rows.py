@@ -4,20 +4,24 @@ from functools import cached_property
 
 import numpy as np
 
+from softcr_control.motion import BoundedMotion
 from softcr_control.references import SampledReference
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_runtime.values import ReferenceRows
 
 
 class ReferenceSource:
-    """Rows of one reference; the poses along the rod are computed once, when first asked for.
+    """Rows of one reference; of one that is known beforehand the poses along the rod are computed
+    once, when first asked for.
 
     Args:
         source: the motion.
         rod: that its states belong to; None where states are not told.
     """
 
-    def __init__(self, source: SampledReference, rod: CosseratRod | None = None) -> None:
+    def __init__(
+        self, source: SampledReference | BoundedMotion, rod: CosseratRod | None = None
+    ) -> None:
         self._source, self._rod = source, rod
         self._unknown = None if rod is None else np.full(rod.state_size, np.nan)
 
@@ -31,7 +35,7 @@ class ReferenceSource:
         def poses() -> np.ndarray | None:
             known = self._poses
             if known is None:
-                return None
+                return self._poses_of(window.states)
             first = round(time / window.period)
             return known[np.clip(np.arange(first, first + rows), 0, len(known) - 1)]
 
@@ -43,8 +47,11 @@ class ReferenceSource:
 
     @cached_property
     def _poses(self) -> np.ndarray | None:
-        """(T, n + 2, 4, 4) of every row; None if only tips are known."""
-        states = self._source.states
+        """(T, n + 2, 4, 4) of every row; None if only tips are known, or rows not beforehand."""
+        known = isinstance(self._source, SampledReference)
+        return self._poses_of(self._source.states if known else None)
+
+    def _poses_of(self, states: np.ndarray | None) -> np.ndarray | None:
         if self._rod is None or states is None or not np.isfinite(states).all():
             return None
         nodes = np.stack([self._rod.node_poses(state) for state in states])

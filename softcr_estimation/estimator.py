@@ -14,7 +14,7 @@ from softcr_estimation.context import EstimationContext, Estimator
 from softcr_estimation.estimated_shape import estimated_shape
 from softcr_models.model import TIP, nominal_parameters
 from softcr_models.models import DeviceName
-from softcr_models.plugins import Place
+from softcr_models.plugins import Place, made
 from softcr_models.robot import kind_of
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_runtime import registry
@@ -88,7 +88,7 @@ class EstimatorBlock(BlockBase):
         context = EstimationContext(robot, self.model, settings.period)
         if make is None:
             named = registry.resolve("estimator", settings.estimator)
-            self.estimator = named(context, plugin_settings(settings, named))
+            self.estimator = made(named, context, plugin_settings(settings, named))
         else:
             self.estimator = make(context)
         topics = robot_topics(robot)

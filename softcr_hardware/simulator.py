@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from softcr_hardware.plants import Plant
-from softcr_models.plugins import Place
+from softcr_models.plugins import Place, made
 from softcr_models.robot import kind_of
 from softcr_runtime import registry
 from softcr_runtime.block import CLOCK, BlockBase, Input, Output, Samples
@@ -70,8 +70,8 @@ class Simulator(BlockBase):
         """
         super().__init__(robot, settings)
         plant_class = type(plant) if plant else self._plant_class(settings.plant, settings.robot)
-        self.plant = plant or plant_class(
-            robot, plugin_settings(settings, plant_class), settings.seed
+        self.plant = plant or made(
+            plant_class, robot, plugin_settings(settings, plant_class), settings.seed
         )
         topics = robot_topics(robot)
         self._command, patience = topics.command, self._patience
@@ -83,8 +83,8 @@ class Simulator(BlockBase):
         speaks_on = getattr(plant_class, "topics", None) or topics.plant
         self.outputs = (*(("/clock",) if settings.lockstep else ()), *speaks_on)
         self._forget()
-        self.plant.advance(settings.period)
-        self.plant.measure(1)
+        made(self.plant.advance, settings.period)
+        made(self.plant.measure, 1)
 
     @classmethod
     def settings_model(cls, given: Mapping[str, Any]) -> type[NodeSettings]:
@@ -126,11 +126,15 @@ class Simulator(BlockBase):
     def describe(self) -> dict[str, Any]:
         """See BlockBase."""
         told = getattr(self.plant, "describe", dict)()
-        return told | {
-            "commands_stale": self._timeouts,
-            "without_commands": self._is_idle,
-            "finished": self.finished,
-        }
+        return (
+            {"robot": self.robot.model_dump(mode="json")}
+            | told
+            | {
+                "commands_stale": self._timeouts,
+                "without_commands": self._is_idle,
+                "finished": self.finished,
+            }
+        )
 
     def warnings(self) -> list[str]:
         """See BlockBase."""

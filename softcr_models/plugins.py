@@ -4,6 +4,8 @@ import importlib
 import importlib.util
 import inspect
 import sys
+import traceback
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any
@@ -59,6 +61,40 @@ def load_class(place: str, what: str, base: type | None = None) -> Any:
     return found
 
 
+def made(make: Callable[..., Any], *arguments: Any) -> Any:
+    """What a class from outside makes of its arguments.
+
+    Raises:
+        UserError: one line about what it raised.
+    """
+    try:
+        return make(*arguments)
+    except UserError:
+        raise
+    except Exception as error:
+        named = getattr(make, "__qualname__", str(make))
+        raise UserError(f"{named} cannot be made: {in_a_line(error)}") from None
+
+
+def in_a_line(error: Exception) -> str:
+    """Kind and text of an exception, and where code from outside raised it."""
+    text = " ".join(str(error).split()) or "no message"
+    return f"{type(error).__name__}: {text}{_place_of(error)}"
+
+
+def _place_of(error: Exception) -> str:
+    """File and line of the innermost code that is neither ours nor an installed package's."""
+    if isinstance(error, SyntaxError):  # its text says it
+        return ""
+    here = Path(__file__).parents[1]
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        path = Path(frame.filename)
+        ours = here in path.parents and path.relative_to(here).parts[0].startswith("softcr_")
+        if not ours and "site-packages" not in path.parts and path.is_file():
+            return f" ({path.name}, line {frame.lineno})"
+    return ""
+
+
 def _module(where: str, place: str, what: str) -> Any:
     is_file = where.endswith(".py")
     try:
@@ -70,9 +106,7 @@ def _module(where: str, place: str, what: str) -> Any:
             raise UserError(f"{what} {place!r}: no module {error.name}") from None
         raise UserError(f"{what} {place!r}: needs the module {error.name}") from None
     except Exception as error:  # whatever somebody's file raises
-        line = _line_of(error, where)
-        text = " ".join(str(error).split())
-        raise UserError(f"{what} {place!r}:{line} {type(error).__name__}: {text}") from None
+        raise UserError(f"{what} {place!r}: {in_a_line(error)}") from None
 
 
 def _of_file(path: Path) -> Any:
@@ -94,14 +128,3 @@ def _of_file(path: Path) -> Any:
         del sys.modules[name]
         raise
     return module
-
-
-def _line_of(error: Exception, where: str) -> str:
-    if isinstance(error, SyntaxError) and error.lineno is not None:
-        return f" line {error.lineno}:"
-    trace, line = error.__traceback__, ""
-    while trace is not None:
-        if Path(trace.tb_frame.f_code.co_filename).name == Path(where).name:
-            line = f" line {trace.tb_lineno}:"
-        trace = trace.tb_next
-    return line

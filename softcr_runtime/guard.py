@@ -1,11 +1,10 @@
 """A block's mistakes do not end the run: what it raises becomes one line and an idle answer."""
 
-import traceback
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from softcr_models.errors import UserError
+from softcr_models.plugins import in_a_line
 from softcr_runtime.block import BlockBase, Output, Samples
 from softcr_runtime.value_checks import check_value
 
@@ -100,8 +99,7 @@ class Guard:
         return self.idle(now, "no usable answer")
 
     def _tell(self, where: str, error: Exception) -> None:
-        text = " ".join(str(error).split()) or "no message"
-        line = f"{self._block.title}.{where}: {type(error).__name__}: {text}{_place_of(error)}"
+        line = f"{self._block.title}.{where}: {in_a_line(error)}"
         self.refusals[line] = self.refusals.get(line, 0) + 1
         if self.refusals[line] == 1:
             self._complain(line)
@@ -121,14 +119,3 @@ class Unguarded:
     def idle(self, now: int, why: str) -> list[Output]:
         """What the block does without ticks."""
         return list(self._block.idle(now, why))
-
-
-def _place_of(error: Exception) -> str:
-    """File and line of a plugin's code where it was raised; empty where that is none of it."""
-    here = Path(__file__).parents[1]
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        path = Path(frame.filename)
-        ours = here in path.parents and path.relative_to(here).parts[0].startswith("softcr_")
-        if not ours and "site-packages" not in path.parts and path.is_file():
-            return f" ({path.name}, line {frame.lineno})"
-    return ""

@@ -10,6 +10,8 @@ from typing import Any, Literal
 from softcr_models.errors import UserError
 from softcr_models.plugins import load_class
 from softcr_runtime.block import BlockBase
+from softcr_runtime.plugin_settings import settings_class
+from softcr_runtime.settings import Setting, declared_settings
 from softcr_runtime.system import Parameters, Part
 
 Kind = Literal["controller", "estimator", "plant", "reference"]
@@ -104,7 +106,7 @@ def entry(kind: Kind, name: str) -> Entry:
     if name in _TABLE[kind]:
         return _TABLE[kind][name]
     if ":" not in name:
-        known = ", ".join(_TABLE[kind])
+        known = ", ".join(choices(kind))
         raise UserError(
             f"{kind} {name!r}: unknown; known are {known}, or give package.module:Class or "
             "path/file.py:Class"
@@ -142,3 +144,21 @@ def part(kind: Kind, name: str, parameters: Parameters) -> Part:
         return Part(known.node or found.name, known.place, parameters)
     block: type[BlockBase] = load_class(_BLOCKS[kind], "block", BlockBase)
     return Part(known.node or block.name, _BLOCKS[kind], {kind: name, **parameters})
+
+
+def declared(kind: Kind, name: str) -> dict[str, Setting]:
+    """The settings of a class by dotted name, checked beside those of the block that runs it.
+
+    Raises:
+        UserError: the class cannot be used, has no such settings as a node can hold, or one of them
+            has the name of the block's own.
+    """
+    found = resolve(kind, name)
+    try:
+        if issubclass(found, BlockBase):
+            return declared_settings(found.Settings)
+        runner: type[BlockBase] = load_class(_BLOCKS[kind], "block", BlockBase)
+        runner.settings_model({kind: name})
+        return declared_settings(settings_class(found))
+    except TypeError as error:
+        raise UserError(f"{kind} {name!r}: {error}") from None

@@ -14,9 +14,11 @@ _KINDS: dict[str, type] = {
     "mocap/tip/pose": Pose,
     "simulation/truth/tip/pose": Pose,
     "estimate/rod": StateEstimate,
+    "estimate/state": StateEstimate,
     "simulation/truth/rod": StateEstimate,
     "estimate/tip/pose": TipEstimate,
     "reference/rod": ReferenceRows,
+    "reference/output": ReferenceRows,
     "estimate/arm": ArmSections,
     "simulation/truth/arm": ArmSections,
 }
@@ -53,7 +55,7 @@ def _parts(value: Any) -> tuple[tuple[str, Any, tuple[int, ...]], ...]:
     if isinstance(value, TipEstimate):
         return (("covariance", value.position_covariance, (3, 3)),)
     if isinstance(value, ReferenceRows):
-        return (("tip positions", value.tip_positions, (len(value.states), 3)),)
+        return (("tip positions", value.tip_positions, (*np.shape(value.tip_positions)[:1], 3)),)
     return ()
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from softcr_runtime.settings import NodeSettings
 from softcr_runtime.system import Parameters, Part, System
@@ -73,6 +73,12 @@ class HardwareOptions(RunOptions):
         description="of published wrenches",
         json_schema_extra={"unit": "Hz"},
     )
+
+    @model_validator(mode="after")
+    def _estimator_is_for_benches(self) -> "HardwareOptions":
+        if self.estimator == "cc":
+            raise ValueError("estimator = 'cc': runs in simulation only; must be rod, or a class")
+        return self
 
 
 def hardware_system(options: HardwareOptions, bag: Path) -> System:

@@ -10,12 +10,14 @@ from pydantic import Field, model_validator
 from rich.console import Console
 
 from softcr_models.errors import UserError
+from softcr_models.plugins import Place
 from softcr_tools.console import say, step
 from softcr_tools.emulated_bench import cable, emulation, what_a_wire_lacks
 from softcr_tools.hardware_system import HardwareOptions
 from softcr_tools.machine_speed import forecast
+from softcr_tools.option_words import add_options, plugin_words
 from softcr_tools.run_options import PlantOptions, options_of
-from softcr_tools.up import add_options, run_hardware
+from softcr_tools.up import run_hardware
 
 _CANDIDATES = 64  # of the nempc
 
@@ -26,7 +28,7 @@ class RehearsalOptions(HardwareOptions, PlantOptions):
     deadman: Literal["joystick", "none"] = Field(
         "none", description="who must be holding button 0 of safety/operator; or nobody"
     )
-    controller: str = Field("rod_mpc", min_length=1, description="who moves the robot")
+    controller: Place = Field("rod_mpc", min_length=1, description="who moves the robot")
     delay_periods: int = Field(
         3,
         ge=1,
@@ -66,7 +68,8 @@ def main(arguments: Sequence[str]) -> int:
     Raises:
         UserError: an option cannot be used, or the machine does not allow it.
     """
-    given = vars(_parser().parse_args(arguments))
+    words, of_plugins = plugin_words(arguments)
+    given = vars(_parser(words).parse_args(words)) | of_plugins
     results, anyway = given.pop("results"), given.pop("anyway")
     for name in set(_DEVICES) & set(given):
         raise UserError(f"--{name.replace('_', '-')}: a rehearsal brings its own devices")
@@ -131,14 +134,14 @@ def _free_ports() -> tuple[int, int, int]:
     return command, records, web
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="softcr rehearse",
         description="The closed loop on an emulated bench: 'softcr up hardware' with real "
         "protocols and no hardware. Needs root and pysoem; no deadman's switch unless told.",
         allow_abbrev=False,
     )
-    add_options(parser, RehearsalOptions, "results/rehearsal")
+    add_options(parser, RehearsalOptions, "results/rehearsal", words)
     parser.add_argument(
         "--anyway", action="store_true", help="start on a machine that is too slow for it, too"
     )

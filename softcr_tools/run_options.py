@@ -11,6 +11,8 @@ from typing import Any, ClassVar, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from softcr_models.errors import UserError
+from softcr_models.models import MODELS, model_class
+from softcr_models.plugins import Place
 from softcr_models.robot import WORDS, Kind, kind_of, load_robot
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_runtime import registry
@@ -24,8 +26,11 @@ ROLES: tuple[registry.Kind, ...] = ("controller", "estimator", "plant", "referen
 
 def _or_a_place(role: registry.Kind) -> str:
     """The known names of a role, and how another one is named."""
-    known = ", ".join(registry.choices(role))
-    return f": {known}; or package.module:Class, or path/file.py:Class"
+    return f": {', '.join(registry.choices(role))}; {_A_PLACE}"
+
+
+_A_PLACE = "or package.module:Class, or path/file.py:Class"
+_MODELS = f": {', '.join(MODELS)}; {_A_PLACE}"
 
 
 class RunOptions(BaseModel):
@@ -44,13 +49,16 @@ class RunOptions(BaseModel):
         30.0, ge=1.0, le=3600.0, description="length of the run", json_schema_extra={"unit": "s"}
     )
     seed: int = Field(1, ge=0, le=2**31 - 1, description="of sensor noise and optimiser")
-    reference: str = Field(
+    reference: Place = Field(
         "trajectory",
         min_length=1,
         description="what it should do" + _or_a_place("reference"),
     )
     reference_file: str = Field("", description="CSV or NPZ with the reference 'file'")
-    controller: str = Field(
+    estimator: Place = Field(
+        "rod", min_length=1, description="who finds the state" + _or_a_place("estimator")
+    )
+    controller: Place = Field(
         "nempc", min_length=1, description="who moves the robot" + _or_a_place("controller")
     )
     controller_file: str = Field(
@@ -58,12 +66,8 @@ class RunOptions(BaseModel):
         description="the controller's numbers: of config/controllers, or a YAML file; empty: "
         "its own",
     )
-    model: Literal["rod", "ddpinn"] = Field(
-        "rod", description="of the controller: the exact rod, or the network trained for it"
-    )
-    filter_model: Literal["rod", "ddpinn"] = Field(
-        "rod", description="of the filter: the exact rod, or the network trained for it"
-    )
+    model: Place = Field("rod", min_length=1, description="of the controller" + _MODELS)
+    filter_model: Place = Field("rod", min_length=1, description="of the filter" + _MODELS)
     network: str = Field("", description="path of another network than the robot's own")
     population: int = Field(
         0,
@@ -80,6 +84,17 @@ class RunOptions(BaseModel):
     plugin_settings: dict[str, Any] = Field(
         {}, description="by role and name", json_schema_extra={"hidden": True}
     )
+
+    @model_validator(mode="after")
+    def _names_are_known(self) -> "RunOptions":
+        known = dict.fromkeys(("model", "filter_model"), MODELS)
+        for name, names in {**known, "reference": registry.MOTIONS}.items():
+            value = getattr(self, name)
+            if ":" not in value and value not in names:
+                raise ValueError(
+                    f"{name} = {value!r}: must be one of {', '.join(names)}; {_A_PLACE}"
+                )
+        return self
 
     @model_validator(mode="after")
     def _file_fits_reference(self) -> "RunOptions":
@@ -141,12 +156,7 @@ class SimulationOptions(PlantOptions):
     plant_intervals: int = Field(
         10, ge=2, le=MAX_INTERVALS, description="intervals of the simulated rod"
     )
-    estimator: str = Field(
-        "rod", min_length=1, description="who finds the state" + _or_a_place("estimator")
-    )
-    plant: str = Field(
-        "", description="empty: the robot's own; or package.module:Class, or path/file.py:Class"
-    )
+    plant: Place = Field("", description=f"empty: the robot's own; {_A_PLACE}")
     payload_kg: float = Field(
         0.0, ge=0.0, le=10.0, description="of an arm", json_schema_extra={"unit": "kg"}
     )
@@ -159,10 +169,16 @@ class SimulationOptions(PlantOptions):
     )
 
     @model_validator(mode="after")
+    def _own_plant_has_its_own_numbers(self) -> "SimulationOptions":
+        if ":" in self.plant:
+            _refuse_others(self, _OF_OWN_PLANT, f"plant {self.plant!r}; see --plant.NAME")
+        return self
+
+    @model_validator(mode="after")
     def _open_loop_has_pressures(self) -> "SimulationOptions":
         if self.estimator == "cc":
             _refuse_others(self, _ROD_CLOSED_LOOP, "estimator cc, which runs in open loop")
-            if self.reference in ("tip_circle", "file"):
+            if self.reference in ("tip_circle", "file") or ":" in self.reference:
                 raise ValueError(
                     f"reference = {self.reference!r} with estimator 'cc': in open loop one that is "
                     "made of pressures: setpoint, circle, chirp_circle, trajectory"
@@ -170,6 +186,10 @@ class SimulationOptions(PlantOptions):
         return self
 
 
+_OF_OWN_PLANT = {
+    "plant_intervals", "bending_compliance_factor", "tip_mass_factor", "tip_noise_mm",
+    "payload_kg",
+}  # fmt: skip
 _ROD_CLOSED_LOOP = {
     "controller", "controller_file", "model", "filter_model", "network", "population",
 }  # fmt: skip
@@ -200,11 +220,12 @@ def options_of(kind: type[Options], texts: Mapping[str, str]) -> Options:
     own |= {name: text for name, text in texts.items() if name in declared}
     values = {name: _parsed(declared.get(name), text) for name, text in own.items()}
     options = build_settings(kind, values)
+    load_robot(options.robot, options.kinds)
+    _check_fit(options, kind_of(options.robot))
+    _check_classes(options)
     of_plugins = {name: text for name, text in texts.items() if name not in own}
     if of_plugins:
         options = options.model_copy(update={"plugin_settings": _of_plugins(options, of_plugins)})
-    load_robot(options.robot, options.kinds)
-    _check_fit(options, kind_of(options.robot))
     return options
 
 
@@ -222,25 +243,48 @@ def plugin_class(options: RunOptions, role: registry.Kind) -> Any:
 
 def plugin_declared(options: RunOptions) -> dict[str, Setting]:
     """The settings of all that is named, by role and name (`controller.population`)."""
-    found = {}
-    for role in ROLES:
-        plugin = plugin_class(options, role)
-        if plugin is not None:
-            for name, setting in declared_settings(settings_class(plugin)).items():
-                found[f"{role}.{name}"] = setting
-    return found
+    return {
+        f"{role}.{name}": setting
+        for role in ROLES
+        if plugin_class(options, role) is not None
+        for name, setting in registry.declared(role, getattr(options, role)).items()
+    }
 
 
 def _of_plugins(options: RunOptions, texts: Mapping[str, str]) -> dict[str, Parameters]:
     declared = plugin_declared(options)
     parsed: dict[str, Parameters] = {}
     for full, text in texts.items():
-        if full not in declared:
-            known = ", ".join(declared) or "none"
-            raise UserError(f"option {full} = {text!r}: unknown; known are {known}")
         role, _, name = full.partition(".")
+        if full not in declared:
+            known = ", ".join(each for each in declared if each.startswith(f"{role}.")) or "none"
+            raise UserError(f"option {full} = {text!r}: unknown; known are {known}")
         parsed.setdefault(role, {})[name] = _parsed(declared[full], text)
+    for role in ROLES:
+        if role in parsed and ":" in getattr(options, role):
+            try:
+                build_settings(settings_class(plugin_class(options, role)), parsed[role])
+            except UserError as error:
+                raise UserError(f"{role} {getattr(options, role)!r}: {error}") from None
     return parsed
+
+
+def _check_classes(options: RunOptions) -> None:
+    """Raise UserError for a class that cannot be used, or not together with another one."""
+    for role in ROLES:
+        if ":" in getattr(options, role, ""):
+            registry.declared(role, getattr(options, role))
+    for model in (options.model, options.filter_model):
+        if ":" in model:
+            model_class(model)
+    if ":" in options.estimator:
+        gives = getattr(plugin_class(options, "estimator"), "gives_state", True)
+        needs = getattr(plugin_class(options, "controller"), "needs_state", True)
+        if needs and not gives:
+            raise UserError(
+                f"controller = {options.controller!r} with estimator = {options.estimator!r}: "
+                "needs a state and gets the tip alone; must be one with needs_state = False"
+            )
 
 
 def _check_fit(options: RunOptions, kind: Kind) -> None:
@@ -249,9 +293,9 @@ def _check_fit(options: RunOptions, kind: Kind) -> None:
         _refuse_others(options, _MEANINGLESS[kind], f"robot {options.robot!r}, {WORDS[kind]}")
     except ValueError as error:
         raise UserError(str(error)) from None
-    if kind == "arm" and options.reference in _ROD_REFERENCES:
+    if kind == "arm" and (options.reference in _ROD_REFERENCES or ":" in options.reference):
         raise UserError(
-            f"reference = {options.reference!r} for robot {options.robot!r}: is made of pressures; "
+            f"reference = {options.reference!r} for robot {options.robot!r}: is a rod's; "
             "an arm's is one of setpoint, trajectory, tip_circle, file"
         )
 
@@ -270,9 +314,22 @@ def simulation_options(texts: Mapping[str, str]) -> SimulationOptions:
 
 
 def _parsed(setting: Setting | None, text: str) -> Parameter:
-    """A text as the type of its setting; unchanged where it is none, for the check that follows."""
-    convert = {"integer": int, "number": float}.get(setting.kind if setting else "", str)
+    """A text as the type of its setting; unchanged where it is none, for the check that follows.
+
+    A list is written as `1, 2, 3` or `[1, 2, 3]`.
+    """
+    convert = {"integer": int, "number": float, "boolean": _true_or_false}.get(
+        setting.kind if setting else "", str
+    )
     try:
+        if setting is not None and setting.is_list:
+            return [convert(part.strip()) for part in text.strip().strip("[]").split(",")]
         return convert(text)
     except ValueError:
         return text
+
+
+def _true_or_false(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError
+    return text.lower() == "true"

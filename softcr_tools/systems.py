@@ -90,7 +90,7 @@ def loop_parts(options: RunOptions, common: Parameters, bag: Path) -> tuple[Part
     """
     estimator = registry.part(
         "estimator",
-        getattr(options, "estimator", "rod"),
+        options.estimator,
         common
         | _model(options, options.filter_model)
         | priority(common, 30)
@@ -127,10 +127,11 @@ def _simulator(options: SimulationOptions, common: Parameters, of_own_plant: Par
     # On the wall clock the plant runs until it is told to stop, so that the loop is whole up to the
     # moment the controller leaves it.
     ends: Parameters = {"duration": options.duration} if options.mode == "lockstep" else {}
-    plant = options.plant or kind_of(options.robot)
+    own = kind_of(options.robot)
+    plant = options.plant or own
     parameters = common | {"seed": options.seed} | priority(common, 40) | ends
-    parameters |= _of_plugin(options, "plant") if options.plant else of_own_plant
-    return registry.part("plant", plant, parameters)
+    parameters |= of_own_plant if plant == own else {}
+    return registry.part("plant", plant, parameters | _of_plugin(options, "plant"))
 
 
 def _controller(options: RunOptions, common: Parameters) -> Part:
@@ -155,6 +156,8 @@ def _reference(options: RunOptions, common: Parameters, controller: Part) -> Par
     parameters |= {"horizon": horizon} if horizon else {}
     parameters |= {"file": options.reference_file} if options.reference_file else {}
     parameters |= _of_plugin(options, "reference")
+    if ":" in options.reference:
+        return registry.part("reference", options.reference, parameters)
     return Part(
         "reference",
         "softcr_control.reference_block:ReferenceBlock",

@@ -9,10 +9,10 @@ from rich.console import Console
 
 from softcr_models.errors import UserError
 from softcr_models.warm_up import ensure_warm, is_warm
-from softcr_runtime.settings import Setting, declared_settings
 from softcr_runtime.system import System
 from softcr_tools.console import USER_ERROR, complain, say, step
 from softcr_tools.hardware_system import HardwareOptions, hardware_system
+from softcr_tools.option_words import add_options, plugin_words
 from softcr_tools.results import new_run_directory, point_latest_to
 from softcr_tools.run_options import (
     RunOptions,
@@ -29,7 +29,8 @@ def main(arguments: Sequence[str]) -> int:
     Raises:
         UserError: an option, the robot or the results directory cannot be used.
     """
-    given = vars(_parser().parse_args(arguments))
+    words, of_plugins = plugin_words(arguments)
+    given = vars(_parser(words).parse_args(words)) | of_plugins
     system = given.pop("system")
     results = given.pop("results")
     if system == "simulation":
@@ -66,8 +67,8 @@ def _run(system_of: Callable[[Path], System], options: RunOptions, results: Path
 
     console = Console()
     directory = new_run_directory(results)
-    system = system_of(directory / "bag")
     try:
+        system = system_of(directory / "bag")
         compile_kernels(console)
         outcome = Supervisor(system, directory, options.model_dump(), console).run()
     except (UserError, KeyboardInterrupt):
@@ -106,7 +107,7 @@ def _report(directory: Path, console: Console) -> None:
     say(console, f"report: {directory / 'report.html'}")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="softcr up", description="Start a system, record it and report on it."
     )
@@ -119,7 +120,7 @@ def _parser() -> argparse.ArgumentParser:
         "handshake is accepted. Ctrl-C vents and ends it; twice kills it.",
         allow_abbrev=False,
     )
-    add_options(hardware, HardwareOptions, "results/hardware")
+    add_options(hardware, HardwareOptions, "results/hardware", words)
     hardware.add_argument(
         "--no-deadman-switch",
         dest="deadman",
@@ -135,29 +136,5 @@ def _parser() -> argparse.ArgumentParser:
         "controller and recorder. Ctrl-C ends the run early and well; twice kills it.",
         allow_abbrev=False,
     )
-    add_options(simulation, SimulationOptions, "results/sim")
+    add_options(simulation, SimulationOptions, "results/sim", words)
     return parser
-
-
-def add_options(parser: argparse.ArgumentParser, kind: type[RunOptions], results: str) -> None:
-    """An option for every field, and where the results go."""
-    for setting in declared_settings(kind).values():
-        parser.add_argument(
-            f"--{setting.name.replace('_', '-')}",
-            dest=setting.name,
-            default=argparse.SUPPRESS,
-            metavar="VALUE",
-            help=_help(setting),
-        )
-    parser.add_argument(
-        "--results",
-        type=Path,
-        default=Path(results),
-        metavar="DIRECTORY",
-        help="where the run's directory is made (default: %(default)s)",
-    )
-
-
-def _help(setting: Setting) -> str:
-    default = f"default: {setting.default}" if setting.default != "" else "default: none"
-    return f"{setting.description}; {setting.allowed} ({default})"
