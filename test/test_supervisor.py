@@ -19,9 +19,9 @@ from rclpy.lifecycle import LifecycleNode  # noqa: E402
 from rich.console import Console  # noqa: E402
 
 from softcr_models.errors import UserError  # noqa: E402
+from softcr_runtime.system import Part, System  # noqa: E402
 from softcr_tools import beginning, supervisor  # noqa: E402
 from softcr_tools.supervisor import Supervisor  # noqa: E402
-from softcr_runtime.system import Part, System  # noqa: E402
 
 NAMES = ("plant", "watcher", "mover")
 
