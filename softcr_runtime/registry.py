@@ -32,16 +32,19 @@ class Entry:
     node: str = ""
 
 
+NEMPC, GRADIENT_MPC = "nempc", "rod_mpc"
+"""Names of the two predictive controllers of the house."""
+
 _TABLE: dict[str, dict[str, Entry]] = {
     "controller": {
-        "nempc": Entry(
+        NEMPC: Entry(
             "softcr_control.nempc_backend:NempcBackend", "evolutionary MPC, Licher et al. (2025)",
             "nempc_controller",
         ),
-        "rod_mpc": Entry(
+        GRADIENT_MPC: Entry(
             "softcr_control.gauss_newton:GaussNewtonMpc",
             "Gauss-Newton MPC on the model's derivatives",
-            "rod_mpc",
+            GRADIENT_MPC,
         ),
     },
     "estimator": {

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from softcr_models.errors import UserError
 from softcr_models.plugins import Place
+from softcr_runtime.registry import GRADIENT_MPC
 from softcr_tools.console import say, step
 from softcr_tools.emulated_bench import cable, emulation, what_a_wire_lacks
 from softcr_tools.hardware_system import HardwareOptions
@@ -28,7 +29,7 @@ class RehearsalOptions(HardwareOptions, PlantOptions):
     deadman: Literal["joystick", "none"] = Field(
         "none", description="who must be holding button 0 of safety/operator; or nobody"
     )
-    controller: Place = Field("rod_mpc", min_length=1, description="who moves the robot")
+    controller: Place = Field(GRADIENT_MPC, min_length=1, description="who moves the robot")
     delay_periods: int = Field(
         3,
         ge=1,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from rich.console import RenderableType
 
+from softcr_runtime import registry
 from softcr_tools.report_arc import ArcSummary, summarize_arc
 from softcr_tools.report_run import RecordedSystem, Run, Series
 from softcr_tools.report_text import ReportPage, page_of, terminal_table
@@ -157,7 +158,7 @@ class Summary(SystemSummary):
         return page_of(self)
 
 
-CONTROLLERS = ("nempc_controller", "rod_mpc", "feedforward")
+CONTROLLERS = (*registry.nodes("controller"), "feedforward")
 """Nodes that may control; the first stands in the summary even where it did not run."""
 
 

@@ -14,6 +14,7 @@ from softcr_control.references import pressure_trajectory
 from softcr_models.prediction import RodPrediction
 from softcr_models.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_runtime.registry import GRADIENT_MPC
 from softcr_runtime.system import Parameters
 from softcr_tools.benchmarks.batches import scalar_timing
 from softcr_tools.benchmarks.reference_motion import three_phase_pressures
@@ -64,7 +65,7 @@ def rows(robot: Robot, effort: Effort) -> Iterator[Row]:
 
     for rate_hz, horizon, median, p99 in GAUSS_NEWTON:
         gradient = _controller(
-            robot, {"controller": "rod_mpc", "rate_hz": float(rate_hz), "horizon": horizon}
+            robot, {"controller": GRADIENT_MPC, "rate_hz": float(rate_hz), "horizon": horizon}
         )
         timing = _ticks(rod, gradient, 1, effort)
         yield Row(
@@ -74,8 +75,8 @@ def rows(robot: Robot, effort: Effort) -> Iterator[Row]:
             None,
             Rival("NEMPC", timing_of_nempc),
             (Requirement(timing.median, "ms", *median), Requirement(timing.p99, "ms p99", *p99)),
-            "config/controllers/rod_mpc.yaml as shipped, one sub-step, float64 lanes; it follows "
-            "the reference motion in closed loop with its own model",
+            f"config/controllers/{GRADIENT_MPC}.yaml as shipped, one sub-step, float64 lanes; it "
+            "follows the reference motion in closed loop with its own model",
         )
     yield _bounded_minimum(effort)
 

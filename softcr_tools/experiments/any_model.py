@@ -30,7 +30,7 @@ from softcr_tools.results import new_run_directory, point_latest_to
 RADIUS, FREQUENCY = 0.015, 0.5  # of the circle [m], [Hz]
 DURATION = 5.0  # [s]
 LIMIT_MM = 2.0  # of the mean tip error, its beginning included
-FILTERS, CONTROLLERS = ("ukf", "ekf"), ("nempc", "rod_mpc")
+FILTERS, CONTROLLERS = ("ukf", "ekf"), (registry.NEMPC, registry.GRADIENT_MPC)
 _POPULATION = 64
 _FILLED = 0.3  # of the pressures' range: how far chambers stretch the robot up to the circle
 _RAISED = 0.01  # of a hanging arm, whose tip is lowest at rest [m]
@@ -86,7 +86,9 @@ def system_of(case: Case, filter_name: str, controller: str, seed: int, duration
     """Plant, filter, reference and controller of one cell of the matrix."""
     common: Parameters = {"robot": case.robot, "mode": "lockstep", "rate_hz": case.rate_hz}
     on_model: Parameters = common | {"model": case.model}
-    numbers = case.controller | ({"population": _POPULATION} if controller == "nempc" else {})
+    numbers = case.controller | (
+        {"population": _POPULATION} if controller == registry.NEMPC else {}
+    )
     plant = dict(case.plant)
     circle: Parameters = {
         "reference": "tip_circle",

@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_limits
 from softcr_models import load_robot
 from softcr_models.devices import resolve_device
 from softcr_models.models import DeviceName, ModelName
+from softcr_runtime.registry import GRADIENT_MPC
 from softcr_runtime.system import Parameters
 from softcr_tools.benchmarks.machine import describe_machine
 from softcr_tools.console import say
@@ -40,7 +41,7 @@ class Way:
     """Who controls on which model.
 
     Attributes:
-        controller: "nempc" or "rod_mpc".
+        controller: its name.
         model, filter_model: of controller and filter.
         population: candidates; None: the gradient MPC has none.
         device: of the controller's model.
@@ -82,7 +83,7 @@ def ways() -> list[Way]:
         for model in ("rod", "ddpinn")
     ]
     listed.append(Way("nempc", "ddpinn", "ddpinn", 400))
-    return [*listed, Way("rod_mpc", "rod"), Way("rod_mpc", "ddpinn")]
+    return [*listed, Way(GRADIENT_MPC, "rod"), Way(GRADIENT_MPC, "ddpinn")]
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -11,6 +11,7 @@ from softcr_models.errors import UserError
 from softcr_models.plugins import load_class
 from softcr_models.robot import Kind, load_robot
 from softcr_models.yaml_files import read_mapping
+from softcr_runtime import registry
 from softcr_runtime.block import BlockBase
 from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_from_message
 from softcr_runtime.settings import NodeSettings
@@ -25,7 +26,9 @@ from softcr_tools.replay.recorded_events import (
 )
 
 _ESTIMATORS = ("estimator", "cc_estimator")
-_CONTROLLERS = ("nempc_controller", "rod_mpc", "controller", "apcc_controller", "feedforward")
+_CONTROLLERS = (
+    *registry.nodes("controller"), "controller", "apcc_controller", "feedforward",
+)  # fmt: skip
 """Nodes of shipped systems, the usual ones first; others say what they are."""
 
 

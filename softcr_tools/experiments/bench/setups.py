@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from softcr_runtime.registry import GRADIENT_MPC
 from softcr_tools.experiments.tracking.loop import PERIOD
 from softcr_tools.rehearse import RehearsalOptions
 
@@ -14,11 +15,11 @@ class Simulation:
     """The loop of `make sim`: all sensors are read at the ticks, pressures follow the lag.
 
     Attributes:
-        controller: "rod_mpc" or "nempc".
+        controller: its name.
         delay: ticks from a sample to the pressures that answer it.
     """
 
-    controller: str = "rod_mpc"
+    controller: str = GRADIENT_MPC
     delay: int = 1
 
 
@@ -27,7 +28,7 @@ class Bench:
     """The loop of `softcr up hardware`, with the figures of its shipped settings.
 
     Attributes:
-        controller: "rod_mpc" or "nempc".
+        controller: its name.
         delay: age of a command when the valves begin to follow it [periods]; 0: they follow what
             they see at once, and the controller aims at that.
         ramped: whether the controller plans over the valves' ramps as ramps; else as steps.
@@ -48,7 +49,7 @@ class Bench:
         answers_lost: share of the controller's answers.
     """
 
-    controller: str = "rod_mpc"
+    controller: str = GRADIENT_MPC
     delay: int = 2
     ramped: bool = True
     quantised: bool = True

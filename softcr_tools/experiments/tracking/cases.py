@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 
 from softcr_control.reference_settings import ReferenceSettings
 from softcr_hardware.plant import Mismatch
+from softcr_runtime.registry import GRADIENT_MPC, NEMPC
 
-MODEL_BASED = ("nempc", "rod_mpc")
+MODEL_BASED = (NEMPC, GRADIENT_MPC)
 RIVAL = "koopman"
 CONTROLLERS = (*MODEL_BASED, RIVAL)
 RATE_HZ = 70.0
@@ -193,7 +194,7 @@ EXPERIMENTS: dict[str, tuple[Case, ...]] = {
             _fast(),
             6.0,
             bounds=Bounds((1.5, 0.7), (0.7, 0.25)),
-            controllers=("rod_mpc",),
+            controllers=(GRADIENT_MPC,),
             rate_hz=rate,
         )
         for rate in (RATE_HZ, 500.0)

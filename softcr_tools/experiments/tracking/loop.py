@@ -91,7 +91,7 @@ def sampled_reference(
 
 
 def controller_parameters(name: str, case: Case | None = None) -> Parameters:
-    """What the shipped controller "nempc" or "rod_mpc" is told, for the case."""
+    """What a shipped predictive controller is told, for the case."""
     told: Parameters = {"controller": name, "intervals": MODEL_INTERVALS}
     if case is not None:
         told |= {
@@ -103,7 +103,7 @@ def controller_parameters(name: str, case: Case | None = None) -> Parameters:
 
 
 def controller_settings(name: str, seed: int, case: Case) -> ControllerBlockSettings:
-    """Those of the shipped controller "nempc" or "rod_mpc", for the case."""
+    """Those of a shipped predictive controller, for the case."""
     told = controller_parameters(name, case) | {"rate_hz": case.rate_hz, "seed": seed}
     return ControllerBlock.settings_of(told)
 

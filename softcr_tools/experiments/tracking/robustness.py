@@ -21,13 +21,14 @@ from PIL import Image
 
 from softcr_control.reference_settings import ReferenceSettings
 from softcr_hardware.plant import Mismatch
+from softcr_runtime.registry import GRADIENT_MPC
 from softcr_tools.experiments.results import Row
 from softcr_tools.experiments.tracking.cases import CONTROLLERS, Case, Difference
 
 DURATION = 4.0  # one period of the reference from SETTLED on [s]
 USUAL, EXACT = Difference(), Difference(mismatch=Mismatch())
 _MOTION = ReferenceSettings(kind="trajectory")
-UNAIDED = "rod_mpc, nothing estimated"
+UNAIDED = f"{GRADIENT_MPC}, nothing estimated"
 METHODS = (*CONTROLLERS, UNAIDED)
 
 Errors = Mapping[tuple[str, str], Sequence[float]]
@@ -186,7 +187,7 @@ def draw(path: Path, axes: Sequence[Axis], errors: Errors) -> None:
 def _values(axis: Axis, method: str, errors: Errors) -> dict[float, Sequence[float]]:
     """Value on the axis -> errors of a method, where it was run."""
     if method == UNAIDED:
-        return {value: errors[case.name, "rod_mpc"] for value, case in axis.alone.items()}
+        return {value: errors[case.name, GRADIENT_MPC] for value, case in axis.alone.items()}
     return {value: errors[case.name, method] for value, case in axis.cases.items()}
 
 
@@ -225,7 +226,7 @@ def _alone(name: str, difference: Difference) -> Case:
         difference=difference,
         adaptive=False,
         learns_lag=False,
-        controllers=("rod_mpc",),
+        controllers=(GRADIENT_MPC,),
     )
 
 

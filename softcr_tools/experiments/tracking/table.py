@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from softcr_runtime.registry import GRADIENT_MPC
 from softcr_tools.experiments.results import Row
 from softcr_tools.experiments.tracking.cases import MODEL_BASED, SETTLED, Case
 from softcr_tools.experiments.tracking.loop import Trace
@@ -12,7 +13,7 @@ Traces = Mapping[tuple[str, str], Sequence[Trace]]
 """(name of the case, controller) -> a trace per seed."""
 
 
-TICK_BOUNDS = {"rod_mpc": {"tick, median": (1.0, 0.4), "tick, 99 %": (3.0, 1.0)}}
+TICK_BOUNDS = {GRADIENT_MPC: {"tick, median": (1.0, 0.4), "tick, 99 %": (3.0, 1.0)}}
 """Must and goal of a tick on one core [ms]."""
 
 

@@ -27,6 +27,7 @@ from threadpoolctl import threadpool_limits
 from softcr_learning.studies import importance
 from softcr_models import load_robot
 from softcr_models.errors import UserError
+from softcr_runtime.registry import GRADIENT_MPC
 from softcr_tools.benchmarks.machine import describe_machine
 from softcr_tools.console import say, step
 from softcr_tools.experiments.results import TABLE_WIDTH, print_table, write_table
@@ -43,8 +44,8 @@ from softcr_tools.experiments.tuning.subject import (
     rows_of,
 )
 
-TRIALS = {"filter": 96, "nempc": 50, "weights": 50, "rod_mpc": 50}
-CONTROLLERS = {"nempc": "nempc", "weights": "nempc_licher2025", "rod_mpc": "rod_mpc"}
+TRIALS = {"filter": 96, "nempc": 50, "weights": 50, GRADIENT_MPC: 50}
+CONTROLLERS = {"nempc": "nempc", "weights": "nempc_licher2025", GRADIENT_MPC: GRADIENT_MPC}
 PAGES, STUDIES = "pages", Path("config/studies")
 # The best, and others whose ranks tell what the search's short runs are worth.
 FINALISTS, SPREAD = 2, 2

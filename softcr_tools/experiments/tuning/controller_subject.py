@@ -10,6 +10,7 @@ from softcr_control.controller_file import ControllerFile
 from softcr_control.reference_settings import ReferenceSettings
 from softcr_hardware.plant import Mismatch
 from softcr_models import Robot
+from softcr_runtime.registry import GRADIENT_MPC
 from softcr_tools.experiments.tracking.cases import Case, Difference
 from softcr_tools.experiments.tracking.koopman import VALIDATION
 from softcr_tools.experiments.tuning.controller_cost import (
@@ -72,7 +73,7 @@ HELD_OUT = (
 def controller_subject(
     robot: Robot, kind: str, controller: str, against: str, effort: Effort
 ) -> Subject:
-    """An NEMPC's numbers ("nempc"), its state weights ("weights"), or a gradient MPC's ("rod_mpc").
+    """An NEMPC's numbers ("nempc"), its state weights ("weights"), or a gradient MPC's.
 
     Args:
         controller: name or file to begin with.
@@ -84,7 +85,7 @@ def controller_subject(
     type_, space = {
         "nempc": ("nempc", NEMPC),
         "weights": ("nempc", WEIGHTS),
-        "rod_mpc": ("rod_mpc", ROD_MPC),
+        GRADIENT_MPC: (GRADIENT_MPC, ROD_MPC),
     }[kind]
     file, shipped = loaded(controller, type_), loaded(against, type_)
     names = [parameter.name for parameter in space]

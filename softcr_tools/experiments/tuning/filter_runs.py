@@ -16,6 +16,7 @@ from softcr_hardware.plant import SimulatedPlant
 from softcr_models import CosseratRod, Robot
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.state import RodState, restrict_to_nodes
+from softcr_runtime.registry import GRADIENT_MPC
 from softcr_runtime.values import StateEstimate
 from softcr_tools.benchmarks.timing import cores
 from softcr_tools.experiments.tracking.cases import RATE_HZ, Difference
@@ -176,7 +177,7 @@ def looped(robot: Robot, task: Task, seed: int, settings: EstimatorSettings) -> 
     log = Log("estimate/rod", *_TRUTH)
     with np.errstate(over="ignore", invalid="ignore"):
         trace = run_loop(
-            robot, task.case, task.source, "rod_mpc", seed, filter_settings=settings, observe=log
+            robot, task.case, task.source, GRADIENT_MPC, seed, filter_settings=settings, observe=log
         )
         model = RodPrediction(CosseratRod(robot, MODEL_INTERVALS), single_precision=False)
         estimates = log.values("estimate/rod")

@@ -17,6 +17,7 @@ from softcr_control.reference_settings import ReferenceSettings
 from softcr_estimation import EstimatorSettings
 from softcr_hardware.plant import Mismatch
 from softcr_models import Robot
+from softcr_runtime.registry import GRADIENT_MPC
 from softcr_tools.experiments.tracking.cases import SETTLED, Case, Difference
 from softcr_tools.experiments.tracking.compliance import TRUE_COMPLIANCE
 from softcr_tools.experiments.tracking.loop import PERIOD, run_loop
@@ -100,7 +101,7 @@ def filter_subject(robot: Robot, effort: Effort) -> Subject:
                 progress()
             for task in loops:
                 error = _loop_error(robot, task, settings, seed)
-                key = f"{task.case.name}, rod_mpc", "tip error [mm]"
+                key = f"{task.case.name}, {GRADIENT_MPC}", "tip error [mm]"
                 errors.setdefault(key, []).append(error)
                 progress()
         return errors
@@ -153,7 +154,9 @@ def _judged(robot: Robot, recording: Recording, settings: EstimatorSettings) -> 
 def _loop_error(robot: Robot, task: Task, settings: EstimatorSettings, seed: int) -> float:
     """Tip error [mm] of the shipped gradient MPC behind a filter."""
     try:
-        trace = run_loop(robot, task.case, task.source, "rod_mpc", seed, filter_settings=settings)
+        trace = run_loop(
+            robot, task.case, task.source, GRADIENT_MPC, seed, filter_settings=settings
+        )
     except (ArithmeticError, ValueError):  # the filter lost the numbers, or drove the plant mad
         return np.nan
     return tip_error_mm(trace)

@@ -13,6 +13,7 @@ from optuna.distributions import (
     IntDistribution,
 )
 
+from softcr_runtime.registry import GRADIENT_MPC
 from softcr_tools.experiments.tracking.loop import PERIOD
 
 Values = Mapping[str, Any]
@@ -136,9 +137,9 @@ WEIGHTS = (
 # Ours; knots as text, because a study keeps no lists
 ROD_MPC = (
     Parameter(
-        "rod_mpc.knots",
+        f"{GRADIENT_MPC}.knots",
         CategoricalDistribution(("1 8", "2 8", "3 8", "2 4 8", "1 3 8", "2 5 8")),
     ),
     Parameter("costs.input_rate", _log(1e-3, 5.0)),
-    Parameter("rod_mpc.damping", _log(1e-9, 1e-2)),
+    Parameter(f"{GRADIENT_MPC}.damping", _log(1e-9, 1e-2)),
 )
