@@ -1,12 +1,13 @@
 """The closed loop on the bench: `ros2 launch softcr hardware.launch.py interface:=eth1`.
 
-`--show-args` lists what can be chosen. Nodes, numbers and order: softcr_tools/hardware_system.py.
+`--show-args` lists what can be chosen: the options of `softcr up hardware`, which it runs.
 """
 
 from launch import LaunchDescription
 
-from softcr_tools.launching import hardware_launch_description
+from softcr_tools.hardware_system import HardwareOptions
+from softcr_tools.launching import launch_description
 
 
 def generate_launch_description() -> LaunchDescription:
-    return hardware_launch_description()
+    return launch_description("hardware", HardwareOptions, "results/hardware")

@@ -1,12 +1,13 @@
 """The closed loop in simulation: `ros2 launch softcr simulation.launch.py duration:=60`.
 
-`--show-args` lists what can be chosen. Nodes, numbers and order: softcr_tools/systems.py.
+`--show-args` lists what can be chosen: the options of `softcr up simulation`, which it runs.
 """
 
 from launch import LaunchDescription
 
-from softcr_tools.launching import simulation_launch_description
+from softcr_tools.launching import launch_description
+from softcr_tools.run_options import SimulationOptions
 
 
 def generate_launch_description() -> LaunchDescription:
-    return simulation_launch_description()
+    return launch_description("simulation", SimulationOptions, "results/sim")

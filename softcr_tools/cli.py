@@ -2,6 +2,7 @@
 
 import argparse
 import importlib.metadata
+import sys
 from collections.abc import Callable, Sequence
 
 from softcr_tools.console import USER_ERROR, complain
@@ -178,3 +179,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("command", choices=COMMANDS, metavar="COMMAND", help="see below")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="its own")
     return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

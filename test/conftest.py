@@ -23,6 +23,8 @@ WAITING = {
     "test_connections",
     "test_doctor",
     "test_emulate",
+    "test_examples",
+    "test_launch",
     "test_ethercat_wire",
     "test_force_torque",
     "test_hold",

@@ -1,82 +1,131 @@
-"""launch/simulation.launch.py with the real launch_ros, where that is installed."""
+"""The launch files with the real launch, where that is installed."""
 
 import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
-pytest.importorskip("launch_ros", reason="launch_ros comes with a ROS 2 installation only")
+pytest.importorskip("launch.actions", reason="launch comes with a ROS 2 installation only")
 
 from launch import LaunchContext
-from launch.actions import DeclareLaunchArgument, EmitEvent, OpaqueFunction
-from launch_ros.actions import LifecycleNode
-from launch_ros.events.lifecycle import ChangeState
+from launch.actions import DeclareLaunchArgument, ExecuteProcess, OpaqueFunction
 
-from softcr_models.errors import UserError
 from softcr_tools.hardware_system import HardwareOptions
-from softcr_tools.systems import (
-    SimulationOptions,
-    simulation_options,
-    simulation_system,
-)
+from softcr_tools.option_words import plugin_words
+from softcr_tools.run_options import SimulationOptions, simulation_options
 
-FILE = Path(__file__).parents[1] / "launch" / "simulation.launch.py"
+ROOT = Path(__file__).parents[1]
+LAUNCHED = """
+import sys
+from launch import LaunchDescription, LaunchService
+from launch.actions import IncludeLaunchDescription
+from launch.launch_description_sources import PythonLaunchDescriptionSource
+_, noninteractive, file, *arguments = sys.argv
+service = LaunchService(noninteractive=noninteractive == "noninteractive")
+service.include_launch_description(LaunchDescription([IncludeLaunchDescription(
+    PythonLaunchDescriptionSource(file),
+    launch_arguments=[argument.split(":=", 1) for argument in arguments])]))
+sys.exit(service.run())
+"""
 
 
-@pytest.fixture
-def description():
-    spec = importlib.util.spec_from_file_location("simulation_launch", FILE)
+def description_of(system):
+    path = ROOT / "launch" / f"{system}.launch.py"
+    spec = importlib.util.spec_from_file_location(f"{system}_launch", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.generate_launch_description()
 
 
-def expanded(description, **chosen):
-    """What a launch with these arguments would start."""
+def words_of(system, **chosen):
+    """The command that a launch with these arguments would run."""
     context = LaunchContext()
     context.launch_configurations.update(chosen)
-    entities = []
-    for entity in description.entities:
+    for entity in description_of(system).entities:
         if isinstance(entity, DeclareLaunchArgument):
             entity.execute(context)
         elif isinstance(entity, OpaqueFunction):
-            entities += entity.execute(context)
-    return entities
+            (process,) = entity.execute(context)
+    assert isinstance(process, ExecuteProcess)
+    return ["".join(part.perform(context) for part in word) for word in process.cmd]
 
 
-def test_its_arguments_are_the_options_of_softcr_up(description):
-    arguments = {argument.name: argument for argument in description.get_launch_arguments()}
-    assert set(arguments) == {*SimulationOptions.model_fields, "results"}
-    context = LaunchContext()
-    texts = {
-        name: "".join(part.perform(context) for part in arguments[name].default_value)
-        for name in SimulationOptions.model_fields
-    }
+@pytest.mark.parametrize(
+    ("system", "kind"), [("simulation", SimulationOptions), ("hardware", HardwareOptions)]
+)
+def test_the_launch_arguments_are_the_options_of_softcr_up(system, kind):
+    arguments = {each.name for each in description_of(system).get_launch_arguments()}
+    assert arguments == {*kind.model_fields, "results", "args"} - {"plugin_settings"}
+
+
+def test_what_is_chosen_becomes_the_words_of_softcr_up():
+    words = words_of(
+        "simulation", duration="7", tip_noise_mm="0.5", args="--plant.mass 2", results="here"
+    )
+    assert words[:5] == [sys.executable, "-m", "softcr_tools.cli", "up", "simulation"]
+    assert words[5:] == [
+        *("--results=here", "--duration=7", "--tip-noise-mm=0.5", "--plant.mass", "2")
+    ]
+    assert plugin_words(words[5:])[1] == {"plant.mass": "2"}
+
+
+def test_defaults_are_left_to_softcr_up():
+    assert words_of("simulation")[5:] == ["--results=results/sim"]
+    texts = {name: str(value) for name, value in SimulationOptions().model_dump().items()}
+    texts.pop("plugin_settings")
     assert simulation_options(texts) == SimulationOptions()
 
 
-def test_it_starts_the_nodes_of_the_system_and_configures_the_first(description, tmp_path):
-    entities = expanded(description, results=str(tmp_path), population="64")
-    nodes = [entity for entity in entities if isinstance(entity, LifecycleNode)]
-    system = simulation_system(simulation_options({"population": "64"}), Path("bag"))
-    assert [node.node_executable for node in nodes] == [node.name for node in system.nodes]
-    assert {node.node_package for node in nodes} == {"softcr"}
-    (first,) = [entity.event for entity in entities if isinstance(entity, EmitEvent)]
-    assert isinstance(first, ChangeState)
-    assert [first.lifecycle_node_matcher(node) for node in nodes] == [True] + 4 * [False]
-    assert (tmp_path / "latest").is_dir()
+def launched(results, manner, *arguments):
+    return subprocess.Popen(
+        [
+            *(sys.executable, "-c", LAUNCHED, manner, str(ROOT / "launch/simulation.launch.py")),
+            *(f"results:={results}", *arguments),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=os.environ | {"PYTHONUNBUFFERED": "1", "COLUMNS": "120"},
+        start_new_session=True,
+    )
 
 
-def test_a_wrong_argument_is_told_in_one_line_and_starts_nothing(description, tmp_path):
-    with pytest.raises(UserError, match="population = 3: must be a whole number from 8"):
-        expanded(description, results=str(tmp_path), population="3")
-    assert list(tmp_path.iterdir()) == []
+@pytest.mark.parametrize("manner", ["interactive", "noninteractive"])
+def test_ctrl_c_ends_the_run_well(tmp_path, manner):
+    process = launched(
+        tmp_path, manner, "controller:=examples/joint_pid.py:JointPid", "duration:=60",
+        "args:=--controller.kp 4e4",
+    )  # fmt: skip
+    lines = []
+    try:
+        for line in process.stdout:
+            lines.append(line)
+            if "running" in line:
+                break
+        time.sleep(2.0)
+        if manner == "interactive":  # the terminal tells all of its group
+            os.killpg(process.pid, signal.SIGINT)
+        else:
+            process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=120)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    told = json.loads((tmp_path / "latest" / "system.json").read_text())
+    assert told["ended_by"] == "interrupt", "".join(lines) + rest
+    assert told["exit_code"] == 0
+    assert (tmp_path / "latest" / "report.html").is_file()
 
 
-def test_the_hardware_file_offers_every_option_of_its_system():
-    path = FILE.with_name("hardware.launch.py")
-    spec = importlib.util.spec_from_file_location("hardware_launch", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    arguments = module.generate_launch_description().get_launch_arguments()
-    assert {argument.name for argument in arguments} >= set(HardwareOptions.model_fields)
+def test_a_wrong_argument_is_told_in_one_line_and_starts_nothing(tmp_path):
+    process = launched(tmp_path / "results", "interactive", "population:=3")
+    output, _ = process.communicate(timeout=120)
+    assert "population = 3: must be a whole number from 8" in output
+    assert "Traceback" not in output
+    assert not list(tmp_path.glob("results/*"))

@@ -1,0 +1,145 @@
+"""The examples: one file each, run by every executor without a line in the packages."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from softcr_runtime.codecs import codec
+from softcr_runtime.virtual import VirtualExecutor
+from softcr_tools.bag_reading import Bag
+from softcr_tools.replay.message_bytes import cdr_of, header_stamp, same_content
+from softcr_tools.run_options import simulation_options
+from softcr_tools.systems import simulation_system
+
+ROOT = Path(__file__).parents[1]
+SOFTCR = str(Path(sys.executable).with_name("softcr"))
+PID = "examples/joint_pid.py:JointPid"
+VELOCITY = "examples/constant_velocity.py:ConstantVelocity"
+SPRING = "examples/spring_plant.py:SpringPlant"
+OUTSIDE = {"controller": PID, "estimator": VELOCITY, "plant": SPRING, "reference": "tip_circle"}
+OTHER_NUMBERS = {"controller.kp": "4e4", "plant.tip_noise": "1e-4", "estimator.acceleration": "5"}
+
+
+@pytest.fixture(autouse=True)
+def _in_the_repository(monkeypatch):
+    monkeypatch.chdir(ROOT)
+
+
+def run_on_virtual_time(duration=3, **texts):
+    """Topic -> stamp -> what was published, and the executor."""
+    given = {"mode": "lockstep", "duration": str(duration), **texts}
+    system = simulation_system(simulation_options(given), Path("nowhere"))
+    published = {}
+    executor = VirtualExecutor(
+        system,
+        observe=lambda _, output: published.setdefault(output.topic, {}).update(
+            {output.stamp: output.value}
+        ),
+    )
+    executor.run()
+    return published, executor
+
+
+def tip_errors(published, against="reference"):
+    """(T,) distances of the true tip from the reference's first row, or from the estimate [m]."""
+    truth = published["simulation/truth/tip/pose"]
+    if against == "reference":
+        wanted = {t: rows.tip_positions[0] for t, rows in published["reference/rod"].items()}
+    else:
+        wanted = {t: e.pose().position for t, e in published["estimate/tip/pose"].items()}
+    stamps = sorted(truth.keys() & wanted.keys())
+    return np.array([np.linalg.norm(truth[t].position - wanted[t]) for t in stamps])
+
+
+def test_the_controller_follows_a_setpoint_with_the_house_s_filter():
+    published, executor = run_on_virtual_time(6, controller=PID, reference="setpoint")
+    assert not executor.complaints
+    goal = published["reference/rod"][min(published["reference/rod"])].tip_positions[0]
+    moved = np.linalg.norm(goal[:2])
+    assert tip_errors(published)[-70:].max() < 0.1 * moved
+
+
+def test_the_filter_of_the_tip_alone_halves_the_noise_of_the_cameras():
+    published, executor = run_on_virtual_time(5, **OUTSIDE, **{"plant.tip_noise": "1e-3",
+        "estimator.tip_noise": "1e-3", "estimator.acceleration": "0.5"})  # fmt: skip
+    assert not executor.complaints
+    assert "estimate/rod" not in published
+    seen, truth = (published[t] for t in ("mocap/tip/pose", "simulation/truth/tip/pose"))
+    noise = np.mean([np.linalg.norm(seen[t].position - truth[t].position) for t in seen])
+    assert tip_errors(published, "estimate")[70:].mean() < 0.7 * noise
+
+
+def test_the_spring_stands_where_its_statics_say():
+    from softcr_models.robot import load_robot
+    from softcr_runtime.plugin_settings import settings_class
+    from softcr_runtime.registry import resolve
+
+    robot, spring = load_robot("licher2025"), resolve("plant", SPRING)
+    settings = settings_class(spring)(stiffness=50.0, push=2e-5, tip_noise=0.0)
+    plant = spring(robot, settings, 0)
+    pressures = np.array([30e3, 0.0, 10e3])
+    plant.follow(pressures)
+    plant.advance(20.0)
+    angles = np.array([chamber.angle for chamber in robot.chambers])
+    expected = -2e-5 / 50.0 * np.array([np.cos(angles) @ pressures, np.sin(angles) @ pressures])
+    measured = plant.measure(1)
+    np.testing.assert_allclose(measured["mocap/tip/pose"][:2, 3], expected, atol=1e-9)
+    np.testing.assert_allclose(measured["pressure/state"], pressures, rtol=1e-9)
+
+
+def test_all_three_together_follow_a_circle():
+    published, executor = run_on_virtual_time(6, **OUTSIDE)
+    assert not executor.complaints
+    # the spring's tip does not come lower: the circle's height is not its own
+    heights = published["reference/rod"][max(published["reference/rod"])].tip_positions[0, 2]
+    lower = abs(heights - published["simulation/truth/tip/pose"][
+        max(published["simulation/truth/tip/pose"])].position[2])  # fmt: skip
+    assert np.sqrt(tip_errors(published)[-140:].mean() ** 2 - lower**2) < 8e-3
+
+
+@pytest.mark.parametrize(
+    ("chosen", "numbers"),
+    [
+        (OUTSIDE, OTHER_NUMBERS),
+        ({"controller": PID, "estimator": "rod", "reference": "circle"}, {"controller.kp": "6e4"}),
+    ],
+)
+def test_nodes_virtual_time_and_replay_give_the_same_bits(tmp_path, chosen, numbers):
+    options = {"mode": "lockstep", "duration": "2", "seed": "5", **chosen}
+    words = [word for name, text in {**options, **numbers}.items()
+             for word in (f"--{name.replace('_', '-')}", text)]  # fmt: skip
+    environment = os.environ | {"COLUMNS": "200", "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run(
+        [SOFTCR, "up", "simulation", *words, "--results", str(tmp_path)],
+        capture_output=True, text=True, timeout=400, env=environment, cwd=ROOT,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    bag = Bag(tmp_path / "latest")
+
+    published, executor = run_on_virtual_time(2, seed="5", **chosen, **numbers)
+    recorded = {topic.removeprefix("/"): topic for topic in bag.topics}
+    for topic in published.keys() & recorded.keys() - {"clock"}:
+        maker = next(part for part in executor_parts(executor) if topic in part.block.outputs)
+        coding = codec(topic, maker.block.expected)
+        messages = list(bag.messages(recorded[topic]))
+        assert len(messages) == len(published[topic]) >= 140, topic
+        for message in messages:
+            stamp = header_stamp(message.payload)
+            made = cdr_of(coding.encode(published[topic][stamp], stamp))
+            assert same_content(message.payload, made, message.type), (topic, stamp)
+
+    again = subprocess.run(
+        [SOFTCR, "replay", str(tmp_path / "latest"), "--controller", "--output", "again"],
+        capture_output=True, text=True, timeout=400, env=environment, cwd=tmp_path,
+    )  # fmt: skip
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert "141 of 141 equal to the bit" in again.stdout
+    assert "142 of 142 equal to the bit" in again.stdout
+
+
+def executor_parts(executor):
+    return executor._parts

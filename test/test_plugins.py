@@ -1,0 +1,369 @@
+"""Classes from outside: how they are named, what is said of wrong ones, what they may answer."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from softcr_models.errors import UserError
+from softcr_runtime.guard import MOST_REFUSALS
+from softcr_runtime.virtual import VirtualExecutor
+from softcr_tools.cli import main
+from softcr_tools.option_words import plugin_words
+from softcr_tools.run_options import simulation_options
+from softcr_tools.systems import simulation_system
+
+ROOT = Path(__file__).parents[1]
+SPRING = f"{ROOT}/examples/spring_plant.py:SpringPlant"
+VELOCITY = f"{ROOT}/examples/constant_velocity.py:ConstantVelocity"
+PID = f"{ROOT}/examples/joint_pid.py:JointPid"
+PRESSURE = 30e3
+
+CONTROLLER = """
+import numpy as np
+from pydantic import BaseModel, Field
+
+
+class Settings(BaseModel):
+    gain: float = Field(1.0, ge=0.0, le=10.0, description="of nothing")
+    names: tuple[str, ...] = Field(("a",), description="of things")
+    loud: bool = Field(False, description="whether")
+
+
+class Mine:
+    Settings = Settings
+    needs_state = False
+
+    def __init__(self, context, settings):
+        self.size, self.tick = context.model.inputs.size, 0
+
+    def reset(self):
+        self.tick = 0
+
+    def command(self, observation):
+        self.tick += 1
+        if {when}:
+            {what}
+        return np.full(self.size, 30e3)
+"""
+
+
+def controller(tmp_path, what="pass", when="False"):
+    path = tmp_path / "mine.py"
+    path.write_text(CONTROLLER.format(what=what, when=when))
+    return f"{path}:Mine"
+
+
+def system_of(duration=1, mode="lockstep", **texts):
+    given = {"mode": mode, "duration": str(duration), "plant": SPRING, "estimator": VELOCITY}
+    return simulation_system(simulation_options(given | texts), Path("nowhere"))
+
+
+def played(system, duration=None):
+    """Topic -> [(stamp, value)], and the executor."""
+    published = {}
+    executor = VirtualExecutor(
+        system,
+        observe=lambda _, o: published.setdefault(o.topic, []).append((o.stamp, o.value)),
+    )
+    executor.run(duration)
+    return published, executor
+
+
+# --- naming and options -------------------------------------------------------------------------
+
+
+def test_a_relative_file_is_made_absolute_where_options_are_read(tmp_path, monkeypatch):
+    named = controller(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    options = simulation_options({"controller": "mine.py:Mine", "estimator": VELOCITY})
+    assert options.controller == named
+    system = simulation_system(options, Path("nowhere"))
+    assert system.part("controller").parameters["controller"] == named
+
+
+def test_settings_of_a_class_are_options_by_role_and_name(tmp_path):
+    system = system_of(
+        controller=controller(tmp_path),
+        **{"controller.gain": "3", "controller.names": "x, y", "controller.loud": "true"},
+        **{"plant.stiffness": "40"},
+    )
+    parameters = system.part("controller").parameters
+    assert (parameters["gain"], parameters["names"], parameters["loud"]) == (3.0, ["x", "y"], True)
+    assert system.part("simulator").parameters["stiffness"] == 40.0
+
+
+def test_words_of_a_command_line_for_what_it_names():
+    rest, found = plugin_words(
+        ["--seed", "3", "--controller.time-constant", "2", "--plant.mass=1", "--controller", "x"]
+    )
+    assert rest == ["--seed", "3", "--controller", "x"]
+    assert found == {"controller.time_constant": "2", "plant.mass": "1"}
+    with pytest.raises(UserError, match=r"option --controller\.kp: needs a value"):
+        plugin_words(["--controller.kp"])
+
+
+def test_help_lists_the_settings_of_what_is_named(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit):
+        main(["up", "simulation", "--controller", controller(tmp_path), "--plant", SPRING, "-h"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "--controller.gain VALUE of nothing; a number from 0.0 to 10.0 (default: 1.0)" in text
+    assert "--plant.tip-noise VALUE of measured positions; a number from 0.0 to 0.05 m" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({"controller": "pid"}, "controller 'pid': unknown; known are nempc, rod_mpc"),
+        ({"controller": "nowhere.py:Pid"}, "nowhere.py:Pid': no such file"),
+        ({"controller": "no.such.module:Pid"}, "controller 'no.such.module:Pid': no module no"),
+        ({"controller": f"{ROOT}/examples/joint_pid.py:Pid"}, "no class Pid there; it has "),
+        ({"controller": SPRING}, "lacks command; a controller has reset, command, or is a block"),
+        ({"estimator": PID}, "lacks update; a estimator has"),
+        ({"reference": "spiral"}, "reference = 'spiral': must be one of setpoint, circle"),
+        ({"model": "cube"}, "model = 'cube': must be one of rod, ddpinn"),
+        ({"model": "nowhere.py:Cube"}, "nowhere.py:Cube"),
+        ({"plant": SPRING, "plant.mass": "many"}, "parameter mass = 'many': must be a number"),
+        ({"plant": SPRING, "plant.mass": "99"}, "parameter mass = 99.0: must be a number above"),
+        ({"plant": SPRING, "plant.colour": "red"}, "option plant.colour = 'red': unknown; known"),
+        ({"plant": SPRING, "tip_mass_factor": "1.3"}, "tip_mass_factor = 1.3: has no meaning for"),
+        ({"estimator": VELOCITY}, "needs a state and gets the tip alone"),
+        ({"controller.gain": "3"}, "option controller.gain = '3': unknown"),
+    ],
+)
+def test_a_wrong_name_or_setting_is_one_line(options, line):
+    with pytest.raises(UserError) as caught:
+        simulation_system(simulation_options(options), Path("nowhere"))
+    assert line in str(caught.value).replace("an estimator", "a estimator")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("def broken(:\n", "SyntaxError"),
+        ("import numpy\n1 / 0\n", "ZeroDivisionError: division by zero (mine.py, line 2)"),
+        ("import nobody_has_this\n", "needs the module nobody_has_this"),
+        ("class Mine:\n    Settings = dict\n", "Settings: must be a pydantic model"),
+        ("class Mine:\n    class Settings(B):\n        a: int\n", "Settings.a: needs a default"),
+        (
+            "class Mine:\n    class Settings(B):\n        seed: int = 1\n",
+            "is the block's own option",
+        ),
+        ("class Mine:\n    class Settings(B):\n        a: int | None = None\n", "ROS parameter"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_one_line(tmp_path, text, line):
+    methods = "    def reset(self): ...\n    def command(self, o): ...\n"
+    path = tmp_path / "mine.py"
+    path.write_text(("from pydantic import BaseModel as B\n" if "(B)" in text else "") + text
+                    + (methods if "class Mine" in text else ""))  # fmt: skip
+    with pytest.raises(UserError) as caught:
+        simulation_options({"controller": f"{path}:Mine"})
+    assert line in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_class_that_cannot_be_made_is_one_line(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "class Mine:\n    needs_state = False\n"
+        "    def __init__(self, context, settings):\n        context.nothing\n"
+        "    def reset(self): ...\n    def command(self, o): ...\n"
+    )
+    system = system_of(controller=f"{path}:Mine")
+    with pytest.raises(UserError, match=r"Mine cannot be made: AttributeError: .*mine.py, line 4"):
+        VirtualExecutor(system)
+
+
+def test_a_mistake_on_the_command_line_leaves_nothing(tmp_path, capsys):
+    arguments = ["up", "simulation", "--results", str(tmp_path / "results")]
+    assert main([*arguments, "--controller", "nowhere.py:Pid"]) == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+    assert not (tmp_path / "results").exists() or not list((tmp_path / "results").iterdir())
+
+
+# --- what it may answer -------------------------------------------------------------------------
+
+BAD_ANSWERS = {
+    "raise ValueError('no idea')": "Mine.tick: ValueError: no idea (mine.py, line ",
+    "return np.full(self.size, np.nan)": "command [nan nan nan] must be 3 finite numbers [Pa]",
+    "return np.zeros(2)": "command [0. 0.] must be 3 finite numbers [Pa]",
+    "return None": "command None must be 3 finite numbers [Pa]",
+    "return 'full'": "command 'full' must be 3 finite numbers [Pa]",
+}
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "wall"])
+@pytest.mark.parametrize("what", BAD_ANSWERS)
+def test_few_bad_answers_are_held_and_the_run_goes_on(tmp_path, what, mode):
+    system = system_of(1, mode, controller=controller(tmp_path, what, "20 <= self.tick < 23"))
+    published, executor = played(system, 1.0)
+    assert [line for line in executor.complaints if BAD_ANSWERS[what] in line]
+    assert len(executor.complaints) == 1
+    commands = [value for _, value in published["pressure/command"][:-1]]
+    np.testing.assert_array_equal(commands[5:], np.full((len(commands) - 5, 3), PRESSURE))
+    assert len(commands) >= 69  # one for each tick: nothing recorded is lost
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "wall"])
+def test_after_five_bad_answers_in_a_row_the_chambers_are_vented(tmp_path, mode):
+    what = "raise ValueError('no idea')"
+    system = system_of(1, mode, controller=controller(tmp_path, what, "20 <= self.tick < 40"))
+    published, executor = played(system, 1.0)
+    assert len(executor.complaints) == 1
+    commands = np.array([value for _, value in published["pressure/command"]])
+    first = int(np.argmin(commands[5:].any(axis=1))) + 5
+    assert first == 19 + MOST_REFUSALS - 1
+    # venting resets the controller, which then begins again from its first tick
+    assert (commands[first + 8 : first + 18] == PRESSURE).all()
+    states = dict(published["pressure/state"])
+    after = published["pressure/command"][first][0]
+    assert min(value.max() for stamp, value in states.items() if stamp > after) < 0.9 * PRESSURE
+    assert len(published["mocap/tip/pose"]) >= 70
+
+
+def test_late_answers_are_told_in_one_line(tmp_path):
+    system = system_of(1, "wall", controller=controller(tmp_path))
+    slow = tuple(replace(p, computing=0.09) if p.name == "controller" else p for p in system.parts)
+    _, executor = played(replace(system, parts=slow), 1.0)
+    lines = " ".join(executor.block("controller").warnings())
+    assert re.search(r"Mine\.command: answers are 9\d ms old, must be at most 57 ms", lines)
+
+
+ESTIMATOR = """
+import numpy as np
+from types import SimpleNamespace
+
+
+class Mine:
+    gives_state = {gives}
+
+    def __init__(self, context, settings):
+        self.size = context.model.state.size
+
+    def reset(self): ...
+
+    def update(self, inputs, measurements, stamp):
+        estimate = SimpleNamespace(tip_position=np.zeros(3), tip_position_covariance=np.eye(3),
+                                   state=np.zeros(self.size), parameters={{}}, parameters_std={{}})
+        {what}
+        return estimate
+"""
+
+
+@pytest.mark.parametrize(
+    ("gives", "what", "line"),
+    [
+        (False, "estimate.tip_position = np.array([np.nan, 0, 0])", "tip_position = [nan"),
+        (False, "estimate.tip_position = np.zeros(2)", "must be 3 finite numbers [m]"),
+        (False, "estimate.tip_position_covariance = np.eye(2)", "covariance has shape (2, 2)"),
+        (False, "estimate = 3", "AttributeError"),
+        (True, "estimate.state = np.zeros(5)", "state of shape (5,) must be 72 finite numbers"),
+        (True, "estimate.state = None", "an estimator without a state says gives_state = False"),
+    ],
+)
+def test_an_estimate_that_is_none_is_one_line_and_nothing_is_published(tmp_path, gives, what, line):
+    path = tmp_path / "mine.py"
+    path.write_text(ESTIMATOR.format(gives=gives, what=what))
+    published, executor = played(system_of(controller=PID, estimator=f"{path}:Mine"))
+    assert [each for each in executor.complaints if line in each]
+    assert len(executor.complaints) == 1
+    assert "estimate/tip/pose" not in published
+    assert len(published["pressure/state"]) == 71  # the plant goes on, vented
+    assert not np.any([value for _, value in published["pressure/command"]])
+
+
+@pytest.mark.parametrize(
+    ("topic", "value", "line"),
+    [
+        ("pressure/state", "np.zeros(2)", "pressure/state has shape (2,), must be (3,)"),
+        ("pressure/state", "np.full(3, np.inf)", "pressure/state = [inf, inf, inf] must be finite"),
+        ("pressure/state", "None", "pressure/state is NoneType, must be an array of shape (3,)"),
+        ("mocap/tip/pose", "np.full((4, 4), np.nan)", "mocap/tip/pose position = [nan, nan, nan]"),
+        ("mocap/tip/pose", "np.zeros(3)", "mocap/tip/pose is a ndarray, must be a Pose"),
+        ("mocap/elbow", "np.eye(4)", "output 'mocap/elbow' is not one of /clock, mocap/tip/pose"),
+    ],
+)
+def test_what_a_plant_cannot_have_measured_is_one_line(tmp_path, topic, value, line):
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "import importlib.util, numpy as np\n"
+        f"spec = importlib.util.spec_from_file_location('spring', {SPRING.rpartition(':')[0]!r})\n"
+        "spring = importlib.util.module_from_spec(spec); spec.loader.exec_module(spring)\n"
+        "class Mine(spring.SpringPlant):\n"
+        "    def measure(self, stamp):\n"
+        f"        wrong = {{{topic!r}: {value}}} if stamp > 2e8 else {{}}\n"
+        "        return super().measure(stamp) | wrong\n"
+    )
+    published, executor = played(system_of(controller=PID, plant=f"{path}:Mine"))
+    assert [each for each in executor.complaints if line in each], executor.complaints
+    assert 10 <= len(published["pressure/state"]) < 20
+
+
+# --- references ---------------------------------------------------------------------------------
+
+LINE = """
+import numpy as np
+from pydantic import BaseModel, Field
+from softcr_control.references import Reference
+
+
+class Settings(BaseModel):
+    speed: float = Field(0.02, description="along x", json_schema_extra={{"unit": "m/s"}})
+
+
+class Mine:
+    Settings = Settings
+
+    def __init__(self, context, settings):
+        self.period, self.speed = context.period, settings.speed
+
+    def window(self, time, rows):
+        assert time >= 0.0
+        times = time + self.period * np.arange(rows)
+        tips = np.stack([self.speed * times, 0 * times, 0 * times + 0.12], axis=1)
+        return {answer}
+"""
+
+
+def line_reference(tmp_path, answer="Reference(time, self.period, None, tips)"):
+    path = tmp_path / "line.py"
+    path.write_text(LINE.format(answer=answer))
+    return f"{path}:Mine"
+
+
+def test_a_reference_of_one_s_own_is_told_row_by_row_and_stands_still_at_its_end(tmp_path):
+    named = line_reference(tmp_path)
+    system = system_of(2, controller=PID, reference=named, **{"reference.speed": "0.05"})
+    part = system.part("reference")
+    still = part.with_parameters({"duration": 1.0})
+    system = type(system)(**{**vars(system), "parts": tuple(
+        still if each.name == "reference" else each for each in system.parts)})  # fmt: skip
+    published, executor = played(system)
+    assert not executor.complaints
+    rows = published["reference/rod"]
+    first = rows[0][0]
+    for stamp, value in rows:
+        seconds = 1e-9 * (stamp - first)
+        wanted = seconds + np.arange(13) / 70 if seconds < 1.0 else np.full(13, 1.0)
+        np.testing.assert_allclose(value.tip_positions[:, 0], 0.05 * wanted, atol=1e-12)
+        assert np.isnan(value.states).all()
+
+
+@pytest.mark.parametrize(
+    ("answer", "line"),
+    [
+        ("None", "window is NoneType, must be a Reference"),
+        ("Reference(time, self.period, None, tips[:, :2])", "must be 13 x 3 finite numbers [m]"),
+        ("Reference(time, self.period, np.zeros((rows, 4)), tips)", "must be (13, 72) or None"),
+    ],
+)
+def test_a_reference_that_is_none_is_one_line(tmp_path, answer, line):
+    system = system_of(1, controller=PID, reference=line_reference(tmp_path, answer))
+    published, executor = played(system)
+    assert [each for each in executor.complaints if line in each], executor.complaints
+    assert "reference/rod" not in published
