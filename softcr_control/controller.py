@@ -96,6 +96,10 @@ class ControllerBlock(BlockBase):
     name = "controller"
     Settings = ControllerBlockSettings
     kinds = ("rod", "arm")
+    _expected_delay: int
+    _fallbacks: int
+    _clipped: int
+    _vents: int
     keep = "newest"
 
     def __init__(

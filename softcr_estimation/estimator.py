@@ -68,6 +68,11 @@ class EstimatorBlock(BlockBase):
     name = "estimator"
     Settings = EstimatorBlockSettings
     kinds = ("rod", "arm")
+    _last: float | None
+    _last_pose: float
+    _blind: bool
+    _predicted_only: int
+    _restarts: int
 
     def __init__(
         self,
@@ -221,7 +226,7 @@ class EstimatorBlock(BlockBase):
         return float(self.settings.patience * self.settings.period)
 
     def _forget(self) -> None:
-        self._last: float | None = None
+        self._last = None
         self._last_pose = 0.0
         self._blind = False
         self._predicted_only = self._restarts = 0

@@ -14,7 +14,7 @@ from softcr_hardware.plants import Plant
 from softcr_models.plugins import Place, made
 from softcr_models.robot import kind_of
 from softcr_runtime import registry
-from softcr_runtime.block import CLOCK, BlockBase, Input, Output, Samples
+from softcr_runtime.block import CLOCK, BlockBase, Input, Output, Rule, Samples
 from softcr_runtime.plugin_settings import plugin_settings, with_plugin
 from softcr_runtime.robot_topics import robot_topics
 from softcr_runtime.settings import NodeSettings
@@ -59,6 +59,9 @@ class Simulator(BlockBase):
     name = "simulator"
     Settings = SimulatorSettings
     kinds = ("rod", "arm")
+    _last: int | None
+    _timeouts: int
+    _is_idle: bool
 
     def __init__(self, robot: Any, settings: Any, plant: Plant | None = None) -> None:
         """See BlockBase; compiles every kernel that a tick calls.
@@ -75,7 +78,7 @@ class Simulator(BlockBase):
         )
         topics = robot_topics(robot)
         self._command, patience = topics.command, self._patience
-        rule = "answer" if settings.lockstep else "newest"
+        rule: Rule = "answer" if settings.lockstep else "newest"
         self.inputs = (
             Input(CLOCK, "lead"),
             Input(self._command, rule, needed=False, patience=patience),
@@ -125,7 +128,7 @@ class Simulator(BlockBase):
 
     def describe(self) -> dict[str, Any]:
         """See BlockBase."""
-        told = getattr(self.plant, "describe", dict)()
+        told: dict[str, Any] = getattr(self.plant, "describe", dict)()
         return (
             {"robot": self.robot.model_dump(mode="json")}
             | told
@@ -168,6 +171,6 @@ class Simulator(BlockBase):
         return self.settings.period if waited_in_vain else self.settings.lockstep_timeout
 
     def _forget(self) -> None:
-        self._last: int | None = None
+        self._last = None
         self._command_stamp = 0
         self._is_idle, self._timeouts, self.finished = True, 0, False

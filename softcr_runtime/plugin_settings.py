@@ -39,7 +39,9 @@ def with_model(base: type[NodeSettings], name: str) -> type[NodeSettings]:
         UserError: there is no such model.
     """
     own = settings_class(model_class(name))
-    missing = {n: (f.annotation, f) for n, f in own.model_fields.items() if _is_new(n, base)}
+    missing: dict[str, Any] = {
+        n: (f.annotation, f) for n, f in own.model_fields.items() if _is_new(n, base)
+    }
     return create_model(base.__name__, __base__=base, **missing) if missing else base
 
 
@@ -95,10 +97,11 @@ def with_plugin(base: type[NodeSettings], plugin: type) -> type[NodeSettings]:
         plugin_settings(self, plugin)
         return self
 
+    together: Any = model_validator(mode="after")(validated_together)
     return create_model(
         f"{plugin.__name__}{base.__name__}",
         __base__=base,
-        __validators__={"validated_together": model_validator(mode="after")(validated_together)},
+        __validators__={"validated_together": together},
         **fields,
     )
 

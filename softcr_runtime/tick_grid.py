@@ -10,7 +10,7 @@ the longest hole, at the 10 m/s^2 of the fastest references.
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -20,7 +20,8 @@ LONGEST_HOLE = 2.0
 """Between two samples that are interpolated [periods]."""
 
 AnySample = TypeVar("AnySample", bound=Sample)
-Blend = Callable[[np.ndarray, np.ndarray, float], np.ndarray]
+Blend = Callable[[Any, Any, float], Any]
+"""The value at a part of the way from an older to a newer one, 0 <= part <= 1."""
 
 
 def linear(older: np.ndarray, newer: np.ndarray, part: float) -> np.ndarray:

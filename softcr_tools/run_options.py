@@ -4,7 +4,7 @@
 estimator, plant or reference that is named stand behind its role: `controller.population`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -318,9 +318,11 @@ def _parsed(setting: Setting | None, text: str) -> Parameter:
 
     A list is written as `1, 2, 3` or `[1, 2, 3]`.
     """
-    convert = {"integer": int, "number": float, "boolean": _true_or_false}.get(
-        setting.kind if setting else "", str
-    )
+    convert: Callable[[str], Any] = {
+        "integer": int,
+        "number": float,
+        "boolean": _true_or_false,
+    }.get(setting.kind if setting else "", str)
     try:
         if setting is not None and setting.is_list:
             return [convert(part.strip()) for part in text.strip().strip("[]").split(",")]

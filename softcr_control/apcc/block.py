@@ -79,6 +79,9 @@ class ApccBlock(BlockBase):
     kinds = ("arm",)
     outputs = (COMMAND, ESTIMATE)
     actions = ("calibrate_zero",)
+    _setpoint: np.ndarray | None
+    _found: ZeroState | None
+    _frames: tuple[np.ndarray, ...]
 
     def __init__(self, robot: Any, settings: Any) -> None:
         """See BlockBase."""
@@ -189,11 +192,11 @@ class ApccBlock(BlockBase):
         ]
         tendons = Tendons(nominal.offsets, *moved)
         self._controller = Apcc(self.robot.model, rest_lengths, places, tendons, law)
-        self._setpoint: np.ndarray | None = None
+        self._setpoint = None
         self._tendons = np.zeros(len(tendons))
-        self._found: ZeroState | None = None
+        self._found = None
         # replaced, never changed: two threads read it
-        self._frames: tuple[np.ndarray, ...] = ()
+        self._frames = ()
         self._lost = False
 
 

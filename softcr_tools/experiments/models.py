@@ -126,7 +126,8 @@ def run(way: Way, seed: int, network: str = "") -> Trace:
 
 
 def _model(name: ModelName, network: str) -> Parameters:
-    return {"model": name} | ({"network": network} if name != "rod" and network else {})
+    chosen: Parameters = {"model": name}
+    return chosen | ({"network": network} if name != "rod" and network else {})
 
 
 def table(traces: dict[Way, list[Trace]], seeds: int) -> list[Row]:

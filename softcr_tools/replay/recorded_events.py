@@ -6,9 +6,8 @@ in the order and at the times at which the recorder received them.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from softcr_runtime.block import CLOCK, BlockBase
 from softcr_runtime.join import Join, Tick
@@ -103,11 +102,10 @@ def _times(bag: Bag, topic: str) -> Iterator[tuple[int, int]]:
 
 
 def _in_order(bag: Bag, block: BlockBase) -> Iterator[tuple[float, Sample]]:
-    topics: Mapping[str, Any] = {
-        bag.find(each.topic): each.topic for each in block.inputs if each.topic != CLOCK
-    }
+    found = {bag.find(each.topic): each.topic for each in block.inputs if each.topic != CLOCK}
+    topics = {name: topic for name, topic in found.items() if name is not None}
     last: dict[str, int] = {}
-    for message in bag.messages(*(name for name in topics if name)):
+    for message in bag.messages(*topics):
         topic = topics[message.topic]
         try:
             stamp = header_stamp(message.payload)
