@@ -91,6 +91,7 @@ def launched(results, manner, *arguments):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        errors="replace",
         env=os.environ | {"PYTHONUNBUFFERED": "1", "COLUMNS": "120"},
         start_new_session=True,
     )
