@@ -8,7 +8,7 @@ STAMP := $(VENV)/softcr.stamp
 # Options of `softcr up simulation`, given as capitals: make sim POPULATION=512 TIP_NOISE_MM=0.5
 OPTIONS := robot duration mode seed reference reference-file controller controller-file model filter-model network population horizon plant-intervals \
            bending-compliance-factor tip-mass-factor tip-noise-mm estimator payload-kg adaptation plant results
-OF_SIMULATION := mode plant-intervals estimator payload-kg adaptation plant
+OF_SIMULATION := mode plant-intervals payload-kg adaptation plant
 capitals = $(shell echo '$(1)' | tr 'a-z-' 'A-Z_')
 option = $(if $($(call capitals,$(1))),--$(1) '$($(call capitals,$(1)))')
 

@@ -61,7 +61,7 @@ def launch_description(system: str, kind: type[RunOptions], results: str) -> Lau
                     *(*words, *shlex.split(chosen("args"))),
                 ],
                 output="screen",
-                emulate_tty=True,
+                additional_env={"PYTHONUNBUFFERED": "1"},
                 sigterm_timeout=str(_END_TIME),
                 on_exit=Shutdown(reason="the run has ended"),
             )

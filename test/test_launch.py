@@ -91,6 +91,7 @@ def launched(results, manner, *arguments):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        errors="replace",
         env=os.environ | {"PYTHONUNBUFFERED": "1", "COLUMNS": "120"},
         start_new_session=True,
     )
@@ -106,9 +107,9 @@ def test_ctrl_c_ends_the_run_well(tmp_path, manner):
     try:
         for line in process.stdout:
             lines.append(line)
-            if "running" in line:
+            if "activating" in line:
                 break
-        time.sleep(2.0)
+        time.sleep(3.0)
         if manner == "interactive":  # the terminal tells all of its group
             os.killpg(process.pid, signal.SIGINT)
         else:

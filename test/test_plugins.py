@@ -367,3 +367,40 @@ def test_a_reference_that_is_none_is_one_line(tmp_path, answer, line):
     published, executor = played(system)
     assert [each for each in executor.complaints if line in each], executor.complaints
     assert "reference/rod" not in published
+
+
+# --- the page -----------------------------------------------------------------------------------
+
+
+def files_of_the_page(folder):
+    """Role -> place of the class in each complete file of docs/plugins.md."""
+    page = (ROOT / "docs" / "plugins.md").read_text()
+    found = {}
+    for code in re.findall(r"```python\n(# my_\w+\.py\n.*?)```", page, re.DOTALL):
+        name = code.splitlines()[0].removeprefix("# ")
+        (folder / name).write_text(code)
+        found[name.removeprefix("my_").removesuffix(".py")] = f"{folder / name}:Mine"
+    return found
+
+
+def test_every_complete_file_of_the_page_runs_together(tmp_path):
+    chosen = files_of_the_page(tmp_path)
+    assert chosen.keys() == {"controller", "estimator", "plant", "reference"}
+    published, executor = played(system_of(**chosen, **{"controller.gain": "1e5"}))
+    assert not executor.complaints
+    assert len(published["pressure/command"]) == 72
+    commands = np.array([value for _, value in published["pressure/command"]])
+    assert np.ptp(commands[20:-1], axis=0).max() > 100.0
+
+
+def test_the_page_s_controller_moves_the_rod_towards_a_setpoint(tmp_path):
+    named = files_of_the_page(tmp_path)["controller"]
+    published, executor = played(
+        system_of(5, controller=named, plant="", estimator="rod", reference="setpoint")
+    )
+    assert not executor.complaints
+    truth = dict(published["simulation/truth/tip/pose"])
+    goal = published["reference/rod"][0][1].tip_positions[0]
+    last = truth[max(truth)].position
+    first = truth[min(truth)].position
+    assert np.linalg.norm(last - goal) < 0.9 * np.linalg.norm(first - goal)

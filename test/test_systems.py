@@ -9,16 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softcr_models.errors import UserError
+from softcr_models.plugins import load_class
 from softcr_runtime.settings import build_settings, declared_settings
+from softcr_runtime.system import Part, System
 from softcr_tools.hardware_system import HardwareOptions, hardware_system
-from softcr_tools.systems import (
-    NodeSpec,
-    SimulationOptions,
-    System,
-    options_of,
-    simulation_options,
-    simulation_system,
-)
+from softcr_tools.run_options import SimulationOptions, options_of, simulation_options
+from softcr_tools.systems import simulation_system
 
 BAG = Path("somewhere/bag")
 
@@ -28,7 +24,7 @@ def system_of(**texts):
 
 
 def parameters_of(system, name):
-    return next(node.parameters for node in system.nodes if node.name == name)
+    return next(node.parameters for node in system.parts if node.name == name)
 
 
 @pytest.mark.parametrize(
@@ -76,49 +72,43 @@ def test_a_robot_file_that_is_no_yaml_is_told_by_line(tmp_path):
 def test_options_written_out_and_read_again_are_the_same():
     options = simulation_options({"population": "512", "tip_noise_mm": "0.5", "mode": "lockstep"})
     texts = {name: str(value) for name, value in options.model_dump().items()}
+    texts.pop("plugin_settings")
     assert simulation_options(texts) == options
+
+
+def settings_of(part):
+    """Validated settings of a part, as its node or block will have them."""
+    if part.is_block:
+        return load_class(part.runs, "block").settings_of(part.parameters)
+    module = importlib.import_module(part.runs)
+    (node_class,) = [
+        kind
+        for _, kind in inspect.getmembers(module, inspect.isclass)
+        if kind.__module__ == part.runs and getattr(kind, "default_name", "") == part.name
+    ]
+    assert callable(module.main)
+    return build_settings(node_class.Settings, part.parameters)
 
 
 @pytest.mark.parametrize("mode", ["wall", "lockstep"])
 @pytest.mark.parametrize(
     "chosen", [{}, {"robot": "dalenberg_robot1", "payload_kg": "0.5"}, {"estimator": "cc"}]
 )
-def test_every_node_accepts_its_parameters(mode, chosen):
+def test_every_part_accepts_its_parameters(mode, chosen):
     pytest.importorskip("rclpy")
-    from softcr_runtime.node import LoopNode
-
-    for node in system_of(mode=mode, seed="7", **chosen).nodes:
-        module = importlib.import_module(node.module)
-        (node_class,) = [
-            kind
-            for _, kind in inspect.getmembers(module, inspect.isclass)
-            if issubclass(kind, LoopNode)
-            and kind.__module__ == node.module
-            and hasattr(kind, "default_name")
-        ]
-        settings = build_settings(node_class.Settings, node.parameters)
-        assert settings.mode == mode
-        assert node_class.default_name == node.name
-        assert callable(module.main)
+    for part in system_of(mode=mode, seed="7", **chosen).parts:
+        assert settings_of(part).mode == mode
 
 
 def hardware_of(**texts):
     return hardware_system(options_of(HardwareOptions, texts), BAG)
 
 
-def test_nodes_of_the_bench_accept_their_parameters_and_sample_separately():
+def test_parts_of_the_bench_accept_their_parameters_and_sample_separately():
     pytest.importorskip("rclpy")
-    from softcr_runtime.node import LoopNode
-
     system = hardware_of(interface="bench0", group="239.255.42.99", seed="7")
-    for node in system.nodes:
-        module = importlib.import_module(node.module)
-        (node_class,) = [
-            kind
-            for _, kind in inspect.getmembers(module, inspect.isclass)
-            if issubclass(kind, LoopNode) and getattr(kind, "default_name", "") == node.name
-        ]
-        settings = build_settings(node_class.Settings, node.parameters)
+    for part in system.parts:
+        settings = settings_of(part)
         if hasattr(settings, "sampling"):
             assert settings.resampled
     assert parameters_of(system, "optitrack")["multicast"]
@@ -127,7 +117,7 @@ def test_nodes_of_the_bench_accept_their_parameters_and_sample_separately():
 
 def test_on_the_bench_valves_come_last_and_nobody_moves_before_they_are_enabled():
     system = hardware_of()
-    names = [node.name for node in system.nodes]
+    names = [node.name for node in system.parts]
     assert (names[0], names[-1]) == ("recorder", "valves")
     assert system.begin == ("valves/enable", "reference/start")
     assert parameters_of(system, "reference")["start"] == "service"
@@ -139,9 +129,9 @@ def test_the_bench_is_for_rods():
 
 
 def test_an_arm_gets_its_own_nodes_and_an_arc_an_open_loop():
-    names = [node.name for node in system_of(robot="dalenberg_robot2").nodes]
+    names = [node.name for node in system_of(robot="dalenberg_robot2").parts]
     assert names == ["recorder", "simulator", "tip_reference", "apcc_controller"]
-    names = [node.name for node in system_of(estimator="cc").nodes]
+    names = [node.name for node in system_of(estimator="cc").parts]
     assert names == ["recorder", "simulator", "cc_estimator", "reference", "feedforward"]
 
 
@@ -157,31 +147,18 @@ def test_only_an_explicit_word_takes_the_deadman_s_switch_away():
 
 @pytest.mark.parametrize("option", ["duration", "population", "horizon", "plant_intervals"])
 @pytest.mark.parametrize("end", ["low", "high"])
-def test_an_option_at_its_limit_is_within_the_limits_of_the_nodes(option, end):
-    pytest.importorskip("rclpy")
-    from softcr_control.nodes.reference import ReferenceNodeSettings
-    from softcr_hardware.nodes.simulator import SimulatorSettings
-
-    from softcr_control.control_loop import NempcControllerSettings
-
+def test_an_option_at_its_limit_is_within_the_limits_of_the_parts(option, end):
     limit = getattr(declared_settings(SimulationOptions)[option], end)
     system = system_of(**{option: str(limit)}, mode="lockstep")
-    for name, settings in (
-        ("simulator", SimulatorSettings),
-        ("reference", ReferenceNodeSettings),
-        ("nempc_controller", NempcControllerSettings),
-    ):
-        build_settings(settings, parameters_of(system, name))
+    for name in ("simulator", "reference", "nempc_controller"):
+        settings_of(system.part(name))
 
 
-def test_the_gradient_controller_is_a_node_of_its_own():
-    pytest.importorskip("rclpy")
-    from softcr_control.control_loop import RodMpcControllerSettings
-
+def test_the_gradient_controller_is_a_part_of_its_own():
     system = system_of(controller="rod_mpc", horizon="12")
     assert system.controller == "rod_mpc"
-    build_settings(RodMpcControllerSettings, parameters_of(system, "rod_mpc"))
-    assert "nempc_controller" not in [node.name for node in system.nodes]
+    assert settings_of(system.part("rod_mpc")).horizon == 12
+    assert "nempc_controller" not in [part.name for part in system.parts]
 
 
 def test_units_at_the_boundary():
@@ -191,7 +168,7 @@ def test_units_at_the_boundary():
 
 def test_the_recorder_frames_the_run_and_the_controller_stops_first():
     system = system_of()
-    names = [node.name for node in system.nodes]
+    names = [node.name for node in system.parts]
     assert (names[0], names[-1]) == ("recorder", system.controller)
     assert system.activation[0] == "recorder"
     assert system.activation[-1] == "simulator"
@@ -205,12 +182,12 @@ def test_only_in_lockstep_the_plant_ends_the_run():
 
 
 @given(st.permutations(["a", "b", "c"]), st.sampled_from(["a", "d", ""]))
-def test_a_system_names_exactly_its_nodes(activation, controller):
-    nodes = tuple(NodeSpec(f"package.{name}") for name in "abc")
+def test_a_system_names_exactly_its_parts(activation, controller):
+    parts = tuple(Part(name, f"package.{name}") for name in "abc")
     if controller == "a":
-        System("s", nodes, tuple(activation), 1.0, False, controller)
+        System("s", parts, tuple(activation), 1.0, False, controller)
     else:
-        with pytest.raises(ValueError, match="must name its nodes"):
-            System("s", nodes, tuple(activation), 1.0, False, controller)
-    with pytest.raises(ValueError, match="must name its nodes"):
-        System("s", nodes, tuple(activation[:2]), 1.0, False, "a")
+        with pytest.raises(ValueError, match="must name its parts"):
+            System("s", parts, tuple(activation), 1.0, False, controller)
+    with pytest.raises(ValueError, match="must name its parts"):
+        System("s", parts, tuple(activation[:2]), 1.0, False, "a")

@@ -1,0 +1,85 @@
+"""Options of a block and of the class it runs, side by side."""
+
+import pytest
+from pydantic import BaseModel, Field, model_validator
+
+from softcr_models.errors import UserError
+from softcr_runtime.plugin_settings import plugin_settings, settings_class, with_plugin
+from softcr_runtime.settings import NodeSettings, build_settings, declared_settings
+
+
+class Weights(BaseModel):
+    near: float = Field(1.0, ge=0.0, description="of the near")
+    far: float = Field(2.0, ge=0.0, description="of the far")
+
+
+class Mine:
+    class Settings(BaseModel):
+        horizon: int = Field(8, ge=1, le=20, description="ticks")
+        weights: Weights = Weights()
+        lengths: tuple[float, ...] = (1.0, 2.0)
+
+        @model_validator(mode="after")
+        def _far_is_heavier(self):
+            if self.weights.far < self.weights.near:
+                raise ValueError("weights: far must be at least near")
+            return self
+
+
+class Plain:
+    pass
+
+
+def test_both_are_options_of_one_model():
+    model = with_plugin(NodeSettings, Mine)
+    declared = declared_settings(model)
+    assert declared.keys() == {
+        *declared_settings(NodeSettings), "horizon", "weights.near", "weights.far", "lengths",
+    }  # fmt: skip
+    assert declared["horizon"].allowed == "a whole number from 1 to 20"
+    settings = build_settings(model, {"horizon": 5, "seed": 3, "weights.far": 4.0})
+    assert (settings.seed, settings.horizon) == (3, 5)
+    own = plugin_settings(settings, Mine)
+    assert own == Mine.Settings(horizon=5, weights=Weights(far=4.0))
+    assert type(own) is Mine.Settings
+
+
+@pytest.mark.parametrize(
+    ("values", "line"),
+    [
+        ({"horizon": 30}, "parameter horizon = 30: must be a whole number from 1 to 20"),
+        ({"horizon": "long"}, "parameter horizon = 'long': must be a whole number"),
+        ({"colour": 1}, "parameter colour = 1: unknown; known are robot, "),
+        ({"weights.near": 3.0}, "far must be at least near"),
+    ],
+)
+def test_a_wrong_value_is_one_line_and_the_plugin_s_own_rules_hold(values, line):
+    with pytest.raises(UserError) as caught:
+        build_settings(with_plugin(NodeSettings, Mine), values)
+    assert line in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_class_without_settings_adds_none():
+    assert declared_settings(with_plugin(NodeSettings, Plain)) == declared_settings(NodeSettings)
+    assert plugin_settings(NodeSettings(), Plain) == settings_class(Plain)()
+
+
+@pytest.mark.parametrize(
+    ("fields", "line"),
+    [
+        ({"seed": (int, 1)}, "Settings.seed: is the block's own option; choose another name"),
+        ({"gain": (float, ...)}, "Settings.gain: needs a default"),
+    ],
+)
+def test_settings_that_cannot_stand_beside_the_block_s_are_refused(fields, line):
+    from pydantic import create_model
+
+    wrong = type("Wrong", (), {"Settings": create_model("Settings", **fields)})
+    with pytest.raises(UserError, match=line):
+        with_plugin(NodeSettings, wrong)
+
+
+def test_settings_are_a_model():
+    with pytest.raises(UserError, match=r"Wrong\.Settings: must be a pydantic model"):
+        settings_class(type("Wrong", (), {"Settings": dict}))
