@@ -7,11 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from softcr_control.control_loop import (
-    NempcControllerSettings,
-    RodMpcControllerSettings,
-    made_controller,
-)
+from softcr_control.controller import ControllerBlock
 from softcr_learning.surrogate.verification import Verification
 from softcr_models import load_robot
 from softcr_models.errors import UserError
@@ -19,7 +15,6 @@ from softcr_models.models import ModelChoice, prediction_model
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.surrogate.prediction import SurrogatePrediction
-from softcr_runtime.settings import build_settings
 from softcr_tools.experiments.models import Way, run, table, tip_error_mm, ways
 from softcr_tools.systems import simulation_options, simulation_system
 
@@ -62,14 +57,14 @@ def test_options_reach_filter_and_controller():
         ({}, (None, None)),
     ):
         system = simulation_system(simulation_options(asked), Path("bag"))
-        told = {node.name: node.parameters.get("model") for node in system.nodes}
+        told = {node.name: node.parameters.get("model") for node in system.parts}
         assert (told["estimator"], told["nempc_controller"]) == expected
         assert told["simulator"] is None
     for asked, told in (({}, []), ({"model": "ddpinn"}, []), ({"population": "64"}, [64])):
-        nodes = simulation_system(simulation_options(asked), Path("bag")).nodes
+        nodes = simulation_system(simulation_options(asked), Path("bag")).parts
         assert [n.parameters["population"] for n in nodes if "population" in n.parameters] == told
     gradient = simulation_options({"model": "ddpinn", "controller": "rod_mpc"})
-    (told,) = (n for n in simulation_system(gradient, Path("bag")).nodes if n.name == "rod_mpc")
+    (told,) = (n for n in simulation_system(gradient, Path("bag")).parts if n.name == "rod_mpc")
     assert told.parameters["model"] == "ddpinn"
     for wrong, match in (
         ({"population": "7"}, "population = 7: must be a whole number from 8, or 0"),
@@ -78,15 +73,15 @@ def test_options_reach_filter_and_controller():
         with pytest.raises(UserError, match=match):
             simulation_options(wrong)
     values = {"model": "ddpinn", "device": "cpu"}
-    assert build_settings(NempcControllerSettings, values).model == "ddpinn"
+    assert ControllerBlock.settings_of(values).model == "ddpinn"
 
 
 def test_what_depends_on_the_model_is_chosen_unless_somebody_says_otherwise(tmp_path):
     """Differences that single precision resolves, and as many candidates as a tick carries."""
-    kinds = {"nempc": NempcControllerSettings, "rod_mpc": RodMpcControllerSettings}
 
     def chosen(kind, **values):
-        return made_controller(ROBOT, build_settings(kinds[kind], values))[1].settings
+        told = ControllerBlock.settings_of({"controller": kind, **values})
+        return ControllerBlock(ROBOT, told).controller.settings
 
     for model, perturbation, gain in (("rod", 2e-4, 0.0), ("ddpinn", 2e-3, 0.1)):
         found = chosen("rod_mpc", model=model)
@@ -96,9 +91,9 @@ def test_what_depends_on_the_model_is_chosen_unless_somebody_says_otherwise(tmp_
     assert chosen("nempc", model="ddpinn", population=64).population == 64
     file = tmp_path / "mine.yaml"
     file.write_text("type: nempc\npopulation: 48\nhorizon: 6\ntip_offset_gain: 0.0\n")
-    mine = chosen("nempc", model="ddpinn", controller=str(file))
+    mine = chosen("nempc", model="ddpinn", controller_file=str(file))
     assert (mine.population, mine.horizon, mine.tip_offset_gain) == (48, 6, 0.0)
-    mine = chosen("nempc", controller=str(file), horizon=4, estimate_lag=False)
+    mine = chosen("nempc", controller_file=str(file), horizon=4, estimate_lag=False)
     assert (mine.population, mine.horizon, mine.estimate_lag) == (48, 4, False)
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from softcr_control.control_loop import NempcControllerSettings, made_controller
+from softcr_control.controller import ControllerBlock
 from softcr_control.costs import CostSettings
 from softcr_control.nempc import Nempc, NempcSettings
 from softcr_control.nempc_torch import NempcTorch
@@ -31,7 +31,6 @@ from softcr_models.prediction import RodPrediction
 from softcr_models.surrogate.folded import FoldedNetwork
 from softcr_models.surrogate.prediction import SurrogatePrediction
 from softcr_models.surrogate.tip_poses import TipPoses
-from softcr_runtime.settings import build_settings
 from softcr_tools.experiments.tracking.cases import EXPERIMENTS
 from softcr_tools.experiments.tracking.loop import run_loop, sampled_reference
 
@@ -149,11 +148,9 @@ def test_the_closed_loop_tracks_as_well():
     source = sampled_reference(ROBOT, case.reference)
     errors = {}
     for backend in ("numpy", "torch"):
-        chosen = build_settings(
-            NempcControllerSettings,
-            {"seed": 0, "model": "ddpinn", "backend": backend, "population": 96, "threads": 1},
-        )
-        trace = run_loop(ROBOT, case, source, "nempc", 0, lambda: 0.0, settings=chosen)
+        told = {"model": "ddpinn", "backend": backend, "population": 96, "threads": 1}
+        told |= {"controller": "nempc"}
+        trace = run_loop(ROBOT, case, source, "nempc", 0, parameters=told)
         errors[backend] = 1e3 * trace.error[42:].mean()
     assert errors["torch"] < 1.2 * errors["numpy"] + 0.05
     assert errors["torch"] < 1.0  # mm
@@ -348,8 +345,8 @@ def test_proposals_are_those_of_the_numpy_polish():
 
 def test_the_node_chooses_by_model_backend_and_period():
     def kind(**values):
-        chosen = build_settings(NempcControllerSettings, {"population": 16, **values})
-        return type(made_controller(ROBOT, chosen)[1])
+        told = ControllerBlock.settings_of({"controller": "nempc", "population": 16, **values})
+        return type(ControllerBlock(ROBOT, told).controller)
 
     assert kind() is Nempc
     assert kind(model="ddpinn") is Nempc  # on the processor
@@ -369,7 +366,7 @@ def test_an_output_that_no_device_computes_is_refused_in_one_line(motion):
 
 
 def test_controllers_do_not_import_torch():
-    text = "import sys, softcr_control.control_loop; sys.exit('torch' in sys.modules)"
+    text = "import sys, softcr_control.controller; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", text], check=False).returncode == 0
 
 
