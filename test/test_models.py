@@ -16,7 +16,8 @@ from softcr_models.prediction import RodPrediction
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.surrogate.prediction import SurrogatePrediction
 from softcr_tools.experiments.models import Way, run, table, tip_error_mm, ways
-from softcr_tools.systems import simulation_options, simulation_system
+from softcr_tools.run_options import simulation_options
+from softcr_tools.systems import simulation_system
 
 ROBOT = load_robot("licher2025")
 

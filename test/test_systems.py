@@ -8,17 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from softcr_control.controller import ControllerBlock
 from softcr_models.errors import UserError
+from softcr_models.plugins import load_class
+from softcr_runtime.block import BlockBase
 from softcr_runtime.settings import build_settings, declared_settings
+from softcr_runtime.system import Part, System
 from softcr_tools.hardware_system import HardwareOptions, hardware_system
-from softcr_tools.systems import (
-    NodeSpec,
-    SimulationOptions,
-    System,
-    options_of,
-    simulation_options,
-    simulation_system,
-)
+from softcr_tools.run_options import SimulationOptions, options_of, simulation_options
+from softcr_tools.systems import simulation_system
 
 BAG = Path("somewhere/bag")
 
@@ -28,7 +26,7 @@ def system_of(**texts):
 
 
 def parameters_of(system, name):
-    return next(node.parameters for node in system.nodes if node.name == name)
+    return system.part(name).parameters
 
 
 @pytest.mark.parametrize(
@@ -75,7 +73,8 @@ def test_a_robot_file_that_is_no_yaml_is_told_by_line(tmp_path):
 
 def test_options_written_out_and_read_again_are_the_same():
     options = simulation_options({"population": "512", "tip_noise_mm": "0.5", "mode": "lockstep"})
-    texts = {name: str(value) for name, value in options.model_dump().items()}
+    told = options.model_dump(exclude={"plugin_settings"})
+    texts = {name: str(value) for name, value in told.items()}
     assert simulation_options(texts) == options
 
 
@@ -85,21 +84,27 @@ def test_options_written_out_and_read_again_are_the_same():
 )
 def test_every_node_accepts_its_parameters(mode, chosen):
     pytest.importorskip("rclpy")
+    for part in system_of(mode=mode, seed="7", **chosen).parts:
+        assert accepted(part).mode == mode
+
+
+def accepted(part):
+    """The settings of a part, as its block or its node validates them."""
+    if part.is_block:
+        return load_class(part.runs, "block", BlockBase).settings_of(part.parameters)
     from softcr_runtime.node import LoopNode
 
-    for node in system_of(mode=mode, seed="7", **chosen).nodes:
-        module = importlib.import_module(node.module)
-        (node_class,) = [
-            kind
-            for _, kind in inspect.getmembers(module, inspect.isclass)
-            if issubclass(kind, LoopNode)
-            and kind.__module__ == node.module
-            and hasattr(kind, "default_name")
-        ]
-        settings = build_settings(node_class.Settings, node.parameters)
-        assert settings.mode == mode
-        assert node_class.default_name == node.name
-        assert callable(module.main)
+    module = importlib.import_module(part.runs)
+    (node_class,) = [
+        kind
+        for _, kind in inspect.getmembers(module, inspect.isclass)
+        if issubclass(kind, LoopNode)
+        and kind.__module__ == part.runs
+        and hasattr(kind, "default_name")
+    ]
+    assert node_class.default_name == part.name
+    assert callable(module.main)
+    return build_settings(node_class.Settings, part.parameters)
 
 
 def hardware_of(**texts):
@@ -108,17 +113,9 @@ def hardware_of(**texts):
 
 def test_nodes_of_the_bench_accept_their_parameters_and_sample_separately():
     pytest.importorskip("rclpy")
-    from softcr_runtime.node import LoopNode
-
     system = hardware_of(interface="bench0", group="239.255.42.99", seed="7")
-    for node in system.nodes:
-        module = importlib.import_module(node.module)
-        (node_class,) = [
-            kind
-            for _, kind in inspect.getmembers(module, inspect.isclass)
-            if issubclass(kind, LoopNode) and getattr(kind, "default_name", "") == node.name
-        ]
-        settings = build_settings(node_class.Settings, node.parameters)
+    for part in system.parts:
+        settings = accepted(part)
         if hasattr(settings, "sampling"):
             assert settings.resampled
     assert parameters_of(system, "optitrack")["multicast"]
@@ -127,7 +124,7 @@ def test_nodes_of_the_bench_accept_their_parameters_and_sample_separately():
 
 def test_on_the_bench_valves_come_last_and_nobody_moves_before_they_are_enabled():
     system = hardware_of()
-    names = [node.name for node in system.nodes]
+    names = [part.name for part in system.parts]
     assert (names[0], names[-1]) == ("recorder", "valves")
     assert system.begin == ("valves/enable", "reference/start")
     assert parameters_of(system, "reference")["start"] == "service"
@@ -139,9 +136,9 @@ def test_the_bench_is_for_rods():
 
 
 def test_an_arm_gets_its_own_nodes_and_an_arc_an_open_loop():
-    names = [node.name for node in system_of(robot="dalenberg_robot2").nodes]
+    names = [part.name for part in system_of(robot="dalenberg_robot2").parts]
     assert names == ["recorder", "simulator", "tip_reference", "apcc_controller"]
-    names = [node.name for node in system_of(estimator="cc").nodes]
+    names = [part.name for part in system_of(estimator="cc").parts]
     assert names == ["recorder", "simulator", "cc_estimator", "reference", "feedforward"]
 
 
@@ -158,30 +155,18 @@ def test_only_an_explicit_word_takes_the_deadman_s_switch_away():
 @pytest.mark.parametrize("option", ["duration", "population", "horizon", "plant_intervals"])
 @pytest.mark.parametrize("end", ["low", "high"])
 def test_an_option_at_its_limit_is_within_the_limits_of_the_nodes(option, end):
-    pytest.importorskip("rclpy")
-    from softcr_control.nodes.reference import ReferenceNodeSettings
-    from softcr_hardware.nodes.simulator import SimulatorSettings
-
-    from softcr_control.control_loop import NempcControllerSettings
-
     limit = getattr(declared_settings(SimulationOptions)[option], end)
     system = system_of(**{option: str(limit)}, mode="lockstep")
-    for name, settings in (
-        ("simulator", SimulatorSettings),
-        ("reference", ReferenceNodeSettings),
-        ("nempc_controller", NempcControllerSettings),
-    ):
-        build_settings(settings, parameters_of(system, name))
+    for name in ("simulator", "reference", "nempc_controller"):
+        accepted(system.part(name))
 
 
 def test_the_gradient_controller_is_a_node_of_its_own():
-    pytest.importorskip("rclpy")
-    from softcr_control.control_loop import RodMpcControllerSettings
-
     system = system_of(controller="rod_mpc", horizon="12")
     assert system.controller == "rod_mpc"
-    build_settings(RodMpcControllerSettings, parameters_of(system, "rod_mpc"))
-    assert "nempc_controller" not in [node.name for node in system.nodes]
+    settings = ControllerBlock.settings_of(parameters_of(system, "rod_mpc"))
+    assert (settings.controller, settings.horizon) == ("rod_mpc", 12)
+    assert "nempc_controller" not in [part.name for part in system.parts]
 
 
 def test_units_at_the_boundary():
@@ -191,7 +176,7 @@ def test_units_at_the_boundary():
 
 def test_the_recorder_frames_the_run_and_the_controller_stops_first():
     system = system_of()
-    names = [node.name for node in system.nodes]
+    names = [part.name for part in system.parts]
     assert (names[0], names[-1]) == ("recorder", system.controller)
     assert system.activation[0] == "recorder"
     assert system.activation[-1] == "simulator"
@@ -206,11 +191,11 @@ def test_only_in_lockstep_the_plant_ends_the_run():
 
 @given(st.permutations(["a", "b", "c"]), st.sampled_from(["a", "d", ""]))
 def test_a_system_names_exactly_its_nodes(activation, controller):
-    nodes = tuple(NodeSpec(f"package.{name}") for name in "abc")
+    nodes = tuple(Part(name, f"package.{name}") for name in "abc")
     if controller == "a":
         System("s", nodes, tuple(activation), 1.0, False, controller)
     else:
-        with pytest.raises(ValueError, match="must name its nodes"):
+        with pytest.raises(ValueError, match="must name its parts"):
             System("s", nodes, tuple(activation), 1.0, False, controller)
-    with pytest.raises(ValueError, match="must name its nodes"):
+    with pytest.raises(ValueError, match="must name its parts"):
         System("s", nodes, tuple(activation[:2]), 1.0, False, "a")
