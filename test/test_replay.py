@@ -23,23 +23,27 @@ from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, W
 from rosbags.typesys import Stores, get_typestore
 from test_report import ESTIMATE_OFFSET, closed_loop, pose_with_covariance, write_bag
 
-from softcr_estimation.estimation_loop import EstimationLoop, EstimatorNodeSettings
-from softcr_estimation.sample_pairing import POSES, PRESSURES, SamplePairing
+from softcr_estimation.estimator import EstimatorBlock
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
+from softcr_runtime.codecs import codec
 from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_to_message
 from softcr_runtime.messages import pose_to_message, pressures_to_message
+from softcr_runtime.sample import Sample
 from softcr_runtime.settings import setting_values
+from softcr_runtime.tick_records import RESET, TICK, TickRecord, records_to_message
+from softcr_runtime.tick_records import TOPIC as TICKS
 from softcr_runtime.topics import TOPICS
+from softcr_runtime.values import Pose
 from softcr_tools import cli
 from softcr_tools.bag_reading import Bag
 from softcr_tools.replay.comparison import Counts, compare
 from softcr_tools.replay.message_bytes import cdr_of, header_stamp, same_content
 from softcr_tools.replay.online import CLOCK_PERIOD, schedule
-from softcr_tools.replay.recorded_inputs import RecordedInbox, RecordedSample
 from softcr_tools.report_run import read_run
 
 ROBOT = load_robot("licher2025")
+PRESSURES, POSES = "pressure/state", "mocap/tip/pose"
 TYPESTORE = get_typestore(Stores.ROS2_JAZZY)
 PERIOD = 1 / 70  # [s]
 START = 1_700_000_000_000_000_000  # [ns]
@@ -60,31 +64,33 @@ class Entry:
 
 
 @pytest.fixture(scope="module")
-def loop() -> EstimationLoop:
-    return EstimationLoop(ROBOT, EstimatorNodeSettings())
+def estimator() -> EstimatorBlock:
+    return EstimatorBlock(ROBOT, EstimatorBlock.settings_of({}))
 
 
 @pytest.fixture(scope="module")
-def tips() -> dict[int, tuple[np.ndarray, np.ndarray]]:
-    """Pressures (3,) and tip poses (4, 4) of a slow swing by stamp [ns]."""
+def tips() -> dict[int, tuple[np.ndarray, Pose]]:
+    """Pressures (3,) and tip poses of a slow swing by stamp [ns]."""
     rod, samples = CosseratRod(ROBOT, 5), {}
     for cycle in range(90):
         pressures = 2e4 + 1e4 * np.sin(0.05 * cycle + np.array([0.0, 2.1, 4.2]))
         stamp = START + round(1e9 * PERIOD * cycle)
-        samples[stamp] = pressures, rod.tip_pose(rod.equilibrium(pressures))
+        samples[stamp] = pressures, Pose.of(rod.tip_pose(rod.equilibrium(pressures)))
     return samples
 
 
 def lived(
-    loop, samples, unpaired=(), left_out=(), tells=True, delay=lambda stamp: 0
+    block, samples, unpaired=(), left_out=(), tells="stamps", delay=lambda stamp: 0
 ) -> list[Entry]:
     """What a recorder would have of an estimator that missed some poses and samples.
 
     All inputs are recorded, a pose `delay` [ns] after its pressures. Only what the estimator tells
-    of itself says what it used.
+    of itself says what it used: by "records" of its ticks; as it did before there were such, by the
+    "stamps" without a pose; or "nothing".
     """
-    loop.forget()
-    entries = []
+    block.reset()
+    entries, without = [], []
+    records = [TickRecord(RESET, 1)]
     for number, (stamp, (pressures, pose)) in enumerate(samples.items()):
         message = pressures_to_message(pressures, ROBOT.chamber_names, stamp)
         entries.append(Entry(PRESSURES, stamp + 10**6, cdr_of(message)))
@@ -92,21 +98,30 @@ def lived(
         entries.append(Entry(POSES, late, cdr_of(pose_to_message(pose, stamp))))
         if number in left_out:
             continue
-        estimate = loop.tick(pressures, None if number in unpaired else pose, stamp)
-        if estimate is not None:
-            for topic, output in zip(
-                ("estimate/rod", "estimate/tip/pose"), loop.messages(estimate, stamp), strict=True
-            ):
-                entries.append(Entry(topic, stamp + 3 * 10**6, cdr_of(output)))
-    if tells:
-        values = {
-            "settings": setting_values(EstimatorNodeSettings()),
-            "unpaired_stamps": list(loop.unpaired),
-        }
+        used = {PRESSURES: pressures} | ({} if number in unpaired else {POSES: pose})
+        records.append(TickRecord(TICK, stamp, 0.002, dict.fromkeys(used, (stamp, stamp))))
+        if number in unpaired:
+            without.append(stamp)
+        answer = block.tick(
+            stamp, {topic: Sample(topic, stamp, value, 0.0) for topic, value in used.items()}
+        )
+        for output in answer:
+            message = codec(output.topic, block.expected).encode(output.value, stamp)
+            entries.append(Entry(output.topic, stamp + 3 * 10**6, cdr_of(message)))
+    stamp = max(samples) + 4 * 10**6
+    if tells == "records":
+        told = records_to_message("estimator", (PRESSURES, POSES), records)
+        entries.append(Entry(TICKS, stamp, cdr_of(told)))
+    if tells != "nothing":
+        values = {"settings": setting_values(block.settings)}
+        if tells == "stamps":
+            values["unpaired_stamps"] = without
+        else:
+            values["block"] = "softcr_estimation.estimator:EstimatorBlock"
         report = DiagnosticReport("estimator: loop", 0, "", ROBOT.name, values)
-        stamp = max(samples)
-        told = diagnostics_to_message([report], stamp)
-        entries.append(Entry("/diagnostics", stamp + 4 * 10**6, cdr_of(told)))
+        entries.append(
+            Entry("/diagnostics", stamp, cdr_of(diagnostics_to_message([report], stamp)))
+        )
     return sorted(entries, key=lambda entry: entry.time)
 
 
@@ -142,15 +157,16 @@ def rods(bag: Path) -> list[bytes]:
 # --- the bits -----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("tells", ["records", "stamps"])
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_what_the_estimator_told_brings_its_bits_back(tmp_path, loop, tips, seed):
+def test_what_the_estimator_told_brings_its_bits_back(tmp_path, estimator, tips, seed, tells):
     random = np.random.default_rng(seed)
     # late poses, samples left out, a camera that is gone for half a second; and from the times of
     # the recorder nothing of it can be seen
     unpaired = {*random.choice(90, 12, replace=False).tolist(), *range(40, 75)}
     left_out = set(random.choice(np.arange(1, 90), 10, replace=False).tolist())
     jitter = dict(zip(tips, (10**6 * random.integers(-9, 5, len(tips))).tolist(), strict=True))
-    entries = lived(loop, tips, unpaired, left_out, delay=jitter.__getitem__)
+    entries = lived(estimator, tips, unpaired, left_out, tells, jitter.__getitem__)
     content = replayed(write(tmp_path / "bag", entries))
     count = 90 - len(left_out)
     assert content["estimates"] == {
@@ -230,58 +246,17 @@ def test_a_run_of_make_sim_comes_back_to_the_bit_without_ros(simulated, mode):
     assert (run / "bag-replay" / "comparison.png").stat().st_size > 10_000
 
 
-# --- pairing without word from the estimator ----------------------------------------------------
+# --- joining without word from the estimator -----------------------------------------------------
 
 
-def letter(topic: str, stamp: int, received: float) -> RecordedSample:
-    return RecordedSample(topic, stamp, None, received, round(1e9 * received))
-
-
-def test_an_inbox_lets_the_time_of_the_recording_pass():
-    letters = [letter(PRESSURES, 1, 5.0), letter(POSES, 1, 5.5), letter(PRESSURES, 2, 4.0)]
-    inbox = RecordedInbox(iter(letters))
-    assert inbox.now() == 5.0
-    assert inbox.get(0.1) is letters[0]
-    assert inbox.get(0.25) is None
-    assert inbox.now() == 5.25
-    assert inbox.get(0.25) is letters[1]
-    assert inbox.now() == 5.5
-    assert inbox.get(None) is letters[2]
-    assert inbox.now() == 5.5  # never back
-    assert inbox.get(None) is None
-    assert inbox.get(1.0) is None
-
-
-@given(st.lists(st.tuples(st.booleans(), st.floats(-0.01, 0.03)), min_size=1, max_size=20))
-@settings(max_examples=100, deadline=None)
-def test_a_pose_is_waited_for_as_long_as_patience_lasts(cycles):
-    patience, letters = 0.007, []
-    for number, (there, delay) in enumerate(cycles):
-        letters.append(letter(PRESSURES, number, 0.1 * number))
-        if there:
-            letters.append(letter(POSES, number, 0.1 * number + delay))
-    rejected = []
-    inbox = RecordedInbox(iter(sorted(letters, key=lambda item: item.received)))
-    pairing = SamplePairing(inbox.get, inbox.now, lambda *reason: rejected.append(reason))
-    paired = []
-    while (pressures := pairing.next_pressures()) is not None:
-        pose = pairing.partner_of(pressures.stamp, patience)
-        assert pose is None or pose.stamp == pressures.stamp
-        paired.append(pose is not None)
-    near = [abs(delay - patience) < 1e-9 for _, delay in cycles]
-    expected = [there and delay <= patience for there, delay in cycles]
-    assert all(p == e or n for p, e, n in zip(paired, expected, near, strict=True))
-    assert len(rejected) <= sum(there for there, _ in cycles) - sum(paired)
-
-
-def test_a_run_that_does_not_tell_is_paired_by_when_things_came(tmp_path, loop, tips):
+def test_a_run_that_does_not_tell_is_paired_by_when_things_came(tmp_path, estimator, tips):
     late = {number for number in range(90) if number % 9 == 5}
     stamps = list(tips)
 
     def delay(stamp):
         return 12 * 10**6 if stamps.index(stamp) in late else 2 * 10**6
 
-    entries = lived(loop, tips, unpaired=late, tells=False, delay=delay)
+    entries = lived(estimator, tips, unpaired=late, tells="nothing", delay=delay)
     content = replayed(write(tmp_path / "bag", entries))
     assert content["estimates"]["identical"] == 90
     assert "does not tell what it used" in content["notes"][1]
@@ -290,7 +265,7 @@ def test_a_run_that_does_not_tell_is_paired_by_when_things_came(tmp_path, loop, 
     content = replayed(tmp_path / "bag", "--set", "patience=1.0")
     assert len(content["notes"]) == 2
     assert content["estimates"]["identical"] < 90
-    entries = lived(loop, tips, unpaired=late, delay=delay)
+    entries = lived(estimator, tips, unpaired=late, delay=delay)
     content = replayed(write(tmp_path / "told", entries), "--set", "patience=1.0")
     assert "patience is changed" in content["notes"][1]
 
@@ -299,8 +274,8 @@ def test_a_run_that_does_not_tell_is_paired_by_when_things_came(tmp_path, loop, 
 
 
 @pytest.fixture(scope="module")
-def run_entries(loop, tips) -> list[Entry]:
-    return lived(loop, tips, unpaired={7, 8, 30}, left_out={50})
+def run_entries(estimator, tips) -> list[Entry]:
+    return lived(estimator, tips, unpaired={7, 8, 30}, left_out={50})
 
 
 @pytest.mark.parametrize(
@@ -509,8 +484,8 @@ def test_another_robot_may_be_asked_for(tmp_path, run_entries):
     assert content["replayed_compliance"] < 55.0
 
 
-def test_settings_come_from_the_run_or_it_is_said(tmp_path, loop, tips):
-    entries = lived(loop, tips, tells=False)
+def test_settings_come_from_the_run_or_it_is_said(tmp_path, estimator, tips):
+    entries = lived(estimator, tips, tells="nothing")
     bag = write(tmp_path / "bag", entries)
     assert "defaults are used" in replayed(bag)["notes"][0]
     section = {"/lab/estimator": {"ros__parameters": {"robot": "licher2025", "filter": "ekf"}}}
@@ -577,7 +552,7 @@ def test_an_interrupted_replay_leaves_nothing(tmp_path, run_entries, monkeypatch
         raise KeyboardInterrupt
 
     bag = write(tmp_path / "bag", run_entries)
-    monkeypatch.setattr(EstimationLoop, "tick", interrupted)
+    monkeypatch.setattr(EstimatorBlock, "tick", interrupted)
     assert cli.main(["replay", str(bag)]) == 130
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bag"]
 
@@ -636,15 +611,15 @@ def test_the_schedule_keeps_order_and_a_steady_clock(tmp_path, run_entries):
 def test_a_live_estimator_runs_on_a_replayed_bag(simulated):
     rclpy = pytest.importorskip("rclpy")
     from rclpy.parameter import Parameter
-    from softcr_estimation.nodes.estimator import Estimator
 
+    from softcr_runtime.block_node import block_node_class
     from softcr_runtime.process import SupervisedExecutor
     from softcr_runtime.topics import qos
 
     context = rclpy.Context()
     rclpy.init(context=context)
     overrides = [Parameter("use_sim_time", value=True)]
-    estimator = Estimator(context=context, parameter_overrides=overrides)
+    estimator = block_node_class(EstimatorBlock)(context=context, parameter_overrides=overrides)
     received = []
     everything = qos("estimate/rod")
     everything.depth = 1000
