@@ -189,11 +189,14 @@ class EstimatorBlock(BlockBase):
         return tuple(f"rack_{number + 1}" for number in range(racks)) or (TIP,)
 
     def _measured(self, sample: Sample | None) -> dict[str, np.ndarray]:
-        """(4, 4) poses by output of the model; none where the cameras saw nothing."""
+        """Poses by output of the model; none where the cameras saw nothing."""
         if sample is None:
             return {}
         poses = sample.value if isinstance(sample.value, tuple) else (sample.value,)
-        return {name: pose.matrix for name, pose in zip(self._seen, poses, strict=True)}
+        seen = zip(self._seen, poses, strict=True)
+        if getattr(self.estimator, "positions_suffice", False):
+            return {name: pose.position for name, pose in seen}
+        return {name: pose.matrix for name, pose in seen}
 
     def _outputs(self, estimate: Any, now: int) -> list[Output]:
         covariance = estimate.tip_position_covariance

@@ -59,6 +59,12 @@ class ModelFilter:
         self._poses = {name for name, info in outputs.items() if info.kind == "pose"}
         self.reset()
 
+    @property
+    def positions_suffice(self) -> bool:
+        """Whether (3,) positions do in the place of (4, 4) poses: how they are turned is not
+        used."""
+        return not self._use_orientation
+
     def reset(self) -> None:
         """Begin anew with the next sample."""
         self._last: ModelEstimate | None = None
@@ -73,7 +79,7 @@ class ModelFilter:
             return self._last
         if not self._use_orientation:
             measurements = {
-                name: sample[:3, 3] if name in self._poses else sample
+                name: sample[:3, 3] if name in self._poses and sample.ndim == 2 else sample
                 for name, sample in measurements.items()
             }
         self._last = self._filter.update(inputs, measurements, stamp)

@@ -9,9 +9,11 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numba
+from rclpy.lifecycle.publisher import LifecyclePublisher
 from std_srvs.srv import Trigger
 
 from softcr_models.errors import UserError
@@ -20,6 +22,7 @@ from softcr_runtime.codecs import Codec, codec
 from softcr_runtime.cycle_timer import CycleTimer
 from softcr_runtime.guard import Guard
 from softcr_runtime.join import Join, Tick
+from softcr_runtime.neighbours import Encode
 from softcr_runtime.node import LoopNode
 from softcr_runtime.sample import Sample
 from softcr_runtime.settings import NodeSettings
@@ -37,6 +40,22 @@ from softcr_runtime.tick_records import (
 _RECORDS_PERIOD = 1.0  # between two messages of tick records [s]
 _LONGEST_WAIT = 0.5  # for a message, before the loop looks at what else there is [s]
 _RESAMPLED_DEPTH = 8  # messages that may wait for the partner that comes late
+
+
+@dataclass(frozen=True, eq=False)
+class _Speaker:
+    """Publishes what a block says on a topic, over DDS and to the other nodes of the process."""
+
+    publisher: LifecyclePublisher
+    encode: Encode
+    deliver: Callable[[Any, int], None]
+
+    def publish(self, output: Output) -> None:
+        self.publisher.publish(self.encode(output.value, output.stamp))
+
+    def hand_over(self, output: Output) -> None:
+        if self.publisher.is_activated:
+            self.deliver(output.value, output.stamp)
 
 
 class BlockNode(LoopNode):
@@ -221,9 +240,13 @@ class BlockNode(LoopNode):
         self._publish(outputs)
 
     def _publish(self, outputs: Iterable[Output]) -> None:
-        for output in outputs:
-            self._speakers[output.topic](output)
+        """Over DDS first: what neighbours do with it they do when this loop has nothing to do."""
+        said = [(self._speakers[output.topic], output) for output in outputs]
+        for speaker, output in said:
+            speaker.publish(output)
             self._last_stamp = max(self._last_stamp, output.stamp)
+        for speaker, output in said:
+            speaker.hand_over(output)
 
     # --- records ----------------------------------------------------------------------------
 
@@ -261,18 +284,9 @@ class BlockNode(LoopNode):
     def _complain(self, line: str) -> None:
         self.get_logger().error(line, throttle_duration_sec=1.0)
 
-    def _speaker(self, topic: str, block: BlockBase) -> Callable[[Output], None]:
-        """What publishes an output; neighbours have it first, but nothing that is no message."""
-        publisher, encode = self.advertise(topic), codec(topic, block.expected).encode
-        hand_over = self.offer(topic, encode)
-
-        def say(output: Output) -> None:
-            message = encode(output.value, output.stamp)
-            if publisher.is_activated:
-                hand_over(output.value, output.stamp)
-            publisher.publish(message)
-
-        return say
+    def _speaker(self, topic: str, block: BlockBase) -> "_Speaker":
+        encode = codec(topic, block.expected).encode
+        return _Speaker(self.advertise(topic), encode, self.offer(topic, encode))
 
     def _receive_inputs(self, block: BlockBase) -> None:
         for each in block.inputs:

@@ -98,16 +98,15 @@ def pressures_from_message(message: Any, chambers: Sequence[str], topic: str) ->
     """
     names = list(message.name)
     effort = np.array(message.effort, dtype=float)
-    if names != list(chambers):
-        if sorted(names) != sorted(chambers):
-            raise MessageError(topic, f"name {names} must be the chambers {list(chambers)}")
-        order = [names.index(chamber) for chamber in chambers]
-    else:
-        order = list(range(len(names)))
+    in_order = names == list(chambers)
+    if not in_order and sorted(names) != sorted(chambers):
+        raise MessageError(topic, f"name {names} must be the chambers {list(chambers)}")
     if effort.shape != (len(names),):
         raise MessageError(topic, f"effort has {len(effort)} values, must have {len(names)}")
-    effort = effort[order]
-    check_finite(effort, [f"effort of {chamber}" for chamber in chambers], topic)
+    if not in_order:
+        effort = effort[[names.index(chamber) for chamber in chambers]]
+    if not np.isfinite(effort).all():
+        check_finite(effort, [f"effort of {chamber}" for chamber in chambers], topic)
     return effort
 
 
@@ -242,9 +241,10 @@ def _checked_pose(pose: Any, topic: str) -> PoseValue:
     position, orientation = pose.position, pose.orientation
     values = [position.x, position.y, position.z]
     quaternion = [orientation.x, orientation.y, orientation.z, orientation.w]
-    names = ["position.x", "position.y", "position.z"]
-    names += ["orientation.x", "orientation.y", "orientation.z", "orientation.w"]
-    check_finite(np.array(values + quaternion), names, topic)
+    if not all(map(math.isfinite, values + quaternion)):
+        names = ["position.x", "position.y", "position.z"]
+        names += ["orientation.x", "orientation.y", "orientation.z", "orientation.w"]
+        check_finite(np.array(values + quaternion), names, topic)
     length = math.hypot(*quaternion)
     if abs(length - 1.0) > _UNIT_TOLERANCE:
         raise MessageError(topic, f"orientation {quaternion} has length {length:.6g}, must be 1")

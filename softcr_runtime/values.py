@@ -41,13 +41,28 @@ class Pose:
         return matrix
 
 
+class BlendedPose(Pose):
+    """A pose between two others; what is asked for its position only never turns anything."""
+
+    def __init__(self, older: Pose, newer: Pose, part: float) -> None:
+        """See `blended_poses`."""
+        ways = older.position, newer.position
+        self.__dict__["position"] = ways[0] + part * (ways[1] - ways[0])
+        self.__dict__["_turn"] = older, newer, part
+
+    @cached_property
+    def quaternion(self) -> np.ndarray:  # type: ignore[override]
+        """(4,) x y z w, of length 1."""
+        older, newer, part = self.__dict__["_turn"]
+        begin = Rotation.from_matrix(older.matrix[:3, :3])
+        turn = (begin.inv() * Rotation.from_matrix(newer.matrix[:3, :3])).as_rotvec()
+        rotation = (begin * Rotation.from_rotvec(part * turn)).as_matrix()
+        return pin.Quaternion(rotation).coeffs()
+
+
 def blended_poses(older: Pose, newer: Pose, part: float) -> Pose:
     """The pose at a part of the way, 0 <= part <= 1: straight on, turning about one axis."""
-    position = older.position + part * (newer.position - older.position)
-    begin = Rotation.from_matrix(older.matrix[:3, :3])
-    turn = (begin.inv() * Rotation.from_matrix(newer.matrix[:3, :3])).as_rotvec()
-    rotation = (begin * Rotation.from_rotvec(part * turn)).as_matrix()
-    return Pose(position, pin.Quaternion(rotation).coeffs())
+    return BlendedPose(older, newer, part)
 
 
 @dataclass(frozen=True, eq=False)

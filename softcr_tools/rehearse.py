@@ -38,10 +38,10 @@ class RehearsalOptions(HardwareOptions, PlantOptions):
     )
     # nothing in the loop hears these
     force_torque_records_hz: float = Field(
-        200.0, ge=1.0, le=7000.0, description="of its records", json_schema_extra={"unit": "Hz"}
+        100.0, ge=1.0, le=7000.0, description="of its records", json_schema_extra={"unit": "Hz"}
     )
     force_torque_rate_hz: float = Field(
-        100.0,
+        50.0,
         ge=1.0,
         le=1000.0,
         description="of published wrenches",

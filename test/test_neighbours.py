@@ -17,6 +17,7 @@ from neighbour_blocks import Doubler, Keeper
 from softcr_models.errors import UserError
 from softcr_models.robot import load_robot
 from softcr_runtime import realtime
+from softcr_runtime.block import Output
 from softcr_runtime.block_node import block_node_class
 from softcr_runtime.mailbox import Mailbox
 from softcr_runtime.messages import pressures_to_message
@@ -77,9 +78,7 @@ class World:
 
     def hand_over(self, value, stamp):
         """As the doubler says it."""
-        from softcr_runtime.block import Output
-
-        self.doubler._speakers[COMMAND](Output(COMMAND, stamp, value))
+        self.doubler._publish([Output(COMMAND, stamp, value)])
 
     def close(self):
         for node in self.nodes:
