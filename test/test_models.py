@@ -62,10 +62,10 @@ def test_options_reach_filter_and_controller():
         assert (told["estimator"], told["nempc_controller"]) == expected
         assert told["simulator"] is None
     for asked, told in (({}, []), ({"model": "ddpinn"}, []), ({"population": "64"}, [64])):
-        nodes = simulation_system(simulation_options(asked), Path("bag")).nodes
+        nodes = simulation_system(simulation_options(asked), Path("bag")).parts
         assert [n.parameters["population"] for n in nodes if "population" in n.parameters] == told
     gradient = simulation_options({"model": "ddpinn", "controller": "rod_mpc"})
-    (told,) = (n for n in simulation_system(gradient, Path("bag")).nodes if n.name == "rod_mpc")
+    (told,) = (n for n in simulation_system(gradient, Path("bag")).parts if n.name == "rod_mpc")
     assert told.parameters["model"] == "ddpinn"
     for wrong, match in (
         ({"population": "7"}, "population = 7: must be a whole number from 8, or 0"),
