@@ -359,11 +359,14 @@ def test_names_that_mean_no_model_get_one_line(tmp_path):
     (tmp_path / "other.py").write_text("class Mine:\n    pass\n")
     for name, complaint in (
         ("spring", "unknown; known are rod, ddpinn, constant_curvature, arm"),
-        ("no.such.module:Model", "no module named no"),
-        ("softcr_models.prediction:Nothing", "there is no such class"),
-        (f"{tmp_path}/absent.py:Mine", "absent.py: no such file"),
-        (f"{file}:Mine", "mine.py cannot be loaded: SyntaxError"),
-        (f"{tmp_path}/other.py:Mine", r"it has no of_robot\(robot, settings\)"),
+        ("no.such.module:Model", "no module no"),
+        (
+            "softcr_models.prediction:Nothing",
+            "no class Nothing there; it has RodSettings, RodPrediction",
+        ),
+        (f"{tmp_path}/absent.py:Mine", "absent.py:Mine': no such file"),
+        (f"{file}:Mine", "mine.py:Mine': line 4: SyntaxError"),
+        (f"{tmp_path}/other.py:Mine", r"has no of_robot\(robot, settings\)"),
     ):
         with pytest.raises(UserError, match=complaint) as error:
             make_model(name, ROD)
