@@ -74,7 +74,7 @@ class World:
         return stamp
 
     def heard(self, node):
-        return {stamp: value for stamp, value in node._block.heard}
+        return dict(node._block.heard)
 
     def hand_over(self, value, stamp):
         """As the doubler says it."""
