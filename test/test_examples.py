@@ -20,6 +20,7 @@ SOFTCR = str(Path(sys.executable).with_name("softcr"))
 PID = "examples/joint_pid.py:JointPid"
 VELOCITY = "examples/constant_velocity.py:ConstantVelocity"
 SPRING = "examples/spring_plant.py:SpringPlant"
+FOUR_CHAMBERS = "examples/upright_four_chambers.yaml"
 OUTSIDE = {"controller": PID, "estimator": VELOCITY, "plant": SPRING, "reference": "tip_circle"}
 OTHER_NUMBERS = {"controller.kp": "4e4", "plant.tip_noise": "1e-4", "estimator.acceleration": "5"}
 
@@ -61,6 +62,13 @@ def test_the_controller_follows_a_setpoint_with_the_house_s_filter():
     goal = published["reference/rod"][min(published["reference/rod"])].tip_positions[0]
     moved = np.linalg.norm(goal[:2])
     assert tip_errors(published)[-70:].max() < 0.1 * moved
+
+
+def test_a_robot_of_four_chambers_is_followed_by_the_gradient_mpc():
+    published, executor = run_on_virtual_time(4, robot=FOUR_CHAMBERS, controller="rod_mpc")
+    assert not executor.complaints
+    assert published["pressure/command"][max(published["pressure/command"])].shape == (4,)
+    assert 1e3 * tip_errors(published)[-140:].mean() < 1.0  # [mm]
 
 
 def test_the_filter_of_the_tip_alone_sees_less_noise_than_the_cameras():
@@ -108,6 +116,7 @@ def test_all_three_together_follow_a_circle():
     [
         (OUTSIDE, OTHER_NUMBERS),
         ({"controller": PID, "estimator": "rod", "reference": "circle"}, {"controller.kp": "6e4"}),
+        ({"robot": FOUR_CHAMBERS, "controller": "rod_mpc"}, {}),
     ],
 )
 def test_nodes_virtual_time_and_replay_give_the_same_bits(tmp_path, chosen, numbers):
@@ -125,7 +134,7 @@ def test_nodes_virtual_time_and_replay_give_the_same_bits(tmp_path, chosen, numb
     published, executor = run_on_virtual_time(2, seed="5", **chosen, **numbers)
     recorded = {topic.removeprefix("/"): topic for topic in bag.topics}
     for topic in published.keys() & recorded.keys() - {"clock"}:
-        coding = codec(topic, executor.block("controller").expected)
+        coding = codec(topic, executor.block("simulator").expected)
         messages = list(bag.messages(recorded[topic]))
         assert len(messages) == len(published[topic]) >= 140, topic
         for message in messages:
