@@ -158,7 +158,7 @@ class Summary(SystemSummary):
         return page_of(self)
 
 
-CONTROLLERS = (*registry.nodes("controller"), "feedforward")
+CONTROLLERS = (*registry.nodes("controller"), "controller", "feedforward")
 """Nodes that may control; the first stands in the summary even where it did not run."""
 
 
