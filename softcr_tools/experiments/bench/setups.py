@@ -43,7 +43,8 @@ class Bench:
         poses_late: stamps of poses are later than the truth by so much [s].
         frames_lost: share of the frames that do not come.
         camera_latency: from an exposure to its pose [s].
-        computing: for an estimate and its answer [s].
+        computing: for an estimate and its answer, half of it for each: they are made side by side
+            [s].
         valves_late: the valves begin later than told by so much, which nobody knows [s].
         jitter: mean of what a command takes to the valves' node, exponential [s].
         answers_lost: share of the controller's answers.

@@ -146,8 +146,8 @@ def bench_system(bench: Bench, seed: int) -> System:
     estimator, reference, controller = _loop(bench, seed)
     parts = (
         fast, valves, cameras, _part(Probe), reference,
-        replace(estimator, wires={POSES: camera}),
-        replace(controller, computing=bench.computing),
+        replace(estimator, wires={POSES: camera}, computing=0.5 * bench.computing),
+        replace(controller, computing=0.5 * bench.computing),
     )  # fmt: skip
     return System(
         name="bench",
