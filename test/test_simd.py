@@ -4,7 +4,7 @@ import numba
 import numpy as np
 import pytest
 
-from softcr_models.rod.compilation import SAFE_FLAGS
+from softcr_models.rod.float_flags import SAFE_FLAGS
 from softcr_models.rod.simd import as_lanes, flush_denormals, local
 
 FAST = {"fastmath": set(SAFE_FLAGS), "error_model": "numpy"}

@@ -14,10 +14,8 @@ import llvmlite
 import llvmlite.binding
 import numba
 
-# What LLVM may do with arithmetic: fuse, reorder, divide by reciprocals, drop the sign of zero. It
-# must not take for granted that numbers are finite ("nnan", "ninf", both part of "fast"): NaN says
-# that a candidate's step failed.
-SAFE_FLAGS = ("contract", "reassoc", "arcp", "nsz", "afn")
+from softcr_models.rod.float_flags import SAFE_FLAGS
+
 COMPILE_OPTIONS = {
     "cache": True,
     "fastmath": set(SAFE_FLAGS),

@@ -22,7 +22,7 @@ from numba.core.typing.templates import AbstractTemplate, infer_global, signatur
 from numba.extending import intrinsic, models, overload, register_model
 from numba.np.arrayobj import make_array, populate_array
 
-from softcr_models.rod.compilation import SAFE_FLAGS
+from softcr_models.rod.float_flags import SAFE_FLAGS
 
 # Beside those, the two that the kernels' texts need, each where it cannot turn a NaN that came in
 # into a number that goes out:
