@@ -240,6 +240,11 @@ def available_robots(kinds: tuple[Kind, ...] = ("rod",)) -> list[str]:
     return [name for name in available(_FOLDER) if kind_of(name) in kinds]
 
 
+def load_arm(name_or_path: str | Path) -> "Arm":
+    """`load_robot` for what needs an arm; raises UserError as it does."""
+    return load_robot(name_or_path, ("arm",))
+
+
 def kind_of(name_or_path: str | Path) -> Kind:
     """What kind of robot a name or a file means.
 

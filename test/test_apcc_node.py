@@ -11,8 +11,6 @@ rclpy = pytest.importorskip("rclpy")
 
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
-from std_srvs.srv import Trigger  # noqa: E402
-
 from softcr_control.nodes.apcc_controller import (  # noqa: E402
     COMMAND,
     ESTIMATE,
@@ -20,8 +18,10 @@ from softcr_control.nodes.apcc_controller import (  # noqa: E402
     SETPOINT,
     ApccController,
 )
-from softcr_models.constant_curvature.arm import load_arm  # noqa: E402
+from std_srvs.srv import Trigger  # noqa: E402
+
 from softcr_models.constant_curvature.kinematics import coverage_of  # noqa: E402
+from softcr_models.robot import load_arm  # noqa: E402
 from softcr_runtime.arm_messages import (  # noqa: E402
     point_from_message,
     point_to_message,

@@ -15,10 +15,10 @@ from softcr_control.apcc import Apcc, ApccSettings
 from softcr_control.tip_references import TipReferenceSettings, tip_reference
 from softcr_hardware.arm_plant import ArmPlant
 from softcr_models.config import config_directory
-from softcr_models.constant_curvature.arm import Arm, load_arm
+from softcr_models.constant_curvature.arm import Arm
 from softcr_models.constant_curvature.shape_error import shape_error
 from softcr_models.errors import UserError
-from softcr_models.robot import PressureLimits, load_robot
+from softcr_models.robot import PressureLimits, load_arm, load_robot
 from softcr_runtime.arm_messages import (
     arm_cloud_from_message,
     arm_cloud_message,

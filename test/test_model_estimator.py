@@ -20,7 +20,6 @@ from softcr_estimation.context import EstimationContext
 from softcr_estimation.joint_vector import JointVector
 from softcr_estimation.model_filter import ModelFilter, ModelFilterSettings
 from softcr_models import CosseratRod, load_robot
-from softcr_models.constant_curvature.arm import load_arm
 from softcr_models.constant_curvature.arm_model import ArmModel
 from softcr_models.constant_curvature.section_model import ConstantCurvatureSection
 from softcr_models.model import (
@@ -33,6 +32,7 @@ from softcr_models.model import (
     nominal_parameters,
 )
 from softcr_models.prediction import RodPrediction
+from softcr_models.robot import load_arm
 
 DT = 1 / 70
 FILTERS = ["ukf", "ekf"]

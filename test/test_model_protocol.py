@@ -11,12 +11,12 @@ from scipy.integrate import solve_ivp
 
 from softcr_hardware.arm_plant import ArmPlant
 from softcr_models import UserError, load_robot
-from softcr_models.constant_curvature.arm import load_arm
 from softcr_models.constant_curvature.arm_dynamics import ArmDynamics, TendonGains
 from softcr_models.constant_curvature.arm_model import ArmModel, ArmModelSettings
 from softcr_models.constant_curvature.section_model import ConstantCurvatureSection
 from softcr_models.model import TIP, Lagrangian, Model, nominal_parameters
 from softcr_models.models import MODELS, make_model, model_class
+from softcr_models.robot import load_arm
 
 ROD, ARM = load_robot("licher2025"), load_arm("dalenberg_robot1")
 

@@ -1,6 +1,5 @@
 """Tendon-driven arms as data: what the file of a robot of type `arm` says."""
 
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -11,7 +10,6 @@ from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain
 from softcr_models.constant_curvature.tendons import Routing, Tendons
 from softcr_models.number_types import Count, Finite, Name, NonNegative, Positive, Triple
 from softcr_models.old_robots import upgraded_arm
-from softcr_models.robot import load_robot
 from softcr_models.robot_parts import Data, check_names
 
 
@@ -144,8 +142,3 @@ class Arm(Data):
         begins = ends[index - 1] if (routing or self.routing) == "independent" else 0.0 * arms
         offsets = arms[:, None] * np.stack([np.cos(angles), np.sin(angles)], axis=-1)
         return Tendons(offsets, begins, ends[index])
-
-
-def load_arm(name_or_path: str | Path) -> Arm:
-    """`load_robot` for what needs an arm; raises UserError as it does."""
-    return load_robot(name_or_path, ("arm",))

@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from softcr_control.apcc import ApccSettings, InferenceSettings, infer
-from softcr_models.constant_curvature.arm import Arm, load_arm
+from softcr_models.constant_curvature.arm import Arm
 from softcr_models.constant_curvature.arm_dynamics import ArmDynamics, TendonGains
 from softcr_models.constant_curvature.kinematics import coverage_of
 from softcr_models.constant_curvature.shape_error import shape_error
+from softcr_models.robot import load_arm
 from softcr_tools.experiments.apcc.published import PUBLISHED, Published, change_label
 from softcr_tools.experiments.apcc.robot_run import RobotTrace, Setting, run_robot
 from softcr_tools.experiments.apcc.sensors_table import Numbers, sensor_rows

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from softcr_control.apcc import ApccSettings
-from softcr_models.constant_curvature.arm import Arm, load_arm
+from softcr_models.constant_curvature.arm import Arm
 from softcr_models.constant_curvature.arm_dynamics import TendonGains
+from softcr_models.robot import load_arm
 from softcr_tools.experiments.apcc.robot_run import RobotTrace, Setting, run_robot
 
 PAYLOADS = (0.0, 0.25, 0.5)
