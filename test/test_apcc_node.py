@@ -179,8 +179,7 @@ def test_stale_poses_hold_the_last_command():
     sent = []
     try:
         node.trigger_configure()
-        publisher, _ = node._speakers[COMMAND]
-        publisher.publish = sent.append
+        node._speakers[COMMAND].publisher.publish = sent.append
         node.trigger_activate()
         deadline = time.monotonic() + TIMEOUT
         while len(sent) < 3 and time.monotonic() < deadline:

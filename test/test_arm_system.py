@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from softcr_hardware.simulated_machines import arm_plant_messages
 
 from softcr_control.apcc import Apcc, ApccSettings
 from softcr_control.tip_references import TipReferenceSettings, tip_reference
@@ -34,6 +33,7 @@ from softcr_runtime.messages import (
     named_numbers_message,
     pose_from_message,
 )
+from softcr_runtime.values import Pose
 from softcr_tools.viewer.arm_picture import ArmPicture
 
 ARM = load_arm("dalenberg_robot1")
@@ -223,8 +223,8 @@ class PlainLoop:
                 self.plant.advance(PERIOD * 1e-9)
                 self.plant.follow(command)
             measured = self.plant.measure(stamp)
-            sent = arm_plant_messages(self.plant, measured)["mocap/arm/poses"]
-            poses = poses_from_message(sent, "", len(ARM.racks))
+            # as they come out of the quaternions of their message
+            poses = np.stack([Pose.of(pose).matrix for pose in measured.poses])
             target = source.at((stamp - PERIOD) * 1e-9)
             answer = self.controller.tick(stamp * 1e-9, poses, target)
             command = self.commands[stamp] = answer.tendons
@@ -347,29 +347,6 @@ def test_the_page_draws_an_arm(recorded):
 
 
 # --- nodes --------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def made():
-    """Makes configured nodes in one context, and ends them."""
-    rclpy = pytest.importorskip("rclpy")
-    from rclpy.parameter import Parameter
-
-    context = rclpy.Context()
-    rclpy.init(context=context)
-    nodes = []
-
-    def make(kind, **parameters):
-        overrides = [Parameter(name, value=value) for name, value in parameters.items()]
-        nodes.append(kind(context=context, parameter_overrides=overrides))
-        nodes[-1].trigger_configure()
-        return nodes[-1]
-
-    yield make
-    for node in nodes:
-        node.finish()
-        node.destroy_node()
-    rclpy.try_shutdown(context=context)
 
 
 def test_tendons_are_held_when_commands_stop():
