@@ -55,7 +55,8 @@ class BoundedMotion:
         made = self._motion.window(time, rows)
         if not isinstance(made, Reference):
             raise TypeError(f"window is {type(made).__name__}, must be a Reference")
-        tips, states = np.shape(made.tip_positions), np.shape(made.states)
+        tips = np.shape(made.tip_positions)
+        states = () if made.states is None else np.shape(made.states)
         if tips != (rows, 3) or not np.isfinite(made.tip_positions).all():
             raise ValueError(f"tip_positions of shape {tips} must be {rows} x 3 finite numbers [m]")
         if made.states is not None and states != (rows, self._size):

@@ -48,8 +48,9 @@ class ReferenceSource:
     @cached_property
     def _poses(self) -> np.ndarray | None:
         """(T, n + 2, 4, 4) of every row; None if only tips are known, or rows not beforehand."""
-        known = isinstance(self._source, SampledReference)
-        return self._poses_of(self._source.states if known else None)
+        if isinstance(self._source, SampledReference):
+            return self._poses_of(self._source.states)
+        return None
 
     def _poses_of(self, states: np.ndarray | None) -> np.ndarray | None:
         if self._rod is None or states is None or not np.isfinite(states).all():

@@ -11,15 +11,15 @@ rclpy = pytest.importorskip("rclpy")
 
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
-from softcr_control.nodes.apcc_controller import (  # noqa: E402
+from std_srvs.srv import Trigger  # noqa: E402
+
+from softcr_control.apcc.block import (  # noqa: E402
     COMMAND,
     ESTIMATE,
     POSES,
     SETPOINT,
-    ApccController,
+    ApccBlock,
 )
-from std_srvs.srv import Trigger  # noqa: E402
-
 from softcr_models.constant_curvature.kinematics import coverage_of  # noqa: E402
 from softcr_models.robot import load_arm  # noqa: E402
 from softcr_runtime.arm_messages import (  # noqa: E402
@@ -30,6 +30,7 @@ from softcr_runtime.arm_messages import (  # noqa: E402
     tendons_from_message,
     tendons_to_message,
 )
+from softcr_runtime.block_node import block_node_class  # noqa: E402
 from softcr_runtime.messages import MessageError, from_stamp  # noqa: E402
 from softcr_runtime.process import SupervisedExecutor  # noqa: E402
 from softcr_runtime.topics import TOPICS, qos  # noqa: E402
@@ -110,7 +111,7 @@ def world():
     context = rclpy.Context()
     rclpy.init(context=context)
     overrides = [Parameter("mode", value="lockstep"), Parameter("largest_error", value=0.3)]
-    node = ApccController(context=context, parameter_overrides=overrides)
+    node = block_node_class(ApccBlock)(context=context, parameter_overrides=overrides)
     executor = SupervisedExecutor(node)
     spinning = threading.Thread(target=executor.spin)
     node.trigger_configure()
@@ -174,11 +175,11 @@ def test_the_node_steers_holds_and_calibrates(world):
 def test_stale_poses_hold_the_last_command():
     context = rclpy.Context()
     rclpy.init(context=context)
-    node = ApccController(context=context)
+    node = block_node_class(ApccBlock)(context=context)
     sent = []
     try:
         node.trigger_configure()
-        node._command.publish = sent.append
+        node._speakers[COMMAND].publisher.publish = sent.append
         node.trigger_activate()
         deadline = time.monotonic() + TIMEOUT
         while len(sent) < 3 and time.monotonic() < deadline:

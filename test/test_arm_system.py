@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from softcr_hardware.simulated_machines import arm_plant_messages
 
 from softcr_control.apcc import Apcc, ApccSettings
 from softcr_control.tip_references import TipReferenceSettings, tip_reference
@@ -34,6 +33,7 @@ from softcr_runtime.messages import (
     named_numbers_message,
     pose_from_message,
 )
+from softcr_runtime.values import Pose
 from softcr_tools.viewer.arm_picture import ArmPicture
 
 ARM = load_arm("dalenberg_robot1")
@@ -223,8 +223,8 @@ class PlainLoop:
                 self.plant.advance(PERIOD * 1e-9)
                 self.plant.follow(command)
             measured = self.plant.measure(stamp)
-            sent = arm_plant_messages(self.plant, measured)["mocap/arm/poses"]
-            poses = poses_from_message(sent, "", len(ARM.racks))
+            # as they come out of the quaternions of their message
+            poses = np.stack([Pose.of(pose).matrix for pose in measured.poses])
             target = source.at((stamp - PERIOD) * 1e-9)
             answer = self.controller.tick(stamp * 1e-9, poses, target)
             command = self.commands[stamp] = answer.tendons
@@ -349,60 +349,44 @@ def test_the_page_draws_an_arm(recorded):
 # --- nodes --------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def made():
-    """Makes configured nodes in one context, and ends them."""
-    rclpy = pytest.importorskip("rclpy")
-    from rclpy.parameter import Parameter
+def test_tendons_are_held_when_commands_stop():
+    from softcr_hardware.simulator import Simulator
+    from softcr_runtime.block import CLOCK
+    from softcr_runtime.sample import Sample
 
-    context = rclpy.Context()
-    rclpy.init(context=context)
-    nodes = []
-
-    def make(kind, **parameters):
-        overrides = [Parameter(name, value=value) for name, value in parameters.items()]
-        nodes.append(kind(context=context, parameter_overrides=overrides))
-        nodes[-1].trigger_configure()
-        return nodes[-1]
-
-    yield make
-    for node in nodes:
-        node.finish()
-        node.destroy_node()
-    rclpy.try_shutdown(context=context)
-
-
-def test_tendons_are_held_when_commands_stop(made):
-    from softcr_hardware.nodes.simulator import Simulator
-
-    node = made(Simulator, robot="dalenberg_robot1", mode="lockstep", rate_hz=50.0)
+    values = {"robot": "dalenberg_robot1", "mode": "lockstep", "rate_hz": 50.0}
+    block = Simulator(ARM, Simulator.settings_of(values))
+    block.reset()
     command = np.linspace(-0.02, 0.0, len(NAMES))
-    node._follow(command)
-    node._go_idle()
-    np.testing.assert_array_equal(node._machine._plant.command, command)
-    assert node.diagnostic_warnings() == ["no tendon/command: tendons held"]
-    assert node.diagnostic_values()["commands_stale"] == 1
-    assert node.diagnostic_values()["robot"]["name"] == "dalenberg_robot1"
+    period = 20_000_000
+    told = {"tendon/command": Sample("tendon/command", period, command, 0.0)}
+    for cycle, samples in enumerate(({}, told, {}), start=1):
+        clock = {CLOCK: Sample(CLOCK, cycle * period, None, 0.0)}
+        list(block.tick(cycle * period, clock | samples))
+    np.testing.assert_array_equal(block.plant._plant.command, command)
+    assert block.warnings() == ["no tendon/command: tendons held"]
+    assert block.describe()["commands_stale"] == 1
+    assert block.describe()["robot"]["name"] == "dalenberg_robot1"
 
 
-def test_open_loop_commands_lead_the_chambers_along_the_reference(made):
-    from softcr_control.nodes.feedforward import Feedforward
-
+def test_open_loop_commands_lead_the_chambers_along_the_reference():
+    from softcr_control.feedforward import Feedforward
     from softcr_control.reference_settings import ReferenceSettings
     from softcr_models.rod.description import rod_inputs
+    from softcr_runtime.sample import Sample
 
-    node = made(Feedforward, mode="lockstep", reference="circle", duration=2.0)
-    sent = []
-    node._command.publish = lambda message: sent.append(np.array(message.effort))
-    node.trigger_activate()
-    period, lag = round(1e9 / 70), node.robot.pressure_lag
-    wanted = ReferenceSettings(kind="circle", duration=2.0).input_samples(
-        1 / 70, rod_inputs(node.robot)
-    )
+    robot = load_robot("licher2025")
+    values = {"mode": "lockstep", "reference": "circle", "duration": 2.0}
+    block = Feedforward(robot, Feedforward.settings_of(values))
+    block.reset()
+    period, lag = round(1e9 / 70), robot.pressure_lag
+    wanted = ReferenceSettings(kind="circle", duration=2.0).input_samples(1 / 70, rod_inputs(robot))
     pressures = [wanted[0], wanted[1]]  # an answer works from the next cycle on
-    for cycle in range(100):
-        node._answer((cycle + 1) * period)
-        pressures.append(lag.step(pressures[-1], sent[-1], 1 / 70))
+    for cycle in range(1, 101):
+        now = cycle * period
+        state = Sample("pressure/state", now, pressures[-1], 0.0)
+        (sent,) = block.tick(now, {each.topic: state for each in block.inputs})
+        pressures.append(lag.step(pressures[-1], sent.value, 1 / 70))
     np.testing.assert_allclose(pressures, wanted[: len(pressures)], atol=1.0)  # [Pa]
-    node.trigger_deactivate()
-    assert not sent[-1].any()
+    (last,) = block.idle(101 * period, "stopped")
+    assert not last.value.any()

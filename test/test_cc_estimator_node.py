@@ -12,9 +12,10 @@ rclpy = pytest.importorskip("rclpy")
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 
-from softcr_estimation.nodes.cc_estimator import CcEstimatorNode  # noqa: E402
+from softcr_estimation.cc_block import CcEstimatorBlock  # noqa: E402
 from softcr_models import CosseratRod, load_robot  # noqa: E402
 from softcr_models.prediction import RodPrediction  # noqa: E402
+from softcr_runtime.block_node import block_node_class  # noqa: E402
 from softcr_runtime.messages import (  # noqa: E402
     from_stamp,
     pose_with_covariance_from_message,
@@ -74,7 +75,7 @@ def world():
     """A world with an active node in lock-step."""
     context = rclpy.Context()
     rclpy.init(context=context)
-    node = CcEstimatorNode(
+    node = block_node_class(CcEstimatorBlock)(
         context=context, parameter_overrides=[Parameter("mode", value="lockstep")]
     )
     executor = SupervisedExecutor(node)

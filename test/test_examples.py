@@ -149,3 +149,43 @@ def test_nodes_virtual_time_and_replay_give_the_same_bits(tmp_path, chosen, numb
     assert again.returncode == 0, again.stdout + again.stderr
     assert "141 of 141 equal to the bit" in again.stdout
     assert "142 of 142 equal to the bit" in again.stdout
+
+
+BROKEN = """
+import numpy as np
+
+
+class Mine:
+    needs_state = False
+
+    def __init__(self, context, settings):
+        self.ticks = 0
+
+    def reset(self):
+        pass
+
+    def command(self, observation):
+        self.ticks += 1
+        return np.full(3, 30e3 if self.ticks < 60 else np.nan)
+"""
+
+
+def test_a_controller_that_breaks_down_in_a_run_of_nodes_is_one_line_and_vents(tmp_path):
+    (tmp_path / "mine.py").write_text(BROKEN)
+    chosen = OUTSIDE | {"controller": f"{tmp_path}/mine.py:Mine"}
+    words = [word for name, text in {**chosen, "mode": "lockstep", "duration": "2"}.items()
+             for word in (f"--{name}", text)]  # fmt: skip
+    ran = subprocess.run(
+        [SOFTCR, "up", "simulation", *words, "--results", str(tmp_path / "results")],
+        capture_output=True, text=True, timeout=400, cwd=ROOT,
+        env=os.environ | {"COLUMNS": "200", "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    line = "Mine.tick: ValueError: command [nan nan nan] must be 3 finite numbers [Pa]"
+    assert (ran.stdout + ran.stderr).count(line) == 1
+    bag = Bag(tmp_path / "results" / "latest")
+    counts = {topic: info.count for topic, info in bag.topics.items()}
+    assert counts["/pressure/state"] == counts["/mocap/tip/pose"] == 141
+    assert counts["/pressure/command"] == 142  # held, vented, and the last words
+    last = [message.decode() for message in bag.messages("/pressure/command")][-1]
+    assert list(last.effort) == [0.0, 0.0, 0.0]

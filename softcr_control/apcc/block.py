@@ -23,6 +23,7 @@ POSES, SETPOINT, COMMAND, ESTIMATE = (
     "mocap/arm/poses", "reference/tip", "tendon/command", "estimate/arm",
 )  # fmt: skip
 _CALIBRATION_FRAMES = 25
+_IDLE = {"inputs overdue": "no poses", "stopped": "not active"}
 
 
 class ApccControllerSettings(ArmNodeSettings):
@@ -133,7 +134,7 @@ class ApccBlock(BlockBase):
 
     def idle(self, now: int, why: str) -> Iterable[Output]:
         """The lengths asked for last, again."""
-        return self._hold("no poses" if why == "inputs overdue" else "not active", now)
+        return self._hold(_IDLE.get(why, why), now)
 
     def act(self, action: str) -> str:
         """`calibrate_zero`: from the last poses, with the next tick."""
