@@ -21,7 +21,7 @@ from softcr_runtime.block import BlockBase, Output
 from softcr_runtime.plugin_settings import plugin_settings
 from softcr_runtime.settings import NodeSettings, build_settings
 from softcr_runtime.system import Parameters, Part, System, Wire
-from softcr_runtime.virtual import VirtualExecutor, block_of
+from softcr_runtime.virtual import VirtualExecutor
 from softcr_tools.experiments.bench.devices import (
     COMMANDS,
     POSES,
@@ -99,7 +99,11 @@ def run_bench(
             return _controller(robot, part, bench.ramped)
         if part.name == ReferenceBlock.name:
             return ReferenceBlock(robot, ReferenceBlock.settings_of(part.parameters), source)
-        return device(part, robot, bench, world) or block_of(part, robot)
+        if part.name == EstimatorBlock.name:
+            return EstimatorBlock(robot, EstimatorBlock.settings_of(part.parameters))
+        found = device(part, robot, bench, world)
+        assert found is not None  # there are no other parts
+        return found
 
     log = Log(TRUE_TIP, SENT, _REFERENCE)
 
