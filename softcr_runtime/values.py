@@ -51,7 +51,7 @@ class BlendedPose(Pose):
         self.__dict__["_turn"] = older, newer, part
 
     @cached_property
-    def quaternion(self) -> np.ndarray:  # type: ignore[override]
+    def quaternion(self) -> np.ndarray:
         """(4,) x y z w, of length 1."""
         older, newer, part = self.__dict__["_turn"]
         begin = Rotation.from_matrix(older.matrix[:3, :3])
