@@ -22,7 +22,6 @@ class ModelFilterSettings(BaseModel):
     filter: Literal["ukf", "ekf"] = Field("ukf", description="unscented or extended Kalman filter")
     parameters: tuple[str, ...] = Field(
         (EVERYTHING,),
-        min_length=1,
         description="estimated beside the state: names of the model's parameters, "
         "pressure_offset_1 ..., pressure_offsets, pressure_gains; everything: all there are",
     )

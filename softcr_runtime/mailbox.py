@@ -151,6 +151,13 @@ class Mailbox:
         self._letters.clear()
         return [] if self._closed else letters
 
+    def leftover(self) -> list[Sample]:
+        """What has arrived and nobody got, once it is closed, too: for who must lose nothing."""
+        self._read_arrived(0.0)
+        letters = list(self._letters)
+        self._letters.clear()
+        return letters
+
     def close(self) -> None:
         """Let every present and coming `get` return None; from any thread."""
         with self._delivery:

@@ -6,9 +6,9 @@ estimator, plant or reference that is named stand behind its role: `controller.p
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from softcr_models.errors import UserError
 from softcr_models.models import MODELS, model_class
@@ -22,6 +22,15 @@ from softcr_runtime.system import Parameter, Parameters
 
 ROLES: tuple[registry.Kind, ...] = ("controller", "estimator", "plant", "reference")
 """Options that name something of the registry, or a class in a file."""
+
+
+def _absolute_robot(place: str) -> str:
+    """A file by its absolute path, so that nodes and replay elsewhere find it; a name as it is."""
+    path = Path(place)
+    return str(path.resolve()) if path.suffix in (".yaml", ".yml") and path.is_file() else place
+
+
+RobotPlace = Annotated[str, AfterValidator(_absolute_robot)]
 
 
 def _or_a_place(role: registry.Kind) -> str:
@@ -44,7 +53,7 @@ class RunOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    robot: str = Field("licher2025", description="a robot of config/robots, or a YAML file")
+    robot: RobotPlace = Field("licher2025", description="a robot of config/robots, or a YAML file")
     duration: float = Field(
         30.0, ge=1.0, le=3600.0, description="length of the run", json_schema_extra={"unit": "s"}
     )

@@ -192,7 +192,7 @@ def test_check(check, facts, level, found, mend):
 @given(st.text(max_size=8))
 def test_a_domain_is_a_number_of_the_standard_or_refused(text):
     finding = check_domain(replace(DDS, domain=text))
-    number = int(text) if text.strip().isdecimal() else None
+    number = int(text.strip()) if text.strip().isdecimal() else None
     if not text.strip():
         assert finding.level is WARN
     elif number is None or number > 232:

@@ -79,8 +79,8 @@ class RecorderNode(LoopNode):
     def loop(self, stop: threading.Event) -> None:
         recording = cast(BagRecording, self._recording)  # made by configure
         while not stop.wait(TAKING_PERIOD) and recording.statistics.failure is None:
-            for letter in self._arrived():
-                recording.write(self._names[letter.topic], _received(letter), letter.value)
+            self._write(recording, self._arrived())
+        self._write(recording, self.inbox.leftover())
         if recording.statistics.failure:
             self._fail(recording.statistics.failure)
             self.on_finalized()
@@ -105,6 +105,10 @@ class RecorderNode(LoopNode):
     def diagnostic_warnings(self) -> list[str]:
         waiting = self._recording.statistics.waiting if self._recording else 0
         return [f"{waiting} messages wait for the disk"] * (waiting > BACKLOG)
+
+    def _write(self, recording: BagRecording, letters: list[Sample]) -> None:
+        for letter in letters:
+            recording.write(self._names[letter.topic], _received(letter), letter.value)
 
     def _arrived(self) -> list[Sample]:
         """What has arrived since the last look, in the order of reception."""
