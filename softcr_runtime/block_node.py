@@ -38,7 +38,7 @@ from softcr_runtime.tick_records import (
     records_to_message,
 )
 
-_ACKNOWLEDGED_TIME = 1.0  # for who records to receive the last records [s]
+_ACKNOWLEDGED_TIME = 0.2  # for who records to receive the last records; a dead one never does [s]
 _RECORDS_PERIOD = 1.0  # between two messages of tick records [s]
 _LONGEST_WAIT = 0.5  # for a message, before the loop looks at what else there is [s]
 _RESAMPLED_DEPTH = 8  # messages that may wait for the partner that comes late

@@ -101,12 +101,8 @@ def run_and_kill(results, victim):
         assert not ended.is_set(), "".join(lines)
         time.sleep(2.5)  # the chambers must be under pressure
         children = psutil.Process(process.pid).children(recursive=True)
-        module = re.compile(rf"nodes\.{victim}$")
-        [child] = [
-            c
-            for c in children
-            if any(part == victim or module.search(part) for part in c.cmdline())
-        ]
+        named = re.compile(rf"^{victim}$|nodes\.{victim}$")
+        [child] = [c for c in children if any(map(named.search, c.cmdline()))]
         child.send_signal(signal.SIGKILL)
         killed = time.time_ns()
         process.wait(60)
