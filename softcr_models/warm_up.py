@@ -3,6 +3,7 @@
 `python -m softcr_models.warm_up` does it once per version and processor; later it loads them.
 """
 
+import os
 import subprocess
 import sys
 
@@ -26,14 +27,16 @@ def ensure_warm() -> bool:
     """Compile the kernels in a process of its own, unless they lie on this machine already.
 
     A process that compiles a kernel itself computes other last bits than one that loads it, so
-    whoever promises equal bits calls this first.
+    whoever promises equal bits calls this first, before it touches a kernel. The order in which
+    Python hashes words reaches the compiler too, so it is fixed.
 
     Returns:
         Whether they are there.
     """
     if is_warm():
         return True
-    return subprocess.run([sys.executable, "-m", "softcr_models.warm_up"]).returncode == 0
+    compiling = [sys.executable, "-m", "softcr_models.warm_up"]
+    return subprocess.run(compiling, env=os.environ | {"PYTHONHASHSEED": "0"}).returncode == 0
 
 
 def warm_up() -> None:

@@ -68,8 +68,8 @@ def _run(system_of: Callable[[Path], System], options: RunOptions, results: Path
     console = Console()
     directory = new_run_directory(results)
     try:
+        compile_kernels(console)  # before anything that would compile them in this process
         system = system_of(directory / "bag")
-        compile_kernels(console)
         outcome = Supervisor(system, directory, options.model_dump(), console).run()
     except (UserError, KeyboardInterrupt):
         with suppress(OSError):  # nothing happened: leave nothing, if nothing is in it
