@@ -1,18 +1,18 @@
 """What all tests share. ROS stays on this machine, in a domain of its own."""
 
 import os
-import random
 
 import numba
 import pytest
+from domains import fresh_domain
 
 os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
 # tests kill processes, which leave their segments in shared memory behind
 os.environ["FASTDDS_BUILTIN_TRANSPORTS"] = "UDPv4"
-os.environ.setdefault("ROS_DOMAIN_ID", str(random.SystemRandom().randint(1, 100)))
 if "PYTEST_XDIST_WORKER" in os.environ:  # workers do not hear each other
-    _worker = int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw"))
-    os.environ["ROS_DOMAIN_ID"] = str((int(os.environ["ROS_DOMAIN_ID"]) + 37 * _worker) % 101 + 1)
+    os.environ["ROS_DOMAIN_ID"] = fresh_domain()
+else:
+    os.environ.setdefault("ROS_DOMAIN_ID", fresh_domain())
 
 # Files whose tests wait for clocks, processes and networks: one after the other, while another
 # worker of `make test` computes what the rest computes.

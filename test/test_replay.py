@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import random
 import shutil
 import sqlite3
 import subprocess
@@ -17,6 +16,7 @@ import numpy as np
 import pytest
 import yaml
 import zstandard
+from domains import fresh_domain
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
@@ -212,7 +212,7 @@ def simulated(tmp_path_factory) -> dict[str, Path]:
         arguments = ("--population", "64", "--duration", "1.5", "--mode", mode)
         command = [SOFTCR, "up", "simulation", *arguments, "--results", str(results)]
         # a domain of its own: nodes of earlier tests may still be heard of in theirs
-        own = os.environ | {"ROS_DOMAIN_ID": str(random.SystemRandom().randint(1, 100))}
+        own = os.environ | {"ROS_DOMAIN_ID": fresh_domain()}
         with starvation() if name == "starved" else nullcontext():
             if name == "starved" and os.geteuid() == 0 and shutil.which("setpriv"):
                 # as for a person who has no right to real-time priorities

@@ -2,7 +2,6 @@
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from domains import fresh_domain
 
 rclpy = pytest.importorskip("rclpy")
 
@@ -109,7 +109,7 @@ node.say("end")
 
 @pytest.fixture(autouse=True)
 def own_domain(monkeypatch, tmp_path):
-    monkeypatch.setenv("ROS_DOMAIN_ID", str(random.SystemRandom().randint(1, 100)))
+    monkeypatch.setenv("ROS_DOMAIN_ID", fresh_domain())
     monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{Path(__file__).parents[1]}")
     monkeypatch.setattr(supervisor, "CONNECT_TIMEOUT", 0.0)  # small nodes tell no connections
