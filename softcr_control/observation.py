@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -84,25 +84,3 @@ class Controller(Protocol):
     def command(self, observation: Observation) -> Command | np.ndarray:
         """The inputs (m,) to send for the tick that begins `delay` ticks from now."""
         ...
-
-
-class PredictiveController(Controller, Protocol):
-    """A controller that looks ahead over a reference.
-
-    Attributes:
-        Settings: class of its settings.
-        double_precision: whether rollouts should be float64 where the model has the choice.
-        settings: that it was made with.
-        rows: reference rows that are enough at any delay.
-    """
-
-    Settings: ClassVar[Any]
-    double_precision: ClassVar[bool]
-    settings: Any
-
-    def __init__(self, context: ControlContext, settings: Any) -> None: ...
-
-    @property
-    def rows(self) -> int: ...
-
-    def command(self, observation: Observation) -> Command: ...

@@ -64,11 +64,6 @@ def first_problem(error: ValidationError, model: Any) -> Problem:
     return Problem(location, kind, value, reason)
 
 
-def known_fields(model: Any) -> tuple[str, ...]:
-    """Names of the fields of a pydantic model or dataclass, in their order; empty for others."""
-    return tuple(_fields(model))
-
-
 def _described(
     problem: Any, holder: Any, here: Any
 ) -> tuple[Literal["missing", "unknown", "value", "rule"], str]:
