@@ -327,11 +327,12 @@ def _parsed(setting: Setting | None, text: str) -> Parameter:
 
     A list is written as `1, 2, 3` or `[1, 2, 3]`.
     """
-    convert: Callable[[str], Any] = {
+    converters: dict[str, Callable[[str], Any]] = {
         "integer": int,
         "number": float,
         "boolean": _true_or_false,
-    }.get(setting.kind if setting else "", str)
+    }
+    convert = converters.get(setting.kind if setting else "", str)
     try:
         if setting is not None and setting.is_list:
             return [convert(part.strip()) for part in text.strip().strip("[]").split(",")]

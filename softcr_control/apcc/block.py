@@ -82,6 +82,7 @@ class ApccBlock(BlockBase):
     actions = ("calibrate_zero",)
     _setpoint: np.ndarray | None
     _found: ZeroState | None
+    _lost: bool
     _frames: tuple[np.ndarray, ...]
 
     def __init__(self, robot: Any, settings: Any) -> None:
