@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numba
-from rclpy.duration import Duration
 from rclpy.lifecycle.publisher import LifecyclePublisher
 from std_srvs.srv import Trigger
 
@@ -38,7 +37,6 @@ from softcr_runtime.tick_records import (
     records_to_message,
 )
 
-_ACKNOWLEDGED_TIME = 0.2  # for who records to receive the last records; a dead one never does [s]
 _RECORDS_PERIOD = 1.0  # between two messages of tick records [s]
 _LONGEST_WAIT = 0.5  # for a message, before the loop looks at what else there is [s]
 _RESAMPLED_DEPTH = 8  # messages that may wait for the partner that comes late
@@ -114,8 +112,6 @@ class BlockNode(LoopNode):
             return
         self._idle("stopped")
         self._publish_records()
-        # a bag without its last records could not be replayed to its end
-        self._ticks_publisher.wait_for_all_acked(Duration(seconds=_ACKNOWLEDGED_TIME))
 
     def diagnostic_values(self) -> dict[str, Any]:
         if self._block is None:  # before the first configure
