@@ -7,6 +7,7 @@ wires, computing time and phases of clocks to parts: a block that computes is bu
 waits in its join. What the system is to begin with is asked for until everybody has agreed.
 """
 
+import gc
 import heapq
 import math
 import os
@@ -166,7 +167,7 @@ class VirtualExecutor:
         if duration is None and self._system.simulated_time:
             seconds += 1.0  # the plant says when its last cycle is complete
         end = round(1e9 * seconds)
-        with own_threads():
+        with own_threads(), collector_at_rest():
             self._threads = 0
             self._begin()
             while self._events and self._events[0][0] <= end and not self._finished():
@@ -370,6 +371,19 @@ def own_threads() -> Iterator[None]:
         yield
     finally:
         numba.set_num_threads(before)
+
+
+@contextmanager
+def collector_at_rest() -> Iterator[None]:
+    """What there is needs no look of Python's garbage collector.
+
+    A look at all that numba and others keep takes as long as 100 cycles of a run.
+    """
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _nothing() -> None:

@@ -274,7 +274,9 @@ class CosseratRod:
         w = self._wrench("base_wrench", pressures)
         _, ds = evaluation.rates(e, s, w, section, self.grid)
         wrench = s[0] + section.relaxation * ds[0] - w
-        wrench[3:] += np.cross([0.0, 0.0, self.base_height], wrench[:3])
+        lever = self.base_height  # along z
+        wrench[3] -= lever * wrench[1]
+        wrench[4] += lever * wrench[0]
         return wrench
 
     def pressure_wrench(self, pressures: np.ndarray) -> np.ndarray:

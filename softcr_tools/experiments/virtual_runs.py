@@ -131,7 +131,7 @@ def run_blocks(
     executor = VirtualExecutor(
         System("experiment", parts, names, _ENDLESS, simulated_time=True, controller=names[-1]),
         told if recording else observe,
-        recording.note if recording else lambda name, record: None,
+        recording.note if recording else None,
         make=lambda part: blocks[part.name],
         clock=clock,
         guarded=False,
