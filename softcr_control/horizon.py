@@ -121,7 +121,9 @@ class Horizon:
         self._sent = SentCommands(self._ramp, MAXIMUM_DELAY + 1)
         self._offsets = TipOffsets(model, self.period, self.ticks + 1, settings.tip_offset_gain)
         self._names = EstimatedParameters(model)
-        self._ticks_after = np.arange(self.ticks + 1) - 1 - np.arange(self.ticks)[:, None]
+        self._grid = np.arange(self.ticks + 1)
+        self._each_channel = np.eye(inputs.size)
+        self._ticks_after = self._grid - 1 - self._grid[:-1, None]
         self._reached = self._ticks_after >= 0
         self.reset()
 
@@ -230,7 +232,7 @@ class Horizon:
         if self._lag is None:
             return np.eye(1, self.ticks + 1)[0], 1.0
         lag = self._lag.lag
-        decays = np.exp(-lag.pole * self.period * np.arange(self.ticks + 1))
+        decays = np.exp(-lag.pole * self.period * self._grid)
         return decays, lag.gain / lag.pole * (1.0 - decays[1])
 
     def _response(self, of_held: np.ndarray, gain: np.ndarray) -> np.ndarray:
@@ -241,8 +243,5 @@ class Horizon:
         of_one = self._ramp[-1] * of_held
         if len(self._ramp) > 1:
             of_one[:-1] += self._ramp[0] * of_held[1:]
-        ticks, channels = self.ticks, len(gain)
-        response = np.zeros((ticks, channels, ticks + 1, channels))
-        for channel in range(channels):
-            response[:, channel, :, channel] = gain[channel] * of_one
-        return response.reshape(ticks * channels, -1)
+        response = of_one[:, None, :, None] * (gain * self._each_channel)[:, None, :]
+        return response.reshape(self.ticks * len(gain), -1)

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,8 +25,7 @@ class InputRate(CostTerm):
 
     def __call__(self, rollout: Rollout) -> np.ndarray:
         """See CostTerm; without the copy that `command_path` is."""
-        largest = self.input_range.max()
-        share = largest / self.input_range
+        largest, share = self._largest, self._shares
         first = share * (rollout.commands[:, 0] - rollout.previous_command)
         changes = share * (rollout.commands[:, 1:] - rollout.commands[:, :-1])
         squares = np.einsum("bm,bm->b", first, first) + np.einsum("bkm,bkm->b", changes, changes)
@@ -37,3 +37,12 @@ class InputRate(CostTerm):
         path = rollout.command_path
         changes = math.sqrt(self.weight) / self.input_range * (path[:, 1:] - path[:, :-1])
         return changes.reshape(len(path), -1)
+
+    @cached_property
+    def _largest(self) -> float:
+        return float(self.input_range.max())
+
+    @cached_property
+    def _shares(self) -> np.ndarray:
+        shares: np.ndarray = self._largest / self.input_range
+        return shares
