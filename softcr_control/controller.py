@@ -20,13 +20,12 @@ from softcr_control.observation import ControlContext, Controller, Observation
 from softcr_control.references import Reference
 from softcr_models.limits import limit_command
 from softcr_models.model import TIP
-from softcr_models.models import DeviceName
 from softcr_models.plugins import Place, made
 from softcr_models.robot import kind_of
-from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_runtime import registry
 from softcr_runtime.block import BlockBase, Input, Output, Samples
 from softcr_runtime.plugin_settings import (
+    ModelSettings,
     model_of,
     plugin_settings,
     settings_class,
@@ -34,7 +33,7 @@ from softcr_runtime.plugin_settings import (
     with_plugin,
 )
 from softcr_runtime.robot_topics import inputs_of, reference_topic, robot_topics, states_topic
-from softcr_runtime.settings import NodeSettings, SampledNodeSettings, nested, setting_values
+from softcr_runtime.settings import NodeSettings, nested, setting_values
 from softcr_runtime.values import Pose, StateEstimate, TipEstimate
 
 _LATENCIES_KEPT = 15  # ticks that tell how late answers are
@@ -49,7 +48,7 @@ takes to see it, and the valves to begin [s]."""
 _REHEARSED = 3  # ticks
 
 
-class ControllerBlockSettings(SampledNodeSettings):
+class ControllerBlockSettings(ModelSettings):
     """Which controller on which model, and when to vent; the controller's own settings beside."""
 
     controller: Place = Field(
@@ -60,17 +59,9 @@ class ControllerBlockSettings(SampledNodeSettings):
         description="a file of config/controllers, or a YAML file, with the controller's numbers; "
         "empty: its own",
     )
-    model: str = Field(
-        "",
-        description="empty: the exact one of the robot's kind; a known one, package.module:Class, "
-        "or path/file.py:Class",
-    )
-    network: str = Field("", description="path of another network than the robot's own")
-    device: DeviceName = Field("cpu", description="where the model computes")
     threads: int = Field(
         0, ge=0, le=256, description="of the prediction; 0: as the controller likes them"
     )
-    intervals: int = Field(5, ge=2, le=MAX_INTERVALS, description="intervals of the model's rod")
     # through the pressure lag nothing jumps: the closed loop's tip error is that of two sub-steps
     substeps: int = Field(1, ge=1, le=20, description="sub-steps of the prediction per period")
     command_age: float = Field(
@@ -182,11 +173,6 @@ class ControllerBlock(BlockBase):
     def title(self) -> str:
         """See BlockBase."""
         return type(self.controller).__name__
-
-    @property
-    def expected_delay(self) -> int:
-        """Ticks until the plant follows the next answer: one, if the chain keeps up."""
-        return self._expected_delay
 
     def rehearse(self) -> None:
         """See BlockBase; at rest."""

@@ -13,16 +13,20 @@ from pydantic import Field
 from softcr_estimation.context import EstimationContext, Estimator
 from softcr_estimation.estimated_shape import estimated_shape
 from softcr_models.model import TIP, nominal_parameters
-from softcr_models.models import DeviceName
 from softcr_models.plugins import Place, made
 from softcr_models.robot import kind_of
-from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_runtime import registry
 from softcr_runtime.block import BlockBase, Input, Output, Samples
-from softcr_runtime.plugin_settings import model_of, plugin_settings, with_model, with_plugin
+from softcr_runtime.plugin_settings import (
+    ModelSettings,
+    model_of,
+    plugin_settings,
+    with_model,
+    with_plugin,
+)
 from softcr_runtime.robot_topics import inputs_of, robot_topics, states_topic
 from softcr_runtime.sample import Sample
-from softcr_runtime.settings import NodeSettings, SampledNodeSettings
+from softcr_runtime.settings import NodeSettings
 from softcr_runtime.values import Pose, StateEstimate, TipEstimate, blended_poses
 
 _LOCKSTEP_PATIENCE = 1.0  # in lock-step nothing is lost, only late [s]
@@ -31,20 +35,12 @@ _BLIND_AFTER = 2.0  # [periods]
 _REHEARSED = 3  # ticks
 
 
-class EstimatorBlockSettings(SampledNodeSettings):
+class EstimatorBlockSettings(ModelSettings):
     """Which estimator on which model, and when to go on without a camera."""
 
     estimator: Place = Field(
         "rod", description="a known one; or package.module:Class, or path/file.py:Class"
     )
-    model: str = Field(
-        "",
-        description="empty: the exact one of the robot's kind; a known one, package.module:Class, "
-        "or path/file.py:Class",
-    )
-    network: str = Field("", description="path of another network than the robot's own")
-    device: DeviceName = Field("cpu", description="where the model computes")
-    intervals: int = Field(5, ge=2, le=MAX_INTERVALS, description="intervals of the filter's rod")
     substeps: int = Field(2, ge=1, le=20, description="sub-steps of the prediction per period")
     patience: float = Field(
         0.5,

@@ -57,6 +57,12 @@ class Plant(Protocol):
         ...
 
 
+def _noise(what: str, most: float, unit: str) -> Any:
+    """A setting: the standard deviation of a sensor's noise."""
+    told = f"of {what}; below 0 for the robot file's"
+    return Field(-1.0, ge=-1.0, le=most, description=told, json_schema_extra={"unit": unit})
+
+
 class RodPlantSettings(BaseModel):
     """A rod that differs from its file, and its sensors."""
 
@@ -72,34 +78,10 @@ class RodPlantSettings(BaseModel):
     damping_factor: float = Field(
         1.0, ge=0.1, le=10.0, description="relaxation times of the plant over the robot file's"
     )
-    tip_noise: float = Field(
-        -1.0,
-        ge=-1.0,
-        le=0.05,
-        description="of measured positions; below 0 for the robot file's",
-        json_schema_extra={"unit": "m"},
-    )
-    pressure_noise: float = Field(
-        -1.0,
-        ge=-1.0,
-        le=1e4,
-        description="of measured pressures; below 0 for the robot file's",
-        json_schema_extra={"unit": "Pa"},
-    )
-    force_noise: float = Field(
-        -1.0,
-        ge=-1.0,
-        le=5.0,
-        description="of the base force; below 0 for the robot file's",
-        json_schema_extra={"unit": "N"},
-    )
-    moment_noise: float = Field(
-        -1.0,
-        ge=-1.0,
-        le=1.0,
-        description="of the base moment; below 0 for the robot file's",
-        json_schema_extra={"unit": "N m"},
-    )
+    tip_noise: float = _noise("measured positions", 0.05, "m")
+    pressure_noise: float = _noise("measured pressures", 1e4, "Pa")
+    force_noise: float = _noise("the base force", 5.0, "N")
+    moment_noise: float = _noise("the base moment", 1.0, "N m")
     mocap_latency: int = Field(
         0, ge=0, le=20, description="cycles by which the tip's pose comes late"
     )

@@ -47,25 +47,6 @@ def on_monotonic_clock(system_time: int) -> float:
     return time.monotonic() - min(max(age, 0.0), 1.0)
 
 
-class VirtualClock:
-    """A clock that stands still until it is moved; sleeping moves it. For tests of timing logic."""
-
-    def __init__(self, start: float = 0.0):
-        self._now = start
-
-    def now(self) -> float:
-        """The moment it was moved to [s]."""
-        return self._now
-
-    def sleep_until(self, moment: float) -> None:
-        """Jump to `moment` if it lies ahead."""
-        self._now = max(self._now, moment)
-
-    def advance(self, duration: float) -> None:
-        """Let `duration` [s] pass."""
-        self._now += duration
-
-
 class CycleTimer:
     """Paces a loop on the grid start + index * period.
 

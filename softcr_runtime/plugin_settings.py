@@ -4,12 +4,26 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, create_model, model_validator
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 from softcr_models.errors import UserError
-from softcr_models.models import make_model, model_class
+from softcr_models.models import DeviceName, make_model, model_class
 from softcr_models.robot import kind_of
-from softcr_runtime.settings import NodeSettings
+from softcr_models.rod.kernel import MAX_INTERVALS
+from softcr_runtime.settings import NodeSettings, SampledNodeSettings
+
+
+class ModelSettings(SampledNodeSettings):
+    """Which model a block computes with; see `model_of`."""
+
+    model: str = Field(
+        "",
+        description="empty: the exact one of the robot's kind; a known one, package.module:Class, "
+        "or path/file.py:Class",
+    )
+    network: str = Field("", description="path of another network than the robot's own")
+    device: DeviceName = Field("cpu", description="where the model computes")
+    intervals: int = Field(5, ge=2, le=MAX_INTERVALS, description="intervals of the model's rod")
 
 
 class NoSettings(BaseModel):

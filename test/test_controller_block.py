@@ -36,8 +36,8 @@ def delay_after(block, *latencies):
     block.reset()
     for latency in [latencies[0]] * (15 - len(latencies)) + list(latencies):
         block.answered(latency * PERIOD)
-        block._delay = block.expected_delay  # as the next answer is planned
-    return block.expected_delay
+        block._delay = block.describe()["delay"]  # as the next answer is planned
+    return block.describe()["delay"]
 
 
 def test_the_simulator_follows_from_the_next_tick_on(blocks):
@@ -53,7 +53,7 @@ def test_a_late_first_answer_changes_no_plan(blocks):
     planned = []
     for latency in (1.1, *[0.8] * 14):
         block.answered(latency * PERIOD)
-        planned.append(block.expected_delay)
+        planned.append(block.describe()["delay"])
     assert set(planned) == {1}
 
 
@@ -62,7 +62,7 @@ def test_a_plan_for_later_ends_with_the_answers_that_asked_for_it(blocks):
     assert delay_after(block, 1.2) == 2
     for _ in range(15):
         block.answered(0.8 * PERIOD)
-    assert block.expected_delay == 1
+    assert block.describe()["delay"] == 1
 
 
 def test_waiting_valves_get_answers_at_once_and_follow_all_at_one_age(blocks):

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from softcr_models.arguments import Arguments, signs_of, unknown_output
 from softcr_models.constant_curvature.arm import Arm
 from softcr_models.constant_curvature.arm_dynamics import ArmDynamics, TendonGains
+from softcr_models.constant_curvature.compiled_model import CompiledModel
 from softcr_models.constant_curvature.kernel import kernels
 from softcr_models.constant_curvature.kinematics import coverage_of
 from softcr_models.errors import UserError
@@ -74,7 +75,7 @@ class ArmModelSettings(BaseModel):
     unilateral: bool = Field(default=False, description="whether tendons only pull")
 
 
-class ArmModel:
+class ArmModel(CompiledModel):
     """An arm with tendon loops; see `Model`.
 
     The state is q (3 n,) [m] (`coordinates`), its rates [m/s] (`rates`), and the integrals (a,) of
@@ -150,30 +151,6 @@ class ArmModel:
             name = getattr(robot, "name", type(robot).__name__)
             raise UserError(f"model 'arm': is for an arm driven by tendons, which {name} is not")
         return cls(robot, settings)
-
-    def step(
-        self,
-        states: np.ndarray,
-        begin: np.ndarray,
-        end: np.ndarray,
-        parameters: np.ndarray,
-        dt: float,
-    ) -> np.ndarray:
-        """See Model."""
-        return self._advance(*self._arguments.step(states, begin, end, parameters, dt))[:, 0]
-
-    def rollout(
-        self, state: np.ndarray, inputs: np.ndarray, parameters: np.ndarray, dt: float
-    ) -> np.ndarray:
-        """See Model."""
-        checked = self._arguments.rollout("rollout", state, inputs, parameters, dt)
-        return self._advance(*checked)
-
-    def rollout_tips(
-        self, state: np.ndarray, inputs: np.ndarray, parameters: np.ndarray, dt: float
-    ) -> np.ndarray:
-        """See Model."""
-        return self._poses(self.rollout(state, inputs, parameters, dt), TIP)
 
     def observe(
         self,

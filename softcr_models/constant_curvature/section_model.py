@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from scipy.optimize import root
 
 from softcr_models.arguments import Arguments, signs_of, unknown_output
+from softcr_models.constant_curvature.compiled_model import CompiledModel
 from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
 from softcr_models.constant_curvature.kernel import kernels
 from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain
@@ -43,7 +44,7 @@ class SectionSettings(BaseModel):
     )
 
 
-class ConstantCurvatureSection:
+class ConstantCurvatureSection(CompiledModel):
     """A robot's only section as a model of six states; see `Model` and `Lagrangian`.
 
     The state is q = [Delta_x, Delta_y, dL] [m] and its rates [m/s]. Outputs are in the frame of the
@@ -113,30 +114,6 @@ class ConstantCurvatureSection:
 
     # -- Model ------------------------------------------------------------------------------------
 
-    def step(
-        self,
-        states: np.ndarray,
-        begin: np.ndarray,
-        end: np.ndarray,
-        parameters: np.ndarray,
-        dt: float,
-    ) -> np.ndarray:
-        """See Model."""
-        return self._advance(*self._arguments.step(states, begin, end, parameters, dt))[:, 0]
-
-    def rollout(
-        self, state: np.ndarray, inputs: np.ndarray, parameters: np.ndarray, dt: float
-    ) -> np.ndarray:
-        """See Model."""
-        checked = self._arguments.rollout("rollout", state, inputs, parameters, dt)
-        return self._advance(*checked)
-
-    def rollout_tips(
-        self, state: np.ndarray, inputs: np.ndarray, parameters: np.ndarray, dt: float
-    ) -> np.ndarray:
-        """See Model."""
-        return self._tips(self.rollout(state, inputs, parameters, dt))
-
     def observe(
         self,
         names: Sequence[str],
@@ -149,7 +126,7 @@ class ConstantCurvatureSection:
         observed = {}
         for name in names:
             if name == TIP:
-                observed[name] = self._tips(rows)
+                observed[name] = self._poses(rows, name)
             elif name == SHAPE:
                 observed[name] = self._shapes(rows)
             elif name == BASE_WRENCH:
@@ -230,7 +207,8 @@ class ConstantCurvatureSection:
         )  # fmt: skip
         return out
 
-    def _tips(self, states: np.ndarray) -> np.ndarray:
+    def _poses(self, states: np.ndarray, name: str) -> np.ndarray:
+        """See CompiledModel; there is one, the tip."""
         lengths = np.array([self.section.rest_length])
         poses = self._chain.pose(states[..., :3], lengths)[..., :3, :]
         poses[..., 3] += self.tip_cap_length * poses[..., 2]
