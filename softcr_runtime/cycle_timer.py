@@ -41,12 +41,6 @@ class MonotonicClock:
             time.sleep(left)
 
 
-def on_monotonic_clock(system_time: int) -> float:
-    """A recent moment of the system clock [ns] on the monotonic clock [s]; one within a second."""
-    age = (time.time_ns() - system_time) * 1e-9
-    return time.monotonic() - min(max(age, 0.0), 1.0)
-
-
 class CycleTimer:
     """Paces a loop on the grid start + index * period.
 

@@ -21,7 +21,7 @@ from rclpy.guard_condition import GuardCondition
 from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
 from rclpy.subscription import Subscription
 
-from softcr_runtime.cycle_timer import on_monotonic_clock
+from softcr_runtime.clocks import on_monotonic_clock
 from softcr_runtime.sample import Sample
 
 _MOST_AT_ONCE = 1000  # messages taken of one topic before the others have their turn

@@ -30,6 +30,7 @@ from rosbags.typesys import Stores, get_typestore
 from softcr_models.errors import UserError
 from softcr_tools.bag_reading import Bag
 from softcr_tools.recording import BagRecording, RecordedTopic, RecordingStatistics
+from softcr_tools.replay.message_bytes import cdr_of, header_stamp
 
 TYPESTORE = get_typestore(Stores.ROS2_JAZZY)
 SENSOR_DATA = Qos(
@@ -415,6 +416,25 @@ def test_the_node_records_what_was_on_the_wire(recorder, tmp_path):
         (offered,) = connection.ext.offered_qos_profiles
         assert offered.reliability == QosReliability.RELIABLE
         assert offered.deadline == QosTime(0, round(2e9 / 70))
+
+
+def test_messages_of_a_topic_keep_their_order_whatever_the_clocks_say(recorder, tmp_path):
+    from softcr_runtime.messages import wrench_to_message
+    from softcr_runtime.sample import Sample
+
+    now = time.monotonic()
+    received = [now, now - 0.1, now - 0.1, now + 0.01]
+    letters = [
+        Sample("force_torque/wrench", k, cdr_of(wrench_to_message(np.full(6, k), k)), moment)
+        for k, moment in enumerate(received, 1)
+    ]
+    recorder._write(recorder._recording, letters)
+    recorder.trigger_cleanup()
+    messages = list(Bag(tmp_path / "bag").messages("force_torque/wrench"))
+    assert [header_stamp(message.payload) for message in messages] == [1, 2, 3, 4]
+    times = [message.time for message in messages]
+    assert times == sorted(set(times))
+    assert times[3] - times[2] == pytest.approx(1e7, abs=1e6)
 
 
 def test_the_node_ends_when_the_disk_refuses(recorder, tmp_path, monkeypatch):

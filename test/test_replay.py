@@ -37,10 +37,11 @@ from softcr_runtime.tick_records import TOPIC as TICKS
 from softcr_runtime.topics import TOPICS
 from softcr_runtime.values import Pose
 from softcr_tools import cli
-from softcr_tools.bag_reading import Bag
+from softcr_tools.bag_reading import Bag, BagMessage
 from softcr_tools.replay.comparison import Counts, compare
 from softcr_tools.replay.message_bytes import cdr_of, header_stamp, same_content
 from softcr_tools.replay.online import CLOCK_PERIOD, schedule
+from softcr_tools.replay.sample_store import SampleStore
 from softcr_tools.report_run import read_run
 
 ROBOT = load_robot("licher2025")
@@ -267,6 +268,20 @@ def test_a_run_of_make_sim_comes_back_to_the_bit_without_ros(simulated, mode):
 
 
 # --- joining without word from the estimator -----------------------------------------------------
+
+
+def test_samples_that_were_recorded_out_of_order_are_found():
+    topic, stamps = "pressure/state", [k * 10_000_000 for k in (1, 2, 13, 3, 4, 7, 6, 5, 8, 60, 61)]
+    messages = (
+        BagMessage(
+            f"/{topic}", TOPICS[topic].type, k, cdr_of(pressures_to_message([0.0], ["a"], t))
+        )
+        for k, t in enumerate(stamps)
+    )
+    store = SampleStore({topic: messages}, lambda topic, message: None, lambda *reason: None)
+    asked = [k * 10_000_000 for k in range(1, 70)]
+    found = [stamp for stamp in asked if store.at(topic, stamp) is not None]
+    assert found == sorted(stamps)
 
 
 def test_a_run_that_does_not_tell_is_paired_by_when_things_came(tmp_path, estimator, tips):

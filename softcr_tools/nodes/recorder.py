@@ -22,6 +22,7 @@ from rosbags.interfaces import (
 )
 
 from softcr_models.errors import UserError
+from softcr_runtime.clocks import on_system_clock
 from softcr_runtime.diagnostics import ERROR
 from softcr_runtime.node import LoopNode
 from softcr_runtime.process import run
@@ -71,6 +72,7 @@ class RecorderNode(LoopNode):
         if not self.settings.bag:
             raise UserError("parameter bag = '': the directory of a new bag is needed")
         topics = {topic: self._recorded_topic(topic) for topic in TOPICS}
+        self._last: dict[str, int] = {}  # by name: when a message of it came [ns]
         self._names = {topic: recorded.name for topic, recorded in topics.items()}
         self._recording = BagRecording(Path(self.settings.bag), list(topics.values()))
         for topic in TOPICS:
@@ -107,8 +109,12 @@ class RecorderNode(LoopNode):
         return [f"{waiting} messages wait for the disk"] * (waiting > BACKLOG)
 
     def _write(self, recording: BagRecording, letters: list[Sample]) -> None:
+        """In a bag the messages of a topic have the order of their times: clocks may not err."""
         for letter in letters:
-            recording.write(self._names[letter.topic], _received(letter), letter.value)
+            name = self._names[letter.topic]
+            moment = max(on_system_clock(letter.received), self._last.get(name, 0) + 1)
+            self._last[name] = moment
+            recording.write(name, moment, letter.value)
 
     def _arrived(self) -> list[Sample]:
         """What has arrived since the last look, in the order of reception."""
@@ -129,11 +135,6 @@ class RecorderNode(LoopNode):
         offered = qos(topic, self.settings.lockstep, offered_period=self.settings.period)
         name = self.resolve_topic_name(topic)
         return RecordedTopic(name, TOPICS[topic].type, _qos_of_bag(offered))
-
-
-def _received(letter: Sample) -> int:
-    """When DDS delivered a letter, on the system clock [ns]."""
-    return time.time_ns() - round((time.monotonic() - letter.received) * 1e9)
 
 
 def _qos_of_bag(profile: QoSProfile) -> Qos:

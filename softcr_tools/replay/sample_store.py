@@ -10,6 +10,7 @@ from softcr_tools.bag_reading import BagMessage
 from softcr_tools.replay.message_bytes import header_stamp
 
 _REMEMBERED = 512  # messages of a topic that may be asked for once more
+_DISORDER = 250_000_000  # stamps of a topic may have been recorded so much too late [ns]
 
 
 class SampleStore:
@@ -55,15 +56,16 @@ class _Topic:
         self._last = -1
 
     def at(self, stamp: int) -> BagMessage | None:
-        while self._last < stamp:
+        while self._last < stamp + _DISORDER:
             message = next(self._messages, None)
             if message is None:
                 break
             try:
-                self._last = header_stamp(message.payload)
+                found = header_stamp(message.payload)
             except ValueError:
                 continue
-            self._read.append((self._last, message))
+            self._last = max(self._last, found)
+            self._read.append((found, message))
         for found, message in reversed(self._read):
             if found == stamp:
                 return message
