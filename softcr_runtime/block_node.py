@@ -282,7 +282,7 @@ class BlockNode(LoopNode):
         return 1 if self.settings.lockstep else self.now()
 
     def _complain(self, line: str) -> None:
-        self.get_logger().error(line, throttle_duration_sec=1.0)
+        self.get_logger().error(line)
 
     def _speaker(self, topic: str, block: BlockBase) -> "_Speaker":
         encode = codec(topic, block.expected).encode

@@ -1,5 +1,6 @@
 """A block's mistakes do not end the run: what it raises becomes one line and an idle answer."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -7,6 +8,8 @@ from softcr_models.errors import UserError
 from softcr_models.plugins import in_a_line
 from softcr_runtime.block import BlockBase, Output, Samples
 from softcr_runtime.value_checks import check_value
+
+_NUMBERS = re.compile(r"\s*(?<!line )(?:[-+]?\b\d[\d.]*(?:e[-+]?\d+)?|[-+]?\b(?:nan|inf)\b)")
 
 MOST_REFUSALS = 5
 """Ticks in a row without a usable answer, after which the block's idle answer is sent."""
@@ -18,10 +21,10 @@ class Guard:
     An exception, an output on a topic that the block does not have, or a value that its topic
     cannot carry is one line, told once for each kind, and the block's `hold` answer is sent
     instead. After `MOST_REFUSALS` such ticks in a row it is the `idle` answer, which holds or
-    vents.
+    vents. Lines that differ in their numbers alone are of one kind.
 
     Attributes:
-        refusals: what was refused, and how often, since `reset`.
+        refusals: the first line of each kind, and how often the kind came, since `reset`.
     """
 
     def __init__(self, block: BlockBase, complain: Callable[[str], None]) -> None:
@@ -78,6 +81,7 @@ class Guard:
 
     def _forget(self) -> None:
         self.refusals: dict[str, int] = {}
+        self._first_lines: dict[str, str] = {}  # by kind
         self._in_a_row = 0
 
     def _checked(self, answer: Any) -> list[Output]:
@@ -100,8 +104,9 @@ class Guard:
 
     def _tell(self, where: str, error: Exception) -> None:
         line = f"{self._block.title}.{where}: {in_a_line(error)}"
-        self.refusals[line] = self.refusals.get(line, 0) + 1
-        if self.refusals[line] == 1:
+        first = self._first_lines.setdefault(_NUMBERS.sub("#", line), line)
+        self.refusals[first] = self.refusals.get(first, 0) + 1
+        if self.refusals[first] == 1:
             self._complain(line)
 
 

@@ -368,11 +368,13 @@ def silences(run: RecordedSystem) -> list[str]:
 
 
 def alarms(run: RecordedSystem) -> list[str]:
-    """Why nodes rejected messages, their warnings and errors; a few of each node."""
+    """Why nodes rejected messages and answers, their warnings and errors; a few of each node."""
     lines: list[str] = []
     for node, status in run.nodes.items():
         rejections = status.values.get("rejections") or {}
         told = [f"rejected {reason}, {count} times" for reason, count in rejections.items()]
+        refusals = status.values.get("refusals") or {}
+        told += [f"{line}, {count} times" for line, count in refusals.items()]
         shown = told[:ALARMS_SHOWN] + [
             f"{alarm}, {count} times" for alarm, count in [*status.alarms.items()][:ALARMS_SHOWN]
         ]

@@ -209,6 +209,18 @@ def test_few_bad_answers_are_held_and_the_run_goes_on(tmp_path, what, mode):
     assert len(commands) >= 69  # one for each tick: nothing recorded is lost
 
 
+def test_mistakes_that_differ_in_numbers_alone_are_told_once(tmp_path):
+    what = "return np.array([-1.5e-3, np.nan if self.tick % 2 else 2.0]) * self.tick"
+    system = system_of(1, controller=controller(tmp_path, what, "20 <= self.tick < 23"))
+    executor = VirtualExecutor(system)
+    guards = [each.guard for each in executor._parts if each.part.name == "controller"]
+    executor.run()
+    assert len(executor.complaints) == 1
+    ((line, count),) = guards[0].refusals.items()
+    assert executor.complaints == [f"controller: {line}"]
+    assert count == 3
+
+
 @pytest.mark.parametrize("mode", ["lockstep", "wall"])
 def test_after_five_bad_answers_in_a_row_the_chambers_are_vented(tmp_path, mode):
     what = "raise ValueError('no idea')"

@@ -38,6 +38,7 @@ from softcr_runtime.topics import TOPICS
 from softcr_runtime.values import Pose
 from softcr_tools import cli
 from softcr_tools.bag_reading import Bag, BagMessage
+from softcr_tools.replay.command import _changes
 from softcr_tools.replay.comparison import Counts, compare
 from softcr_tools.replay.message_bytes import cdr_of, header_stamp, same_content
 from softcr_tools.replay.online import CLOCK_PERIOD, schedule
@@ -623,6 +624,16 @@ def test_the_numbers_are_those_put_in(tmp_path):
 
 
 # --- onto the wire ------------------------------------------------------------------------------
+
+
+def test_the_role_names_the_controller_and_numbers_are_numbers(simulated, tmp_path):
+    given = ["controller.gain=2e5", "controller.rows=1, 2", "filter=ekf", "noise=-1.5E-3", "x=e5"]
+    assert _changes(given, True) == {
+        "controller": {"gain": 2e5, "rows": "1, 2"},
+        "": {"filter": "ekf", "noise": -1.5e-3, "x": "e5"},
+    }
+    told = replayed(simulated["wall"], "--controller", "--set", "controller.horizon=4")
+    assert told["settings"]["nempc_controller"]["horizon"] == 4
 
 
 def test_settings_of_the_other_controller_are_refused(simulated, capsys):

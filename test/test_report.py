@@ -503,6 +503,14 @@ def test_alarms_are_listed_once_and_not_without_end(tmp_path):
     ]
 
 
+def test_answers_that_nobody_could_use_are_listed(tmp_path):
+    stamp, told = ticks(1.0)[0], {"refusals": {"Mine.tick: ValueError: no idea": 3}}
+    said = diagnostics(stamp, "controller", told, 0, "")
+    write_bag(tmp_path / "bag", [*closed_loop(1.0), ("/diagnostics", stamp, said)])
+    problems = numbers_of(tmp_path / "bag").problems
+    assert "controller: Mine.tick: ValueError: no idea, 3 times" in problems
+
+
 def test_a_report_that_cannot_be_written_is_one_line(tmp_path):
     write_bag(tmp_path / "bag", closed_loop(0.2))
     (tmp_path / "file").write_text("")

@@ -1,6 +1,7 @@
 """`softcr replay BAG`: what it is told, and in which order it is done."""
 
 import argparse
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ BAG-replay beside the bag.
 
   softcr replay results/sim/latest
   softcr replay results/sim/latest --set filter=ekf --set intervals=8
-  softcr replay results/sim/latest --controller --set nempc_controller.horizon=12
+  softcr replay results/sim/latest --controller --set controller.horizon=12
 
 Online the recorded sensors and references are published again, with /clock, for live nodes that
 run with -p use_sim_time:=true.
@@ -61,6 +62,9 @@ def _refuse_offline_options(given: argparse.Namespace) -> None:
             raise UserError(f"--{name}: is for the offline replay, not for --online")
 
 
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+
+
 def _changes(texts: Sequence[str], controller: bool) -> dict[str, dict[str, Any]]:
     """Changed parameters by node and name; those of no node are the estimator's."""
     from softcr_runtime import registry
@@ -86,9 +90,11 @@ def _changes(texts: Sequence[str], controller: bool) -> dict[str, dict[str, Any]
 
 def _parsed(value: str, text: str) -> Any:
     try:
-        return yaml.safe_load(value)
+        parsed = yaml.safe_load(value)
     except yaml.YAMLError:
         raise UserError(f"--set {text!r}: the value must be a number, a word or a list") from None
+    # 2e5 is text in YAML
+    return float(parsed) if isinstance(parsed, str) and _NUMBER.fullmatch(parsed) else parsed
 
 
 def _beside(bag: Path) -> Path:
@@ -114,7 +120,7 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="PARAMETER=VALUE",
-        help="of the estimator, or with CONTROLLER. before it of the controller; repeatable",
+        help="of the estimator, or with controller. before it of the controller; repeatable",
     )
     parser.add_argument(
         "--output", type=Path, metavar="DIRECTORY", help="of the new bag (default: BAG-replay)"

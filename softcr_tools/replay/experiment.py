@@ -60,9 +60,9 @@ class Experiment:
     robot: str | None
     changes: Mapping[str, Mapping[str, Any]]
 
-    def of(self, node: str, others: str = "") -> dict[str, Any]:
-        """What is changed of a node."""
-        changed = {**self.changes.get(others, {}), **self.changes.get(node, {})}
+    def of(self, *names: str) -> dict[str, Any]:
+        """What is changed of a node that has these names, the last one's changes foremost."""
+        changed = {k: v for name in names for k, v in self.changes.get(name, {}).items()}
         return changed | ({"robot": self.robot} if self.robot else {})
 
 
@@ -90,6 +90,9 @@ def replay(bag: Bag, experiment: Experiment, console: Console) -> Comparison:
         raise
 
 
+_ROLES = "estimator", "controller"  # names of changes, whatever the nodes are called
+
+
 class _Stage:
     """Everything that is needed to play, made before the clock runs."""
 
@@ -99,7 +102,7 @@ class _Stage:
         self.notes: list[str] = []
         self._rejections: Counter[str] = Counter()
         nodes = [run.estimator, *([run.controller] if experiment.controller else [])]
-        for node in experiment.changes.keys() - {"", *nodes}:
+        for node in experiment.changes.keys() - {"", *_ROLES, *nodes}:
             raise UserError(f"--set {node}...: the nodes of this replay are {', '.join(nodes)}")
         self._blocks = {node: self._made(node) for node in nodes}
         self.estimates = self._blocks[run.estimator].outputs
@@ -160,8 +163,8 @@ class _Stage:
 
     def _made(self, node: str) -> BlockBase:
         """The block of a node, with the run's settings and the changed ones."""
-        others = "" if node == self._run.estimator else node
-        changes = self._experiment.of(node, others)
+        names = ("", "estimator") if node == self._run.estimator else ("controller",)
+        changes = self._experiment.of(*names, node)
         block, settings, line = self._run.block(node, changes)
         robot, difference = self._run.robot(settings, block.kinds)
         self.settings[node] = setting_values(settings)
