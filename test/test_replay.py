@@ -626,13 +626,13 @@ def test_the_numbers_are_those_put_in(tmp_path):
 # --- onto the wire ------------------------------------------------------------------------------
 
 
-def test_the_role_names_the_controller_and_numbers_are_numbers(simulated, tmp_path):
+def test_the_role_names_the_controller_and_numbers_are_numbers(simulated):
     given = ["controller.gain=2e5", "controller.rows=1, 2", "filter=ekf", "noise=-1.5E-3", "x=e5"]
     assert _changes(given, True) == {
         "controller": {"gain": 2e5, "rows": "1, 2"},
         "": {"filter": "ekf", "noise": -1.5e-3, "x": "e5"},
     }
-    told = replayed(simulated["wall"], "--controller", "--set", "controller.horizon=4")
+    told = replayed(simulated["wall"] / "bag", "--controller", "--set", "controller.horizon=4")
     assert told["settings"]["nempc_controller"]["horizon"] == 4
 
 
