@@ -42,7 +42,7 @@ class ArmPlant:
     """Bodies of constant curvature with a payload, tendon motors and cameras (Dalenberg, IV-C).
 
     The motors hold positions: each tendon follows the length that was asked for last, by the
-    thesis's PID loops in configuration space (see `TendonGains`), whether commands come or not.
+    thesis's PID loops (see `TendonGains`), whether commands come or not.
 
     Attributes:
         arm: the data.
@@ -50,7 +50,14 @@ class ArmPlant:
         dynamics: the equations of motion.
     """
 
-    def __init__(self, arm: Arm, payload: float = 0.0, noise: float = 0.0, seed: int = 0) -> None:
+    def __init__(
+        self,
+        arm: Arm,
+        payload: float = 0.0,
+        noise: float = 0.0,
+        seed: int = 0,
+        gains: TendonGains | None = None,
+    ) -> None:
         """
         Args:
             arm: the data.
@@ -58,6 +65,7 @@ class ArmPlant:
             noise: standard deviation of each coordinate of a measured position [m]. Orientations
                 are off as if it were that of markers at the arm's surface: noise / radius [rad].
             seed: of the noise.
+            gains: of the tendons' loops; None: in configuration space.
 
         Raises:
             UserError: a negative payload.
@@ -65,7 +73,7 @@ class ArmPlant:
         self.arm, self._noise, self._seed = arm, noise, seed
         self.dynamics = ArmDynamics(arm, payload)
         self._racks = coverage_of(np.array(arm.racks), arm.rest_lengths)
-        self._gains = TendonGains(space="configuration")
+        self._gains = gains or TendonGains(space="configuration")
         self.reset()
 
     def reset(self) -> None:

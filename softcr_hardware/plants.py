@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from softcr_hardware.arm_plant import ArmPlant
 from softcr_hardware.plant import Measurement, Mismatch, SensorModel, SimulatedPlant
 from softcr_models.constant_curvature.arm import Arm
+from softcr_models.constant_curvature.arm_dynamics import TendonGains
 from softcr_models.robot import Robot
 from softcr_models.robot_parts import BaseWrenchSensor, PressureSensor, TipPoseSensor, sensor_of
 from softcr_models.rod.cosserat_rod import CosseratRod
@@ -231,10 +232,20 @@ class TendonArmPlant:
     )  # fmt: skip
     without_commands = "tendons held"
 
-    def __init__(self, robot: Arm, settings: ArmPlantSettings, seed: int = 0) -> None:
-        """Arguments as RodPlant."""
+    def __init__(
+        self,
+        robot: Arm,
+        settings: ArmPlantSettings,
+        seed: int = 0,
+        gains: TendonGains | None = None,
+    ) -> None:
+        """Arguments as RodPlant.
+
+        Args:
+            gains: of the tendons' loops; None: those of ArmPlant.
+        """
         self._noise = _chosen(settings.tip_noise, robot.sensors[0].noise)
-        self._plant = ArmPlant(robot, settings.payload, self._noise, seed)
+        self._plant = ArmPlant(robot, settings.payload, self._noise, seed, gains)
 
     def reset(self) -> None:
         """See Plant."""

@@ -73,7 +73,11 @@ class ApccControllerSettings(ArmNodeSettings):
 
 
 class ApccBlock(BlockBase):
-    """Steers a tendon-driven arm to setpoints by adaptive piecewise constant curvature."""
+    """Steers a tendon-driven arm to setpoints by adaptive piecewise constant curvature.
+
+    Attributes:
+        command: what the last tick with a setpoint decided.
+    """
 
     name = "apcc_controller"
     Settings = ApccControllerSettings
@@ -85,9 +89,17 @@ class ApccBlock(BlockBase):
     _lost: bool
     _frames: tuple[np.ndarray, ...]
 
-    def __init__(self, robot: Any, settings: Any) -> None:
-        """See BlockBase."""
+    def __init__(self, robot: Any, settings: Any, law: ApccSettings | None = None) -> None:
+        """See BlockBase.
+
+        Args:
+            robot: see BlockBase.
+            settings: see BlockBase.
+            law: another one than settings say.
+        """
         super().__init__(robot, settings)
+        self._law = law or _law_of(settings)
+        self.command: ApccCommand | None = None
         paired = settings.lockstep and settings.setpoints == "paired"
         setpoint = Input(SETPOINT, "same") if paired else Input(SETPOINT, "latest", needed=False)
         self.inputs = (Input(POSES, "lead"), setpoint)
@@ -124,7 +136,7 @@ class ApccBlock(BlockBase):
             return self._hold("tip lost", now)
         if (now - self._last_stamp) * 1e-9 > self.settings.patience:
             self._controller.pause()
-        command = self._controller.tick(now * 1e-9, poses, self._setpoint)
+        self.command = command = self._controller.tick(now * 1e-9, poses, self._setpoint)
         if not np.linalg.norm(command.error) < self.settings.largest_error:
             self._lost = True
             return self._hold("tip lost", now)
@@ -177,29 +189,32 @@ class ApccBlock(BlockBase):
 
     def _use(self, places: np.ndarray, rest_lengths: np.ndarray) -> None:
         """Begin anew with sensors and racks at these places (n,) [m], without a setpoint."""
-        settings, nominal = self.settings, self.robot.tendons()
-        law = ApccSettings.model_validate(
-            {
-                "gain": settings.gain,
-                "null_space_gain": settings.null_space_gain,
-                "jacobian_state": settings.jacobian_state,
-                "adaptation": {"gains": (settings.adaptation,)},
-                "inference": {"feedback": settings.feedback},
-            }
-        )
+        nominal = self.robot.tendons()
         racks = np.array(self.robot.racks)
         moved = [
             np.interp(each, np.r_[0.0, racks], np.r_[0.0, places])
             for each in (nominal.begins, nominal.ends)
         ]
         tendons = Tendons(nominal.offsets, *moved)
-        self._controller = Apcc(self.robot.model, rest_lengths, places, tendons, law)
+        self._controller = Apcc(self.robot.model, rest_lengths, places, tendons, self._law)
         self._setpoint = None
         self._tendons = np.zeros(len(tendons))
         self._found = None
         # replaced, never changed: two threads read it
         self._frames = ()
         self._lost = False
+
+
+def _law_of(settings: ApccControllerSettings) -> ApccSettings:
+    return ApccSettings.model_validate(
+        {
+            "gain": settings.gain,
+            "null_space_gain": settings.null_space_gain,
+            "jacobian_state": settings.jacobian_state,
+            "adaptation": {"gains": (settings.adaptation,)},
+            "inference": {"feedback": settings.feedback},
+        }
+    )
 
 
 def _sections(command: ApccCommand) -> ArmSections:

@@ -10,9 +10,10 @@ from softcr_control.scripted_commands import ScriptedCommands
 from softcr_estimation import EstimatorSettings
 from softcr_estimation.estimator import EstimatorBlock
 from softcr_estimation.model_filter import ModelFilter
-from softcr_hardware.plants import RodPlant
+from softcr_hardware.plants import Plant, RodPlant
 from softcr_hardware.simulator import Simulator, SimulatorSettings
 from softcr_models import Robot
+from softcr_models.constant_curvature.arm import Arm
 from softcr_runtime.block import BlockBase, Output
 from softcr_runtime.settings import NodeSettings, build_settings
 from softcr_runtime.system import Parameters, Part, System
@@ -39,12 +40,14 @@ class Log:
         return [output.value for output in self._outputs[topic]]
 
 
-def common(robot: Robot, rate_hz: float, seed: int = 0) -> Parameters:
+def common(robot: Robot | Arm, rate_hz: float, seed: int = 0) -> Parameters:
     """Parameters of every block."""
     return {"robot": robot.name, "mode": "lockstep", "rate_hz": rate_hz, "seed": seed}
 
 
-def simulator(robot: Robot, plant: RodPlant, cycles: int, rate_hz: float, seed: int) -> Simulator:
+def simulator(
+    robot: Robot | Arm, plant: Plant, cycles: int, rate_hz: float, seed: int
+) -> Simulator:
     """A plant that lives through so many cycles.
 
     Args:

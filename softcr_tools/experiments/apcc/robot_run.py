@@ -2,27 +2,39 @@
 
 The arm has more bodies than the controller's model, a payload and gravity. It settles under them
 with its tendons held; then the controller sees poses at 50 Hz, as motion capture does, and the
-tendons' loops follow what it says in between.
+tendons' loops follow its answer from the next frame on. All of it is the system's own blocks on
+virtual time.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from softcr_control.apcc import Apcc, ApccSettings
+from softcr_control.apcc import ApccSettings
+from softcr_control.apcc.block import (
+    COMMAND,
+    ESTIMATE,
+    POSES,
+    SETPOINT,
+    ApccBlock,
+    ApccControllerSettings,
+)
 from softcr_control.apcc.inverse_kinematics import elongation_cost
+from softcr_hardware.plants import ArmPlantSettings, TendonArmPlant
 from softcr_models.constant_curvature.arm import Arm
-from softcr_models.constant_curvature.arm_dynamics import ArmDynamics, TendonGains
-from softcr_models.constant_curvature.kinematics import coverage_of
+from softcr_models.constant_curvature.arm_dynamics import TendonGains
 from softcr_models.constant_curvature.shape_error import shape_error
+from softcr_runtime.block import BlockBase, Input, Output, Samples
+from softcr_runtime.settings import ArmNodeSettings, build_settings
+from softcr_tools.experiments.virtual_runs import SIMULATOR, common, run_blocks, simulator
 
 PERIOD = 0.02
 LOST = 1.0
 """A run whose tip error exceeds this has diverged [m]."""
 
-_SETTLING, _STEP = 3.0, 4e-3  # [s]; the step's error is 0.3 % of the motion
+TRUTH = "simulation/truth/arm"
 _SHAPES_EVERY = 25  # ticks
 _SERIES = (
     "times", "errors", "costs", "mapping", "lengths", "linear", "angular", "shapes", "curves",
@@ -79,55 +91,110 @@ class RobotTrace:
     lost: bool
 
 
+class Setpoint(BlockBase):
+    """The same setpoint with every frame of poses.
+
+    Attributes:
+        finished: see BlockBase; whoever watches the run says when it has seen enough.
+    """
+
+    name = "setpoint"
+    Settings = ArmNodeSettings
+    kinds = ("arm",)
+    inputs = (Input(POSES, "lead"),)
+    outputs = (SETPOINT,)
+
+    def __init__(self, robot: Any, settings: Any, target: np.ndarray) -> None:
+        """See BlockBase.
+
+        Args:
+            robot: see BlockBase.
+            settings: see BlockBase.
+            target: (3,) of the tip [m].
+        """
+        super().__init__(robot, settings)
+        self._target = target
+
+    def tick(self, now: int, samples: Samples) -> Iterable[Output]:
+        """The setpoint."""
+        return [Output(SETPOINT, now, self._target)]
+
+
+class _Watch:
+    """Keeps what a controller decided beside the truth, and ends a run that has arrived or is lost.
+
+    Attributes:
+        rows: a dictionary for each tick, by the names of `RobotTrace`.
+        lost: whether the tip was too far off.
+    """
+
+    def __init__(
+        self, setting: Setting, controller: ApccBlock, goal: Setpoint, tick: Callable[[], None]
+    ) -> None:
+        self.rows: list[dict[str, Any]] = []
+        self.lost = False
+        self._setting, self._controller, self._goal, self._tick = setting, controller, goal, tick
+        self._lengths = setting.arm.model_lengths
+        self._seen: dict[str, Any] = {}
+
+    def __call__(self, name: str, output: Output) -> None:
+        self._seen[output.topic] = output.value
+        if output.topic == ESTIMATE:
+            self._keep()
+        elif output.topic == COMMAND and self._controller.describe()["holding"] == "tip lost":
+            self.lost = self._goal.finished = True
+
+    def _keep(self) -> None:
+        arm, decided = self._setting.arm, self._controller.command
+        assert decided is not None  # it is what ESTIMATE tells
+        inference, error = decided.inference, float(np.linalg.norm(decided.error))
+        expected = arm.model.position(decided.configuration, decided.rest_lengths)
+        row = {
+            "times": len(self.rows) * PERIOD,
+            "errors": error,
+            "costs": elongation_cost(inference.configuration),
+            "mapping": float(np.linalg.norm(expected - self._seen[POSES][-1].position)),
+            "lengths": self._lengths,
+            "linear": inference.linear,
+            "angular": inference.angular,
+        }
+        if len(self.rows) % _SHAPES_EVERY == 0:
+            pair = (
+                arm.chain, self._seen[TRUTH].q, arm.rest_lengths,
+                arm.model, inference.configuration, self._lengths,
+            )  # fmt: skip
+            row |= {"shapes": shape_error(*pair), "curves": shape_error(*pair, "arc")}
+        self.rows.append(row)
+        self._lengths = decided.rest_lengths
+        self._tick()
+        self._goal.finished = error < self._setting.within
+
+
 def run_robot(
     setting: Setting, settings: ApccSettings, tick: Callable[[], None] = lambda: None
 ) -> RobotTrace:
     """One run; `tick` is called once per tick of the longest run, also where it ended before."""
-    arm, model = setting.arm, setting.arm.model
-    plant = ArmDynamics(arm, setting.payload)
-    state = plant.rest()
-    plant.advance(state, np.zeros(len(state.integral)), _SETTLING, setting.loops, _STEP)
-    sensors = np.array(arm.racks)
-    coverage = coverage_of(sensors, arm.rest_lengths)
+    arm, ticks = setting.arm, round(setting.seconds / PERIOD)
+    told = common(arm, 1.0 / PERIOD)
+    numbers = told | {"setpoints": "paired", "largest_error": LOST}
+    seen = ArmPlantSettings(payload=setting.payload, tip_noise=0.0)
+    plant = TendonArmPlant(arm, seen, gains=setting.loops)
     # the thesis's controller takes the routing for coupled, on hardware too
-    tendons = arm.tendons("coupled")
-    controller = Apcc(model, arm.model_lengths, sensors, tendons, settings)
-    lists: dict[str, list[Any]] = {name: [] for name in _SERIES}
-    ticks, lost, bounded = round(setting.seconds / PERIOD), False, 0
-    for number in range(ticks):
-        poses = plant.chain.pose(state.q, arm.rest_lengths, coverage)
-        lengths = controller.rest_lengths
-        command = controller.tick(number * PERIOD, poses, setting.target)
-        inference, error = command.inference, float(np.linalg.norm(command.error))
-        lost = not error < LOST
-        if lost:
-            break
-        if number % _SHAPES_EVERY == 0:
-            pair = plant.chain, state.q, arm.rest_lengths, model, inference.configuration, lengths
-            lists["shapes"].append(shape_error(*pair))
-            lists["curves"].append(shape_error(*pair, "arc"))
-        expected = model.position(command.configuration, command.rest_lengths)
-        for name, value in (
-            ("times", number * PERIOD),
-            ("errors", error),
-            ("costs", elongation_cost(inference.configuration)),
-            ("mapping", float(np.linalg.norm(expected - poses[-1, :3, 3]))),
-            ("lengths", lengths),
-            ("linear", inference.linear),
-            ("angular", inference.angular),
-        ):
-            lists[name].append(value)
-        bounded += command.adaptation.projected or command.adaptation.slowed
+    assumed = arm.model_copy(update={"routing": "coupled"})
+    controller = ApccBlock(assumed, build_settings(ApccControllerSettings, numbers), settings)
+    goal = Setpoint(arm, build_settings(ArmNodeSettings, told), setting.target)
+    watch = _Watch(setting, controller, goal, tick)
+    blocks = {
+        SIMULATOR: simulator(arm, plant, ticks, 1.0 / PERIOD, 0),
+        goal.name: goal,
+        controller.name: controller,
+    }
+    try:
+        run_blocks(blocks, watch)
+    except ArithmeticError:
+        watch.lost = True
+    for _ in range(ticks - len(watch.rows)):
         tick()
-        if error < setting.within:
-            break
-        try:
-            plant.advance(state, command.tendons, PERIOD, setting.loops, _STEP)
-        except np.linalg.LinAlgError:
-            lost = True
-            break
-    for _ in range(ticks - len(lists["times"])):
-        tick()
-    arrays = {name: np.array(values) for name, values in lists.items()}
-    share = bounded / max(1, len(lists["times"]))
-    return RobotTrace(**arrays, bounded=share, lost=lost)
+    arrays = {name: np.array([row[name] for row in watch.rows if name in row]) for name in _SERIES}
+    share = controller.describe()["ticks_at_bounds"] / max(1, len(watch.rows))
+    return RobotTrace(**arrays, bounded=share, lost=watch.lost)
