@@ -141,7 +141,7 @@ class _Watch:
         self._seen[output.topic] = output.value
         if output.topic == ESTIMATE:
             self._keep()
-        elif output.topic == COMMAND and self._controller.describe()["holding"] == "tip lost":
+        elif output.topic == COMMAND and "tip lost: tendons held" in self._controller.warnings():
             self.lost = self._goal.finished = True
 
     def _keep(self) -> None:
