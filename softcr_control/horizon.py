@@ -122,7 +122,6 @@ class Horizon:
         self._offsets = TipOffsets(model, self.period, self.ticks + 1, settings.tip_offset_gain)
         self._names = EstimatedParameters(model)
         self._grid = np.arange(self.ticks + 1)
-        self._each_channel = np.eye(inputs.size)
         self._ticks_after = self._grid - 1 - self._grid[:-1, None]
         self._reached = self._ticks_after >= 0
         self.reset()
@@ -153,10 +152,9 @@ class Horizon:
         """Learns lag and offsets from what is new, and what was active in ticks without answer.
 
         Raises:
-            UserError: too few reference rows, a delay out of range, or an unknown parameter.
+            UserError: too few reference rows, or a delay out of range.
         """
         self._check(observation)
-        estimated = self._names.read(observation.parameters)
         measured = np.asarray(observation.inputs, float)
         if not self._sent.begun:
             low, high = self._inputs.low, self._inputs.high
@@ -172,6 +170,7 @@ class Horizon:
                 self._lag.observe(self._read[1], held, measured)
         self._read = observation.stamp, measured
         if self._offsets.active:
+            estimated = self._names.read(observation.parameters)
             self._offsets.learn(
                 Moment(
                     observation.stamp,
@@ -186,6 +185,9 @@ class Horizon:
 
         Of N + 1 + delay reference rows from t_k on, row 0 and the last N are looked at. It changes
         nothing: `observe` comes before it.
+
+        Raises:
+            UserError: an unknown parameter.
         """
         estimated = self._names.read(observation.parameters)
         delay, reference = observation.delay, observation.reference
@@ -243,5 +245,8 @@ class Horizon:
         of_one = self._ramp[-1] * of_held
         if len(self._ramp) > 1:
             of_one[:-1] += self._ramp[0] * of_held[1:]
-        response = of_one[:, None, :, None] * (gain * self._each_channel)[:, None, :]
-        return response.reshape(self.ticks * len(gain), -1)
+        ticks, channels = self.ticks, len(gain)
+        response = np.zeros((ticks, channels, ticks + 1, channels))
+        for channel in range(channels):
+            response[:, channel, :, channel] = gain[channel] * of_one
+        return response.reshape(ticks * channels, -1)
