@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import rclpy
 from browser import Browser, find_browser
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 from rclpy.executors import SingleThreadedExecutor
