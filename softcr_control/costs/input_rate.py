@@ -25,9 +25,11 @@ class InputRate(CostTerm):
 
     def __call__(self, rollout: Rollout) -> np.ndarray:
         """See CostTerm; without the copy that `command_path` is."""
-        largest, share = self._largest, self._shares
-        first = share * (rollout.commands[:, 0] - rollout.previous_command)
-        changes = share * (rollout.commands[:, 1:] - rollout.commands[:, :-1])
+        largest, shares = self._largest, self._shares
+        first = rollout.commands[:, 0] - rollout.previous_command
+        changes = rollout.commands[:, 1:] - rollout.commands[:, :-1]
+        if shares is not None:
+            first, changes = shares * first, shares * changes
         squares = np.einsum("bm,bm->b", first, first) + np.einsum("bkm,bkm->b", changes, changes)
         costs: np.ndarray = self.weight / largest**2 * squares
         return costs
@@ -43,6 +45,7 @@ class InputRate(CostTerm):
         return float(self.input_range.max())
 
     @cached_property
-    def _shares(self) -> np.ndarray:
-        shares: np.ndarray = self._largest / self.input_range
-        return shares
+    def _shares(self) -> np.ndarray | None:
+        """What a step of each input counts against one of the input of largest range; None: 1."""
+        shares = self._largest / self.input_range
+        return shares if (shares != 1.0).any() else None
