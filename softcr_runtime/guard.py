@@ -14,6 +14,9 @@ _NUMBERS = re.compile(r"\s*(?<!line )(?:[-+]?\b\d[\d.]*(?:e[-+]?\d+)?|[-+]?\b(?:
 MOST_REFUSALS = 5
 """Ticks in a row without a usable answer, after which the block's idle answer is sent."""
 
+MOST_KINDS = 20
+"""Kinds of mistakes that are told apart; those beyond are one more."""
+
 
 class Guard:
     """Lets a block tick and refuses answers that are no answers.
@@ -104,7 +107,10 @@ class Guard:
 
     def _tell(self, where: str, error: Exception) -> None:
         line = f"{self._block.title}.{where}: {in_a_line(error)}"
-        first = self._first_lines.setdefault(_NUMBERS.sub("#", line), line)
+        kind = _NUMBERS.sub("#", line)
+        if kind not in self._first_lines and len(self._first_lines) >= MOST_KINDS:
+            kind = line = f"{self._block.title}: mistakes of other kinds"
+        first = self._first_lines.setdefault(kind, line)
         self.refusals[first] = self.refusals.get(first, 0) + 1
         if self.refusals[first] == 1:
             self._complain(line)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from softcr_models.errors import UserError
-from softcr_runtime.guard import MOST_REFUSALS
+from softcr_runtime.guard import MOST_KINDS, MOST_REFUSALS
 from softcr_runtime.virtual import VirtualExecutor
 from softcr_tools.cli import main
 from softcr_tools.option_words import plugin_words
@@ -219,6 +219,18 @@ def test_mistakes_that_differ_in_numbers_alone_are_told_once(tmp_path):
     ((line, count),) = guards[0].refusals.items()
     assert executor.complaints == [f"controller: {line}"]
     assert count == 3
+
+
+def test_mistakes_without_end_are_told_up_to_an_end(tmp_path):
+    what = "Mine.n = getattr(Mine, 'n', 0) + 1; raise ValueError('no ' + Mine.n * 'e')"
+    system = system_of(1, controller=controller(tmp_path, what, "True"))
+    executor = VirtualExecutor(system)
+    guards = [each.guard for each in executor._parts if each.part.name == "controller"]
+    executor.run()
+    assert len(executor.complaints) == MOST_KINDS + 1
+    assert executor.complaints[-1] == "controller: Mine: mistakes of other kinds"
+    told = guards[0].refusals
+    assert sum(told.values()) > len(told) == MOST_KINDS + 1
 
 
 @pytest.mark.parametrize("mode", ["lockstep", "wall"])
