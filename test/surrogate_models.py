@@ -26,9 +26,12 @@ SMALL = TrainingSettings(
 )
 
 
+_DIRECTORY = tempfile.TemporaryDirectory(prefix="softcr_network_")  # gone with the process
+
+
 @functools.cache
 def small_network() -> tuple[DDPINN, Card, Path]:
     """Network, card and the path of their files."""
-    path = Path(tempfile.mkdtemp(prefix="softcr_network_")) / "small"
+    path = Path(_DIRECTORY.name) / "small"
     network, card = train(load_robot("licher2025"), SMALL, path)
     return network, card, path
