@@ -2,13 +2,17 @@
 
 import copy
 import math
+import os
+import signal
 import struct
 import subprocess
 import sys
+import time
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from domains import fresh_domain
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -42,7 +46,7 @@ from softcr_runtime.rod_clouds import (
     rod_cloud_from_message,
     rod_cloud_message,
 )
-from softcr_runtime.topics import TOPICS, qos
+from softcr_runtime.topics import LOCKSTEP_DEPTH, TOPICS, qos
 
 STAMP = 1_764_000_000_123_456_789
 CHAMBERS = ("a", "b", "c")
@@ -542,5 +546,60 @@ def test_nothing_is_lost_or_expires_in_lockstep():
 
     for topic in TOPICS:
         profile = qos(topic, lockstep=True, offered_period=1 / 70)
-        assert (profile.reliability, profile.depth) == (ReliabilityPolicy.RELIABLE, 10)
+        assert (profile.reliability, profile.depth) == (ReliabilityPolicy.RELIABLE, LOCKSTEP_DEPTH)
         assert profile.deadline.nanoseconds == profile.lifespan.nanoseconds == 0
+
+
+STARVED_READER = """
+import time
+import rclpy
+from softcr_runtime.topics import TOPICS, qos
+
+rclpy.init()
+node = rclpy.create_node("reader")
+profile = qos("pressure/state", lockstep=True)
+profile.depth = 1000
+seen = set()
+node.create_subscription(
+    TOPICS["pressure/state"].message_class(), "pressure/state",
+    lambda message: seen.add(message.effort[0]), profile,
+)
+deadline = time.monotonic() + 60.0
+while len(seen) < 200 and time.monotonic() < deadline:
+    rclpy.spin_once(node, timeout_sec=0.05)
+print(len(seen))
+"""
+
+
+def test_a_reader_that_gets_no_time_misses_nothing_in_lockstep():
+    import rclpy
+
+    environment = os.environ | {"ROS_DOMAIN_ID": fresh_domain()}
+    reader = subprocess.Popen(
+        [sys.executable, "-c", STARVED_READER], env=environment, stdout=subprocess.PIPE, text=True
+    )
+    context = rclpy.Context()
+    rclpy.init(context=context, domain_id=int(environment["ROS_DOMAIN_ID"]))
+    node = rclpy.create_node("writer", context=context)
+    topic = "pressure/state"
+    publisher = node.create_publisher(
+        TOPICS[topic].message_class(), topic, qos(topic, lockstep=True)
+    )
+    try:
+        deadline = time.monotonic() + 60.0
+        while publisher.get_subscription_count() == 0:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        names = [f"a name that makes the message long, number {k}" for k in range(150)]
+        for number in range(200):
+            if number == 20:
+                reader.send_signal(signal.SIGSTOP)
+            if number == 150:
+                reader.send_signal(signal.SIGCONT)
+            publisher.publish(pressures_to_message([float(number)] * len(names), names, number + 1))
+            time.sleep(0.002)
+        assert reader.communicate(timeout=90)[0].strip() == "200"
+    finally:
+        reader.kill()
+        node.destroy_node()
+        context.shutdown()
