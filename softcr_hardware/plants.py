@@ -214,13 +214,7 @@ class ArmPlantSettings(BaseModel):
     payload: float = Field(
         0.0, ge=0.0, le=10.0, description="at the arm's tip", json_schema_extra={"unit": "kg"}
     )
-    tip_noise: float = Field(
-        -1.0,
-        ge=-1.0,
-        le=0.05,
-        description="of measured positions; below 0 for the robot file's",
-        json_schema_extra={"unit": "m"},
-    )
+    tip_noise: float = _noise("measured positions", 0.05, "m")
 
 
 class TendonArmPlant:

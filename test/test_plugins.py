@@ -209,28 +209,28 @@ def test_few_bad_answers_are_held_and_the_run_goes_on(tmp_path, what, mode):
     assert len(commands) >= 69  # one for each tick: nothing recorded is lost
 
 
+def mistaken(tmp_path, what, when):
+    """Complaints of a run, and the controller's refusals."""
+    executor = VirtualExecutor(system_of(1, controller=controller(tmp_path, what, when)))
+    guard = next(each.guard for each in executor._parts if each.part.name == "controller")
+    executor.run()
+    return executor.complaints, guard.refusals
+
+
 def test_mistakes_that_differ_in_numbers_alone_are_told_once(tmp_path):
     what = "return np.array([-1.5e-3, np.nan if self.tick % 2 else 2.0]) * self.tick"
-    system = system_of(1, controller=controller(tmp_path, what, "20 <= self.tick < 23"))
-    executor = VirtualExecutor(system)
-    guards = [each.guard for each in executor._parts if each.part.name == "controller"]
-    executor.run()
-    assert len(executor.complaints) == 1
-    ((line, count),) = guards[0].refusals.items()
-    assert executor.complaints == [f"controller: {line}"]
+    complaints, refusals = mistaken(tmp_path, what, "20 <= self.tick < 23")
+    ((line, count),) = refusals.items()
+    assert complaints == [f"controller: {line}"]
     assert count == 3
 
 
 def test_mistakes_without_end_are_told_up_to_an_end(tmp_path):
     what = "Mine.n = getattr(Mine, 'n', 0) + 1; raise ValueError('no ' + Mine.n * 'e')"
-    system = system_of(1, controller=controller(tmp_path, what, "True"))
-    executor = VirtualExecutor(system)
-    guards = [each.guard for each in executor._parts if each.part.name == "controller"]
-    executor.run()
-    assert len(executor.complaints) == MOST_KINDS + 1
-    assert executor.complaints[-1] == "controller: Mine: mistakes of other kinds"
-    told = guards[0].refusals
-    assert sum(told.values()) > len(told) == MOST_KINDS + 1
+    complaints, refusals = mistaken(tmp_path, what, "True")
+    assert len(complaints) == MOST_KINDS + 1
+    assert complaints[-1] == "controller: Mine: mistakes of other kinds"
+    assert sum(refusals.values()) > len(refusals) == MOST_KINDS + 1
 
 
 @pytest.mark.parametrize("mode", ["lockstep", "wall"])
