@@ -26,7 +26,7 @@ NODES = {
     "feedforward": f"{_BLOCK} softcr_control.feedforward:Feedforward",
     "apcc_controller": f"{_BLOCK} softcr_control.apcc.block:ApccBlock",
     "tip_reference": f"{_BLOCK} softcr_control.tip_reference_block:TipReferenceBlock",
-    "recorder": "softcr_tools.nodes.recorder",
+    "recorder": "softcr_runtime.bags.recorder_node",
 }
 
 

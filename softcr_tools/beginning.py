@@ -57,7 +57,7 @@ def main(services: Sequence[str]) -> int:
     """Ask, and print who refused; returns the exit code."""
     import rclpy
 
-    from softcr_tools.console import FAILED, complain
+    from softcr_runtime.console import FAILED, complain
 
     rclpy.init()
     node = rclpy.create_node("softcr_beginning")

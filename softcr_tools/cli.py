@@ -5,7 +5,7 @@ import importlib.metadata
 import sys
 from collections.abc import Callable, Sequence
 
-from softcr_tools.console import USER_ERROR, complain
+from softcr_runtime.console import USER_ERROR, complain
 
 INTERRUPTED = 130
 

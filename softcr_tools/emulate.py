@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO
 from rich.console import Console
 
 from softcr_models.errors import UserError
-from softcr_tools.console import complain, ended_by_signals, say, step
+from softcr_runtime.console import complain, ended_by_signals, say, step
 from softcr_tools.emulate_parser import parser
 
 if TYPE_CHECKING:

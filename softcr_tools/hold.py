@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from softcr_models.errors import UserError
-from softcr_tools.console import ended_by_signals, say
+from softcr_runtime.console import ended_by_signals, say
 from softcr_tools.ros_context import ros_context
 
 FIRST_GAP = 0.7

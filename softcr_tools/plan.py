@@ -18,7 +18,7 @@ from softcr_control.references import from_file
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
 from softcr_models.prediction import RodPrediction
-from softcr_tools.console import say
+from softcr_runtime.console import say
 
 INTERVALS = 10
 PERIOD = 1 / 70

@@ -11,8 +11,8 @@ from rich.console import Console
 
 from softcr_models.errors import UserError
 from softcr_models.plugins import Place
+from softcr_runtime.console import say, step
 from softcr_runtime.registry import GRADIENT_MPC
-from softcr_tools.console import say, step
 from softcr_tools.emulated_bench import cable, emulation, what_a_wire_lacks
 from softcr_tools.hardware_system import HardwareOptions
 from softcr_tools.machine_speed import forecast

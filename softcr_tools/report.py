@@ -10,10 +10,10 @@ from typing import Any
 from rich.console import Console
 
 from softcr_models.errors import UserError
+from softcr_runtime.bags.reading import Bag
 from softcr_tools.arm_report.figures import draw_arm_figures
 from softcr_tools.arm_report.run import holds_arm, read_arm_run
 from softcr_tools.arm_report.summary import summarize_arm
-from softcr_tools.bag_reading import Bag
 from softcr_tools.report_figures import ReportFigure, draw_figures
 from softcr_tools.report_html import render
 from softcr_tools.report_run import read_run

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from softcr_runtime.bags.reading import Bag
 from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_from_message
 from softcr_runtime.messages import (
     MessageError,
@@ -20,7 +21,6 @@ from softcr_runtime.messages import (
     wrench_from_message,
 )
 from softcr_runtime.rod_clouds import reference_cloud_from_message, rod_cloud_from_message
-from softcr_tools.bag_reading import Bag
 
 
 @dataclass(frozen=True)

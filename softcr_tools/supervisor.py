@@ -28,11 +28,11 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rosgraph_msgs.msg import Clock
 
 from softcr_models.errors import UserError
+from softcr_runtime.console import FAILED, USER_ERROR, complain, say, step
 from softcr_runtime.system import System
 from softcr_runtime.topics import qos
 from softcr_tools.beginning import refusal
 from softcr_tools.connections import Ends, ends_in, missing_connections
-from softcr_tools.console import FAILED, USER_ERROR, complain, say, step
 from softcr_tools.lifecycle import (
     ACTIVATE,
     CLEAN_UP,

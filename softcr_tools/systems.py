@@ -18,7 +18,7 @@ from softcr_tools.run_options import RunOptions, SimulationOptions
 ARM_RATE = 50.0
 """Of an arm's cameras, as on the platform of Dalenberg's thesis, Sec. VI-B [Hz]."""
 
-RECORDER = "softcr_tools.nodes.recorder"
+RECORDER = "softcr_runtime.bags.recorder_node"
 
 
 def simulation_system(options: SimulationOptions, bag: Path) -> System:

@@ -9,11 +9,11 @@ from rich.console import Console
 
 from softcr_models.errors import UserError
 from softcr_models.warm_up import ensure_warm, is_warm
+from softcr_runtime.console import USER_ERROR, complain, say, step
+from softcr_runtime.results import new_run_directory, point_latest_to
 from softcr_runtime.system import System
-from softcr_tools.console import USER_ERROR, complain, say, step
 from softcr_tools.hardware_system import HardwareOptions, hardware_system
 from softcr_tools.option_words import add_options, plugin_words
-from softcr_tools.results import new_run_directory, point_latest_to
 from softcr_tools.run_options import (
     RunOptions,
     SimulationOptions,

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from softcr_runtime.bags.message_bytes import cdr_of, header_stamp, same_content
+from softcr_runtime.bags.reading import Bag
 from softcr_runtime.codecs import codec
 from softcr_runtime.virtual import VirtualExecutor
-from softcr_tools.bag_reading import Bag
-from softcr_tools.replay.message_bytes import cdr_of, header_stamp, same_content
 from softcr_tools.run_options import simulation_options
 from softcr_tools.systems import simulation_system
 

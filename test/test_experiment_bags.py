@@ -9,12 +9,12 @@ from rich.console import Console
 
 from softcr_models import load_robot
 from softcr_models.errors import UserError
+from softcr_runtime.bags.offline_bag import OfflineBag
+from softcr_runtime.bags.reading import Bag
 from softcr_runtime.messages import pressures_to_message
 from softcr_tools import report
-from softcr_tools.bag_reading import Bag
 from softcr_tools.experiments.tracking.cases import EXPERIMENTS
 from softcr_tools.experiments.tracking.loop import run_loop, sampled_reference
-from softcr_tools.offline_bag import OfflineBag
 from softcr_tools.replay.experiment import Experiment, replay
 from softcr_tools.report_run import read_run
 

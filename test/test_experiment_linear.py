@@ -9,7 +9,7 @@ from rich.console import Console
 from softcr_models import CosseratRod, load_robot
 from softcr_models.linear_rod import LinearRod
 from softcr_models.prediction import RodPrediction
-from softcr_tools.bag_reading import Bag
+from softcr_runtime.bags.reading import Bag
 from softcr_tools.experiments.linear import command
 from softcr_tools.experiments.linear.command import (
     AMPLITUDES,

@@ -11,7 +11,7 @@ from rich.console import Console
 from softcr_learning.surrogate.timing import StepTime
 from softcr_learning.surrogate.verification import MOTIONS, Deviation, Verification
 from softcr_models import CosseratRod, load_robot
-from softcr_tools.bag_reading import Bag
+from softcr_runtime.bags.reading import Bag
 from softcr_tools.cli import main as softcr
 from softcr_tools.experiments import surrogate
 from softcr_tools.experiments.surrogate import PUBLISHED, table_iv, table_v

@@ -13,7 +13,7 @@ from softcr_control.reference_settings import ReferenceSettings
 from softcr_models import load_robot
 from softcr_models.errors import UserError
 from softcr_models.rod.description import rod_inputs
-from softcr_tools.bag_reading import Bag
+from softcr_runtime.bags.reading import Bag
 from softcr_tools.experiments.command import EXPERIMENTS as LISTED
 from softcr_tools.experiments.command import main
 from softcr_tools.experiments.tracking import calibration, command, koopman, robustness

@@ -28,9 +28,9 @@ from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 from rosbags.typesys import Stores, get_typestore
 
 from softcr_models.errors import UserError
-from softcr_tools.bag_reading import Bag
-from softcr_tools.recording import BagRecording, RecordedTopic, RecordingStatistics
-from softcr_tools.replay.message_bytes import cdr_of, header_stamp
+from softcr_runtime.bags.message_bytes import cdr_of, header_stamp
+from softcr_runtime.bags.reading import Bag
+from softcr_runtime.bags.recording import BagRecording, RecordedTopic, RecordingStatistics
 
 TYPESTORE = get_typestore(Stores.ROS2_JAZZY)
 SENSOR_DATA = Qos(
@@ -46,7 +46,7 @@ import resource, sys, time
 from pathlib import Path
 sys.path[:0] = sys.argv[2:]
 from test_recording import PRESSURE
-from softcr_tools.recording import BagRecording
+from softcr_runtime.bags.recording import BagRecording
 
 recording = BagRecording(Path(sys.argv[1]), [PRESSURE])
 def write(count):
@@ -361,7 +361,7 @@ def test_a_payload_of_another_type_is_a_value_error(tmp_path):
 def recorder(tmp_path, monkeypatch):
     """A recorder node in this process, to a bag below tmp_path; inactive."""
     rclpy = pytest.importorskip("rclpy")
-    from softcr_tools.nodes.recorder import RecorderNode
+    from softcr_runtime.bags.recorder_node import RecorderNode
 
     monkeypatch.setattr(RecorderNode, "failure", None)
     rclpy.init()
@@ -448,7 +448,7 @@ def test_the_node_ends_when_the_disk_refuses(recorder, tmp_path, monkeypatch):
     recorder.on_finalized = ended.set
     wrenches = publisher_of(recorder, "force_torque/wrench")
     recorder.trigger_activate()
-    monkeypatch.setattr("softcr_tools.recording._AppendedFile.commit", refuse)
+    monkeypatch.setattr("softcr_runtime.bags.recording._AppendedFile.commit", refuse)
     wrenches.publish(wrench_to_message(np.arange(6.0), 1))
     assert ended.wait(10.0)
     level, line = recorder._diagnostic_report().level, recorder._diagnostic_report().message

@@ -27,6 +27,8 @@ from test_report import ESTIMATE_OFFSET, closed_loop, pose_with_covariance, writ
 from softcr_estimation.estimator import EstimatorBlock
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
+from softcr_runtime.bags.message_bytes import cdr_of, header_stamp, same_content
+from softcr_runtime.bags.reading import Bag, BagMessage
 from softcr_runtime.codecs import codec
 from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_to_message
 from softcr_runtime.messages import pose_to_message, pressures_to_message
@@ -37,10 +39,8 @@ from softcr_runtime.tick_records import TOPIC as TICKS
 from softcr_runtime.topics import TOPICS
 from softcr_runtime.values import Pose
 from softcr_tools import cli
-from softcr_tools.bag_reading import Bag, BagMessage
 from softcr_tools.replay.command import _changes
 from softcr_tools.replay.comparison import Counts, compare
-from softcr_tools.replay.message_bytes import cdr_of, header_stamp, same_content
 from softcr_tools.replay.online import CLOCK_PERIOD, schedule
 from softcr_tools.replay.sample_store import SampleStore
 from softcr_tools.report_run import read_run

@@ -21,11 +21,11 @@ from rosbags.typesys import Stores, get_typestore
 
 from softcr_models.constant_curvature.kinematics import coordinates_of_tip
 from softcr_models.errors import UserError
+from softcr_runtime.bags.reading import Bag
+from softcr_runtime.bags.recording import BagRecording, RecordedTopic
 from softcr_runtime.rod_clouds import ROD_FIELDS
 from softcr_runtime.topics import TOPICS
 from softcr_tools import report
-from softcr_tools.bag_reading import Bag
-from softcr_tools.recording import BagRecording, RecordedTopic
 from softcr_tools.report_html import render
 from softcr_tools.report_run import ARC, Series, read_run
 from softcr_tools.report_summary import Summary, summarize

@@ -16,7 +16,7 @@ from softcr_runtime.arm_messages import (
     tendon_state_from_message,
     tendons_from_message,
 )
-from softcr_tools.bag_reading import Bag
+from softcr_runtime.bags.reading import Bag
 from softcr_tools.report_run import (
     Decode,
     NamedValues,

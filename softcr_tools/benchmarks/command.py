@@ -9,6 +9,7 @@ from rich.console import Console
 from threadpoolctl import threadpool_limits
 
 from softcr_models.robot import Robot, load_robot
+from softcr_runtime.console import say
 from softcr_tools.benchmarks import (
     batches,
     bus_cycle,
@@ -23,7 +24,6 @@ from softcr_tools.benchmarks.results_file import create_folder, write_results
 from softcr_tools.benchmarks.row import Row
 from softcr_tools.benchmarks.table import TABLE_WIDTH, one_line, print_table
 from softcr_tools.benchmarks.timing import Effort
-from softcr_tools.console import say
 
 ROBOT = "licher2025"
 GROUPS: dict[str, Callable[[Robot, Effort], Iterator[Row]]] = {

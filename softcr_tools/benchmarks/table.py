@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from softcr_runtime.console import say
 from softcr_tools.benchmarks.row import Requirement, Row
-from softcr_tools.console import say
 
 TABLE_WIDTH = 130
 STYLES = {"goal": "bold green", "pass": "green", "MISS": "bold red", "skipped": "yellow"}

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from softcr_tools.console import FAILED
+from softcr_runtime.console import FAILED
 from softcr_tools.doctor.finding import Finding, Level
 from softcr_tools.viewer.command import PORT
 

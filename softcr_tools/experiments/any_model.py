@@ -20,12 +20,12 @@ from softcr_models.models import make_model
 from softcr_models.robot import load_robot
 from softcr_runtime import registry
 from softcr_runtime.block import Output
+from softcr_runtime.console import say
+from softcr_runtime.results import new_run_directory, point_latest_to
 from softcr_runtime.system import Parameters, Part, System
 from softcr_runtime.virtual import run_system
 from softcr_tools.benchmarks.machine import describe_machine
-from softcr_tools.console import say
 from softcr_tools.experiments.results import TABLE_WIDTH, Row, print_table, write_table
-from softcr_tools.results import new_run_directory, point_latest_to
 
 RADIUS, FREQUENCY = 0.015, 0.5  # of the circle [m], [Hz]
 DURATION = 5.0  # [s]

@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 
 from softcr_models.errors import UserError
-from softcr_tools.console import say
+from softcr_runtime.console import say
 from softcr_tools.experiments.tracking import calibration
 from softcr_tools.experiments.tracking.command import ROBUSTNESS
 

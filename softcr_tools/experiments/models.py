@@ -18,10 +18,11 @@ from threadpoolctl import threadpool_limits
 from softcr_models import load_robot
 from softcr_models.devices import resolve_device
 from softcr_models.models import DeviceName, ModelName
+from softcr_runtime.console import say
 from softcr_runtime.registry import GRADIENT_MPC
+from softcr_runtime.results import new_run_directory, point_latest_to
 from softcr_runtime.system import Parameters
 from softcr_tools.benchmarks.machine import describe_machine
-from softcr_tools.console import say
 from softcr_tools.experiments.results import Row, print_table, write_table
 from softcr_tools.experiments.tracking.cases import EXPERIMENTS, SETTLED
 from softcr_tools.experiments.tracking.loop import (
@@ -31,7 +32,6 @@ from softcr_tools.experiments.tracking.loop import (
     run_loop,
     sampled_reference,
 )
-from softcr_tools.results import new_run_directory, point_latest_to
 
 ALLOWED = 1.3  # a surrogate's error over the exact rod's
 

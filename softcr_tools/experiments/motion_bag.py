@@ -7,13 +7,13 @@ import numpy as np
 
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.stepper import PARAMETERS
+from softcr_runtime.bags.offline_bag import OfflineBag, status
 from softcr_runtime.messages import (
     pose_to_message,
     pose_with_covariance_to_message,
     pressures_to_message,
 )
 from softcr_runtime.rod_clouds import rod_cloud_message
-from softcr_tools.offline_bag import OfflineBag, status
 
 
 def write_motion_bag(

@@ -25,12 +25,12 @@ from softcr_models.errors import UserError
 from softcr_models.prediction import RodPrediction
 from softcr_models.pressure import PRESSURE_GAIN, PRESSURE_OFFSET, PressureLag, chamber_names
 from softcr_models.rod.description import rod_inputs
-from softcr_tools.bag_reading import Bag
+from softcr_runtime.bags.reading import Bag
+from softcr_runtime.console import say
+from softcr_runtime.results import new_run_directory, point_latest_to
 from softcr_tools.benchmarks.machine import describe_machine
-from softcr_tools.console import say
 from softcr_tools.experiments.results import TABLE_WIDTH, Row, print_table, write_table
 from softcr_tools.report_run import read_run
-from softcr_tools.results import new_run_directory, point_latest_to
 
 PERIOD = 1 / 70
 INTERVALS = 5

@@ -23,11 +23,11 @@ from softcr_learning.surrogate.sampling import Trajectories
 from softcr_learning.surrogate.timing import StepTime, step_times
 from softcr_learning.surrogate.verification import MOTIONS, Deviation, Verification
 from softcr_models import CosseratRod, load_robot
+from softcr_runtime.console import say
+from softcr_runtime.results import new_run_directory, point_latest_to
 from softcr_tools.benchmarks.machine import describe_machine
-from softcr_tools.console import say
 from softcr_tools.experiments.motion_bag import write_motion_bag
 from softcr_tools.experiments.results import TABLE_WIDTH, Row, print_table, write_table
-from softcr_tools.results import new_run_directory, point_latest_to
 from softcr_tools.surrogate.verify import (
     ASKED,
     FINER,

@@ -14,11 +14,11 @@ from softcr_hardware.plants import Plant, RodPlant
 from softcr_hardware.simulator import Simulator, SimulatorSettings
 from softcr_models import Robot
 from softcr_models.constant_curvature.arm import Arm
+from softcr_runtime.bags.virtual_recording import VirtualRecording
 from softcr_runtime.block import BlockBase, Output
 from softcr_runtime.settings import NodeSettings, build_settings
 from softcr_runtime.system import Parameters, Part, System
 from softcr_runtime.virtual import Observer, VirtualExecutor
-from softcr_tools.virtual_recording import VirtualRecording
 
 SIMULATOR, ESTIMATOR, REFERENCE = "simulator", "estimator", "reference"
 

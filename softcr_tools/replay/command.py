@@ -10,8 +10,8 @@ import yaml
 from rich.console import Console
 
 from softcr_models.errors import UserError
-from softcr_tools.bag_reading import Bag
-from softcr_tools.console import say
+from softcr_runtime.bags.reading import Bag
+from softcr_runtime.console import say
 
 _EPILOG = """\
 Offline (the default) the estimator, and with --controller the controller, compute again what they

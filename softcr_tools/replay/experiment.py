@@ -24,16 +24,16 @@ from rosbags.interfaces import (
 from threadpoolctl import threadpool_limits
 
 from softcr_models.errors import UserError
+from softcr_runtime.bags.message_bytes import cdr_of, is_known, same_content
+from softcr_runtime.bags.reading import Bag, BagMessage
+from softcr_runtime.bags.recording import BagRecording, RecordedTopic
 from softcr_runtime.block import CLOCK, BlockBase
 from softcr_runtime.codecs import codec
+from softcr_runtime.console import step
 from softcr_runtime.replayed import ReplayedBlock, ReplayExecutor, SampleAt
 from softcr_runtime.settings import setting_values
 from softcr_runtime.topics import TOPICS
-from softcr_tools.bag_reading import Bag, BagMessage
-from softcr_tools.console import step
-from softcr_tools.recording import BagRecording, RecordedTopic
 from softcr_tools.replay.comparison import Comparison, Counts, compare, draw
-from softcr_tools.replay.message_bytes import cdr_of, is_known, same_content
 from softcr_tools.replay.recorded_inputs import ByStamp, SharedReading, require_topics
 from softcr_tools.replay.recorded_run import RecordedRun
 from softcr_tools.replay.sample_store import SampleStore

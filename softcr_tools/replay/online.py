@@ -10,12 +10,12 @@ from rich.console import Console
 from rich.progress import Progress
 
 from softcr_models.errors import UserError
+from softcr_runtime.bags.message_bytes import header_stamp
+from softcr_runtime.bags.reading import Bag
+from softcr_runtime.console import say
 from softcr_runtime.cycle_timer import Clock, MonotonicClock
 from softcr_runtime.messages import clock_to_message
 from softcr_runtime.topics import TOPICS, qos
-from softcr_tools.bag_reading import Bag
-from softcr_tools.console import say
-from softcr_tools.replay.message_bytes import header_stamp
 from softcr_tools.replay.recorded_inputs import require_topics
 
 INPUTS = (

@@ -9,6 +9,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
+from softcr_runtime.bags.message_bytes import header_stamp
+from softcr_runtime.bags.reading import Bag
 from softcr_runtime.block import CLOCK, BlockBase
 from softcr_runtime.join import Join, Tick
 from softcr_runtime.messages import MessageError
@@ -21,8 +23,6 @@ from softcr_runtime.tick_records import (
     record_of,
     records_from_message,
 )
-from softcr_tools.bag_reading import Bag
-from softcr_tools.replay.message_bytes import header_stamp
 
 _AT_ONCE = 5e-4  # messages received within so long belong to one look of a node [s]
 

@@ -6,9 +6,9 @@ from contextlib import suppress
 from itertools import tee
 
 from softcr_models.errors import UserError
+from softcr_runtime.bags.message_bytes import header_stamp
+from softcr_runtime.bags.reading import Bag, BagMessage
 from softcr_runtime.topics import TOPICS
-from softcr_tools.bag_reading import Bag, BagMessage
-from softcr_tools.replay.message_bytes import header_stamp
 
 
 def require_topics(bag: Bag, topics: Iterable[str]) -> None:

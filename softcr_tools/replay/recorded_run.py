@@ -12,11 +12,11 @@ from softcr_models.plugins import load_class
 from softcr_models.robot import Kind, load_robot
 from softcr_models.yaml_files import read_mapping
 from softcr_runtime import registry
+from softcr_runtime.bags.reading import Bag
 from softcr_runtime.block import BlockBase
 from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_from_message
 from softcr_runtime.settings import NodeSettings
 from softcr_runtime.tick_records import TickRecord
-from softcr_tools.bag_reading import Bag
 from softcr_tools.replay.old_bags import BLOCKS, settings_today
 from softcr_tools.replay.recorded_events import (
     answered_estimates,

@@ -4,10 +4,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from softcr_runtime.bags.message_bytes import header_stamp
+from softcr_runtime.bags.reading import BagMessage
 from softcr_runtime.messages import MessageError
 from softcr_runtime.sample import Sample
-from softcr_tools.bag_reading import BagMessage
-from softcr_tools.replay.message_bytes import header_stamp
 
 _REMEMBERED = 512  # messages of a topic that may be asked for once more
 _DISORDER = 250_000_000  # stamps of a topic may have been recorded so much too late [ns]

@@ -18,10 +18,10 @@ from softcr_learning.surrogate.recipes import recipes
 from softcr_learning.surrogate.timing import network_times
 from softcr_learning.surrogate.verification import MOTIONS, Verification
 from softcr_models import CosseratRod, load_robot
+from softcr_runtime.console import say
+from softcr_runtime.results import new_run_directory, point_latest_to
 from softcr_tools.benchmarks.machine import describe_machine
-from softcr_tools.console import say
 from softcr_tools.experiments.results import Row, print_table, write_table
-from softcr_tools.results import new_run_directory, point_latest_to
 
 TICKS = 700  # of a motion: ten seconds
 LONG = (100, 1000)  # free motions under the hardest input, and steps of each

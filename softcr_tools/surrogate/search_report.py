@@ -13,7 +13,7 @@ from rich.console import Console
 
 from softcr_learning.studies import importance
 from softcr_models.surrogate.ansatz import PIECES
-from softcr_tools.console import say
+from softcr_runtime.console import say
 from softcr_tools.experiments.tuning.report import markdown
 
 BEST_SHOWN = 5

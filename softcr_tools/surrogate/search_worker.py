@@ -3,7 +3,7 @@
 import sys
 
 from softcr_models.errors import UserError
-from softcr_tools.console import USER_ERROR, complain
+from softcr_runtime.console import USER_ERROR, complain
 from softcr_tools.surrogate.search import main
 
 if __name__ == "__main__":

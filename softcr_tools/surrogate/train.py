@@ -16,7 +16,7 @@ from softcr_models import load_robot
 from softcr_models.errors import UserError
 from softcr_models.problems import first_problem
 from softcr_models.surrogate.files import files_of
-from softcr_tools.console import say
+from softcr_runtime.console import say
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from softcr_models.errors import UserError
 from softcr_models.robot import load_robot
-from softcr_tools.console import ended_by_signals, say, step
+from softcr_runtime.console import ended_by_signals, say, step
 from softcr_tools.ros_context import ros_context
 
 PORT = 8090

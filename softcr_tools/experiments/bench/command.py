@@ -17,8 +17,9 @@ from threadpoolctl import threadpool_limits
 
 from softcr_control.references import SampledReference
 from softcr_models import Robot, load_robot
+from softcr_runtime.console import say
+from softcr_runtime.results import new_run_directory, point_latest_to
 from softcr_tools.benchmarks.machine import describe_machine
-from softcr_tools.console import say
 from softcr_tools.experiments.bench.setups import (
     POPULATION,
     VARIATIONS,
@@ -35,7 +36,6 @@ from softcr_tools.experiments.tracking.loop import (
     run_loop,
     sampled_reference,
 )
-from softcr_tools.results import new_run_directory, point_latest_to
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -17,8 +17,9 @@ from threadpoolctl import threadpool_limits
 
 from softcr_models import CosseratRod, Robot, load_robot
 from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
+from softcr_runtime.console import say
+from softcr_runtime.results import new_run_directory, point_latest_to
 from softcr_tools.benchmarks.machine import describe_machine
-from softcr_tools.console import say
 from softcr_tools.experiments.cc_ukf import figures
 from softcr_tools.experiments.cc_ukf.contenders import CONTENDERS, REQUIRED, Contender
 from softcr_tools.experiments.cc_ukf.correction import OutputCorrection
@@ -34,7 +35,6 @@ from softcr_tools.experiments.cc_ukf.rod_contender import RodContender
 from softcr_tools.experiments.cc_ukf.scores import Score, Seen, score
 from softcr_tools.experiments.cc_ukf.table import plant_rows, rows_of
 from softcr_tools.experiments.results import TABLE_WIDTH, Row, print_table, write_table
-from softcr_tools.results import new_run_directory, point_latest_to
 
 
 @dataclass(frozen=True)

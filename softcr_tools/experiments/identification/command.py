@@ -32,8 +32,9 @@ from softcr_models.identification import (
     static_cost,
 )
 from softcr_models.particle_swarm import particle_swarm
+from softcr_runtime.console import say
+from softcr_runtime.results import new_run_directory, point_latest_to
 from softcr_tools.benchmarks.machine import describe_machine
-from softcr_tools.console import say
 from softcr_tools.experiments.identification import from_csv
 from softcr_tools.experiments.identification.hidden import (
     NAMES,
@@ -44,7 +45,6 @@ from softcr_tools.experiments.identification.hidden import (
 )
 from softcr_tools.experiments.identification.recorded_run import run_recorded, write_robot
 from softcr_tools.experiments.results import TABLE_WIDTH, Row, print_table, write_table
-from softcr_tools.results import new_run_directory, point_latest_to
 
 # Even, as the plant's: rates of the box scheme alternate from node to node, so the base wrench of a
 # moving rod differs between odd and even grids, and damping found on 15 intervals is 2 % off.

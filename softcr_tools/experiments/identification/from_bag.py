@@ -7,8 +7,8 @@ import numpy as np
 
 from softcr_models.errors import UserError
 from softcr_models.robot import Robot
+from softcr_runtime.bags.reading import Bag
 from softcr_runtime.messages import MessageError, from_stamp, pressures_from_message
-from softcr_tools.bag_reading import Bag
 from softcr_tools.experiments.identification.samples import Signals
 from softcr_tools.report_run import Series, read_run
 

@@ -20,7 +20,8 @@ from softcr_models.identification import (
     parameters_of,
     predicted_motion,
 )
-from softcr_tools.console import say
+from softcr_runtime.console import say
+from softcr_runtime.results import new_run_directory, point_latest_to
 from softcr_tools.experiments.identification.recorded import (
     ALL_PARAMETERS,
     STAGES,
@@ -30,7 +31,6 @@ from softcr_tools.experiments.identification.recorded import (
     read_material,
 )
 from softcr_tools.experiments.results import Row, print_table, write_table
-from softcr_tools.results import new_run_directory, point_latest_to
 
 UNITS = {
     "length": "m",

@@ -25,12 +25,12 @@ from softcr_models import CosseratRod, Robot, load_robot
 from softcr_models.linear_rod import LinearRod
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.kernel import MAX_INTERVALS
+from softcr_runtime.console import say
+from softcr_runtime.results import new_run_directory, point_latest_to
 from softcr_tools.benchmarks.machine import describe_machine
-from softcr_tools.console import say
 from softcr_tools.experiments.linear import figures
 from softcr_tools.experiments.motion_bag import write_motion_bag
 from softcr_tools.experiments.results import TABLE_WIDTH, Row, print_table, write_table
-from softcr_tools.results import new_run_directory, point_latest_to
 
 # [Pa]; the first is not the paper's
 AMPLITUDES = (1.5e3, *(10e3 * number for number in range(1, 9)))

@@ -23,8 +23,9 @@ from threadpoolctl import threadpool_limits
 from softcr_control.koopman_file import KoopmanDesign
 from softcr_control.references import SampledReference
 from softcr_models import Robot, load_robot
+from softcr_runtime.console import say
+from softcr_runtime.results import new_run_directory, point_latest_to
 from softcr_tools.benchmarks.machine import describe_machine
-from softcr_tools.console import say
 from softcr_tools.experiments.results import TABLE_WIDTH, Row, print_table, write_table
 from softcr_tools.experiments.tracking import calibration, compliance, figures, robustness
 from softcr_tools.experiments.tracking.cases import (
@@ -45,7 +46,6 @@ from softcr_tools.experiments.tracking.loop import (
     sampled_reference,
 )
 from softcr_tools.experiments.tracking.table import adaptation_rows, rows_of, settled_error_mm
-from softcr_tools.results import new_run_directory, point_latest_to
 
 COMPLIANCE, ADAPTATION, ROBUSTNESS = "3", "6", "robustness"
 NAMES = (COMPLIANCE, *EXPERIMENTS, ROBUSTNESS)

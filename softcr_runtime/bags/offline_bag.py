@@ -10,9 +10,9 @@ from rosbags.typesys import Stores, get_typestore
 
 from softcr_models.errors import UserError
 from softcr_models.robot import Robot
+from softcr_runtime.bags.message_bytes import cdr_of
 from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_to_message
 from softcr_runtime.topics import TOPICS
-from softcr_tools.replay.message_bytes import cdr_of
 
 DIAGNOSTICS = "/diagnostics"
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
+from softcr_runtime.bags.offline_bag import OfflineBag
 from softcr_runtime.block import BlockBase, Output
 from softcr_runtime.codecs import codec
 from softcr_runtime.diagnostics import OK, DiagnosticReport
 from softcr_runtime.settings import setting_values
 from softcr_runtime.tick_records import TOPIC, TickRecord, records_to_message
 from softcr_runtime.virtual import VirtualExecutor
-from softcr_tools.offline_bag import OfflineBag
 
 _RECORDS_PERIOD = 1_000_000_000  # between two messages of tick records [ns]
 _UNRECORDED = ("/clock",)

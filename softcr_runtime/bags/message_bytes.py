@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from rosbags.typesys import Stores, get_typestore
 
-from softcr_tools.bag_reading import decoded
+from softcr_runtime.bags.reading import decoded
 
 _POINT_FIELD = "sensor_msgs/msg/PointField"
 _TYPESTORE = get_typestore(Stores.ROS2_JAZZY)

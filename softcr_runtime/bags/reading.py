@@ -19,7 +19,7 @@ from rosbags.typesys import Stores, get_typestore
 from rosbags.typesys.store import Typestore
 
 from softcr_models.errors import UserError
-from softcr_tools.bag_scanning import Cut, RawMessage, scan_mcap, scan_sqlite
+from softcr_runtime.bags.scanning import Cut, RawMessage, scan_mcap, scan_sqlite
 
 _MOST_SURPLUS = 16  # bytes behind a message
 _ZSTD = b"\x28\xb5\x2f\xfd"  # RFC 8878, section 3.1.1

@@ -22,6 +22,7 @@ from rosbags.interfaces import (
 )
 
 from softcr_models.errors import UserError
+from softcr_runtime.bags.recording import BagRecording, RecordedTopic
 from softcr_runtime.clocks import on_system_clock
 from softcr_runtime.diagnostics import ERROR
 from softcr_runtime.node import LoopNode
@@ -29,7 +30,6 @@ from softcr_runtime.process import run
 from softcr_runtime.sample import Sample
 from softcr_runtime.settings import NodeSettings
 from softcr_runtime.topics import TOPICS, qos
-from softcr_tools.recording import BagRecording, RecordedTopic
 
 TAKING_PERIOD = 0.05
 """Between two looks at what has arrived [s]; far fewer wake-ups than one for every message."""

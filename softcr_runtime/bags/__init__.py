@@ -1,0 +1,1 @@
+"""Bags: written by a running system, on virtual time or by hand, and read again."""
