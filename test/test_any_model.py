@@ -3,15 +3,9 @@
 import pytest
 import torch
 
-from softcr_tools.experiments.any_model import (
-    CASES,
-    CONTROLLERS,
-    FILTERS,
-    LIMIT_MM,
-    RADIUS,
-    system_of,
-    tip_errors,
-)
+from softcr_studies.cell import Cell
+from softcr_studies.closed_loop import tracked
+from softcr_studies.control.any_model import CASES, LIMIT_MM, METHODS, RADIUS, STUDY, system_of
 
 
 @pytest.fixture(autouse=True)
@@ -22,11 +16,11 @@ def one_thread():
     torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("controller", CONTROLLERS)
-@pytest.mark.parametrize("filter_name", FILTERS)
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.model)
-def test_every_controller_and_filter_tracks_on_every_model(case, filter_name, controller):
-    errors = tip_errors(system_of(case, filter_name, controller, seed=1, duration=2.5))
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_every_controller_and_filter_tracks_on_every_model(case, method):
+    cell = Cell(case, method, 1, STUDY.settings())
+    errors = tracked(cell, system_of(cell, duration=2.5))["error"]
     assert len(errors) >= 2.5 * case.rate_hz
     assert 1e3 * errors.mean() < LIMIT_MM
     # the circle was entered, not waited for

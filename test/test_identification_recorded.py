@@ -23,6 +23,7 @@ from softcr_models.identification import (
 )
 from softcr_runtime.bags.offline_bag import OfflineBag
 from softcr_runtime.messages import pressures_to_message
+from softcr_studies.virtual_runs import open_loop, run_blocks
 from softcr_tools.cli import main as softcr
 from softcr_tools.experiments.identification import command, recorded_run
 from softcr_tools.experiments.identification.from_csv import TIP, WRENCH
@@ -35,7 +36,6 @@ from softcr_tools.experiments.identification.recorded import (
 )
 from softcr_tools.experiments.identification.recorded_run import run_recorded
 from softcr_tools.experiments.identification.samples import Samples, longest_motion, rests
-from softcr_tools.experiments.virtual_runs import open_loop, run_blocks
 
 ROBOT = load_robot("licher2025")
 TRUTH = hidden_robot(ROBOT)

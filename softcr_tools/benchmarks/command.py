@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from softcr_models.robot import Robot, load_robot
 from softcr_runtime.console import say
+from softcr_studies.machine import describe_machine
 from softcr_tools.benchmarks import (
     batches,
     bus_cycle,
@@ -19,7 +20,6 @@ from softcr_tools.benchmarks import (
     rod_steps,
     scipy_bdf,
 )
-from softcr_tools.benchmarks.machine import describe_machine
 from softcr_tools.benchmarks.results_file import create_folder, write_results
 from softcr_tools.benchmarks.row import Row
 from softcr_tools.benchmarks.table import TABLE_WIDTH, one_line, print_table

@@ -56,9 +56,6 @@ EXPERIMENTS = {
     "observability": Experiment(
         "observability", "which parameters a motion tells, recorded or planned"
     ),
-    "any-model": Experiment(
-        "any_model", "every filter and every controller on every model, on plants of its kind"
-    ),
     "bench": Experiment("bench", "what the tip error owes to each figure of a bench"),
     "cc-ukf": Experiment(
         "cc_ukf", "a constant-curvature filter sees a rod through its base sensor (Mehl et al.)"

@@ -22,7 +22,7 @@ from softcr_runtime.console import say
 from softcr_runtime.registry import GRADIENT_MPC
 from softcr_runtime.results import new_run_directory, point_latest_to
 from softcr_runtime.system import Parameters
-from softcr_tools.benchmarks.machine import describe_machine
+from softcr_studies.machine import describe_machine
 from softcr_tools.experiments.results import Row, print_table, write_table
 from softcr_tools.experiments.tracking.cases import EXPERIMENTS, SETTLED
 from softcr_tools.experiments.tracking.loop import (

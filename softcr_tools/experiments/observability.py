@@ -28,7 +28,7 @@ from softcr_models.rod.description import rod_inputs
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.console import say
 from softcr_runtime.results import new_run_directory, point_latest_to
-from softcr_tools.benchmarks.machine import describe_machine
+from softcr_studies.machine import describe_machine
 from softcr_tools.experiments.results import TABLE_WIDTH, Row, print_table, write_table
 from softcr_tools.report_run import read_run
 

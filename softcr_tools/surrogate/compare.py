@@ -20,7 +20,7 @@ from softcr_learning.surrogate.verification import MOTIONS, Verification
 from softcr_models import CosseratRod, load_robot
 from softcr_runtime.console import say
 from softcr_runtime.results import new_run_directory, point_latest_to
-from softcr_tools.benchmarks.machine import describe_machine
+from softcr_studies.machine import describe_machine
 from softcr_tools.experiments.results import Row, print_table, write_table
 
 TICKS = 700  # of a motion: ten seconds

@@ -22,7 +22,7 @@ from softcr_models.surrogate.card import Card, differing_field
 from softcr_models.surrogate.ddpinn import DDPINN
 from softcr_runtime.console import say
 from softcr_runtime.results import new_run_directory, point_latest_to
-from softcr_tools.benchmarks.machine import describe_machine
+from softcr_studies.machine import describe_machine
 from softcr_tools.experiments.results import Row, print_table, write_table
 
 HORIZONS = [1, 2, 4, 8, 16, 30, 70, 150, 300, 1000]

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from softcr_runtime.console import say
 from softcr_runtime.results import new_run_directory, point_latest_to
-from softcr_tools.benchmarks.machine import describe_machine
+from softcr_studies.machine import describe_machine
 from softcr_tools.experiments.apcc import feedback, figures, kinematic, robots, robots_table
 from softcr_tools.experiments.apcc.robot_run import PERIOD
 from softcr_tools.experiments.results import TABLE_WIDTH, Row, print_table, write_table

@@ -28,7 +28,7 @@ from softcr_models.constant_curvature.arm_dynamics import TendonGains
 from softcr_models.constant_curvature.shape_error import shape_error
 from softcr_runtime.block import BlockBase, Input, Output, Samples
 from softcr_runtime.settings import ArmNodeSettings, build_settings
-from softcr_tools.experiments.virtual_runs import SIMULATOR, common, run_blocks, simulator
+from softcr_studies.virtual_runs import SIMULATOR, common, run_blocks, simulator
 
 PERIOD = 0.02
 LOST = 1.0

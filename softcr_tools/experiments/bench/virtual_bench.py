@@ -22,6 +22,7 @@ from softcr_runtime.plugin_settings import plugin_settings
 from softcr_runtime.settings import NodeSettings, build_settings
 from softcr_runtime.system import Parameters, Part, System, Wire
 from softcr_runtime.virtual import VirtualExecutor
+from softcr_studies.virtual_runs import Log
 from softcr_tools.experiments.bench.devices import (
     COMMANDS,
     POSES,
@@ -35,7 +36,6 @@ from softcr_tools.experiments.bench.devices import (
 from softcr_tools.experiments.bench.setups import POPULATION, Bench
 from softcr_tools.experiments.bench.world import World
 from softcr_tools.experiments.tracking.loop import PERIOD
-from softcr_tools.experiments.virtual_runs import Log
 from softcr_tools.hardware_system import HardwareOptions, hardware_system
 
 _REFERENCE = "reference/rod"

@@ -19,7 +19,7 @@ from softcr_models import CosseratRod, Robot, load_robot
 from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
 from softcr_runtime.console import say
 from softcr_runtime.results import new_run_directory, point_latest_to
-from softcr_tools.benchmarks.machine import describe_machine
+from softcr_studies.machine import describe_machine
 from softcr_tools.experiments.cc_ukf import figures
 from softcr_tools.experiments.cc_ukf.contenders import CONTENDERS, REQUIRED, Contender
 from softcr_tools.experiments.cc_ukf.correction import OutputCorrection

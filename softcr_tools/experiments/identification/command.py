@@ -34,7 +34,7 @@ from softcr_models.identification import (
 from softcr_models.particle_swarm import particle_swarm
 from softcr_runtime.console import say
 from softcr_runtime.results import new_run_directory, point_latest_to
-from softcr_tools.benchmarks.machine import describe_machine
+from softcr_studies.machine import describe_machine
 from softcr_tools.experiments.identification import from_csv
 from softcr_tools.experiments.identification.hidden import (
     NAMES,

@@ -17,7 +17,7 @@ from softcr_models.identification import (
     static_configurations,
     with_parameters,
 )
-from softcr_tools.experiments.virtual_runs import Log, open_loop, run_blocks
+from softcr_studies.virtual_runs import Log, open_loop, run_blocks
 
 PERIOD = 1 / 70
 PLANT_INTERVALS = 20

@@ -22,7 +22,7 @@ from softcr_control.koopman_selection import Choice, grid, select
 from softcr_models.errors import UserError
 from softcr_runtime.console import say
 from softcr_runtime.results import new_run_directory, point_latest_to
-from softcr_tools.benchmarks.machine import describe_machine
+from softcr_studies.machine import describe_machine
 from softcr_tools.experiments.koopman_real import figures
 from softcr_tools.experiments.koopman_real.recordings import Recording, load_recordings, split
 from softcr_tools.experiments.koopman_real.scores import rows_of

@@ -27,7 +27,7 @@ from softcr_models.prediction import RodPrediction
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_runtime.console import say
 from softcr_runtime.results import new_run_directory, point_latest_to
-from softcr_tools.benchmarks.machine import describe_machine
+from softcr_studies.machine import describe_machine
 from softcr_tools.experiments.linear import figures
 from softcr_tools.experiments.motion_bag import write_motion_bag
 from softcr_tools.experiments.results import TABLE_WIDTH, Row, print_table, write_table

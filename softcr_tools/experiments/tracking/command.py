@@ -25,7 +25,7 @@ from softcr_control.references import SampledReference
 from softcr_models import Robot, load_robot
 from softcr_runtime.console import say
 from softcr_runtime.results import new_run_directory, point_latest_to
-from softcr_tools.benchmarks.machine import describe_machine
+from softcr_studies.machine import describe_machine
 from softcr_tools.experiments.results import TABLE_WIDTH, Row, print_table, write_table
 from softcr_tools.experiments.tracking import calibration, compliance, figures, robustness
 from softcr_tools.experiments.tracking.cases import (

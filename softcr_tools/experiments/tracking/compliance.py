@@ -9,11 +9,7 @@ import numpy as np
 from softcr_control import signals
 from softcr_hardware.plant import Mismatch
 from softcr_models import Robot
-from softcr_tools.experiments.results import Row
-from softcr_tools.experiments.tracking.cases import RATE_HZ, Difference
-from softcr_tools.experiments.tracking.loop import MODEL_INTERVALS, PERIOD
-from softcr_tools.experiments.tracking.plant import DifferentPlant
-from softcr_tools.experiments.virtual_runs import (
+from softcr_studies.virtual_runs import (
     ESTIMATOR,
     Log,
     common,
@@ -21,6 +17,10 @@ from softcr_tools.experiments.virtual_runs import (
     open_loop,
     run_blocks,
 )
+from softcr_tools.experiments.results import Row
+from softcr_tools.experiments.tracking.cases import RATE_HZ, Difference
+from softcr_tools.experiments.tracking.loop import MODEL_INTERVALS, PERIOD
+from softcr_tools.experiments.tracking.plant import DifferentPlant
 
 TRUE_COMPLIANCE = 45.0  # [rad/(N m m)]; the file says 49.9
 DURATION = 100.0  # [s]

@@ -28,11 +28,11 @@ from softcr_control.koopman_selection import select
 from softcr_control.reference_settings import ReferenceSettings
 from softcr_models import Robot
 from softcr_models.errors import UserError
+from softcr_studies.virtual_runs import Log, open_loop, run_blocks
 from softcr_tools.experiments.tracking.cases import RATE_HZ, RIVAL, Case, Difference
 from softcr_tools.experiments.tracking.loop import PERIOD, run_loop, sampled_reference
 from softcr_tools.experiments.tracking.plant import DifferentPlant
 from softcr_tools.experiments.tracking.table import settled_error_mm
-from softcr_tools.experiments.virtual_runs import Log, open_loop, run_blocks
 
 VALIDATION = (
     (ReferenceSettings(kind="trajectory", frequencies=(0.15, 0.5, 1.1)), 6.0),

@@ -23,9 +23,7 @@ from softcr_runtime.settings import build_settings
 from softcr_runtime.system import Parameters
 from softcr_runtime.values import StateEstimate
 from softcr_runtime.virtual import Observer
-from softcr_tools.experiments.tracking.cases import RATE_HZ, RIVAL, Case, Difference
-from softcr_tools.experiments.tracking.plant import DifferentPlant, plant_of
-from softcr_tools.experiments.virtual_runs import (
+from softcr_studies.virtual_runs import (
     ESTIMATOR,
     REFERENCE,
     SIMULATOR,
@@ -35,6 +33,8 @@ from softcr_tools.experiments.virtual_runs import (
     run_blocks,
     simulator,
 )
+from softcr_tools.experiments.tracking.cases import RATE_HZ, RIVAL, Case, Difference
+from softcr_tools.experiments.tracking.plant import DifferentPlant, plant_of
 
 __all__ = [
     "PERIOD", "Trace", "controller_settings", "plant_of", "run_loop", "sampled_reference",

@@ -29,7 +29,7 @@ from softcr_models import load_robot
 from softcr_models.errors import UserError
 from softcr_runtime.console import say, step
 from softcr_runtime.registry import GRADIENT_MPC
-from softcr_tools.benchmarks.machine import describe_machine
+from softcr_studies.machine import describe_machine
 from softcr_tools.experiments.results import TABLE_WIDTH, print_table, write_table
 from softcr_tools.experiments.tuning import report, study
 from softcr_tools.experiments.tuning.controller_subject import controller_subject

@@ -17,6 +17,7 @@ from softcr_models import CosseratRod, Robot
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.state import restrict_to_nodes
 from softcr_runtime.settings import setting_values
+from softcr_studies.virtual_runs import Log
 from softcr_tools.experiments.tracking.cases import Case
 from softcr_tools.experiments.tracking.loop import (
     MODEL_INTERVALS,
@@ -26,7 +27,6 @@ from softcr_tools.experiments.tracking.loop import (
     sampled_reference,
 )
 from softcr_tools.experiments.tuning.space import Values
-from softcr_tools.experiments.virtual_runs import Log
 
 SCORED_FROM = 1.0  # before that every controller is on its way from the vented rod [s]
 CALM = 1e-4  # of two that are equally good the calmer one [mm / (kPa/s)]

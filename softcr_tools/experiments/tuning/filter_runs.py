@@ -18,12 +18,12 @@ from softcr_models.prediction import RodPrediction
 from softcr_models.rod.state import RodState, restrict_to_nodes
 from softcr_runtime.registry import GRADIENT_MPC
 from softcr_runtime.values import StateEstimate
+from softcr_studies.virtual_runs import Log, open_loop, run_blocks
 from softcr_tools.benchmarks.timing import cores
 from softcr_tools.experiments.tracking.cases import RATE_HZ, Difference
 from softcr_tools.experiments.tracking.loop import MODEL_INTERVALS, PERIOD, run_loop
 from softcr_tools.experiments.tracking.plant import DifferentPlant, plant_of
 from softcr_tools.experiments.tuning.controller_cost import Task
-from softcr_tools.experiments.virtual_runs import Log, open_loop, run_blocks
 
 _TRUTH = ("simulation/truth/tip/pose", "simulation/truth/rod")
 MEAN, AMPLITUDE = 35e3, 20e3  # of the commands [Pa]

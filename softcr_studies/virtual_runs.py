@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -124,6 +125,25 @@ def run_blocks(
         for name, block in blocks.items()
     )
     names = tuple(blocks)
+    system = System("study", parts, names, _ENDLESS, simulated_time=True, controller=names[-1])
+    return run_system(
+        system, observe, progress, clock, bag, make=lambda part: blocks[part.name], guarded=False
+    )
+
+
+def run_system(
+    system: System,
+    observe: Observer,
+    progress: Callable[[int], None] = lambda cycles: None,
+    clock: Callable[[], float] | None = None,
+    bag: Path | None = None,
+    **options: Any,
+) -> VirtualExecutor:
+    """Run a system on virtual time, on one thread of BLAS; arguments as `run_blocks`.
+
+    Args:
+        options: of VirtualExecutor.
+    """
     recording = VirtualRecording() if bag else None
 
     def told(name: str, output: Output) -> None:
@@ -131,18 +151,13 @@ def run_blocks(
         if recording:
             recording.observe(name, output)
 
-    executor = VirtualExecutor(
-        System("experiment", parts, names, _ENDLESS, simulated_time=True, controller=names[-1]),
-        told if recording else observe,
-        recording.note if recording else None,
-        make=lambda part: blocks[part.name],
-        clock=clock,
-        guarded=False,
-    )
+    note = recording.note if recording else None
+    executor = VirtualExecutor(system, told if recording else observe, note, clock=clock, **options)
     # as every node does: more threads give other bits, and the matrices are small
     with threadpool_limits(limits=1, user_api="blas"):
         executor.run(progress=lambda time: progress(1))
     if recording and bag:
+        bag.parent.mkdir(parents=True, exist_ok=True)
         recording.write(bag, executor)
     return executor
 

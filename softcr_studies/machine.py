@@ -6,9 +6,10 @@ import platform
 from datetime import datetime
 from typing import Any
 
+import numba
+
 from softcr_models.devices import gpu_name, processor_name
 from softcr_models.rod.stepper import FLOAT32_LANES, FLOAT64_LANES
-from softcr_tools.benchmarks.timing import cores_available
 
 PACKAGES = ("softcr", "numpy", "scipy", "numba", "llvmlite", "numba-cuda", "pyelastica")
 
@@ -20,7 +21,7 @@ def describe_machine() -> dict[str, Any]:
         "processor": processor_name(),
         "gpu": gpu_name() or None,
         "cores": os.cpu_count(),
-        "cores_of_kernels": cores_available(),
+        "cores_of_kernels": int(numba.config.NUMBA_NUM_THREADS),
         "load_average_at_start": [round(load, 2) for load in os.getloadavg()],
         "lanes": {"float64": FLOAT64_LANES, "float32": FLOAT32_LANES},
         "system": platform.platform(),

@@ -1,0 +1,1 @@
+"""Published experiments, tuning and benchmarks: one file each, on one frame."""

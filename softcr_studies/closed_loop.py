@@ -1,0 +1,118 @@
+"""A closed loop from names and settings, run on virtual time: what most studies do in a cell.
+
+The loop is the one of `softcr up simulation`: plant, estimator, reference and controller are the
+same blocks, each with random numbers of its own.
+"""
+
+import time
+from collections.abc import Mapping
+
+import numpy as np
+
+from softcr_runtime import registry
+from softcr_runtime.block import Output
+from softcr_runtime.system import Parameter, Parameters, Part, System
+from softcr_studies.cell import Cell, Result
+from softcr_studies.virtual_runs import run_system
+
+_REFERENCE = "softcr_control.reference_block:ReferenceBlock"
+_TRUE_TIP = "simulation/truth/tip/pose"
+_ESTIMATED_TIP = "estimate/tip/pose"
+_REFERENCES = ("reference/rod", "reference/output")
+_COMMANDS = ("pressure/command", "tendon/command")
+
+
+def closed_loop(
+    cell: Cell,
+    controller: str,
+    reference: str,
+    *,
+    plant: str = "rod",
+    estimator: str = "rod",
+    robot: str = "licher2025",
+    model: str = "rod",
+    rate_hz: float = 70.0,
+    duration: float = 10.0,
+    of: Mapping[str, Mapping[str, Parameter]] | None = None,
+) -> System:
+    """A loop in lock-step.
+
+    Args:
+        cell: whose random streams plant and controller draw from.
+        controller, reference, plant, estimator: names of the registry, `package.module:Class` or
+            `path/file.py:Class`.
+        robot: name or path of its file.
+        model: of estimator and controller.
+        rate_hz: of the loop [Hz].
+        duration: of the run [s].
+        of: "plant", "estimator", "reference" or "controller" -> settings that differ from theirs.
+
+    Raises:
+        UserError: a name or a setting cannot be used.
+    """
+    given = {role: dict(settings) for role, settings in (of or {}).items()}
+    common: Parameters = {"robot": robot, "mode": "lockstep", "rate_hz": rate_hz}
+    on_model: Parameters = common | {"model": model}
+    parts = (
+        registry.part(
+            "plant", plant,
+            common | {"seed": cell.stream("plant"), "duration": duration} | given.get("plant", {}),
+        ),
+        registry.part("estimator", estimator, on_model | given.get("estimator", {})),
+        Part(
+            "reference", _REFERENCE,
+            on_model | {"reference": reference, "duration": duration} | given.get("reference", {}),
+        ),
+        registry.part(
+            "controller", controller,
+            on_model | {"seed": cell.stream("controller")} | given.get("controller", {}),
+        ),
+    )  # fmt: skip
+    names = tuple(part.name for part in parts)
+    return System(cell.case_name, parts, names, duration, True, parts[-1].name)
+
+
+def tracked(cell: Cell, system: System) -> Result:
+    """Run a loop and keep how its tip followed.
+
+    Args:
+        cell: that is run; its bag is written if it wants one.
+        system: of it.
+
+    Returns:
+        times (T,) [s]; tips, wanted, estimated (T, 3) true, wanted and estimated tip [m], base
+        frame; error (T,) distance of the true tip from the wanted one [m]; commands (T, m), in the
+        units of the robot's inputs; ticks (T,) of the controller [s].
+    """
+    sent: dict[str, dict[int, np.ndarray]] = {}
+
+    def observe(_: str, output: Output) -> None:
+        if output.topic == _TRUE_TIP:
+            sent.setdefault(output.topic, {})[output.stamp] = output.value.position
+        elif output.topic == _ESTIMATED_TIP:
+            sent.setdefault(output.topic, {})[output.stamp] = output.value.pose().position
+        elif output.topic in _REFERENCES:
+            sent.setdefault("wanted", {})[output.stamp] = output.value.tip_positions[0]
+        elif output.topic in _COMMANDS:
+            sent.setdefault("commands", {})[output.stamp] = np.asarray(output.value)
+
+    executor = run_system(system, observe, clock=time.perf_counter, bag=cell.bag)
+    tips, wanted, commands = sent[_TRUE_TIP], sent["wanted"], sent["commands"]
+    stamps = [stamp for stamp in wanted if stamp in tips and stamp in commands]
+    estimated = sent.get(_ESTIMATED_TIP, {})
+    nothing = np.full(3, np.nan)
+    rows = {
+        "tips": [tips[stamp] for stamp in stamps],
+        "wanted": [wanted[stamp] for stamp in stamps],
+        "estimated": [estimated.get(stamp, nothing) for stamp in stamps],
+        "commands": [commands[stamp] for stamp in stamps],
+    }
+    arrays = {name: np.array(values) for name, values in rows.items()}
+    error = np.linalg.norm(arrays["tips"] - arrays["wanted"], axis=1)
+    ticks = np.array(executor.tick_times[system.controller or system.parts[-1].name])
+    return arrays | {"times": 1e-9 * np.array(stamps), "error": error, "ticks": ticks}
+
+
+def mean_error_mm(result: Result, since: float = 0.0) -> float:
+    """Mean tip error of what `tracked` returns, from a time on [mm]."""
+    return float(1e3 * result["error"][result["times"] >= since].mean())

@@ -1,0 +1,1 @@
+"""Studies of controllers that no paper has."""

@@ -1,0 +1,117 @@
+"""Pages of results: one section for each study, made from its newest table."""
+
+import math
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from softcr_models.errors import UserError
+from softcr_studies.table import KINDS, Row, bound, figure, read_table
+
+_HIDDEN = {"experiment", "source", "summary", "exact", "machine", "code", "load_average_at_end"}
+
+
+def study_section(about: Mapping[str, Any], rows: Sequence[Row], directory: Path) -> str:
+    """A study in Markdown: what it is, how it was run, its table and figures.
+
+    Args:
+        about: what stands beside the rows in table.json.
+        rows: of the table.
+        directory: with the figures, beside the page that is made.
+    """
+    name = about["experiment"]
+    figures = [f"![{path.stem.replace('_', ' ')}]({path.relative_to(directory)})"
+               for path in sorted(directory.glob("*.png"))]  # fmt: skip
+    return "\n\n".join(
+        part
+        for part in (
+            f"## {name}",
+            f"{about['summary'][:1].upper()}{about['summary'][1:]}."
+            + (f" Source: {about['source']}." if about["source"] else " Nothing was published."),
+            about["exact"],
+            f"`softcr study run {name}` on {_when(about)}: {_settings(about)}.",
+            "\n".join(_table(rows)),
+            *figures,
+        )
+        if part
+    ) + "\n"  # fmt: skip
+
+
+def write_pages(tables: Sequence[Path], output: Path) -> list[Path]:
+    """A page for each group of studies and an index, and a copy of every table and figure.
+
+    A study without a new table keeps the one that the output holds.
+
+    Args:
+        tables: of runs, with their figures beside them.
+        output: directory of the pages.
+
+    Returns:
+        The pages.
+
+    Raises:
+        UserError: a table cannot be read, there is none, or the pages cannot be written.
+    """
+    try:
+        for path in tables:
+            about, _ = read_table(path)
+            _copy(path, output / "tables" / about["experiment"])
+        groups: dict[str, list[str]] = {}
+        for path in sorted((output / "tables").glob("*/*/table.json")):
+            about, rows = read_table(path)
+            section = study_section(about, rows, path.parent)
+            pictures = f"tables/{about['experiment']}/"
+            groups.setdefault(path.parent.parent.name, []).append(
+                section.replace("](", f"]({pictures}") if "](" in section else section
+            )
+        if not groups:
+            raise UserError(f"{output}: no study has been run; see `softcr study list`")
+        pages = []
+        for group, sections in groups.items():
+            pages.append(output / f"{group}.md")
+            pages[-1].write_text(f"# {group}\n\n" + "\n".join(sections), encoding="utf-8")
+        return pages
+    except OSError as error:
+        raise UserError(f"{error.filename}: cannot be written: {error.strerror}") from None
+
+
+def _copy(table: Path, folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for path in (table, *table.parent.glob("*.png")):
+        shutil.copy(path, folder)
+
+
+def _when(about: Mapping[str, Any]) -> str:
+    """Day, processor and load: computing times are worth little without."""
+    machine = about["machine"]
+    load = machine["load_average_at_start"][0]
+    return (f"{machine['time'][:10]}, {machine['processor']}, {machine['cores']} cores at load "
+            f"{load:g}, code {about['code']}")  # fmt: skip
+
+
+def _settings(about: Mapping[str, Any]) -> str:
+    return ", ".join(
+        f"{name.replace('_', ' ')} {value}"
+        for name, value in about.items()
+        if name not in _HIDDEN
+        and value not in (None, "", [])
+        and not isinstance(value, dict | list)
+    )
+
+
+def _table(rows: Sequence[Row]) -> list[str]:
+    """Published figures of each kind in a column of their own."""
+    kinds = [kind for kind in KINDS if any(kind in row.published for row in rows)]
+    heads = ["case", "method", "quantity", *(f"published, {kind}" for kind in kinds),
+             "ours, simulation", "sd", "unit", "seeds", "must", ""]  # fmt: skip
+    lines = [
+        [row.case, row.method, row.quantity,
+         *(figure(row.published.get(kind)) for kind in kinds),
+         "" if math.isnan(row.mean) else figure(row.mean), figure(row.sd), row.unit,
+         str(row.seeds), bound(row), row.mark]
+        for row in rows
+    ]  # fmt: skip
+    rule = ["---"] * 3 + ["---:"] * (len(kinds) + 2) + ["---", "---:", "---:", "---"]
+    return ["| " + " | ".join(cells).replace("\n", " ") + " |" for cells in (heads, rule, *lines)]

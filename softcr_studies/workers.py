@@ -1,0 +1,200 @@
+"""Where cells run: in processes of this machine, or on the workers of a Dask cluster.
+
+A worker that is lost costs the cells it had: they are run again elsewhere. A cell whose worker is
+lost three times ends the run.
+"""
+
+import multiprocessing
+import os
+import pickle
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numba
+from threadpoolctl import threadpool_limits
+
+from softcr_models.errors import UserError
+from softcr_models.plugins import in_a_line
+from softcr_models.warm_up import ensure_warm
+from softcr_studies.catalogue import file_of, load_study
+from softcr_studies.cell import Cell, Result
+from softcr_studies.code_version import code_version
+
+ATTEMPTS = 3
+
+
+@dataclass(frozen=True)
+class Job:
+    """A cell on its way to a worker.
+
+    Attributes:
+        place: of the study.
+        version: of the code that the results are kept for.
+        pickled: the cell; it is made again only where the study's file has been read.
+        threads: of the kernels; 0: as many as there are.
+    """
+
+    place: str
+    version: str
+    pickled: bytes
+    threads: int = 1
+
+    @property
+    def cell(self) -> Cell:
+        """To be run."""
+        cell: Cell = pickle.loads(self.pickled)
+        return cell
+
+
+class Workers(Protocol):
+    """Runs jobs in any order."""
+
+    count: int
+
+    def outcomes(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, Result]]:
+        """Each job with its result, as they end; what a cell raises is raised."""
+
+
+def run_job(job: Job) -> Result:
+    """Runs a cell in this process, on one thread of BLAS and as many of the kernels as it may.
+
+    Raises:
+        UserError: what the cell refuses or raises, or this worker has another version of the code.
+    """
+    study = load_study(job.place)
+    if (here := code_version(file_of(job.place))) != job.version:
+        raise UserError(
+            f"worker {multiprocessing.current_process().name} on {os.uname().nodename}: its "
+            f"softcr or study file has version {here}, must be {job.version}: install the same"
+        )
+    numba.set_num_threads(job.threads or numba.config.NUMBA_NUM_THREADS)
+    try:
+        with threadpool_limits(limits=1, user_api="blas"):
+            return study.run(job.cell)
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(f"study {study.name}, {_names([job])}: {in_a_line(error)}") from error
+
+
+class LocalWorkers:
+    """Processes of this machine; of one worker, this process."""
+
+    def __init__(self, count: int) -> None:
+        """So many workers."""
+        self.count = count
+
+    def outcomes(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, Result]]:
+        """See Workers."""
+        ensure_warm()
+        if self.count == 1:
+            yield from ((job, run_job(job)) for job in jobs)
+            return
+        left, lost = list(jobs), 0
+        while left:
+            done = 0
+            try:
+                for job, result in self._round(left):
+                    done += 1
+                    left.remove(job)
+                    yield job, result
+            except BrokenProcessPool:
+                lost = 0 if done else lost + 1
+                if lost == ATTEMPTS:
+                    raise UserError(
+                        f"study: a worker process ended {ATTEMPTS} times at {_names(left)}; "
+                        "is there enough memory?"
+                    ) from None
+
+    def _round(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, Result]]:
+        # threads of compiled kernels do not survive a fork
+        context = multiprocessing.get_context("spawn")
+        pool = ProcessPoolExecutor(min(self.count, len(jobs)), context, _end_with_parent)
+        try:
+            futures: dict[Future[Result], Job] = {pool.submit(run_job, job): job for job in jobs}
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        finally:
+            workers = list((pool._processes or {}).values())
+            pool.shutdown(wait=False, cancel_futures=True)
+            for worker in workers:
+                worker.terminate()
+
+
+class ClusterWorkers:
+    """The workers of a Dask cluster; results come back, bags stay on a folder that all share."""
+
+    def __init__(self, address: str) -> None:
+        """Connects to a scheduler.
+
+        Args:
+            address: `tcp://host:port`, or what Dask's client takes.
+
+        Raises:
+            UserError: Dask is not installed, or nobody answers.
+        """
+        try:
+            from distributed import Client
+        except ImportError:
+            raise UserError(
+                "--cluster: needs dask.distributed: pip install 'softcr[cluster]'"
+            ) from None
+        try:
+            self._client = Client(address, timeout="10s")
+        except (OSError, ValueError, TypeError) as error:
+            raise UserError(f"--cluster {address}: {str(error).splitlines()[0]}") from None
+        self.count = len(self._client.scheduler_info()["workers"])
+
+    def outcomes(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, Result]]:
+        """See Workers."""
+        from distributed import KilledWorker, as_completed
+
+        tried: Counter[int] = Counter()
+        futures = {self._submit(job): job for job in jobs}
+        running = as_completed(futures)
+        for future in running:
+            job = futures.pop(future)
+            try:
+                result = future.result()
+            except KilledWorker:
+                tried[id(job)] += 1
+                if tried[id(job)] == ATTEMPTS:
+                    raise UserError(
+                        f"study: the cluster lost its workers {ATTEMPTS} times at {_names([job])}"
+                    ) from None
+                again = self._submit(job)
+                futures[again] = job
+                running.add(again)
+                continue
+            yield job, result
+
+    def _submit(self, job: Job) -> Any:
+        return self._client.submit(_on_cluster, job, pure=False)
+
+
+def _on_cluster(job: Job) -> Result:
+    ensure_warm()
+    return run_job(job)
+
+
+def _names(jobs: Sequence[Job]) -> str:
+    cell = jobs[0].cell
+    more = f" and {len(jobs) - 1} more" if len(jobs) > 1 else ""
+    return f"{cell.case_name}, {cell.method}, seed {cell.seed}{more}"
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed would otherwise wait for ever."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
