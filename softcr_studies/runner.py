@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from threadpoolctl import threadpool_limits
@@ -72,6 +73,7 @@ class Runner:
             with threadpool_limits(limits=1, user_api="blas"):
                 rows = study.rows(results)
                 if study.draw:
+                    matplotlib.use("Agg")
                     study.draw(results, store.directory)
             about["load_average_at_end"] = [round(load, 2) for load in os.getloadavg()]
             write_table(store.directory / TABLE, about, rows)
