@@ -114,4 +114,5 @@ def _table(rows: Sequence[Row]) -> list[str]:
         for row in rows
     ]  # fmt: skip
     rule = ["---"] * 3 + ["---:"] * (len(kinds) + 2) + ["---", "---:", "---:", "---"]
-    return ["| " + " | ".join(cells).replace("\n", " ") + " |" for cells in (heads, rule, *lines)]
+    cells = [[cell.replace("|", "\\|") for cell in line] for line in (heads, rule, *lines)]
+    return ["| " + " | ".join(line) + " |" for line in cells]

@@ -1,0 +1,343 @@
+"""The study frame: cells, seeds, tables, resume, pages, comparison, and what a person gets wrong."""
+
+import json
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from softcr_models.errors import UserError
+from softcr_studies import catalogue, command
+from softcr_studies.catalogue import load_study, named_studies, study_files
+from softcr_studies.cell import Cell, StudySettings
+from softcr_studies.compare import compare, print_comparison, table_of
+from softcr_studies.page import write_pages
+from softcr_studies.results import Results, Store
+from softcr_studies.runner import Runner, check_needs
+from softcr_studies.study import Metric, Study
+from softcr_studies.table import Row, read_table, write_table
+from softcr_studies.workers import LocalWorkers
+
+STUDY_FILE = '''
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from softcr_studies.study import Metric, Must, Published, Study, StudySettings
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    error: float
+
+
+class Settings(StudySettings):
+    seeds: int = StudySettings.of_seeds(3)
+    gain: float = 1.0
+
+
+def run(cell):
+    with (Path(__file__).parent / "ran.txt").open("a") as file:
+        file.write(f"{cell.case_name} {cell.method} {cell.seed}\\n")
+    if (Path(__file__).parent / "fail").exists() and cell.seed == 2:
+        raise ArithmeticError("the plant diverged")
+    noise = cell.random("plant").normal()
+    error = cell.settings.gain * cell.case.error * (1.0 + 0.1 * noise)
+    return {"error": error, "seed": cell.stream("plant")} | (
+        {"time": 2.0} if cell.method == "slow" else {}
+    )
+
+
+def draw(results, directory):
+    (directory / "figure.png").write_bytes(b"png")
+
+
+STUDY = Study(
+    name="own/errors", source="A paper, Sec. 2", summary="how large the errors are",
+    run=run, cases=(Case("small", 1.0), Case("large", 10.0)), methods=("slow", "fast"),
+    settings=Settings, draw=draw,
+    metrics=(Metric("error", "mm", "error"), Metric("time", "s", "time", timing=True)),
+    published=(Published("error", 2.0, "simulation", "small"), Published("error", 4.0, "bench")),
+    musts=(Must("error", 3.0, 2.0, "small"), Must("time", 1.0, at_least=True)),
+    exact="The plant is the model.", about={"rate_hz": 70.0},
+)
+'''
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "errors.py"
+    path.write_text(STUDY_FILE)
+    yield path
+    catalogue.load_study.cache_clear()
+
+
+@pytest.fixture
+def runner(tmp_path):
+    return Runner(tmp_path / "results", LocalWorkers(1), console=Console(quiet=True))
+
+
+def ran(file):
+    return (file.parent / "ran.txt").read_text().splitlines()
+
+
+def test_a_study_of_a_file_gives_its_table(file, runner):
+    study = load_study(str(file))
+    directory = runner.run(str(file), study.settings())
+    about, rows = read_table(directory / "table.json")
+    assert directory == (runner.results / "studies/own/errors/latest").resolve()
+    assert (about["experiment"], about["seeds"], about["gain"]) == ("own/errors", 3, 1.0)
+    assert about["rate_hz"] == 70.0
+    assert about["machine"]["cores"] >= 1
+    assert [row.key for row in rows] == [
+        ("small", "slow", "error"), ("small", "slow", "time"), ("small", "fast", "error"),
+        ("large", "slow", "error"), ("large", "slow", "time"), ("large", "fast", "error"),
+    ]  # fmt: skip
+    small, time = rows[:2]
+    noise = [Cell("", "", seed, None).random("plant").normal() for seed in range(3)]
+    errors = 1.0 + 0.1 * np.array(noise)
+    assert (small.mean, small.sd) == (pytest.approx(errors.mean()), pytest.approx(errors.std()))
+    assert small.published == {"simulation": 2.0, "bench": 4.0}
+    assert rows[3].published == {"bench": 4.0}
+    assert (small.must, small.goal, small.mark) == (3.0, 2.0, "goal")
+    assert (time.mean, time.timing, time.at_least, time.mark) == (2.0, True, True, "goal")
+    assert rows[2].mean == small.mean, "methods meet the same noise"
+    written = json.loads((directory / "table.json").read_text())["rows"][0]
+    assert (written["paper"], written["must"], written["mark"]) == (2.0, 3.0, "goal")
+    assert (directory / "figure.png").exists()
+    assert "The plant is the model." in (directory / "page.md").read_text()
+
+
+def test_streams_of_users_and_seeds_are_independent():
+    cells = [Cell("case", "method", seed, None) for seed in range(20)]
+    seeds = [cell.stream(user) for cell in cells for user in ("plant", "controller")]
+    assert len(set(seeds)) == len(seeds)
+    other = Cell("another case", "another method", 3, None)
+    assert other.stream("plant") == cells[3].stream("plant")
+    draws = [cells[0].random(user).normal(size=2000) for user in ("plant", "controller")]
+    assert abs(np.corrcoef(draws)[0, 1]) < 0.1
+
+
+def test_a_run_that_broke_off_goes_on_with_what_is_missing(file, runner):
+    study = load_study(str(file))
+    (file.parent / "fail").touch()
+    with pytest.raises(UserError, match=r"own/errors, small, slow, seed 2: ArithmeticError.*diverg"):
+        runner.run(str(file), study.settings())
+    done = ran(file)
+    assert len(done) == 2 * 4 + 1
+    assert not (runner.results / "studies/own/errors/latest").exists()
+    (file.parent / "fail").unlink()
+    directory = runner.run(str(file), study.settings())
+    assert ran(file)[len(done) :] == [f"{c} {m} 2" for c in ("small", "large")
+                                      for m in ("slow", "fast")]  # fmt: skip
+    undisturbed = Runner(file.parent / "other", LocalWorkers(1), console=runner.console)
+    assert rows_of(directory) == rows_of(undisturbed.run(str(file), study.settings()))
+
+
+def rows_of(directory):
+    return read_table(directory / "table.json")[1]
+
+
+def test_other_settings_or_another_code_are_run_anew_more_seeds_are_added(file, runner):
+    study = load_study(str(file))
+    cells = [Cell("case", "m", 0, study.settings(**more)) for more in ({}, {"gain": 2.0})]
+    store = Store(file.parent / "store", "own/errors", "1")
+    store.add(cells[0], {"error": 1.0})
+    assert cells[0] in store
+    assert replace(cells[0], settings=study.settings(seeds=9)) in store
+    assert cells[1] not in store
+    assert replace(cells[0], seed=1) not in store
+    assert cells[0] not in Store(file.parent / "store", "own/errors", "2")
+    wanted = replace(cells[0], bag=file.parent / "bag")
+    assert wanted not in store, "its bag was not written"
+
+
+def test_a_finished_run_is_run_anew_and_leaves_the_older_one(file, runner):
+    study = load_study(str(file))
+    first = runner.run(str(file), study.settings(seeds=1))
+    second = runner.run(str(file), study.settings(seeds=1))
+    assert first != second
+    assert rows_of(first) == rows_of(second)
+    assert len(ran(file)) == 8
+    assert len(list((second / "cells").iterdir())) == 4
+
+
+def test_a_study_is_run_by_one_process_at_a_time(file, runner):
+    import fcntl
+
+    parent = runner.results / "studies/own/errors"
+    parent.mkdir(parents=True)
+    with (parent / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(UserError, match="another process runs this study"):
+            runner.run(str(file), StudySettings())
+
+
+def test_results_keep_numbers_texts_and_arrays_and_nothing_else(tmp_path):
+    store, cell = Store(tmp_path, "a/b", "1"), Cell("case", "m", 0, StudySettings())
+    result = {"number": 1.5, "text": "found", "array": np.eye(2), "nan": math.nan}
+    store.add(cell, result)
+    found = store[cell]
+    assert (found["number"], found["text"]) == (1.5, "found")
+    assert math.isnan(found["nan"])
+    np.testing.assert_array_equal(found["array"], np.eye(2))
+    with pytest.raises(TypeError, match="'odd' is dict"):
+        store.add(cell, {"odd": {}})
+    with pytest.raises(TypeError, match="has no value"):
+        store.add(replace(cell, case=Stage("odd", object())), {})
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A case that depends on a result."""
+
+    name: str
+    number: float
+
+
+def test_later_cells_follow_from_results(runner, monkeypatch):
+    def later(results):
+        best = max(result["square"] for result in results.of("first", "m"))
+        return [Cell(Stage("second", best), "m", 0, results.settings)]
+
+    def run_cell(cell):
+        return {"square": cell.case.number**2} if cell.case_name == "second" else {
+            "square": float(cell.seed)
+        }  # fmt: skip
+
+    study = Study("own/stages", "", "stages", run_cell, ("first",), ("m",), later=later,
+                  metrics=(Metric("square", "-", "square"),))  # fmt: skip
+    for module in ("softcr_studies.runner", "softcr_studies.workers"):
+        monkeypatch.setattr(f"{module}.load_study", lambda place: study)
+        monkeypatch.setattr(f"{module}.file_of", lambda place: study_files()["control/any-model"])
+    directory = runner.run("own/stages", StudySettings(seeds=4))
+    assert [(row.case, row.mean) for row in rows_of(directory)] == [("first", 1.5), ("second", 9.0)]
+
+
+def test_a_miss_is_a_miss_and_so_is_what_is_not_a_number():
+    def mark(mean, **more):
+        return Row("c", "m", "q", mean, 0.0, "mm", 1, **more).mark
+
+    assert [mark(x, must=2.0, goal=1.0) for x in (0.5, 1.5, 2.5)] == ["goal", "pass", "MISS"]
+    assert mark(math.nan, must=2.0) == "MISS"
+    assert [mark(x, must=2.0, at_least=True) for x in (2.5, 1.5)] == ["goal", "MISS"]
+    assert mark(5.0) == ""
+
+
+def test_pages_hold_every_row_with_published_kinds_apart(tmp_path):
+    rows = [Row("a | b", "us", "error", 0.5, 0.1, "mm", 3, {"bench": 2.0}, 1.0, 0.2),
+            Row("c", "us", "error", math.nan, 0.0, "mm", 1, {"simulation": 3.0})]  # fmt: skip
+    table = tmp_path / "run/table.json"
+    table.parent.mkdir()
+    machine = {"cores": 2, "processor": "P", "time": "2026-11-21T18:22", "load_average_at_start": [7.5]}
+    about = {"experiment": "group/name", "summary": "what it is", "source": "Someone, Sec. 1",
+             "exact": "All of it.", "seeds": 3, "machine": machine, "code": "c0de"}  # fmt: skip
+    write_table(table, about, rows)
+    (table.parent / "error.png").write_bytes(b"")
+    (page,) = write_pages([table], tmp_path / "pages")
+    text = page.read_text()
+    assert page.name == "group.md"
+    assert "published, simulation | published, bench | ours" in text
+    assert r"| a \| b | us | error |  | 2 | 0.5 | 0.1 | mm | 3 | ≤ 1 | pass |" in text
+    assert "| c | us | error | 3 |  |  | 0 | mm | 1 |  |  |" in text
+    assert "(tables/group/name/error.png)" in text
+    assert "2026-11-21, P, 2 cores at load 7.5" in text
+    table.unlink()
+    assert write_pages([], tmp_path / "pages")[0].read_text() == text, "older tables are kept"
+    with pytest.raises(UserError, match="no study has been run"):
+        write_pages([], tmp_path / "nothing")
+
+
+def test_two_runs_are_compared_row_by_row(tmp_path):
+    def row(method, mean, sd=0.1, **more):
+        return Row("case", method, "error", mean, sd, "mm", 3, must=2.0, **more)
+
+    before = [row("a", 1.0), row("b", 1.0), row("c", 1.0), row("d", 1.0), row("gone", 1.0)]
+    after = [row("a", 1.0), row("b", 1.1), row("c", 1.9), row("d", 2.1), row("new", 1.0)]
+    words = {each.row.method: each.words for each in compare(before, after)}
+    assert words == {"a": "same", "b": "within spread", "c": "differs", "d": "now MISS",
+                     "new": "only after", "gone": "only before"}  # fmt: skip
+    paths = []
+    for name, rows in (("before", before), ("after", after)):
+        (tmp_path / name).mkdir()
+        write_table(tmp_path / name / "table.json", {}, rows)
+        paths.append(table_of(str(tmp_path / name), tmp_path))
+    console = Console(record=True, width=120, quiet=False)
+    assert print_comparison(console, (paths[0], paths[1])) == 1
+    assert "now MISS" in console.export_text()
+    with pytest.raises(UserError, match="run 'nowhere': no table there"):
+        table_of("nowhere", tmp_path)
+
+
+@pytest.mark.parametrize("content, said", [
+    ("x = 1", "has no STUDY"),
+    ("STUDY = 3", "has no STUDY"),
+    ("import nothing_of_that_name", "cannot be read: ModuleNotFoundError"),
+    ("def", "cannot be read: SyntaxError"),
+])  # fmt: skip
+def test_a_file_that_is_no_study_is_one_line(tmp_path, content, said):
+    path = tmp_path / "mine.py"
+    path.write_text(content)
+    with pytest.raises(UserError, match=said):
+        load_study(str(path))
+    with pytest.raises(UserError, match="there is no such file"):
+        load_study(str(tmp_path / "none.py"))
+
+
+def test_names_groups_files_and_all_mean_studies(file):
+    assert named_studies(["control/any-model"]) == ["control/any-model"]
+    assert "control/any-model" in named_studies(["control"])
+    assert set(named_studies(["all"])) <= set(study_files())
+    assert named_studies([str(file), str(file)]) == [str(file)]
+    with pytest.raises(UserError, match="study '4a': unknown; allowed are the names of"):
+        named_studies(["4a"])
+
+
+def test_every_shipped_study_is_named_as_its_file_and_says_what_it_is():
+    for name in study_files():
+        study = load_study(name)
+        assert study.name == name
+        assert study.summary
+        assert not study.summary.endswith(".")
+        assert isinstance(study.settings(), StudySettings)
+        kinds = {each.kind for each in study.published}
+        assert kinds <= {"simulation", "bench"}
+        assert not study.published or study.source
+        assert not (study.published or study.musts) or study.exact or study.serial, name
+
+
+def test_what_only_a_person_has_must_be_given():
+    class Settings(StudySettings):
+        bag: str = ""
+
+    study = Study("own/bag", "", "of a bag", dict, (), (), settings=Settings, needs=("bag",))
+    with pytest.raises(UserError, match="own/bag: needs --bag"):
+        check_needs(study, study.settings())
+    check_needs(study, study.settings(bag="here"))
+
+
+def test_cells_are_named_seed_by_seed(tmp_path):
+    study = Study("own/cells", "", "cells", dict, ("a", "b"), lambda case: (case.upper(),))
+    cells = study.cells(StudySettings(seeds=2))
+    assert [(c.case, c.method, c.seed) for c in cells] == [
+        ("a", "A", 0), ("b", "B", 0), ("a", "A", 1), ("b", "B", 1)
+    ]  # fmt: skip
+    assert len(replace(study, seeded=False).cells(StudySettings(seeds=2))) == 2
+    results = Results(StudySettings(), Store(tmp_path, "own/cells", "1"))
+    results.cells += cells
+    for cell in cells:
+        results.store.add(cell, {"seed": cell.seed})
+    assert list(results.by_method()) == [("a", "A"), ("b", "B")]
+    assert [each["seed"] for each in results.of("b", "B")] == [0, 1]
+
+
+def test_the_command_offers_what_a_study_declares(file):
+    offered = command.Chosen.more_options({"names": [str(file)]})
+    assert {name for settings in offered.values() for name in settings} == {"seeds", "gain"}
+    both = command.Chosen.more_options({"names": [str(file), "control/any-model"]})
+    assert {name for settings in both.values() for name in settings} == {"seeds"}
+
