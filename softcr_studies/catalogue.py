@@ -1,4 +1,7 @@
-"""Which studies there are, and where: a file below a group's folder, or any file by its path."""
+"""Which studies there are, and where: GROUP/NAME.py below this package or below `./studies`.
+
+A study that lies elsewhere is named by the path of its file.
+"""
 
 import importlib
 import importlib.util
@@ -12,16 +15,24 @@ from softcr_models.errors import UserError
 from softcr_models.plugins import in_a_line
 from softcr_studies.study import Study
 
+OWN = Path("studies")
+"""Where a person's own studies lie, seen from where the command is run."""
+
 _FOLDER = Path(__file__).parent
 _HAS_STUDY = re.compile(r"^STUDY\b", re.MULTILINE)
 
 
-@cache
 def study_files() -> dict[str, Path]:
-    """Name -> file of every study that the package brings; nothing is imported."""
+    """Name -> file of every study; nothing is imported."""
+    own = {} if OWN.resolve() == _FOLDER else _files_below(OWN.resolve())
+    return {**_files_below(_FOLDER), **own}
+
+
+@cache
+def _files_below(folder: Path) -> dict[str, Path]:
     return {
         f"{path.parent.name}/{path.stem.replace('_', '-')}": path
-        for path in sorted(_FOLDER.glob("*/*.py"))
+        for path in sorted(folder.glob("*/*.py"))
         if _HAS_STUDY.search(path.read_text(encoding="utf-8"))
     }
 
@@ -49,8 +60,14 @@ def named_studies(words: list[str]) -> list[str]:
                 f"study {word!r}: unknown; allowed are the names of `softcr study list`, a group "
                 f"({groups}), all, or a file ending in .py"
             )
-        places |= dict.fromkeys(found)
+        places |= dict.fromkeys(map(_anywhere, found))
     return list(places)
+
+
+def _anywhere(place: str) -> str:
+    """A place that means the same wherever a worker was started."""
+    file = file_of(place)
+    return place if _FOLDER in file.parents else str(file)
 
 
 @cache
@@ -75,8 +92,9 @@ def load_study(place: str) -> Study:
     study = getattr(module, "STUDY", None)
     if not isinstance(study, Study):
         raise UserError(f"study {place}: has no STUDY of softcr_studies.study:Study")
-    if file.parent.parent == _FOLDER and study.name != place:
-        raise UserError(f"study {place}: calls itself {study.name!r}")
+    listed = [name for name, known in study_files().items() if known == file]
+    if listed and study.name != listed[0]:
+        raise UserError(f"study {place}: calls itself {study.name!r}, must be {listed[0]!r}")
     return study
 
 
@@ -86,9 +104,9 @@ def file_of(place: str) -> Path:
 
 
 def _module(place: str, file: Path) -> ModuleType:
-    if place in study_files():
+    if file.parent.parent == _FOLDER:
         return importlib.import_module(f"softcr_studies.{file.parent.name}.{file.stem}")
-    name = f"softcr_study_of_{file.stem}"
+    name = f"softcr_study_{file.parent.name}_{file.stem}"
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None
     assert spec.loader is not None

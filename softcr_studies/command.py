@@ -6,16 +6,27 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 from rich.table import Table
-from softcr_runtime.command_line import command, new_app
 
 from softcr_models.errors import UserError
+from softcr_runtime.command_line import command, new_app
 from softcr_runtime.console import FAILED, say
 from softcr_runtime.settings import Setting, build_settings, declared_settings
 from softcr_runtime.virtual import CORES
+from softcr_studies.catalogue import load_study, named_studies, study_files
 from softcr_studies.cell import StudySettings
 from softcr_studies.study import Study
 
 app = new_app("study", "Run published experiments, tuning and benchmarks again; see their tables.")
+
+
+def _names() -> str:
+    """The names by group, for the help."""
+    groups: dict[str, list[str]] = {}
+    for name in study_files():
+        group, _, own = name.partition("/")
+        groups.setdefault(group, []).append(own)
+    return "Studies: " + "; ".join(f"{group}/ {', '.join(own)}" for group, own in groups.items())
+
 
 # What runs a study is imported where it is needed, so that --help answers at once.
 
@@ -53,7 +64,6 @@ def list_studies(words: list[str] | None = None, /) -> int:
     Args:
         words: only studies whose name or source has one of these words in it.
     """
-    from softcr_studies.catalogue import load_study, study_files
     from softcr_studies.runner import terminal
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
@@ -69,7 +79,7 @@ def list_studies(words: list[str] | None = None, /) -> int:
     return 0
 
 
-@app.command
+@app.command(help_epilogue=_names())
 @command
 def run(
     names: list[str],
@@ -127,11 +137,10 @@ def page(
         results: directory of the runs.
         output: directory of the pages.
     """
-    from softcr_studies.catalogue import named_studies, study_files
     from softcr_studies.page import write_pages
     from softcr_studies.runner import latest_table, terminal
 
-    chosen = named_studies(names) if names else list(study_files())
+    chosen = [study.name for _, study in _studies(names)] if names else list(study_files())
     tables = [latest_table(results, name) for name in chosen]
     for written in write_pages([table for table in tables if table.is_file()], output):
         say(terminal(), f"page: {written}")
@@ -157,6 +166,4 @@ def compare(before: str, after: str, /, *, results: Path = Path("results")) -> i
 
 def _studies(names: Any) -> list[tuple[str, Study]]:
     """Place and study of every name that was given."""
-    from softcr_studies.catalogue import load_study, named_studies
-
     return [(place, load_study(place)) for place in named_studies(list(names or ()))]
