@@ -14,7 +14,7 @@ with `json_schema_extra={"live": True}` may change while the node is configured 
 
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, TypeVar
@@ -120,6 +120,7 @@ class Setting:
         unit: of the value; empty for none.
         description: what it means.
         live: whether it may change while the node is active.
+        choices: the only texts that are allowed, if there are such.
     """
 
     name: str
@@ -132,6 +133,7 @@ class Setting:
     unit: str
     description: str
     live: bool
+    choices: tuple[str, ...] = ()
 
 
 @cache
@@ -178,8 +180,13 @@ def _plain(value: Any) -> Any:
     return [_plain(each) for each in value] if isinstance(value, tuple) else value
 
 
-def build_settings(model: type[Model], values: Mapping[str, Any]) -> Model:
+def build_settings(model: type[Model], values: Mapping[str, Any], word: str = "parameter") -> Model:
     """A model from values by dotted name; what is not named keeps its default.
+
+    Args:
+        model: to make.
+        values: to be checked.
+        word: for one of them, as the user knows it.
 
     Raises:
         UserError: one line naming the parameter, its value and what is allowed.
@@ -188,13 +195,36 @@ def build_settings(model: type[Model], values: Mapping[str, Any]) -> Model:
     for name, value in values.items():
         if name not in declared and name not in beyond:
             known = ", ".join(declared)
-            raise UserError(f"parameter {name} = {value!r}: unknown; known are {known}")
+            raise UserError(f"{word} {name} = {value!r}: unknown; known are {known}")
         if name in declared and not _has_type(declared[name], value):
-            raise UserError(f"parameter {name} = {value!r}: must be {declared[name].allowed}")
+            raise UserError(f"{word} {name} = {value!r}: must be {declared[name].allowed}")
     try:
         return model.model_validate(nested(values))
     except ValidationError as error:
-        raise UserError(_in_line(first_problem(error, model), declared)) from None
+        raise UserError(_in_line(first_problem(error, model), declared, word)) from None
+
+
+def parsed(setting: Setting, text: str, name: str) -> Any:
+    """A text as the type of its setting; a list is written as `1, 2, 3` or `[1, 2, 3]`.
+
+    Raises:
+        UserError: it is none; in one line, with the setting's `name`.
+    """
+    converters: dict[Kind, Callable[[str], Any]] = {
+        "boolean": lambda word: {"true": True, "false": False}[word.lower()],
+        "integer": int,
+        "number": float,
+        "string": str,
+    }
+    convert = converters[setting.kind]
+    try:
+        if setting.is_list:
+            return [convert(part.strip()) for part in text.strip().strip("[]").split(",")]
+        if setting.choices and text not in setting.choices:
+            raise ValueError
+        return convert(text)
+    except (KeyError, ValueError):
+        raise UserError(f"{name} = {text!r}: must be {setting.allowed}") from None
 
 
 def nested(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -221,12 +251,12 @@ def _has_type(setting: Setting, value: Any) -> bool:
     )
 
 
-def _in_line(problem: Problem, declared: Mapping[str, Setting]) -> str:
+def _in_line(problem: Problem, declared: Mapping[str, Setting], word: str) -> str:
     name = ".".join(part for part in problem.location if isinstance(part, str))
     if name in declared:
-        return f"parameter {name} = {problem.value!r}: must be {declared[name].allowed}"
+        return f"{word} {name} = {problem.value!r}: must be {declared[name].allowed}"
     # a rule between several parameters
-    return f"parameters{f' {name}' if name else ''}: {problem.reason}"
+    return f"{word}s{f' {name}' if name else ''}: {problem.reason}"
 
 
 def _declared(
@@ -271,6 +301,7 @@ def _setting(name: str, field: Mapping[str, Any]) -> Setting:
         unit=unit.strip("-"),
         description=field.get("description", ""),
         live=field.get("live", False),
+        choices=tuple(element.get("enum", ())),
     )
 
 
