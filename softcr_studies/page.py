@@ -9,6 +9,23 @@ from typing import Any
 from softcr_models.errors import UserError
 from softcr_studies.table import KINDS, Row, bound, figure, read_table
 
+_INDEX = """# Results
+
+Every table on these pages was written by `softcr study run NAME`, and the pages by
+`softcr study page`. All figures of ours are from simulations on the machine that is named; each
+study says what its plant and its model share. Published figures from simulation and from a bench
+stand in columns of their own. A bound that was missed is marked MISS.
+
+| source | study | what it measures |
+|---|---|---|
+{lines}
+
+```{{toctree}}
+:maxdepth: 1
+
+{groups}
+```
+"""
 _HIDDEN = {"experiment", "source", "summary", "exact", "machine", "code", "load_average_at_end"}
 
 
@@ -39,7 +56,7 @@ def study_section(about: Mapping[str, Any], rows: Sequence[Row], directory: Path
 
 
 def write_pages(tables: Sequence[Path], output: Path) -> list[Path]:
-    """A page for each group of studies and an index, and a copy of every table and figure.
+    """A page for each group of studies, an index, and a copy of every table and figure.
 
     A study without a new table keeps the one that the output holds.
 
@@ -58,6 +75,7 @@ def write_pages(tables: Sequence[Path], output: Path) -> list[Path]:
             about, _ = read_table(path)
             _copy(path, output / "tables" / about["experiment"])
         groups: dict[str, list[str]] = {}
+        lines = []
         for path in sorted((output / "tables").glob("*/*/table.json")):
             about, rows = read_table(path)
             section = study_section(about, rows, path.parent)
@@ -65,13 +83,19 @@ def write_pages(tables: Sequence[Path], output: Path) -> list[Path]:
             groups.setdefault(path.parent.parent.name, []).append(
                 section.replace("](", f"]({pictures}") if "](" in section else section
             )
+            source = about["source"] or "(nothing was published)"
+            link = f"[{about['experiment']}]({path.parent.parent.name}.md)"
+            lines.append(f"| {source} | {link} | {about['summary']} |")
         if not groups:
             raise UserError(f"{output}: no study has been run; see `softcr study list`")
-        pages = []
-        for group, sections in groups.items():
-            pages.append(output / f"{group}.md")
-            pages[-1].write_text(f"# {group}\n\n" + "\n".join(sections), encoding="utf-8")
-        return pages
+        pages = {output / f"{group}.md": f"# {group}\n\n" + "\n".join(sections)
+                 for group, sections in groups.items()}  # fmt: skip
+        pages[output / "index.md"] = _INDEX.format(
+            lines="\n".join(sorted(lines)), groups="\n".join(groups)
+        )
+        for path, text in pages.items():
+            path.write_text(text, encoding="utf-8")
+        return list(pages)
     except OSError as error:
         raise UserError(f"{error.filename}: cannot be written: {error.strerror}") from None
 
