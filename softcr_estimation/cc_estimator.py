@@ -39,10 +39,11 @@ class CcEstimatorSettings(FilterSettings):
     In the paper Q and R say that model and sensor are nearly perfect, and P_0 = Q that the arm
     surely starts straight with a known stiffness; two of its ten simulated parts did not converge.
     Here the start is open, and the noises leave room for what is not constant curvature. They are
-    for a model that fits base force and base moment (`softcr experiment cc-ukf`, "mass shared"),
-    and were chosen on seed 100 of that experiment: there the tip's error stays the same if the
-    stiffness is 15 % wrong. Far larger force and moment noises look better as long as the model is
-    right, because they leave the model alone with the pressures, and are lost when it is not.
+    for a model that fits base force and base moment ("mass shared" in the study
+    `mehl2024/base-sensor-filter`), and were chosen on another run of its plant: there the tip's
+    error stays the same if the stiffness is 15 % wrong. Far larger force and moment noises look
+    better as long as the model is right, because they leave the model alone with the pressures, and
+    are lost when it is not.
     """
 
     longest_step: _Positive = Field(

@@ -57,25 +57,6 @@ EXPERIMENTS = {
         "observability", "which parameters a motion tells, recorded or planned"
     ),
     "bench": Experiment("bench", "what the tip error owes to each figure of a bench"),
-    "cc-ukf": Experiment(
-        "cc_ukf", "a constant-curvature filter sees a rod through its base sensor (Mehl et al.)"
-    ),
-    "apcc-kinematic": Experiment(
-        "apcc",
-        "an adaptive constant-curvature model finds its section lengths (Dalenberg)",
-        ("apcc-kinematic",),
-    ),
-    "apcc-robot1": Experiment(
-        "apcc", "... and steers a finer arm, reconstructed Robot I (Dalenberg)", ("apcc-robot1",)
-    ),
-    "apcc-robot2": Experiment(
-        "apcc", "... and Robot II, its material reconstructed (Dalenberg)", ("apcc-robot2",)
-    ),
-    "apcc-feedback": Experiment(
-        "apcc",
-        "... and its hardware experiments, simulated (Dalenberg)",
-        ("apcc-feedback",),
-    ),
     "koopman-real": Experiment(
         "koopman_real",
         "a Koopman model predicts a real soft arm it was fitted to",

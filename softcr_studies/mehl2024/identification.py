@@ -3,16 +3,25 @@
 For a known motion, (4) and (5) are linear in masses, stiffnesses and dampings: least squares.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 from scipy.optimize import lsq_linear
 
 from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
 from softcr_models.constant_curvature.kernel import CENTRE_OF_GRAVITY, TIP, point_motion
-from softcr_tools.experiments.cc_ukf.plant import DT, SensedRun
+from softcr_studies.mehl2024.plant import DT
+
+FITTED = ("mass", "tip_mass", "bending_stiffness", "bending_damping", "elongation_stiffness",
+          "elongation_damping")  # fmt: skip
+"""Numbers of the model that are identified."""
 
 
 def identified(
-    nominal: ConstantCurvatureModel, run: SensedRun, base_height: float, share_mass: bool
+    nominal: ConstantCurvatureModel,
+    run: Mapping[str, np.ndarray],
+    base_height: float,
+    share_mass: bool,
 ) -> ConstantCurvatureModel:
     """The nominal model with the numbers that fit best to actuation, base force and base moment.
 
@@ -24,16 +33,16 @@ def identified(
             acts at another place than the arc's centre of gravity; two points on the arc can stand
             for that.
     """
-    motion = run.coordinates, run.rates, np.gradient(run.rates, DT, axis=0)
-    columns = np.zeros((len(run.times), 9, 6))
+    motion = run["coordinates"], run["rates"], np.gradient(run["rates"], DT, axis=0)
+    columns = np.zeros((len(run["times"]), 9, 6))
     columns[:, :, 0] = _inertial_forces(nominal, CENTRE_OF_GRAVITY, *motion)
     columns[:, :, 1] = _inertial_forces(nominal, TIP, *motion)
-    for column, values in ((2, run.coordinates), (3, run.rates)):
+    for column, values in ((2, run["coordinates"]), (3, run["rates"])):
         columns[:, :2, column] = values[:, :2]
         columns[:, 2, column + 2] = values[:, 2]
-    reaction = -run.wrenches
+    reaction = -run["wrenches"]
     reaction[:, 3:] -= np.cross([0.0, 0.0, base_height], reaction[:, :3])
-    known = np.concatenate([nominal.actuation_force(run.pressures), reaction], axis=1)
+    known = np.concatenate([nominal.actuation_force(run["pressures"]), reaction], axis=1)
     if not share_mass:
         known = known - nominal.tip_mass * columns[:, :, 1]
         columns = np.delete(columns, 1, axis=2)
@@ -45,11 +54,7 @@ def identified(
     ).x
     if not share_mass:
         solution = np.insert(solution, 1, nominal.tip_mass)
-    names = (
-        "mass", "tip_mass", "bending_stiffness", "bending_damping",
-        "elongation_stiffness", "elongation_damping",
-    )  # fmt: skip
-    return nominal.replace(**dict(zip(names, solution.tolist(), strict=True)))
+    return nominal.replace(**dict(zip(FITTED, solution.tolist(), strict=True)))
 
 
 def _weights(known: np.ndarray) -> np.ndarray:

@@ -11,8 +11,6 @@ another pose and velocity. The amplitude is what brings the tip as far from the 
 Table II (57.4 mm); with frequencies near 0.7 Hz its speed then comes near Table II's 275.7 mm/s.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from softcr_models import CosseratRod, Robot, load_robot
@@ -33,38 +31,12 @@ FORCE_NOISE, MOMENT_NOISE = 1e-3, 1e-4
 _SUBSTEPS = 10
 
 
-@dataclass(frozen=True, eq=False)
-class SensedRun:
-    """What happened, and what the base sensor saw, at T samples every DT seconds.
-
-    Attributes:
-        times: (T,) [s].
-        pressures: (T, 3) [Pa].
-        tips, velocities: (T, 3) true end of the rod in the frame of its base [m], [m/s].
-        coordinates, rates: (T, 3) the true constant-curvature coordinates: the arc with this tip,
-            and its rates [m], [m/s].
-        wrenches: (T, 6) force [N], then moment [N m] on the sensor, noise included.
-    """
-
-    times: np.ndarray
-    pressures: np.ndarray
-    tips: np.ndarray
-    velocities: np.ndarray
-    coordinates: np.ndarray
-    rates: np.ndarray
-    wrenches: np.ndarray
-
-    def part(self, begin: int, end: int) -> "SensedRun":
-        """Samples begin to end - 1."""
-        return SensedRun(*(getattr(self, name)[begin:end] for name in self.__dataclass_fields__))
-
-
 def table_one_robot() -> Robot:
     """licher2025 with the numbers of Mehl et al., Table I, Sim."""
     length, radius, mass = 0.130, 0.021, 0.16
     bending, bending_damping, elongation, elongation_damping = 505.0, 0.15, 1128.0, 6.23
     body = load_robot("licher2025").replace(
-        name="mehl2023",
+        name="mehl2024",
         description="Mehl et al., Table I, Sim, on the section of licher2025",
         length=length,
         outer_diameter=2.0 * radius,
@@ -86,24 +58,52 @@ def excitation(times: np.ndarray, amplitude: float, frequencies: np.ndarray) -> 
     return 0.5 * amplitude * (1.0 - np.cos(2.0 * np.pi * turns))
 
 
-def sensed_run(robot: Robot, model: ConstantCurvatureModel, seconds: float, seed: int) -> SensedRun:
-    """Simulates the rod; the seed draws frequencies and sensor noise."""
+def sensed_run(
+    robot: Robot, model: ConstantCurvatureModel, seconds: float, seed: int
+) -> dict[str, np.ndarray]:
+    """Simulates the rod; the seed draws frequencies and sensor noise.
+
+    Returns:
+        What happened, and what the base sensor saw, at T samples every DT seconds: times (T,) [s];
+        pressures (T, 3) [Pa]; tips, velocities, coordinates, rates (T, 3) see `motion_of`; wrenches
+        (T, 6) force [N], then moment [N m] on the sensor, noise included.
+    """
     random = np.random.default_rng(seed)
     count = len(robot.chambers)
     spread = random.uniform(1.0 - FREQUENCY_SPREAD, 1.0 + FREQUENCY_SPREAD, count)
     frequencies = np.resize(FREQUENCIES, count) * spread
     rod = CosseratRod(robot, INTERVALS)
     times = DT * np.arange(round(seconds / DT) + 1)
-    amplitude = _amplitude(rod, frequencies, times)
-    pressures = excitation(times, amplitude, frequencies)
+    pressures = excitation(times, _amplitude(rod, frequencies, times), frequencies)
     states = _simulated(rod, pressures)
     samples = zip(states, pressures, strict=True)
     wrenches = np.array([rod.base_wrench(*sample) for sample in samples])
     wrenches += random.normal(size=wrenches.shape) * np.repeat([FORCE_NOISE, MOMENT_NOISE], 3)
-    tips, velocities = _tips(rod, states)
+    told = {"times": times, "pressures": pressures, "wrenches": wrenches}
+    return told | motion_of(rod, states, model)
+
+
+def motion_of(
+    rod: CosseratRod, states: np.ndarray, model: ConstantCurvatureModel
+) -> dict[str, np.ndarray]:
+    """How a rod's end moves.
+
+    Args:
+        rod: that the states belong to.
+        states: (T, nx).
+        model: gives the arc's length and radius.
+
+    Returns:
+        tips, velocities (T, 3) end of the rod in the frame of its base [m], [m/s]; coordinates,
+        rates (T, 3) of the arc with this tip [m], [m/s].
+    """
+    poses = np.array([rod.backbone(state, 2)[-1] for state in states])
+    in_node_frame = RodState(states).velocities[:, -1, :3]
+    velocities = np.einsum("tij,tj->ti", poses[:, :3, :3], in_node_frame)
+    tips = poses[:, :3, 3] - [0.0, 0.0, rod.base_height]
     coordinates = coordinates_of_tip(tips, model.rest_length, model.radius)
     rates = model.rate_of_tip(coordinates, velocities)
-    return SensedRun(times, pressures, tips, velocities, coordinates, rates, wrenches)
+    return {"tips": tips, "velocities": velocities, "coordinates": coordinates, "rates": rates}
 
 
 def deflections(tips: np.ndarray, rest_length: float) -> np.ndarray:
@@ -117,7 +117,9 @@ def _amplitude(rod: CosseratRod, frequencies: np.ndarray, times: np.ndarray) -> 
     times, limits = times[: round(20.0 / DT)], rod.robot.pressure_limits
     amplitude = 0.3 * limits.maximum
     for _ in range(4):
-        tips, _ = _tips(rod, _simulated(rod, excitation(times, amplitude, frequencies)))
+        states = _simulated(rod, excitation(times, amplitude, frequencies))
+        ends = np.array([rod.backbone(state, 2)[-1, :3, 3] for state in states])
+        tips = ends - [0.0, 0.0, rod.base_height]
         amplitude *= DEFLECTION / deflections(tips, rod.robot.length).max()
     return float(min(amplitude, limits.maximum))
 
@@ -132,11 +134,3 @@ def _simulated(rod: CosseratRod, pressures: np.ndarray) -> np.ndarray:
     start, parameters = rod.equilibrium(pressures[0]), rod.nominal_parameters
     states = prediction.rollout(start, pressures[None], parameters, DT)[0]
     return np.vstack([start, states])
-
-
-def _tips(rod: CosseratRod, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(T, 3) ends of the rod above its base [m] and their velocities [m/s]."""
-    poses = np.array([rod.backbone(state, 2)[-1] for state in states])
-    in_node_frame = RodState(states).velocities[:, -1, :3]
-    velocities = np.einsum("tij,tj->ti", poses[:, :3, :3], in_node_frame)
-    return poses[:, :3, 3] - [0.0, 0.0, rod.base_height], velocities
