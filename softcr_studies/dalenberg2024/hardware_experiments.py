@@ -10,6 +10,7 @@ ones. Experiment II (Sec. VI-B): adaptive against fixed to a setpoint, until the
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from softcr_models.constant_curvature.arm_dynamics import ArmDynamics, TendonGai
 from softcr_models.constant_curvature.kinematics import coverage_of
 from softcr_models.constant_curvature.shape_error import shape_error
 from softcr_models.robot import load_arm
-from softcr_studies.dalenberg2024.published import PRINTED, Comparison
+from softcr_studies.dalenberg2024.published import Comparison
 from softcr_studies.dalenberg2024.setpoint_run import FIXED, draw_runs, law, steer
 from softcr_studies.study import Cell, Metric, Result, Results, Row, Study, StudySettings
 
@@ -30,6 +31,7 @@ SETPOINT = np.array([0.0, 0.15, -0.5])
 INPUTS = 40
 """Steps from the zero state to the printed tendon differentials; the thesis says n."""
 
+INFERRED = {"sensors' distance": "cm", "sensors' angle": "crad", "E_shape": "mm"}
 _HELD, _STEP = 0.1, 4e-3  # [s]
 _WITHIN = 1e-3  # of the setpoint, where a run of Experiment II ends [m]
 
@@ -118,7 +120,7 @@ def run(cell: Cell) -> Result:
     """One path in one way, or one controller's run."""
     case = cell.case
     if isinstance(case, Pulled):
-        return infer_along(np.array(case.row), cell.method)
+        return infer_along(case.row, cell.method)
     gain = case.fixed_gain if cell.method == FIXED else case.adaptive_gain
     settings = law(gain, SCALES[cell.method] * case.adaptation, case.feedback)
     arm = load_arm("dalenberg_robot1").model_copy(update={"routing": "independent"})
@@ -137,28 +139,38 @@ def arm_of(lengths: np.ndarray) -> Arm:
     return load_arm("dalenberg_robot1").model_copy(update=changes)
 
 
-def infer_along(row: np.ndarray, mode: str) -> dict[str, float]:
+@lru_cache(maxsize=1)
+def _pulled(row: tuple[int, ...]) -> tuple[Arm, list[np.ndarray]]:
+    """The arm of a row of Table I, and its configurations at INPUTS parts of the tendons' way."""
+    pulled, lengths = -1e-3 * np.array(row[:9]), 1e-3 * np.array(row[9:12])
+    plant = ArmDynamics(arm_of(lengths))
+    state, found = plant.rest(), []
+    for part in np.arange(1, INPUTS + 1) / INPUTS:
+        plant.advance(state, part * pulled, _HELD, MOTORS, _STEP)
+        found.append(state.q.copy())
+    return plant.arm, found
+
+
+def infer_along(row: tuple[int, ...], mode: str) -> dict[str, float]:
     """What Algorithm 2 makes of a row of Table I.
 
     Returns:
-        linear, angular: mean errors of the sensors [m], [rad]; shape: mean E_shape [m].
+        Mean errors of the sensors, "sensors' distance" [cm] and "sensors' angle" [crad]; "E_shape",
+        its mean [mm].
     """
     feedback, told = mode.split(", ")
-    pulled, true, random = -1e-3 * row[:9], 1e-3 * row[9:12], 1e-3 * row[12:]
-    lengths = true if told == "true π" else random
+    lengths = 1e-3 * np.array(row[9:12] if told == "true π" else row[12:])
     settings = InferenceSettings.model_validate({"feedback": feedback})
-    arm = arm_of(true)
-    plant, sensors, guess = ArmDynamics(arm), np.array(arm.racks), np.zeros(9)
-    state, coverage = plant.rest(), coverage_of(sensors, arm.rest_lengths)
-    found = []
-    for part in np.arange(1, INPUTS + 1) / INPUTS:
-        plant.advance(state, part * pulled, _HELD, MOTORS, _STEP)
-        poses = plant.chain.pose(state.q, arm.rest_lengths, coverage)
-        seen = infer(arm.model, lengths, coverage_of(sensors, lengths), poses, guess, settings)
+    arm, configurations = _pulled(row)
+    sensors, guess, found = np.array(arm.racks), np.zeros(9), []
+    coverage, assumed = (coverage_of(sensors, each) for each in (arm.rest_lengths, lengths))
+    for q in configurations:
+        poses = arm.chain.pose(q, arm.rest_lengths, coverage)
+        seen = infer(arm.model, lengths, assumed, poses, guess, settings)
         guess = seen.configuration
-        shape = shape_error(plant.chain, state.q, arm.rest_lengths, arm.model, guess, lengths)
-        found.append((seen.linear.mean(), seen.angular.mean(), shape))
-    return dict(zip(("linear", "angular", "shape"), np.mean(found, axis=0), strict=True))
+        shape = shape_error(arm.chain, q, arm.rest_lengths, arm.model, guess, lengths)
+        found.append((1e2 * seen.linear.mean(), 1e2 * seen.angular.mean(), 1e3 * shape))
+    return dict(zip(INFERRED, np.mean(found, axis=0), strict=True))
 
 
 def rows(results: Results) -> list[Row]:
@@ -188,8 +200,8 @@ def _rows_of(trial: Trial, method: str, own: Result, fixed: Result) -> list[Row]
     table.add_sensors(own, baseline, trial.sensors)
     arrived, end = bool(own["errors"][-1] < _WITHIN), float(own["times"][-1])
     number = "R28" if method == WEAK else trial.duration
-    told = PRINTED[number].fixed if method == FIXED else PRINTED[number].adaptive
-    table.add(f"time to 1 mm ({number})", end if arrived else np.nan, "s", told)
+    time = end if arrived else np.nan
+    table.add(f"time to 1 mm ({number})", time, "s", table.figure(number))
     if not arrived:
         table.add("tip error at the end", 1e3 * float(own["errors"][-1]), "mm")
     return table.closed()
@@ -210,11 +222,7 @@ STUDY = Study(
     cases=lambda settings: [*map(Pulled, TABLE_ONE[: settings.runs]), *TRIALS],
     methods=methods,
     settings=Settings,
-    metrics=(
-        Metric("sensors' distance", "cm", lambda r: 1e2 * r["linear"] if "shape" in r else None),
-        Metric("sensors' angle", "crad", lambda r: 1e2 * r["angular"] if "shape" in r else None),
-        Metric("E_shape", "mm", lambda r: 1e3 * r["shape"] if "shape" in r else None),
-    ),
+    metrics=tuple(Metric(name, unit, name) for name, unit in INFERRED.items()),
     exact="SIMULATED, RECONSTRUCTED arm instead of the thesis's hardware, so absolute figures mean "
     "little. Plant and controller share the equations of piecewise constant curvature; the plant "
     "has more sections, mass, gravity, a payload, stiff motors and tendons that run otherwise than "

@@ -3,70 +3,52 @@
 R1 to R32 are our labels. R1, R9, R10, R22, R26 to R28, R31 and R32 are words or ranges there.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
+from typing import NamedTuple
 
 from softcr_studies.study import Result, Row
 from softcr_studies.table import Kind
 
 
-@dataclass(frozen=True)
-class Printed:
+class Printed(NamedTuple):
     """One printed result.
 
     Attributes:
         fixed, adaptive: the figures; None: not printed.
         change: of the adaptive one against the fixed one, as printed [%]; None: not printed.
-        note: what is wrong with it.
     """
 
     fixed: float | None = None
     adaptive: float | None = None
     change: float | None = None
-    note: str = ""
 
-
-COPIED = "copy of R12: the mean lies above the appendix's own upper bounds"
 
 PRINTED = {
     # Robot I, run I: position feedback. E_shape in mm; the mean of Psi in cm^2, its bounds in mm
-    "R2": Printed(1.82, 1.31, -28.0),
-    "R3": Printed(0.19, 0.17, -7.0, "the figures give -10.5 %"),
-    "R4": Printed(3.32, 2.60, -21.7),
-    "R5": Printed(4.61, 1.94, -57.9),
-    "R6": Printed(2.71, 0.24, -91.2),
-    "R7": Printed(8.45, 6.11, -27.6),
+    "R2": Printed(1.82, 1.31, -28.0), "R3": Printed(0.19, 0.17, -7.0),
+    "R4": Printed(3.32, 2.60, -21.7), "R5": Printed(4.61, 1.94, -57.9),
+    "R6": Printed(2.71, 0.24, -91.2), "R7": Printed(8.45, 6.11, -27.6),
     # Robot I, run II: pose feedback; R8 and R11 are one run, R11 "more than 4", "less than 0.5 cm"
-    "R8": Printed(12.33, 6.68, -45.8),
-    "R11": Printed(4.0, 0.5, -87.5),
-    "R12": Printed(6.82, 4.87, -28.6),
-    "R13": Printed(1.03, 1.10, 6.32, "the figures give +6.8 %"),
-    "R14": Printed(12.9, 8.17, -36.7),
-    "R15": Printed(change=-51.9),
-    "R15 upper": Printed(change=-38.1),
-    "R15 lower": Printed(change=-92.1),
-    # Robot II
-    "R16": Printed(6.82, 4.87, -28.6, COPIED),
-    "R17": Printed(0.55, 0.58, 5.82, "the figures give +5.5 %"),
-    "R18": Printed(5.16, 4.15, -19.4),
-    "R19": Printed(change=-25.8),
-    "R19 upper": Printed(change=-17.8),
-    "R19 lower": Printed(change=-36.1),
-    # Experiment II: Psi in cm^2, E_mapping in cm, time to 1 mm in s
-    "R20": Printed(2.02, 0.62, -69.4),
-    "R21": Printed(6.15, 2.55, -58.6),
-    "R22": Printed(change=0.0, note="approximately the same"),
-    "R23": Printed(6.01, 2.76),
-    "R24": Printed(1.97, 0.66, -66.4),
-    "R25": Printed(8.5, 3.2, -57.42, "figures at the end, perhaps a mean change"),
-    "R27": Printed(note="the adaptive one about 1 s later, with a lower gain"),
-    "R28": Printed(note="the fixed one does not arrive in 11.24 s"),
-    "R29": Printed(change=-68.3),
-    "R30": Printed(change=-27.3),
-}
+    "R8": Printed(12.33, 6.68, -45.8), "R11": Printed(4.0, 0.5, -87.5),
+    "R12": Printed(6.82, 4.87, -28.6), "R13": Printed(1.03, 1.10, 6.32),
+    "R14": Printed(12.9, 8.17, -36.7), "R15": Printed(change=-51.9),
+    "R15 upper": Printed(change=-38.1), "R15 lower": Printed(change=-92.1),
+    # Robot II; R16 is a copy of R12: the mean lies above the appendix's own upper bounds
+    "R16": Printed(6.82, 4.87, -28.6), "R17": Printed(0.55, 0.58, 5.82),
+    "R18": Printed(5.16, 4.15, -19.4), "R19": Printed(change=-25.8),
+    "R19 upper": Printed(change=-17.8), "R19 lower": Printed(change=-36.1),
+    # Experiment II: Psi in cm^2, E_mapping in cm (R25: at the end), time to 1 mm in s
+    "R20": Printed(2.02, 0.62, -69.4), "R21": Printed(6.15, 2.55, -58.6),
+    "R22": Printed(),  # approximately the same
+    "R23": Printed(6.01, 2.76), "R24": Printed(1.97, 0.66, -66.4),
+    "R25": Printed(8.5, 3.2, -57.42),
+    "R27": Printed(),  # the adaptive one about 1 s later, with a lower gain
+    "R28": Printed(),  # the fixed one does not arrive in 11.24 s
+    "R29": Printed(change=-68.3), "R30": Printed(change=-27.3),
+}  # fmt: skip
+"""By number. Where the printed change is not that of the printed figures: R3 (-10.5 %), R13, R17,
+R25, which is perhaps the change of a mean."""
 
 DIFFERENCES = {
     # how far the adaptive one's distances [cm] and angles [crad] lie above the fixed one's
@@ -113,6 +95,11 @@ class Comparison:
             Row(self.case, self.method, quantity, value, sd, unit, self.seeds, published)
         )
 
+    def figure(self, number: str) -> float | None:
+        """What is printed of this controller."""
+        told = self._told(number)
+        return told.fixed if self.fixed else told.adaptive
+
     def add_numbered(
         self, quantity: str, number: str, value: float, baseline: float | None, unit: str,
         sd: float = 0.0,
@@ -127,14 +114,13 @@ class Comparison:
             unit: of both.
             sd: of the figure.
         """
-        told = PRINTED[number] if self.printed else Printed()
         name = f"{quantity} ({number.partition(' ')[0]})"
-        self.add(name, value, unit, told.fixed if self.fixed else told.adaptive, sd)
+        self.add(name, value, unit, self.figure(number), sd)
         if baseline is not None and not self.fixed:
-            change = 100.0 * (value / baseline - 1.0)
-            self.add(f"{name}, change", change, "%", told.change)
-            if told.change is not None:
-                self.signs.append(change * told.change >= 0.0)
+            change, printed = 100.0 * (value / baseline - 1.0), self._told(number).change
+            self.add(f"{name}, change", change, "%", printed)
+            if printed is not None:
+                self.signs.append(change * printed >= 0.0)
 
     def add_sensors(
         self, own: Result, baseline: Result | None, numbers: Mapping[str, str], start: str = ""
@@ -171,7 +157,5 @@ class Comparison:
             self.add("changes of the other sign than printed", others, f"of {len(self.signs)}")
         return self.rows
 
-
-def mean_over(runs: Sequence[Result], measure: Callable[[Result], Any]) -> float:
-    """Mean of a measure over runs."""
-    return float(np.mean([measure(run) for run in runs]))
+    def _told(self, number: str) -> Printed:
+        return PRINTED[number] if self.printed else Printed()

@@ -22,7 +22,7 @@ from pydantic import Field
 from softcr_models.constant_curvature.arm import Arm
 from softcr_models.constant_curvature.arm_dynamics import TendonGains
 from softcr_models.robot import load_arm
-from softcr_studies.dalenberg2024.published import Comparison, mean_over
+from softcr_studies.dalenberg2024.published import Comparison
 from softcr_studies.dalenberg2024.setpoint_run import FIXED, draw_runs, law, steer
 from softcr_studies.study import Cell, Result, Results, Row, Study, StudySettings
 
@@ -142,9 +142,8 @@ def _rows_of(
     """Of one controller's runs, each with the baseline's in the same setting."""
     printed, fixed = method not in AT_NAMED, method == FIXED
     table = Comparison(arrangement.name, method, "simulation", fixed, printed, seeds)
-    every = [own for own, _ in pairs]
-    table.add("runs lost", float(sum(own["lost"] for own in every)), "")
-    table.add("ticks at a bound", 100.0 * mean_over(every, lambda own: own["bounded"]), "%")
+    table.add("runs lost", float(sum(own["lost"] for own, _ in pairs)), "")
+    table.add("ticks at a bound", 100.0 * np.mean([own["bounded"] for own, _ in pairs]), "%")
     kept = [pair for pair in pairs if not (pair[0]["lost"] or pair[1]["lost"])]
     if not kept:
         return table.closed()
@@ -164,13 +163,16 @@ def _rows_of(
         numbers = {"distance": "R9", "angle": "R10"}
         table.add_sensors(first[0], None if fixed else first[1], numbers, "named run: ")
         table.add_numbered("named run: tip's distance, end", "R11", *tips, "cm")
-    kept_runs = [own for own, _ in kept]
+
+    def mean(measure: Callable[[Result], float]) -> float:
+        return float(np.mean([measure(own) for own, _ in kept]))
+
     # the thesis prints Psi's mean in cm^2, but it lies between its bounds in mm only as so many mm
-    square = 1e4 * mean_over(kept_runs, lambda own: np.mean(own["costs"] ** 2))
-    table.add_numbered("Psi² mean", arrangement.cost[0], square, None, "cm²")
-    table.add("sensors' distance", 1e2 * mean_over(kept_runs, lambda r: r["linear"].mean()), "cm")
-    table.add("sensors' angle", 1e2 * mean_over(kept_runs, lambda r: r["angular"].mean()), "crad")
-    table.add("tip error at the end", 1e3 * mean_over(kept_runs, lambda r: r["errors"][-1]), "mm")
+    square = mean(lambda own: 1e4 * np.mean(own["costs"] ** 2))
+    table.add("Psi² mean", square, "cm²", table.figure(arrangement.cost[0]))
+    table.add("sensors' distance", mean(lambda own: 1e2 * own["linear"].mean()), "cm")
+    table.add("sensors' angle", mean(lambda own: 1e2 * own["angular"].mean()), "crad")
+    table.add("tip error at the end", mean(lambda own: 1e3 * own["errors"][-1]), "mm")
     return table.closed()
 
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.axes import Axes
 from pydantic import Field
 
 from softcr_control.apcc import Apcc, ApccSettings
@@ -92,7 +91,7 @@ BENT = Case("bent starts, 10 ms", (COMMANDED, FIXED), bent=True)
 class Settings(StudySettings):
     """See StudySettings."""
 
-    seeds: int = Field(1, ge=1, le=100, description="random starts beside the straight one")
+    seeds: int = Field(3, ge=1, le=100, description="random starts beside the straight one")
     seconds: float = Field(
         20.0, ge=1.0, le=100.0, description="length T of a run", json_schema_extra={"unit": "s"}
     )
@@ -118,16 +117,23 @@ def bent_start(seed: int) -> np.ndarray:
 
 
 def run(cell: Cell) -> Result:
-    """One reading of the law, and how far its lengths are off after every T."""
-    case, seconds = cell.case, cell.settings.seconds
+    """One reading of the law, with its figures by their names in the table."""
+    case, length = cell.case, cell.settings.seconds
     start = bent_start(cell.seed) if case.bent else straight_start()
     dt = case.dt or 1e-3 * cell.settings.step_ms
-    trace = simulate(LAWS[cell.method], start, dt, case.longer * seconds)
+    trace = simulate(LAWS[cell.method], start, dt, case.longer * length)
+    trace["runs that diverge"] = 100.0 * trace["diverged"]
     if trace["diverged"]:
-        return trace
-    ends = np.searchsorted(trace["times"], seconds * np.arange(1, case.longer + 1)) - 1
-    worst = np.abs(trace["lengths"][ends] - TRUE_LENGTHS).max(axis=1)
-    return trace | {f"length error {end + 1}": 1e3 * each for end, each in enumerate(worst)}
+        return trace | {"diverges after": trace["times"][-1]}
+    ends = np.searchsorted(trace["times"], length * np.arange(1, case.longer + 1)) - 1
+    worst = 1e3 * np.abs(trace["lengths"][ends] - TRUE_LENGTHS).max(axis=1)
+    names = "length error", "length error after 2 T", "length error after 3 T"
+    return trace | dict(zip(names, worst, strict=False)) | {
+        "tip RMS, last 5 s": tip_rms(trace),
+        "E_shape at the end": 1e3 * trace["shapes"][-1],
+        "sensors' distance, end": 1e3 * trace["linear"][-1].max(),
+        "sensors' angle, end": 1e3 * trace["angular"][-1].max(),
+    }  # fmt: skip
 
 
 def simulate(
@@ -175,9 +181,9 @@ def simulate(
 
 
 def tip_rms(trace: Result) -> float:
-    """Root mean square of the tip's distance over the last seconds [m]."""
+    """Root mean square of the tip's distance over the last seconds [mm]."""
     counted = trace["times"] > trace["times"][-1] - LAST
-    return float(np.sqrt(np.mean(trace["errors"][counted] ** 2)))
+    return 1e3 * float(np.sqrt(np.mean(trace["errors"][counted] ** 2)))
 
 
 def bent_cells(results: Results) -> list[Cell]:
@@ -188,64 +194,44 @@ def bent_cells(results: Results) -> list[Cell]:
 
 def rows(results: Results) -> list[Row]:
     """Tip errors relative to that of fixed lengths from the straight start."""
-    fixed = tip_rms(results.first(STRAIGHT.name, FIXED))
-    quantity, found = "tip RMS over that of fixed lengths", []
-    for (case, method), runs in results.by_method().items():
-        if case != BENT.name and method != FIXED and not runs[0]["diverged"]:
+    rms, found = "tip RMS, last 5 s", []
+    fixed = results.first(STRAIGHT.name, FIXED)[rms]
+    for (case, method), (first, *_) in results.by_method().items():
+        if case != BENT.name and method != FIXED and rms in first:
             must = 5.0 if (case, method) == (STRAIGHT.name, COMMANDED) else None
-            share = 100.0 * tip_rms(runs[0]) / fixed
+            share, quantity = 100.0 * first[rms] / fixed, "tip RMS over that of fixed lengths"
             found.append(Row.of(case, method, quantity, [share], "%", must=must))
     return found
 
 
 def draw(results: Results, directory: Path) -> None:
-    """Figs. 7 to 9 of what is required beside fixed lengths; Fig. 8 of every reading."""
-    figure, axes = plt.subplots(5, sharex=True, figsize=(8.0, 9.0), layout="constrained")
-    for method, style in ((COMMANDED, "-"), (FIXED, ":")):
-        trace = results.first(STRAIGHT.name, method)
-        shape_times = np.linspace(0.0, trace["times"][-1], len(trace["shapes"]))
-        axes[0].plot(trace["times"], 1e3 * trace["errors"], style, label=method)
-        axes[1].plot(shape_times, 1e3 * trace["shapes"], style)
-        axes[2].plot(trace["times"], trace["lengths"].sum(axis=1), style)
-        axes[4].plot(trace["times"], 1e3 * trace["linear"].max(axis=1), style)
-    axes[2].axhline(TRUE_LENGTHS.sum(), color="black", linestyle="--")
-    _draw_lengths(axes[3], results.first(STRAIGHT.name, COMMANDED))
-    for ax in axes[[0, 1, 4]]:
-        ax.set(yscale="log", ylim=(1e-2, None))
-    labels = ("tip error / mm", "E_shape / mm", "whole length / m", "lengths / m",
-              "sensors' distance / mm")  # fmt: skip
-    for ax, label in zip(axes, labels, strict=True):
-        ax.set_ylabel(label)
-    axes[0].legend(loc="upper right", ncols=2)
-    axes[-1].set_xlabel("time / s")
-    figure.savefig(directory / "convergence.png")
-    plt.close(figure)
+    """Figs. 7 to 9 of every reading: tip error, E_shape, lengths, the sensors' errors."""
     found = {f"{method}; {case}": runs[0] for (case, method), runs in results.by_method().items()
              if case != BENT.name}  # fmt: skip
-    size = (10.0, 1.7 * len(found) + 0.6)
-    figure, axes = plt.subplots(len(found), 2, figsize=size, layout="constrained")
-    for (left, right), (name, trace) in zip(axes, found.items(), strict=True):
-        left.plot(trace["times"], 1e3 * trace["errors"])
-        left.set(yscale="log", ylabel="tip error / mm")
-        left.set_title(name + (", diverges" if trace["diverged"] else ""), loc="left")
-        _draw_lengths(right, trace)
-        right.set(ylim=(0.0, 0.5), ylabel="lengths / m")
-    for ax in axes[-1]:
-        ax.set_xlabel("time / s")
+    size = (14.0, 1.8 * len(found) + 0.6)
+    figure, axes = plt.subplots(len(found), 4, figsize=size, layout="constrained")
+    for row, (name, trace) in zip(axes, found.items(), strict=True):
+        times, shapes = trace["times"], 1e3 * trace["shapes"]
+        row[0].plot(times, 1e3 * trace["errors"])
+        row[1].plot(np.linspace(0.0, times[-1], len(shapes)), shapes)
+        row[2].plot(times, trace["lengths"])
+        row[2].hlines(TRUE_LENGTHS, 0.0, times[-1], ("C0", "C1", "C2"), "dashed", linewidth=0.8)
+        row[3].plot(times, 1e3 * trace["linear"].max(axis=1))
+        for ax in row[[0, 1, 3]]:
+            ax.set(yscale="log", ylim=(1e-2, None))
+        row[0].set_title(name + (", diverges" if trace["diverged"] else ""), loc="left")
+    labels = "tip error / mm", "E_shape / mm", "lengths / m", "sensors' distance / mm"
+    for ax, label in zip(axes[-1], labels, strict=True):
+        ax.set_xlabel(f"time / s; {label}")
     figure.savefig(directory / "readings.png")
     plt.close(figure)
 
 
-def _draw_lengths(ax: Axes, trace: Result) -> None:
-    for section, colour in enumerate(("tab:blue", "tab:orange", "tab:green")):
-        ax.plot(trace["times"], trace["lengths"][:, section], color=colour)
-        ax.axhline(TRUE_LENGTHS[section], color=colour, linestyle="--", linewidth=0.8)
-
-
-def _kept(value: Any) -> Any:
-    """A measure that diverged runs do not have."""
-    return lambda trace: None if trace["diverged"] else value(trace)
-
+_UNITS = {
+    "runs that diverge": "%", "diverges after": "s", "tip RMS, last 5 s": "mm",
+    "length error": "mm", "length error after 2 T": "mm", "length error after 3 T": "mm",
+    "E_shape at the end": "mm", "sensors' distance, end": "mm", "sensors' angle, end": "mrad",
+}  # fmt: skip
 
 STUDY = Study(
     name="dalenberg2024/section-lengths",
@@ -255,20 +241,7 @@ STUDY = Study(
     cases=CASES,
     methods=lambda case: case.methods,
     settings=Settings,
-    metrics=(
-        Metric("runs that diverge", "%", lambda trace: 100.0 * trace["diverged"]),
-        Metric("diverges after", "s",
-               lambda trace: trace["times"][-1] if trace["diverged"] else None),
-        Metric("tip RMS, last 5 s", "mm", _kept(lambda trace: 1e3 * tip_rms(trace))),
-        Metric("length error", "mm", "length error 1"),
-        Metric("length error after 2 T", "mm", "length error 2"),
-        Metric("length error after 3 T", "mm", "length error 3"),
-        Metric("E_shape at the end", "mm", _kept(lambda trace: 1e3 * trace["shapes"][-1])),
-        Metric("sensors' distance, end", "mm",
-               _kept(lambda trace: 1e3 * trace["linear"][-1].max())),
-        Metric("sensors' angle, end", "mrad",
-               _kept(lambda trace: 1e3 * trace["angular"][-1].max())),
-    ),
+    metrics=tuple(Metric(name, unit, name) for name, unit in _UNITS.items()),
     musts=(
         Must("tip RMS, last 5 s", 1.0, None, STRAIGHT.name, COMMANDED),
         Must("length error", 3.0, None, STRAIGHT.name, COMMANDED),

@@ -18,19 +18,11 @@ from pydantic import Field
 
 from softcr_models import CosseratRod, Robot, load_robot
 from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
+from softcr_studies.cell import StudySettings
 from softcr_studies.mehl2024.filters import FILTERS, LEFT_OUT, corrected, see, see_as_rod
 from softcr_studies.mehl2024.identification import FITTED, identified
 from softcr_studies.mehl2024.plant import DT, deflections, sensed_run, table_one_robot
-from softcr_studies.study import (
-    Cell,
-    Metric,
-    Must,
-    Published,
-    Result,
-    Results,
-    Study,
-    StudySettings,  # fmt: skip
-)
+from softcr_studies.study import Cell, Metric, Must, Published, Result, Results, Study
 
 LOST = 0.010
 """A filter has converged when its mean tip error over a part's second half is below this [m]. Mehl
