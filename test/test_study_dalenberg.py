@@ -88,7 +88,7 @@ def test_sensors_are_set_beside_the_baselines():
 
     def rows(own, baseline, **told):
         table = Comparison("case", "method", "bench", **({"fixed": False} | told))
-        table.add_sensors(own, baseline, numbers)
+        table.add_sensors([own, baseline], numbers)
         return {row.quantity: row.mean for row in table.closed()}
 
     found = rows(own, baseline)
@@ -103,14 +103,14 @@ def test_sensors_are_set_beside_the_baselines():
     }  # fmt: skip
     assert found == pytest.approx(expected)
     assert rows(baseline, own)["changes of the other sign than printed"] == 2.0
-    assert len(rows(own, None, fixed=True)) == 4
+    assert len(rows(own, own, fixed=True)) == 4
     assert not any("R32" in name for name in rows(own, baseline, printed=False))
 
 
 def test_changes_are_set_beside_the_printed_ones():
     table = Comparison("case", "A-PCC", "simulation", fixed=False, seeds=2)
-    table.add_numbered("E_shape mean", "R2", 1.0, 2.0, "mm", sd=0.1)
-    table.add_numbered("Psi largest", "R15 upper", 3.0, 2.0, "mm")
+    table.add_numbered("E_shape mean", "R2", (1.0, 2.0), "mm", sd=0.1)
+    table.add_numbered("Psi largest", "R15 upper", (3.0, 2.0), "mm")
     shape, change, psi, other, count = table.closed()
     assert (shape.quantity, shape.published) == ("E_shape mean (R2)", {"simulation": 1.31})
     assert (shape.sd, shape.seeds) == (0.1, 2)
@@ -119,7 +119,7 @@ def test_changes_are_set_beside_the_printed_ones():
     assert (other.mean, other.published) == (50.0, {"simulation": -38.1})
     assert (count.mean, count.unit) == (1.0, "of 2")
     fixed = Comparison("case", FIXED, "bench", fixed=True)
-    fixed.add_numbered("E_shape mean", "R2", 2.0, 2.0, "mm")
+    fixed.add_numbered("E_shape mean", "R2", (2.0, 2.0), "mm")
     (row,) = fixed.closed()
     assert row.published == {"bench": 1.82}
 

@@ -189,15 +189,12 @@ def _rows_of(trial: Trial, method: str, own: Result, fixed: Result) -> list[Row]
     if own["lost"]:
         table.add("lost after", float(own["times"][-1]), "s")
         return table.closed()
-    baseline = None if method == FIXED or fixed["lost"] else fixed
-    for name, number, measure in (
-        ("Psi² mean/cm²", trial.cost, lambda each: 1e4 * float(np.mean(each["costs"] ** 2))),
-        ("E_mapping mean/cm", trial.mapping, lambda each: 1e2 * float(each["mapping"].mean())),
-    ):
-        quantity, unit = name.split("/")
-        compared = measure(baseline) if baseline else None
-        table.add_numbered(quantity, number, measure(own), compared, unit)
-    table.add_sensors(own, baseline, trial.sensors)
+    runs = [own] if fixed["lost"] else [own, fixed]
+    squares = [1e4 * float(np.mean(run["costs"] ** 2)) for run in runs]
+    table.add_numbered("Psi² mean", trial.cost, squares, "cm²")
+    mappings = [1e2 * float(run["mapping"].mean()) for run in runs]
+    table.add_numbered("E_mapping mean", trial.mapping, mappings, "cm")
+    table.add_sensors(runs, trial.sensors)
     arrived, end = bool(own["errors"][-1] < _WITHIN), float(own["times"][-1])
     number = "R28" if method == WEAK else trial.duration
     time = end if arrived else np.nan

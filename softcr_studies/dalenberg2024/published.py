@@ -3,7 +3,7 @@
 R1 to R32 are our labels. R1, R9, R10, R22, R26 to R28, R31 and R32 are words or ranges there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -92,7 +92,7 @@ class Comparison:
         """One row."""
         published: dict[Kind, float] = {} if printed is None else {self.kind: printed}
         self.rows.append(
-            Row(self.case, self.method, quantity, value, sd, unit, self.seeds, published)
+            Row(self.case, self.method, quantity, float(value), sd, unit, self.seeds, published)
         )
 
     def figure(self, number: str) -> float | None:
@@ -101,50 +101,46 @@ class Comparison:
         return told.fixed if self.fixed else told.adaptive
 
     def add_numbered(
-        self, quantity: str, number: str, value: float, baseline: float | None, unit: str,
-        sd: float = 0.0,
-    ) -> None:  # fmt: skip
-        """A figure and, where there is a baseline, its change.
+        self, quantity: str, number: str, values: Sequence[float], unit: str, sd: float = 0.0
+    ) -> None:
+        """A figure and its change against the baseline's.
 
         Args:
             quantity: as the table says it.
             number: among PRINTED.
-            value: of the figure [unit].
-            baseline: what fixed lengths have [unit]; None: not compared.
+            values: of this controller and, if it is compared, of fixed lengths [unit].
             unit: of both.
             sd: of the figure.
         """
         name = f"{quantity} ({number.partition(' ')[0]})"
-        self.add(name, value, unit, self.figure(number), sd)
-        if baseline is not None and not self.fixed:
-            change, printed = 100.0 * (value / baseline - 1.0), self._told(number).change
+        self.add(name, values[0], unit, self.figure(number), sd)
+        if len(values) > 1 and not self.fixed:
+            change, printed = 100.0 * (values[0] / values[1] - 1.0), self._told(number).change
             self.add(f"{name}, change", change, "%", printed)
             if printed is not None:
                 self.signs.append(change * printed >= 0.0)
 
     def add_sensors(
-        self, own: Result, baseline: Result | None, numbers: Mapping[str, str], start: str = ""
+        self, runs: Sequence[Result], numbers: Mapping[str, str], start: str = ""
     ) -> None:
         """What Algorithm 2 leaves of each sensor's errors: mean of a run, and above the baseline's.
 
         Args:
-            own: the run.
-            baseline: of fixed lengths; None: `own` is that one.
+            runs: of this controller and, if it is compared, of fixed lengths.
             numbers: "distance" or "angle", with " tip" for the last sensor's -> among DIFFERENCES.
             start: of the quantities' names.
         """
         for kind, (unit, series) in _SENSOR_ERRORS.items():
-            values = 1e2 * own[series].mean(axis=0)
-            for sensor, value in enumerate(values, 1):
-                last = f"{kind} tip" if sensor == len(values) else kind
+            values, *others = (1e2 * run[series].mean(axis=0) for run in runs)
+            for sensor, value in enumerate(values):
+                last = f"{kind} tip" if sensor + 1 == len(values) else kind
                 number = numbers.get(last, numbers.get(kind)) if self.printed else None
-                name = f"{start}sensor {sensor}'s {kind}"
+                name = f"{start}sensor {sensor + 1}'s {kind}"
                 name += f" ({number.partition(' ')[0]})" if number else ""
-                self.add(name, float(value), unit)
-                if baseline is None:
+                self.add(name, value, unit)
+                if self.fixed or not others:
                     continue
-                above = float(value - 1e2 * baseline[series][:, sensor - 1].mean())
-                span = DIFFERENCES[number] if number else ()
+                above, span = value - others[0][sensor], DIFFERENCES[number] if number else ()
                 words = " to ".join(f"{end:+g}" for end in sorted(set(span)))
                 told = f", {self.kind} {words}" if words else ""
                 self.add(f"{name}, difference{told}", above, unit)

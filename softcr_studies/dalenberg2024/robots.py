@@ -124,9 +124,9 @@ def rows(results: Results) -> list[Row]:
     Means and bounds are over the runs' means over time. Runs that a controller or the baseline lost
     are counted, then left out for both.
     """
-    found = {(cell.case.arrangement, cell.method): {} for cell in results.cells}
+    found: dict[tuple[Arrangement, str], dict[tuple[Case, int], Result]] = {}
     for cell in results.cells:
-        runs: dict[tuple[Case, int], Result] = found[cell.case.arrangement, cell.method]
+        runs = found.setdefault((cell.case.arrangement, cell.method), {})
         runs[cell.case, cell.seed] = results[cell]
     rows = []
     for (arrangement, method), runs in sorted(found.items(), key=lambda each: each[0][0].name):
@@ -153,16 +153,15 @@ def _rows_of(
         )
         numbers = arrangement.cost if quantity == "Psi" else arrangement.shape
         for (word, reduce), number in zip(_REDUCTIONS.items(), numbers, strict=True):
-            values, spread = (reduce(own), reduce(other)), own.std() if word == "mean" else 0.0
-            table.add_numbered(f"{quantity} {word}", number, *values, "mm", spread)
-    first = pairs[0]
-    if arrangement.single and not (first[0]["lost"] or first[1]["lost"]):
-        shapes = [1e3 * run["shapes"].mean() for run in first]
-        tips = [1e2 * run["linear"][-1, -1] for run in first]
-        table.add_numbered("named run: E_shape", arrangement.single, *shapes, "mm")
-        numbers = {"distance": "R9", "angle": "R10"}
-        table.add_sensors(first[0], None if fixed else first[1], numbers, "named run: ")
-        table.add_numbered("named run: tip's distance, end", "R11", *tips, "cm")
+            spread = own.std() if word == "mean" else 0.0
+            values = reduce(own), reduce(other)
+            table.add_numbered(f"{quantity} {word}", number, values, "mm", spread)
+    if arrangement.single and pairs[0] is kept[0]:
+        shapes = [1e3 * run["shapes"].mean() for run in pairs[0]]
+        tips = [1e2 * run["linear"][-1, -1] for run in pairs[0]]
+        table.add_numbered("named run: E_shape", arrangement.single, shapes, "mm")
+        table.add_sensors(pairs[0], {"distance": "R9", "angle": "R10"}, "named run: ")
+        table.add_numbered("named run: tip's distance, end", "R11", tips, "cm")
 
     def mean(measure: Callable[[Result], float]) -> float:
         return float(np.mean([measure(own) for own, _ in kept]))

@@ -153,7 +153,7 @@ def corrected(
     terms = [_terms(each / scale) for each in given]
     missing = (true - given[0][:, :6])[first:]
     weights = np.linalg.lstsq(terms[0][first:], missing, rcond=1e-6)[0]
-    found = []
+    found: list[Result] = []
     for each, inputs, part in zip(seen, given, terms, strict=True):
         coordinates, rates = np.split(inputs[:, :6] + part @ weights, 2, axis=1)
         tips, velocities = model.tip(coordinates), model.tip_velocity(coordinates, rates)
