@@ -19,7 +19,7 @@ from softcr_control.model_defaults import defaults_on
 from softcr_control.observation import ControlContext, Controller, Observation
 from softcr_control.references import Reference
 from softcr_models.limits import limit_command
-from softcr_models.model import TIP
+from softcr_models.model import TIP, nominal_parameters
 from softcr_models.plugins import Place, made
 from softcr_models.robot import kind_of
 from softcr_runtime import registry
@@ -178,7 +178,7 @@ class ControllerBlock(BlockBase):
         """See BlockBase; at rest."""
         model, period = self.model, self.settings.period
         inputs = np.zeros(model.inputs.size)
-        parameters = np.array([each.nominal for each in model.parameters])
+        parameters = nominal_parameters(model.parameters)
         state = model.equilibrium(inputs, parameters)
         tip = model.observe((TIP,), state[None], inputs[None], parameters[None])[TIP][0, :, 3]
         rows = getattr(self.controller, "rows", 1)
