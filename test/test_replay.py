@@ -32,6 +32,8 @@ from softcr_runtime.bags.reading import Bag, BagMessage
 from softcr_runtime.codecs import codec
 from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_to_message
 from softcr_runtime.messages import pose_to_message, pressures_to_message
+from softcr_runtime.replay.bag_replay import Counts
+from softcr_runtime.replay.recorded_messages import RecordedSamples
 from softcr_runtime.sample import Sample
 from softcr_runtime.settings import setting_values
 from softcr_runtime.tick_records import RESET, TICK, TickRecord, records_to_message
@@ -40,9 +42,8 @@ from softcr_runtime.topics import TOPICS
 from softcr_runtime.values import Pose
 from softcr_tools import cli
 from softcr_tools.replay.command import _changes
-from softcr_tools.replay.comparison import Counts, compare
+from softcr_tools.replay.comparison import compare
 from softcr_tools.replay.online import CLOCK_PERIOD, schedule
-from softcr_tools.replay.sample_store import SampleStore
 from softcr_tools.report_run import read_run
 
 ROBOT = load_robot("licher2025")
@@ -279,7 +280,7 @@ def test_samples_that_were_recorded_out_of_order_are_found():
         )
         for k, t in enumerate(stamps)
     )
-    store = SampleStore({topic: messages}, lambda topic, message: None, lambda *reason: None)
+    store = RecordedSamples({topic: messages}, {topic: lambda message: None})
     asked = [k * 10_000_000 for k in range(1, 70)]
     found = [stamp for stamp in asked if store.at(topic, stamp) is not None]
     assert found == sorted(stamps)
