@@ -137,9 +137,7 @@ class ControllerBlock(BlockBase):
         )
         if not self._needs_state:
             self.inputs += (
-                Input(
-                    self._actuators, "same", settings.resampled, wakes=not settings.resampled
-                ),
+                Input(self._actuators, "same", settings.resampled, wakes=not settings.resampled),
             )
         self.outputs = (self._commands,)
         self.silence = settings.input_timeout

@@ -39,9 +39,7 @@ class RodModel:
         self.parameters = rod_parameters(rod)
         self.outputs = rod_outputs(rod)
         self.nominal_parameters = rod.nominal_parameters
-        self._arguments = Arguments(
-            type(self).__name__, rod.state_size, rod.input_size, SIGNS
-        )
+        self._arguments = Arguments(type(self).__name__, rod.state_size, rod.input_size, SIGNS)
 
     @property
     def state_size(self) -> int:

@@ -54,9 +54,7 @@ def test_a_bag_holds_what_the_loop_did(run):
 
 def test_a_replay_of_the_bag_is_equal_to_the_bit(run, tmp_path):
     _, trace, path = run
-    told = replay(
-        Bag(path), ReplayTask(True, None, {}), tmp_path / "again", Console(quiet=True)
-    )
+    told = replay(Bag(path), ReplayTask(True, None, {}), tmp_path / "again", Console(quiet=True))
     cycles = len(trace.times)
     # beside a command for each estimate, the vent of a controller that stops
     for counts, each in ((told.estimates, cycles), (told.commands, cycles + 1)):

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +36,13 @@ from softcr_runtime.replay.bag_replay import Counts
 from softcr_runtime.replay.recorded_messages import RecordedSamples
 from softcr_runtime.sample import Sample
 from softcr_runtime.settings import setting_values
-from softcr_runtime.tick_records import RESET, TICK, TickRecord, records_to_message
+from softcr_runtime.tick_records import (
+    RESET,
+    TICK,
+    TickRecord,
+    records_from_message,
+    records_to_message,
+)
 from softcr_runtime.tick_records import TOPIC as TICKS
 from softcr_runtime.topics import TOPICS
 from softcr_runtime.values import Pose
@@ -622,6 +628,52 @@ def test_the_numbers_are_those_put_in(tmp_path):
         console.print(result.table())
     assert "mean 0.7, largest 0.7 mm" in capture.get()
     assert "0 of 140 equal to the bit" in capture.get()
+
+
+# --- bags of older releases ---------------------------------------------------------------------
+
+
+def without_inputs(payload: bytes) -> bytes:
+    """An estimate as older releases sent it: its last three fields are taken out."""
+    type_ = TOPICS["estimate/rod"].type
+    message = TYPESTORE.deserialize_cdr(payload, type_)
+    assert [field.name[:6] for field in message.fields][-4:].count("input.") == 3
+    table = np.frombuffer(message.data, "<f8").reshape(message.width, len(message.fields))
+    kept = np.ascontiguousarray(table[:, :-3])
+    message.fields = message.fields[:-3]
+    message.point_step, message.row_step = 8 * kept.shape[1], 8 * kept.size
+    message.data = kept.view(np.uint8).ravel()
+    return bytes(TYPESTORE.serialize_cdr(message, type_))
+
+
+def joining_pressures(payload: bytes) -> bytes:
+    """Tick records as older releases sent them: of a controller, with the pressures it joined."""
+    node, records = records_from_message(TYPESTORE.deserialize_cdr(payload, TOPICS[TICKS].type))
+    topics = list(dict.fromkeys(topic for record in records for topic in record.used))
+    if node != "nempc_controller" or not topics:
+        return payload
+    older = []
+    for record in records:
+        assert PRESSURES not in record.used
+        used = record.used | {PRESSURES: (record.stamp,) * 2} if record.used else {}
+        older.append(replace(record, used=used))
+    return cdr_of(records_to_message(node, [*topics, PRESSURES], older))
+
+
+@pytest.mark.parametrize("records", [True, False])
+def test_a_bag_whose_estimates_tell_no_inputs_comes_back_to_the_bit(tmp_path, simulated, records):
+    changed = {"/estimate/rod": without_inputs, "/ticks": joining_pressures}
+    entries = [
+        Entry(m.topic, m.time, changed.get(m.topic, bytes)(m.payload))
+        for m in Bag(simulated["lockstep"]).messages(*Bag(simulated["lockstep"]).topics)
+        if records or m.topic != "/ticks"
+    ]
+    by_name = {f"/{topic.lstrip('/')}": topic for topic in TOPICS}
+    entries = [replace(entry, topic=by_name[entry.topic]) for entry in entries]
+    content = replayed(write(tmp_path / "older", entries), "--controller")
+    for counts in (content["estimates"], content["commands"]):
+        assert counts["identical"] == counts["compared"] > 90
+    assert rods(tmp_path / "older-replay") == rods(tmp_path / "older")
 
 
 # --- onto the wire ------------------------------------------------------------------------------

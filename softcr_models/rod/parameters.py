@@ -17,23 +17,23 @@ class RodParameter(NamedTuple):
         name: of the parameter.
         unit: SI.
         sign: that its values must have.
-        nominal: its value, of a robot.
         deviation: of its logarithm where a filter starts, tuned [-].
+        nominal: its value of a robot.
     """
 
     name: str
     unit: str
     sign: Sign
-    nominal: Callable[[Robot], float]
     deviation: float
+    nominal: Callable[[Robot], float]
 
 
 ROD_PARAMETERS = (
     RodParameter(
-        "bending_compliance", "rad/(N m m)", "positive", lambda robot: robot.bending_compliance, 0.08
+        "bending_compliance", "rad/(N m m)", "positive", 0.08, lambda of: of.bending_compliance
     ),
-    RodParameter("tip_mass", "kg", "not negative", lambda robot: robot.tip_mass, 0.1),
-    RodParameter("damping_factor", "-", "positive", lambda robot: 1.0, 0.05),
+    RodParameter("tip_mass", "kg", "not negative", 0.1, lambda of: of.tip_mass),
+    RodParameter("damping_factor", "-", "positive", 0.05, lambda of: 1.0),
 )
 PARAMETERS = tuple(each.name for each in ROD_PARAMETERS)
 SIGNS: dict[str, Sign] = {each.name: each.sign for each in ROD_PARAMETERS}
