@@ -105,7 +105,7 @@ setup(
     ],
     install_requires=[
         "apsw",
-        "cyclopts",
+        "cyclopts>=4.25",
         "lz4",
         "matplotlib",
         "mcap",
