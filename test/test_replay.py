@@ -678,7 +678,6 @@ def test_a_bag_whose_estimates_tell_no_inputs_comes_back_to_the_bit(tmp_path, si
     content = replayed_without_ros(write(tmp_path / "older", entries))
     for counts in (content["estimates"], content["commands"]):
         assert counts["identical"] == counts["compared"] > 90
-    assert rods(tmp_path / "older-replay") == rods(tmp_path / "older")
 
 
 # --- onto the wire ------------------------------------------------------------------------------
