@@ -1,8 +1,10 @@
 """The one place of the package's metadata, for pip and for colcon (ament_python)."""
 
+import tempfile
 from pathlib import Path
 
 from setuptools import Distribution, find_packages, setup
+from setuptools.command.build import build
 
 PACKAGE = "softcr"
 
@@ -50,6 +52,21 @@ def node_executables() -> list[str]:
     return [str(folder / name) for name in NODES]
 
 
+class CleanBuild(build):
+    """A build that does not begin with what an earlier one left in build/lib.
+
+    A module that was renamed or removed since then would come into the wheel again. A folder that
+    the command line names, as colcon does, is used as it is.
+    """
+
+    def finalize_options(self) -> None:
+        """See setuptools."""
+        if self.build_base == "build":
+            self._folder = tempfile.TemporaryDirectory(prefix="softcr-build-")
+            self.build_base = self._folder.name
+        super().finalize_options()
+
+
 class WithData(Distribution):
     """A distribution whose data files are installed with an editable install, too.
 
@@ -78,6 +95,7 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.10",
     distclass=WithData,
+    cmdclass={"build": CleanBuild},
     packages=find_packages(include=["softcr_*"]),
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),
@@ -87,6 +105,7 @@ setup(
     ],
     install_requires=[
         "apsw",
+        "cyclopts>=4.25",
         "lz4",
         "matplotlib",
         "mcap",

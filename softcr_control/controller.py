@@ -1,5 +1,7 @@
-"""The controller: estimate, reference and measured inputs of one stamp in, a limited command out.
+"""The controller: estimate and reference of one stamp in, a limited command out.
 
+What the actuators measured comes with the estimate that was made with it; a controller that is led
+by the tip alone, which tells no more than itself, hears it from the actuators.
 The limiter is the last stage, whatever the controller says: what it lets through is what is
 published. Without estimate or reference the actuators are told what is safe, again and again.
 """
@@ -19,7 +21,7 @@ from softcr_control.model_defaults import defaults_on
 from softcr_control.observation import ControlContext, Controller, Observation
 from softcr_control.references import Reference
 from softcr_models.limits import limit_command
-from softcr_models.model import TIP
+from softcr_models.model import TIP, nominal_parameters
 from softcr_models.plugins import Place, made
 from softcr_models.robot import kind_of
 from softcr_runtime import registry
@@ -33,6 +35,7 @@ from softcr_runtime.plugin_settings import (
     with_plugin,
 )
 from softcr_runtime.robot_topics import inputs_of, reference_topic, robot_topics, states_topic
+from softcr_runtime.sample import Sample
 from softcr_runtime.settings import NodeSettings, nested, setting_values
 from softcr_runtime.values import Pose, StateEstimate, TipEstimate
 
@@ -131,10 +134,11 @@ class ControllerBlock(BlockBase):
             Input(self._lead_topic, "lead"),
             # on the bench the estimate comes after both, and pressures come thrice in a period
             Input(self._wanted, "same", wakes=not settings.resampled),
-            Input(
-                self._actuators, "same", resampled=settings.resampled, wakes=not settings.resampled
-            ),
         )
+        if not self._needs_state:
+            self.inputs += (
+                Input(self._actuators, "same", settings.resampled, wakes=not settings.resampled),
+            )
         self.outputs = (self._commands,)
         self.silence = settings.input_timeout
         rod = getattr(self.model, "rod", None)
@@ -178,7 +182,7 @@ class ControllerBlock(BlockBase):
         """See BlockBase; at rest."""
         model, period = self.model, self.settings.period
         inputs = np.zeros(model.inputs.size)
-        parameters = np.array([each.nominal for each in model.parameters])
+        parameters = nominal_parameters(model.parameters)
         state = model.equilibrium(inputs, parameters)
         tip = model.observe((TIP,), state[None], inputs[None], parameters[None])[TIP][0, :, 3]
         rows = getattr(self.controller, "rows", 1)
@@ -201,13 +205,9 @@ class ControllerBlock(BlockBase):
         rows = samples[self._wanted].value
         reference = Reference(rows.stamp * 1e-9, rows.period, rows.states, rows.tip_positions)
         self._delay = self._expected_delay
-        answer = self.controller.command(
-            self._observation(
-                samples[self._lead_topic].value,
-                reference,
-                inputs_of(samples[self._actuators].value),
-            )
-        )
+        estimate = samples[self._lead_topic].value
+        inputs = self._measured(estimate, samples.get(self._actuators))
+        answer = self.controller.command(self._observation(estimate, reference, inputs))
         command = self._limited(answer.pressures if isinstance(answer, Command) else answer)
         self._venting = False
         self._fallbacks += isinstance(answer, Command) and answer.fallback
@@ -281,6 +281,18 @@ class ControllerBlock(BlockBase):
             f"{self.title}.command: answers are {1e3 * usual:.0f} ms old, must be at most "
             f"{1e3 * most:.0f} ms"
         ]
+
+    def _measured(self, estimate: Any, sample: Sample | None) -> np.ndarray:
+        """(m,) inputs that the estimate was made with; a sample comes of older bags, and tips."""
+        if sample is not None:
+            return inputs_of(sample.value)
+        if estimate.inputs is None:
+            raise ValueError(
+                f"{self._lead_topic} tells no inputs that it was made with: a field input.NAME is "
+                f"needed of each of {', '.join(self.model.inputs.names)}"
+            )
+        inputs: np.ndarray = estimate.inputs
+        return inputs
 
     def _observation(self, estimate: Any, reference: Reference, inputs: np.ndarray) -> Observation:
         state, parameters, tip = None, {}, None

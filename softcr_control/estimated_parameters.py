@@ -38,9 +38,8 @@ class EstimatedParameters:
 
     def __init__(self, model: Model) -> None:
         inputs = model.inputs
-        sensors = [f"{inputs.quantity}_{kind}_{i + 1}" for kind in ("gain", "offset")
-                   for i in range(inputs.size)]  # fmt: skip
-        names = (*(each.name for each in model.parameters), *sensors)
+        of_model = (each.name for each in model.parameters)
+        names = (*of_model, *inputs.gain_names, *inputs.offset_names)
         self._places = {name: place for place, name in enumerate(names)}
         known = (
             nominal_parameters(model.parameters), np.ones(inputs.size), np.zeros(inputs.size),

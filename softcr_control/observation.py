@@ -8,7 +8,7 @@ import numpy as np
 
 from softcr_control.command import Command
 from softcr_control.references import Reference
-from softcr_models.model import Model
+from softcr_models.model import Model, parameter_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,10 +43,8 @@ class Observation:
         Raises:
             UserError: the model has no such output.
         """
-        row = np.array(
-            [[self.parameters.get(each.name, each.nominal) for each in self.model.parameters]]
-        )
-        values = self.model.observe((name,), self.state[None], self.inputs[None], row)
+        row = parameter_values(self.model.parameters, self.parameters)
+        values = self.model.observe((name,), self.state[None], self.inputs[None], row[None])
         return values[name][0]
 
 

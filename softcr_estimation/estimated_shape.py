@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from softcr_models.model import TIP, Model
+from softcr_models.model import TIP, Model, parameter_values
 from softcr_models.rod_model import RodModel
 
 
@@ -27,7 +27,7 @@ def estimated_shape(
     model: Model, state: np.ndarray, parameters: Mapping[str, float]
 ) -> EstimatedShape:
     """The shape of a state (nx,) of a model with parameters by name."""
-    told = np.array([parameters.get(each.name, each.nominal) for each in model.parameters])
+    told = parameter_values(model.parameters, parameters)
     if not isinstance(model, RodModel):
         return EstimatedShape(None, lambda: _observed_tip(model, state, told))
     rod = model.rod

@@ -132,7 +132,7 @@ class EstimatorBlock(BlockBase):
             stamp = (1 + number) * self.settings.period
             estimate = self.estimator.update(inputs, measured, stamp)
             if estimate is not None:
-                self._outputs(estimate, 1)
+                self._outputs(estimate, inputs, 1)
 
     def reset(self) -> None:
         """See BlockBase."""
@@ -160,7 +160,7 @@ class EstimatorBlock(BlockBase):
         self._blind = seconds - self._last_pose > _BLIND_AFTER * self.settings.period
         if estimate is None or seconds - self._last_pose > longest:
             return ()
-        return self._outputs(estimate, now)
+        return self._outputs(estimate, inputs, now)
 
     def describe(self) -> dict[str, Any]:
         """See BlockBase."""
@@ -194,7 +194,7 @@ class EstimatorBlock(BlockBase):
             return {name: pose.position for name, pose in seen}
         return {name: pose.matrix for name, pose in seen}
 
-    def _outputs(self, estimate: Any, now: int) -> list[Output]:
+    def _outputs(self, estimate: Any, inputs: np.ndarray, now: int) -> list[Output]:
         covariance = estimate.tip_position_covariance
         if not self._gives_state:
             position = np.asarray(estimate.tip_position, float)
@@ -211,7 +211,7 @@ class EstimatorBlock(BlockBase):
             )
         shape = estimated_shape(self.model, state, estimate.parameters)
         value = StateEstimate(
-            estimate.state, estimate.parameters, estimate.parameters_std, shape.poses
+            estimate.state, estimate.parameters, estimate.parameters_std, shape.poses, inputs
         )
         tip = TipEstimate(lambda: Pose.of(shape.tip()), covariance)
         return [Output(self._states, now, value), Output("estimate/tip/pose", now, tip)]

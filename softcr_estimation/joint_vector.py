@@ -42,22 +42,24 @@ class Sensors:
             scales = _RANGE_SHARE * inputs.range
         limit, spread = settings.offset_limit, settings.parameter_range or _GAIN_RANGE
         bounds = [_OFFSET_LIMIT * scale if limit is None else limit for scale in scales.tolist()]
-        names = f"{inputs.quantity}_offset", f"{inputs.quantity}_gain"
         offsets = tuple(
             Parameter(
-                f"{names[0]}_{i + 1}", inputs.unit, 0.0, -bound, bound, "linear",
-                noise=1e-3, deviation=0.1, scale=float(scales[i]),
+                name, inputs.unit, 0.0, -bound, bound, "linear",
+                noise=1e-3, deviation=0.1, scale=scale,
             )
-            for i, bound in enumerate(bounds)
+            for name, bound, scale in zip(
+                inputs.offset_names, bounds, scales.tolist(), strict=True
+            )
         )  # fmt: skip
         gains = tuple(
             Parameter(
-                f"{names[1]}_{i + 1}", "-", 1.0, 1.0 / spread, spread,
+                name, "-", 1.0, 1.0 / spread, spread,
                 noise=2e-4, deviation=0.003,
             )
-            for i in range(inputs.size)
+            for name in inputs.gain_names
         )  # fmt: skip
-        return cls(offsets, gains, {f"{names[0]}s": offsets, f"{names[1]}s": gains})
+        groups = {f"{inputs.quantity}_offsets": offsets, f"{inputs.quantity}_gains": gains}
+        return cls(offsets, gains, groups)
 
 
 class JointVector:

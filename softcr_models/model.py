@@ -125,6 +125,19 @@ class Inputs:
         return len(self.names)
 
     @property
+    def gain_names(self) -> tuple[str, ...]:
+        """What is estimated of the inputs' sensors: an input that acts is gain * reading + offset.
+
+        (m,) names, of which `offset_names` are the others.
+        """
+        return tuple(f"{self.quantity}_gain_{i + 1}" for i in range(self.size))
+
+    @property
+    def offset_names(self) -> tuple[str, ...]:
+        """(m,) See `gain_names`."""
+        return tuple(f"{self.quantity}_offset_{i + 1}" for i in range(self.size))
+
+    @property
     def rest(self) -> np.ndarray:
         """(m,) zero, or the allowed value that is closest to it [unit]."""
         return np.clip(np.zeros(self.size), self.low, self.high)
@@ -308,4 +321,12 @@ class Lagrangian(Protocol):
 
 def nominal_parameters(parameters: Sequence[Parameter]) -> np.ndarray:
     """(P,) nominal values."""
-    return np.array([each.nominal for each in parameters], dtype=float)
+    return parameter_values(parameters, {})
+
+
+def parameter_values(parameters: Sequence[Parameter], given: Mapping[str, float]) -> np.ndarray:
+    """(P,) values, of which some are given by name; the others are nominal.
+
+    Names of no parameter, as of an input's sensor, are passed over.
+    """
+    return np.array([given.get(each.name, each.nominal) for each in parameters], dtype=float)

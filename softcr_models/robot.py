@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from softcr_models.constant_curvature.arm import Arm
 
 __all__ = [
+    "BENDING",
     "WORDS",
     "Chamber",
     "Kind",
@@ -41,6 +42,9 @@ __all__ = [
 
 Kind = Literal["rod", "arm"]
 """The `type` of a robot file."""
+
+BENDING = np.array([0.0, 0.0, 0.0, 1.0, 1.0, 0.0])
+"""(6,) which entries of C's diagonal are the bending compliance."""
 
 WORDS: dict[Kind, str] = {"rod": "a rod driven by pressure", "arm": "an arm driven by tendons"}
 
@@ -157,8 +161,8 @@ class Robot(Data):
         shear_modulus = 1.0 / (self.dilatation_compliance * area) / 3.0
         shear = self.shear_compliance or 1.0 / (self.shear_correction * shear_modulus * area)
         torsion = self.torsion_compliance or 1.0 / (2 * shear_modulus * self.second_moment_of_area)
-        bending = self.bending_compliance
-        return np.array([shear, shear, self.dilatation_compliance, bending, bending, torsion])
+        others = np.array([shear, shear, self.dilatation_compliance, 0.0, 0.0, torsion])
+        return others + self.bending_compliance * BENDING
 
     @cached_property
     def actuation_matrix(self) -> np.ndarray:

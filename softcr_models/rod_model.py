@@ -19,6 +19,7 @@ from softcr_models.rod.description import (
     rod_outputs,
     rod_parameters,
 )
+from softcr_models.rod.parameters import PARAMETERS, SIGNS
 
 
 class RodModel:
@@ -29,7 +30,7 @@ class RodModel:
         state, inputs, parameters, outputs: see `Model`.
     """
 
-    parameter_names: tuple[str, ...] = stepper.PARAMETERS
+    parameter_names: tuple[str, ...] = PARAMETERS
 
     def __init__(self, rod: CosseratRod) -> None:
         self.rod = rod
@@ -38,9 +39,7 @@ class RodModel:
         self.parameters = rod_parameters(rod)
         self.outputs = rod_outputs(rod)
         self.nominal_parameters = rod.nominal_parameters
-        self._arguments = Arguments(
-            type(self).__name__, rod.state_size, rod.input_size, stepper.SIGNS
-        )
+        self._arguments = Arguments(type(self).__name__, rod.state_size, rod.input_size, SIGNS)
 
     @property
     def state_size(self) -> int:

@@ -289,11 +289,12 @@ class BlockNode(LoopNode):
         return _Speaker(self.advertise(topic), encode, self.offer(topic, encode))
 
     def _receive_inputs(self, block: BlockBase) -> None:
+        resampled = getattr(block.settings, "resampled", False)
         for each in block.inputs:
             if each.topic == CLOCK:
                 continue
             coding: Codec = codec(each.topic, block.expected)
-            partner = any(other.resampled for other in block.inputs) and not each.resampled
+            partner = resampled and not each.resampled
             self.receive_value(
                 each.topic,
                 coding.decode,

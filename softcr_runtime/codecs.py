@@ -19,6 +19,7 @@ from softcr_runtime.arm_messages import (
 )
 from softcr_runtime.messages import (
     clock_to_message,
+    fields_of_inputs,
     named_numbers_from_message,
     named_numbers_message,
     pose_to_message,
@@ -127,13 +128,19 @@ def _wrench(topic: str, expected: Expected) -> Codec:
 
 
 def _rod(topic: str, expected: Expected) -> Codec:
+    names = expected.actuators
+
     def encode(value: StateEstimate, stamp: int) -> Any:
         assert value.poses is not None  # whoever publishes a rod knows where it is
         return rod_cloud_message(
-            value.state, value.poses(), value.parameters, value.parameters_std, stamp
-        )
+            value.state, value.poses(), value.parameters, value.parameters_std, stamp,
+            inputs=fields_of_inputs(value.inputs, names),
+        )  # fmt: skip
 
-    return Codec(encode, lambda message: rod_cloud_from_message(message, topic, expected.intervals))
+    return Codec(
+        encode,
+        lambda message: rod_cloud_from_message(message, topic, expected.intervals, names),
+    )
 
 
 def _tip_estimate(topic: str, expected: Expected) -> Codec:
@@ -161,11 +168,11 @@ def _reference_rod(topic: str, expected: Expected) -> Codec:
 
 
 def _state(topic: str, expected: Expected) -> Codec:
-    layout = expected.layout
+    layout, names = expected.layout, expected.actuators
     assert layout is not None  # of the block's model
     return Codec(
-        lambda value, stamp: state_message(value, layout, stamp, expected.frame),
-        lambda message: state_from_message(message, topic, layout),
+        lambda value, stamp: state_message(value, layout, names, stamp, expected.frame),
+        lambda message: state_from_message(message, topic, layout, names),
     )
 
 

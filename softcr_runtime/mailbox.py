@@ -67,8 +67,9 @@ class Mailbox:
             topic: its name.
             subscription: in a group `LeftAlone`, without events: an executor that waits for them is
                 woken by every message.
-            read: makes a letter of a message and the time it was received (monotonic clock [s]), or
-                None when there is nothing to deliver; must not raise.
+            read: makes a letter of a message and the time it was received (monotonic clock [s]; of
+                raw bytes system clock [ns], as DDS tells it), or None when there is nothing to
+                deliver; must not raise.
             wakes: whether its messages end a wait; others are taken along when something else does,
                  every 20 ms at least. To be woken costs more than to take a message.
         """
@@ -260,5 +261,6 @@ def _take_arrived(subscription: Subscription) -> list[tuple[Any, float]]:
         if taken is None:
             break
         message, information = taken
-        arrived.append((message, on_monotonic_clock(information["received_timestamp"])))
+        received = information["received_timestamp"]
+        arrived.append((message, received if subscription.raw else on_monotonic_clock(received)))
     return arrived

@@ -25,6 +25,10 @@ _UNIT_TOLERANCE = 1e-3  # of the length of a received quaternion
 _UNKNOWN_ANGLE_VARIANCE = math.pi**2 / 3  # [rad^2] of an angle of which nothing is known
 
 
+INPUT = "input."
+"""Before an actuator's name: the field of an estimate that tells the input it was made with."""
+
+
 class MessageError(Exception):
     """A received message that must not be used.
 
@@ -304,6 +308,35 @@ def cloud_values(message: Any, topic: str) -> np.ndarray:
         )
     numbers = np.frombuffer(message.data, dtype=">f8" if message.is_bigendian else "<f8")
     return numbers.reshape(height, width, step // _ITEM)
+
+
+def fields_of_inputs(inputs: np.ndarray | None, actuators: Sequence[str]) -> dict[str, float]:
+    """Fields `input.ACTUATOR` of an estimate that was made with inputs (m,); none without them."""
+    if inputs is None:
+        return {}
+    return {INPUT + name: value for name, value in zip(actuators, inputs.tolist(), strict=True)}
+
+
+def inputs_of_fields(
+    fields: Mapping[str, float], actuators: Sequence[str] | None, topic: str
+) -> np.ndarray | None:
+    """(m,) the inputs among an estimate's fields, in the order of the actuators; None without them.
+
+    Args:
+        fields: values by name.
+        actuators: their names; None: whichever there are, in their order.
+        topic: where the message came from.
+
+    Raises:
+        MessageError: there are inputs of other actuators.
+    """
+    found = {n.removeprefix(INPUT): v for n, v in fields.items() if n.startswith(INPUT)}
+    if not found:
+        return None
+    names = list(found) if actuators is None else list(actuators)
+    if sorted(names) != sorted(found):
+        raise MessageError(topic, f"inputs are of {list(found)}, must be of {names}")
+    return np.array([found[name] for name in names])
 
 
 def check_finite(values: np.ndarray, names: Sequence[str], topic: str) -> None:

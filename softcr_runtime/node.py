@@ -254,7 +254,8 @@ class LoopNode(LifecycleNode):
         Args:
             topic: name in the table.
             decode: what it makes of a message comes out of the inbox; None does not.
-            raw: whether it is given CDR bytes; its letter is stamped when it is taken.
+            raw: whether it is given CDR bytes; its letter's stamp is the system clock's time at
+                which it was received [ns].
             depth: of the queue, for who must not lose any; None for the topic's own.
             wakes: whether the inbox returns for it, or brings it along with others.
         """
@@ -480,8 +481,9 @@ class LoopNode(LifecycleNode):
         def read(message: Any, received: float) -> Sample | None:
             try:
                 stamp = (
-                    self.now() if raw else self._checked_stamp(topic, from_stamp(message, topic))
-                )
+                    int(received) if raw
+                    else self._checked_stamp(topic, from_stamp(message, topic))
+                )  # fmt: skip
                 value = decode(message)
             except MessageError as error:
                 self.reject(error.topic, error.what)

@@ -3,7 +3,9 @@
 A rod state travels as a point cloud that viewers show as it is. Its fields, all float64, are
 `ROD_FIELDS`: position and orientation in the base frame, velocity and wrench in the node's local
 frame. Point 0 is the mounting side of the base (velocity 0, wrench x2(0-)); points 1 to n + 1 are
-the nodes 0+ to n. Each row of a reference cloud is one such rod.
+the nodes 0+ to n. Further fields are the same on all points: NAME and NAME_std of each parameter,
+and of an estimate input.ACTUATOR, the measured input that it was made with. Each row of a reference
+cloud is one such rod.
 """
 
 import math
@@ -15,12 +17,14 @@ import numpy as np
 
 from softcr_models.rod.state import RodState, intervals_of
 from softcr_runtime.messages import (
+    INPUT,
     MessageError,
     check_finite,
     cloud_fields,
     cloud_message,
     cloud_values,
     from_stamp,
+    inputs_of_fields,
 )
 
 ROD_FIELDS = (
@@ -46,6 +50,7 @@ class RodCloud:
         quaternions: (n+2, 4) their orientations, x y z w.
         parameters: what the state was computed with, by name.
         parameters_std: their standard deviations, by name.
+        inputs: (m,) that the estimate was made with; None of a truth, and of older estimates.
     """
 
     stamp: int
@@ -54,6 +59,7 @@ class RodCloud:
     quaternions: np.ndarray
     parameters: dict[str, float]
     parameters_std: dict[str, float]
+    inputs: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +88,7 @@ def rod_cloud_message(
     parameters_std: Mapping[str, float],
     stamp: int,
     frame: str = "base",
+    inputs: Mapping[str, float] | None = None,
 ) -> Any:
     """sensor_msgs/PointCloud2 of one rod state.
 
@@ -92,6 +99,7 @@ def rod_cloud_message(
         parameters_std: standard deviations by name; 0 where there is none.
         stamp: [ns].
         frame: of the poses.
+        inputs: that an estimate was made with, see `fields_of_inputs`.
 
     Raises:
         ValueError: shapes that do not belong together, or a value that is not finite.
@@ -99,24 +107,32 @@ def rod_cloud_message(
     names = sorted(parameters, key=lambda name: name != "bending_compliance")
     if not names or names[0] != "bending_compliance":
         raise ValueError(f"parameters {names} must hold bending_compliance")
-    fields = ROD_FIELDS + tuple(field for name in names for field in (name, f"{name}_std"))
+    constant: dict[str, float] = {}
+    for name in names:
+        constant |= {name: parameters[name], f"{name}_std": parameters_std.get(name, 0.0)}
+    constant |= inputs or {}
+    fields = (*ROD_FIELDS, *constant)
     table = np.empty((1, intervals_of(len(state)) + 2, len(fields)))
     _write_rods(table, state[np.newaxis], poses[np.newaxis])
-    for column, name in enumerate(names):
-        table[..., len(ROD_FIELDS) + 2 * column] = parameters[name]
-        table[..., len(ROD_FIELDS) + 2 * column + 1] = parameters_std.get(name, 0.0)
+    table[..., len(ROD_FIELDS) :] = tuple(constant.values())
     if not np.isfinite(table).all():
         raise ValueError("a rod state that is published must be finite")
     return cloud_message(table, fields, stamp, frame)
 
 
-def rod_cloud_from_message(message: Any, topic: str, intervals: int | None = None) -> RodCloud:
+def rod_cloud_from_message(
+    message: Any,
+    topic: str,
+    intervals: int | None = None,
+    actuators: Sequence[str] | None = None,
+) -> RodCloud:
     """The rod state of a point cloud.
 
     Args:
         message: sensor_msgs/PointCloud2.
         topic: where it came from.
         intervals: of the rod that is expected; None for any.
+        actuators: whose inputs an estimate may tell, in the order they are wanted; None for any.
 
     Raises:
         MessageError: fields, sizes or number of points that are no rod, a value that is not finite.
@@ -128,13 +144,14 @@ def rod_cloud_from_message(message: Any, topic: str, intervals: int | None = Non
     rows = table[0]
     names = list(columns)
     check_finite(rows, names, topic)
-    extra = names[len(ROD_FIELDS) :]
+    constant = names[len(ROD_FIELDS) :]
+    extra = [name for name in constant if not name.startswith(INPUT)]
     parameters = [name for name in extra if f"{name}_std" in columns]
     if set(extra) != {field for name in parameters for field in (name, f"{name}_std")}:
         raise MessageError(topic, f"fields {extra} after mz must be pairs NAME, NAME_std")
     if "bending_compliance" not in parameters:
         raise MessageError(topic, "field bending_compliance is missing")
-    _check_constant(rows, names, extra, topic)
+    _check_constant(rows, names, constant, topic)
     values = dict(zip(names, rows[0].tolist(), strict=True))
     return RodCloud(
         stamp=from_stamp(message, topic),
@@ -143,6 +160,7 @@ def rod_cloud_from_message(message: Any, topic: str, intervals: int | None = Non
         quaternions=rows[:, _QUATERNION].copy(),
         parameters={name: values[name] for name in parameters},
         parameters_std={name: values[f"{name}_std"] for name in parameters},
+        inputs=inputs_of_fields(values, actuators, topic),
     )
 
 

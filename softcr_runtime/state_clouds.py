@@ -1,12 +1,14 @@
 """States and references of models that are no rods, as point clouds, both ways; see `messages`.
 
 `estimate/state` is one point whose float64 fields have as many elements as the group of the model's
-state that they hold: `state.GROUP`; then `parameter.NAME`, `std.NAME`. `reference/output` has a
+state that they hold: `state.GROUP`; then `parameter.NAME`, `std.NAME`, and `input.ACTUATOR`, which
+is the measured input that the estimate was made with. `reference/output` has a
 point per step of the horizon: x, y, z of the tip and the period. A reader compares names and counts
 with what its own model has and refuses others.
 """
 
 from array import array
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,8 +20,10 @@ from softcr_runtime.messages import (
     cloud_fields,
     cloud_message,
     cloud_values,
+    fields_of_inputs,
     from_stamp,
     header,
+    inputs_of_fields,
 )
 from softcr_runtime.values import ReferenceRows, StateEstimate
 
@@ -29,19 +33,23 @@ _STATE, _PARAMETER, _STD = "state.", "parameter.", "std."
 _REFERENCE = ("x", "y", "z", "period")
 
 
-def state_message(value: StateEstimate, layout: Layout, stamp: int, frame: str) -> Any:
+def state_message(
+    value: StateEstimate, layout: Layout, actuators: Sequence[str], stamp: int, frame: str
+) -> Any:
     """sensor_msgs/PointCloud2 of an estimated state; stamp [ns]."""
     from sensor_msgs.msg import PointCloud2, PointField
 
     parts = [(_STATE + group.name, value.state[group.indices]) for group in layout]
-    parts += [(_PARAMETER + n, np.array([v])) for n, v in value.parameters.items()]
-    parts += [(_STD + n, np.array([v])) for n, v in value.parameters_std.items()]
+    numbers = {_PARAMETER + name: number for name, number in value.parameters.items()}
+    numbers |= {_STD + name: number for name, number in value.parameters_std.items()}
+    numbers |= fields_of_inputs(value.inputs, actuators)
+    parts += [(name, np.array([number])) for name, number in numbers.items()]
     fields, offset = [], 0
-    for name, numbers in parts:
-        count = len(numbers)
+    for name, values in parts:
+        count = len(values)
         fields.append(PointField(name=name, offset=offset, datatype=_FLOAT64, count=count))
         offset += _ITEM * count
-    row = np.concatenate([numbers for _, numbers in parts]).astype("<f8")
+    row = np.concatenate([values for _, values in parts]).astype("<f8")
     return PointCloud2(
         header=header(stamp, frame),
         height=1,
@@ -55,8 +63,10 @@ def state_message(value: StateEstimate, layout: Layout, stamp: int, frame: str) 
     )
 
 
-def state_from_message(message: Any, topic: str, layout: Layout) -> StateEstimate:
-    """The state of a cloud, for a model of this layout.
+def state_from_message(
+    message: Any, topic: str, layout: Layout, actuators: Sequence[str]
+) -> StateEstimate:
+    """The state of a cloud, for a model of this layout that is driven by these actuators.
 
     Raises:
         MessageError: another model's groups, or a value that is not finite.
@@ -73,7 +83,13 @@ def state_from_message(message: Any, topic: str, layout: Layout) -> StateEstimat
     state = np.empty(layout.size)
     for group in layout:
         state[group.indices] = numbers[_STATE + group.name]
-    return StateEstimate(state, _named(numbers, _PARAMETER), _named(numbers, _STD))
+    single = {name: float(values[0]) for name, values in numbers.items() if len(values)}
+    return StateEstimate(
+        state,
+        _named(single, _PARAMETER),
+        _named(single, _STD),
+        inputs=inputs_of_fields(single, actuators, topic),
+    )
 
 
 def reference_message(value: ReferenceRows, stamp: int, frame: str) -> Any:
@@ -108,9 +124,5 @@ def _elements(field: Any, row: np.ndarray, topic: str) -> np.ndarray:
     return row[first : first + field.count]
 
 
-def _named(numbers: dict[str, np.ndarray], prefix: str) -> dict[str, float]:
-    return {
-        name.removeprefix(prefix): float(values[0])
-        for name, values in numbers.items()
-        if name.startswith(prefix)
-    }
+def _named(numbers: dict[str, float], prefix: str) -> dict[str, float]:
+    return {n.removeprefix(prefix): v for n, v in numbers.items() if n.startswith(prefix)}

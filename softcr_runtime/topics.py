@@ -70,14 +70,15 @@ _ROWS = (
         "estimate/rod",
         "sensor_msgs/msg/PointCloud2",
         "reliable",
-        "estimated rod state, one point per node, with estimated parameters",
+        "estimated rod state, one point per node, with estimated parameters and the measured "
+        "inputs that it was made with",
     ),
     Topic(
         "estimate/state",
         "sensor_msgs/msg/PointCloud2",
         "reliable",
         "estimated state of a model that is no rod, one point: state.GROUP, parameter.NAME, "
-        "std.NAME",
+        "std.NAME, and input.ACTUATOR: the measured inputs that it was made with",
     ),
     Topic(
         "estimate/tip/pose",

@@ -43,15 +43,16 @@ def check_value(topic: str, value: Any, expected: Expected) -> None:
         kind = _KINDS[topic]
         if not isinstance(value, kind):
             raise TypeError(f"{topic} is a {type(value).__name__}, must be a {kind.__name__}")
-        for name, part, shape in _parts(value):
+        for name, part, shape in _parts(value, len(expected.actuators)):
             _check_array(f"{topic} {name}", part, shape)
 
 
-def _parts(value: Any) -> tuple[tuple[str, Any, tuple[int, ...]], ...]:
+def _parts(value: Any, actuators: int) -> tuple[tuple[str, Any, tuple[int, ...]], ...]:
     if isinstance(value, Pose):
         return ("position", value.position, (3,)), ("quaternion", value.quaternion, (4,))
     if isinstance(value, StateEstimate):
-        return (("state", value.state, np.shape(value.state)),)
+        state = "state", value.state, np.shape(value.state)
+        return (state,) if value.inputs is None else (state, ("inputs", value.inputs, (actuators,)))
     if isinstance(value, TipEstimate):
         return (("covariance", value.position_covariance, (3, 3)),)
     if isinstance(value, ReferenceRows):

@@ -75,12 +75,15 @@ class StateEstimate:
         parameters_std: their standard deviations by name; what is not named has none.
         poses: gives (k, 4, 4) poses along the robot, base to tip [m], for viewers; only called
             where somebody makes a message of this.
+        inputs: (m,) measured inputs that the estimate was made with [unit of the model's inputs];
+            None of a true state, and of estimates in bags of older releases.
     """
 
     state: np.ndarray
     parameters: Mapping[str, float]
     parameters_std: Mapping[str, float] = field(default_factory=dict)
     poses: Callable[[], np.ndarray] | None = None
+    inputs: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)

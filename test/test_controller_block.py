@@ -1,5 +1,7 @@
 """The controller's block: when answers are planned and sent, limits, and the vent."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from softcr_runtime.values import ReferenceRows, StateEstimate
 PERIOD = 1 / 70
 ROBOT = load_robot("licher2025")
 WAITED = 2 * PERIOD
+MEASURED = np.full(3, 5e3)  # [Pa]
 
 
 def block_of(make=None, **told):
@@ -108,16 +111,16 @@ def asked():
     return block_of(lambda context: controller), controller
 
 
-def ticked(block, stamp=1):
-    """The command that answers a rod at rest."""
+def ticked(block, stamp=1, others=None, inputs=MEASURED):
+    """The command that answers a rod at rest, whose estimate was made with some inputs."""
     state = block.model.equilibrium(
         np.zeros(3), np.array([p.nominal for p in block.model.parameters])
     )
     rows = ReferenceRows(stamp, PERIOD, np.tile(state, (9, 1)), np.zeros((9, 3)))
     values = {
-        "estimate/rod": StateEstimate(state, {}),
+        "estimate/rod": StateEstimate(state, {}, inputs=inputs),
         "reference/rod": rows,
-        "pressure/state": np.full(3, 5e3),
+        **(others or {}),
     }
     samples = {topic: Sample(topic, stamp, value, 0.0) for topic, value in values.items()}
     (output,) = block.tick(stamp, samples)
@@ -181,3 +184,34 @@ def test_a_controller_is_told_the_delay_that_its_answer_will_have(asked):
             block.answered(latency * PERIOD)
         ticked(block)
         assert controller.seen[-1].delay == expected
+
+
+def test_a_controller_is_told_the_inputs_that_the_estimate_was_made_with(asked):
+    block, controller = asked
+    block.reset()
+    ticked(block)
+    np.testing.assert_array_equal(controller.seen[-1].inputs, MEASURED)
+    assert [each.topic for each in block.inputs] == ["estimate/rod", "reference/rod"]
+
+
+def test_what_an_older_run_joined_for_the_controller_goes_before(asked):
+    block, controller = asked
+    block.reset()
+    ticked(block, others={"pressure/state": np.array([1.0, 2.0, 3.0])}, inputs=None)
+    np.testing.assert_array_equal(controller.seen[-1].inputs, [1.0, 2.0, 3.0])
+    ticked(block, 2, others={"pressure/state": np.array([3.0, 2.0, 1.0])})
+    np.testing.assert_array_equal(controller.seen[-1].inputs, [3.0, 2.0, 1.0])
+
+
+def test_an_estimate_that_tells_no_inputs_is_refused_with_what_it_needs(asked):
+    block, _ = asked
+    block.reset()
+    with pytest.raises(ValueError, match=r"estimate/rod tells no inputs .* a field input\.NAME is"):
+        ticked(block, inputs=None)
+
+
+def test_a_controller_that_is_led_by_the_tip_alone_hears_the_actuators():
+    block = block_of(controller=f"{Path(__file__).parents[1]}/examples/joint_pid.py:JointPid")
+    assert [each.topic for each in block.inputs] == [
+        "estimate/tip/pose", "reference/rod", "pressure/state",
+    ]  # fmt: skip

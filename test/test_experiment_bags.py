@@ -12,10 +12,11 @@ from softcr_models.errors import UserError
 from softcr_runtime.bags.offline_bag import OfflineBag
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.messages import pressures_to_message
+from softcr_runtime.replay.bag_replay import ReplayTask
 from softcr_tools import report
 from softcr_tools.experiments.tracking.cases import EXPERIMENTS
 from softcr_tools.experiments.tracking.loop import run_loop, sampled_reference
-from softcr_tools.replay.experiment import Experiment, replay
+from softcr_tools.replay.offline import replay
 from softcr_tools.report_run import read_run
 
 ROBOT = load_robot("licher2025")
@@ -53,7 +54,7 @@ def test_a_bag_holds_what_the_loop_did(run):
 
 def test_a_replay_of_the_bag_is_equal_to_the_bit(run, tmp_path):
     _, trace, path = run
-    told = replay(Bag(path), Experiment(tmp_path / "again", True, None, {}), Console(quiet=True))
+    told = replay(Bag(path), ReplayTask(True, None, {}), tmp_path / "again", Console(quiet=True))
     cycles = len(trace.times)
     # beside a command for each estimate, the vent of a controller that stops
     for counts, each in ((told.estimates, cycles), (told.commands, cycles + 1)):

@@ -20,7 +20,9 @@ from rclpy.serialization import deserialize_message, serialize_message
 from rosbags.typesys import Stores, get_typestore
 from scipy.spatial.transform import Rotation
 
+from softcr_models.model import Group, Layout
 from softcr_models.rod.state import RodState
+from softcr_runtime.codecs import Expected, codec
 from softcr_runtime.diagnostics import (
     DiagnosticReport,
     diagnostics_from_message,
@@ -29,6 +31,7 @@ from softcr_runtime.diagnostics import (
 from softcr_runtime.messages import (
     MessageError,
     clock_to_message,
+    fields_of_inputs,
     from_stamp,
     pose_from_message,
     pose_to_message,
@@ -47,6 +50,7 @@ from softcr_runtime.rod_clouds import (
     rod_cloud_message,
 )
 from softcr_runtime.topics import LOCKSTEP_DEPTH, TOPICS, qos
+from softcr_runtime.values import StateEstimate
 
 STAMP = 1_764_000_000_123_456_789
 CHAMBERS = ("a", "b", "c")
@@ -219,6 +223,25 @@ def test_a_wrench_that_is_not_finite_is_refused():
         wrench_from_message(message, "t")
 
 
+# --- states of other models ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("inputs", [None, np.array([0.1, -2.0, 3e5])])
+def test_states_of_other_models_round_trip_with_what_they_were_made_with(inputs):
+    layout = Layout(
+        (Group("odd", np.array([1, 3]), "m"), Group("even", np.array([0, 2]), "m/s")), np.ones(4)
+    )
+    of_state = codec("estimate/state", Expected(CHAMBERS, layout=layout))
+    value = StateEstimate(np.array([0.1, 0.2, 0.3, 0.4]), PARAMETERS, STD, inputs=inputs)
+    found = of_state.decode(_over_the_wire(of_state.encode(value, STAMP)))
+    assert found.state.tobytes() == value.state.tobytes()
+    assert (found.parameters, found.parameters_std) == (PARAMETERS, STD)
+    if inputs is None:
+        assert found.inputs is None
+    else:
+        assert found.inputs.tobytes() == inputs.tobytes()
+
+
 # --- rod clouds ---------------------------------------------------------------------------------
 
 
@@ -235,6 +258,29 @@ def test_rod_states_and_parameters_round_trip_bit_for_bit(state, numbers):
     for name in PARAMETERS:
         assert struct.pack("d", cloud.parameters[name]) == struct.pack("d", parameters[name])
         assert struct.pack("d", cloud.parameters_std[name]) == struct.pack("d", std[name])
+
+
+@given(st.lists(finite, min_size=3, max_size=3))
+def test_the_inputs_of_an_estimate_round_trip_bit_for_bit_in_the_order_asked_for(numbers):
+    inputs = fields_of_inputs(np.array(numbers), CHAMBERS)
+    message = _over_the_wire(_rod_message(inputs=inputs))
+    assert [field.name for field in message.fields][-3:] == [f"input.{name}" for name in CHAMBERS]
+    for order in (CHAMBERS, tuple(reversed(CHAMBERS)), None):
+        cloud = rod_cloud_from_message(message, "estimate/rod", INTERVALS, order)
+        expected = numbers[::-1] if order == tuple(reversed(CHAMBERS)) else numbers
+        assert cloud.inputs.tobytes() == np.array(expected).tobytes()
+        assert list(cloud.parameters) == list(PARAMETERS)
+
+
+def test_an_estimate_without_inputs_is_read_and_one_of_another_robot_is_not():
+    assert rod_cloud_from_message(_rod_message(), "t", INTERVALS, CHAMBERS).inputs is None
+    message = _rod_message(inputs=fields_of_inputs(np.zeros(2), ("a", "b")))
+    with pytest.raises(MessageError, match=r"t: inputs are of \['a', 'b'\], must be of \["):
+        rod_cloud_from_message(message, "t", INTERVALS, CHAMBERS)
+    message = _rod_message(inputs=fields_of_inputs(np.zeros(3), CHAMBERS))
+    _cell(message, 3, f"input.{CHAMBERS[1]}", 1.0)
+    with pytest.raises(MessageError, match="must be the same on every point"):
+        rod_cloud_from_message(message, "t", INTERVALS, CHAMBERS)
 
 
 def test_a_rod_cloud_is_laid_out_as_viewers_expect():

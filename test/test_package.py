@@ -2,12 +2,15 @@
 
 import ast
 import importlib.metadata
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import xml.etree.ElementTree as ElementTree
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +19,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from softcr_models.config import config_directory
+from softcr_studies.catalogue import study_files
 from softcr_tools.hardware_system import HardwareOptions, hardware_system
 from softcr_tools.run_options import SimulationOptions, options_of
 from softcr_tools.systems import simulation_system
@@ -98,20 +102,32 @@ def test_everything_that_is_installed_is_pinned():
     assert requirements("softcr", {"bench", "lint", "test", "view"}) <= pinned
 
 
-@pytest.fixture(scope="module", params=["wheel", "editable"])
-def prefix(request, tmp_path_factory):
-    """The package in a prefix as pip installs it, from a copy so that nothing is left here."""
-    copy = tmp_path_factory.mktemp("copy") / "softcr"
-    kept = [*PACKAGES, "config", "launch", "resource"]
-    for name in kept:
-        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+def copied(place):
+    """What a build needs of this checkout, with what a build of long ago has left beside it."""
+    for name in [*PACKAGES, "config", "launch", "resource"]:
+        shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("setup.py", "setup.cfg", "pyproject.toml", "package.xml", "LICENSE"):
-        shutil.copy(ROOT / name, copy)
-    build = f"from setuptools.build_meta import build_{request.param} as b; print(b('.'))"
+        shutil.copy(ROOT / name, place)
+    left = place / "build" / "lib" / PACKAGES[0]
+    left.mkdir(parents=True)
+    (left / "left_by_an_earlier_build.py").write_text("")
+    return place
+
+
+def built(copy, kind):
+    """The wheel, or the one of an editable install, that the build backend makes of a copy."""
+    build = f"from setuptools.build_meta import build_{kind} as b; print(b('.'))"
     run = subprocess.run(
         [sys.executable, "-c", build], cwd=copy, check=True, capture_output=True, text=True
     )
-    wheel = copy / run.stdout.splitlines()[-1]
+    return copy / run.stdout.splitlines()[-1]
+
+
+@pytest.fixture(scope="module", params=["wheel", "editable"])
+def prefix(request, tmp_path_factory):
+    """The package in a prefix as pip installs it, from a copy so that nothing is left here."""
+    copy = copied(tmp_path_factory.mktemp("copy") / "softcr")
+    wheel = built(copy, request.param)
     place = tmp_path_factory.mktemp("prefix")
     # without --ignore-installed pip would remove the softcr that is being tested
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--ignore-installed", "--no-deps"]
@@ -187,6 +203,115 @@ def test_a_node_runs_from_its_prefix(prefix, tmp_path):
     )
     assert run.returncode == 0, run.stderr
     assert "estimator" in run.stdout
+
+
+# --- the wheel in an environment of its own ----------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """Built by pip, with the setuptools that is here."""
+    copy = copied(tmp_path_factory.mktemp("copy") / "softcr")
+    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps"]
+    run = subprocess.run(
+        [*pip, "--wheel-dir", "out", "."], cwd=copy, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    (made,) = (copy / "out").glob("*.whl")
+    return made
+
+
+def test_a_wheel_holds_every_module_and_no_other(wheel):
+    names = {name for name in zipfile.ZipFile(wheel).namelist() if name.endswith(".py")}
+    modules = {name for name in names if name.startswith("softcr_")}
+    assert modules == {
+        str(path.relative_to(ROOT)) for name in PACKAGES for path in (ROOT / name).rglob("*.py")
+    }
+    # beside them launch files alone
+    assert {Path(name).parent.name for name in names - modules} == {"launch"}
+
+
+@pytest.fixture(scope="module")
+def environment(wheel, tmp_path_factory):
+    """A new virtual environment with the wheel; dependencies come from the one of these tests."""
+    place = tmp_path_factory.mktemp("environment")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place)], check=True)
+    pip = [sys.executable, "-m", "pip", "--python", str(place / "bin" / "python"), "install"]
+    subprocess.run([*pip, "--quiet", "--no-deps", "--no-index", str(wheel)], check=True)
+    # afterwards, so that pip does not take these packages for its own
+    (site,) = place.glob("lib/python3*/site-packages")
+    lines = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+    for path in sorted(Path(lines[0]).glob("*.pth")):
+        if not path.name.startswith("__editable__"):
+            lines += path.read_text().splitlines()
+    (site / "dependencies.pth").write_text("\n".join(dict.fromkeys(lines)) + "\n")
+    return place
+
+
+def run_in(environment, cwd, *command):
+    """What a program of an environment prints, far from this checkout."""
+    outside = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    program = environment / "bin" / command[0]
+    run = subprocess.run(
+        [program, *command[1:]], cwd=cwd, capture_output=True, text=True, env=outside, timeout=600
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    return run.stdout
+
+
+IN_THE_WHEEL = """
+import importlib, json, sys
+from softcr_models.config import config_directory
+from softcr_models.robot import available_robots, load_robot
+from softcr_models.surrogate.files import available_networks
+from softcr_models.yaml_files import available
+from softcr_runtime import registry
+from softcr_studies.catalogue import study_files
+robots = available_robots(("rod", "arm"))
+print(json.dumps({
+    "modules": [importlib.import_module(name).__file__ for name in sys.argv[1:]],
+    "config": str(config_directory()),
+    "robots": [load_robot(name, ("rod", "arm")).name for name in robots],
+    "controllers": available("controllers"),
+    "surrogates": available_networks(),
+    "registered": [registry.resolve("controller", n).__module__ for n in ("nempc", "rod_mpc")],
+    "studies": [str(path) for path in study_files().values()],
+}))
+"""
+
+
+def test_a_wheel_runs_far_from_the_checkout(environment, tmp_path):
+    names = (*PACKAGES, "softcr_runtime.bags.reading", "softcr_runtime.replay.bag_replay")
+    told = json.loads(run_in(environment, tmp_path, "python", "-c", IN_THE_WHEEL, *names))
+    (site,) = environment.glob("lib/python3*/site-packages")
+    shipped = {
+        kind: sorted(path.stem for path in (ROOT / "config" / kind).glob(f"*.{ending}"))
+        for kind, ending in (("controllers", "yaml"), ("surrogates", "safetensors"))
+    }
+    assert all(site in Path(path).parents for path in [*told["modules"], *told["studies"]])
+    assert told["config"] == str(environment / "share" / "softcr" / "config")
+    assert {"licher2025", "four_chambers", "dalenberg_robot1"} <= set(told["robots"])
+    assert (told["controllers"], told["surrogates"]) == tuple(shipped.values())
+    assert told["registered"] == ["softcr_control.nempc", "softcr_control.gauss_newton"]
+    assert len(told["studies"]) == len(study_files())
+    assert "up" in run_in(environment, tmp_path, "softcr", "--help")
+    assert "--robot" in run_in(environment, tmp_path, "softcr", "up", "simulation", "--help")
+
+
+@pytest.mark.slow
+def test_a_wheel_and_what_it_needs_run_in_an_empty_environment(wheel, tmp_path):
+    place = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
+    run_in(place, tmp_path, "pip", "install", "--quiet", "-c", str(ROOT / "constraints.txt"),
+           str(wheel))  # fmt: skip
+    run_in(place, tmp_path, "softcr", "--help")
+    arguments = ("--duration", "3", "--mode", "lockstep", "--population", "64")
+    run_in(place, tmp_path, "softcr", "up", "simulation", *arguments)
+    summary = json.loads((tmp_path / "results/sim/latest/summary.json").read_text())
+    assert summary["tip_aed_mm"] < 5.0
+
+
+# --- the checkout -------------------------------------------------------------------------------
 
 
 def test_a_checkout_uses_its_own_config():

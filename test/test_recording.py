@@ -422,10 +422,10 @@ def test_messages_of_a_topic_keep_their_order_whatever_the_clocks_say(recorder, 
     from softcr_runtime.messages import wrench_to_message
     from softcr_runtime.sample import Sample
 
-    now = time.monotonic()
-    received = [now, now - 0.1, now - 0.1, now + 0.01]
+    now = time.time_ns()
+    received = [now, now - 100_000_000, now - 100_000_000, now + 10_000_000]
     letters = [
-        Sample("force_torque/wrench", k, cdr_of(wrench_to_message(np.full(6, k), k)), moment)
+        Sample("force_torque/wrench", moment, cdr_of(wrench_to_message(np.full(6, k), k)), 0.0)
         for k, moment in enumerate(received, 1)
     ]
     recorder._write(recorder._recording, letters)

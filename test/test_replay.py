@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -32,17 +32,24 @@ from softcr_runtime.bags.reading import Bag, BagMessage
 from softcr_runtime.codecs import codec
 from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_to_message
 from softcr_runtime.messages import pose_to_message, pressures_to_message
+from softcr_runtime.replay.bag_replay import Counts
+from softcr_runtime.replay.recorded_messages import RecordedSamples
 from softcr_runtime.sample import Sample
 from softcr_runtime.settings import setting_values
-from softcr_runtime.tick_records import RESET, TICK, TickRecord, records_to_message
+from softcr_runtime.tick_records import (
+    RESET,
+    TICK,
+    TickRecord,
+    records_from_message,
+    records_to_message,
+)
 from softcr_runtime.tick_records import TOPIC as TICKS
 from softcr_runtime.topics import TOPICS
 from softcr_runtime.values import Pose
 from softcr_tools import cli
 from softcr_tools.replay.command import _changes
-from softcr_tools.replay.comparison import Counts, compare
+from softcr_tools.replay.comparison import compare
 from softcr_tools.replay.online import CLOCK_PERIOD, schedule
-from softcr_tools.replay.sample_store import SampleStore
 from softcr_tools.report_run import read_run
 
 ROBOT = load_robot("licher2025")
@@ -247,13 +254,18 @@ sys.exit(code)
 """
 
 
+def replayed_without_ros(bag: Path) -> dict:
+    """Replay with the controller in a process of its own; the comparison it leaves."""
+    command = [sys.executable, "-c", WITHOUT_ROS, "replay", str(bag), "--controller"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads((bag.parent / f"{bag.name}-replay" / "comparison.json").read_text())
+
+
 @pytest.mark.parametrize("mode", ["wall", "lockstep", "starved"])
 def test_a_run_of_make_sim_comes_back_to_the_bit_without_ros(simulated, mode):
     run = simulated[mode]
-    command = [sys.executable, "-c", WITHOUT_ROS, "replay", str(run), "--controller"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
-    content = json.loads((run / "bag-replay" / "comparison.json").read_text())
+    content = replayed_without_ros(run / "bag")
     estimates, commands = content["estimates"], content["commands"]
     assert estimates["recorded"] > (20 if mode == "starved" else 90)
     assert commands["identical"] == commands["compared"] > 0
@@ -279,7 +291,7 @@ def test_samples_that_were_recorded_out_of_order_are_found():
         )
         for k, t in enumerate(stamps)
     )
-    store = SampleStore({topic: messages}, lambda topic, message: None, lambda *reason: None)
+    store = RecordedSamples({topic: messages}, {topic: lambda message: None})
     asked = [k * 10_000_000 for k in range(1, 70)]
     found = [stamp for stamp in asked if store.at(topic, stamp) is not None]
     assert found == sorted(stamps)
@@ -621,6 +633,51 @@ def test_the_numbers_are_those_put_in(tmp_path):
         console.print(result.table())
     assert "mean 0.7, largest 0.7 mm" in capture.get()
     assert "0 of 140 equal to the bit" in capture.get()
+
+
+# --- bags of older releases ---------------------------------------------------------------------
+
+
+def without_inputs(payload: bytes) -> bytes:
+    """An estimate as older releases sent it: its last three fields are taken out."""
+    type_ = TOPICS["estimate/rod"].type
+    message = TYPESTORE.deserialize_cdr(payload, type_)
+    assert [field.name[:6] for field in message.fields][-4:].count("input.") == 3
+    table = np.frombuffer(message.data, "<f8").reshape(message.width, len(message.fields))
+    kept = np.ascontiguousarray(table[:, :-3])
+    message.fields = message.fields[:-3]
+    message.point_step, message.row_step = 8 * kept.shape[1], 8 * kept.size
+    message.data = kept.view(np.uint8).ravel()
+    return bytes(TYPESTORE.serialize_cdr(message, type_))
+
+
+def joining_pressures(payload: bytes) -> bytes:
+    """Tick records as older releases sent them: of a controller, with the pressures it joined."""
+    node, records = records_from_message(TYPESTORE.deserialize_cdr(payload, TOPICS[TICKS].type))
+    topics = list(dict.fromkeys(topic for record in records for topic in record.used))
+    if node != "nempc_controller" or not topics:
+        return payload
+    older = []
+    for record in records:
+        assert PRESSURES not in record.used
+        used = record.used | {PRESSURES: (record.stamp,) * 2} if record.used else {}
+        older.append(replace(record, used=used))
+    return cdr_of(records_to_message(node, [*topics, PRESSURES], older))
+
+
+@pytest.mark.parametrize("records", [True, False])
+def test_a_bag_whose_estimates_tell_no_inputs_comes_back_to_the_bit(tmp_path, simulated, records):
+    changed = {"/estimate/rod": without_inputs, "/ticks": joining_pressures}
+    entries = [
+        Entry(m.topic, m.time, changed.get(m.topic, bytes)(m.payload))
+        for m in Bag(simulated["lockstep"]).messages(*Bag(simulated["lockstep"]).topics)
+        if records or m.topic != "/ticks"
+    ]
+    by_name = {f"/{topic.lstrip('/')}": topic for topic in TOPICS}
+    entries = [replace(entry, topic=by_name[entry.topic]) for entry in entries]
+    content = replayed_without_ros(write(tmp_path / "older", entries))
+    for counts in (content["estimates"], content["commands"]):
+        assert counts["identical"] == counts["compared"] > 90
 
 
 # --- onto the wire ------------------------------------------------------------------------------

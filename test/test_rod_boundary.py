@@ -9,6 +9,7 @@ from softcr_models import CosseratRod, UserError, load_robot
 from softcr_models.arguments import ArgumentError
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod import stepper
+from softcr_models.rod.parameters import PARAMETERS
 from softcr_models.rod.stepper import Run
 
 ROBOT = load_robot("licher2025")
@@ -123,7 +124,7 @@ def test_a_step_is_finite_and_above_0(dt):
 def test_signs_of_parameters(column, value, count):
     parameters = np.tile(NOMINAL, (count, 1))
     parameters[-1, column] = value
-    name = stepper.PARAMETERS[column]
+    name = PARAMETERS[column]
     states, p = np.zeros((count, NX)), np.zeros((count, M))
     for call in (
         lambda: MODEL.step(states, p, p, parameters, PERIOD),

@@ -165,7 +165,7 @@ def complex_derivative(rod, state, pressures, parameters):
     e = np.concatenate((np.zeros((1, 6), complex), parts.velocities))
     s, base = parts.wrenches, parts.base_wrench
     wrench = (rod.robot.actuation_matrix @ pressures).astype(complex)
-    compliance = rod.body.compliance.astype(complex)
+    compliance = rod.robot.compliances.astype(complex)
     compliance[3:5] = parameters[0]
     relaxation = rod.body.relaxation * parameters[2]
     density = rod.body.line_density + parameters[1] * rod.body.tip_share
@@ -218,7 +218,7 @@ def energy_rate(rod, state, rate):
     inertia = rod.grid.bending_inertia
     mass = density[:, None] * [1, 1, 1, inertia, inertia, 2 * inertia]
     mean = [0.5 * (y[:-1] + y[1:]) for y in (e, de, parts.wrenches, rates.wrenches)]
-    compliance = rod.body.compliance
+    compliance = rod.robot.compliances
     kinetic = h * np.sum(mass * mean[0] * mean[1])
     elastic = h * np.sum(compliance * mean[2] * mean[3])
     damping = h * np.sum(compliance * rod.body.relaxation * mean[3] ** 2)
@@ -250,7 +250,7 @@ def test_simulated_energy_never_grows_without_input():
         density = rod.body.line_density + rod.robot.tip_mass * rod.body.tip_share
         inertia = rod.grid.bending_inertia
         mass = density[:, None] * [1, 1, 1, inertia, inertia, 2 * inertia]
-        energies.append(np.sum(mass * mean_e**2) + np.sum(rod.body.compliance * mean_s**2))
+        energies.append(np.sum(mass * mean_e**2) + np.sum(rod.robot.compliances * mean_s**2))
     assert (np.diff(energies) < 1e-9 * energies[0]).all()
     assert energies[-1] < 0.9 * energies[0]
 
@@ -271,7 +271,7 @@ def test_gravity_potential_is_kept_too():
         mean_s = 0.5 * (parts.wrenches[:-1] + parts.wrenches[1:])
         height = rod.node_poses(state)[:, 2, 3]
         potential = np.sum(density * robot.gravity * 0.5 * (height[:-1] + height[1:]))
-        quadratic = np.sum(mass * mean_e**2) + np.sum(rod.body.compliance * mean_s**2)
+        quadratic = np.sum(mass * mean_e**2) + np.sum(rod.robot.compliances * mean_s**2)
         return rod.grid.interval_length * (0.5 * quadratic + potential)
 
     steady = energy(rod.equilibrium(np.zeros(3)))

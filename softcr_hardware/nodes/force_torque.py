@@ -19,6 +19,7 @@ from softcr_hardware.force_torque.driver import ForceTorqueDriver
 from softcr_hardware.force_torque.readings import SENSOR_RATE, WrenchLimits
 from softcr_models.errors import UserError
 from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_runtime.clocks import on_system_clock
 from softcr_runtime.cycle_timer import CycleTimer
 from softcr_runtime.messages import wrench_to_message
 from softcr_runtime.node import LoopNode
@@ -127,7 +128,7 @@ class ForceTorque(LoopNode):
 
     def loop(self, stop: threading.Event) -> None:
         driver, timer = self._driver, CycleTimer(self.settings.period)
-        delay = round(1e9 * self.settings.transport_delay)
+        delay = self.settings.transport_delay
         while driver is not None and not stop.is_set():
             self.statistics.skip(timer.wait())
             begin = time.monotonic()
@@ -137,7 +138,7 @@ class ForceTorque(LoopNode):
             if newest is None:
                 continue
             measured, wrench = newest
-            stamp = self.now() - round(1e9 * (time.monotonic() - measured)) - delay
+            stamp = on_system_clock(measured - delay)
             self._wrench.publish(wrench_to_message(wrench, stamp))
             self.statistics.add(time.monotonic() - begin)
 

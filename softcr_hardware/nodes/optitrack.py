@@ -28,6 +28,7 @@ from softcr_hardware.optitrack.session import NatNetSession
 from softcr_hardware.optitrack.tracking import BodyTracker, TrackingLimits
 from softcr_models.errors import UserError
 from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_runtime.clocks import on_system_clock
 from softcr_runtime.messages import pose_to_message
 from softcr_runtime.node import LoopNode
 from softcr_runtime.process import run
@@ -122,8 +123,7 @@ class Optitrack(LoopNode):
             self._tell(client.session.trouble(time.monotonic()))
             if seen is None:
                 continue
-            begin = time.monotonic()
-            stamp = self.now() - round(1e9 * (begin - seen.time))
+            begin, stamp = time.monotonic(), on_system_clock(seen.time)
             self._pose.publish(pose_to_message(seen.pose, stamp))
             self.finish_tick(begin, stamp)
 

@@ -22,6 +22,7 @@ from softcr_hardware.ethercat.valve_process import ValveProcess, ValveTask
 from softcr_hardware.safety import Action
 from softcr_hardware.safety_settings import SafetySettings
 from softcr_models.errors import UserError
+from softcr_runtime.clocks import on_monotonic_clock, on_system_clock
 from softcr_runtime.cycle_timer import CycleTimer
 from softcr_runtime.diagnostics import (
     ERROR,
@@ -145,8 +146,7 @@ class Valves(LoopNode):
             # the same cycle is not told twice: its stamp would be old, or newer by rounding
             if report.time > told and np.all(np.isfinite(report.pressures)):
                 told = report.time
-                age = round(1e9 * (time.monotonic() - report.time))
-                stamp, chambers = self.now() - age, self.robot.chamber_names
+                stamp, chambers = on_system_clock(report.time), self.robot.chamber_names
                 self._pressure_state.publish(
                     pressures_to_message(report.pressures, chambers, stamp)
                 )
@@ -208,7 +208,7 @@ class Valves(LoopNode):
         }
         for letter in self.inbox.arrived():
             heard = letter.received
-            stamped = time.monotonic() - max((self.now() - letter.stamp) * 1e-9, 0.0)
+            stamped = on_monotonic_clock(letter.stamp)
             if letter.topic == "mocap/tip/pose":
                 # a delayed pose is as old as its exposure, whenever it comes
                 heard = stamped

@@ -8,7 +8,7 @@ to 1e-10. Linear first, as there.
 import torch
 
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_models.rod.stepper import PARAMETERS
+from softcr_models.rod.parameters import PARAMETERS
 
 
 def cross(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -63,7 +63,7 @@ class RodResidual:
         self._tip_share, self._actuation = tensor(body.tip_share), tensor(body.actuation)
         self._inertia, self._gravity = tensor(inertia), tensor(grid.gravity)
         self._straight = tensor([0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
-        self._bending = tensor([0.0, 0.0, 0.0, 1.0, 1.0, 0.0])
+        self._bending = tensor(body.bending_share)
 
     def __call__(
         self,
@@ -77,10 +77,10 @@ class RodResidual:
         Args:
             states, rates: (B, nx) and their time derivatives.
             pressures: (B, m) [Pa].
-            parameters: (B, P) in the order of `softcr_models.rod.stepper.PARAMETERS`.
+            parameters: (B, P) in the order of `softcr_models.rod.parameters.PARAMETERS`.
         """
         assert parameters.shape[-1] == len(PARAMETERS)
-        compliance = self._compliance * (1 - self._bending) + self._bending * parameters[:, :1]
+        compliance = self._compliance + self._bending * parameters[:, :1]
         relaxation = self._relaxation * parameters[:, 2:3]
         density = (self._line_density + parameters[:, 1:2] * self._tip_share)[..., None]
         wrench = pressures @ self._actuation.T

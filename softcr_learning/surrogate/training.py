@@ -39,7 +39,7 @@ from softcr_models.devices import gpu_name, processor_name, resolve_device
 from softcr_models.errors import UserError
 from softcr_models.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_models.rod.stepper import PARAMETERS
+from softcr_models.rod.parameters import PARAMETERS
 from softcr_models.surrogate import files
 from softcr_models.surrogate.card import Card, rod_fields
 from softcr_models.surrogate.ddpinn import DDPINN, inputs_of

@@ -18,7 +18,7 @@ from softcr_learning.surrogate.sampling import (
 from softcr_learning.surrogate.training_settings import TrainingSettings
 from softcr_models.errors import UserError
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_models.rod.stepper import PARAMETERS
+from softcr_models.rod.parameters import PARAMETERS
 from softcr_models.surrogate.coordinates import Coordinates, modes_of_motion, scaled_states
 from softcr_models.surrogate.ddpinn import DDPINN
 

@@ -14,6 +14,7 @@ from softcr_learning.surrogate.sampling import (
 from softcr_learning.surrogate.training_settings import TrainingSettings
 from softcr_models.rod import stepper
 from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_models.rod.parameters import PARAMETERS
 from softcr_models.surrogate.ddpinn import DDPINN
 
 _COUNT, _TICKS = 8, 280
@@ -35,7 +36,7 @@ class Validation:
             signal = signal_of(rod.robot, _TICKS, settings.period)
             levels = draw_levels({family: 1.0}, signal, _COUNT, rng)
             parameters = draw_parameters(
-                rod.nominal_parameters, stepper.PARAMETERS, compliance, _COUNT, rng
+                rod.nominal_parameters, PARAMETERS, compliance, _COUNT, rng
             )
             self._sets[name] = simulate(rod, levels, parameters, settings.period)
 

@@ -18,8 +18,8 @@ from softcr_learning.surrogate.sampling import (
 from softcr_learning.surrogate.signals import Levels
 from softcr_learning.surrogate.validation import ABSURD, free_run, free_run_with_rates, told_of
 from softcr_models.prediction import RodPrediction
-from softcr_models.rod import stepper
 from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_models.rod.parameters import PARAMETERS
 from softcr_models.rod.state import RodState
 from softcr_models.surrogate.ansatz import PIECES
 from softcr_models.surrogate.ddpinn import DDPINN
@@ -236,7 +236,7 @@ class Verification:
         signal = signal_of(self.rod.robot, ticks, self.network.period, top)
         levels = draw_levels({family: 1.0}, signal, count, rng)
         parameters = draw_parameters(
-            self.rod.nominal_parameters, stepper.PARAMETERS, COMPLIANCE, count, rng
+            self.rod.nominal_parameters, PARAMETERS, COMPLIANCE, count, rng
         )
         empty = np.zeros((count, 1, self.rod.state_size), np.float32)
         return Trajectories(empty, empty[:, :, None], levels, parameters)

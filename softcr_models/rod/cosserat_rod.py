@@ -8,11 +8,12 @@ from scipy.spatial.transform import Rotation
 
 from softcr_models.arguments import ArgumentError, Arguments
 from softcr_models.errors import UserError
-from softcr_models.robot import Robot
+from softcr_models.robot import BENDING, Robot
 from softcr_models.rod import evaluation, kernel, stepper
 from softcr_models.rod.kernel import MAX_INTERVALS, Grid, Section
+from softcr_models.rod.parameters import PARAMETERS, ROD_PARAMETERS, SIGNS
 from softcr_models.rod.state import RodState, state_size
-from softcr_models.rod.stepper import PARAMETERS, SIGNS, Body, Retries, Run
+from softcr_models.rod.stepper import Body, Retries, Run
 
 # One linearisation serves at most this much time [s]: the paper's control period of 14.3 ms, and a
 # little more, because the stamps of a 70 Hz loop scatter and a second one doubles the work.
@@ -68,7 +69,7 @@ class CosseratRod:
         self.input_size = len(robot.chambers)
         self._arguments = Arguments("CosseratRod", self.state_size, self.input_size, SIGNS)
         self.base_height = _base_height(robot)
-        self.nominal_parameters = np.array([robot.bending_compliance, robot.tip_mass, 1.0])
+        self.nominal_parameters = np.array([each.nominal(robot) for each in ROD_PARAMETERS])
         self.body, self.grid = _discretise(robot, intervals)
         self._section = self._section_of(self.nominal_parameters)
 
@@ -195,7 +196,7 @@ class CosseratRod:
         """Exact d(derivative)/d(parameters), (12 (n + 1), 3), in the order of PARAMETERS."""
         directions = np.zeros((len(PARAMETERS), self.state_size + 18 + 6 + self.intervals))
         _, _, _, compliance, relaxation, density = self._direction_slices()
-        directions[0, compliance][3:5] = 1.0
+        directions[0, compliance] = self.body.bending_share
         directions[1, density] = self.body.tip_share
         directions[2, relaxation] = self.body.relaxation
         return self._tangents(state, pressures, parameters, directions, np.zeros((3, 6))).T
@@ -366,8 +367,7 @@ class CosseratRod:
         return self._section_of(self._parameters(method, parameters))
 
     def _section_of(self, parameters: np.ndarray) -> Section:
-        compliance = self.body.compliance.copy()
-        compliance[3:5] = parameters[0]
+        compliance = self.body.compliance + self.body.bending_share * parameters[0]
         relaxation = self.body.relaxation * parameters[2]
         density = self.body.line_density + parameters[1] * self.body.tip_share
         return Section(
@@ -417,7 +417,8 @@ def _discretise(robot: Robot, intervals: int) -> tuple[Body, Grid]:
     covered = np.clip(edges[1:] - np.maximum(edges[:-1], robot.length - tip_length), 0.0, None)
     area = robot.cross_section_area
     body = Body(
-        compliance=robot.compliances.copy(),
+        compliance=robot.compliances * (1.0 - BENDING),
+        bending_share=BENDING,
         relaxation=np.array(robot.relaxation_times),
         line_density=robot.density * area,
         tip_share=covered / np.diff(edges) / tip_length,

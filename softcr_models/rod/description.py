@@ -8,6 +8,7 @@ import numpy as np
 from softcr_models.model import TIP, Group, Inputs, Layout, OutputInfo, Parameter
 from softcr_models.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_models.rod.parameters import ROD_PARAMETERS
 from softcr_models.rod.state import RodState
 
 PARAMETER_RANGE = 2.0
@@ -47,18 +48,12 @@ def rod_inputs(robot: Robot) -> Inputs:
 
 def rod_parameters(rod: CosseratRod) -> tuple[Parameter, ...]:
     """What a filter can find of a rod; noises and deviations are the tuned ones."""
-    nominal = rod.nominal_parameters
-    rows = (
-        ("bending_compliance", "rad/(N m m)", nominal[0], 0.08),
-        ("tip_mass", "kg", nominal[1], 0.1),
-        ("damping_factor", "-", nominal[2], 0.05),
-    )
     return tuple(
         Parameter(
-            name, unit, float(value), value / PARAMETER_RANGE, value * PARAMETER_RANGE,
-            noise=5e-4, deviation=deviation,
+            each.name, each.unit, value, value / PARAMETER_RANGE, value * PARAMETER_RANGE,
+            noise=5e-4, deviation=each.deviation,
         )
-        for name, unit, value, deviation in rows
+        for each, value in zip(ROD_PARAMETERS, rod.nominal_parameters.tolist(), strict=True)
     )  # fmt: skip
 
 

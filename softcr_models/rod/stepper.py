@@ -17,19 +17,12 @@ import numba
 import numpy as np
 from numba.extending import register_jitable
 
-from softcr_models.arguments import FLOAT32, ArgumentError, Arguments, Sign
+from softcr_models.arguments import FLOAT32, ArgumentError, Arguments
 from softcr_models.rod import rosenbrock
 from softcr_models.rod.compilation import COMPILE_OPTIONS, lane_counts
 from softcr_models.rod.kernel import MAX_INTERVALS, MAX_NODES, Grid, Section, walk_interval
+from softcr_models.rod.parameters import SIGNS
 from softcr_models.rod.simd import as_lanes, flush_denormals, local
-
-SIGNS: dict[str, Sign] = {
-    "bending_compliance": "positive",
-    "tip_mass": "not negative",
-    "damping_factor": "positive",
-}
-PARAMETERS = tuple(SIGNS)
-"""What filters may estimate, in the order of every vector of parameters."""
 
 RETRY_FACTORS = (2, 4, 8, 16)
 FLOAT64_LANES, FLOAT32_LANES = lane_counts()
@@ -39,7 +32,8 @@ class Body(NamedTuple):
     """Constants of a robot on a grid; arrays are float64 and C-contiguous.
 
     Attributes:
-        compliance: (6,) nominal diagonal of C; entries 3 and 4 are replaced by the parameter.
+        compliance: (6,) diagonal of C without the bending compliance.
+        bending_share: (6,) what is added to it per bending compliance, see `robot.BENDING` [-].
         relaxation: (6,) nominal diagonal of D_tau [s]; multiplied by the damping factor.
         line_density: rho A of the body alone [kg/m].
         tip_share: (n,) of each interval, 1/m: line density added per kilogram of tip mass.
@@ -48,6 +42,7 @@ class Body(NamedTuple):
     """
 
     compliance: np.ndarray
+    bending_share: np.ndarray
     relaxation: np.ndarray
     line_density: float
     tip_share: np.ndarray
@@ -101,9 +96,7 @@ def _pack_section(raw, row, lane, parameters, body, substep):
     """Section of one candidate into column `lane`: C, 1/C, D, 1/D, decay, mu, 1/mu."""
     n = body.tip_share.shape[0]
     for k in range(6):
-        compliance = body.compliance[k]
-        if k == 3 or k == 4:
-            compliance = parameters[row, 0]
+        compliance = body.compliance[k] + body.bending_share[k] * parameters[row, 0]
         relaxation = body.relaxation[k] * parameters[row, 2]
         raw[k, lane] = compliance
         raw[6 + k, lane] = 1.0 / compliance

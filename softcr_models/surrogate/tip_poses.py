@@ -55,7 +55,7 @@ class TipPoses:
         self._matrix = (points @ decode.double()).to(mean.dtype)
         self._offset = (points @ mean.double())[:, None].to(mean.dtype)
         self._compliance = mean.new_tensor(body.compliance)[:, None, None]
-        self._bending = mean.new_tensor([0, 0, 0, 1, 1, 0])[:, None, None]
+        self._bending = mean.new_tensor(body.bending_share)[:, None, None]
         self._base_height, self._cap = float(body.base_height), float(body.tip_cap_length)
 
     def __call__(self, coordinates: torch.Tensor, bending_compliance: torch.Tensor) -> torch.Tensor:
@@ -65,7 +65,7 @@ class TipPoses:
             coordinates: (B, k).
             bending_compliance: () of all of them [rad/(N m m)].
         """
-        compliance = torch.lerp(self._compliance, bending_compliance, self._bending)
+        compliance = self._compliance + self._bending * bending_compliance
         strains = torch.addmm(self._offset, self._matrix, coordinates.T)
         strains = compliance * strains.view(*self._shape, -1)
         strains[2] += self._length

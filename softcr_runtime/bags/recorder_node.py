@@ -23,7 +23,6 @@ from rosbags.interfaces import (
 
 from softcr_models.errors import UserError
 from softcr_runtime.bags.recording import BagRecording, RecordedTopic
-from softcr_runtime.clocks import on_system_clock
 from softcr_runtime.diagnostics import ERROR
 from softcr_runtime.node import LoopNode
 from softcr_runtime.process import run
@@ -112,14 +111,14 @@ class RecorderNode(LoopNode):
         """In a bag the messages of a topic have the order of their times: clocks may not err."""
         for letter in letters:
             name = self._names[letter.topic]
-            moment = max(on_system_clock(letter.received), self._last.get(name, 0) + 1)
+            moment = max(letter.stamp, self._last.get(name, 0) + 1)
             self._last[name] = moment
             recording.write(name, moment, letter.value)
 
     def _arrived(self) -> list[Sample]:
         """What has arrived since the last look, in the order of reception."""
         letters = iter(partial(self.inbox.get, timeout=0.0), None)
-        return sorted(letters, key=lambda letter: letter.received)
+        return sorted(letters, key=lambda letter: letter.stamp)
 
     def _fail(self, failure: str) -> None:
         """Tell a failure, once."""

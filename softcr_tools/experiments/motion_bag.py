@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_models.rod.stepper import PARAMETERS
+from softcr_models.rod.parameters import PARAMETERS
 from softcr_runtime.bags.offline_bag import OfflineBag, status
 from softcr_runtime.messages import (
     pose_to_message,

@@ -45,12 +45,13 @@ def main(arguments: Sequence[str]) -> int:
         _refuse_offline_options(given)
         publish(bag, given.rate, given.wait, console)
         return 0
-    from softcr_tools.replay.experiment import Experiment, replay
+    from softcr_runtime.replay.bag_replay import ReplayTask
+    from softcr_tools.replay.offline import replay
 
     output = given.output or _beside(bag.path)
     changes = _changes(given.set, given.controller)
-    experiment = Experiment(output, given.controller, given.robot, changes)
-    comparison = replay(bag, experiment, console)
+    task = ReplayTask(given.controller, given.robot, changes)
+    comparison = replay(bag, task, output, console)
     console.print(comparison.table())
     say(console, f"bag and comparison: {output}")
     return 0
@@ -68,7 +69,7 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 def _changes(texts: Sequence[str], controller: bool) -> dict[str, dict[str, Any]]:
     """Changed parameters by node and name; those of no node are the estimator's."""
     from softcr_runtime import registry
-    from softcr_tools.replay.old_bags import BLOCKS
+    from softcr_runtime.replay.old_bags import BLOCKS
 
     nodes = {*BLOCKS, "controller", *(registry.nodes("controller"))}
     changes: dict[str, dict[str, Any]] = {}

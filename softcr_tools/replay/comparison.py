@@ -11,6 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from softcr_runtime.replay.bag_replay import Counts
 from softcr_tools.report_axes import (
     ESTIMATE,
     REFERENCE,
@@ -39,16 +40,6 @@ class Spread:
             if values.size
             else None
         )
-
-
-@dataclass(frozen=True)
-class Counts:
-    """Estimates recorded, replayed, in both at one stamp, and equal to the bit of these."""
-
-    recorded: int
-    replayed: int
-    compared: int
-    identical: int
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from softcr_runtime.bags.reading import Bag
 from softcr_runtime.console import say
 from softcr_runtime.cycle_timer import Clock, MonotonicClock
 from softcr_runtime.messages import clock_to_message
+from softcr_runtime.replay.recorded_messages import require_topics
 from softcr_runtime.topics import TOPICS, qos
-from softcr_tools.replay.recorded_inputs import require_topics
 
 INPUTS = (
     "pressure/state",

@@ -15,15 +15,15 @@ from softcr_runtime import registry
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.block import BlockBase
 from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_from_message
-from softcr_runtime.settings import NodeSettings
-from softcr_runtime.tick_records import TickRecord
-from softcr_tools.replay.old_bags import BLOCKS, settings_today
-from softcr_tools.replay.recorded_events import (
+from softcr_runtime.replay.old_bags import BLOCKS, settings_today
+from softcr_runtime.replay.recorded_events import (
     answered_estimates,
     joined_by_time,
     recorded_events,
     told_estimates,
 )
+from softcr_runtime.settings import NodeSettings
+from softcr_runtime.tick_records import TickRecord
 
 _ESTIMATORS = ("estimator", "cc_estimator")
 _CONTROLLERS = (

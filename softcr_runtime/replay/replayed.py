@@ -1,4 +1,4 @@
-"""The executor of recorded runs: blocks do again, from a bag, what their tick records say.
+"""Blocks that do again, from a bag, what their tick records say.
 
 A tick's samples are looked up by the stamps that the record names, so nothing depends on when a
 message came, and the same bits come out however starved the machine was. Outputs of a block that is
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from softcr_runtime.block import CLOCK, BlockBase, Input, Output
 from softcr_runtime.guard import Guard
+from softcr_runtime.replay.old_bags import former_input
 from softcr_runtime.sample import Sample
 from softcr_runtime.tick_grid import between
 from softcr_runtime.tick_records import ACTION, IDLE, RESET, TICK, TickRecord
@@ -61,7 +62,7 @@ class ReplayedBlock:
         self._records = iter(records)
         self._sample_at = sample_at
         self._guard = Guard(block, self.complaints.append)
-        self._inputs = {each.topic: each for each in block.inputs}
+        self._inputs = inputs_of(block)
         block.reset()
         self._next = next(self._records, None)
 
@@ -109,6 +110,11 @@ class ReplayedBlock:
             return newer
         older = self._sample_at(each.topic, first)
         return None if older is None else between(older, newer, stamp, each.blend)
+
+
+def inputs_of(block: BlockBase) -> dict[str, Input]:
+    """What records of a block may name, by topic: its inputs, and what it joined in older runs."""
+    return {each.topic: each for each in (former_input(block), *block.inputs)}
 
 
 class ReplayExecutor:

@@ -1,0 +1,1 @@
+"""The executor of recorded runs: blocks do again what a bag says that they did."""

@@ -1,0 +1,55 @@
+"""Bags of older releases: nodes that do not say which block they run, estimates without inputs."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from softcr_runtime.bags.reading import Bag
+from softcr_runtime.block import BlockBase, Input, Output
+from softcr_runtime.messages import INPUT
+from softcr_runtime.robot_topics import robot_topics
+from softcr_runtime.values import StateEstimate
+
+_CONTROLLER = "softcr_control.controller:ControllerBlock"
+BLOCKS: dict[str, str] = {
+    "estimator": "softcr_estimation.estimator:EstimatorBlock",
+    "cc_estimator": "softcr_estimation.cc_block:CcEstimatorBlock",
+    "nempc_controller": _CONTROLLER,
+    "rod_mpc": _CONTROLLER,
+    "feedforward": "softcr_control.feedforward:Feedforward",
+    "apcc_controller": "softcr_control.apcc.block:ApccBlock",
+}
+"""What each node ran, by its name."""
+
+_CONTROLLERS = {"nempc_controller": "nempc", "rod_mpc": "rod_mpc"}
+
+
+def settings_today(node: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of such a node by today's names: `controller` was its file."""
+    today = dict(values)
+    if node in _CONTROLLERS:
+        today["controller_file"] = today.pop("controller", _CONTROLLERS[node])
+        today["controller"] = _CONTROLLERS[node]
+    return today
+
+
+def tells_inputs(bag: Bag, estimates: str) -> bool:
+    """Whether the estimates of a bag tell the inputs that they were made with, or it has none."""
+    for message in bag.messages(estimates) if bag.find(estimates) else ():
+        with suppress(ValueError):
+            fields = getattr(message.decode(), "fields", ())
+            return any(field.name.startswith(INPUT) for field in fields)
+    return True
+
+
+def without_inputs(output: Output) -> Output:
+    """An output as it was while estimates did not tell the inputs that they were made with."""
+    if not isinstance(output.value, StateEstimate):
+        return output
+    return replace(output, value=replace(output.value, inputs=None))
+
+
+def former_input(block: BlockBase) -> Input:
+    """What controllers joined for themselves while their estimates did not tell it."""
+    return Input(robot_topics(block.robot).state)
