@@ -216,6 +216,7 @@ def draw(results: Results, directory: Path) -> None:
         row[1].plot(np.linspace(0.0, times[-1], len(shapes)), shapes)
         row[2].plot(times, trace["lengths"])
         row[2].hlines(TRUE_LENGTHS, 0.0, times[-1], ("C0", "C1", "C2"), "dashed", linewidth=0.8)
+        row[2].set_ylim(0.0, 0.5)
         row[3].plot(times, 1e3 * trace["linear"].max(axis=1))
         for ax in row[[0, 1, 3]]:
             ax.set(yscale="log", ylim=(1e-2, None))
