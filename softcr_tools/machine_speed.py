@@ -7,6 +7,7 @@ the cores are now, with what their host and the other users of their caches take
 ordinary processes wait for them.
 """
 
+import itertools
 import multiprocessing
 import os
 import statistics
@@ -19,8 +20,9 @@ import numpy as np
 
 from softcr_hardware.actuator import EmulatedActuator
 from softcr_hardware.ethercat.driver import ValveDriver
-from softcr_hardware.ethercat.process_data import ProcessData, Sample
-from softcr_hardware.ethercat.terminals import Station, load_station
+from softcr_hardware.ethercat.memory_bus import MemoryBus
+from softcr_hardware.ethercat.process_data import ProcessData
+from softcr_hardware.ethercat.terminals import load_station
 from softcr_hardware.safety_settings import SafetySettings
 from softcr_models.robot import load_robot
 from softcr_runtime.realtime import schedule_realtime
@@ -119,14 +121,16 @@ def loop_work() -> Callable[[], None]:
     station, robot = load_station("licher2025"), load_robot("licher2025")
     data = ProcessData(station)
     safety = SafetySettings(require_operator=False, require_mocap=False)
-    bus = _MemoryBus(station, data)
+    now = 0.0
+    bus = MemoryBus(station, data, EmulatedActuator(station), lambda: now, quantised=False)
     driver = ValveDriver(station, robot.pressure_limits, data, bus, safety)
     driver.open()
     driver.enable()
-    moments = iter(range(1, 10**9))
+    cycles = itertools.count(1)
 
     def cycle() -> None:
-        now = next(moments) * _CYCLE
+        nonlocal now
+        now = next(cycles) * _CYCLE
         if round(now / _CYCLE) % 14 == 0:  # at about 70 Hz
             wave = 3e4 * (1.0 + np.sin(6.0 * now + np.arange(len(station.chambers))))
             driver.hear("command", now, wave)
@@ -134,32 +138,3 @@ def loop_work() -> Callable[[], None]:
         driver.tick(now)
 
     return cycle
-
-
-class _MemoryBus:
-    """A `ValveBus` without a wire."""
-
-    watchdog_armed = True
-
-    def __init__(self, station: Station, data: ProcessData):
-        self._data, self._actuator = data, EmulatedActuator(station)
-        self._time = 0.0
-        self._toggle = False
-
-    def open(self) -> None:
-        """Nothing to bring up."""
-
-    def close(self) -> None:
-        """Nothing to take down."""
-
-    def check(self) -> str:
-        """All is well."""
-        return ""
-
-    def exchange(self, volts: np.ndarray) -> Sample:
-        """The chambers a cycle later."""
-        self._time += _CYCLE
-        self._data.pack(volts)
-        seen = self._data.volts(self._actuator.advance(self._time, volts))
-        self._toggle = not self._toggle
-        return Sample(seen, np.zeros(len(seen), bool), np.full(len(seen), self._toggle))

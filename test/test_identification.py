@@ -1,11 +1,10 @@
 """Identification: exact where the model is the robot, honest about what was not excited."""
 
-import json
-
 import numpy as np
 import pytest
 from rich.console import Console
 
+from softcr_estimation.identification.stages import write_robot
 from softcr_models import CosseratRod, load_robot
 from softcr_models.identification import (
     DAMPING,
@@ -25,8 +24,10 @@ from softcr_models.identification import (
 )
 from softcr_models.particle_swarm import particle_swarm
 from softcr_models.rod.cosserat_rod import EquilibriumError
-from softcr_tools.experiments.identification import command, recorded_run
-from softcr_tools.experiments.identification.hidden import NAMES, hidden_robot
+from softcr_studies.licher2025 import identification
+from softcr_studies.licher2025.identification import NAMES, hidden_robot
+from softcr_studies.runner import TABLE, Runner
+from softcr_studies.table import read_table
 
 ROBOT = load_robot("licher2025")
 INTERVALS = 3
@@ -146,20 +147,34 @@ def test_a_swarm_finds_a_minimum_and_is_the_same_for_a_seed():
 
 def test_a_robot_file_comes_back_as_it_was(tmp_path):
     robot = hidden_robot(ROBOT)
-    recorded_run.write_robot(robot, tmp_path / "found.yaml")
+    write_robot(robot, tmp_path / "found.yaml")
     read = load_robot(tmp_path / "found.yaml")
     assert read == robot.replace(description=read.description)
     assert "identified by softcr" in read.description
 
 
-def test_a_short_run_is_within_two_per_cent(tmp_path):
-    console = Console(width=118, record=True)
-    rows = command.run(ROBOT, 1, tmp_path, console, swarm=(2, 1))
+def test_a_short_run_is_within_two_per_cent(tmp_path, monkeypatch):
+    monkeypatch.setattr(identification, "SWARM", (2, 1))
+    runner = Runner(results=tmp_path, console=Console(quiet=True))
+    study = identification.STUDY
+    directory = runner.run(study.name, study.settings(seeds=1))
+    _, rows = read_table(directory / TABLE)
     errors = {r.case: r.mean for r in rows if (r.method, r.quantity) == ("least squares", "error")}
     assert set(errors) == set(NAMES)
     assert max(errors.values()) <= 2.0
+    swarm = [r.case for r in rows if (r.method, r.quantity) == ("particle swarm", "error")]
+    assert swarm == list(STATIC_PARAMETERS)
     identified = next(r for r in rows if (r.case, r.method) == ("unseen motion", "identified"))
-    assert identified.mean <= 1.8  # the paper's, % of the length
-    table = json.loads((tmp_path / "latest" / "table.json").read_text())
-    assert len(table["rows"]) == len(rows)
-    assert CosseratRod(load_robot(tmp_path / "latest" / "identified.yaml"), 5).state_size == 72
+    assert identified.mean <= identified.published["bench"] == 1.8  # the paper's, % of the length
+    robot = load_robot(directory / "shared" / "identified.yaml")
+    assert CosseratRod(robot, 5).state_size == 72
+
+
+def test_sensors_of_a_seed_and_of_both_motions_differ():
+    truth = hidden_robot(ROBOT)
+    cells = [identification.Cell("c", "m", seed, None) for seed in (0, 1)]
+    first, second = (identification.statics(truth, cell).tips for cell in cells)
+    assert not np.array_equal(first, second)
+    assert np.abs(first - second).max() < 1e-3
+    seeds = {cell.stream(name) for cell in cells for name in ("motion", "unseen motion")}
+    assert len(seeds) == 4

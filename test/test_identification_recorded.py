@@ -7,6 +7,17 @@ import pytest
 from rich.console import Console
 
 from softcr_control import signals
+from softcr_estimation.identification.signals import TIP_COLUMNS as TIP
+from softcr_estimation.identification.signals import WRENCH_COLUMNS as WRENCH
+from softcr_estimation.identification.signals import read_bag
+from softcr_estimation.identification.stages import (
+    UNITS,
+    Identified,
+    _from_commands,
+    identify,
+    read_material,
+)
+from softcr_estimation.identification.stretches import Samples, longest_motion, rests
 from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
 from softcr_hardware.plants import RodPlant
 from softcr_models import load_robot
@@ -22,20 +33,11 @@ from softcr_models.identification import (
     static_configurations,
 )
 from softcr_runtime.bags.offline_bag import OfflineBag
+from softcr_runtime.command_line import new_app, run
 from softcr_runtime.messages import pressures_to_message
+from softcr_studies.licher2025.identification import hidden_robot
 from softcr_studies.virtual_runs import open_loop, run_blocks
-from softcr_tools.cli import main as softcr
-from softcr_tools.experiments.identification import command, recorded_run
-from softcr_tools.experiments.identification.from_csv import TIP, WRENCH
-from softcr_tools.experiments.identification.hidden import hidden_robot
-from softcr_tools.experiments.identification.recorded import (
-    Identified,
-    _from_commands,
-    identify,
-    read_material,
-)
-from softcr_tools.experiments.identification.recorded_run import run_recorded
-from softcr_tools.experiments.identification.samples import Samples, longest_motion, rests
+from softcr_tools import identify as command
 
 ROBOT = load_robot("licher2025")
 TRUTH = hidden_robot(ROBOT)
@@ -45,10 +47,6 @@ CHAMBERS = len(ROBOT.chambers)
 
 def quiet():
     return Console(width=118, record=True)
-
-
-def silent(what):
-    """Nobody is told."""
 
 
 def nobody(name, output):
@@ -101,7 +99,7 @@ def files(motion, tmp_path_factory):
 
 def test_csv_files_give_the_hidden_robot_and_a_report(files, tmp_path):
     console = quiet()
-    found = run_recorded(ROBOT, [], files, tmp_path, console, INTERVALS)
+    found = command.run(ROBOT, files, tmp_path, INTERVALS, console)
     for names, tolerance in ((STATIC_PARAMETERS, 1e-4), ((DAMPING,), 0.02), (LAG_PARAMETERS, 1e-3)):
         truth = parameters_of(TRUTH, names)
         assert parameters_of(found.robot, names) == pytest.approx(truth, rel=tolerance)
@@ -124,7 +122,7 @@ def test_what_is_not_excited_keeps_the_first_guess_and_is_named(tmp_path):
     still = np.zeros((10, CHAMBERS))
     path = write_csv(tmp_path / "still.csv", statics(still))
     console = quiet()
-    found = run_recorded(ROBOT, [], [path], tmp_path / "results", console, INTERVALS)
+    found = command.run(ROBOT, [path], tmp_path / "results", INTERVALS, console)
     assert set(found.not_excited) == {*STATIC_PARAMETERS, DAMPING, *LAG_PARAMETERS}
     assert found.robot == ROBOT
     report = (tmp_path / "results" / "latest" / "report.md").read_text()
@@ -134,7 +132,7 @@ def test_what_is_not_excited_keeps_the_first_guess_and_is_named(tmp_path):
 
 
 def test_a_motion_alone_gives_what_rests_would_have_given(files):
-    found = identify(ROBOT, read_material([], files[1:], ROBOT), INTERVALS, silent)
+    found = identify(ROBOT, read_material(files[1:], ROBOT), INTERVALS)
     truth = parameters_of(TRUTH, ("bending_compliance", DAMPING))
     values = [found.found[name].value for name in ("bending_compliance", DAMPING)]
     assert values == pytest.approx(truth, rel=0.03)
@@ -157,7 +155,7 @@ def bag(tmp_path_factory):
 
 
 def test_a_bag_gives_rests_motion_and_the_delay_of_its_commands(bag):
-    material = read_material([bag], [], ROBOT)
+    material = read_material([bag], ROBOT)
     assert len(material.static.tips) == 1
     assert material.static.pressures[0] == pytest.approx(0.0, abs=20.0)
     assert 2.2 < len(material.motion) * PERIOD < 3.0
@@ -208,7 +206,7 @@ def test_a_csv_file_that_cannot_be_used_is_one_line(files, tmp_path, change, mat
     path = tmp_path / "wrong.csv"
     path.write_text(change(files[0].read_text()), encoding="utf-8")
     with pytest.raises(UserError, match=match):
-        read_material([], [path], ROBOT)
+        read_material([path], ROBOT)
 
 
 def test_a_bag_without_wrenches_is_one_line(tmp_path):
@@ -218,28 +216,39 @@ def test_a_bag_without_wrenches_is_one_line(tmp_path):
         made.add("pressure/state", stamp, message)
     made.write(tmp_path / "bag")
     with pytest.raises(UserError, match="no message on topic mocap/tip/pose, force_torque/wrench"):
-        read_material([tmp_path / "bag"], [], ROBOT)
+        read_material([tmp_path / "bag"], ROBOT)
 
 
 def test_a_time_that_does_not_grow_and_too_few_rows_are_one_line(motion, tmp_path):
     times, _, recording = motion
     path = write_csv(tmp_path / "back.csv", recording, times[::-1])
     with pytest.raises(UserError, match="column time must grow"):
-        read_material([], [path], ROBOT)
+        read_material([path], ROBOT)
     some = Recording(recording.pressures[:9], recording.tips[:9], recording.wrenches[:9])
     path = write_csv(tmp_path / "short.csv", some, times[:9])
     with pytest.raises(UserError, match="never recorded together for 1 s"):
-        read_material([], [path], ROBOT)
+        read_material([path], ROBOT)
 
 
-def test_the_command_refuses_seeds_beside_recordings_and_explains_the_columns(files, capsys):
-    assert softcr(["experiment", "identification", "--csv", str(files[0]), "--seeds", "2"]) == 2
-    assert "--seeds: is for the hidden robot" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        command.main(["--help"])
+def test_the_command_explains_the_columns_and_needs_a_recording(
+    files, tmp_path, monkeypatch, capsys
+):
+    app = new_app("softcr", "")
+    app.command(command.identify)
+    assert run(app, ["identify", "--help"]) == 0
     told = capsys.readouterr().out
-    assert all(word in told for word in ("tip_x", "command_1", "pressure/sent"))
+    assert all(word in told for word in ("tip_x", "command_1", "pressure/sent", "--robot"))
+    assert run(app, ["identify"]) == 2
+    told = {}
+    monkeypatch.setattr(command, "run", lambda *given: told.update(given=given))
+    assert run(app, ["identify", *map(str, files), "--results", str(tmp_path)]) == 0
+    assert told["given"] == (ROBOT, list(files), tmp_path / "identification")
 
 
 def test_every_parameter_has_a_unit():
-    assert set(recorded_run.UNITS) == set(recorded_run.ALL_PARAMETERS)
+    assert set(UNITS) == {*STATIC_PARAMETERS, DAMPING, *LAG_PARAMETERS}
+
+
+def test_a_bag_of_another_robot_is_one_line(bag):
+    with pytest.raises(UserError, match=r"chambers .*, but four_chambers has east, north"):
+        read_bag(bag, load_robot("four_chambers"))

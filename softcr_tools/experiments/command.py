@@ -44,24 +44,12 @@ EXPERIMENTS = {
     "models": Experiment(
         "models", "the NEMPC on the exact rod and on its surrogate (Licher et al. 2025)"
     ),
-    "identification": Experiment(
-        "identification", "a hidden robot's parameters from its recordings (Licher et al. 2025)"
-    ),
     "1": Experiment("linear", "the linearised rod beside the rod (Licher et al. 2025)"),
     "2": Experiment("surrogate", "the surrogate beside its rod (Licher et al. 2025)"),
     **{
         name: Experiment("tracking", f"{summary} (Licher et al. 2025)", (name,))
         for name, summary in _TRACKING.items()
     },
-    "observability": Experiment(
-        "observability", "which parameters a motion tells, recorded or planned"
-    ),
-    "bench": Experiment("bench", "what the tip error owes to each figure of a bench"),
-    "koopman-real": Experiment(
-        "koopman_real",
-        "a Koopman model predicts a real soft arm it was fitted to",
-        needs_data=True,
-    ),
     "all": Experiment("collected", "every one of them, then one page", ("all",)),
     "report": Experiment("collected", "the pages of what has been run", ("report",)),
 }

@@ -1,22 +1,24 @@
 """Fisher information of motions: against relations and simulations that must hold."""
 
-import json
-
 import numpy as np
 import pytest
 
 from softcr_models import load_robot
 from softcr_models.errors import UserError
 from softcr_models.pressure import PressureLag
-from softcr_tools.experiments import observability
-from softcr_tools.experiments.observability import (
+from softcr_runtime.bags.offline_bag import OfflineBag
+from softcr_runtime.messages import pressures_to_message
+from softcr_studies.robustness.observability import (
     PERIOD,
+    PLANNED,
+    STUDY,
     Information,
     Motion,
     lag_information,
-    main,
     planned,
     recorded,
+    rows,
+    run,
     tip_information,
 )
 
@@ -33,10 +35,13 @@ def test_deviations_are_those_of_the_inverse_and_infinite_where_two_are_one():
     assert same.together[:2] == pytest.approx([np.inf, np.inf])
     assert same.together[2] == pytest.approx(1.0)
     assert same.not_excited == ("a", "b", "c")
-    assert same.least in ("+0.71 a -0.71 b", "+0.71 b -0.71 a")
-    nothing = Information(("a",), np.zeros((1, 1)))
+    assert same.least == pytest.approx(np.array([1, -1, 0]) * same.least[0])
+    assert np.abs(same.least[:2]) == pytest.approx(2 * [np.sqrt(0.5)])
+    assert same.least.max() > 0.5
+    nothing = Information(("a", "b"), np.zeros((2, 2)))
     assert np.isinf(nothing.alone).all()
     assert np.isinf(nothing.together).all()
+    assert np.isnan(nothing.least).all()
 
 
 def test_at_rest_a_gain_is_an_offset_and_in_motion_it_is_not():
@@ -59,7 +64,7 @@ def test_the_lags_information_is_what_least_squares_scatters_by():
     lag, random = PressureLag(11.0, 10.94), np.random.default_rng(0)
     commands = random.uniform(1e4, 6e4, (300, 1))
     readings = lag.trajectory(np.array([3e4]), commands[None], PERIOD)[0]
-    motion = Motion("steps", readings[:-1], commands)
+    motion = Motion(readings[:-1], commands)
     bound = lag_information(lag, motion).together
     found = []
     for _ in range(400):
@@ -72,22 +77,53 @@ def test_the_lags_information_is_what_least_squares_scatters_by():
 
 
 def test_the_commands_of_a_planned_motion_make_its_pressures():
-    fast = planned(ROBOT)[0]
+    fast = planned(ROBOT, PLANNED["to 1.5 Hz, 12 s"])
     made = ROBOT.pressure_lag.trajectory(fast.readings[0], fast.commands[None, :-1], PERIOD)[0]
     assert made == pytest.approx(fast.readings, abs=1e-6)
 
 
-def test_a_recorded_motion_is_reported(tmp_path, monkeypatch, capsys):
-    short = Motion("bag", *(2 * [np.full((3, 3), 2e4)]))
-    monkeypatch.setattr(observability, "recorded", lambda path: short)
-    assert main(["--bag", "run", "--results", str(tmp_path)]) == 0
-    path = tmp_path / "experiments" / "observability" / "latest" / "table.json"
-    table = json.loads(path.read_text())
-    assert {row["method"] for row in table["rows"]} >= {"tip_mass", "pressure_gain_2", "lag_pole"}
-    assert table["bag"].startswith("not excited: bending_compliance, ")
-    assert "shows least: " in capsys.readouterr().out
+@pytest.fixture(scope="module")
+def bag(tmp_path_factory):
+    """Readings every 9 ms that rise by 100 Pa each, of commands that are 1 kPa above."""
+    made = OfflineBag()
+    for number in range(1, 9):
+        for topic, more in (("pressure/state", 0.0), ("pressure/command", 1e3)):
+            pressures, stamp = np.full(3, 2e4 + 100.0 * number + more), 9_000_000 * number
+            message = pressures_to_message(pressures, ROBOT.chamber_names, stamp)
+            made.add(topic, stamp, message)
+    made.write(tmp_path_factory.mktemp("bag") / "run")
+    return tmp_path_factory.getbasetemp() / "bag0" / "run"
 
 
-def test_a_bag_that_is_none_is_one_line(tmp_path):
+def test_a_bag_is_resampled_and_its_commands_are_held(bag):
+    motion = recorded(bag, ROBOT)
+    times = 0.009 + PERIOD * np.arange(len(motion.readings))
+    assert len(times) == 5
+    assert motion.readings[:, 1] == pytest.approx(2e4 + 100.0 * times / 0.009)
+    # a command is answered in the next tick: the newest one half a period ago
+    newest = np.floor((times - PERIOD / 2) / 0.009)
+    wanted = np.where(newest >= 1, 2.1e4 + 100.0 * newest, motion.readings[:, 0])
+    assert motion.commands[:, 0] == pytest.approx(wanted)
+
+
+def test_a_recorded_motion_is_reported(bag):
+    settings = STUDY.settings(bag=f"{bag}, ")
+    [cell] = STUDY.cells(settings)
+    assert cell.case == str(bag)
+
+    class Found(dict):
+        cells = (cell,)
+
+    found = list(rows(Found({cell: run(cell)})))
+    assert {row.case for row in found} == {"run"}
+    assert {row.method for row in found} >= {"tip_mass", "pressure_gain_2", "lag_pole"}
+    missing = next(row for row in found if row.method == "all numbers")
+    assert missing.mean >= 9  # a tenth of a second tells nothing of rod and pressure sensors
+    assert [cell.case for cell in STUDY.cells(STUDY.settings())] == list(PLANNED)
+
+
+def test_a_bag_that_is_none_or_of_others_is_one_line(tmp_path, bag):
     with pytest.raises(UserError, match="nowhere"):
-        recorded(tmp_path / "nowhere")
+        recorded(tmp_path / "nowhere", ROBOT)
+    with pytest.raises(UserError, match="0 pressures and 0 commands of four_chambers"):
+        recorded(bag, load_robot("four_chambers"))

@@ -3,34 +3,28 @@
 The tip of the exact rod is differentiated by each number the filter estimates beside the state:
 with S(t) (3, P) along the motion and tip noise sigma, F = sum S^T S / sigma^2. 1 / sqrt(F_ii) is
 what an unbiased filter could know of a number if all others were known, sqrt((F^-1)_ii) if none
-were (Cramer and Rao); the least eigenvalue's vector is the combination that shows least. The
-pressure lag needs no rod: it follows from commands and readings.
-
-The bound is an optimist: no error of the model, the beginning at rest, no drift.
+were (Cramer and Rao); the eigenvector of the least eigenvalue is the combination that shows least.
+The pressure lag needs no rod: it follows from commands and readings.
 """
 
-import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
+from pydantic import Field
 
 from softcr_control import signals
 from softcr_control.reference_settings import ReferenceSettings
 from softcr_estimation import EstimatorSettings
+from softcr_estimation.identification.signals import pressures_of, read_topic
 from softcr_models import CosseratRod, Robot, load_robot
 from softcr_models.errors import UserError
 from softcr_models.prediction import RodPrediction
 from softcr_models.pressure import PRESSURE_GAIN, PRESSURE_OFFSET, PressureLag, chamber_names
 from softcr_models.rod.description import rod_inputs
 from softcr_runtime.bags.reading import Bag
-from softcr_runtime.console import say
-from softcr_runtime.results import new_run_directory, point_latest_to
-from softcr_studies.machine import describe_machine
-from softcr_tools.experiments.results import TABLE_WIDTH, Row, print_table, write_table
-from softcr_tools.report_run import read_run
+from softcr_studies.study import Cell, Result, Results, Row, Study, StudySettings
 
 PERIOD = 1 / 70
 INTERVALS = 5
@@ -41,6 +35,23 @@ _STEP = 1e-4  # of a number's unit, for differences
 _PRESSURE_NOISE = 100.0  # of a reading [Pa]
 _LAG = ("lag_pole", "lag_ratio")
 _NOTHING, _TINY = 1e-12, np.finfo(float).tiny  # of the largest information: rounding
+_METHOD = "Fisher information"
+PLANNED = {
+    "to 1.5 Hz, 12 s": ReferenceSettings(duration=12.0),
+    "to 0.2 Hz, 30 s": ReferenceSettings(frequencies=(0.05, 0.12, 0.2), fade_in=2.0, duration=30.0),
+    "setpoint (45, 25, 15) kPa, 6 s": ReferenceSettings(kind="setpoint"),
+}
+"""The references of other studies, from rest at their beginning."""
+
+
+class Settings(StudySettings):
+    """Of whom, and which motions."""
+
+    robot: str = Field("licher2025", min_length=1, description="name or YAML file")
+    bag: str = Field(
+        "", description="recorded runs with pressures and commands, separated by commas, in place "
+        "of the planned motions",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,12 +59,10 @@ class Motion:
     """What was done.
 
     Attributes:
-        name: of it.
         readings: (T, m) pressures, a tick apart [Pa].
         commands: (T, m) [Pa]; row k is held from reading k to k + 1.
     """
 
-    name: str
     readings: np.ndarray
     commands: np.ndarray
 
@@ -93,84 +102,58 @@ class Information:
         return tuple(name for name, deviation in pairs if not deviation <= TOLD)
 
     @property
-    def least(self) -> str:
-        """The combination that shows least, in words: its larger parts."""
-        direction = np.linalg.eigh(self.matrix)[1][:, 0]
-        order = np.argsort(-np.abs(direction))
-        direction = direction * np.sign(direction[order[0]])
-        parts = [f"{direction[i]:+.2f} {self.names[i]}" for i in order if abs(direction[i]) > 0.2]
-        return " ".join(parts)
+    def least(self) -> np.ndarray:
+        """(P,) the combination that shows least, of length 1, its largest part positive.
+
+        NaN where several show nothing at all: none of them is the least.
+        """
+        values, vectors = np.linalg.eigh(self.matrix)
+        if (values <= _NOTHING * max(values[-1], _TINY)).sum() > 1:
+            return np.full(len(values), np.nan)
+        direction: np.ndarray = vectors[:, 0]
+        return direction * np.sign(direction[np.argmax(np.abs(direction))])
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line after `softcr experiment observability`; returns the exit code.
-
-    Raises:
-        UserError: an unknown robot, a bag that cannot be read or holds no pressures, or results
-            that cannot be written.
-    """
-    given = _parser().parse_args(arguments)
-    robot = load_robot(given.robot)
-    motions = [recorded(path) for path in given.bag] or planned(robot)
-    found = {motion.name: _both(robot, motion) for motion in motions}
-    rows = [row for name, parts in found.items() for part in parts for row in rows_of(name, part)]
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=TABLE_WIDTH)
-    print_table(console, f"softcr experiment observability, {robot.name}", rows)
-    told = {name: _in_words(*parts) for name, parts in found.items()}
-    for name, words in told.items():
-        say(console, f"{name}: {words}")
-    directory = new_run_directory(given.results / "experiments" / "observability")
-    about = {"experiment": "observability", "robot": robot.name, "machine": describe_machine()}
-    write_table(directory, about | told, rows)
-    point_latest_to(directory)
-    say(console, f"results: {directory}")
-    return 0
-
-
-def planned(robot: Robot) -> list[Motion]:
-    """Motions of the experiments: to 1.5 Hz, to 0.2 Hz, and held at a setpoint, from rest there."""
-    slow = ReferenceSettings(frequencies=(0.05, 0.12, 0.2), fade_in=2.0, duration=30.0)
-    chosen = {
-        "to 1.5 Hz, 12 s": ReferenceSettings(duration=12.0),
-        "to 0.2 Hz, 30 s": slow,
-    }
+def planned(robot: Robot, settings: ReferenceSettings) -> Motion:
+    """A reference and the commands that make it."""
     inputs = rod_inputs(robot)
-    motions = []
-    for name, settings in chosen.items():
-        readings = settings.input_samples(PERIOD, inputs)
-        commands = robot.pressure_lag.commands_along(readings, PERIOD)
-        motions.append(Motion(name, readings, np.concatenate([commands, commands[-1:]])))
-    still = ReferenceSettings(kind="setpoint").input_samples(PERIOD, inputs)
-    held = np.tile(still, (len(signals.time_grid(6.0, PERIOD)), 1))
-    return [*motions, Motion("setpoint (45, 25, 15) kPa, 6 s", held, held)]
+    readings = settings.input_samples(PERIOD, inputs)
+    if settings.kind == "setpoint":
+        held = np.tile(readings, (len(signals.time_grid(6.0, PERIOD)), 1))
+        return Motion(held, held)
+    commands = robot.pressure_lag.commands_along(readings, PERIOD)
+    return Motion(readings, np.concatenate([commands, commands[-1:]]))
 
 
-def recorded(path: Path) -> Motion:
+def recorded(path: Path, robot: Robot) -> Motion:
     """Pressures and commands of a bag.
 
     Raises:
         UserError: it cannot be read, or holds too few of either.
     """
-    run = read_run(Bag(path))
-    read, sent = run.measured_pressures, run.commanded_pressures
+    bag = Bag(path)
+    read, sent = (
+        read_topic(bag, topic, pressures_of(robot))
+        for topic in ("pressure/state", "pressure/command")
+    )
     if len(read) < 3 or not len(sent):
         raise UserError(
-            f"{path}: {len(read)} pressures and {len(sent)} commands; allowed are 3 and 1 or more"
+            f"{path}: {len(read)} pressures and {len(sent)} commands of {robot.name}; allowed are "
+            "3 and 1 or more"
         )
     times = np.arange(read.stamps[0], read.stamps[-1], 1e9 * PERIOD)
     readings = np.stack([np.interp(times, read.stamps, column) for column in read.values.T], axis=1)
     # a command is answered in the next tick
     newest = np.searchsorted(sent.stamps, times - 0.5e9 * PERIOD, side="right") - 1
     commands = np.where((newest >= 0)[:, None], sent.values[np.maximum(newest, 0)], readings)
-    return Motion(path.name, readings, commands)
+    return Motion(readings, commands)
 
 
 def tip_information(robot: Robot, readings: np.ndarray) -> Information:
     """Of the rod's parameters, and of gains and offsets of the pressure sensors.
 
     Args:
+        robot: as its file has it.
         readings: (T, m) [Pa] PERIOD apart; the rod rests under the first.
     """
     prediction = RodPrediction(CosseratRod(robot, INTERVALS), single_precision=False)
@@ -207,43 +190,58 @@ def lag_information(lag: PressureLag, motion: Motion) -> Information:
     return Information(_LAG, slopes @ slopes.T / (_PRESSURE_NOISE**2 * (1.0 + decay**2)))
 
 
-def _both(robot: Robot, motion: Motion) -> tuple[Information, Information]:
-    tip = tip_information(robot, motion.readings)
-    return tip, lag_information(robot.pressure_lag, motion)
+def cases(settings: Settings) -> Sequence[str]:
+    """The planned motions, or the bags."""
+    bags = [word for word in map(str.strip, settings.bag.split(",")) if word]
+    return [str(Path(bag).absolute()) for bag in bags] or list(PLANNED)
 
 
-def rows_of(motion: str, information: Information) -> list[Row]:
-    """Two rows per number, in its own unit."""
-    rows = []
-    both = (("others known", information.alone), ("none known", information.together))
-    for index, name in enumerate(information.names):
-        of_offset = name.startswith(PRESSURE_OFFSET)
-        factor, unit = (1e-3 * _OFFSET_UNIT, "kPa") if of_offset else (100.0, "%")
-        for quantity, deviations in both:
-            value = factor * float(deviations[index])
-            rows.append(Row(motion, name, f"deviation, {quantity}", None, value, 0.0, unit, 1))
-    return rows
+def run(cell: Cell) -> Result:
+    """Deviations of every number, and its part in the combination that shows least."""
+    robot = load_robot(cell.settings.robot)
+    reference = PLANNED.get(cell.case)
+    motion = recorded(Path(cell.case), robot) if reference is None else planned(robot, reference)
+    parts = tip_information(robot, motion.readings), lag_information(robot.pressure_lag, motion)
+    least = np.concatenate([parts[0].least, np.full(len(_LAG), np.nan)])
+    return {
+        "names": [name for part in parts for name in part.names],
+        "alone": np.concatenate([part.alone for part in parts]),
+        "together": np.concatenate([part.together for part in parts]),
+        "least": least,
+        "not_excited": sum(len(part.not_excited) for part in parts),
+    }
 
 
-def _in_words(rod: Information, lag: Information) -> str:
-    missing = ", ".join((*rod.not_excited, *lag.not_excited)) or "nothing"
-    return f"not excited: {missing}; shows least: {rod.least}"
+def rows(results: Results) -> Iterable[Row]:
+    """Deviations of every number in its own unit."""
+    for cell in results.cells:
+        found, case = results[cell], Path(cell.case_name).name
+        numbers = zip(*(found[key] for key in ("names", "alone", "together", "least")), strict=True)
+        for name, alone, together, part in numbers:
+            of_offset = str(name).startswith(PRESSURE_OFFSET)
+            factor, unit = (1e-3 * _OFFSET_UNIT, "kPa") if of_offset else (100.0, "%")
+            figures = [("deviation, others known", factor * alone, unit),
+                       ("deviation, none known", factor * together, unit)]  # fmt: skip
+            figures += [("part of what shows least", part, "")] if abs(part) > 0.2 else []
+            for quantity, value, of in figures:
+                yield Row(case, str(name), quantity, float(value), 0.0, of, 1)
+        quantity = f"numbers not known to {100 * TOLD:g} %"
+        yield Row(case, "all numbers", quantity, float(found["not_excited"]), 0.0, "", 1)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="softcr experiment observability",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument(
-        "--bag", type=Path, action="append", default=[], metavar="BAG",
-        help="of a run with pressures and commands; again for more (default: three motions)",
-    )  # fmt: skip
-    parser.add_argument("--seeds", type=int, default=1, help="of no effect: nothing is random here")
-    parser.add_argument("--robot", default="licher2025", help="name or YAML file")
-    parser.add_argument(
-        "--results", type=Path, default=Path("results"), help="directory (default: results)"
-    )
-    return parser
+STUDY = Study(
+    name="robustness/observability",
+    source="",
+    summary="which parameters a motion tells, recorded or planned",
+    run=run,
+    cases=cases,
+    methods=(_METHOD,),
+    settings=Settings,
+    further_rows=rows,
+    seeded=False,
+    exact="Nothing is simulated but the rod itself, so these are the least deviations that any "
+    "filter can reach: the model has no error, the rod begins at rest, and nothing drifts. The tip "
+    "is read with the noise that the filter reckons with, pressures with 0.1 kPa for the lag. "
+    "Parts of a combination are in units of each number, of offsets in 10 kPa.",
+    about={"intervals": INTERVALS, "period_s": round(PERIOD, 6)},
+)

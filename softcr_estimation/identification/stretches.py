@@ -1,44 +1,23 @@
-"""What was recorded of a robot, on one grid: where it rested, and where it moved from rest."""
+"""Signals on one grid, and what is in them: where the robot rested, where it moved from rest."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from softcr_estimation.identification.signals import Series, Signals
 from softcr_models.errors import UserError
 from softcr_models.identification import Recording
-from softcr_tools.report_run import Series
 
 PERIOD = 1 / 70  # of the grid, unless the recording is slower [s]
 LONGEST_HOLE = 0.05  # that is interpolated, unless the recording is slower [s]
-TIP_CALM, PRESSURE_CALM = (
-    5e-4,
-    300.0,
-)  # standard deviations at rest, sensor noise included [m], [Pa]
+TIP_CALM, PRESSURE_CALM = 5e-4, 300.0
+"""Standard deviations at rest, sensor noise included [m], [Pa]."""
 REST, BEGIN = 1.0, 0.25  # calm for so long: a configuration; a motion may begin [s]
 SHORTEST_MOTION, LONGEST_MOTION = 2.0, 12.0  # [s]
-# of a motion that did not begin at rest; what differs at its begin falls to 2 %, because the
-# slowest motion of the shipped robot decays with 0.97 1/s [s]
 RUN_IN = 4.0
-
-
-@dataclass(frozen=True, eq=False)
-class Signals:
-    """What sensors said, each at its own stamps; stamps [ns].
-
-    Attributes:
-        source: where from, for the eyes of a person.
-        pressures: (T, m) [Pa].
-        tips: (T, 3) [m], base frame.
-        wrenches: (T, 6) of the force-torque sensor [N], [N m].
-        commands: (T, m) pressures asked for, each until the next [Pa]; None: not recorded.
-    """
-
-    source: str
-    pressures: Series
-    tips: Series
-    wrenches: Series
-    commands: Series | None
+"""Of a motion that did not begin at rest: what differs at its begin falls to 2 %, because the
+slowest motion of the shipped robot decays with 0.97 1/s [s]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,10 +38,8 @@ class Samples:
 
     def part(self, begin: int, end: int, run_in: int = 0) -> "Samples":
         """The rows from `begin` to before `end`; `run_in` of them are not judged."""
-        whole, rows = self.recording, slice(begin, end)
-        recording = Recording(
-            whole.pressures[rows], whole.tips[rows], whole.wrenches[rows], whole.period, run_in
-        )
+        rows, values = slice(begin, end), _values(self.recording)
+        recording = _recording([each[rows] for each in values], self.recording.period, run_in)
         return Samples(self.source, self.stamps[rows], recording, self.commands)
 
     def __len__(self) -> int:
@@ -76,25 +53,20 @@ def stretches(signals: Signals) -> list[Samples]:
         UserError: the sensors were never heard together for a second.
     """
     sensors = (signals.pressures, signals.tips, signals.wrenches)
-    slowest = max(_spacing(series) for series in sensors)
+    slowest = max(1e-9 * float(np.median(np.diff(series.stamps))) for series in sensors)
     period, hole = max(PERIOD, slowest), max(LONGEST_HOLE, 2.5 * slowest)
     first = max(int(series.stamps[0]) for series in sensors)
     last = min(int(series.stamps[-1]) for series in sensors)
     count = 1 + max(0, int((last - first) / (1e9 * period)))
     grid = first + np.round(1e9 * period * np.arange(count)).astype(np.int64)
     found = [series.at(grid, hole) for series in sensors]
-    known = np.ones(len(grid), bool)
-    for series in found:
-        known &= np.isin(grid, series.stamps)
-    result = []
-    for begin, end in _runs(known):
-        stamps = grid[begin:end]
-        if len(stamps) * period >= REST:
-            pressures, tips, wrenches = (
-                series.values[np.isin(series.stamps, stamps)] for series in found
-            )
-            recording = Recording(pressures, tips, wrenches, period)
-            result.append(Samples(signals.source, stamps, recording, signals.commands))
+    known = np.all([np.isfinite(values).all(axis=1) for values in found], axis=0)
+    result = [
+        Samples(signals.source, grid[rows],
+                _recording([values[rows] for values in found], period), signals.commands)
+        for rows in _runs(known)
+        if (rows.stop - rows.start) * period >= REST
+    ]  # fmt: skip
     if not result:
         raise UserError(
             f"{signals.source}: pressures, tips and wrenches were never recorded together for "
@@ -105,27 +77,22 @@ def stretches(signals: Signals) -> list[Samples]:
 
 def rests(samples: Samples) -> Recording:
     """A row for each time the robot stood still, means over the calmest second of it."""
-    recording = samples.recording
-    spread = _spread(recording, REST)
+    spread = _spread(samples.recording, REST)
     width = len(samples) - len(spread) + 1
-    rows = []
-    for begin, end in _runs(spread <= 1.0):
-        calmest = begin + int(np.argmin(spread[begin:end]))
-        rows.append(slice(calmest, calmest + width))
-    return Recording(
-        _means(recording.pressures, rows),
-        _means(recording.tips, rows),
-        _means(recording.wrenches, rows),
+    begins = [calm.start + int(np.argmin(spread[calm])) for calm in _runs(spread <= 1.0)]
+    return _recording(
+        [
+            np.array([values[begin : begin + width].mean(axis=0) for begin in begins]).reshape(
+                -1, values.shape[1]
+            )
+            for values in _values(samples.recording)
+        ]
     )
 
 
 def joined(recordings: Sequence[Recording]) -> Recording:
     """Configurations at rest, one after the other."""
-    return Recording(
-        np.concatenate([recording.pressures for recording in recordings]),
-        np.concatenate([recording.tips for recording in recordings]),
-        np.concatenate([recording.wrenches for recording in recordings]),
-    )
+    return _recording([np.concatenate(parts) for parts in zip(*map(_values, recordings), strict=True)])
 
 
 def longest_motion(samples: Samples) -> Samples | None:
@@ -135,11 +102,10 @@ def longest_motion(samples: Samples) -> Samples | None:
     """
     recording = samples.recording
     period = recording.period
-    calm = _runs(_spread(recording, BEGIN) <= 1.0)
-    resting = np.array([begin for begin, _ in _runs(_spread(recording, REST) <= 1.0)], int)
+    resting = np.array([r.start for r in _runs(_spread(recording, REST) <= 1.0)], int)
     longest: Samples | None = None
-    for _, end in calm:
-        begin = end - 1  # the last calm window begins here
+    for calm in _runs(_spread(recording, BEGIN) <= 1.0):
+        begin = calm.stop - 1  # the last calm window begins here
         later = resting[resting > begin]
         until = int(later[0] + REST / period) if len(later) else len(samples)
         until = min(until, len(samples), begin + 1 + round(LONGEST_MOTION / period))
@@ -148,9 +114,7 @@ def longest_motion(samples: Samples) -> Samples | None:
     if longest is None and (len(samples) - 1) * period >= RUN_IN + SHORTEST_MOTION:
         end = round((RUN_IN + LONGEST_MOTION) / period)
         longest = samples.part(0, min(len(samples), end), round(RUN_IN / period))
-    if longest is None or len(longest) * period < SHORTEST_MOTION:
-        return None
-    return longest
+    return longest if longest and len(longest) * period >= SHORTEST_MOTION else None
 
 
 def held_commands(commands: Series, stamps: np.ndarray, delay: int) -> np.ndarray:
@@ -161,9 +125,13 @@ def held_commands(commands: Series, stamps: np.ndarray, delay: int) -> np.ndarra
     return held
 
 
-def _spacing(series: Series) -> float:
-    """Median time between samples [s]."""
-    return float(1e-9 * np.median(np.diff(series.stamps))) if len(series) > 1 else 0.0
+def _values(recording: Recording) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return recording.pressures, recording.tips, recording.wrenches
+
+
+def _recording(values: Sequence[np.ndarray], period: float = 0.0, run_in: int = 0) -> Recording:
+    pressures, tips, wrenches = values
+    return Recording(pressures, tips, wrenches, period, run_in)
 
 
 def _spread(recording: Recording, seconds: float) -> np.ndarray:
@@ -179,13 +147,7 @@ def _spread(recording: Recording, seconds: float) -> np.ndarray:
     return spread
 
 
-def _means(values: np.ndarray, rows: Sequence[slice]) -> np.ndarray:
-    if not rows:
-        return np.empty((0, values.shape[1]))
-    return np.array([values[row].mean(axis=0) for row in rows])
-
-
-def _runs(flags: np.ndarray) -> list[tuple[int, int]]:
-    """Begin and end of each run of True."""
+def _runs(flags: np.ndarray) -> list[slice]:
+    """Each run of True."""
     edges = np.flatnonzero(np.diff(np.concatenate(([0], flags.astype(int), [0]))))
-    return [(int(begin), int(end)) for begin, end in edges.reshape(-1, 2)]
+    return [slice(int(begin), int(end)) for begin, end in edges.reshape(-1, 2)]

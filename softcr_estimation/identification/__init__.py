@@ -1,0 +1,1 @@
+"""A robot's parameters from recordings that a person brings."""

@@ -1,0 +1,70 @@
+"""The valve terminals without a wire, in memory: volts in counts of the real ones."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from softcr_hardware.actuator import EmulatedActuator
+from softcr_hardware.ethercat.process_data import ProcessData, Sample
+from softcr_hardware.ethercat.terminals import FULL_SCALE_COUNTS, FULL_SCALE_VOLTS, Station
+
+
+class MemoryBus:
+    """A `ValveBus` on emulated chambers that never fails.
+
+    As on the wire, an exchange reads what the chambers have become under the volts of the exchange
+    before, and brings new ones.
+    """
+
+    watchdog_armed = True
+
+    def __init__(
+        self,
+        station: Station,
+        data: ProcessData,
+        actuator: EmulatedActuator,
+        now: Callable[[], float],
+        quantised: bool = True,
+    ) -> None:
+        """Valves on exhaust.
+
+        Args:
+            station, data: the terminals, and what their volts mean.
+            actuator: valves and chambers.
+            now: the time [s].
+            quantised: whether volts are counts of 16 bits; else they are exact.
+        """
+        self._data, self._actuator, self._now, self._quantised = data, actuator, now, quantised
+        self._volts = np.full(len(station.chambers), station.valve.exhaust)
+        self._toggle = False
+
+    def open(self) -> None:
+        """Nothing to bring up."""
+
+    def close(self) -> None:
+        """Nothing to take down."""
+
+    def check(self) -> str:
+        """All slaves are operational."""
+        return ""
+
+    def exchange(self, volts: np.ndarray) -> Sample:
+        """See `ValveBus`."""
+        self._toggle = not self._toggle
+        sample = self.read()
+        self._volts = self._counted(volts, lowest=0.0)
+        return sample
+
+    def read(self) -> Sample:
+        """What the input terminals say now, without an exchange."""
+        pressures = self._actuator.advance(self._now(), self._volts)
+        volts = self._counted(self._data.volts(pressures), lowest=-FULL_SCALE_VOLTS)
+        return Sample(volts, np.zeros(len(volts), bool), np.full(len(volts), self._toggle))
+
+    def _counted(self, volts: np.ndarray, lowest: float) -> np.ndarray:
+        """(m,) volts as the terminals have them [V]."""
+        if not self._quantised:
+            return volts.copy()
+        counts = np.clip(volts, lowest, FULL_SCALE_VOLTS) * (FULL_SCALE_COUNTS / FULL_SCALE_VOLTS)
+        counted: np.ndarray = np.rint(counts) * (FULL_SCALE_VOLTS / FULL_SCALE_COUNTS)
+        return counted

@@ -1,0 +1,1 @@
+"""Studies on recordings of real robots, which a person brings."""

@@ -1,0 +1,1 @@
+"""Studies of what a controller loses on a plant that it does not know."""

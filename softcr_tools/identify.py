@@ -1,0 +1,208 @@
+"""`softcr identify`: a robot's parameters from recordings: robot file, report, figure, table."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from threadpoolctl import threadpool_limits
+
+from softcr_estimation.identification.stages import (
+    MODEL_INTERVALS,
+    STAGES,
+    UNITS,
+    Identified,
+    Material,
+    read_material,
+    write_robot,
+)
+from softcr_estimation.identification.stages import identify as identified
+from softcr_models import Robot, load_robot
+from softcr_models.errors import UserError
+from softcr_models.identification import parameters_of, predicted_motion
+from softcr_runtime.command_line import command
+from softcr_runtime.console import say
+from softcr_runtime.results import new_run_directory, point_latest_to
+
+_HEADS = ("parameter", "unit", "first guess", "identified", "95 % interval", "from")
+
+
+@command
+def identify(
+    recordings: list[Path], /, *, robot: str = "licher2025", results: Path = Path("results")
+) -> int:
+    """Find a robot's parameters in recordings and write its YAML file.
+
+    A robot file with 95 % confidence intervals, a report that names what the recordings do not
+    excite, and a figure go to results/identification/latest.
+
+    Record each chamber, each pair and all of them at six levels (42 configurations), each held
+    until the tip has come to rest for a second; then, from rest, 10 s of 0.1, 0.5 and 1 Hz and a
+    step to ambient pressure. One recording may hold it all, or several may share it.
+
+    A bag needs pressure/state, mocap/tip/pose and force_torque/wrench, and for the pressure lag
+    pressure/sent or pressure/command: `make sim`, a bench and tracking studies record them.
+
+    A file ending in .csv has a line of column names and a line per sample, in SI units: pressure_1
+    ... pressure_m (gauge, chambers in the robot file's order), tip_x, tip_y, tip_z (base frame),
+    force_x, force_y, force_z, moment_x, moment_y, moment_z (of the sensor below the base), time
+    (without it every line is a configuration at rest), and for the lag command_1 ... command_m
+    (pressures asked for). Their order is free, other columns are not read.
+
+    Args:
+        recordings: bags and CSV files.
+        robot: first guess: name or YAML file.
+        results: directory.
+
+    Raises:
+        UserError: the robot or a recording cannot be used, or the results cannot be written.
+    """
+    if not recordings:
+        raise UserError("identify: at least one bag or CSV file is needed")
+    run(load_robot(robot), recordings, results / "identification")
+    return 0
+
+
+def run(
+    robot: Robot,
+    recordings: Sequence[Path],
+    results: Path,
+    intervals: int = MODEL_INTERVALS,
+    console: Console | None = None,
+) -> Identified:
+    """Identifies a robot and writes what was found.
+
+    Args:
+        robot: the first guess.
+        recordings: bags, and files ending in .csv.
+        results: where a directory is made.
+        intervals: of the model's rod.
+        console: for progress and table.
+
+    Raises:
+        UserError: a recording cannot be used, or the results cannot be written.
+    """
+    console = console or Console()
+    sources = ", ".join(map(str, recordings))
+    material = read_material(recordings, robot)
+    directory = new_run_directory(results)
+    columns = TextColumn("{task.description:12}"), BarColumn(), TimeElapsedColumn()
+    with threadpool_limits(limits=1, user_api="blas"), Progress(*columns, console=console) as bar:
+        task = bar.add_task("", total=STAGES)
+        found = identified(
+            robot, material, intervals, lambda what: bar.update(task, description=what, advance=1)
+        )
+        errors = _compare(robot, found.robot, material, intervals, directory)
+    cells = _cells(robot, found)
+    table = Table(*_HEADS, title=f"{robot.name}, identified from {sources}", box=box.SIMPLE_HEAD)
+    for row in cells:
+        table.add_row(*row)
+    console.print(table)
+    for name in found.not_excited:
+        say(console, f"the recordings do not excite {name}: it stays as in the file", "yellow")
+    notes = [*found.notes, *(f"tip error, {who}: {1e3 * e:.2f} mm" for who, e in errors.items())]
+    for note in notes:
+        say(console, note)
+    report = _report(robot, found, material, cells, notes, sources)
+    (directory / "report.md").write_text(report, encoding="utf-8")
+    write_robot(found.robot, directory / "identified.yaml", _comments(robot, found, sources))
+    content = {"experiment": "identification", "sources": sources,
+               "rows": _rows(found, errors, robot.length)}  # fmt: skip
+    (directory / "table.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    point_latest_to(directory)
+    say(console, f"robot file: {directory / 'identified.yaml'}")
+    say(console, f"report: {directory / 'report.md'}")
+    return found
+
+
+def _cells(first: Robot, found: Identified) -> list[tuple[str, ...]]:
+    """A row for each parameter, below _HEADS."""
+    rows = []
+    for name, before in zip(UNITS, parameters_of(first, tuple(UNITS)), strict=True):
+        told: tuple[str, ...] = "as guessed", "", "not excited"
+        if name in found.found:
+            one = found.found[name]
+            told = f"{one.value:.5g}", f"+- {100 * one.width:.2g} %", one.source
+        rows.append((name, UNITS[name], f"{before:.5g}", *told))
+    return rows
+
+
+def _report(
+    first: Robot,
+    found: Identified,
+    material: Material,
+    cells: Sequence[Sequence[str]],
+    notes: Sequence[str],
+    sources: str,
+) -> str:
+    motion = material.motion
+    lines = [
+        f"# {first.name}, identified", "",
+        f"From {sources}: {len(material.static.tips)} configurations at rest, "
+        f"{material.different_rests} of them different; "
+        + (f"a motion of {len(motion) * motion.recording.period:.1f} s." if motion
+           else "no motion."), "",
+        *("| " + " | ".join(row) + " |" for row in (_HEADS, ("---",) * len(_HEADS), *cells)), "",
+        f"Not excited by the recordings: {', '.join(found.not_excited) or 'none'}.", "",
+        *(f"- {note}" for note in notes),
+    ]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def _comments(first: Robot, found: Identified, sources: str) -> list[str]:
+    """Values with their 95 % confidence intervals, and what is not known."""
+    lines = [
+        f"Identified by softcr from {sources}; first guess {first.name}.",
+        "Values with 95 % confidence intervals (the model's own errors are not in them):",
+    ]
+    for name, one in found.found.items():
+        width = one.width * one.value
+        lines.append(f"  {name}: {one.value:.6g} +- {width:.2g} {UNITS[name]}, from {one.source}")
+    return lines + [f"  {name}: not excited, as in the first guess" for name in found.not_excited]
+
+
+def _rows(found: Identified, errors: dict[str, float], length: float) -> list[dict[str, object]]:
+    """As in the tables of studies."""
+    figures: list[tuple[object, ...]] = []
+    for name, one in found.found.items():
+        figures.append((name, "least squares", "value", one.value, UNITS[name]))
+        figures.append((name, "least squares", "95 % interval, half", 100 * one.width, "%"))
+    for who, error in errors.items():
+        figures.append(("motion", who, "tip error", 100 * error / length, "% of length"))
+    names = ("case", "method", "quantity", "mean", "unit")
+    return [dict(zip(names, figure, strict=True)) for figure in figures]
+
+
+def _compare(
+    first: Robot, found: Robot, material: Material, intervals: int, directory: Path
+) -> dict[str, float]:
+    """Mean tip errors [m] in the motion of both robots, drawn over time; empty without motion."""
+    if material.motion is None:
+        return {}
+    recording = material.motion.recording
+    times = recording.period * np.arange(len(recording.tips))
+    tips = {
+        "first guess": predicted_motion(first, recording, intervals),
+        "identified": predicted_motion(found, recording, intervals),
+    }
+    figure, plots = plt.subplots(3, 1, figsize=(9.0, 7.0), sharex=True, layout="constrained")
+    lines = {"recorded": recording.tips, **tips}
+    for (who, positions), style in zip(lines.items(), ("k", "C1:", "C2--"), strict=True):
+        for plot, axis, column in zip(plots, "xyz", positions.T, strict=True):
+            plot.plot(times, 1e3 * column, style, label=who)
+            plot.set_ylabel(f"{axis} of the tip [mm]")
+            plot.grid(alpha=0.3)
+    plots[0].legend(loc="upper right")
+    plots[-1].set_xlabel("time [s]")
+    figure.savefig(directory / "motion.png", dpi=120)
+    plt.close(figure)
+    off = {who: np.linalg.norm(each - recording.tips, axis=1) for who, each in tips.items()}
+    return {who: float(each[recording.run_in :].mean()) for who, each in off.items()}
