@@ -129,7 +129,8 @@ def _expanded(
     options: dict[str, _Option] = {}
     for own in inspect.signature(function).parameters.values():
         if own.name not in models:
-            parameters.append(own.replace(annotation=hints[own.name]))
+            shown = Parameter(show_default=own.default is not False and own.default != "")
+            parameters.append(own.replace(annotation=Annotated[hints[own.name], shown]))
             continue
         model = models[own.name]
         for title, settings in {"": declared_settings(model), **more(model)}.items():
@@ -143,7 +144,11 @@ def _expanded(
         values: dict[str, dict[str, Any]] = {owner: {} for owner in models}
         for name in [name for name in given if name in options]:
             values[options[name].owner][options[name].setting.name] = given.pop(name)
-        built = {owner: _built(model, values[owner]) for owner, model in models.items()}
+        built = {
+            owner: _built(model, values[owner])
+            for owner, model in models.items()
+            if owner not in given
+        }
         return function(*arguments, **given, **built)
 
     parameters.sort(key=lambda each: each.kind)
@@ -154,7 +159,7 @@ def _expanded(
     marked.flags = {
         _option_of(options[each.name].setting.name if each.name in options else each.name)
         for each in parameters
-        if get_args(each.annotation)[:1] == (bool,) or each.annotation is bool
+        if get_args(each.annotation)[0] is bool
     }
     return called
 
@@ -272,9 +277,7 @@ def _given(function: Any, words: Sequence[str]) -> dict[str, Any]:
     return given if first.kind is inspect.Parameter.KEYWORD_ONLY else {**given, first.name: others}
 
 
-def _more_options(
-    given: Mapping[str, Any], model: Any
-) -> Mapping[str, Mapping[str, "Setting"]]:
+def _more_options(given: Mapping[str, Any], model: Any) -> Mapping[str, Mapping[str, "Setting"]]:
     more: Mapping[str, Mapping[str, Setting]] = {}
     return model.more_options(given) if hasattr(model, "more_options") else more
 

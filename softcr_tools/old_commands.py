@@ -18,9 +18,7 @@ _PLACES = {
 def mount(app: App) -> None:
     """Add them."""
     for name, place in _PLACES.items():
-        app.command(
-            _command(f"softcr_tools.{place}"), name=name, help="becomes a study", help_flags=[]
-        )
+        app.command(_command(f"softcr_tools.{place}"), name=name, show=False, help_flags=[])
 
 
 def _command(place: str) -> Callable[..., int]:

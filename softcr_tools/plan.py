@@ -48,7 +48,9 @@ def plan(path: Path, /, *, robot: str = "licher2025", output: Path = Path("plan.
     columns = TextColumn("planning"), BarColumn(), TimeRemainingColumn()
     with threadpool_limits(limits=1, user_api="blas"), Progress(*columns, console=console) as bar:
         task = bar.add_task("", total=len(wanted))
-        planned = plan_along(described, prediction, wanted, PERIOD, lambda rows: bar.advance(task, rows))
+        planned = plan_along(
+            described, prediction, wanted, PERIOD, lambda rows: bar.advance(task, rows)
+        )
     write(planned, output)
     draw(planned, output.with_suffix(".png"))
     deviation = 1e3 * planned.deviation

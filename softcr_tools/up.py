@@ -16,7 +16,6 @@ from softcr_tools.hardware_system import HardwareOptions, hardware_system
 from softcr_tools.run_options import RunOptions, SimulationOptions
 from softcr_tools.systems import simulation_system
 
-
 app = new_app("up", "Start a system, record it and report on it.")
 
 

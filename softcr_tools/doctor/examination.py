@@ -2,8 +2,9 @@
 
 import socket
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_tools.doctor import gather
 from softcr_tools.doctor.finding import Finding, Level
@@ -36,37 +37,34 @@ from softcr_tools.doctor.software import (
     check_packages,
     check_ros,
 )
+from softcr_tools.viewer.command import PORT
+
+INTERFACE = "eth1"
+"""As the valves node has it by default."""
 
 _DISCOVERY_PORT = 7400  # of DDS in domain 0; 250 further for each domain
 
 
-@dataclass(frozen=True)
-class Patient:
-    """What is to be examined.
+class Patient(BaseModel):
+    """The files, addresses and places of a system."""
 
-    Attributes:
-        hardware: whether the bench is, or a simulation only.
-        robot, station, calibration: files by name or path.
-        interface: network adapter of the EtherCAT terminals.
-        optitrack, force_torque: addresses; empty for not asked.
-        view_port: of the live view.
-        results: where runs are recorded to.
-    """
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
-    hardware: bool
-    robot: str
-    station: str
-    calibration: str
-    interface: str
-    optitrack: str
-    force_torque: str
-    view_port: int
-    results: Path
+    robot: str = Field("licher2025", description="name or file")
+    station: str = Field("", description="of the valves, name or file; empty: the robot's name")
+    calibration: str = Field("", description="of the cameras, likewise")
+    interface: str = Field(INTERFACE, description="network adapter of the EtherCAT terminals")
+    optitrack: str = Field("", description="address of Motive's machine, to ask it")
+    force_torque: str = Field(
+        "", description="address of the Net F/T box, as HOST or HOST:PORT, to ask it"
+    )
+    view_port: int = Field(PORT, ge=1, le=65535, description="of the live view")
+    results: Path = Field(Path("results"), description="directory where runs are recorded to")
 
 
-def examine(patient: Patient) -> Iterator[Finding]:
-    """Every check of the system, one after the other; one that cannot be done is a finding, too."""
-    for subject, look in _looks(patient):
+def examine(patient: Patient, hardware: bool) -> Iterator[Finding]:
+    """Every check, of the bench too if it is `hardware`; one that fails to run is a finding."""
+    for subject, look in _looks(patient, hardware):
         try:
             yield from look()
         except Exception as error:
@@ -76,9 +74,9 @@ def examine(patient: Patient) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _looks(patient: Patient) -> list[tuple[str, Callable[[], list[Finding]]]]:
+def _looks(patient: Patient, hardware: bool) -> list[tuple[str, Callable[[], list[Finding]]]]:
     looks: list[tuple[str, Callable[[], list[Finding]]]] = [
-        ("packages", lambda: _packages(patient.hardware)),
+        ("packages", lambda: _packages(hardware)),
         ("compiled kernels", lambda: [check_cache(gather.cache_facts())]),
         ("robot", lambda: [check_calibration(gather.robot_facts(patient.robot))]),
         ("space", lambda: _space(patient.results)),
@@ -87,7 +85,7 @@ def _looks(patient: Patient) -> list[tuple[str, Callable[[], list[Finding]]]]:
         ("discovery", _discovery),
         ("ports", lambda: [check_port(_view_port(patient.view_port))]),
     ]
-    if patient.hardware:
+    if hardware:
         looks += [
             ("EtherCAT", lambda: _ethercat(patient)),
             ("OptiTrack", lambda: _optitrack(patient)),
@@ -136,13 +134,13 @@ def _discovery() -> list[Finding]:
 
 def _ethercat(patient: Patient) -> list[Finding]:
     facts = gather.interface_facts(patient.interface)
-    station = gather.station_facts(patient.station, patient.robot)
-    terminals = gather.terminal_facts(patient.interface, patient.station)
+    station = patient.station or patient.robot
+    terminals = gather.terminal_facts(patient.interface, station)
     return [
         check_interface(facts),
         check_raw_frames(facts),
         check_terminals(terminals),
-        check_calibration(station),
+        check_calibration(gather.station_facts(station, patient.robot)),
     ]
 
 
@@ -150,7 +148,7 @@ def _optitrack(patient: Patient) -> list[Finding]:
     return [
         check_device(gather.optitrack_facts(patient.optitrack)),
         check_port(_stream_port()),
-        check_calibration(gather.mocap_facts(patient.calibration)),
+        check_calibration(gather.mocap_facts(patient.calibration or patient.robot)),
     ]
 
 
