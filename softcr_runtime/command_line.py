@@ -184,9 +184,9 @@ class _Option:
         """For the command's signature."""
         setting, default = self.setting, self.setting.default
         kind: Any = {"boolean": bool, "integer": int, "number": float}.get(setting.kind, str)
-        said, metavar = setting.description, None
+        said = setting.description
         if setting.is_list:
-            kind, metavar, default = Any, "LIST", ", ".join(map(str, default))
+            kind, default = Any, ", ".join(map(str, default))
         elif setting.choices:
             kind = Literal[setting.choices]
         allowed = re.sub("^(a|a whole) number ?", "", setting.allowed)
@@ -196,7 +196,6 @@ class _Option:
         option = Parameter(
             name=self.option,
             help=said,
-            metavar=metavar,
             converter=self._converted,
             show_default=default is not False and default != "",
             negative=None if default is True else (),
@@ -246,6 +245,8 @@ def _prepared(app: App, words: Sequence[str]) -> list[str]:
     asked = [word for word in words if word not in app.help_flags]
     names, apps, _ = app.parse_commands(asked)
     target = apps[-1]
+    # the list of commands needs no markdown, which takes longer to import than the rest
+    app.help_format = "markdown" if names else "plaintext"
     if target.default_command is not None:
         target.help = None  # the function's own, which is longer than a line of a list
     if target.default_command is None and names and list(names) == list(words):

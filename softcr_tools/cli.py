@@ -1,16 +1,22 @@
 """The `softcr` command: one app, whose commands are imported when they are run."""
 
-import importlib.metadata
 import sys
 from collections.abc import Sequence
 
 from softcr_runtime.command_line import new_app, run
 from softcr_tools.old_commands import mount
 
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return f"softcr {version('softcr')}"
+
+
 app = new_app(
     "softcr",
     "Estimation and predictive control of soft continuum robots.",
-    version=lambda: f"softcr {importlib.metadata.version('softcr')}",
+    version=_version,
     version_flags=["--version"],
 )
 
