@@ -30,10 +30,7 @@ class RehearsalOptions(HardwareOptions, PlantOptions):
     )
     controller: Place = Field(GRADIENT_MPC, min_length=1, description="who moves the robot")
     delay_periods: int = Field(
-        3,
-        ge=1,
-        le=4,
-        description="control periods from a sample to the pressures that answer it",
+        3, ge=1, le=4, description="control periods from a sample to the pressures that answer it"
     )
     # nothing in the loop hears these
     force_torque_records_hz: float = Field(

@@ -60,9 +60,7 @@ class RunOptions(BaseModel):
     )
     seed: int = Field(1, ge=0, le=2**31 - 1, description="of sensor noise and optimiser")
     reference: Place = Field(
-        "trajectory",
-        min_length=1,
-        description="what it should do" + _or_a_place("reference"),
+        "trajectory", min_length=1, description="what it should do" + _or_a_place("reference")
     )
     reference_file: str = Field("", description="CSV or NPZ with the reference 'file'")
     estimator: Place = Field(

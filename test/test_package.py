@@ -100,7 +100,7 @@ def test_everything_that_is_installed_is_pinned():
         for line in (ROOT / "constraints.txt").read_text().splitlines()
         if line and not line.startswith("#")
     }
-    assert requirements("softcr", {"bench", "lint", "test", "view"}) <= pinned
+    assert requirements("softcr", {"bench", "cluster", "docs", "lint", "test", "view"}) <= pinned
 
 
 def copied(place):

@@ -3,11 +3,12 @@
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_tools.doctor import gather
-from softcr_tools.doctor.finding import Finding, Level
+from softcr_tools.doctor.finding import FAIL, WARN, Finding
 from softcr_tools.doctor.machine import (
     check_clock_kept,
     check_clock_rate,
@@ -69,7 +70,7 @@ def examine(patient: Patient, hardware: bool) -> Iterator[Finding]:
             yield from look()
         except Exception as error:
             yield Finding(
-                subject, Level.FAIL, f"cannot be checked: {type(error).__name__}: {error}",
+                subject, FAIL, f"cannot be checked: {type(error).__name__}: {error}",
                 "see the message; if it is a mistake of softcr's, tell its authors",
             )  # fmt: skip
 
@@ -79,47 +80,37 @@ def _looks(patient: Patient, hardware: bool) -> list[tuple[str, Callable[[], lis
         ("packages", lambda: _packages(hardware)),
         ("compiled kernels", lambda: [check_cache(gather.cache_facts())]),
         ("robot", lambda: [check_calibration(gather.robot_facts(patient.robot))]),
-        ("space", lambda: _space(patient.results)),
-        ("clocks", _clocks),
-        ("real time", _realtime),
+        ("space", lambda: _each(gather.space_facts(patient.results), _SPACE)),
+        ("clocks", lambda: _each(gather.clock_facts(), _CLOCKS)),
+        ("real time", lambda: _each(gather.realtime_facts(), _REAL_TIME)),
         ("discovery", _discovery),
         ("ports", lambda: [check_port(_view_port(patient.view_port))]),
     ]
     if hardware:
+        force_torque = gather.force_torque_facts
         looks += [
             ("EtherCAT", lambda: _ethercat(patient)),
             ("OptiTrack", lambda: _optitrack(patient)),
-            ("force and torque", lambda: _force_torque(patient.force_torque)),
+            ("force and torque", lambda: [check_device(force_torque(patient.force_torque))]),
         ]
     return looks
+
+
+_SPACE = (check_disk, check_shared_memory)
+_CLOCKS = (check_clock_rate, check_clock_kept, check_clock_source)
+_REAL_TIME = (check_realtime_priority, check_locked_memory, check_kernel, check_processor)
+
+
+def _each(facts: Any, checks: tuple[Callable[[Any], Finding], ...]) -> list[Finding]:
+    return [check(facts) for check in checks]
 
 
 def _packages(hardware: bool) -> list[Finding]:
     facts = gather.package_facts()
     found = [check_packages(facts), check_ros(facts)]
     if hardware:
-        found.append(check_extra(facts, "ethercat", "the valves", Level.FAIL))
-    return [*found, check_extra(facts, "view", "softcr view", Level.WARN)]
-
-
-def _space(results: Path) -> list[Finding]:
-    facts = gather.space_facts(results)
-    return [check_disk(facts), check_shared_memory(facts)]
-
-
-def _clocks() -> list[Finding]:
-    facts = gather.clock_facts()
-    return [check_clock_rate(facts), check_clock_kept(facts), check_clock_source(facts)]
-
-
-def _realtime() -> list[Finding]:
-    facts = gather.realtime_facts()
-    return [
-        check_realtime_priority(facts),
-        check_locked_memory(facts),
-        check_kernel(facts),
-        check_processor(facts),
-    ]
+        found.append(check_extra(facts, "ethercat", "the valves", FAIL))
+    return [*found, check_extra(facts, "view", "softcr view", WARN)]
 
 
 def _discovery() -> list[Finding]:
@@ -152,32 +143,24 @@ def _optitrack(patient: Patient) -> list[Finding]:
     ]
 
 
-def _force_torque(address: str) -> list[Finding]:
-    return [check_device(gather.force_torque_facts(address))]
-
-
 # --- ports: who needs them, and what to do when somebody else has them ----------------------------
 
 
 def _view_port(port: int) -> PortFacts:
-    return PortFacts(
-        "live view", f"tcp {port}", gather.port_error(socket.SOCK_STREAM, "127.0.0.1", port),
-        Level.WARN, f"softcr view --port {port + 1}, unless a view runs there already",
-    )  # fmt: skip
+    error = gather.port_error(socket.SOCK_STREAM, "127.0.0.1", port)
+    mend = f"softcr view --port {port + 1}, unless a view runs there already"
+    return PortFacts("live view", f"tcp {port}", error, WARN, mend)
 
 
 def _discovery_port(port: int) -> PortFacts:
-    return PortFacts(
-        "DDS discovery", f"udp {port}", gather.port_error(socket.SOCK_DGRAM, "0.0.0.0", port),
-        Level.FAIL, "another ROS_DOMAIN_ID; ss -ulpn shows who has the port",
-    )  # fmt: skip
+    error = gather.port_error(socket.SOCK_DGRAM, "0.0.0.0", port)
+    mend = "another ROS_DOMAIN_ID; ss -ulpn shows who has the port"
+    return PortFacts("DDS discovery", f"udp {port}", error, FAIL, mend)
 
 
 def _stream_port() -> PortFacts:
     from softcr_hardware.optitrack.protocol import DATA_PORT
 
-    return PortFacts(
-        "OptiTrack multicast", f"udp {DATA_PORT}",
-        gather.port_error(socket.SOCK_DGRAM, "0.0.0.0", DATA_PORT),
-        Level.WARN, f"stop who has it (ss -ulpn | grep {DATA_PORT}), or let Motive send unicast",
-    )  # fmt: skip
+    error = gather.port_error(socket.SOCK_DGRAM, "0.0.0.0", DATA_PORT)
+    mend = f"stop who has it (ss -ulpn | grep {DATA_PORT}), or let Motive send unicast"
+    return PortFacts("OptiTrack multicast", f"udp {DATA_PORT}", error, WARN, mend)
