@@ -5,12 +5,10 @@ PYTHON ?= python3
 VENV := .venv
 STAMP := $(VENV)/softcr.stamp
 
-# Options of `softcr up simulation`, given as capitals: make sim POPULATION=512 TIP_NOISE_MM=0.5
-OPTIONS := robot duration mode seed reference reference-file controller controller-file model filter-model network population horizon plant-intervals \
-           bending-compliance-factor tip-mass-factor tip-noise-mm estimator payload-kg adaptation plant results
-OF_SIMULATION := mode plant-intervals payload-kg adaptation plant
-capitals = $(shell echo '$(1)' | tr 'a-z-' 'A-Z_')
-option = $(if $($(call capitals,$(1))),--$(1) '$($(call capitals,$(1)))')
+# Whatever is given on make's command line becomes an option of softcr: make sim POPULATION=512 is
+# softcr up simulation --population=512. What has no such option is refused there.
+GIVEN = $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
+OPTIONS = $(foreach name,$(filter-out ARGS PYTHON,$(GIVEN)),--$(shell echo '$(name)' | tr A-Z_ a-z-)='$($(name))')
 
 # pinocchio and numba's threads need the OpenMP library, which a bare Debian has not: a small wheel
 # carries it, and .venv/lib is where the ROS wheels let the loader look.
@@ -26,11 +24,11 @@ help: ## show this list
 setup: $(STAMP) ## create .venv with everything, ROS 2 included (again only when a pin changes)
 
 sim: $(STAMP) ## run the closed loop in simulation; options as DURATION=60 MODE=lockstep ...
-	@$(VENV)/bin/softcr up simulation $(foreach name,$(OPTIONS),$(call option,$(name))) $(ARGS)
+	@$(VENV)/bin/softcr up simulation $(OPTIONS) $(ARGS)
 
 rehearsal: $(STAMP) ## run the bench's system on emulated devices, as root; options as for sim
 	@$(VENV)/bin/python -m pip install --quiet -c constraints.txt --no-build-isolation -e '.[ethercat]'
-	@$(VENV)/bin/softcr rehearse $(foreach name,$(filter-out $(OF_SIMULATION),$(OPTIONS)),$(call option,$(name))) $(ARGS)
+	@$(VENV)/bin/softcr rehearse $(OPTIONS) $(ARGS)
 
 test: export ROS_AUTOMATIC_DISCOVERY_RANGE := LOCALHOST
 test: export OPENBLAS_NUM_THREADS := 1

@@ -127,7 +127,9 @@ setup(
     ],
     extras_require={
         "bench": ["pyelastica"],
+        "cluster": ["distributed"],  # studies on more machines than one
         "cuda": ["numba-cuda[cu13]>=0.30"],  # the rod on a GPU; some 400 MB of NVIDIA's compiler
+        "docs": ["furo", "myst-parser", "sphinx"],
         "ethercat": ["pysoem"],  # of SOEM: GPL-3.0 or commercial, so only on request
         "lint": ["mypy", "ruff"],
         "surrogate": ["optuna", "safetensors", "torch"],

@@ -25,9 +25,10 @@ that no node parameter can hold (mappings, optional values) are left out: declar
 parameters. An app mounts another one, or a function, lazily by its place:
 `app.command("package.module:app", name="study", help="one line for the list")`.
 
-A model may have two class methods. `more_options(given, words)` returns further settings, which
-depend on what the words name, as `{title: {name: Setting}}`: `given` holds the texts of the model's
-own options by name, `words` are all that follow the command's name. `of_options(values)` builds the
+A model may have two class methods. `more_options(given)` returns further settings, which depend on
+what the words name, as `{title: {name: Setting}}`. `given` holds the texts of all options by name,
+as `rate_hz`, and the list of the other words by the name of the first positional parameter; after
+an option that is not known yet, a word is taken for its value. `of_options(values)` builds the
 model from the values by dotted name, in place of `build_settings`.
 
 `run(app, words)` returns the exit code, and has one line for every mistake.
@@ -35,12 +36,12 @@ model from the values by dotted name, in place of `build_settings`.
 
 import functools
 import inspect
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from itertools import zip_longest
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_type_hints
 
 from cyclopts import (
     App,
@@ -128,7 +129,8 @@ def _expanded(
     options: dict[str, _Option] = {}
     for own in inspect.signature(function).parameters.values():
         if own.name not in models:
-            parameters.append(own.replace(annotation=hints[own.name]))
+            shown = Parameter(show_default=own.default is not False and own.default != "")
+            parameters.append(own.replace(annotation=Annotated[hints[own.name], shown]))
             continue
         model = models[own.name]
         for title, settings in {"": declared_settings(model), **more(model)}.items():
@@ -142,7 +144,11 @@ def _expanded(
         values: dict[str, dict[str, Any]] = {owner: {} for owner in models}
         for name in [name for name in given if name in options]:
             values[options[name].owner][options[name].setting.name] = given.pop(name)
-        built = {owner: _built(model, values[owner]) for owner, model in models.items()}
+        built = {
+            owner: _built(model, values[owner])
+            for owner, model in models.items()
+            if owner not in given
+        }
         return function(*arguments, **given, **built)
 
     parameters.sort(key=lambda each: each.kind)
@@ -150,7 +156,11 @@ def _expanded(
     marked.__signature__ = inspect.Signature(parameters)
     marked.__annotations__ = {each.name: each.annotation for each in parameters}
     marked.made_from = function, models
-    marked.flags = {each.option for each in options.values() if each.setting.kind == "boolean"}
+    marked.flags = {
+        _option_of(options[each.name].setting.name if each.name in options else each.name)
+        for each in parameters
+        if get_args(each.annotation)[0] is bool
+    }
     return called
 
 
@@ -174,20 +184,20 @@ class _Option:
         """For the command's signature."""
         setting, default = self.setting, self.setting.default
         kind: Any = {"boolean": bool, "integer": int, "number": float}.get(setting.kind, str)
-        said, metavar = setting.description, None
+        said = setting.description
         if setting.is_list:
-            kind, metavar, default = Any, "LIST", ", ".join(map(str, default))
+            kind, default = Any, ", ".join(map(str, default))
         elif setting.choices:
             kind = Literal[setting.choices]
-        if setting.is_list or kind in (int, float):
-            said = f"{said}; {setting.allowed}"
+        allowed = re.sub("^(a|a whole) number ?", "", setting.allowed)
+        if allowed and (setting.is_list or kind in (int, float)):
+            said = f"{said}; {allowed}"
         group: dict[str, Any] = {"group": Group(self.title)} if self.title else {}
         option = Parameter(
             name=self.option,
             help=said,
-            metavar=metavar,
             converter=self._converted,
-            show_default=default not in ("", False),
+            show_default=default is not False and default != "",
             negative=None if default is True else (),
             allow_leading_hyphen=setting.is_list,
             **group,
@@ -235,6 +245,10 @@ def _prepared(app: App, words: Sequence[str]) -> list[str]:
     asked = [word for word in words if word not in app.help_flags]
     names, apps, _ = app.parse_commands(asked)
     target = apps[-1]
+    # the list of commands needs no markdown, which takes longer to import than the rest
+    app.help_format = "markdown" if names else "plaintext"
+    if target.default_command is not None:
+        target.help = None  # the function's own, which is longer than a line of a list
     if target.default_command is None and names and list(names) == list(words):
         from softcr_models.errors import UserError
 
@@ -242,24 +256,31 @@ def _prepared(app: App, words: Sequence[str]) -> list[str]:
         raise UserError(f"{called}: must be followed by one of {', '.join(_commands(target))}")
     function, models = getattr(target.default_command, "made_from", (run, {}))
     if any(hasattr(model, "more_options") for model in models.values()):
-        rest = asked[len(names) :]
-        target.default_command = _expanded(function, functools.partial(_more_options, rest))
+        given = _given(command(function), asked[len(names) :])
+        target.default_command = _expanded(function, functools.partial(_more_options, given))
     return _joined(words, getattr(target.default_command, "flags", set()))
 
 
-def _more_options(words: Sequence[str], model: Any) -> Mapping[str, Mapping[str, "Setting"]]:
-    from softcr_runtime.settings import declared_settings
-
-    if not hasattr(model, "more_options"):
-        return {}
-    own = {_option_of(name): name for name in declared_settings(model)}
-    given = {}
-    for word, following in zip_longest(words, words[1:], fillvalue=""):
+def _given(function: Any, words: Sequence[str]) -> dict[str, Any]:
+    """What the words say, before all options are known; see `more_options` above."""
+    given: dict[str, Any] = {}
+    others: list[str] = []
+    remaining = iter(words)
+    for word in remaining:
         option, equals, value = word.partition("=")
-        if option in own:
-            given[own[option]] = value if equals else following
-    more: Mapping[str, Mapping[str, Setting]] = model.more_options(given, words)
-    return more
+        if not option.startswith("--"):
+            others.append(word)
+        elif equals or option in function.flags:
+            given[option[2:].replace("-", "_")] = value
+        else:
+            given[option[2:].replace("-", "_")] = next(remaining, "")
+    first = next(iter(inspect.signature(function).parameters.values()))
+    return given if first.kind is inspect.Parameter.KEYWORD_ONLY else {**given, first.name: others}
+
+
+def _more_options(given: Mapping[str, Any], model: Any) -> Mapping[str, Mapping[str, "Setting"]]:
+    more: Mapping[str, Mapping[str, Setting]] = {}
+    return model.more_options(given) if hasattr(model, "more_options") else more
 
 
 def _joined(words: Sequence[str], flags: set[str]) -> list[str]:

@@ -4,7 +4,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -39,10 +39,17 @@ def say(console: "Console", line: str, style: str = "") -> None:
 def ended_by_signals() -> Iterator[threading.Event]:
     """An event that SIGINT, SIGTERM and SIGHUP set."""
     stop = threading.Event()
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = [signal.signal(number, lambda *_: stop.set()) for number in numbers]
-    try:
+    with signals_call(stop.set):
         yield stop
+
+
+@contextmanager
+def signals_call(act: Callable[[], None]) -> Iterator[None]:
+    """What SIGINT, SIGTERM and SIGHUP do, each time that one of them comes."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(number, lambda *_: act()) for number in numbers]
+    try:
+        yield
     finally:
         for number, handler in zip(numbers, before, strict=True):
             with suppress(TypeError):  # a handler not set by Python

@@ -1,9 +1,5 @@
-"""The last step before a run: services that must agree, as the safety handshake.
+"""The last step before a run: services that must agree, as the safety handshake."""
 
-As a program, for launch: `python -m softcr_tools.beginning valves/enable reference/start`.
-"""
-
-import sys
 import time
 from collections.abc import Callable, Sequence
 
@@ -51,32 +47,3 @@ def refusal(
                 return f"{name} refused for {timeout:.0f} s: {said}"
             wait(lambda: False, _PAUSE)
     return ""
-
-
-def main(services: Sequence[str]) -> int:
-    """Ask, and print who refused; returns the exit code."""
-    import rclpy
-
-    from softcr_runtime.console import FAILED, complain
-
-    rclpy.init()
-    node = rclpy.create_node("softcr_beginning")
-
-    def wait(condition: Callable[[], bool], timeout: float) -> bool:
-        deadline = time.monotonic() + timeout
-        while not condition():
-            if time.monotonic() >= deadline:
-                return False
-            rclpy.spin_once(node, timeout_sec=0.02)
-        return True
-
-    line = refusal(node, services, wait)
-    node.destroy_node()
-    rclpy.try_shutdown()
-    if line:
-        complain(line)
-    return FAILED if line else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

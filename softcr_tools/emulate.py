@@ -1,6 +1,5 @@
 """`softcr emulate DEVICE`: the bench's devices in software, on their real protocols."""
 
-import argparse
 import gc
 import json
 import sys
@@ -8,18 +7,21 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TextIO
 
+from pydantic import BaseModel, Field
 from rich.console import Console
 
+from softcr_hardware.faults import FAULT_KINDS, FaultKind
 from softcr_models.errors import UserError
+from softcr_runtime.command_line import command, new_app
 from softcr_runtime.console import complain, ended_by_signals, say, step
-from softcr_tools.emulate_parser import parser
 
 if TYPE_CHECKING:
     from softcr_hardware.actuator import EmulatedActuator
-    from softcr_hardware.faults import FaultKind
 
 _ROD_PERIOD = 1 / 70  # [s]
 _LOG_PERIOD = 1.0  # [s] between lines about the rod
@@ -31,7 +33,7 @@ Log = Callable[[dict[str, Any]], None]
 class Device(Protocol):
     """What every emulator can do."""
 
-    def inject(self, kind: "FaultKind") -> None:
+    def inject(self, kind: FaultKind) -> None:
         """Begin a fault; raises UserError for one that is none."""
         ...
 
@@ -40,34 +42,199 @@ class Device(Protocol):
         ...
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line after `softcr emulate`; returns the exit code.
+# --- what the devices are told ------------------------------------------------------------------
 
-    Raises:
-        UserError: an option, a file, a port or the interface cannot be used.
+
+class _Common(BaseModel):
+    """What every emulation is told."""
+
+    robot: str = Field("licher2025", description="name or file")
+    log: str = Field("", description="file for events, a JSON object per line; empty: stdout")
+    realtime_priority: int = Field(
+        0, ge=0, le=90, description="SCHED_FIFO; 0 for the ordinary scheduler"
+    )
+
+
+class _OneDevice(_Common):
+    fault: FaultKind = Field("ok", description="from the beginning")
+
+
+class _Valves(BaseModel):
+    station: str = Field("", description="valves; name or file; empty: the robot's name")
+
+
+class _Address(BaseModel):
+    host: str = Field("127.0.0.1", description="our address")
+
+
+class _Cameras(_Address):
+    calibration: str = Field("licher2025", description="of the cameras; name or file")
+    command_port: int = Field(1510, ge=0, le=65535, description="UDP")
+    group: str = Field("", description="multicast group to stream to, as 239.255.42.99")
+    frame_rate: float = Field(
+        120.0, ge=1.0, le=1000.0, description="of the cameras", json_schema_extra={"unit": "Hz"}
+    )
+    natnet: Literal["3.0", "3.1", "4.0", "4.1", "4.2"] = Field(
+        "4.1", description="version of the protocol"
+    )
+    tip_noise_mm: float = Field(0.05, ge=0.0, description="of the seen tip")
+
+
+class _Sensor(_Address):
+    rdt_port: int = Field(49152, ge=0, le=65535, description="UDP")
+    http_port: int = Field(8080, ge=0, le=65535, description="TCP; 80 needs root")
+    record_rate: float = Field(
+        1000.0, ge=1.0, le=7000.0, description="of records", json_schema_extra={"unit": "Hz"}
+    )
+
+
+class _Terminals(_Valves, _OneDevice):
+    rod: bool = Field(False, description="simulate and log the rod, too")
+
+
+class _Motive(_Cameras, _OneDevice):
+    pass
+
+
+class _NetFt(_Sensor, _OneDevice):
+    pass
+
+
+class _Bench(_Sensor, _Cameras, _Valves, _Common):
+    bending_compliance_factor: float = Field(
+        1.0, ge=0.2, le=5.0, description="of the rod over the robot file's"
+    )
+    tip_mass_factor: float = Field(
+        1.0, ge=0.0, le=5.0, description="of the rod over the robot file's"
+    )
+    seed: int = Field(0, ge=0, description="of all noise")
+    truth: bool = Field(
+        False, description="publish the true tip on simulation/truth/tip/pose, for a recorder"
+    )
+
+
+# --- commands -----------------------------------------------------------------------------------
+
+app = new_app(
+    "emulate",
+    "The bench's devices in software, on their real protocols. Faults are typed on standard input, "
+    f"one per line: {', '.join(FAULT_KINDS)}.",
+)
+
+
+@app.command
+@command
+def ethercat(*, interface: str, given: _Terminals) -> int:
+    """The valves' terminals on a network interface.
+
+    Answers an EtherCAT master as the terminals of a station file would; valves and chambers behind
+    them are simulated, and so is the rod with --rod. Two ends of a cable on one machine (root): ip
+    link add bench0 type veth peer name bench1 && ip link set bench0 up && ip link set bench1 up;
+    then emulate on one end.
+
+    Args:
+        interface: network interface, as bench1.
     """
-    given = parser().parse_args(arguments)
-    console = Console(stderr=True)
+
+    def made(play: "_Play") -> dict[str, Device]:
+        actuator = _actuator(given, play.console, given.rod)
+        if given.rod:
+            play.works.append(lambda: _log_rod(actuator, play, moves=True))
+        return {"ethercat": _terminals(given, interface, actuator, play.log)}
+
+    return _emulate(given, made, given.fault)
+
+
+@app.command
+@command
+def optitrack(given: _Motive) -> int:
+    """Motive, which tracks the tip of the resting rod; answers a NatNet client as it would."""
+
+    def made(play: "_Play") -> dict[str, Device]:
+        return {"optitrack": _cameras(given, _actuator(given, play.console, True), play.log)}
+
+    return _emulate(given, made, given.fault)
+
+
+@app.command
+@command
+def force_torque(given: _NetFt) -> int:
+    """An ATI Net F/T box below the resting rod.
+
+    Serves records over UDP and its calibration over HTTP as a Net F/T does.
+    """
+
+    def made(play: "_Play") -> dict[str, Device]:
+        actuator = _actuator(given, play.console, True)
+        actuator.see(time.monotonic())
+        return {"force-torque": _sensor(given, actuator, play.log)}
+
+    return _emulate(given, made, given.fault)
+
+
+@app.command
+@command
+def bench(*, interface: str = "", given: _Bench) -> int:
+    """All of them on one simulated actuator.
+
+    What the valves do the cameras see and the sensor feels. Faults are typed as DEVICE FAULT:
+    optitrack off. The cameras' exposures move the rod on.
+
+    Args:
+        interface: network interface of the valves, as `softcr emulate ethercat --help` tells; none:
+            the rod rests.
+    """
+
+    def made(play: "_Play") -> dict[str, Device]:
+        actuator = _actuator(given, play.console, True)
+        actuator.see(time.monotonic())
+        devices: dict[str, Device] = {}
+        if interface:
+            devices["ethercat"] = _terminals(given, interface, actuator, play.log)
+        else:
+            say(play.console, "no --interface: no valves, the rod rests")
+        devices["optitrack"] = _cameras(given, actuator, play.log)
+        devices["force-torque"] = _sensor(given, actuator, play.log)
+        play.works.append(lambda: _log_rod(actuator, play, moves=False))
+        if given.truth:
+            from softcr_tools.emulated_truth import publish_truth
+
+            play.works.append(lambda: publish_truth(actuator, play.stop))
+        return devices
+
+    return _emulate(given, made)
+
+
+# --- playing ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Play:
+    """What devices are made with; `works` are done beside them, each in a thread."""
+
+    console: Console
+    log: Log
+    stop: threading.Event
+    works: list[Callable[[], None]] = field(default_factory=list)
+
+
+def _emulate(
+    given: _Common, made: Callable[[_Play], dict[str, Device]], fault: FaultKind = "ok"
+) -> int:
     with ExitStack() as stack:
         stop = stack.enter_context(ended_by_signals())
-        stream = stack.enter_context(given.log.open("w")) if given.log else sys.stdout
-        log = _file_log(stream)
-        devices, works = _DEVICES[given.device](given, console, log, stop)
-        for device in devices.values():
-            if given.fault != "ok":
-                device.inject(given.fault)
+        stream = stack.enter_context(Path(given.log).open("w")) if given.log else sys.stdout
+        play = _Play(Console(stderr=True), _file_log(stream), stop)
+        devices = made(play)
+        if fault != "ok":
+            for device in devices.values():
+                device.inject(fault)
         _in_background(lambda: _listen(devices))
-        _run(devices, works, given.realtime_priority, console, stop)
+        _run(devices, play, given.realtime_priority)
     return 0
 
 
-def _run(
-    devices: Mapping[str, Device],
-    works: Sequence[Callable[[], None]],
-    priority: int,
-    console: Console,
-    stop: threading.Event,
-) -> None:
+def _run(devices: Mapping[str, Device], play: _Play, priority: int) -> None:
     """The first device in this thread, the rest beside it, all of one priority.
 
     They share Python's lock: one that had to wait for a processor with it would stop the others.
@@ -79,81 +246,31 @@ def _run(
     gc.freeze()
     sys.setswitchinterval(_SWITCH_INTERVAL)
     if problem := schedule_realtime(priority):
-        say(console, f"ordinary scheduling: {problem}")
+        say(play.console, f"ordinary scheduling: {problem}")
     first, *others = devices.values()
-    threads = [threading.Thread(target=device.run, args=(stop,)) for device in others]
+    threads = [threading.Thread(target=device.run, args=(play.stop,)) for device in others]
     for thread in threads:
         thread.start()
-    for work in works:
+    for work in play.works:
         _in_background(work)
     named = "a device and a fault, as optitrack off" if others else "a fault, or ok"
-    say(console, f"emulating {', '.join(devices)}; type {named}; Ctrl-C ends")
-    first.run(stop)
+    say(play.console, f"emulating {', '.join(devices)}; type {named}; Ctrl-C ends")
+    first.run(play.stop)
     for thread in threads:
         thread.join()
 
 
 # --- devices ------------------------------------------------------------------------------------
 
-Made = tuple[dict[str, Device], list[Callable[[], None]]]
 
-
-def _ethercat(given: argparse.Namespace, console: Console, log: Log, stop: threading.Event) -> Made:
-    actuator = _actuator(given, console, given.rod)
-    works = [lambda: _log_rod(actuator, log, stop, moves=True)] if given.rod else []
-    return {"ethercat": _terminals(given, actuator, log)}, works
-
-
-def _optitrack(
-    given: argparse.Namespace, console: Console, log: Log, stop: threading.Event
-) -> Made:
-    actuator = _actuator(given, console, True)
-    return {"optitrack": _cameras(given, actuator, log)}, []
-
-
-def _force_torque(
-    given: argparse.Namespace, console: Console, log: Log, stop: threading.Event
-) -> Made:
-    actuator = _actuator(given, console, True)
-    actuator.see(time.monotonic())
-    return {"force-torque": _sensor(given, actuator, log)}, []
-
-
-def _bench(given: argparse.Namespace, console: Console, log: Log, stop: threading.Event) -> Made:
-    """All of them on one rod, which the cameras' exposures move on."""
-    actuator = _actuator(given, console, True)
-    actuator.see(time.monotonic())
-    devices: dict[str, Device] = {}
-    if given.interface:
-        devices["ethercat"] = _terminals(given, actuator, log)
-    else:
-        say(console, "no --interface: no valves, the rod rests")
-    devices["optitrack"] = _cameras(given, actuator, log)
-    devices["force-torque"] = _sensor(given, actuator, log)
-    works = [lambda: _log_rod(actuator, log, stop, moves=False)]
-    if given.truth:
-        from softcr_tools.emulated_truth import publish_truth
-
-        works.append(lambda: publish_truth(actuator, stop))
-    return devices, works
-
-
-_DEVICES: dict[str, Callable[[argparse.Namespace, Console, Log, threading.Event], Made]] = {
-    "ethercat": _ethercat,
-    "optitrack": _optitrack,
-    "force-torque": _force_torque,
-    "bench": _bench,
-}
-
-
-def _terminals(given: argparse.Namespace, actuator: "EmulatedActuator", log: Log) -> Device:
+def _terminals(given: _Valves, interface: str, actuator: "EmulatedActuator", log: Log) -> Device:
     from softcr_hardware.ethercat.emulator import EtherCatEmulator
     from softcr_hardware.ethercat.terminals import load_station
 
-    return EtherCatEmulator(given.interface, load_station(_station(given)), actuator, log)
+    return EtherCatEmulator(interface, load_station(_station(given)), actuator, log)
 
 
-def _cameras(given: argparse.Namespace, actuator: "EmulatedActuator", log: Log) -> Device:
+def _cameras(given: _Cameras, actuator: "EmulatedActuator", log: Log) -> Device:
     from softcr_hardware.optitrack.calibration import load_calibration
     from softcr_hardware.optitrack.emulator import MotiveEmulator, MotiveServer
     from softcr_hardware.optitrack.protocol import DATA_PORT
@@ -167,14 +284,14 @@ def _cameras(given: argparse.Namespace, actuator: "EmulatedActuator", log: Log) 
         load_calibration(given.calibration),
         given.frame_rate,
         (major, minor),
-        given.group or "",
+        given.group,
         start=time.monotonic(),
     )
     group = (given.group, DATA_PORT) if given.group else None
     return MotiveEmulator(server, given.host, given.command_port, group, log)
 
 
-def _sensor(given: argparse.Namespace, actuator: "EmulatedActuator", log: Log) -> Device:
+def _sensor(given: _Sensor, actuator: "EmulatedActuator", log: Log) -> Device:
     from softcr_hardware.force_torque.emulator import NetFtBox, NetFtEmulator
 
     def wrench(_: float) -> Any:
@@ -185,7 +302,7 @@ def _sensor(given: argparse.Namespace, actuator: "EmulatedActuator", log: Log) -
     return NetFtEmulator(box, given.host, given.rdt_port, given.http_port, log)
 
 
-def _actuator(given: argparse.Namespace, console: Console, with_rod: bool) -> "EmulatedActuator":
+def _actuator(given: Any, console: Console, with_rod: bool) -> "EmulatedActuator":
     from softcr_hardware.actuator import EmulatedActuator
     from softcr_hardware.ethercat.terminals import load_station
 
@@ -207,17 +324,17 @@ def _actuator(given: argparse.Namespace, console: Console, with_rod: bool) -> "E
     return EmulatedActuator(station, plant)
 
 
-def _station(given: argparse.Namespace) -> str:
-    """What is not told: the robot's name."""
+def _station(given: Any) -> str:
+    """Where none is told: the robot's name."""
     from softcr_models.robot import load_robot
 
-    return getattr(given, "station", None) or load_robot(given.robot).name
+    return getattr(given, "station", "") or load_robot(given.robot).name
 
 
-def _log_rod(actuator: "EmulatedActuator", log: Log, stop: threading.Event, moves: bool) -> None:
+def _log_rod(actuator: "EmulatedActuator", play: _Play, moves: bool) -> None:
     """Once a second the rod's tip is logged; `moves` when nobody else moves the rod on."""
     logged = 0.0
-    while not stop.wait(_ROD_PERIOD if moves else _LOG_PERIOD):
+    while not play.stop.wait(_ROD_PERIOD if moves else _LOG_PERIOD):
         now = time.monotonic()
         if moves:
             actuator.see(now)
@@ -225,7 +342,7 @@ def _log_rod(actuator: "EmulatedActuator", log: Log, stop: threading.Event, move
             logged = now
             tip = measured.true_tip_pose[:3, 3].round(5).tolist()
             pressures = measured.true_pressures.round(1).tolist()
-            log({"time": now, "event": "rod", "tip_m": tip, "pressures_pa": pressures})
+            play.log({"time": now, "event": "rod", "tip_m": tip, "pressures_pa": pressures})
 
 
 # --- the person ---------------------------------------------------------------------------------

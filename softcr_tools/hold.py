@@ -6,7 +6,6 @@ switch: the finger, another window in front, a lost connection; and the end of t
 which its last word or else its silence tells.
 """
 
-import argparse
 import math
 import os
 import select
@@ -15,7 +14,7 @@ import termios
 import threading
 import time
 import tty
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -23,6 +22,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from softcr_models.errors import UserError
+from softcr_runtime.command_line import command
 from softcr_runtime.console import ended_by_signals, say
 from softcr_tools.ros_context import ros_context
 
@@ -56,18 +56,25 @@ class Grip:
         return now - self._last < (GAP if self._repeats else FIRST_GAP)
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line after `softcr hold`; returns the exit code.
+@command
+def hold(*, namespace: str = "") -> int:
+    """Be the deadman's switch: the space bar of this terminal.
+
+    For a bench without a joystick, beside `softcr up hardware`: while the space bar is held,
+    safety/operator says so. Letting go, closing or leaving the window releases it within 0.3 s
+    (0.7 s before the key repeats for the first time); the valves then vent.
+
+    Args:
+        namespace: of the system's topics.
 
     Raises:
         UserError: there is no terminal, or ROS does not start.
     """
-    given = _parser().parse_args(arguments)
     if not sys.stdin.isatty():
         raise UserError("softcr hold reads a key: its input must be a terminal, not a file or pipe")
     console = Console()
     with ended_by_signals() as stop, ros_context(), _single_keys(sys.stdin.fileno()) as keyboard:
-        operator = _Operator(given.namespace)
+        operator = _Operator(namespace)
         say(console, "the deadman's switch: hold the space bar; q ends")
         try:
             _hold(operator, keyboard, console, stop)
@@ -155,15 +162,3 @@ class _Operator:
 
     def _hear(self, state: Any) -> None:
         self._safety = f"valves: {state.message}"
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="softcr hold",
-        description="The space bar of this terminal as the deadman's switch, for a bench without a "
-        f"joystick: while it is held, {_TOPIC} says so. Letting go, closing or leaving the window "
-        f"releases it within {GAP:g} s ({FIRST_GAP:g} s before the key repeats for the first "
-        "time); the valves then vent. Beside it: softcr up hardware.",
-    )
-    parser.add_argument("--namespace", default="", help="of the system's topics (default none)")
-    return parser

@@ -1,6 +1,6 @@
 """Driving lifecycle nodes from outside, by their standard services."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.msg import State, Transition, TransitionEvent
@@ -9,50 +9,32 @@ from rclpy.node import Node
 from rclpy.task import Future
 
 
-@dataclass(frozen=True)
-class Change:
-    """A change of state: its number and words, and the states it passes through and reaches."""
+class Change(NamedTuple):
+    """A change of state: its number and words, and the state that it reaches."""
 
     transition: int
     verb: str
     done: str
     passing: str
-    reached: str
     goal: int
 
 
 CONFIGURE = Change(
-    transition=Transition.TRANSITION_CONFIGURE,
-    verb="configure",
-    done="configured",
-    passing="configuring",
-    reached="inactive",
-    goal=State.PRIMARY_STATE_INACTIVE,
-)
+    Transition.TRANSITION_CONFIGURE, "configure", "configured", "configuring",
+    State.PRIMARY_STATE_INACTIVE,
+)  # fmt: skip
 ACTIVATE = Change(
-    transition=Transition.TRANSITION_ACTIVATE,
-    verb="activate",
-    done="activated",
-    passing="activating",
-    reached="active",
-    goal=State.PRIMARY_STATE_ACTIVE,
-)
+    Transition.TRANSITION_ACTIVATE, "activate", "activated", "activating",
+    State.PRIMARY_STATE_ACTIVE,
+)  # fmt: skip
 DEACTIVATE = Change(
-    transition=Transition.TRANSITION_DEACTIVATE,
-    verb="deactivate",
-    done="deactivated",
-    passing="deactivating",
-    reached="inactive",
-    goal=State.PRIMARY_STATE_INACTIVE,
-)
+    Transition.TRANSITION_DEACTIVATE, "deactivate", "deactivated", "deactivating",
+    State.PRIMARY_STATE_INACTIVE,
+)  # fmt: skip
 CLEAN_UP = Change(
-    transition=Transition.TRANSITION_CLEANUP,
-    verb="clean up",
-    done="cleaned_up",
-    passing="cleaningup",
-    reached="unconfigured",
-    goal=State.PRIMARY_STATE_UNCONFIGURED,
-)
+    Transition.TRANSITION_CLEANUP, "clean up", "cleaned_up", "cleaningup",
+    State.PRIMARY_STATE_UNCONFIGURED,
+)  # fmt: skip
 
 
 def says_finished(message: DiagnosticArray) -> bool:

@@ -1,7 +1,5 @@
 """`softcr plan`: a tip path in, a reference the rod can follow out."""
 
-import argparse
-from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib
@@ -18,41 +16,53 @@ from softcr_control.references import from_file
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
 from softcr_models.prediction import RodPrediction
+from softcr_runtime.command_line import command
 from softcr_runtime.console import say
 
 INTERVALS = 10
 PERIOD = 1 / 70
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line after `softcr plan`; returns the exit code.
+@command
+def plan(path: Path, /, *, robot: str = "licher2025", output: Path = Path("plan.npz")) -> int:
+    """Turn a tip path into a motion the rod can do.
+
+    Finds pressures that move the nominal rod along the path, through pressure lag and limits, and
+    says how far it stays away.
+
+    Args:
+        path: a CSV with the columns time [s], tip_x, tip_y, tip_z [m, base frame], or an NPZ with
+            time (T,) and tip_positions (T, 3).
+        robot: name or YAML file.
+        output: an NPZ for the reference 'file'; a picture is drawn beside it.
 
     Raises:
         UserError: the path, the robot or the output cannot be used.
     """
-    given = _parser().parse_args(arguments)
-    robot = load_robot(given.robot)
-    if given.output.suffix != ".npz":
-        raise UserError(f"{given.output}: the output must end in .npz")
-    prediction = RodPrediction(CosseratRod(robot, INTERVALS), single_precision=False)
-    wanted = from_file(prediction, given.path, PERIOD).tip_positions
+    described = load_robot(robot)
+    if output.suffix != ".npz":
+        raise UserError(f"{output}: the output must end in .npz")
+    prediction = RodPrediction(CosseratRod(described, INTERVALS), single_precision=False)
+    wanted = from_file(prediction, path, PERIOD).tip_positions
     console = Console()
     columns = TextColumn("planning"), BarColumn(), TimeRemainingColumn()
     with threadpool_limits(limits=1, user_api="blas"), Progress(*columns, console=console) as bar:
         task = bar.add_task("", total=len(wanted))
-        plan = plan_along(robot, prediction, wanted, PERIOD, lambda rows: bar.advance(task, rows))
-    write(plan, given.output)
-    draw(plan, given.output.with_suffix(".png"))
-    deviation = 1e3 * plan.deviation
-    limits = robot.pressure_limits
+        planned = plan_along(
+            described, prediction, wanted, PERIOD, lambda rows: bar.advance(task, rows)
+        )
+    write(planned, output)
+    draw(planned, output.with_suffix(".png"))
+    deviation = 1e3 * planned.deviation
+    limits = described.pressure_limits
     margin = 1e-3 * (limits.maximum - limits.minimum)
-    touching = (plan.pressures < limits.minimum + margin) | (
-        plan.pressures > limits.maximum - margin
+    touching = (planned.pressures < limits.minimum + margin) | (
+        planned.pressures > limits.maximum - margin
     )
     say(console, f"deviation from the path: mean {deviation.mean():.2f} mm, "
         f"largest {deviation.max():.2f} mm at {deviation.argmax() * PERIOD:.2f} s")  # fmt: skip
     say(console, f"at a pressure limit {100 * touching.any(axis=1).mean():.1f} % of the time")
-    say(console, f"follow it with: make sim REFERENCE=file REFERENCE_FILE={given.output}")
+    say(console, f"follow it with: make sim REFERENCE=file REFERENCE_FILE={output}")
     return 0
 
 
@@ -88,18 +98,3 @@ def draw(plan: Plan, path: Path) -> None:
     figure.tight_layout()
     figure.savefig(path, dpi=120)
     plt.close(figure)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="softcr plan",
-        description="Turns a tip path into pressures that move the nominal rod along it, through "
-        "pressure lag and limits, and says how far it stays away.",
-        epilog="PATH is a CSV with the columns time [s], tip_x, tip_y, tip_z [m, base frame], or "
-        "an NPZ with time (T,) and tip_positions (T, 3).",
-        allow_abbrev=False,
-    )
-    parser.add_argument("path", type=Path, metavar="PATH", help="the wanted tip path")
-    parser.add_argument("--robot", default="licher2025", help="name or YAML file")
-    parser.add_argument("--output", type=Path, default=Path("plan.npz"), help="(default: plan.npz)")
-    return parser

@@ -1,9 +1,8 @@
 """`softcr rehearse`: `softcr up hardware` on emulated devices, over their real protocols."""
 
-import argparse
 import socket
-from collections.abc import Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
@@ -11,13 +10,13 @@ from rich.console import Console
 
 from softcr_models.errors import UserError
 from softcr_models.plugins import Place
+from softcr_runtime.command_line import command
 from softcr_runtime.console import say, step
 from softcr_runtime.registry import GRADIENT_MPC
 from softcr_tools.emulated_bench import cable, emulation, what_a_wire_lacks
 from softcr_tools.hardware_system import HardwareOptions
 from softcr_tools.machine_speed import forecast
-from softcr_tools.option_words import add_options, plugin_words
-from softcr_tools.run_options import PlantOptions, options_of
+from softcr_tools.run_options import PlantOptions
 from softcr_tools.up import run_hardware
 
 _CANDIDATES = 64  # of the nempc
@@ -31,10 +30,7 @@ class RehearsalOptions(HardwareOptions, PlantOptions):
     )
     controller: Place = Field(GRADIENT_MPC, min_length=1, description="who moves the robot")
     delay_periods: int = Field(
-        3,
-        ge=1,
-        le=4,
-        description="control periods from a sample to the pressures that answer it",
+        3, ge=1, le=4, description="control periods from a sample to the pressures that answer it"
     )
     # nothing in the loop hears these
     force_torque_records_hz: float = Field(
@@ -57,24 +53,30 @@ class RehearsalOptions(HardwareOptions, PlantOptions):
         return given
 
 
-_DEVICES = (
+_DEVICES = {
     "interface", "optitrack", "optitrack_port", "local", "group", "force_torque",
     "force_torque_port", "force_torque_http_port",
-)  # fmt: skip
+}  # fmt: skip
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line after `softcr rehearse`; returns the exit code.
+@command
+def rehearse(
+    options: RehearsalOptions, *, results: Path = Path("results/rehearsal"), anyway: bool = False
+) -> int:
+    """Run the bench's system on emulated devices.
+
+    'softcr up hardware' with real protocols and no hardware. Needs root and pysoem; no deadman's
+    switch unless told.
+
+    Args:
+        results: where the run's directory is made.
+        anyway: start on a machine that is too slow for it, too.
 
     Raises:
-        UserError: an option cannot be used, or the machine does not allow it.
+        UserError: a device is chosen, or the machine does not allow it.
     """
-    words, of_plugins = plugin_words(arguments)
-    given = vars(_parser(words).parse_args(words)) | of_plugins
-    results, anyway = given.pop("results"), given.pop("anyway")
-    for name in set(_DEVICES) & set(given):
+    for name in _DEVICES & options.model_fields_set:
         raise UserError(f"--{name.replace('_', '-')}: a rehearsal brings its own devices")
-    options = options_of(RehearsalOptions, given)
     if lacking := what_a_wire_lacks():
         raise UserError(f"a rehearsal {lacking}")
     if not anyway:
@@ -133,17 +135,3 @@ def _free_ports() -> tuple[int, int, int]:
         bound.close()
     command, records, web = found
     return command, records, web
-
-
-def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="softcr rehearse",
-        description="The closed loop on an emulated bench: 'softcr up hardware' with real "
-        "protocols and no hardware. Needs root and pysoem; no deadman's switch unless told.",
-        allow_abbrev=False,
-    )
-    add_options(parser, RehearsalOptions, "results/rehearsal", words)
-    parser.add_argument(
-        "--anyway", action="store_true", help="start on a machine that is too slow for it, too"
-    )
-    return parser

@@ -1,8 +1,7 @@
 """The report of a recorded run: summary.json, report.html and figures, from the bag alone."""
 
-import argparse
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,8 @@ from rich.console import Console
 
 from softcr_models.errors import UserError
 from softcr_runtime.bags.reading import Bag
+from softcr_runtime.command_line import command
+from softcr_runtime.console import say
 from softcr_tools.arm_report.figures import draw_arm_figures
 from softcr_tools.arm_report.run import holds_arm, read_arm_run
 from softcr_tools.arm_report.summary import summarize_arm
@@ -53,34 +54,22 @@ def build(bag: Path, output: Path, system: dict[str, Any] | None = None) -> Syst
     return summary
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line after `softcr report`; returns the exit code.
+@command
+def report(bag: Path, /, *, output: Path | None = None) -> int:
+    """Compute the report of a recorded run again.
+
+    Args:
+        bag: a bag, or the directory of a run with its bag in bag/.
+        output: where to write it; the run's directory, or NAME_report beside a bag NAME.
 
     Raises:
         UserError: there is no readable bag, or the report cannot be written.
     """
-    given = _parser().parse_args(arguments)
-    output = given.output or _home_of(given.bag)
+    output = output or _home_of(bag)
     console = Console()
-    console.print(build(given.bag, output).table())
-    console.print(
-        f"report: {output / 'report.html'}", markup=False, highlight=False, soft_wrap=True
-    )
+    console.print(build(bag, output).table())
+    say(console, f"report: {output / 'report.html'}")
     return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="softcr report", description="Compute the report of a recorded run again."
-    )
-    parser.add_argument("bag", type=Path, help="bag, or directory of a run with its bag in bag/")
-    parser.add_argument(
-        "--output",
-        type=Path,
-        metavar="DIRECTORY",
-        help="where to write it (default: the run's directory, or NAME_report beside a bag NAME)",
-    )
-    return parser
 
 
 def _home_of(bag: Path) -> Path:

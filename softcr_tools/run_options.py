@@ -4,11 +4,12 @@
 estimator, plant or reference that is named stand behind its role: `controller.population`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from typing_extensions import Self
 
 from softcr_models.errors import UserError
 from softcr_models.models import MODELS, model_class
@@ -17,8 +18,8 @@ from softcr_models.robot import WORDS, Kind, kind_of, load_robot
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_runtime import registry
 from softcr_runtime.plugin_settings import settings_class
-from softcr_runtime.settings import Setting, build_settings, declared_settings
-from softcr_runtime.system import Parameter, Parameters
+from softcr_runtime.settings import Setting, build_settings, declared_settings, parsed
+from softcr_runtime.system import Parameters
 
 ROLES: tuple[registry.Kind, ...] = ("controller", "estimator", "plant", "reference")
 """Options that name something of the registry, or a class in a file."""
@@ -59,9 +60,7 @@ class RunOptions(BaseModel):
     )
     seed: int = Field(1, ge=0, le=2**31 - 1, description="of sensor noise and optimiser")
     reference: Place = Field(
-        "trajectory",
-        min_length=1,
-        description="what it should do" + _or_a_place("reference"),
+        "trajectory", min_length=1, description="what it should do" + _or_a_place("reference")
     )
     reference_file: str = Field("", description="CSV or NPZ with the reference 'file'")
     estimator: Place = Field(
@@ -93,6 +92,43 @@ class RunOptions(BaseModel):
     plugin_settings: dict[str, Any] = Field(
         {}, description="by role and name", json_schema_extra={"hidden": True}
     )
+
+    @classmethod
+    def more_options(cls, given: Mapping[str, str]) -> dict[str, dict[str, Setting]]:
+        """Settings of what plays the roles, where it is named or one of them is given.
+
+        Raises:
+            UserError: what is named cannot be used.
+        """
+        more = {}
+        for role in ROLES:
+            if role not in cls.model_fields:
+                continue
+            addressed = any(name.startswith(f"{role}.") for name in given)
+            named = given.get(role, cls.model_fields[role].default if addressed else "")
+            if named and named not in registry.MOTIONS:
+                settings = registry.declared(role, named)
+                title = f"Settings of the {role} {named}"
+                more[title] = {f"{role}.{name}": each for name, each in settings.items()}
+        return more
+
+    @classmethod
+    def of_options(cls, values: Mapping[str, Any]) -> Self:
+        """Options from values by name, those of what plays a role by `role.name`.
+
+        Raises:
+            UserError: one is unknown, not allowed, or without effect; a file cannot be loaded.
+        """
+        own = {name: value for name, value in values.items() if name.partition(".")[0] not in ROLES}
+        own |= {name: values[name] for name in ROLES if name in values}
+        options = build_settings(cls, own, "option")
+        load_robot(options.robot, options.kinds)
+        _check_fit(options, kind_of(options.robot))
+        _check_classes(options)
+        of_plugins = {name: value for name, value in values.items() if name not in own}
+        if not of_plugins:
+            return options
+        return options.model_copy(update={"plugin_settings": _of_plugins(options, of_plugins)})
 
     @model_validator(mode="after")
     def _names_are_known(self) -> "RunOptions":
@@ -225,17 +261,12 @@ def options_of(kind: type[Options], texts: Mapping[str, str]) -> Options:
         UserError: an option is unknown or out of range, or the robot cannot be loaded.
     """
     declared = declared_settings(kind)
-    own = {name: text for name, text in texts.items() if name.partition(".")[0] not in ROLES}
-    own |= {name: text for name, text in texts.items() if name in declared}
-    values = {name: _parsed(declared.get(name), text) for name, text in own.items()}
-    options = build_settings(kind, values)
-    load_robot(options.robot, options.kinds)
-    _check_fit(options, kind_of(options.robot))
-    _check_classes(options)
-    of_plugins = {name: text for name, text in texts.items() if name not in own}
-    if of_plugins:
-        options = options.model_copy(update={"plugin_settings": _of_plugins(options, of_plugins)})
-    return options
+    return kind.of_options(
+        {
+            name: parsed(declared[name], text, f"option {name}") if name in declared else text
+            for name, text in texts.items()
+        }
+    )
 
 
 def plugin_class(options: RunOptions, role: registry.Kind) -> Any:
@@ -250,32 +281,34 @@ def plugin_class(options: RunOptions, role: registry.Kind) -> Any:
     return registry.resolve(role, named)
 
 
-def plugin_declared(options: RunOptions) -> dict[str, Setting]:
-    """The settings of all that is named, by role and name (`controller.population`)."""
-    return {
+def _of_plugins(options: RunOptions, given: Mapping[str, Any]) -> dict[str, Parameters]:
+    """Settings of all that is named, by role and name, from values or texts by `role.name`.
+
+    Raises:
+        UserError: one is unknown or not allowed.
+    """
+    declared = {
         f"{role}.{name}": setting
         for role in ROLES
         if plugin_class(options, role) is not None
         for name, setting in registry.declared(role, getattr(options, role)).items()
     }
-
-
-def _of_plugins(options: RunOptions, texts: Mapping[str, str]) -> dict[str, Parameters]:
-    declared = plugin_declared(options)
-    parsed: dict[str, Parameters] = {}
-    for full, text in texts.items():
+    found: dict[str, Parameters] = {}
+    for full, value in given.items():
         role, _, name = full.partition(".")
         if full not in declared:
             known = ", ".join(each for each in declared if each.startswith(f"{role}.")) or "none"
-            raise UserError(f"option {full} = {text!r}: unknown; known are {known}")
-        parsed.setdefault(role, {})[name] = _parsed(declared[full], text)
+            raise UserError(f"option {full} = {value!r}: unknown; known are {known}")
+        if isinstance(value, str):
+            value = parsed(declared[full], value, f"option {full}")
+        found.setdefault(role, {})[name] = value
     for role in ROLES:
-        if role in parsed and ":" in getattr(options, role):
+        if role in found and ":" in getattr(options, role):
             try:
-                build_settings(settings_class(plugin_class(options, role)), parsed[role])
+                build_settings(settings_class(plugin_class(options, role)), found[role])
             except UserError as error:
                 raise UserError(f"{role} {getattr(options, role)!r}: {error}") from None
-    return parsed
+    return found
 
 
 def _check_classes(options: RunOptions) -> None:
@@ -320,28 +353,3 @@ def _refuse_others(options: RunOptions, names: set[str], what: str) -> None:
 def simulation_options(texts: Mapping[str, str]) -> SimulationOptions:
     """Options of a simulation from texts by name, see `options_of`."""
     return options_of(SimulationOptions, texts)
-
-
-def _parsed(setting: Setting | None, text: str) -> Parameter:
-    """A text as the type of its setting; unchanged where it is none, for the check that follows.
-
-    A list is written as `1, 2, 3` or `[1, 2, 3]`.
-    """
-    converters: dict[str, Callable[[str], Any]] = {
-        "integer": int,
-        "number": float,
-        "boolean": _true_or_false,
-    }
-    convert = converters.get(setting.kind if setting else "", str)
-    try:
-        if setting is not None and setting.is_list:
-            return [convert(part.strip()) for part in text.strip().strip("[]").split(",")]
-        return convert(text)
-    except ValueError:
-        return text
-
-
-def _true_or_false(text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise ValueError
-    return text.lower() == "true"

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import rclpy
@@ -28,7 +27,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rosgraph_msgs.msg import Clock
 
 from softcr_models.errors import UserError
-from softcr_runtime.console import FAILED, USER_ERROR, complain, say, step
+from softcr_runtime.console import FAILED, USER_ERROR, complain, say, signals_call, step
 from softcr_runtime.system import System
 from softcr_runtime.topics import qos
 from softcr_tools.beginning import refusal
@@ -43,6 +42,7 @@ from softcr_tools.lifecycle import (
     says_finished,
 )
 from softcr_tools.processes import Exit, NodeProcess
+from softcr_tools.ros_context import set_environment
 from softcr_tools.run_record import EndReason, RunRecord
 
 NODE_ENVIRONMENT = {
@@ -134,7 +134,7 @@ class Supervisor:
         Raises:
             UserError: a system, or nodes of these names, already run in this ROS domain.
         """
-        with self._alone(), self._person_may_end(), self._ros(), self._no_process_left():
+        with self._alone(), signals_call(self._wish_to_end), self._ros(), self._no_process_left():
             self._refuse_to_run_twice()
             try:
                 self._go_up_and_run()
@@ -426,28 +426,13 @@ class Supervisor:
                 raise UserError(_runs_already("a softcr system")) from None
             yield
 
-    @contextmanager
-    def _person_may_end(self) -> Iterator[None]:
-        """SIGINT, SIGTERM and SIGHUP are wishes to end, counted here and granted by the loop."""
-
-        def wish(number: int, frame: FrameType | None) -> None:
-            self._wishes_to_end += 1
-
-        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        before = {number: signal.signal(number, wish) for number in numbers}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+    def _wish_to_end(self) -> None:
+        """Signals are wishes to end, counted here and granted by the loop."""
+        self._wishes_to_end += 1
 
     @contextmanager
     def _ros(self) -> Iterator[None]:
-        # A simulation is nobody's business on the laboratory's network, unless somebody says so.
-        os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-        # Killed processes leave their segments in DDS's shared memory (500 after a day of tests).
-        # Over UDP nothing stays behind, and a tick is no slower.
-        os.environ.setdefault("FASTDDS_BUILTIN_TRANSPORTS", "UDPv4")
+        set_environment()
         context = rclpy.Context()
         rclpy.init(context=context, signal_handler_options=SignalHandlerOptions.NO)
         self._executor = SingleThreadedExecutor(context=context)

@@ -1,7 +1,6 @@
 """`softcr up SYSTEM`: run a system, record it, report on it."""
 
-import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,33 +8,51 @@ from rich.console import Console
 
 from softcr_models.errors import UserError
 from softcr_models.warm_up import ensure_warm, is_warm
+from softcr_runtime.command_line import command, new_app
 from softcr_runtime.console import USER_ERROR, complain, say, step
 from softcr_runtime.results import new_run_directory, point_latest_to
 from softcr_runtime.system import System
 from softcr_tools.hardware_system import HardwareOptions, hardware_system
-from softcr_tools.option_words import add_options, plugin_words
-from softcr_tools.run_options import (
-    RunOptions,
-    SimulationOptions,
-    options_of,
-    simulation_options,
-)
+from softcr_tools.run_options import RunOptions, SimulationOptions
 from softcr_tools.systems import simulation_system
 
+app = new_app("up", "Start a system, record it and report on it.")
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line after `softcr up`; returns the exit code.
 
-    Raises:
-        UserError: an option, the robot or the results directory cannot be used.
+@app.command
+@command
+def simulation(options: SimulationOptions, *, results: Path = Path("results/sim")) -> int:
+    """The closed loop with a simulated plant.
+
+    Simulator, estimator, reference, controller and recorder. Ctrl-C ends the run early and well;
+    twice kills it.
+
+    Args:
+        results: where the run's directory is made.
     """
-    words, of_plugins = plugin_words(arguments)
-    given = vars(_parser(words).parse_args(words)) | of_plugins
-    system = given.pop("system")
-    results = given.pop("results")
-    if system == "simulation":
-        return run_simulation(simulation_options(given), results)
-    return run_hardware(options_of(HardwareOptions, given), results)
+    return run_simulation(options, results)
+
+
+@app.command
+@command
+def hardware(
+    options: HardwareOptions,
+    *,
+    results: Path = Path("results/hardware"),
+    no_deadman_switch: bool = False,
+) -> int:
+    """The closed loop on the bench.
+
+    Cameras, force-torque sensor, valves, estimator, reference, controller and recorder. The run
+    begins when the valves' safety handshake is accepted. Ctrl-C vents and ends it; twice kills it.
+
+    Args:
+        results: where the run's directory is made.
+        no_deadman_switch: as --deadman none.
+    """
+    if no_deadman_switch:
+        options = options.model_copy(update={"deadman": "none"})
+    return run_hardware(options, results)
 
 
 def run_simulation(options: SimulationOptions, results: Path) -> int:
@@ -105,36 +122,3 @@ def _report(directory: Path, console: Console) -> None:
     summary = report.build(directory / "bag", directory)
     console.print(summary.table())
     say(console, f"report: {directory / 'report.html'}")
-
-
-def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="softcr up", description="Start a system, record it and report on it."
-    )
-    systems = parser.add_subparsers(dest="system", required=True, metavar="SYSTEM")
-    hardware = systems.add_parser(
-        "hardware",
-        help="the closed loop on the bench",
-        description="The closed loop on the bench: cameras, force-torque sensor, valves, "
-        "estimator, reference, controller and recorder. The run begins when the valves' safety "
-        "handshake is accepted. Ctrl-C vents and ends it; twice kills it.",
-        allow_abbrev=False,
-    )
-    add_options(hardware, HardwareOptions, "results/hardware", words)
-    hardware.add_argument(
-        "--no-deadman-switch",
-        dest="deadman",
-        action="store_const",
-        const="none",
-        default=argparse.SUPPRESS,
-        help="as --deadman none",
-    )
-    simulation = systems.add_parser(
-        "simulation",
-        help="the closed loop with a simulated plant",
-        description="The closed loop with a simulated plant: simulator, estimator, reference, "
-        "controller and recorder. Ctrl-C ends the run early and well; twice kills it.",
-        allow_abbrev=False,
-    )
-    add_options(simulation, SimulationOptions, "results/sim", words)
-    return parser

@@ -1,15 +1,71 @@
-"""The `softcr` command itself: what it lists."""
+"""The `softcr` command itself: what it lists, how it ends, completion."""
 
 import re
+import subprocess
+import sys
 
 import pytest
 
-from softcr_tools.cli import COMMANDS, main
+from softcr_tools import cli
 
 
-def test_help_lists_every_command_apart_from_what_it_does(capsys):
-    with pytest.raises(SystemExit) as ended:
-        main(["--help"])
-    assert ended.value.code == 0
-    listed = re.findall(r"^  (\S+)  +(\S.*)$", capsys.readouterr().out, re.MULTILINE)
-    assert {(name, run.__doc__) for name, run in COMMANDS.items()} <= set(listed)
+def listed(text):
+    """Name -> what is said of it, of every line of a list of commands."""
+    return dict(re.findall(r"^\W*([a-z][\w-]+)  +(\S.*?) *\W?$", text, re.MULTILINE))
+
+
+def test_help_fits_a_screen_with_a_line_for_every_command(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert cli.main(["--help"]) == 0
+    text = capsys.readouterr().out
+    told = listed(text)
+    assert {name: said for name, (_, said) in cli._COMMANDS.items()}.items() <= told.items()
+    assert len(text.splitlines()) <= 24
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_help_imports_no_command_and_no_model():
+    code = (
+        "import sys; from softcr_tools.cli import main; main(['--help'])\n"
+        "print(sorted({'numpy', 'numba', 'pydantic', 'softcr_models', 'rclpy', 'torch'}"
+        " & sys.modules.keys()), file=sys.stderr)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.stderr.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", [*cli._COMMANDS, "up simulation", "up hardware", "emulate bench"])
+def test_every_command_has_help_of_its_own(name, capsys):
+    assert cli.main([*name.split(), "--help"]) == 0
+    assert f"Usage: softcr {name}" in capsys.readouterr().out
+
+
+def test_the_version_is_told(capsys):
+    assert cli.main(["--version"]) == 0
+    assert re.fullmatch(r"softcr \d+\.\d+\.\d+\n", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["upp"], "command 'upp': unknown; did you mean up?"),
+        (["up", "--duration", "3"], "unknown"),
+        (["up", "simulation", "--duratoin", "3"], "--duratoin: unknown; did you mean --duration?"),
+        (["report", "/nowhere"], "/nowhere"),
+        (["hold", "now"], "unexpected: now"),
+        (["view", "--port", "70000"], "--port"),
+        (["doctor", "bench"], "bench"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_two(words, line, capsys):
+    assert cli.main(words) == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    assert error.startswith("softcr: error: ")
+    assert line in error
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_can_complete_commands_and_options(shell):
+    script = cli.app.generate_completion(shell=shell)
+    for word in ("verify-surrogate", "plant-intervals", "no-deadman-switch", "lockstep"):
+        assert word in script

@@ -32,12 +32,12 @@ class Chosen(BaseModel):
     gains: Gains | None = Field(None, json_schema_extra={"hidden": True})
 
     @classmethod
-    def more_options(cls, given, words):
+    def more_options(cls, given):
         if given.get("controller") == "nobody":
             raise UserError("controller 'nobody': unknown")
         if given.get("controller") != "pid":
             return {}
-        assert words[0] != "several"
+        assert given["names"] == ["a"] or not given["names"]
         declared = declared_settings(Gains)
         return {"settings of pid": {f"controller.{name}": each for name, each in declared.items()}}
 
@@ -147,12 +147,12 @@ def test_help_tells_description_range_unit_choices_and_default(told, capsys, mon
     monkeypatch.setenv("COLUMNS", "150")
     assert called("study several --help --controller=pid") == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert "cycles; a number above 0.0 and at most 1000.0 Hz [default: 70.0]" in text
+    assert "cycles; above 0.0 and at most 1000.0 Hz [default: 70.0]" in text
     assert "pace [choices: wall, lockstep] [default: wall]" in text
     assert "--fine --no-fine" in text
     assert "directory of it" in text
     assert "settings of pid" in text
-    assert "stiffness; a number from 0.0 to 10.0 Pa" in text
+    assert "stiffness; from 0.0 to 10.0 Pa" in text
     assert "gains" not in text
 
 

@@ -22,8 +22,8 @@ from softcr_hardware.ethercat.terminals import load_station
 from softcr_hardware.nodes.valves import ValvesSettings
 from softcr_tools import cli
 from softcr_tools.doctor import gather
-from softcr_tools.doctor.command import INTERFACE, as_json, verdict
-from softcr_tools.doctor.examination import Patient, examine
+from softcr_tools.doctor.command import as_json, verdict
+from softcr_tools.doctor.examination import INTERFACE, Patient, examine
 from softcr_tools.doctor.finding import Finding, Level
 from softcr_tools.doctor.machine import (
     ClockFacts,
@@ -358,23 +358,16 @@ def test_calibration_files_are_loaded_and_searched_for_marks(tmp_path):
 # --- the whole ----------------------------------------------------------------------------------
 
 PATIENT = Patient(
-    hardware=True,
-    robot="licher2025",
-    station="licher2025",
-    calibration="licher2025",
     interface="nosuch0",
-    optitrack="",
-    force_torque="",
     view_port=8080,
-    results=Path("results"),
 )
 
 
 def test_all_of_the_bench_is_looked_at_and_the_first_failure_named():
-    findings = list(examine(PATIENT))
+    findings = list(examine(PATIENT, hardware=True))
     subjects = [finding.subject for finding in findings]
     assert len(set(subjects)) == len(subjects)
-    of_simulation = {finding.subject for finding in examine(replace(PATIENT, hardware=False))}
+    of_simulation = {finding.subject for finding in examine(PATIENT, hardware=False)}
     assert set(subjects) - of_simulation == {
         *("extra ethercat", "EtherCAT adapter", "EtherCAT frames", "EtherCAT terminals"),
         "valve station",
@@ -386,7 +379,7 @@ def test_all_of_the_bench_is_looked_at_and_the_first_failure_named():
 
 
 def test_a_check_that_breaks_is_a_finding_and_the_others_go_on():
-    findings = list(examine(replace(PATIENT, results=None)))
+    findings = list(examine(PATIENT.model_copy(update={"results": None}), hardware=True))
     broken = [finding for finding in findings if finding.found.startswith("cannot be checked")]
     assert [finding.subject for finding in broken] == ["space"]
     assert findings[-1].subject == "force-torque sensor"

@@ -17,7 +17,6 @@ from launch import LaunchContext
 from launch.actions import DeclareLaunchArgument, ExecuteProcess, OpaqueFunction
 
 from softcr_tools.hardware_system import HardwareOptions
-from softcr_tools.option_words import plugin_words
 from softcr_tools.run_options import SimulationOptions, simulation_options
 
 ROOT = Path(__file__).parents[1]
@@ -72,7 +71,6 @@ def test_what_is_chosen_becomes_the_words_of_softcr_up():
     assert words[5:] == [
         *("--results=here", "--duration=7", "--tip-noise-mm=0.5", "--plant.mass", "2")
     ]
-    assert plugin_words(words[5:])[1] == {"plant.mass": "2"}
 
 
 def test_defaults_are_left_to_softcr_up():

@@ -1,5 +1,7 @@
 """Plans: they stay inside lag and limits, say what they miss, and the file brings the tip along."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -75,7 +77,7 @@ def test_the_command_writes_file_and_picture_and_says_how_good(tmp_path, ellipse
     times = PERIOD * np.arange(70)
     table = np.column_stack([times, ellipse[:70]])
     np.savetxt(path, table, delimiter=",", header="time,tip_x,tip_y,tip_z", comments="")
-    assert command.main([str(path), "--output", str(tmp_path / "out.npz")]) == 0
+    assert command.plan(path, output=tmp_path / "out.npz") == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "deviation from the path: mean" in said
     assert "at a pressure limit 0.0 % of the time" in said
@@ -83,6 +85,6 @@ def test_the_command_writes_file_and_picture_and_says_how_good(tmp_path, ellipse
     with np.load(tmp_path / "out.npz") as content:
         assert set(content.files) == {"time", "pressures"}
     with pytest.raises(UserError, match=r"out\.csv: the output must end in \.npz"):
-        command.main([str(path), "--output", "out.csv"])
+        command.plan(path, output=Path("out.csv"))
     with pytest.raises(UserError, match="nowhere"):
-        command.main(["nowhere.csv", "--output", str(tmp_path / "out.npz")])
+        command.plan(Path("nowhere.csv"), output=tmp_path / "out.npz")

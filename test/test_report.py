@@ -335,7 +335,7 @@ def test_the_command_computes_the_same_again(complete_run, capsys, without_figur
     before = (directory / "summary.json").read_text()
     (directory / "summary.json").unlink()
     (directory / "report.html").unlink()
-    assert report.main([str(directory / "bag")]) == 0
+    assert report.report(directory / "bag") == 0
     assert (directory / "summary.json").read_text() == before
     assert (directory / "report.html").exists()
     assert "1.25 mm" in capsys.readouterr().out
@@ -348,7 +348,7 @@ def without_figures(monkeypatch):
 
 def test_a_bag_from_elsewhere_gets_a_report_of_its_own(tmp_path, without_figures):
     write_bag(tmp_path / "lab_7", without(closed_loop(0.5), "simulation/truth/rod"))
-    report.main([str(tmp_path / "lab_7")])
+    report.report(tmp_path / "lab_7")
     assert (tmp_path / "lab_7_report" / "summary.json").exists()
     assert not (tmp_path / "summary.json").exists()
 

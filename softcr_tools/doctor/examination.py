@@ -2,11 +2,13 @@
 
 import socket
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_tools.doctor import gather
-from softcr_tools.doctor.finding import Finding, Level
+from softcr_tools.doctor.finding import FAIL, WARN, Finding
 from softcr_tools.doctor.machine import (
     check_clock_kept,
     check_clock_rate,
@@ -36,92 +38,79 @@ from softcr_tools.doctor.software import (
     check_packages,
     check_ros,
 )
+from softcr_tools.viewer.command import PORT
+
+INTERFACE = "eth1"
+"""As the valves node has it by default."""
 
 _DISCOVERY_PORT = 7400  # of DDS in domain 0; 250 further for each domain
 
 
-@dataclass(frozen=True)
-class Patient:
-    """What is to be examined.
+class Patient(BaseModel):
+    """The files, addresses and places of a system."""
 
-    Attributes:
-        hardware: whether the bench is, or a simulation only.
-        robot, station, calibration: files by name or path.
-        interface: network adapter of the EtherCAT terminals.
-        optitrack, force_torque: addresses; empty for not asked.
-        view_port: of the live view.
-        results: where runs are recorded to.
-    """
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
-    hardware: bool
-    robot: str
-    station: str
-    calibration: str
-    interface: str
-    optitrack: str
-    force_torque: str
-    view_port: int
-    results: Path
+    robot: str = Field("licher2025", description="name or file")
+    station: str = Field("", description="of the valves, name or file; empty: the robot's name")
+    calibration: str = Field("", description="of the cameras, likewise")
+    interface: str = Field(INTERFACE, description="network adapter of the EtherCAT terminals")
+    optitrack: str = Field("", description="address of Motive's machine, to ask it")
+    force_torque: str = Field(
+        "", description="address of the Net F/T box, as HOST or HOST:PORT, to ask it"
+    )
+    view_port: int = Field(PORT, ge=1, le=65535, description="of the live view")
+    results: Path = Field(Path("results"), description="directory where runs are recorded to")
 
 
-def examine(patient: Patient) -> Iterator[Finding]:
-    """Every check of the system, one after the other; one that cannot be done is a finding, too."""
-    for subject, look in _looks(patient):
+def examine(patient: Patient, hardware: bool) -> Iterator[Finding]:
+    """Every check, of the bench too if it is `hardware`; one that fails to run is a finding."""
+    for subject, look in _looks(patient, hardware):
         try:
             yield from look()
         except Exception as error:
             yield Finding(
-                subject, Level.FAIL, f"cannot be checked: {type(error).__name__}: {error}",
+                subject, FAIL, f"cannot be checked: {type(error).__name__}: {error}",
                 "see the message; if it is a mistake of softcr's, tell its authors",
             )  # fmt: skip
 
 
-def _looks(patient: Patient) -> list[tuple[str, Callable[[], list[Finding]]]]:
+def _looks(patient: Patient, hardware: bool) -> list[tuple[str, Callable[[], list[Finding]]]]:
     looks: list[tuple[str, Callable[[], list[Finding]]]] = [
-        ("packages", lambda: _packages(patient.hardware)),
+        ("packages", lambda: _packages(hardware)),
         ("compiled kernels", lambda: [check_cache(gather.cache_facts())]),
         ("robot", lambda: [check_calibration(gather.robot_facts(patient.robot))]),
-        ("space", lambda: _space(patient.results)),
-        ("clocks", _clocks),
-        ("real time", _realtime),
+        ("space", lambda: _each(gather.space_facts(patient.results), _SPACE)),
+        ("clocks", lambda: _each(gather.clock_facts(), _CLOCKS)),
+        ("real time", lambda: _each(gather.realtime_facts(), _REAL_TIME)),
         ("discovery", _discovery),
         ("ports", lambda: [check_port(_view_port(patient.view_port))]),
     ]
-    if patient.hardware:
+    if hardware:
+        force_torque = gather.force_torque_facts
         looks += [
             ("EtherCAT", lambda: _ethercat(patient)),
             ("OptiTrack", lambda: _optitrack(patient)),
-            ("force and torque", lambda: _force_torque(patient.force_torque)),
+            ("force and torque", lambda: [check_device(force_torque(patient.force_torque))]),
         ]
     return looks
+
+
+_SPACE = (check_disk, check_shared_memory)
+_CLOCKS = (check_clock_rate, check_clock_kept, check_clock_source)
+_REAL_TIME = (check_realtime_priority, check_locked_memory, check_kernel, check_processor)
+
+
+def _each(facts: Any, checks: tuple[Callable[[Any], Finding], ...]) -> list[Finding]:
+    return [check(facts) for check in checks]
 
 
 def _packages(hardware: bool) -> list[Finding]:
     facts = gather.package_facts()
     found = [check_packages(facts), check_ros(facts)]
     if hardware:
-        found.append(check_extra(facts, "ethercat", "the valves", Level.FAIL))
-    return [*found, check_extra(facts, "view", "softcr view", Level.WARN)]
-
-
-def _space(results: Path) -> list[Finding]:
-    facts = gather.space_facts(results)
-    return [check_disk(facts), check_shared_memory(facts)]
-
-
-def _clocks() -> list[Finding]:
-    facts = gather.clock_facts()
-    return [check_clock_rate(facts), check_clock_kept(facts), check_clock_source(facts)]
-
-
-def _realtime() -> list[Finding]:
-    facts = gather.realtime_facts()
-    return [
-        check_realtime_priority(facts),
-        check_locked_memory(facts),
-        check_kernel(facts),
-        check_processor(facts),
-    ]
+        found.append(check_extra(facts, "ethercat", "the valves", FAIL))
+    return [*found, check_extra(facts, "view", "softcr view", WARN)]
 
 
 def _discovery() -> list[Finding]:
@@ -136,13 +125,13 @@ def _discovery() -> list[Finding]:
 
 def _ethercat(patient: Patient) -> list[Finding]:
     facts = gather.interface_facts(patient.interface)
-    station = gather.station_facts(patient.station, patient.robot)
-    terminals = gather.terminal_facts(patient.interface, patient.station)
+    station = patient.station or patient.robot
+    terminals = gather.terminal_facts(patient.interface, station)
     return [
         check_interface(facts),
         check_raw_frames(facts),
         check_terminals(terminals),
-        check_calibration(station),
+        check_calibration(gather.station_facts(station, patient.robot)),
     ]
 
 
@@ -150,36 +139,28 @@ def _optitrack(patient: Patient) -> list[Finding]:
     return [
         check_device(gather.optitrack_facts(patient.optitrack)),
         check_port(_stream_port()),
-        check_calibration(gather.mocap_facts(patient.calibration)),
+        check_calibration(gather.mocap_facts(patient.calibration or patient.robot)),
     ]
-
-
-def _force_torque(address: str) -> list[Finding]:
-    return [check_device(gather.force_torque_facts(address))]
 
 
 # --- ports: who needs them, and what to do when somebody else has them ----------------------------
 
 
 def _view_port(port: int) -> PortFacts:
-    return PortFacts(
-        "live view", f"tcp {port}", gather.port_error(socket.SOCK_STREAM, "127.0.0.1", port),
-        Level.WARN, f"softcr view --port {port + 1}, unless a view runs there already",
-    )  # fmt: skip
+    error = gather.port_error(socket.SOCK_STREAM, "127.0.0.1", port)
+    mend = f"softcr view --port {port + 1}, unless a view runs there already"
+    return PortFacts("live view", f"tcp {port}", error, WARN, mend)
 
 
 def _discovery_port(port: int) -> PortFacts:
-    return PortFacts(
-        "DDS discovery", f"udp {port}", gather.port_error(socket.SOCK_DGRAM, "0.0.0.0", port),
-        Level.FAIL, "another ROS_DOMAIN_ID; ss -ulpn shows who has the port",
-    )  # fmt: skip
+    error = gather.port_error(socket.SOCK_DGRAM, "0.0.0.0", port)
+    mend = "another ROS_DOMAIN_ID; ss -ulpn shows who has the port"
+    return PortFacts("DDS discovery", f"udp {port}", error, FAIL, mend)
 
 
 def _stream_port() -> PortFacts:
     from softcr_hardware.optitrack.protocol import DATA_PORT
 
-    return PortFacts(
-        "OptiTrack multicast", f"udp {DATA_PORT}",
-        gather.port_error(socket.SOCK_DGRAM, "0.0.0.0", DATA_PORT),
-        Level.WARN, f"stop who has it (ss -ulpn | grep {DATA_PORT}), or let Motive send unicast",
-    )  # fmt: skip
+    error = gather.port_error(socket.SOCK_DGRAM, "0.0.0.0", DATA_PORT)
+    mend = f"stop who has it (ss -ulpn | grep {DATA_PORT}), or let Motive send unicast"
+    return PortFacts("OptiTrack multicast", f"udp {DATA_PORT}", error, WARN, mend)

@@ -12,21 +12,17 @@ class Level(IntEnum):
     FAIL = 2
 
 
+OK, WARN, FAIL = Level
+
+
 @dataclass(frozen=True)
 class Finding:
-    """One row of the doctor's table.
+    """One row of the doctor's table."""
 
-    Attributes:
-        subject: what was looked at.
-        level: how bad it is.
-        found: what is there, in a line.
-        mend: the one command or edit that mends it; empty when all is well.
-    """
-
-    subject: str
-    level: Level
-    found: str
-    mend: str = ""
+    subject: str  # what was looked at
+    level: Level  # how bad it is
+    found: str  # what is there, in a line
+    mend: str = ""  # the one command or edit that mends it; empty when all is well
 
     def __post_init__(self) -> None:
         if (self.level is Level.OK) == bool(self.mend):

@@ -19,12 +19,7 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 
 from softcr_models.errors import UserError
-from softcr_tools.doctor.machine import (
-    HIGHEST_PRIORITY,
-    ClockFacts,
-    RealtimeFacts,
-    SpaceFacts,
-)
+from softcr_tools.doctor.machine import HIGHEST_PRIORITY, ClockFacts, RealtimeFacts, SpaceFacts
 from softcr_tools.doctor.network import DdsFacts, DeviceFacts, InterfaceFacts, TerminalFacts
 from softcr_tools.doctor.software import CacheFacts, CalibrationFacts, PackageFacts
 

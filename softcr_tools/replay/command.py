@@ -1,66 +1,81 @@
 """`softcr replay BAG`: what it is told, and in which order it is done."""
 
-import argparse
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import yaml
+from cyclopts import Parameter
 from rich.console import Console
 
 from softcr_models.errors import UserError
 from softcr_runtime.bags.reading import Bag
+from softcr_runtime.command_line import command
 from softcr_runtime.console import say
 
-_EPILOG = """\
-Offline (the default) the estimator, and with --controller the controller, compute again what they
-computed in the run, from its recorded inputs in recorded order, and nothing else: no ROS graph, no
-clock. Unchanged they give the same bits. The new bag, comparison.json and comparison.png are in
-BAG-replay beside the bag.
 
-  softcr replay results/sim/latest
-  softcr replay results/sim/latest --set filter=ekf --set intervals=8
-  softcr replay results/sim/latest --controller --set controller.horizon=12
+@command
+def replay(
+    bag: Path,
+    /,
+    *,
+    controller: bool = False,
+    robot: str = "",
+    changes: Annotated[list[str] | None, Parameter(name="--set")] = None,
+    output: Path | None = None,
+    online: bool = False,
+    rate: float = 1.0,
+    wait: float = 5.0,
+) -> int:
+    """Replay a recorded run.
 
-Online the recorded sensors and references are published again, with /clock, for live nodes that
-run with -p use_sim_time:=true.
-"""
+    Offline (the default) the estimator, and with --controller the controller, compute again what
+    they computed in the run, from its recorded inputs in recorded order, and nothing else: no ROS
+    graph, no clock. Unchanged they give the same bits. The new bag, comparison.json and
+    comparison.png are in BAG-replay beside the bag.
 
+    `softcr replay results/sim/latest --set filter=ekf --set intervals=8`
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line after `softcr replay`; returns the exit code.
+    `softcr replay results/sim/latest --controller --set controller.horizon=12`
+
+    Online the recorded sensors and references are published again, with /clock, for live nodes that
+    run with -p use_sim_time:=true.
+
+    Args:
+        bag: a bag, or the directory of a run with its bag in bag/.
+        controller: the run's controller too, in open loop.
+        robot: another robot for the models; name or YAML file.
+        changes: PARAMETER=VALUE of the estimator, or with controller. before it of the controller;
+            repeatable.
+        output: directory of the new bag; BAG-replay where none is named.
+        online: publish the recorded sensors.
+        rate: online, speed as a factor, from 0.01 to 100.
+        wait: online, for a subscriber at most [s].
 
     Raises:
         UserError: the bag, a parameter or the output cannot be used.
     """
-    given = _parser().parse_args(arguments)
     console = Console()
-    bag = Bag(given.bag)
-    if bag.damage:
-        say(console, bag.damage, style="yellow")
-    if given.online:
+    opened = Bag(bag)
+    if opened.damage:
+        say(console, opened.damage, style="yellow")
+    if online:
         from softcr_tools.replay.online import publish
 
-        _refuse_offline_options(given)
-        publish(bag, given.rate, given.wait, console)
+        offline = {"set": changes, "robot": robot, "output": output, "controller": controller}
+        for name in [name for name, value in offline.items() if value]:
+            raise UserError(f"--{name}: is for the offline replay, not for --online")
+        publish(opened, rate, wait, console)
         return 0
     from softcr_runtime.replay.bag_replay import ReplayTask
-    from softcr_tools.replay.offline import replay
+    from softcr_tools.replay import offline as again
 
-    output = given.output or _beside(bag.path)
-    changes = _changes(given.set, given.controller)
-    task = ReplayTask(given.controller, given.robot, changes)
-    comparison = replay(bag, task, output, console)
-    console.print(comparison.table())
+    output = output or _beside(opened.path)
+    task = ReplayTask(controller, robot or None, _changes(changes or (), controller))
+    console.print(again.replay(opened, task, output, console).table())
     say(console, f"bag and comparison: {output}")
     return 0
-
-
-def _refuse_offline_options(given: argparse.Namespace) -> None:
-    for name in ("set", "robot", "output", "controller"):
-        if getattr(given, name):
-            raise UserError(f"--{name}: is for the offline replay, not for --online")
 
 
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
@@ -101,40 +116,3 @@ def _parsed(value: str, text: str) -> Any:
 def _beside(bag: Path) -> Path:
     name = bag.stem if bag.is_file() else bag.name
     return bag.resolve().parent / f"{name}-replay"
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="softcr replay",
-        description="Replay a recorded run.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("bag", type=Path, help="bag, or directory of a run with its bag in bag/")
-    parser.add_argument(
-        "--controller", action="store_true", help="the run's controller too, open loop"
-    )
-    parser.add_argument("--robot", metavar="FILE", help="another robot for the models")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="PARAMETER=VALUE",
-        help="of the estimator, or with controller. before it of the controller; repeatable",
-    )
-    parser.add_argument(
-        "--output", type=Path, metavar="DIRECTORY", help="of the new bag (default: BAG-replay)"
-    )
-    parser.add_argument("--online", action="store_true", help="publish the recorded sensors")
-    parser.add_argument(
-        "--rate", type=float, default=1.0, metavar="FACTOR", help="online: speed (default: 1)"
-    )
-    parser.add_argument(
-        "--wait",
-        type=float,
-        default=5.0,
-        metavar="SECONDS",
-        help="online: for a subscriber, at most (default: %(default)s)",
-    )
-    return parser

@@ -2,14 +2,14 @@
 
 import argparse
 import json
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numba
 import numpy as np
 import torch
+from pydantic import Field
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -20,6 +20,7 @@ from softcr_models.errors import UserError
 from softcr_models.surrogate import files
 from softcr_models.surrogate.card import Card, differing_field
 from softcr_models.surrogate.ddpinn import DDPINN
+from softcr_runtime.command_line import command
 from softcr_runtime.console import say
 from softcr_runtime.results import new_run_directory, point_latest_to
 from softcr_studies.machine import describe_machine
@@ -52,25 +53,39 @@ QUANTITIES = (
 )
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line after `softcr verify-surrogate`; returns the exit code.
+@command
+def verify_surrogate(
+    *,
+    robot: str = "licher2025",
+    network: str = "",
+    motions: Annotated[int, Field(ge=1)] = 20,
+    only_times: bool = False,
+    results: Path = Path("results/surrogates/verification"),
+) -> int:
+    """Judge a network: free-running motions beside the rod it stands for.
+
+    Args:
+        robot: name or YAML file.
+        network: path without ending; empty for the robot's shipped one.
+        motions: of 10 s per row.
+        only_times: Table V alone: steps and ticks on this processor and, where one is, its GPU.
+        results: where a folder is made.
 
     Raises:
         UserError: the robot or the network cannot be used.
     """
-    given = _parser().parse_args(arguments)
-    robot = load_robot(given.robot)
-    network, card = load_network(robot, given.network)
+    described = load_robot(robot)
+    judged, card = load_network(described, network)
     # small batches: a second thread gains little, and stalls for 100 ms where the cores are busy
     numba.set_num_threads(1)
     torch.set_num_threads(1)
-    rod = CosseratRod(robot, card.intervals)
+    rod = CosseratRod(described, card.intervals)
     console = Console()
-    if given.only_times:
-        for time in timing.step_times(network, rod):
+    if only_times:
+        for time in timing.step_times(judged, rod):
             say(console, _time_line(time))
         return 0
-    directory = new_run_directory(given.results)
+    directory = new_run_directory(results)
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("", total=9)
@@ -78,13 +93,13 @@ def main(arguments: Sequence[str]) -> int:
         def tell(what: str) -> None:
             bar.update(task, description=f"{what:30}", advance=1)
 
-        verification = Verification(rod, network, given.motions, TICKS)
+        verification = Verification(rod, judged, motions, TICKS)
         rows, found = verify(verification, directory, tell)
     found |= {"machine": describe_machine(), "card": card.model_dump(mode="json")}
-    write_table(directory, {"network": card.robot, "motions": given.motions}, rows)
+    write_table(directory, {"network": card.robot, "motions": motions}, rows)
     (directory / "verification.json").write_text(json.dumps(found, indent=1) + "\n")
     point_latest_to(directory)
-    print_table(console, f"surrogate of {robot.name}, {given.motions} motions of 10 s a row", rows)
+    print_table(console, f"surrogate of {described.name}, {motions} motions of 10 s a row", rows)
     for line in _lines(found):
         say(console, line)
     say(console, f"figures and numbers: {directory}")
@@ -192,28 +207,7 @@ def _time_line(time: timing.StepTime) -> str:
     )
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="softcr verify-surrogate",
-        description="Judge a network: free-running motions beside the rod it stands for.",
-    )
-    parser.add_argument("--robot", default="licher2025", help="name or YAML file (%(default)s)")
-    parser.add_argument("--network", default="", help="path without ending (the robot's shipped)")
-    parser.add_argument(
-        "--motions", type=positive, default=20, help="of 10 s per row (%(default)s)"
-    )
-    parser.add_argument(
-        "--only-times", action="store_true",
-        help="Table V alone: steps and ticks on this processor and, where one is, its GPU",
-    )  # fmt: skip
-    parser.add_argument(
-        "--results", type=Path, default=Path("results/surrogates/verification"),
-        help="where a folder is made (%(default)s)",
-    )  # fmt: skip
-    return parser
-
-
-def positive(text: str) -> int:
+def positive(text: str) -> int:  # goes with the parsers of search.py and compare.py
     """For argparse: a whole number from 1."""
     if not text.isdigit() or not int(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not allowed: a number from 1")

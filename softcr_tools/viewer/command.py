@@ -1,17 +1,18 @@
 """`softcr view`: the command line, and the page in a browser."""
 
-import argparse
 import importlib.util
 import ipaddress
 import os
 import socket
 import webbrowser
-from collections.abc import Sequence
+from typing import Annotated
 
+from pydantic import Field
 from rich.console import Console
 
 from softcr_models.errors import UserError
 from softcr_models.robot import load_robot
+from softcr_runtime.command_line import command
 from softcr_runtime.console import ended_by_signals, say, step
 from softcr_tools.ros_context import ros_context
 
@@ -19,27 +20,47 @@ PORT = 8090
 """Of the page; 8080 is the emulated Net F/T box's."""
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line after `softcr view`; returns the exit code.
+@command
+def view(
+    *,
+    robot: str = "licher2025",
+    host: str = "127.0.0.1",
+    port: Annotated[int, Field(ge=1, le=65535)] = PORT,
+    namespace: str = "",
+    no_browser: bool = False,
+) -> int:
+    """Watch the running system on a browser page.
+
+    The rod's shape, its reference and trail, pressures, errors, compliance, the safety state, a
+    vent button, and sliders for the pressures while nobody else commands and nothing is armed.
+    Works with a simulation, the bench and `softcr replay --online`. Start it and end it at any
+    time.
+
+    Args:
+        robot: name or YAML file.
+        host: address to serve on; with another one than this machine's everybody on that network
+            may watch and vent, and the page has no sliders.
+        port: of the page, from 1 to 65535.
+        namespace: of the system's topics.
+        no_browser: only serve the page.
 
     Raises:
         UserError: viser is not installed, the robot cannot be loaded, the port is not free.
     """
-    given = _parser().parse_args(arguments)
     if importlib.util.find_spec("viser") is None:
         raise UserError("viser is not installed: pip install 'softcr[view]'")
-    robot = load_robot(given.robot, ("rod", "arm"))
-    check_free(given.host, given.port)
-    console, with_hand = Console(), _is_this_machine(given.host)
+    described = load_robot(robot, ("rod", "arm"))
+    check_free(host, port)
+    console, with_hand = Console(), _is_this_machine(host)
     with ended_by_signals() as stop, ros_context():
         with step(console, "starting the live view"):
             from softcr_tools.nodes.viewer import Viewer
 
-            viewer = Viewer(robot, given.host, given.port, with_hand, _namespace(given.namespace))
+            viewer = Viewer(described, host, port, with_hand, _namespace(namespace))
         say(console, f"live view: {viewer.page.url} (Ctrl-C ends)")
         if not with_hand:
-            say(console, f"--host {given.host}: others see the page, so it has no sliders")
-        if not given.no_browser and _has_display():
+            say(console, f"--host {host}: others see the page, so it has no sliders")
+        if not no_browser and _has_display():
             webbrowser.open(viewer.page.url)
         try:
             viewer.run(stop)
@@ -97,32 +118,3 @@ def _is_this_machine(host: str) -> bool:
 def _has_display() -> bool:
     """Whether a browser would have a window; without one it might take over the terminal."""
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="softcr view",
-        description="The running system on a browser page: the rod's shape, its reference and "
-        "trail, pressures, errors, compliance, the safety state, a vent button, and sliders for "
-        "the pressures while nobody else commands and nothing is armed. Works with a simulation, "
-        "the bench and `softcr replay --online`. Start it and end it at any time.",
-    )
-    parser.add_argument("--robot", default="licher2025", help="name or file (default licher2025)")
-    parser.add_argument(
-        "--host",
-        default="127.0.0.1",
-        help="address to serve on (default %(default)s: this machine only); with another one "
-        "everybody on that network may watch and vent, and the page has no sliders",
-    )
-    parser.add_argument(
-        "--port", type=_port, default=PORT, metavar="1..65535", help="(default %(default)s)"
-    )
-    parser.add_argument("--namespace", default="", help="of the system's topics (default none)")
-    parser.add_argument("--no-browser", action="store_true", help="only serve the page")
-    return parser
-
-
-def _port(text: str) -> int:
-    if not (text.isdigit() and 1 <= int(text) <= 65535):
-        raise argparse.ArgumentTypeError(f"{text} must be a whole number from 1 to 65535")
-    return int(text)
