@@ -28,6 +28,7 @@ _COMMANDS = {
     "hold": ("tools.hold:hold", "be the deadman's switch: the terminal's space bar"),
     "doctor": ("tools.doctor.command:doctor", "say what stands in the way of a run"),
     "plan": ("tools.plan:plan", "turn a tip path into a motion the rod can do"),
+    "identify": ("tools.identify:identify", "find a robot's parameters in its recordings"),
     "emulate": ("tools.emulate:app", "play a device of the bench on its real protocol"),
     "rehearse": ("tools.rehearse:rehearse", "run the bench's system on emulated devices"),
     "train": ("tools.surrogate.train:train", "train the surrogate of a robot"),

@@ -26,7 +26,6 @@ from softcr_estimation.identification.stages import (
 )
 from softcr_estimation.identification.stages import identify as identified
 from softcr_models import Robot, load_robot
-from softcr_models.errors import UserError
 from softcr_models.identification import parameters_of, predicted_motion
 from softcr_runtime.command_line import command
 from softcr_runtime.console import say
@@ -65,8 +64,6 @@ def identify(
     Raises:
         UserError: the robot or a recording cannot be used, or the results cannot be written.
     """
-    if not recordings:
-        raise UserError("identify: at least one bag or CSV file is needed")
     run(load_robot(robot), recordings, results / "identification")
     return 0
 
