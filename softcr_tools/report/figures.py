@@ -120,7 +120,7 @@ def _over_time(run: Run, rows: list[_Row], height: float, close_up: bool = True)
     if close_up and followed_until > 2 * CLOSE_UP:
         spans.append((followed_until - CLOSE_UP, followed_until))
         titles.append(f"the last {CLOSE_UP:.0f} s")
-    figure = new_figure(height * len(rows) + 1.1, top=0.6)
+    figure = new_figure(height * len(rows) + 1.1, left=0.9, top=0.6)
     grid = figure.subplots(
         len(rows), len(spans), sharex="col", sharey="row", squeeze=False,
         width_ratios=[5, 3][: len(spans)], gridspec_kw={"wspace": 0.04, "hspace": 0.1},
@@ -177,7 +177,7 @@ def _tip_error(run: Run) -> Figure | None:
     for error, colour, what in (
         (run.tracking_error(), TRUTH, "tip to reference"),
         (run.estimation_error(), ESTIMATE, "estimated to true tip"),
-        (shape_errors(run), COMMANDED, "model's to arm's backbone (E_shape)"),
+        (shape_errors(run), COMMANDED, "E_shape"),
     ):
         if len(error):
             label = f"{what}: mean {1e3 * error.values.mean():.2f} mm"
@@ -185,7 +185,7 @@ def _tip_error(run: Run) -> Figure | None:
     settled = run.tracking_error(after=SETTLING_TIME)
     if len(settled):
         mean = settled.values.mean()
-        label = f"tip to reference from {SETTLING_TIME:.0f} s on: mean {1e3 * mean:.2f} mm"
+        label = f"from {SETTLING_TIME:.0f} s on: mean {1e3 * mean:.2f} mm"
         ends = settled.like(settled.stamps[[0, -1]], np.full(2, mean))
         curves.append(_Curve(ends, label, DASHES, scale=1e3))
     figure = _over_time(run, [_Row("distance [mm]", curves)], height=2.5, close_up=False)
@@ -307,7 +307,7 @@ def _parameter(run: Run, name: str) -> _Row:
     true, unit = run.true_parameter(name), f"[{signal.unit}]" * (signal.unit not in ("", "-"))
     lines = [] if true is None else [(true, {"color": TRUTH, "label": "truth"})]
     band = (signal, 2 * std.values) if len(std) == len(signal) else None
-    label = f"{name.replace('_', ' ')}\n{unit}"
+    label = f"{name.replace('_', chr(10), 1).replace('_', ' ')}\n{unit}"
     return _Row(label, [_Curve(signal, "estimate", {"color": ESTIMATE})], lines, band)
 
 
@@ -422,7 +422,7 @@ _FIGURES: dict[str, tuple[str, str, Callable[[Run], Figure | None]]] = {
     "tip_error": (
         "Errors",
         "Distance of the tip from its reference, and of the estimate from the truth, at equal "
-        "stamps.",
+        "stamps. E_shape: mean distance of the model's from the arm's backbone.",
         _tip_error,
     ),
     "tip_path": ("Path of the tip", "The evaluated part of the run.", _tip_path),

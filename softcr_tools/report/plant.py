@@ -38,18 +38,15 @@ def plant(run: Run) -> dict[str, Any]:
         return {"simulated": simulated, **told}
     settings = bag.said("simulator", "settings") or {}
     mismatch = bag.said("simulator", "plant_mismatch")
+    roles = (("controller", run.controller), ("estimator", "estimator"))
     kind = str(settings.get("plant") or ("arm" if run.is_tendon_driven else "rod"))
-    models = {
-        role: _model(bag.said(node, "settings"), role, kind)
-        for role, node in (("controller", run.controller), ("estimator", "estimator"))
-        if bag.said(node, "settings")
-    }
-    own = bag.said("simulator", "plant_model") or kind
-    for role, model in models.items():
-        if model == own:
-            exact.append(f"same equations as the {role}'s model ({model})")
-        elif own in (*_FILE, bag.said("simulator", "plant_model")):
-            differs.append(f"equations: plant {own}, {role} {model}")
+    own = str(bag.said("simulator", "plant_model") or kind)
+    models = {role: _model(bag.said(node, "settings") or {}, role, kind) for role, node in roles}
+    same = [role for role, model in models.items() if model == own]
+    exact += [f"same equations as the model of {' and '.join(same)} ({own})"] * bool(same)
+    if own in _FILE or own != kind:
+        others = [f"{role} {model}" for role, model in models.items() if model not in ("", own)]
+        differs += [f"equations: plant {own}, {', '.join(others)}"] * bool(others)
     if kind in _FILE and own == kind:
         exact.append(_FILE[kind])
     elif own == kind:
@@ -76,11 +73,13 @@ def plant(run: Run) -> dict[str, Any]:
 
 
 def _model(settings: dict[str, Any], role: str, kind: str) -> str:
-    """The name of the model a node predicts with; of a class from elsewhere its own name."""
+    """The model a node predicts with; of a class from elsewhere its own name; empty: not told."""
     runs = settings.get(role)
     if runs and runs not in _ON_ANY_MODEL:
         return str(runs).rpartition(":")[2]
-    return str(settings.get("model") or (kind if kind in _FILE else "rod"))
+    if "model" not in settings:
+        return ""
+    return str(settings["model"] or (kind if kind in _FILE else "rod"))
 
 
 def _told(name: str, value: float) -> str:
@@ -95,11 +94,12 @@ def _told(name: str, value: float) -> str:
 
 
 def _compare_intervals(run: Run, own: int, exact: list[str], differs: list[str]) -> None:
-    for role, node in (("controller", run.controller), ("estimator", "estimator")):
-        theirs = (run.bag.said(node, "settings") or {}).get("intervals")
-        if theirs is not None:
-            line = f"{own} intervals, the {role}'s model {theirs}"
-            (exact if theirs == own else differs).append(line)
+    nodes = (("controller", run.controller), ("estimator", "estimator"))
+    told = {role: (run.bag.said(node, "settings") or {}).get("intervals") for role, node in nodes}
+    theirs = {role: number for role, number in told.items() if number is not None}
+    if theirs:
+        line = "".join(f", {role} {number}" for role, number in theirs.items())
+        (exact if {*theirs.values()} == {own} else differs).append(f"intervals: plant {own}{line}")
 
 
 def _compare_arm(run: Run, exact: list[str], differs: list[str]) -> None:

@@ -160,8 +160,8 @@ def parameters(run: Run) -> Section:
         f"{in_unit(told['error_percent'], '%')}, at worst "
         f"{in_unit(told['worst_error_percent'], '%')} from 5 s on",
     )
-    has_arc = len(run.bag.signal("estimate/constant_curvature", "bending_stiffness")) > 0
-    return Section({"parameters": found, "bending_compliance": told}, [card] * (not has_arc))
+    cards = [card] * (told["estimated"] is not None)
+    return Section({"parameters": found, "bending_compliance": told}, cards)
 
 
 def _compliance(run: Run) -> dict[str, float | None]:
