@@ -15,19 +15,13 @@ import numpy as np
 from softcr_models.model import Group, Layout
 from softcr_runtime.arm_messages import ArmCloud
 from softcr_runtime.bags.reading import Bag
-from softcr_runtime.codecs import Expected, codec
+from softcr_runtime.codecs import EXCHANGED, Expected, codec
 from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_from_message
 from softcr_runtime.messages import MessageError, from_stamp, pose_value_from_message
 from softcr_runtime.rod_clouds import ReferenceCloud, RodCloud
 from softcr_runtime.values import Pose, ReferenceRows, StateEstimate, TipEstimate
 
-TOPICS = (
-    "pressure/state", "pressure/command", "pressure/sent", "tendon/state", "tendon/command",
-    "simulation/truth/tip/pose", "simulation/truth/rod", "simulation/truth/arm",
-    "mocap/tip/pose", "mocap/arm/poses", "estimate/tip/pose", "estimate/rod", "estimate/arm",
-    "estimate/state", "estimate/constant_curvature", "estimate/shape",
-    "reference/rod", "reference/output", "reference/tip", "force_torque/wrench",
-)  # fmt: skip
+TOPICS = (*EXCHANGED, "estimate/shape")
 """Topics that become signals; /diagnostics and safety/state are read beside them."""
 
 Role = Literal[
@@ -187,6 +181,13 @@ class BagSignals:
         """What a node said last under a name; None when it said nothing."""
         status = self.nodes.get(node)
         return status.values.get(name) if status else None
+
+    def true_parameter(self, name: str) -> float | None:
+        """The plant's value of a parameter; None where no simulator told it."""
+        told = self.signal("simulation/truth/rod", f"parameter.{name}")
+        if len(told):
+            return float(told.values[-1])
+        return (self.said("simulator", "true_parameters") or {}).get(name)
 
     @property
     def robot(self) -> dict[str, Any]:

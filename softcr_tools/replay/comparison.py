@@ -121,7 +121,7 @@ def compare(
         tip_error_against=_tip_measured_by(recorded),
         recorded_tip_error_mm=Spread.of(_at(before, common).values, 1e3),
         replayed_tip_error_mm=Spread.of(_at(after, common).values, 1e3),
-        true_compliance=_true_compliance(recorded),
+        true_compliance=recorded.true_parameter("bending_compliance"),
         recorded_compliance=_last(_compliance(recorded)),
         replayed_compliance=_last(_compliance(replayed)),
         duration_s=1e-9 * float(stamps[-1] - stamps[0]) if len(stamps) else 0.0,
@@ -150,7 +150,7 @@ def draw(recorded: BagSignals, replayed: BagSignals, path: Path) -> None:
             _plot(compliances, run, _compliance(run), 1.0, color=colour, label=name)
         difference = tip_difference(recorded, replayed)
         _plot(differences, recorded, difference, 1e3, color=TRUTH)
-        if (true := _true_compliance(recorded)) is not None:
+        if (true := recorded.true_parameter("bending_compliance")) is not None:
             compliances.axhline(true, **THIN_DASHES, label="true")
         errors.set_ylabel("tip error [mm]")
         differences.set_ylabel("replayed - recorded [mm]")
@@ -173,14 +173,6 @@ def _plot(axes: Any, run: BagSignals, series: Signal, scale: float, **style: Any
 def _compliance(run: BagSignals) -> Signal:
     """(T,) estimated bending compliance [rad/(N m m)]."""
     return run.signal("estimate/rod", "parameter.bending_compliance")
-
-
-def _true_compliance(run: BagSignals) -> float | None:
-    """The plant's bending compliance [rad/(N m m)]; None where there is no simulator."""
-    told = run.signal("simulation/truth/rod", "parameter.bending_compliance")
-    if len(told):
-        return float(told.values[-1])
-    return (run.said("simulator", "true_parameters") or {}).get("bending_compliance")
 
 
 def _tip_error(run: BagSignals) -> Signal:

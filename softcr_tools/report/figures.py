@@ -288,7 +288,7 @@ def _bending_compliance(run: Run) -> Figure | None:
     if name not in run.parameters():
         return None
     figure = _over_time(run, [_parameter(run, name)], height=2.5, close_up=False)
-    true, time = run.true_parameter(name), run.bag.seconds(run.parameters()[name][0])
+    true, time = run.bag.true_parameter(name), run.bag.seconds(run.parameters()[name][0])
     if figure is not None and true is not None:
         axes, start = figure.axes[0], min(time[0] + COMPLIANCE_SETTLING_TIME, time[-1])
         axes.fill_between(
@@ -304,7 +304,7 @@ def _parameters(run: Run) -> Figure | None:
 
 def _parameter(run: Run, name: str) -> _Row:
     signal, std = run.parameters()[name]
-    true, unit = run.true_parameter(name), f"[{signal.unit}]" * (signal.unit not in ("", "-"))
+    true, unit = run.bag.true_parameter(name), f"[{signal.unit}]" * (signal.unit not in ("", "-"))
     lines = [] if true is None else [(true, {"color": TRUTH, "label": "truth"})]
     band = (signal, 2 * std.values) if len(std) == len(signal) else None
     label = f"{name.replace('_', chr(10), 1).replace('_', ' ')}\n{unit}"

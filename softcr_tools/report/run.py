@@ -133,13 +133,6 @@ class Run:
             for topic, name in names
         }  # fmt: skip
 
-    def true_parameter(self, name: str) -> float | None:
-        """The plant's value of a parameter; None where no simulator told it."""
-        told = self.bag.signal("simulation/truth/rod", f"parameter.{name}")
-        if len(told):
-            return float(told.values[-1])
-        return (self.bag.said("simulator", "true_parameters") or {}).get(name)
-
     def limits(self) -> tuple[float, float] | None:
         """Lowest and highest allowed pressure [Pa]; None when no node told it."""
         limits = self.bag.robot.get("pressure_limits")

@@ -145,7 +145,7 @@ def parameters(run: Run) -> Section:
         name: {
             "estimated": float(signal.values[-1]),
             "std": float(std.values[-1]) if len(std) else None,
-            "true": run.true_parameter(name),
+            "true": run.bag.true_parameter(name),
             "unit": signal.unit,
         }
         for name, (signal, std) in run.parameters().items()
@@ -167,7 +167,7 @@ def parameters(run: Run) -> Section:
 def _compliance(run: Run) -> dict[str, float | None]:
     estimate = run.bag.signal("estimate/rod", "parameter.bending_compliance")
     initial = (run.bag.said("estimator", "initial_parameters") or {}).get("bending_compliance")
-    true, values = run.true_parameter("bending_compliance"), estimate.values
+    true, values = run.bag.true_parameter("bending_compliance"), estimate.values
     told = dict.fromkeys(("estimated", "std", "error_percent", "worst_error_percent"))
     if len(estimate):
         initial = float(values[0]) if initial is None else initial
