@@ -269,7 +269,7 @@ class _OfTopic:
 
     def __init__(self, topic: str, first: Any, actuators: tuple[str, ...]) -> None:
         self.topic, self._frame, self._actuators = topic, first.header.frame_id, actuators
-        self._decode = decoder(topic, first, actuators)
+        self._decode = decoder(topic, first, Expected(actuators))
         self._samples: dict[int, dict[str, np.ndarray]] = {}
 
     def take(self, message: Any) -> None:
@@ -291,19 +291,21 @@ class _OfTopic:
             )  # fmt: skip
 
 
-def decoder(topic: str, first: Any, actuators: tuple[str, ...] = ()) -> Callable[[Any], Any]:
+def decoder(topic: str, first: Any, expected: Expected) -> Callable[[Any], Any]:
     """What decodes the messages of a topic to values of `softcr_runtime.values`, or clouds.
 
     Args:
         topic: of `TOPICS`.
-        first: message of the topic: it tells how many racks or which groups of a state there are.
-        actuators: names, in the order of every input vector.
+        first: message of the topic: it tells what `expected` does not, the number of poses of an
+            arm's cameras and the groups of a state.
+        expected: what the messages are about, as far as it is known.
     """
     if topic == "estimate/shape":
         return lambda message: tuple(pose_value_from_message(each, topic) for each in message.poses)
     layout = _layout_of(first) if topic == "estimate/state" else None
-    racks = len(getattr(first, "poses", ()))
-    return codec(topic, Expected(actuators, racks=racks, layout=layout)).decode
+    sections = expected.racks if topic == "estimate/arm" and expected.racks else None
+    racks = expected.racks or len(getattr(first, "poses", ()))
+    return codec(topic, replace(expected, layout=layout, sections=sections, racks=racks)).decode
 
 
 def _layout_of(message: Any) -> Layout:

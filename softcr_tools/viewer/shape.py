@@ -1,14 +1,18 @@
-"""A robot's shape as poses along its centre line, from whatever model estimates it."""
+"""A robot's shape as poses along its centre line, from whatever tells it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from softcr_models.constant_curvature.arm import Arm
 from softcr_models.constant_curvature.kinematics import section_pose
 from softcr_models.robot import Robot
 
-_POINTS = 13  # of an arc that is drawn
+_ARC_POINTS, _ARM_POINTS = 13, 25  # of a backbone that is drawn
+_COORDINATES = ("delta_x", "delta_y", "elongation")
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +57,7 @@ class Arc:
 
     def shape(self, coordinates: np.ndarray, stamp: int) -> Shape:
         """The arc with coordinates (3,) [m], in the sensor's frame."""
-        parts = np.linspace(0.0, 1.0, _POINTS)
+        parts = np.linspace(0.0, 1.0, _ARC_POINTS)
         poses = section_pose(coordinates, self.rest_length, self.radius, parts)
         poses[:, 2, 3] += self.base_height
         return Shape.of_poses(poses, stamp)
@@ -61,3 +65,33 @@ class Arc:
     def compliance(self, stiffness: float) -> float:
         """Bending compliance [rad/(N m m)] of the arc with a bending stiffness [N/m]."""
         return 1.0 / (stiffness * self.rest_length * self.radius**2)
+
+
+def shape_makers(robot: Robot | Arm) -> dict[str, Callable[[Any, int], Shape]]:
+    """What makes a shape of a value and its stamp [ns], by topic; the first that flows is drawn."""
+
+    def of_arc(numbers: dict[str, float], stamp: int) -> Shape:
+        return Arc.of_robot(robot).shape(np.array([numbers[n] for n in _COORDINATES]), stamp)
+
+    def of_arm(chain: str) -> Callable[[Any, int], Shape]:
+        return lambda value, stamp: Shape.of_poses(
+            getattr(robot, chain).backbone(value.q, value.rest_lengths, _ARM_POINTS), stamp
+        )
+
+    makers = {"estimate/rod": _of_cloud, "simulation/truth/rod": _of_cloud}
+    if isinstance(robot, Arm):
+        makers |= {"estimate/arm": of_arm("model"), "simulation/truth/arm": of_arm("chain")}
+    else:
+        makers["estimate/constant_curvature"] = of_arc
+    return makers | {"estimate/shape": _of_nodes}
+
+
+def _of_cloud(value: Any, stamp: int) -> Shape:
+    return Shape(stamp, value.positions, value.quaternions)
+
+
+def _of_nodes(value: Any, stamp: int) -> Shape:
+    positions, quaternions = (
+        [getattr(pose, n) for pose in value] for n in ("position", "quaternion")
+    )
+    return Shape(stamp, np.array(positions), np.array(quaternions))
