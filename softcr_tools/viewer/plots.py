@@ -31,9 +31,9 @@ class _Curve:
     dashed: bool = False
 
     def series(self) -> uplot.Series:
-        dash = (4.0, 4.0) if self.dashed else None
-        width = 1.0 if self.dashed else 2.0
-        return uplot.Series(label=self.label, stroke=self.colour, width=width, dash=dash)
+        if self.dashed:
+            return uplot.Series(label=self.label, stroke=self.colour, dash=(4.0, 4.0))
+        return uplot.Series(label=self.label, stroke=self.colour, width=2)
 
 
 class Plots:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from softcr_models.constant_curvature.arm import Arm
-from softcr_models.constant_curvature.kinematics import section_pose
+from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain, section_pose
 from softcr_models.robot import Robot
 
 _ARC_POINTS, _ARM_POINTS = 13, 25  # of a backbone that is drawn
@@ -67,22 +67,27 @@ class Arc:
         return 1.0 / (stiffness * self.rest_length * self.radius**2)
 
 
-def shape_makers(robot: Robot | Arm) -> dict[str, Callable[[Any, int], Shape]]:
-    """What makes a shape of a value and its stamp [ns], by topic; the first that flows is drawn."""
+ShapeMaker = Callable[[Any, int], Shape]
+"""Makes a shape of a decoded value and its stamp [ns]."""
 
-    def of_arc(numbers: dict[str, float], stamp: int) -> Shape:
-        return Arc.of_robot(robot).shape(np.array([numbers[n] for n in _COORDINATES]), stamp)
 
-    def of_arm(chain: str) -> Callable[[Any, int], Shape]:
+def shape_makers(robot: Robot | Arm) -> dict[str, ShapeMaker]:
+    """What makes a shape, by topic; of several that flow the first is drawn."""
+
+    def of_sections(chain: ConstantCurvatureChain) -> ShapeMaker:
         return lambda value, stamp: Shape.of_poses(
-            getattr(robot, chain).backbone(value.q, value.rest_lengths, _ARM_POINTS), stamp
+            chain.backbone(value.q, value.rest_lengths, _ARM_POINTS), stamp
         )
 
-    makers = {"estimate/rod": _of_cloud, "simulation/truth/rod": _of_cloud}
+    makers: dict[str, ShapeMaker] = {"estimate/rod": _of_cloud, "simulation/truth/rod": _of_cloud}
     if isinstance(robot, Arm):
-        makers |= {"estimate/arm": of_arm("model"), "simulation/truth/arm": of_arm("chain")}
+        makers["estimate/arm"] = of_sections(robot.model)
+        makers["simulation/truth/arm"] = of_sections(robot.chain)
     else:
-        makers["estimate/constant_curvature"] = of_arc
+        arc = Arc.of_robot(robot)
+        makers["estimate/constant_curvature"] = lambda value, stamp: arc.shape(
+            np.array([value[name] for name in _COORDINATES]), stamp
+        )
     return makers | {"estimate/shape": _of_nodes}
 
 
@@ -91,7 +96,5 @@ def _of_cloud(value: Any, stamp: int) -> Shape:
 
 
 def _of_nodes(value: Any, stamp: int) -> Shape:
-    positions, quaternions = (
-        [getattr(pose, n) for pose in value] for n in ("position", "quaternion")
-    )
-    return Shape(stamp, np.array(positions), np.array(quaternions))
+    positions = np.array([pose.position for pose in value])
+    return Shape(stamp, positions, np.array([pose.quaternion for pose in value]))
