@@ -29,6 +29,7 @@ from softcr_runtime.topics import TOPICS
 from softcr_tools import report
 from softcr_tools.report.arc import ARC
 from softcr_tools.report.html import render
+from softcr_tools.report.page import in_unit
 from softcr_tools.report.run import Run
 from softcr_tools.report.summary import Summary, summarize
 
@@ -548,3 +549,61 @@ def test_every_transition_of_safety_is_told_with_its_time(tmp_path):
     console.print(summary.table())
     assert "s: hold: poses late" in console.export_text()
     assert "s: hold: poses late" in render(summary.page, summary.numbers, [])
+
+
+def told_by_plant(settings, mismatch, **values):
+    """Messages of a run whose simulator describes itself so."""
+    stamp = ticks(1.0)[-1] + 1
+    said = LOOP | {"settings": settings, "plant_mismatch": mismatch, **values}
+    models = {"estimator": {"model": "", "intervals": 5, "estimator": "rod"}}
+    models["nempc_controller"] = {"model": "ddpinn", "intervals": 5, "controller": "nempc"}
+    return [
+        ("/diagnostics", stamp, diagnostics(stamp, node, LOOP | {"settings": told}))
+        for node, told in models.items()
+    ] + [("/diagnostics", stamp, diagnostics(stamp, "simulator", said))]
+
+
+def test_the_report_says_what_of_the_plant_is_exact_and_what_is_not(tmp_path):
+    mismatch = {
+        "bending_compliance": -0.05, "damping": 0.0, "intervals": 10, "tip_noise_mm": 0.2,
+        "pressure_noise_pa": 0.0, "missing_poses": 0.2,
+    }  # fmt: skip
+    settings = {"plant": "rod", "force_noise": 0.02, "moment_noise": 0.0}
+    messages = [*closed_loop(1.0), *told_by_plant(settings, mismatch)]
+    write_bag(tmp_path / "bag", messages)
+    summary = report.build(tmp_path / "bag", tmp_path)
+    plant = json.loads((tmp_path / "summary.json").read_text())["plant"]
+    assert plant["simulated"]
+    assert plant["unknown"] == []
+    assert {
+        "same equations as the model of estimator (rod)", "damping of the robot file",
+        "no pressure noise", "base moment: no noise",
+    } <= {*plant["exact"]}  # fmt: skip
+    assert plant["differs"] == [
+        "equations: plant rod, controller ddpinn", "bending compliance -5 %",
+        "intervals: plant 10, controller 5, estimator 5", "tip noise 0.2 mm", "missing poses 0.2",
+        "base force: noise 0.02 N",
+    ]  # fmt: skip
+    page = (tmp_path / "report.html").read_text()
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(summary.table())
+    for line in plant["exact"] + plant["differs"]:
+        assert line in page
+        assert line in " ".join(console.export_text(clear=False).split())
+
+
+def test_a_plant_that_tells_nothing_is_not_called_exact(tmp_path):
+    place = "examples/spring_plant.py:SpringPlant"
+    write_bag(tmp_path / "bag", [*closed_loop(1.0), *told_by_plant({"plant": place}, None)])
+    plant = numbers_of(tmp_path / "bag")["plant"]
+    assert plant["exact"] == plant["differs"] == []
+    assert place in plant["unknown"][0]
+    truth = ("simulation/truth/tip/pose", "simulation/truth/rod", "/diagnostics")
+    write_bag(tmp_path / "bench", without(closed_loop(1.0), *truth))
+    assert not numbers_of(tmp_path / "bench")["plant"]["simulated"]
+
+
+def test_a_number_without_a_dimension_has_no_unit():
+    assert in_unit(2.0, "1", digits=1) == in_unit(2.0, digits=1) == "2.0"
+    assert in_unit(2.0, "1/s", digits=1) == "2.0 1/s"
+    assert in_unit(None, "1") == "-"

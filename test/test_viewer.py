@@ -39,7 +39,7 @@ from softcr_runtime.rod_clouds import (
     rod_cloud_message,
 )
 from softcr_runtime.topics import TOPICS, qos
-from softcr_runtime.values import Pose, TipEstimate
+from softcr_runtime.values import Pose, ReferenceRows, StateEstimate, TipEstimate
 from softcr_tools import cli
 from softcr_tools.nodes.viewer import Viewer
 from softcr_tools.viewer.command import check_free
@@ -165,6 +165,25 @@ def test_an_arc_takes_the_rod_s_place_until_a_rod_is_estimated():
     picture.hear("estimate/rod", START, rod_at(START, np.zeros(3), 40.0), 0.0)
     assert picture.parameters["bending_compliance"] == (40.0, 40.0)
     assert picture.shape_topic == "estimate/rod"
+
+
+def test_a_robot_of_a_third_kind_is_shown_by_its_node_poses_alone():
+    picture = Picture(ROBOT)
+    nodes = np.linspace([0.0, 0.0, 0.0], [0.02, 0.0, 0.3], 4)
+    picture.hear("estimate/shape", START, tuple(map(pose_at, nodes)), 0.0)
+    rows = ReferenceRows(START, PERIOD, None, np.array([[0.02, 0.0, 0.301]] * 3))
+    picture.hear("reference/output", START, rows, 0.0)
+    state = StateEstimate(np.zeros(6), {"stiffness": 30.0}, {"stiffness": 0.5})
+    picture.hear("estimate/state", START, state, 0.0)
+    picture.sample()
+    np.testing.assert_array_equal(picture.estimate.positions, nodes)
+    table = picture.table()
+    assert table["estimate_error"][-1] == pytest.approx(1e-3)
+    assert (picture.parameter, table["stiffness"][-1]) == ("stiffness", 30.0)
+    said = state_html(picture, 0.0, {})
+    assert "estimated shape" in said
+    assert "30.00 &plusmn; 1.00" in said
+    assert "cameras</td><td>never heard" in said
 
 
 def test_what_is_silent_is_not_drawn_as_present():

@@ -100,7 +100,8 @@ def plant_lines(page: ReportPage) -> list[str]:
 
 def in_unit(value: float | None, unit: str = "", digits: int = 2) -> str:
     """A number with its unit; a dash for none."""
-    return MISSING if value is None else f"{value:.{digits}f} {unit.removeprefix('1')}".rstrip()
+    unit = "" if unit in ("1", "-") else unit
+    return MISSING if value is None else f"{value:.{digits}f} {unit}".rstrip()
 
 
 def listed(numbers: list[float]) -> str:
