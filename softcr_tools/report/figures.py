@@ -1,4 +1,7 @@
-"""The figures of a report: each is drawn where the bag holds the signals it shows."""
+"""The figures of a report: each is drawn where the bag holds the signals it shows.
+
+A figure is a function; its name is that of its file, its docstring says title and caption.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -62,14 +65,15 @@ def draw_figures(run: Run, directory: Path) -> list[ReportFigure]:
     """
     directory.mkdir(exist_ok=True)
     drawn = []
-    for name, (title, caption, draw) in _FIGURES.items():
+    for draw in _FIGURES:
         with rc_context(STYLE):
             figure = draw(run)
             if figure is None:
                 continue
-            path = directory / f"{name}.png"
+            path = directory / f"{draw.__name__}.png"
             figure.savefig(path)
-        drawn.append(ReportFigure(path, title, caption))
+        title, _, caption = " ".join((draw.__doc__ or "").split()).partition(": ")
+        drawn.append(ReportFigure(path, title, caption[:1].upper() + caption[1:]))
     return drawn
 
 
@@ -155,7 +159,8 @@ def _end(run: Run) -> float:
     return max(max((float(run.bag.seconds(s)[-1]) for s in signals if len(s)), default=0.0), 1e-3)
 
 
-def _tip_tracking(run: Run) -> Figure | None:
+def tip_tracking(run: Run) -> Figure | None:
+    """Tip and reference: position of the tip in the frame of the robot's base."""
     if not len(run.tip) and not len(run.estimated_tip):
         return None
     kinds = (
@@ -172,7 +177,9 @@ def _tip_tracking(run: Run) -> Figure | None:
     return _over_time(run, rows, height=1.7)
 
 
-def _tip_error(run: Run) -> Figure | None:
+def tip_error(run: Run) -> Figure | None:
+    """Errors: distance of the tip from its reference, and of the estimate from the truth, at equal
+    stamps. E_shape: mean distance of the model's from the arm's backbone."""
     curves = []
     for error, colour, what in (
         (run.tracking_error(), TRUTH, "tip to reference"),
@@ -196,7 +203,8 @@ def _tip_error(run: Run) -> Figure | None:
     return figure
 
 
-def _tip_path(run: Run) -> Figure | None:
+def tip_path(run: Run) -> Figure | None:
+    """Path of the tip: the evaluated part of the run."""
     if run.window is None or not len(run.tip):
         return None
     figure = new_figure(4.6, left=0.1)
@@ -232,7 +240,9 @@ def _scale_equally(axes: Any, points: np.ndarray) -> None:
     axes.zaxis.set_major_locator(MaxNLocator(4))
 
 
-def _pressures(run: Run) -> Figure | None:
+def pressures(run: Run) -> Figure | None:
+    """Pressures: gauge pressures of the chambers, what the controller asked for and what was
+    measured."""
     names = run.readings.columns or run.commands.columns
     if run.is_tendon_driven or not names:
         return None
@@ -252,12 +262,15 @@ def _pressures(run: Run) -> Figure | None:
     return _over_time(run, rows, height=1.6)
 
 
-def _tendon_lengths(run: Run) -> Figure | None:
+def tendon_lengths(run: Run) -> Figure | None:
+    """Tendon lengths: changes against the zero state, what the controller asked for and what was
+    measured."""
     kinds = ((run.commands, "wanted", "--"), (run.readings, "measured", "-"))
     return _tendons(run, "[mm]", 1e3, kinds)
 
 
-def _tendon_forces(run: Run) -> Figure | None:
+def tendon_forces(run: Run) -> Figure | None:
+    """Tendon forces: negative where a tendon pulls."""
     return _tendons(run, "[N]", 1.0, ((run.bag.signal("tendon/state", "force"), "force", "-"),))
 
 
@@ -283,7 +296,9 @@ def _tendons(
     return _over_time(run, rows, height=1.7)
 
 
-def _bending_compliance(run: Run) -> Figure | None:
+def bending_compliance(run: Run) -> Figure | None:
+    """Bending compliance: what the estimator believes, with its own uncertainty. Shaded: within 1 %
+    of the truth."""
     name = "bending_compliance"
     if name not in run.parameters():
         return None
@@ -297,7 +312,9 @@ def _bending_compliance(run: Run) -> Figure | None:
     return figure
 
 
-def _parameters(run: Run) -> Figure | None:
+def parameters(run: Run) -> Figure | None:
+    """Parameters: what the estimator believes of the model's other numbers, with its own
+    uncertainty."""
     names = [name for name in run.parameters() if name != "bending_compliance"]
     return _over_time(run, [_parameter(run, name) for name in names], height=1.3, close_up=False)
 
@@ -311,7 +328,10 @@ def _parameter(run: Run, name: str) -> _Row:
     return _Row(label, [_Curve(signal, "estimate", {"color": ESTIMATE})], lines, band)
 
 
-def _arc(run: Run) -> Figure | None:
+def constant_curvature(run: Run) -> Figure | None:
+    """Constant curvature: the arc that is estimated from the sensor under the base, and the one
+    from the rod's true base to its true tip. The stiffness takes up what constant curvature
+    leaves out."""
     arc, truth = estimated_arc(run), true_arc(run)
     labels = ("$\\Delta_x$ [mm]", "$\\Delta_y$ [mm]", "$\\delta L$ [mm]", "stiffness\n[N/m]")
     rows = []
@@ -324,7 +344,9 @@ def _arc(run: Run) -> Figure | None:
     return _over_time(run, rows, height=1.5) if len(arc) else None
 
 
-def _section_lengths(run: Run) -> Figure | None:
+def section_lengths(run: Run) -> Figure | None:
+    """Section lengths: what the controller takes the sections' lengths for, without and with their
+    elongation."""
     rest = run.of_arm("rest_lengths")
     if not len(rest):
         return None
@@ -345,7 +367,8 @@ def _section_lengths(run: Run) -> Figure | None:
     return _over_time(run, rows, height=1.5)
 
 
-def _shape(run: Run) -> Figure | None:
+def shape(run: Run) -> Figure | None:
+    """Shape: the robot at times spread evenly over the run."""
     (true, true_at), (seen, seen_at) = run.shapes(truth=True), run.shapes(truth=False)
     stamps, at = (true, true_at) if len(true) else (seen, seen_at)
     inside = np.arange(len(stamps))
@@ -360,13 +383,13 @@ def _shape(run: Run) -> Figure | None:
     figure = new_figure(4.4, right=0.4)
     panels = figure.subplots(1, 2, sharey=True, gridspec_kw={"wspace": 0.08})
     for index, time in zip(picked.tolist(), times, strict=True):
-        shape, beside = 1e3 * at(index), estimated.get(int(stamps[index]))
+        points, beside = 1e3 * at(index), estimated.get(int(stamps[index]))
         for axes, column in zip(panels, (0, 1), strict=True):
-            marks = "." if len(shape) < 30 else None
-            axes.plot(shape[:, column], shape[:, 2], marker=marks, color=colours.to_rgba(time))
+            marks = "." if len(points) < 30 else None
+            axes.plot(points[:, column], points[:, 2], marker=marks, color=colours.to_rgba(time))
             if beside is not None:
-                points = 1e3 * seen_at(beside)
-                axes.plot(points[:, column], points[:, 2], **THIN_DASHES)
+                model = 1e3 * seen_at(beside)
+                axes.plot(model[:, column], model[:, 2], **THIN_DASHES)
     for axes, name in zip(panels, "xy", strict=True):
         axes.set_xlabel(f"{name} [mm]")
         axes.set_aspect("equal", adjustable="datalim")
@@ -380,8 +403,9 @@ def _shape(run: Run) -> Figure | None:
     return figure
 
 
-def _tick_times(run: Run) -> Figure | None:
-    """How long the cycles of every node took, as it says itself."""
+def tick_times(run: Run) -> Figure | None:
+    """Cycle times: from complete input to published output, over the whole run, as the nodes report
+    it."""
     histograms = {node: told for node in run.bag.nodes if (told := _histogram(run, node))}
     if not histograms:
         return None
@@ -413,55 +437,7 @@ def _histogram(run: Run, node: str) -> tuple[np.ndarray, np.ndarray] | None:
     return np.array(told["edges"]), np.array(told["counts"])
 
 
-_FIGURES: dict[str, tuple[str, str, Callable[[Run], Figure | None]]] = {
-    "tip_tracking": (
-        "Tip and reference",
-        "Position of the tip in the frame of the robot's base.",
-        _tip_tracking,
-    ),
-    "tip_error": (
-        "Errors",
-        "Distance of the tip from its reference, and of the estimate from the truth, at equal "
-        "stamps. E_shape: mean distance of the model's from the arm's backbone.",
-        _tip_error,
-    ),
-    "tip_path": ("Path of the tip", "The evaluated part of the run.", _tip_path),
-    "pressures": (
-        "Pressures",
-        "Gauge pressures of the chambers: what the controller asked for and what was measured.",
-        _pressures,
-    ),
-    "tendon_lengths": (
-        "Tendon lengths",
-        "Changes against the zero state: what the controller asked for and what was measured.",
-        _tendon_lengths,
-    ),
-    "tendon_forces": ("Tendon forces", "Negative where a tendon pulls.", _tendon_forces),
-    "bending_compliance": (
-        "Bending compliance",
-        "What the estimator believes, with its own uncertainty; shaded: within 1 % of the truth.",
-        _bending_compliance,
-    ),
-    "parameters": (
-        "Parameters",
-        "What the estimator believes of the model's other numbers, with its own uncertainty.",
-        _parameters,
-    ),
-    "constant_curvature": (
-        "Constant curvature",
-        "The arc that is estimated from the sensor under the base, and the one from the rod's true "
-        "base to its true tip. The stiffness takes up what constant curvature leaves out.",
-        _arc,
-    ),
-    "section_lengths": (
-        "Section lengths",
-        "What the controller takes the sections' lengths for, without and with their elongation.",
-        _section_lengths,
-    ),
-    "shape": ("Shape", "The robot at times spread evenly over the run.", _shape),
-    "tick_times": (
-        "Cycle times",
-        "From complete input to published output, over the whole run, as the nodes report it.",
-        _tick_times,
-    ),
-}
+_FIGURES: tuple[Callable[[Run], Figure | None], ...] = (
+    tip_tracking, tip_error, tip_path, pressures, tendon_lengths, tendon_forces,
+    bending_compliance, parameters, constant_curvature, section_lengths, shape, tick_times,
+)  # fmt: skip

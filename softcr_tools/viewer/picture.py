@@ -5,6 +5,7 @@ follows from the topics that arrive: node poses on `estimate/shape` are enough f
 """
 
 from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ COMPLIANCE = "bending_compliance"
 
 _RESTART = 1.0  # a stamp so far back begins a new story: a replay that was started again [s]
 _ARC = "estimate/constant_curvature"
-_REFERENCES = ("reference/rod", "reference/output", "reference/tip")
+_REFERENCES = ("reference/rod", "reference/output")
 _MEASURED_TIPS = ("mocap/tip/pose", "mocap/arm/poses")
 _TIP = "estimate/tip/pose"
 _STANDS = 1.0  # a setpoint has no horizon: its only row stands for itself [s]
@@ -133,7 +134,7 @@ class Picture:
     @property
     def shape_topic(self) -> str | None:
         """The topic that tells the estimated shape now; None when all are stale."""
-        return next((t for t in self._estimates if self.present(t) is not None), None)
+        return self._flowing(self._estimates)
 
     @property
     def estimate(self) -> Shape | None:
@@ -143,20 +144,17 @@ class Picture:
     @property
     def truth(self) -> Shape | None:
         """The simulator's own robot, unless it is stale."""
-        truths = (topic for topic in self._makers if topic not in self._estimates)
-        return self._shape(next((t for t in truths if self.present(t) is not None), None))
+        return self._shape(self._flowing(t for t in self._makers if t not in self._estimates))
 
     @property
     def reference(self) -> ReferenceCloud | ReferenceRows | None:
         """The wanted motion, unless it is stale; a setpoint is a reference of one row, which
         never is stale: one that was said once holds."""
-        found = next(
-            (self.present(t) for t in _REFERENCES[:2] if self.present(t) is not None), None
-        )
+        wanted = self._flowing(_REFERENCES)
+        if wanted is not None:
+            return self.newest(wanted)[1]
         stamp, target = self.newest("reference/tip")
-        if found is None and target is not None:
-            return ReferenceRows(stamp, _STANDS, None, target[None])
-        return found
+        return None if target is None else ReferenceRows(stamp, _STANDS, None, target[None])
 
     @property
     def reference_shape(self) -> np.ndarray | None:
@@ -185,11 +183,11 @@ class Picture:
 
         Of an arc its bending stiffness counts as a bending compliance [rad/(N m m)].
         """
-        for topic in ("estimate/rod", "estimate/state"):
-            found = self.present(topic)
-            if found is not None:
-                std = found.parameters_std
-                return {n: (v, std.get(n, np.nan)) for n, v in found.parameters.items()}
+        topic = self._flowing(("estimate/rod", "estimate/state"))
+        if topic is not None:
+            found = self.newest(topic)[1]
+            std = found.parameters_std
+            return {n: (v, std.get(n, np.nan)) for n, v in found.parameters.items()}
         arc = self.present(_ARC)
         if arc is None or self._arc is None or not {_STIFFNESS, f"{_STIFFNESS}_std"} <= arc.keys():
             return {}
@@ -254,6 +252,10 @@ class Picture:
 
     # --- inside ---------------------------------------------------------------------------------
 
+    def _flowing(self, topics: Iterable[str]) -> str | None:
+        """The first of some topics that is not stale."""
+        return next((topic for topic in topics if self.present(topic) is not None), None)
+
     def _shape(self, topic: str | None) -> Shape | None:
         """Made once of each message."""
         if topic is None:
@@ -265,12 +267,12 @@ class Picture:
         return made
 
     def _measured_tip(self) -> tuple[int, np.ndarray | None]:
-        for topic in _MEASURED_TIPS:
-            value = self.present(topic)
-            if value is not None:
-                fields = fields_of(topic, value)
-                return self.newest(topic)[0], fields.get("tip", fields.get("position"))
-        return 0, None
+        topic = self._flowing(_MEASURED_TIPS)
+        if topic is None:
+            return 0, None
+        stamp, value = self.newest(topic)
+        fields = fields_of(topic, value)
+        return stamp, fields.get("tip", fields.get("position"))
 
     def _row(self) -> dict[str, float]:
         tip, (seen_at, seen) = self.estimated_tip, self._measured_tip()
