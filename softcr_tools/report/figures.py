@@ -124,7 +124,7 @@ def _over_time(run: Run, rows: list[_Row], height: float, close_up: bool = True)
     if close_up and followed_until > 2 * CLOSE_UP:
         spans.append((followed_until - CLOSE_UP, followed_until))
         titles.append(f"the last {CLOSE_UP:.0f} s")
-    figure = new_figure(height * len(rows) + 1.1, left=0.9, top=0.6)
+    figure = new_figure(height * len(rows) + 1.1, left=1.1, top=0.6)
     grid = figure.subplots(
         len(rows), len(spans), sharex="col", sharey="row", squeeze=False,
         width_ratios=[5, 3][: len(spans)], gridspec_kw={"wspace": 0.04, "hspace": 0.1},
