@@ -17,7 +17,7 @@ from softcr_runtime.arm_messages import ArmCloud
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.codecs import EXCHANGED, Expected, codec
 from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_from_message
-from softcr_runtime.messages import MessageError, from_stamp, pose_value_from_message
+from softcr_runtime.messages import INPUT, MessageError, from_stamp, pose_value_from_message
 from softcr_runtime.rod_clouds import ReferenceCloud, RodCloud
 from softcr_runtime.values import Pose, ReferenceRows, StateEstimate, TipEstimate
 
@@ -237,8 +237,8 @@ def read_signals(bag: Bag, topics: Collection[str] = TOPICS) -> BagSignals:
                 _hear(nodes, message.time, diagnostics_from_message(content))
             else:
                 if topic not in of_topic:
-                    told = tuple(getattr(content, "name", ()))
-                    ordered = actuators.setdefault(topic.partition("/")[0], told)
+                    kind = topic.partition("/")[0] if hasattr(content, "name") else topic
+                    ordered = actuators.setdefault(kind, _actuators_of(content))
                     of_topic[topic] = _OfTopic(topic, content, ordered)
                 of_topic[topic].take(content)
         except (MessageError, ValueError) as error:
@@ -264,6 +264,13 @@ def _hear(nodes: dict[str, NodeStatus], time: int, reports: Iterable[DiagnosticR
             status.hear(time, report.level, report.message, report.values)
 
 
+def _actuators_of(message: Any) -> tuple[str, ...]:
+    """Of inputs, or of those that an estimate tells it was made with."""
+    told = (each.name for each in getattr(message, "fields", ()))
+    inputs = (name.removeprefix(INPUT) for name in told if name.startswith(INPUT))
+    return tuple(getattr(message, "name", inputs))
+
+
 class _OfTopic:
     """The decoded messages of one topic."""
 
@@ -287,7 +294,7 @@ class _OfTopic:
             yield Signal(
                 np.array(kept, np.int64), np.stack([found[stamp] for stamp in kept]),
                 self.topic, name, self._frame, unit_of(name),
-                self._actuators if name in ("pressure", "length", "force") else (),
+                self._actuators if name in ("pressure", "length", "force", "inputs") else (),
             )  # fmt: skip
 
 
@@ -331,6 +338,8 @@ def _fields(topic: str, value: Any) -> dict[str, Any]:
     if isinstance(value, RodCloud | StateEstimate):
         told: dict[str, Any] = {f"parameter.{n}": v for n, v in value.parameters.items()}
         told |= {f"std.{n}": v for n, v in value.parameters_std.items()}
+        if value.inputs is not None:
+            told["inputs"] = value.inputs
         if isinstance(value, RodCloud):
             told |= {"positions": value.positions, "quaternions": value.quaternions}
         return {"state": value.state, **told}
