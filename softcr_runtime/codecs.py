@@ -246,3 +246,6 @@ _CODECS: dict[str, Callable[[str, Expected], Codec]] = {
     "simulation/truth/arm": _arm,
     "/clock": _clock,
 }
+
+EXCHANGED = tuple(topic for topic in _CODECS if topic != "/clock")
+"""Topics whose values have a stamp and a codec."""

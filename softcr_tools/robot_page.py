@@ -7,10 +7,12 @@ compares, so that the page cannot go stale.
 import re
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import BaseModel
 
 from softcr_models.config import config_directory
 from softcr_models.constant_curvature.arm import Arm
@@ -41,24 +43,19 @@ def _example() -> str:
     return f"```yaml\n{path.read_text(encoding='utf-8')}```"
 
 
-def _rod() -> str:
-    return _tables(Robot.model_json_schema())
-
-
-def _arm() -> str:
-    return _tables(Arm.model_json_schema())
-
-
-_PARTS: dict[str, Callable[[], str]] = {"example": _example, "rod": _rod, "arm": _arm}
-
-
-def _tables(schema: dict[str, Any]) -> str:
+def _tables(kind: type[BaseModel]) -> str:
     """A table for the file, and one for each part of it."""
-    parts = schema.get("$defs", {})
+    schema = kind.model_json_schema()
     lines = [*_table(schema), ""]
-    for name, part in parts.items():
-        lines += [f"**{name}**: {_first_line(part.get('description', ''))}", "", *_table(part), ""]
+    for name, part in schema.get("$defs", {}).items():
+        summary = " ".join(part.get("description", "").split("\n\n")[0].split())
+        lines += [f"**{name}**: {summary}", "", *_table(part), ""]
     return "\n".join(lines).rstrip()
+
+
+_PARTS: dict[str, Callable[[], str]] = {
+    "example": _example, "rod": partial(_tables, Robot), "arm": partial(_tables, Arm)
+}  # fmt: skip
 
 
 def _table(schema: Mapping[str, Any]) -> list[str]:
@@ -122,10 +119,6 @@ def _bounds(field: Mapping[str, Any]) -> str:
     }  # fmt: skip
     found = [f"{word} {field[bound]:g}" for bound, word in words.items() if bound in field]
     return " and ".join(found)
-
-
-def _first_line(docstring: str) -> str:
-    return " ".join(docstring.split("\n\n")[0].split())
 
 
 def main() -> int:

@@ -21,12 +21,13 @@ from softcr_models.robot import PressureLimits, load_arm, load_robot
 from softcr_runtime.arm_messages import (
     arm_cloud_from_message,
     arm_cloud_message,
-    point_from_message,
     poses_from_message,
     tendon_state_from_message,
     tendons_from_message,
     tendons_to_message,
 )
+from softcr_runtime.bags.signals import decoder
+from softcr_runtime.codecs import expected_of
 from softcr_runtime.messages import (
     MessageError,
     from_stamp,
@@ -34,7 +35,7 @@ from softcr_runtime.messages import (
     pose_from_message,
 )
 from softcr_runtime.values import Pose
-from softcr_tools.viewer.arm_picture import ArmPicture
+from softcr_tools.viewer.picture import Picture
 
 ARM = load_arm("dalenberg_robot1")
 FILE = config_directory() / "robots" / "dalenberg_robot1.yaml"
@@ -277,18 +278,25 @@ def test_the_report_holds_the_numbers_of_the_run(recorded, plain):
     assert summary["loops"]["apcc_controller"]["cycles"] == len(plain.commands)
     assert summary["node_deaths"] == []
     page = (recorded / "report.html").read_text()
-    assert page.count("data:image/png;base64,") == 7
+    assert page.count("data:image/png;base64,") == 8
     assert "E_shape" in page
 
 
-DECODERS = {
-    "estimate/arm": lambda m: arm_cloud_from_message(m, ""),
-    "simulation/truth/arm": lambda m: arm_cloud_from_message(m, ""),
-    "mocap/arm/poses": lambda m: poses_from_message(m, "", 3),
-    "reference/tip": lambda m: point_from_message(m, ""),
-    "tendon/command": lambda m: tendons_from_message(m, "", NAMES),
-    "tendon/state": lambda m: tendon_state_from_message(m, "", NAMES),
-}
+HEARD = (
+    "estimate/arm", "simulation/truth/arm", "mocap/arm/poses", "reference/tip", "tendon/command",
+    "tendon/state",
+)  # fmt: skip
+
+
+def hear(picture, messages, stamp):
+    """Tell a picture what was recorded at a stamp."""
+    for topic in HEARD:
+        message = messages[topic][stamp]
+        value = decoder(topic, message, expected_of(ARM))(message)
+        picture.hear(topic, stamp, value, stamp * 1e-9)
+    picture.sample()
+
+
 NO_PRESSURES = PressureLimits(minimum=0.0, maximum=1.0, maximum_rate=1.0)
 
 
@@ -296,20 +304,18 @@ def test_the_live_view_knows_the_arm(recorded, plain):
     from softcr_tools.viewer.drawing import dots, lines
     from softcr_tools.viewer.words import state_html, values_html
 
-    messages, picture = heard(recorded), ArmPicture(ARM)
+    messages, picture = heard(recorded), Picture(ARM)
     last = max(plain.commands)
-    for topic, decode in DECODERS.items():
-        picture.hear(topic, last, decode(messages[topic][last]), last * 1e-9)
-    picture.sample()
+    hear(picture, messages, last)
     np.testing.assert_allclose(picture.truth.positions[-1], plain.tips[last], atol=1e-9)
     np.testing.assert_allclose(picture.truth.positions[0], 0.0, atol=1e-12)
     hanging = [1.0, 0.0, 0.0, 0.0]  # half a turn about x
     np.testing.assert_allclose(np.abs(picture.truth.quaternions[0]), hanging, atol=1e-6)
     table = picture.table()
-    poses = DECODERS["mocap/arm/poses"](messages["mocap/arm/poses"][last])
+    poses = poses_from_message(messages["mocap/arm/poses"][last], "", 3)
     expected = np.linalg.norm(poses[-1, :3, 3] - plain.targets[last])
     assert table["measured_error"][-1] == pytest.approx(expected)
-    assert table["wanted_tendon_1"][-1] == plain.commands[last][0]
+    assert table["commanded_tendon_1"][-1] == plain.commands[last][0]
     np.testing.assert_allclose(dots(picture)["target"].position, plain.targets[last])
     assert lines(picture)["truth"].points is not None
     assert lines(picture)["reference"].points is None  # a setpoint has no shape
@@ -325,11 +331,9 @@ def test_the_page_draws_an_arm(recorded):
     from softcr_tools.viewer.markers import markers_message, path_message
     from softcr_tools.viewer.page import Page
 
-    messages, picture = heard(recorded), ArmPicture(ARM)
+    messages, picture = heard(recorded), Picture(ARM)
     for stamp in sorted(messages["estimate/arm"])[-20:]:
-        for topic, decode in DECODERS.items():
-            picture.hear(topic, stamp, decode(messages[topic][stamp]), stamp * 1e-9)
-        picture.sample()
+        hear(picture, messages, stamp)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

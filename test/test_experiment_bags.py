@@ -11,13 +11,13 @@ from softcr_models import load_robot
 from softcr_models.errors import UserError
 from softcr_runtime.bags.offline_bag import OfflineBag
 from softcr_runtime.bags.reading import Bag
+from softcr_runtime.bags.signals import read_signals
 from softcr_runtime.messages import pressures_to_message
 from softcr_runtime.replay.bag_replay import ReplayTask
 from softcr_tools import report
 from softcr_tools.experiments.tracking.cases import EXPERIMENTS
 from softcr_tools.experiments.tracking.loop import run_loop, sampled_reference
 from softcr_tools.replay.offline import replay
-from softcr_tools.report_run import read_run
 
 ROBOT = load_robot("licher2025")
 
@@ -36,19 +36,23 @@ def run(tmp_path_factory):
 
 def test_a_bag_holds_what_the_loop_did(run):
     case, trace, path = run
-    read = read_run(Bag(path))
+    read = read_signals(Bag(path))
     assert read.problems == ()
-    np.testing.assert_array_equal(read.truth_tip.values, trace.tips)
+    np.testing.assert_array_equal(read.role("true tip").values, trace.tips)
     # the last command is the vent of a controller that stops
-    np.testing.assert_array_equal(read.commanded_pressures.values[:-1], trace.commands)
-    np.testing.assert_array_equal(read.commanded_pressures.values[-1], 0.0)
-    np.testing.assert_array_equal(read.reference_tip.values, trace.reference_tips)
-    np.testing.assert_allclose(read.estimated_tip.values, trace.estimated_tips, atol=1e-12)
-    np.testing.assert_array_equal(read.estimated_compliance.values, trace.compliance)
-    assert set(read.true_compliance.values) == {trace.true_compliance}
-    assert 0.5 * len(trace.times) < len(read.measured_tip) < len(trace.times)
+    np.testing.assert_array_equal(read.role("commands").values[:-1], trace.commands)
+    np.testing.assert_array_equal(read.role("commands").values[-1], 0.0)
+    np.testing.assert_array_equal(read.role("reference tip").values, trace.reference_tips)
+    np.testing.assert_allclose(read.role("estimated tip").values, trace.estimated_tips, atol=1e-12)
+    np.testing.assert_array_equal(
+        read.signal("estimate/rod", "parameter.bending_compliance").values, trace.compliance
+    )
+    assert set(read.signal("simulation/truth/rod", "parameter.bending_compliance").values) == {
+        trace.true_compliance
+    }
+    assert 0.5 * len(trace.times) < len(read.role("measured tip")) < len(trace.times)
     # the first sample is of the vented plant, read by biased sensors
-    assert read.measured_pressures.values[0] == pytest.approx(case.difference.pressure_bias)
+    assert read.role("readings").values[0] == pytest.approx(case.difference.pressure_bias)
     assert read.said("simulator", "plant_mismatch")["missing_poses"] == 0.2
 
 
@@ -64,9 +68,9 @@ def test_a_replay_of_the_bag_is_equal_to_the_bit(run, tmp_path):
 def test_a_report_of_the_bag_has_the_errors_of_the_trace(run, tmp_path):
     _, trace, path = run
     summary = report.build(path, tmp_path)
-    assert summary.controller == "rod_mpc"
-    assert summary.tip_aed_mm == pytest.approx(1e3 * trace.error.mean())
-    assert summary.bending_compliance.true == pytest.approx(trace.true_compliance)
+    assert summary["controller"] == "rod_mpc"
+    assert summary["tip_aed_mm"] == pytest.approx(1e3 * trace.error.mean())
+    assert summary["bending_compliance"]["true"] == pytest.approx(trace.true_compliance)
 
 
 def test_a_bag_that_cannot_be_written_is_one_line(tmp_path):

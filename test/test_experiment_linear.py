@@ -10,6 +10,7 @@ from softcr_models import CosseratRod, load_robot
 from softcr_models.linear_rod import LinearRod
 from softcr_models.prediction import RodPrediction
 from softcr_runtime.bags.reading import Bag
+from softcr_runtime.bags.signals import read_signals
 from softcr_tools.experiments.linear import command
 from softcr_tools.experiments.linear.command import (
     AMPLITUDES,
@@ -19,7 +20,6 @@ from softcr_tools.experiments.linear.command import (
     growth,
     sequence,
 )
-from softcr_tools.report_run import read_run
 
 ROBOT = load_robot("licher2025")
 ROD = CosseratRod(ROBOT, 3)
@@ -81,8 +81,10 @@ def test_a_short_run_writes_table_figures_and_bag(tmp_path):
         assert np.all(np.diff(errors) > 0)
         assert by_case["growth with amplitude", f"exponent of MAE {axis}"] > 1.0
     assert {path.name for path in latest.glob("*.png")} == {"errors.png", "motion.png"}
-    read = read_run(Bag(latest / "bags" / "steps_80_kpa"))
-    assert len(read.truth_tip) == len(read.estimated_tip) == 560
-    apart = 1e3 * np.abs(read.estimated_tip.values - read.truth_tip.values).mean(axis=0)
+    read = read_signals(Bag(latest / "bags" / "steps_80_kpa"))
+    assert len(read.role("true tip")) == len(read.role("estimated tip")) == 560
+    apart = 1e3 * np.abs(read.role("estimated tip").values - read.role("true tip").values).mean(
+        axis=0
+    )
     assert apart.max() > 1.0
     assert "softcr experiment 1" in console.export_text()

@@ -12,10 +12,10 @@ from softcr_learning.surrogate.timing import StepTime
 from softcr_learning.surrogate.verification import MOTIONS, Deviation, Verification
 from softcr_models import CosseratRod, load_robot
 from softcr_runtime.bags.reading import Bag
+from softcr_runtime.bags.signals import read_signals
 from softcr_tools.cli import main as softcr
 from softcr_tools.experiments import surrogate
 from softcr_tools.experiments.surrogate import PUBLISHED, table_iv, table_v
-from softcr_tools.report_run import read_run
 from softcr_tools.surrogate.verify import load_network
 
 ROBOT = load_robot("licher2025")
@@ -70,10 +70,12 @@ def test_a_short_run_writes_table_figures_and_bag(tmp_path, monkeypatch):
     assert {row["case"] for row in table["rows"]} >= set(MOTIONS)
     assert (table["network"], len(table["rows"])) == ("mine", len(rows))
     assert {p.name for p in latest.glob("*.png")} == {"states.png", "horizons.png"}
-    read = read_run(Bag(latest / "bags" / "motion"))
-    apart = 1e3 * np.linalg.norm(read.estimated_tip.values - read.truth_tip.values, axis=1)
+    read = read_signals(Bag(latest / "bags" / "motion"))
+    apart = 1e3 * np.linalg.norm(
+        read.role("estimated tip").values - read.role("true tip").values, axis=1
+    )
     assert 0.0 < apart.max() < 20.0
-    assert len(read.measured_pressures) == 40
+    assert len(read.role("readings")) == 40
 
 
 def test_a_network_that_is_not_there_is_one_line(capsys):

@@ -29,6 +29,7 @@ from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
 from softcr_runtime.bags.message_bytes import cdr_of, header_stamp, same_content
 from softcr_runtime.bags.reading import Bag, BagMessage
+from softcr_runtime.bags.signals import read_signals
 from softcr_runtime.codecs import codec
 from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_to_message
 from softcr_runtime.messages import pose_to_message, pressures_to_message
@@ -50,7 +51,6 @@ from softcr_tools import cli
 from softcr_tools.replay.command import _changes
 from softcr_tools.replay.comparison import compare
 from softcr_tools.replay.online import CLOCK_PERIOD, schedule
-from softcr_tools.report_run import read_run
 
 ROBOT = load_robot("licher2025")
 PRESSURES, POSES = "pressure/state", "mocap/tip/pose"
@@ -616,7 +616,7 @@ def test_the_numbers_are_those_put_in(tmp_path):
             message = pose_with_covariance(stamp, tip)
         moved.append((topic, stamp, message))
     recorded, after = (
-        read_run(Bag(write_bag(tmp_path / name, entries)))
+        read_signals(Bag(write_bag(tmp_path / name, entries)))
         for name, entries in (("recorded", messages), ("replayed", moved))
     )
     result = compare(recorded, after, Counts(140, 140, 140, 0), None, 7.0, [])

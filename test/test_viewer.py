@@ -39,6 +39,7 @@ from softcr_runtime.rod_clouds import (
     rod_cloud_message,
 )
 from softcr_runtime.topics import TOPICS, qos
+from softcr_runtime.values import Pose, ReferenceRows, StateEstimate, TipEstimate
 from softcr_tools import cli
 from softcr_tools.nodes.viewer import Viewer
 from softcr_tools.viewer.command import check_free
@@ -46,9 +47,8 @@ from softcr_tools.viewer.hand import FOREIGN_AGE, HAND_RATE, HandControl, Surrou
 from softcr_tools.viewer.page import Slid, Switched
 from softcr_tools.viewer.picture import WINDOW, Picture, tip_at
 from softcr_tools.viewer.plots import known_curves
-from softcr_tools.viewer.shape import Arc
 from softcr_tools.viewer.tube import ALONG, AROUND, tube
-from softcr_tools.viewer.words import pressures_html, safety_html, state_html
+from softcr_tools.viewer.words import safety_html, state_html, values_html
 
 ROBOT = load_robot("licher2025")
 CHAMBERS = ROBOT.chamber_names
@@ -82,10 +82,12 @@ def reference_at(stamp: int, tips: np.ndarray) -> ReferenceCloud:
     return ReferenceCloud(stamp, PERIOD, np.full((rows, 72), np.nan), tips, unknown)
 
 
-def pose_at(tip: np.ndarray) -> np.ndarray:
-    pose = np.eye(4)
-    pose[:3, 3] = tip
-    return pose
+def pose_at(tip: np.ndarray) -> Pose:
+    return Pose(tip, np.array([0.0, 0.0, 0.0, 1.0]))
+
+
+def estimate_at(tip: np.ndarray) -> TipEstimate:
+    return TipEstimate(lambda: pose_at(tip), np.zeros((3, 3)))
 
 
 # --- what it knows ------------------------------------------------------------------------------
@@ -110,7 +112,7 @@ def test_wanted_tip_is_unknown_outside_of_the_horizon(step, known):
 
 
 def test_errors_are_distances_of_tips_from_the_reference_at_their_stamps():
-    picture = Picture(CHAMBERS)
+    picture = Picture(ROBOT)
     speed = np.array([0.0, 0.07, 0.0])  # [m/s]
     aside, above = np.array([0.003, 0.0, 0.0]), np.array([0.0, 0.0, 0.002])  # [m]
     for cycle in range(5):
@@ -120,7 +122,7 @@ def test_errors_are_distances_of_tips_from_the_reference_at_their_stamps():
         picture.hear("reference/rod", stamp, reference_at(stamp, ahead), 0.0)
         late = stamp - round(1e9 * PERIOD) // 2  # half a period old: half a step of the reference
         picture.hear("mocap/tip/pose", late, pose_at(here + aside), 0.0)
-        picture.hear("estimate/tip/pose", stamp, pose_at(here + above), 0.0)
+        picture.hear("estimate/tip/pose", stamp, estimate_at(here + above), 0.0)
         picture.hear("estimate/rod", stamp, rod_at(stamp, here, 40.0 + cycle), 0.0)
         picture.sample()
     table = picture.table()
@@ -128,12 +130,12 @@ def test_errors_are_distances_of_tips_from_the_reference_at_their_stamps():
     np.testing.assert_allclose(table["estimate_error"], 0.002, atol=1e-12)
     # before its first row a reference is its first row: what is wanted is half a step ahead
     np.testing.assert_allclose(table["measured_error"], 0.003, atol=1e-9)
-    np.testing.assert_allclose(table["compliance"], 40.0 + np.arange(5))
+    np.testing.assert_allclose(table["bending_compliance"], 40.0 + np.arange(5))
     assert np.isnan(table["measured_chamber_1"]).all()
 
 
 def test_table_keeps_the_window_and_a_restarted_replay_begins_anew():
-    picture = Picture(CHAMBERS)
+    picture = Picture(ROBOT)
     for half in range(100):
         picture.hear("pressure/state", START + half * 500_000_000, np.full(3, 1e3 * half), 0.0)
         picture.sample()
@@ -147,8 +149,7 @@ def test_table_keeps_the_window_and_a_restarted_replay_begins_anew():
 
 
 def test_an_arc_takes_the_rod_s_place_until_a_rod_is_estimated():
-    arc_of_robot = Arc.of_robot(ROBOT)
-    picture = Picture(CHAMBERS, arc_of_robot)
+    picture = Picture(ROBOT)
     model = ConstantCurvatureModel.of_robot(ROBOT)
     q = np.array([8e-3, -5e-3, 2e-3])
     numbers = dict(zip(("delta_x", "delta_y", "elongation"), q, strict=True))
@@ -157,30 +158,49 @@ def test_an_arc_takes_the_rod_s_place_until_a_rod_is_estimated():
     tip, _ = model.tip_and_jacobian(q)
     above = ROBOT.sensor_to_base_cap + ROBOT.base_cap_length
     np.testing.assert_allclose(picture.estimate.positions[-1] - tip, [0, 0, above], atol=1e-12)
-    value, deviation = picture.compliance
+    value, deviation = picture.parameters["bending_compliance"]
     assert value == pytest.approx(ROBOT.bending_compliance)
     assert deviation == pytest.approx(5.0 / model.bending_stiffness * value)
     assert "estimated arc" in state_html(picture, 0.0, {})
     picture.hear("estimate/rod", START, rod_at(START, np.zeros(3), 40.0), 0.0)
-    assert picture.compliance == (40.0, 40.0)
-    assert isinstance(picture.estimate, RodCloud)
+    assert picture.parameters["bending_compliance"] == (40.0, 40.0)
+    assert picture.shape_topic == "estimate/rod"
+
+
+def test_a_robot_of_a_third_kind_is_shown_by_its_node_poses_alone():
+    picture = Picture(ROBOT)
+    nodes = np.linspace([0.0, 0.0, 0.0], [0.02, 0.0, 0.3], 4)
+    picture.hear("estimate/shape", START, tuple(map(pose_at, nodes)), 0.0)
+    rows = ReferenceRows(START, PERIOD, None, np.array([[0.02, 0.0, 0.301]] * 3))
+    picture.hear("reference/output", START, rows, 0.0)
+    state = StateEstimate(np.zeros(6), {"stiffness": 30.0}, {"stiffness": 0.5})
+    picture.hear("estimate/state", START, state, 0.0)
+    picture.sample()
+    np.testing.assert_array_equal(picture.estimate.positions, nodes)
+    table = picture.table()
+    assert table["estimate_error"][-1] == pytest.approx(1e-3)
+    assert (picture.parameter, table["stiffness"][-1]) == ("stiffness", 30.0)
+    said = state_html(picture, 0.0, {})
+    assert "estimated shape" in said
+    assert "30.00 &plusmn; 1.00" in said
+    assert "cameras</td><td>never heard" in said
 
 
 def test_what_is_silent_is_not_drawn_as_present():
-    picture = Picture(CHAMBERS)
+    picture = Picture(ROBOT)
     picture.hear("estimate/rod", START, rod_at(START, np.zeros(3)), 10.0)
     picture.hear("pressure/state", START + 400_000_000, np.ones(3), 10.4)
     assert picture.estimate is not None
     picture.hear("pressure/state", START + 600_000_000, np.full(3, 2e3), 10.6)
     assert picture.estimate is None
-    assert "2.0 kPa" in pressures_html(picture, 10.7)
-    assert "2.0 kPa" not in pressures_html(picture, 11.2)
+    assert "2.0 kPa" in values_html(picture, 10.7)
+    assert "2.0 kPa" not in values_html(picture, 11.2)
     assert "silent for 2 s" in state_html(picture, 12.1, {})
     assert "never heard" in state_html(picture, 12.1, {})
 
 
 def test_foreign_words_are_escaped():
-    picture = Picture(CHAMBERS)
+    picture = Picture(ROBOT)
     evil = "<script>alert(1)</script>"
     report = DiagnosticReport(f"{evil}: loop", 2, evil, evil, {"blockers": [evil]})
     picture.hear("/diagnostics", 0, [report], 0.0)
@@ -524,8 +544,8 @@ def test_node_draws_what_is_published(viewer, rig):
     table = picture.table()
     expected = np.linalg.norm(arc(6, 0.9)[-1, :3, 3] - arc(6, 0.7)[-1, :3, 3])
     assert table["estimate_error"][-1] == pytest.approx(expected, abs=1e-9)
-    assert table["compliance"][-1] == 47.11
-    np.testing.assert_allclose(picture.pressures("pressure/state"), [1e4, 2e4, 3e4])
+    assert table["bending_compliance"][-1] == 47.11
+    np.testing.assert_allclose(picture.inputs("pressure/state"), [1e4, 2e4, 3e4])
     with urllib.request.urlopen(viewer.page.url) as answer:
         assert answer.status == 200
         assert b"<html" in answer.read()

@@ -27,35 +27,18 @@ from std_srvs.srv import Trigger
 
 from softcr_models.constant_curvature.arm import Arm
 from softcr_models.robot import PressureLimits, Robot
-from softcr_runtime.arm_messages import (
-    arm_cloud_from_message,
-    point_from_message,
-    poses_from_message,
-    tendon_state_from_message,
-    tendons_from_message,
-)
+from softcr_runtime.bags.signals import decoder
+from softcr_runtime.codecs import expected_of
 from softcr_runtime.cycle_timer import CycleTimer
 from softcr_runtime.diagnostics import diagnostics_from_message
 from softcr_runtime.mailbox import LeftAlone, Mailbox
-from softcr_runtime.messages import (
-    MessageError,
-    from_stamp,
-    named_numbers_from_message,
-    pose_from_message,
-    pose_with_covariance_from_message,
-    pressures_from_message,
-    pressures_to_message,
-    wrench_from_message,
-)
-from softcr_runtime.rod_clouds import reference_cloud_from_message, rod_cloud_from_message
+from softcr_runtime.messages import MessageError, from_stamp, pressures_to_message
 from softcr_runtime.sample import Sample
 from softcr_runtime.topics import TOPICS, qos
-from softcr_tools.viewer.arm_picture import ArmPicture
 from softcr_tools.viewer.hand import HandControl, Surroundings
 from softcr_tools.viewer.markers import markers_message, path_message
 from softcr_tools.viewer.page import Page, Slid, Switched, size_of
-from softcr_tools.viewer.picture import LivePicture, Picture
-from softcr_tools.viewer.shape import Arc
+from softcr_tools.viewer.picture import HEARD, Picture
 
 RATE = 30.0
 """Of drawing, and of commands by hand [Hz]; the valves hold after 0.1 s without one."""
@@ -66,8 +49,14 @@ MARKER_PERIOD = 0.1
 VENT_ANSWER_TIME = 2.0
 """How long an answer to the vent button is waited for [s]."""
 
+_BESIDE = (
+    "estimate/tip/pose", "simulation/truth/rod", "simulation/truth/arm", "safety/state",
+    "/diagnostics",
+)  # fmt: skip
+"""Topics that are heard beside those whose flow is shown."""
+
 _NAME = "viewer_"  # of every view, before the number of its process
-_COMMAND = "pressure/command"
+_COMMAND, _SHAPE = "pressure/command", "estimate/shape"
 _DEPTH = 200  # messages that wait while the machine is busy elsewhere: seconds of each topic
 _OWN_STAMPS = 100  # remembered, to tell our commands from those of others
 _MOST_REASONS = 5  # of rejection, shown on the page
@@ -105,7 +94,7 @@ class Viewer(Node):
         self._executor.add_node(self)
         self._rejected: Counter[str] = Counter()
         self._inbox = Mailbox(self.context, self._reject)
-        self.picture = _picture_of(robot)
+        self.picture = Picture(robot)
         self._chambers = robot.chamber_names if isinstance(robot, Robot) else ()
         limits = robot.pressure_limits if isinstance(robot, Robot) else _NO_PRESSURES
         self.hand = HandControl(limits, len(self._chambers))
@@ -116,15 +105,15 @@ class Viewer(Node):
         ) if with_hand else None  # fmt: skip
         self._shape, self._markers = (
             self.create_publisher(TOPICS[topic].message_class(), topic, qos(topic))
-            for topic in ("estimate/shape", "markers")
+            for topic in (_SHAPE, "markers")
         )
         self._marked = -math.inf  # when it was drawn for RViz [s]
         self._own_stamps: deque[int] = deque(maxlen=_OWN_STAMPS)
         self._foreign = -math.inf  # when a command of another was heard [s]
         self._vent = self.create_client(Trigger, "valves/vent")
         self._venting: tuple[float, Future] | None = None
-        for topic, decode in self._decoders().items():
-            self._receive(topic, decode)
+        for topic in (*HEARD, *_BESIDE):
+            self._receive(topic)
         self.page = Page(robot, host, port, self.vent, with_hand)
 
     def run(self, stop: threading.Event) -> None:
@@ -162,46 +151,9 @@ class Viewer(Node):
 
     # --- messages ---------------------------------------------------------------------------
 
-    def _decoders(self) -> dict[str, Callable[[Any], tuple[int, Any]]]:
-        """What makes (stamp [ns], value) of a message, by topic."""
+    def _receive(self, topic: str) -> None:
+        decode = self._decoder(topic)
 
-        def stamped(
-            topic: str, decode: Callable[..., Any], *more: Any
-        ) -> Callable[[Any], tuple[int, Any]]:
-            return lambda message: (
-                from_stamp(message, topic),
-                decode(message, *more, topic),
-            )
-
-        common: dict[str, Callable[[Any], tuple[int, Any]]] = {
-            "safety/state": lambda message: (0, diagnostics_from_message(_Statuses([message]))[0]),
-            "/diagnostics": lambda message: (0, diagnostics_from_message(message)),
-        }
-        if not isinstance(self._robot, Robot):
-            tendons, count = self._robot.tendon_names, len(self._robot.racks)
-            decoders: dict[str, Callable[..., Any]] = {
-                "estimate/arm": partial(arm_cloud_from_message, sections=count),
-                "simulation/truth/arm": arm_cloud_from_message,
-                "reference/tip": point_from_message,
-                "mocap/arm/poses": partial(poses_from_message, count=count),
-                "tendon/state": partial(tendon_state_from_message, names=tendons),
-                "tendon/command": partial(tendons_from_message, names=tendons),
-            }
-            return common | {t: stamped(t, decode) for t, decode in decoders.items()}
-        chambers = self._chambers
-        return common | {
-            "estimate/rod": stamped("estimate/rod", rod_cloud_from_message),
-            "estimate/constant_curvature": stamped("estimate/constant_curvature", _arc_numbers),
-            "simulation/truth/rod": stamped("simulation/truth/rod", rod_cloud_from_message),
-            "reference/rod": stamped("reference/rod", reference_cloud_from_message),
-            "estimate/tip/pose": stamped("estimate/tip/pose", _tip_pose),
-            "mocap/tip/pose": stamped("mocap/tip/pose", _pose_in_base),
-            "force_torque/wrench": stamped("force_torque/wrench", wrench_from_message),
-            "pressure/state": stamped("pressure/state", pressures_from_message, chambers),
-            _COMMAND: stamped(_COMMAND, pressures_from_message, chambers),
-        }
-
-    def _receive(self, topic: str, decode: Callable[[Any], tuple[int, Any]]) -> None:
         def read(message: Any, received: float) -> Sample | None:
             try:
                 stamp, value = decode(message)
@@ -224,6 +176,24 @@ class Viewer(Node):
         )  # fmt: skip
         self._inbox.add(topic, subscription, read)
 
+    def _decoder(self, topic: str) -> Callable[[Any], tuple[int, Any]]:
+        """What makes (stamp [ns], value) of a message of a topic."""
+        if topic == "safety/state":
+            return lambda message: (0, diagnostics_from_message(_Statuses([message]))[0])
+        if topic == "/diagnostics":
+            return lambda message: (0, diagnostics_from_message(message))
+        decodes: list[Callable[[Any], Any]] = []
+
+        def stamped(message: Any) -> tuple[int, Any]:
+            frame = message.header.frame_id
+            if topic == "mocap/tip/pose" and frame not in (self.picture.frame, ""):
+                raise MessageError(topic, f"frame {frame!r} must be {self.picture.frame!r}")
+            if not decodes:  # the first message of a state tells what it holds
+                decodes.append(decoder(topic, message, expected_of(self._robot)))
+            return from_stamp(message, topic), decodes[0](message)
+
+        return stamped
+
     def _reject(self, topic: str, reason: str) -> None:
         key = f"{topic}: {reason}"
         if key in self._rejected or len(self._rejected) < _MOST_REASONS:
@@ -241,9 +211,10 @@ class Viewer(Node):
         if now - self._marked < MARKER_PERIOD or not self.picture.stamp:
             return
         self._marked = now
-        rod = self.picture.estimate
-        if rod is not None and self._shape.get_subscription_count():
-            self._shape.publish(path_message(rod, self.picture.frame))
+        shape = self.picture.estimate
+        is_ours = self.picture.shape_topic != _SHAPE  # and somebody else listens beside this node
+        if shape is not None and is_ours and self._shape.get_subscription_count() > 1:
+            self._shape.publish(path_message(shape, self.picture.frame))
         if self._markers.get_subscription_count():
             self._markers.publish(markers_message(self.picture, self._size.radius))
 
@@ -307,37 +278,8 @@ class Viewer(Node):
 _NO_PRESSURES = PressureLimits(minimum=0.0, maximum=1.0, maximum_rate=1.0)
 
 
-def _picture_of(robot: Robot | Arm) -> LivePicture:
-    if isinstance(robot, Robot):
-        return Picture(robot.chamber_names, Arc.of_robot(robot))
-    return ArmPicture(robot)
-
-
 class _Statuses:
     """What `diagnostics_from_message` reads, around single statuses."""
 
     def __init__(self, status: list[Any]):
         self.status = status
-
-
-def _tip_pose(message: Any, topic: str) -> np.ndarray:
-    return pose_with_covariance_from_message(message, topic)[0]
-
-
-def _pose_in_base(message: Any, topic: str) -> np.ndarray:
-    frame = message.header.frame_id
-    if frame not in ("base", ""):
-        raise MessageError(topic, f"frame {frame!r} must be 'base'")
-    return pose_from_message(message, topic)
-
-
-def _arc_numbers(message: Any, topic: str) -> dict[str, float]:
-    numbers = named_numbers_from_message(message, topic)
-    if not numbers.keys() >= _ARC_FIELDS:
-        raise MessageError(topic, f"fields {list(numbers)} must hold {sorted(_ARC_FIELDS)}")
-    return numbers
-
-
-_ARC_FIELDS = {
-    "delta_x", "delta_y", "elongation", "bending_stiffness", "bending_stiffness_std",
-}  # fmt: skip

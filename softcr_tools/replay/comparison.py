@@ -11,8 +11,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from softcr_runtime.replay.bag_replay import Counts
-from softcr_tools.report_axes import (
+from softcr_runtime.bags.signals import BagSignals, Signal
+from softcr_runtime.figure_style import (
     ESTIMATE,
     REFERENCE,
     STYLE,
@@ -21,8 +21,7 @@ from softcr_tools.report_axes import (
     legend_above,
     new_figure,
 )
-from softcr_tools.report_run import Run, Series
-from softcr_tools.report_summary import true_compliance
+from softcr_runtime.replay.bag_replay import Counts
 
 
 @dataclass(frozen=True)
@@ -90,8 +89,8 @@ class Comparison:
 
 
 def compare(
-    recorded: Run,
-    replayed: Run,
+    recorded: BagSignals,
+    replayed: BagSignals,
     estimates: Counts,
     commands: Counts | None,
     real_time_factor: float,
@@ -107,38 +106,36 @@ def compare(
     """
     before, after = _tip_error(recorded), _tip_error(replayed)
     common = np.intersect1d(before.stamps, after.stamps) if len(before) else after.stamps
-    stamps = replayed.estimated_tip.stamps
+    stamps = replayed.role("estimated tip").stamps
     return Comparison(
         estimates=estimates,
         commands=commands,
         tip_difference_mm=Spread.of(tip_difference(recorded, replayed).values, 1e3),
         shape_difference_mm=_shape_difference(recorded, replayed),
-        compliance_difference=Spread.of(
-            replayed.estimated_compliance.minus(recorded.estimated_compliance).values
-        ),
+        compliance_difference=Spread.of(_compliance(replayed).minus(_compliance(recorded)).values),
         command_difference_kpa=Spread.of(
-            replayed.commanded_pressures.minus(recorded.commanded_pressures).values, 1e-3
+            replayed.role("commands").minus(recorded.role("commands")).values, 1e-3
         )
         if commands is not None
         else None,
         tip_error_against=_tip_measured_by(recorded),
         recorded_tip_error_mm=Spread.of(_at(before, common).values, 1e3),
         replayed_tip_error_mm=Spread.of(_at(after, common).values, 1e3),
-        true_compliance=true_compliance(recorded),
-        recorded_compliance=_last(recorded.estimated_compliance),
-        replayed_compliance=_last(replayed.estimated_compliance),
+        true_compliance=recorded.true_parameter("bending_compliance"),
+        recorded_compliance=_last(_compliance(recorded)),
+        replayed_compliance=_last(_compliance(replayed)),
         duration_s=1e-9 * float(stamps[-1] - stamps[0]) if len(stamps) else 0.0,
         real_time_factor=real_time_factor,
         notes=tuple(notes),
     )
 
 
-def tip_difference(recorded: Run, replayed: Run) -> Series:
+def tip_difference(recorded: BagSignals, replayed: BagSignals) -> Signal:
     """(T,) distance of recorded and replayed estimate of the tip at equal stamps [m]."""
-    return replayed.estimated_tip.minus(recorded.estimated_tip).norm()
+    return replayed.role("estimated tip").minus(recorded.role("estimated tip")).norm()
 
 
-def draw(recorded: Run, replayed: Run, path: Path) -> None:
+def draw(recorded: BagSignals, replayed: BagSignals, path: Path) -> None:
     """Tip error, difference of the tips and bending compliance over time, as a PNG file.
 
     Raises:
@@ -150,10 +147,10 @@ def draw(recorded: Run, replayed: Run, path: Path) -> None:
         for run, colour, name in _runs(recorded, replayed):
             error = _tip_error(run)
             _plot(errors, run, error, 1e3, color=colour, label=name)
-            _plot(compliances, run, run.estimated_compliance, 1.0, color=colour, label=name)
+            _plot(compliances, run, _compliance(run), 1.0, color=colour, label=name)
         difference = tip_difference(recorded, replayed)
         _plot(differences, recorded, difference, 1e3, color=TRUTH)
-        if (true := true_compliance(recorded)) is not None:
+        if (true := recorded.true_parameter("bending_compliance")) is not None:
             compliances.axhline(true, **THIN_DASHES, label="true")
         errors.set_ylabel("tip error [mm]")
         differences.set_ylabel("replayed - recorded [mm]")
@@ -164,39 +161,44 @@ def draw(recorded: Run, replayed: Run, path: Path) -> None:
         figure.savefig(path)
 
 
-def _runs(recorded: Run, replayed: Run) -> tuple[tuple[Run, str, str], ...]:
+def _runs(recorded: BagSignals, replayed: BagSignals) -> tuple[tuple[BagSignals, str, str], ...]:
     return (recorded, REFERENCE, "recorded"), (replayed, ESTIMATE, "replayed")
 
 
-def _plot(axes: Any, run: Run, series: Series, scale: float, **style: Any) -> None:
+def _plot(axes: Any, run: BagSignals, series: Signal, scale: float, **style: Any) -> None:
     if len(series):
         axes.plot(run.seconds(series), scale * series.values, **style)
 
 
-def _tip_error(run: Run) -> Series:
+def _compliance(run: BagSignals) -> Signal:
+    """(T,) estimated bending compliance [rad/(N m m)]."""
+    return run.signal("estimate/rod", "parameter.bending_compliance")
+
+
+def _tip_error(run: BagSignals) -> Signal:
     """(T,) distance of the estimated tip from the true one, or from mocap on hardware [m]."""
-    return run.estimated_tip.minus(run.tip).norm()
+    return run.role("estimated tip").minus(run.tip).norm()
 
 
-def _tip_measured_by(run: Run) -> str | None:
-    if len(run.truth_tip):
+def _tip_measured_by(run: BagSignals) -> str | None:
+    if len(run.role("true tip")):
         return "the simulator's truth"
-    return "mocap, its noise included" if len(run.measured_tip) else None
+    return "mocap, its noise included" if len(run.role("measured tip")) else None
 
 
-def _at(series: Series, stamps: np.ndarray) -> Series:
+def _at(series: Signal, stamps: np.ndarray) -> Signal:
     inside = np.isin(series.stamps, stamps)
-    return Series(series.stamps[inside], series.values[inside])
+    return Signal(series.stamps[inside], series.values[inside])
 
 
-def _shape_difference(recorded: Run, replayed: Run) -> Spread | None:
-    one, other = recorded.estimated_backbone, replayed.estimated_backbone
+def _shape_difference(recorded: BagSignals, replayed: BagSignals) -> Spread | None:
+    one, other = (run.role("estimated shape") for run in (recorded, replayed))
     if one.values.shape[1:] != other.values.shape[1:]:  # another number of intervals
         return None
     return Spread.of(other.minus(one).norm().values, 1e3)
 
 
-def _last(series: Series) -> float | None:
+def _last(series: Signal) -> float | None:
     return float(series.values[-1]) if len(series) else None
 
 

@@ -10,10 +10,10 @@ from threadpoolctl import threadpool_limits
 
 from softcr_models.errors import UserError
 from softcr_runtime.bags.reading import Bag
+from softcr_runtime.bags.signals import read_signals
 from softcr_runtime.console import step
 from softcr_runtime.replay.bag_replay import BagReplay, ReplayTask
 from softcr_tools.replay.comparison import Comparison, compare, draw
-from softcr_tools.report_run import read_run
 from softcr_tools.up import compile_kernels
 
 
@@ -43,7 +43,7 @@ def replay(bag: Bag, task: ReplayTask, output: Path, console: Console) -> Compar
 
 
 def _reported(bag: Bag, again: BagReplay, output: Path, factor: float) -> Comparison:
-    recorded, replayed = read_run(bag), read_run(Bag(output))
+    recorded, replayed = read_signals(bag), read_signals(Bag(output))
     estimates = again.estimates
     notes = [*([bag.damage] if bag.damage else []), *again.notes]
     if estimates.compared < estimates.recorded:

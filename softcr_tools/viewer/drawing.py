@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from softcr_tools.report_axes import ESTIMATE, MEASURED, REFERENCE, TRUTH
-from softcr_tools.viewer.picture import LivePicture
+from softcr_runtime.figure_style import ESTIMATE, MEASURED, REFERENCE, TRUTH
+from softcr_tools.viewer.picture import Picture
 
 TRAIL = 8.0
 """How long the tip's trail is [s]."""
@@ -31,21 +31,18 @@ class Dot:
     colour: str
 
 
-def lines(picture: LivePicture) -> dict[str, Line]:
+def lines(picture: Picture) -> dict[str, Line]:
     """Every line by name; those of which nothing is known have no points."""
     reference, truth = picture.reference, picture.truth
-    shape = None if reference is None else reference.positions[0]
-    if shape is not None and not np.isfinite(shape).all():
-        shape = None  # only the tip is wanted
     return {
-        "reference": Line(shape, REFERENCE, 3.0),
+        "reference": Line(picture.reference_shape, REFERENCE, 3.0),
         "horizon": _line(None if reference is None else reference.tip_positions, REFERENCE, 2.0),
         "truth": Line(None if truth is None else truth.positions, TRUTH, 2.0),
         "trail": _line(_trail(picture), ESTIMATE, 1.5),
     }
 
 
-def dots(picture: LivePicture) -> dict[str, Dot]:
+def dots(picture: Picture) -> dict[str, Dot]:
     """Every dot by name; those of which nothing is known have no position."""
     reference = picture.reference
     return {
@@ -64,8 +61,10 @@ def _line(points: np.ndarray | None, colour: str, width: float) -> Line:
     return Line(points if points is not None and len(points) >= 2 else None, colour, width)
 
 
-def _trail(picture: LivePicture) -> np.ndarray:
+def _trail(picture: Picture) -> np.ndarray:
     """(k, 3) where the estimated tip has been lately [m]."""
     table = picture.table()
+    if not len(table["time"]):
+        return np.empty((0, 3))
     points = np.stack([table["tip_x"], table["tip_y"], table["tip_z"]], axis=1)
     return points[(table["time"] >= -TRAIL) & np.isfinite(points).all(axis=1)]

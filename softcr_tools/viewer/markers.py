@@ -4,18 +4,17 @@ from typing import Any
 
 import numpy as np
 
+from softcr_runtime.figure_style import ESTIMATE
 from softcr_runtime.messages import to_stamp
-from softcr_runtime.rod_clouds import RodCloud
-from softcr_tools.report_axes import ESTIMATE
 from softcr_tools.viewer.drawing import DOT_SIZE, dots, lines, rgb
-from softcr_tools.viewer.picture import LivePicture
+from softcr_tools.viewer.picture import Picture
 from softcr_tools.viewer.shape import Shape
 
 _METRES_PER_PIXEL = 5e-4  # markers have no pixels
 _ROD_ALPHA = 0.45
 
 
-def path_message(rod: RodCloud | Shape, frame: str) -> Any:
+def path_message(rod: Shape, frame: str) -> Any:
     """nav_msgs/Path of a robot: the poses along its centre line."""
     from geometry_msgs.msg import Point, Pose, PoseStamped, Quaternion
     from nav_msgs.msg import Path
@@ -36,7 +35,7 @@ def path_message(rod: RodCloud | Shape, frame: str) -> Any:
     return Path(header=header, poses=poses)
 
 
-def markers_message(picture: LivePicture, radius: float) -> Any:
+def markers_message(picture: Picture, radius: float) -> Any:
     """visualization_msgs/MarkerArray of rod, lines and dots; what is not known is taken away.
 
     Args:

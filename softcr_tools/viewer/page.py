@@ -1,4 +1,4 @@
-"""The browser page: viser's scene and controls, drawn from a `LivePicture`. No ROS."""
+"""The browser page: viser's scene and controls, drawn from a `Picture`. No ROS."""
 
 import html
 import io
@@ -14,9 +14,8 @@ import viser
 
 from softcr_models.constant_curvature.arm import Arm
 from softcr_models.robot import Robot
-from softcr_tools.viewer.arm_plots import ArmPlots
 from softcr_tools.viewer.hand import HandControl
-from softcr_tools.viewer.picture import LivePicture
+from softcr_tools.viewer.picture import Picture
 from softcr_tools.viewer.plots import PANEL_WIDTH, Plots
 from softcr_tools.viewer.scene import Scene, Size
 from softcr_tools.viewer.words import (
@@ -91,12 +90,7 @@ class Page:
         self._state = gui.add_html("")
         if isinstance(robot, Robot) and with_hand:
             self._hand = _HandPanel(self._server, robot, self.events)
-        self._plots = self._made_plots(robot)
-
-    def _made_plots(self, robot: Robot | Arm) -> Plots | ArmPlots:
-        if isinstance(robot, Robot):
-            return Plots(self._server, robot)
-        return ArmPlots(self._server, robot)
+        self._plots = Plots(self._server)
 
     def close(self) -> None:
         """Stop serving."""
@@ -113,7 +107,7 @@ class Page:
             _assign(self._answer, "content", _padded(html.escape(line)))
 
     def draw(
-        self, picture: LivePicture, hand: HandControl, rejected: dict[str, int], now: float
+        self, picture: Picture, hand: HandControl, rejected: dict[str, int], now: float
     ) -> None:
         """Bring the page up to date.
 
@@ -121,7 +115,7 @@ class Page:
             picture: what is known.
             hand: whether the sliders are locked.
             rejected: how often messages were refused, by reason.
-            now: on the clock of `LivePicture.received` [s].
+            now: on the clock of `Picture.received` [s].
         """
         if now - self._scene_drawn < SCENE_PERIOD:
             return

@@ -1,18 +1,24 @@
 """What the live view knows: the newest of everything, and a table of the last seconds.
 
-No ROS, no browser: decoded messages go in by topic, arrays come out.
+No ROS, no browser: decoded messages go in by topic, arrays come out. What a robot is shown by
+follows from the topics that arrive: node poses on `estimate/shape` are enough for a shape.
 """
 
-from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
+from softcr_models.constant_curvature.arm import Arm
+from softcr_models.robot import Robot
+from softcr_runtime.bags.signals import fields_of
+from softcr_runtime.codecs import expected_of
 from softcr_runtime.diagnostics import DiagnosticReport
-from softcr_runtime.rod_clouds import ReferenceCloud, RodCloud
-from softcr_tools.viewer.shape import Arc, Shape
+from softcr_runtime.robot_topics import inputs_of, robot_topics
+from softcr_runtime.rod_clouds import ReferenceCloud
+from softcr_runtime.values import ReferenceRows
+from softcr_tools.viewer.shape import Arc, Shape, shape_makers
 
 WINDOW = 30.0
 """How far back the plots and the trail go [s]."""
@@ -23,41 +29,63 @@ SAMPLE_PERIOD = 1 / 30
 STALE = 0.5
 """What is older than this beside the newest stamp is not drawn as present [s]."""
 
+HEARD = {
+    "estimate/rod": "estimate", "estimate/arm": "estimate", "estimate/state": "estimate",
+    "estimate/constant_curvature": "estimated arc", "estimate/shape": "estimated shape",
+    "reference/rod": "reference", "reference/output": "reference", "reference/tip": "setpoint",
+    "mocap/tip/pose": "cameras", "mocap/arm/poses": "cameras",
+    "force_torque/wrench": "force sensor", "pressure/state": "pressures",
+    "tendon/state": "tendons", "pressure/command": "commands", "tendon/command": "commands",
+}  # fmt: skip
+"""Topics whose flow is shown, with a word for each."""
+
+COMPLIANCE = "bending_compliance"
+
 _RESTART = 1.0  # a stamp so far back begins a new story: a replay that was started again [s]
+_ARC = "estimate/constant_curvature"
+_REFERENCES = ("reference/rod", "reference/output")
+_MEASURED_TIPS = ("mocap/tip/pose", "mocap/arm/poses")
+_TIP = "estimate/tip/pose"
+_STANDS = 1.0  # a setpoint has no horizon: its only row stands for itself [s]
 
-_ARC, _COMPLIANCE = "estimate/constant_curvature", "bending_compliance"
-_COORDINATES = ("delta_x", "delta_y", "elongation")
 
-
-class LivePicture(ABC):
+class Picture:
     """The newest message of each topic, and a table of the past.
 
+    The table has `estimate_error` and `measured_error`, distances of the estimated and of the
+    measured tip from the reference at their stamps [m]; `tip_x`, `tip_y`, `tip_z` of the estimate
+    [m]; and what has arrived of `measured_<actuator>`, `commanded_<actuator>` [Pa] or [m],
+    estimated parameters by name with `<name>_std`, `rest_length_<section>` [m].
+
     Attributes:
+        actuators: their names; inputs are in this order.
+        has_chambers: whether they are chambers; tendons otherwise.
+        expected: topics that are said to be silent where nothing like them was heard.
+        topics: those of the robot's commands and sensors.
         frame: that positions are in.
-        shape_topics: topics that tell the robot's shape.
-        heard_topics: those whose flow is shown, with a word for each.
         diagnostics: the newest status of each node, by its name.
         safety: the newest safety/state; None while nobody has told it.
         received: when each topic was last heard, on the monotonic clock [s].
     """
 
-    frame: ClassVar[str]
-    shape_topics: ClassVar[tuple[str, ...]]
-    heard_topics: ClassVar[tuple[tuple[str, str], ...]]
-    estimate_topic: ClassVar[str]
-    measured_topic: ClassVar[str]
-
-    def __init__(self, columns: Sequence[str]):
-        """Know nothing yet.
-
-        Args:
-            columns: of the table, beside `time`.
-        """
+    def __init__(self, robot: Robot | Arm) -> None:
+        """Know nothing yet of a robot."""
+        self.topics, expected = robot_topics(robot), expected_of(robot)
+        self.actuators, self.frame = expected.actuators, expected.frame
+        self.has_chambers = isinstance(robot, Robot)
+        self.expected = (
+            ("estimate/rod", "reference/rod", "force_torque/wrench") if self.has_chambers
+            else ("estimate/arm", "reference/tip")
+        ) + (self.topics.poses, self.topics.state, self.topics.command)  # fmt: skip
         self.diagnostics: dict[str, DiagnosticReport] = {}
         self.safety: DiagnosticReport | None = None
         self.received: dict[str, float] = {}
-        self._columns = tuple(columns)
+        self._arc = Arc.of_robot(robot) if isinstance(robot, Robot) else None
+        self._makers = shape_makers(robot)
+        self._estimates = tuple(topic for topic in self._makers if topic.startswith("estimate/"))
         self._newest: dict[str, tuple[int, Any]] = {}
+        self._shapes: dict[str, Shape] = {}
+        self._columns: dict[str, int] = {}
         self._rows: deque[tuple[int, np.ndarray]] = deque()
 
     # --- in -------------------------------------------------------------------------------------
@@ -68,7 +96,7 @@ class LivePicture(ABC):
         Args:
             topic: name in the table of topics.
             stamp: of the message [ns].
-            value: what the decoder made of it.
+            value: what the topic's codec made of it.
             received: when, on the monotonic clock [s].
         """
         self.received[topic] = received
@@ -89,7 +117,10 @@ class LivePicture(ABC):
         due = self._rows[-1][0] + round(1e9 * SAMPLE_PERIOD) if self._rows else 0
         if not self._newest or stamp < due:
             return
-        self._rows.append((stamp, self._row()))
+        row = self._row()
+        for name in row:
+            self._columns.setdefault(name, len(self._columns))
+        self._rows.append((stamp, np.array([row.get(name, np.nan) for name in self._columns])))
         while self._rows[0][0] < stamp - round(1e9 * WINDOW):
             self._rows.popleft()
 
@@ -101,33 +132,98 @@ class LivePicture(ABC):
         return max((stamp for stamp, _ in self._newest.values()), default=0)
 
     @property
-    @abstractmethod
-    def estimate(self) -> RodCloud | Shape | None:
+    def shape_topic(self) -> str | None:
+        """The topic that tells the estimated shape now; None when all are stale."""
+        return self._flowing(self._estimates)
+
+    @property
+    def estimate(self) -> Shape | None:
         """The estimated shape, unless it is stale."""
+        return self._shape(self.shape_topic)
 
     @property
-    @abstractmethod
-    def truth(self) -> RodCloud | Shape | None:
+    def truth(self) -> Shape | None:
         """The simulator's own robot, unless it is stale."""
+        return self._shape(self._flowing(t for t in self._makers if t not in self._estimates))
 
     @property
-    @abstractmethod
-    def reference(self) -> ReferenceCloud | None:
-        """The wanted motion, unless it is stale."""
+    def reference(self) -> ReferenceCloud | ReferenceRows | None:
+        """The wanted motion, unless it is stale; a setpoint is a reference of one row, which
+        never is stale: one that was said once holds."""
+        wanted = self._flowing(_REFERENCES)
+        if wanted is not None:
+            return self.newest(wanted)[1]
+        stamp, target = self.newest("reference/tip")
+        return None if target is None else ReferenceRows(stamp, _STANDS, None, target[None])
 
     @property
-    @abstractmethod
+    def reference_shape(self) -> np.ndarray | None:
+        """(k, 3) points of the shape that is wanted now [m]; None where only the tip is."""
+        points = getattr(self.reference, "positions", [None])[0]
+        return points if points is not None and np.isfinite(points).all() else None
+
+    @property
     def measured_tip(self) -> np.ndarray | None:
         """(3,) tip seen by the cameras [m], unless it is stale."""
+        return self._measured_tip()[1]
 
     @property
-    @abstractmethod
     def estimated_tip(self) -> np.ndarray | None:
-        """(3,) estimated tip [m], unless it is stale."""
+        """(3,) estimated tip [m], unless it is stale: of its own topic, which knows the end of the
+        cap on the last node, otherwise the end of the shape."""
+        told = self.present(_TIP)
+        if told is not None:
+            return told.pose().position
+        shape = None if self.present("estimate/rod") is not None else self.estimate
+        return None if shape is None or self.shape_topic == _ARC else shape.positions[-1]
+
+    @property
+    def parameters(self) -> dict[str, tuple[float, float]]:
+        """Estimated parameters and their standard deviations by name; what is stale is left out.
+
+        Of an arc its bending stiffness counts as a bending compliance [rad/(N m m)].
+        """
+        topic = self._flowing(("estimate/rod", "estimate/state"))
+        if topic is not None:
+            found = self.newest(topic)[1]
+            std = found.parameters_std
+            return {n: (v, std.get(n, np.nan)) for n, v in found.parameters.items()}
+        arc = self.present(_ARC)
+        if arc is None or self._arc is None or not {_STIFFNESS, f"{_STIFFNESS}_std"} <= arc.keys():
+            return {}
+        value = self._arc.compliance(arc[_STIFFNESS])
+        return {COMPLIANCE: (value, value * arc[f"{_STIFFNESS}_std"] / arc[_STIFFNESS])}
+
+    @property
+    def parameter(self) -> str:
+        """The parameter that is shown: the bending compliance, or the first heard; empty: none."""
+        told = [name.removesuffix("_std") for name in self._columns if name.endswith("_std")]
+        return COMPLIANCE if COMPLIANCE in told else next(iter(told), "")
+
+    @property
+    def rest_lengths(self) -> np.ndarray:
+        """(n,) of an arm's sections [m]; none when there is no estimate."""
+        model = self.present("estimate/arm")
+        return np.empty(0) if model is None else model.rest_lengths
+
+    def inputs(self, topic: str) -> np.ndarray:
+        """(m,) newest inputs of a topic [Pa] or [m]; NaN when there are none, or stale ones."""
+        value = self.present(topic)
+        return np.full(len(self.actuators), np.nan) if value is None else inputs_of(value)
+
+    def forces(self) -> np.ndarray | None:
+        """(m,) of tendons [N]; None where none are told."""
+        value = self.present(self.topics.state)
+        return value[1] if isinstance(value, tuple) else None
+
+    @property
+    def tip_topics(self) -> dict[str, tuple[str, ...]]:
+        """Topics that tell the estimated and the measured tip."""
+        return {"estimate": (_TIP, *self._estimates), "measured": _MEASURED_TIPS}
 
     def shape_flows(self, now: float) -> bool:
         """Whether an estimated shape was heard lately; `now` on the clock of `received` [s]."""
-        return any(self.flows(topic, now) for topic in self.shape_topics)
+        return any(self.flows(topic, now) for topic in self._estimates)
 
     def flows(self, topic: str, now: float) -> bool:
         """Whether a topic was heard lately; `now` on the clock of `received` [s]."""
@@ -139,11 +235,11 @@ class LivePicture(ABC):
         Returns:
             By name, each (rows,): `time` before the newest row [s, at most 0], and the columns.
         """
-        rows = np.array([row for _, row in self._rows]).reshape(-1, len(self._columns))
+        rows = np.full((len(self._rows), len(self._columns)), np.nan)
+        for into, (_, row) in zip(rows, self._rows, strict=True):
+            into[: len(row)] = row
         times = np.array([1e-9 * (stamp - self._rows[-1][0]) for stamp, _ in self._rows])
         return {"time": times, **dict(zip(self._columns, rows.T, strict=True))}
-
-    # --- for kinds of robots --------------------------------------------------------------------
 
     def newest(self, topic: str) -> tuple[int, Any]:
         """Stamp [ns] and value of the newest message; 0 and None when there is none."""
@@ -154,125 +250,60 @@ class LivePicture(ABC):
         stamp, value = self.newest(topic)
         return value if self.stamp - stamp <= 1e9 * STALE else None
 
-    @abstractmethod
-    def _row(self) -> np.ndarray:
-        """What the columns are now; NaN where nothing is known."""
+    # --- inside ---------------------------------------------------------------------------------
 
+    def _flowing(self, topics: Iterable[str]) -> str | None:
+        """The first of some topics that is not stale."""
+        return next((topic for topic in topics if self.present(topic) is not None), None)
 
-class Picture(LivePicture):
-    """Of a rod. The table has `estimate_error` and `measured_error`, distances of the estimated and
-    of the measured tip from the reference at their stamps [m]; `compliance`, `compliance_std` of
-    bending [rad/(N m m)]; `tip_x`, `tip_y`, `tip_z` of the estimate [m]; `measured_<chamber>`,
-    `commanded_<chamber>` [Pa].
+    def _shape(self, topic: str | None) -> Shape | None:
+        """Made once of each message."""
+        if topic is None:
+            return None
+        stamp, value = self.newest(topic)
+        made = self._shapes.get(topic)
+        if made is None or made.stamp != stamp:
+            made = self._shapes[topic] = self._makers[topic](value, stamp)
+        return made
 
-    Attributes:
-        chambers: their names; pressures are in this order.
-    """
+    def _measured_tip(self) -> tuple[int, np.ndarray | None]:
+        topic = self._flowing(_MEASURED_TIPS)
+        if topic is None:
+            return 0, None
+        stamp, value = self.newest(topic)
+        fields = fields_of(topic, value)
+        return stamp, fields.get("tip", fields.get("position"))
 
-    frame = "base"
-    shape_topics = ("estimate/rod", "estimate/constant_curvature")
-    heard_topics = (
-        ("estimate/rod", "estimate"),
-        ("estimate/constant_curvature", "estimated arc"),
-        ("reference/rod", "reference"),
-        ("mocap/tip/pose", "cameras"),
-        ("force_torque/wrench", "force sensor"),
-        ("pressure/state", "pressures"),
-        ("pressure/command", "commands"),
-    )
-    estimate_topic, measured_topic = "estimate/tip/pose", "mocap/tip/pose"
+    def _row(self) -> dict[str, float]:
+        tip, (seen_at, seen) = self.estimated_tip, self._measured_tip()
+        told_at = self.newest(_TIP if self.present(_TIP) is not None else self.shape_topic or "")[0]
+        row = {
+            "estimate_error": self._error(tip, told_at),
+            "measured_error": self._error(seen, seen_at),
+            **dict(zip(("tip_x", "tip_y", "tip_z"), _NOWHERE if tip is None else tip, strict=True)),
+        }
+        for word, topic in (("measured", self.topics.state), ("commanded", self.topics.command)):
+            names = (f"{word}_{name}" for name in self.actuators)
+            row |= dict(zip(names, self.inputs(topic), strict=True))
+        for name, (value, deviation) in self.parameters.items():
+            row |= {name: value, f"{name}_std": deviation}
+        return row | {f"rest_length_{k}": v for k, v in enumerate(self.rest_lengths, start=1)}
 
-    def __init__(self, chambers: tuple[str, ...], arc: Arc | None = None):
-        """Know nothing yet.
-
-        Args:
-            chambers: their names.
-            arc: the arc that may be estimated in the rod's place; None draws none.
-        """
-        super().__init__(
-            (
-                "estimate_error", "measured_error", "compliance", "compliance_std",
-                "tip_x", "tip_y", "tip_z",
-                *(f"measured_{chamber}" for chamber in chambers),
-                *(f"commanded_{chamber}" for chamber in chambers),
-            )
-        )  # fmt: skip
-        self.chambers = chambers
-        self._arc = arc
-
-    @property
-    def estimate(self) -> RodCloud | Shape | None:
-        """The estimated rod, or the arc in its place, unless it is stale."""
-        rod: RodCloud | None = self.present("estimate/rod")
-        stamp, numbers = self.newest(_ARC)
-        if rod is not None or self._arc is None or self.present(_ARC) is None:
-            return rod
-        return self._arc.shape(np.array([numbers[name] for name in _COORDINATES]), stamp)
-
-    @property
-    def compliance(self) -> tuple[float, float]:
-        """Estimated bending compliance [rad/(N m m)] and its deviation; NaN where not known."""
-        rod, arc = self.present("estimate/rod"), self.present(_ARC)
-        if rod is not None:
-            return rod.parameters[_COMPLIANCE], rod.parameters_std[_COMPLIANCE]
-        if arc is None or self._arc is None:
-            return np.nan, np.nan
-        stiffness = arc["bending_stiffness"]
-        value = self._arc.compliance(stiffness)
-        return value, value * arc["bending_stiffness_std"] / stiffness
-
-    @property
-    def truth(self) -> RodCloud | None:
-        """The simulator's own rod, unless it is stale."""
-        return self.present("simulation/truth/rod")
-
-    @property
-    def reference(self) -> ReferenceCloud | None:
-        """The wanted motion, unless it is stale."""
-        return self.present("reference/rod")
-
-    @property
-    def measured_tip(self) -> np.ndarray | None:
-        """(3,) tip seen by the cameras [m], base frame, unless it is stale."""
-        return self._tip("mocap/tip/pose")
-
-    @property
-    def estimated_tip(self) -> np.ndarray | None:
-        """(3,) estimated tip [m], base frame, unless it is stale: the end of the cap on the last
-        node, which estimate/rod has not."""
-        return self._tip("estimate/tip/pose")
-
-    def pressures(self, topic: str) -> np.ndarray:
-        """(m,) newest pressures of a topic [Pa]; NaN when there are none, or stale ones."""
-        value = self.present(topic)
-        return np.full(len(self.chambers), np.nan) if value is None else value
-
-    def _tip(self, topic: str) -> np.ndarray | None:
-        pose = self.present(topic)
-        return None if pose is None else pose[:3, 3]
-
-    def _row(self) -> np.ndarray:
-        tip = self.estimated_tip
-        return np.array(
-            [
-                self._error("estimate/tip/pose"),
-                self._error("mocap/tip/pose"),
-                *self.compliance,
-                *(np.full(3, np.nan) if tip is None else tip),
-                *self.pressures("pressure/state"),
-                *self.pressures("pressure/command"),
-            ]
-        )
-
-    def _error(self, topic: str) -> float:
-        """Distance [m] of a topic's tip from the reference at its stamp."""
-        tip = self._tip(topic)
+    def _error(self, tip: np.ndarray | None, stamp: int) -> float:
+        """Distance [m] of a tip from the reference at a stamp [ns]."""
         if tip is None or self.reference is None:
             return np.nan
-        return float(np.linalg.norm(tip - tip_at(self.reference, self._newest[topic][0])))
+        rows = self.reference
+        if rows.states is None and len(rows.tip_positions) == 1:  # a setpoint, which holds
+            return float(np.linalg.norm(tip - rows.tip_positions[0]))
+        return float(np.linalg.norm(tip - tip_at(rows, stamp)))
 
 
-def tip_at(reference: ReferenceCloud, stamp: int) -> np.ndarray:
+_NOWHERE = (np.nan,) * 3
+_STIFFNESS = "bending_stiffness"
+
+
+def tip_at(reference: ReferenceCloud | ReferenceRows, stamp: int) -> np.ndarray:
     """(3,) wanted tip [m] at a time [ns], linear between rows; NaN outside of the horizon.
 
     Half a period outside is taken as the end: stamps of two clocks that tick alike never are equal.

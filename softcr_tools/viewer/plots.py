@@ -1,15 +1,19 @@
-"""The page's plots of a rod: errors, compliance and pressures over the last seconds."""
+"""The page's plots: errors, the model's numbers and actuators over the last seconds.
+
+A plot is made when the first of what it shows arrives.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import viser
 from viser import uplot
 
-from softcr_models.robot import Robot
-from softcr_tools.report_axes import ESTIMATE, MEASURED
-from softcr_tools.viewer.picture import WINDOW, LivePicture
-from softcr_tools.viewer.words import chamber_colour
+from softcr_runtime.bags.signals import unit_of
+from softcr_runtime.figure_style import ESTIMATE, MEASURED
+from softcr_tools.viewer.picture import WINDOW, Picture
+from softcr_tools.viewer.words import input_colour, input_unit
 
 PANEL_WIDTH = 370  # pixels
 
@@ -17,69 +21,84 @@ _PLOT_HEIGHT = 215  # pixels
 _BAND = "#a8c7fa"  # colour of the limits of an uncertainty
 
 
-class Plots:
-    """Three plots of a rod in a panel of their own."""
+@dataclass(frozen=True, eq=False)
+class _Curve:
+    """A curve: its name, colour, (k,) values, and whether it is dashed."""
 
-    def __init__(self, server: viser.ViserServer, robot: Robot):
-        self._chambers = robot.chamber_names
-        colours = [chamber_colour(index) for index in range(len(self._chambers))]
+    label: str
+    colour: str
+    values: np.ndarray
+    dashed: bool = False
+
+    def series(self) -> uplot.Series:
+        if self.dashed:
+            return uplot.Series(label=self.label, stroke=self.colour, dash=(4.0, 4.0))
+        return uplot.Series(label=self.label, stroke=self.colour, width=2)
+
+
+class Plots:
+    """The plots in a panel of their own."""
+
+    def __init__(self, server: viser.ViserServer):
+        self._server, self._plots = server, dict[str, Plot]()
         panel = server.gui.add_panel()
-        with panel.add_tab("Plots"):
-            self._error = Plot(
-                server,
-                "tip to reference [mm]",
-                uplot.Series(label="estimated", stroke=ESTIMATE, width=2),
-                uplot.Series(label="measured", stroke=MEASURED, width=2),
-            )
-            self._compliance = Plot(
-                server,
-                "bending compliance [rad/(N m m)]",
-                uplot.Series(label="estimate", stroke=ESTIMATE, width=2),
-                uplot.Series(label="+ 2 sd", stroke=_BAND, width=2),
-                uplot.Series(label="- 2 sd", stroke=_BAND, width=2),
-            )
-            self._pressures = Plot(
-                server,
-                "gauge pressures [kPa], dashed: commanded",
-                *solid_and_dashed(self._chambers, colours, "commanded"),
-            )
+        self._tab = panel.add_tab("Plots")
         panel.dock_left()
         panel.set_width(PANEL_WIDTH)
 
-    def draw(self, picture: LivePicture) -> None:
-        """Replace the curves."""
+    def draw(self, picture: Picture) -> None:
+        """Replace the curves, and add the plots of what was not heard before."""
         table = picture.table()
-        time = table["time"]
-        if not len(time):
+        if not len(table["time"]):
             return
-        self._error.draw(time, 1e3 * table["estimate_error"], 1e3 * table["measured_error"])
-        value, band = table["compliance"], 2.0 * table["compliance_std"]
-        self._compliance.draw(time, value, value + band, value - band)
-        self._pressures.draw(
-            time,
-            *(1e-3 * table[f"measured_{chamber}"] for chamber in self._chambers),
-            *(1e-3 * table[f"commanded_{chamber}"] for chamber in self._chambers),
+        for order, (title, curves) in enumerate(_curves(picture, table).items()):
+            if title not in self._plots:
+                if not any(np.isfinite(curve.values).any() for curve in curves):
+                    continue
+                series = [curve.series() for curve in curves]
+                with self._tab:
+                    self._plots[title] = Plot(self._server, title, *series, order=order)
+            self._plots[title].draw(table["time"], *(curve.values for curve in curves))
+
+
+def _curves(picture: Picture, table: dict[str, np.ndarray]) -> dict[str, list[_Curve]]:
+    """What there is to draw, by the title of its plot, from above."""
+    plots = {
+        "tip to reference [mm]": [
+            _Curve("estimated", ESTIMATE, 1e3 * table["estimate_error"]),
+            _Curve("measured", MEASURED, 1e3 * table["measured_error"]),
+        ]
+    }
+    if name := picture.parameter:
+        value, band = table[name], 2.0 * table[f"{name}_std"]
+        unit = f" [{unit_of(name)}]" if unit_of(name) not in ("", "-") else ""
+        plots[f"{name.replace('_', ' ')}{unit}"] = [
+            _Curve("estimate", ESTIMATE, value),
+            _Curve("+ 2 sd", _BAND, value + band),
+            _Curve("- 2 sd", _BAND, value - band),
+        ]
+    if sections := [name for name in table if name.startswith("rest_length_")]:
+        plots["rest lengths of the sections [mm]"] = [
+            _Curve(f"section {number + 1}", input_colour(number), 1e3 * table[name])
+            for number, name in enumerate(sections)
+        ]
+    what, scale, unit = input_unit(picture)
+    plots[f"{what} [{unit}], dashed: commanded"] = [
+        _Curve(
+            f"{name}{ending}", input_colour(number), scale * table[f"{word}_{name}"], ending != ""
         )
-
-
-def solid_and_dashed(
-    names: Sequence[str], colours: Sequence[str], dashed: str
-) -> list[uplot.Series]:
-    """A solid curve for each name, then a dashed one of its colour, called so."""
-    pairs = list(zip(names, colours, strict=True))
-    return [
-        *(uplot.Series(label=name, stroke=colour, width=2) for name, colour in pairs),
-        *(
-            uplot.Series(label=f"{name}, {dashed}", stroke=colour, dash=(4.0, 4.0))
-            for name, colour in pairs
-        ),
+        for word, ending in (("measured", ""), ("commanded", ", commanded"))
+        for number, name in enumerate(picture.actuators)
     ]
+    return plots
 
 
 class Plot:
     """Curves over the last seconds: those whose newest value is known, from where all are."""
 
-    def __init__(self, server: viser.ViserServer, title: str, *curves: uplot.Series):
+    def __init__(
+        self, server: viser.ViserServer, title: str, *curves: uplot.Series, order: float = 0.0
+    ):
         """An empty plot."""
         self._curves = curves
         self._shown: tuple[int, ...] = tuple(range(len(curves)))
@@ -92,6 +111,7 @@ class Plot:
             legend=uplot.Legend(show=False),
             height=_PLOT_HEIGHT,
             padding=(10, 20, 0, 0),
+            order=order,
         )
 
     def draw(self, time: np.ndarray, *values: np.ndarray) -> None:

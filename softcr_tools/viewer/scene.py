@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import viser
 
-from softcr_tools.report_axes import ESTIMATE, MEASURED
+from softcr_runtime.figure_style import ESTIMATE, MEASURED
 from softcr_tools.viewer.drawing import DOT_SIZE, Dot, Line, dots, lines, rgb
-from softcr_tools.viewer.picture import LivePicture
+from softcr_tools.viewer.picture import Picture
 from softcr_tools.viewer.tube import tube
 
 
@@ -43,7 +43,7 @@ class Scene:
         self._nodes: Any = None
         self._lines: dict[str, Any] = {}
 
-    def draw(self, picture: LivePicture, flows: bool) -> None:
+    def draw(self, picture: Picture, flows: bool) -> None:
         """Move everything to where it is; hide what is not known, grey a rod of the past."""
         self._draw_rod(picture)
         if self._tube is not None:
@@ -54,7 +54,7 @@ class Scene:
         for name, line in lines(picture).items():
             self._draw_line(name, line)
 
-    def _draw_rod(self, picture: LivePicture) -> None:
+    def _draw_rod(self, picture: Picture) -> None:
         estimate = picture.estimate
         for part in (self._tube, self._nodes):
             if part is not None:

@@ -5,13 +5,13 @@ import math
 
 import numpy as np
 
-from softcr_tools.report_axes import ESTIMATE, LIMIT, MEASURED, REFERENCE
-from softcr_tools.viewer.arm_picture import ArmPicture
-from softcr_tools.viewer.picture import LivePicture, Picture
+from softcr_runtime.bags.signals import unit_of
+from softcr_runtime.figure_style import ESTIMATE, LIMIT, MEASURED, REFERENCE
+from softcr_tools.viewer.picture import HEARD, Picture
 
 GOOD = "#188038"
 _LEVELS = {0: GOOD, 1: REFERENCE, 2: LIMIT, 3: MEASURED}
-_CHAMBER_COLOURS = ("#1a73e8", "#188038", "#b8860b", "#7b3fa0", "#c5221f", "#1f2933")
+_INPUT_COLOURS = ("#1a73e8", "#188038", "#b8860b", "#7b3fa0", "#c5221f", "#1f2933")
 _MEAN_OVER = 1.0  # [s] errors in words are means
 
 HAND_RULES = (
@@ -22,10 +22,10 @@ HAND_RULES = (
 )
 
 
-def safety_html(picture: LivePicture) -> str:
+def safety_html(picture: Picture) -> str:
     """The safety state: action, reason and what keeps the valves from being enabled."""
     report = picture.safety
-    if report is None and isinstance(picture, ArmPicture):
+    if report is None and not picture.has_chambers:
         return ""  # no node stands between controller and motors
     if report is None:
         return _pill("no valves", MEASURED) + _small("nothing tells safety/state: a simulation?")
@@ -38,7 +38,7 @@ def safety_html(picture: LivePicture) -> str:
     return lines
 
 
-def state_html(picture: LivePicture, now: float, rejected: dict[str, int]) -> str:
+def state_html(picture: Picture, now: float, rejected: dict[str, int]) -> str:
     """What is heard, how large the errors are and how the nodes feel.
 
     Args:
@@ -61,88 +61,86 @@ def state_html(picture: LivePicture, now: float, rejected: dict[str, int]) -> st
     )
 
 
-def values_html(picture: LivePicture, now: float) -> str:
-    """What the actuators are asked for and what is measured of them."""
-    if isinstance(picture, ArmPicture):
-        return tendons_html(picture, now)
-    return pressures_html(picture, now) if isinstance(picture, Picture) else ""
-
-
-def tendons_html(picture: ArmPicture, now: float) -> str:
-    """Wanted and measured changes of each tendon's length, and its force."""
-    wanted, measured, forces = picture.tendons()
-    commands = 1.0 if picture.flows("tendon/command", now) else np.nan
-    states = 1.0 if picture.flows("tendon/state", now) else np.nan
-    columns = (1e3 * commands * wanted, 1e3 * states * measured, states * forces)
-    rows = "".join(
-        f"<tr><td>{_escaped(tendon)}</td>"
-        + "".join(
-            f"<td>{_in_unit(column[index], unit)}</td>"
-            for column, unit in zip(columns, ("mm", "mm", "N"), strict=True)
+def values_html(picture: Picture, now: float) -> str:
+    """What the actuators are asked for and what is measured of them, in the colours of the plot."""
+    _, scale, unit = input_unit(picture)
+    columns = {
+        word: (scale * picture.inputs(topic) * (1.0 if picture.flows(topic, now) else np.nan), unit)
+        for word, topic in (
+            ("measured", picture.topics.state), ("commanded", picture.topics.command)
         )
-        + "</tr>"
-        for index, tendon in enumerate(picture.arm.tendon_names)
-    )
-    return _table("<tr><td></td><td>wanted</td><td>measured</td><td>force</td></tr>" + rows)
-
-
-def pressures_html(picture: Picture, now: float) -> str:
-    """Measured and commanded gauge pressures of each chamber, in the colours of the plot."""
-    columns = [
-        picture.pressures(topic) * (1.0 if picture.flows(topic, now) else np.nan)
-        for topic in ("pressure/state", "pressure/command")
-    ]
+    }  # fmt: skip
+    if (forces := picture.forces()) is not None and picture.flows(picture.topics.state, now):
+        columns["force"] = forces, "N"
     rows = "".join(
-        f"<tr><td>{_dot(chamber_colour(index))} {_escaped(chamber)}</td>"
-        + "".join(f"<td>{_kpa(column[index])}</td>" for column in columns)
+        f"<tr><td>{_dot(input_colour(index))} {_escaped(name)}</td>"
+        + "".join(f"<td>{_in_unit(values[index], of)}</td>" for values, of in columns.values())
         + "</tr>"
-        for index, chamber in enumerate(picture.chambers)
+        for index, name in enumerate(picture.actuators)
     )
-    return _table("<tr><td></td><td>measured</td><td>commanded</td></tr>" + rows)
+    return _table(f"<tr><td></td>{''.join(f'<td>{word}</td>' for word in columns)}</tr>{rows}")
 
 
-def chamber_colour(index: int) -> str:
-    """Of a chamber's curves and dots."""
-    return _CHAMBER_COLOURS[index % len(_CHAMBER_COLOURS)]
+def input_unit(picture: Picture) -> tuple[str, float, str]:
+    """What the inputs of a robot are, a factor from SI and the unit they are shown in."""
+    if picture.has_chambers:
+        return "gauge pressures", 1e-3, "kPa"
+    return "tendons", 1e3, "mm"
 
 
-def _numbers(picture: LivePicture, now: float) -> str:
+def input_colour(index: int) -> str:
+    """Of an actuator's curves and dots."""
+    return _INPUT_COLOURS[index % len(_INPUT_COLOURS)]
+
+
+def _numbers(picture: Picture, now: float) -> str:
     table = picture.table()
     lately = table["time"] >= -_MEAN_OVER
     rows = ""
-    for name, topic, what, colour in (
-        ("estimate_error", picture.estimate_topic, "estimated tip to reference", ESTIMATE),
-        ("measured_error", picture.measured_topic, "measured tip to reference", MEASURED),
+    for kind, what, colour in (
+        ("estimate", "estimated tip to reference", ESTIMATE),
+        ("measured", "measured tip to reference", MEASURED),
     ):
-        errors = table[name][lately]
+        errors = table.get(f"{kind}_error", np.empty(0))[lately]
         known = errors[np.isfinite(errors)]
-        fresh = len(known) and picture.flows(topic, now)
+        topics = picture.tip_topics[kind]
+        fresh = len(known) and any(picture.flows(topic, now) for topic in topics)
         text = f"{1e3 * known.mean():.2f} mm" if fresh else "-"
         rows += f"<tr><td>{_dot(colour)} {what}</td><td>{text}</td></tr>"
     return _table(rows + _model_row(picture, now))
 
 
-def _model_row(picture: LivePicture, now: float) -> str:
-    """What the model of the robot is believed to be."""
-    name, text = "bending compliance", "-"
-    if isinstance(picture, ArmPicture):
-        name = "section lengths"
-        if picture.shape_flows(now):
-            text = ", ".join(f"{1e3 * length:.1f}" for length in picture.rest_lengths) + " mm"
-    elif isinstance(picture, Picture) and picture.shape_flows(now):
-        value, deviation = picture.compliance
-        text = f"{value:.2f} &plusmn; {2 * deviation:.2f} rad/(N m m)"
-    return f"<tr><td>{_dot(ESTIMATE)} {name}</td><td>{text}</td></tr>"
+def _model_row(picture: Picture, now: float) -> str:
+    """What the model of the robot is believed to be: its sections' lengths, or a parameter."""
+    lengths, parameters = picture.rest_lengths, picture.parameters
+    name, text = "bending compliance" if picture.has_chambers else "section lengths", "-"
+    if len(lengths):
+        text = ", ".join(f"{1e3 * length:.1f}" for length in lengths) + " mm"
+    elif picture.parameter in parameters:
+        chosen = picture.parameter
+        value, deviation = parameters[chosen]
+        name, unit = chosen.replace("_", " "), unit_of(chosen).removeprefix("-")
+        text = f"{value:.2f} &plusmn; {2 * deviation:.2f} {unit}".rstrip()
+    if not picture.shape_flows(now):
+        text = "-"
+    return f"<tr><td>{_dot(ESTIMATE)} {_escaped(name)}</td><td>{text}</td></tr>"
 
 
-def _shown(picture: LivePicture) -> list[tuple[str, str]]:
-    """Topics whose flow is told: of those that tell the shape, the ones that were heard."""
-    shapes = [t for t in picture.shape_topics if t in picture.received]
-    hidden = {*picture.shape_topics} - {*(shapes or picture.shape_topics[:1])}
-    return [(topic, name) for topic, name in picture.heard_topics if topic not in hidden]
+def _shown(picture: Picture) -> list[tuple[str, str]]:
+    """Topics whose flow is told: those that were heard, and of what is expected the others."""
+    heard = [topic for topic in HEARD if topic in picture.received]
+    told = {_purpose(topic) for topic in heard}
+    missing = [each for each in picture.expected if _purpose(each) not in told]
+    return [(topic, word) for topic, word in HEARD.items() if topic in (*heard, *missing)]
 
 
-def _heard(picture: LivePicture, topic: str, name: str, now: float) -> str:
+def _purpose(topic: str) -> str:
+    """Estimates take each other's place, and references; other topics have a place of their own."""
+    first = topic.partition("/")[0]
+    return first if first in ("estimate", "reference") else topic
+
+
+def _heard(picture: Picture, topic: str, name: str, now: float) -> str:
     age = now - picture.received.get(topic, -math.inf)
     if picture.flows(topic, now):
         colour, text = GOOD, "flows"
@@ -151,10 +149,6 @@ def _heard(picture: LivePicture, topic: str, name: str, now: float) -> str:
     else:
         colour, text = MEASURED, "never heard"
     return f"<tr><td>{_dot(colour)} {name}</td><td>{text}</td></tr>"
-
-
-def _kpa(pressure: float) -> str:
-    return _in_unit(1e-3 * pressure, "kPa")
 
 
 def _in_unit(value: float, unit: str) -> str:

@@ -1,8 +1,6 @@
 """The report of a recorded run: summary.json, report.html and figures, from the bag alone."""
 
 import json
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +8,17 @@ from rich.console import Console
 
 from softcr_models.errors import UserError
 from softcr_runtime.bags.reading import Bag
+from softcr_runtime.bags.signals import read_signals
 from softcr_runtime.command_line import command
 from softcr_runtime.console import say
-from softcr_tools.arm_report.figures import draw_arm_figures
-from softcr_tools.arm_report.run import holds_arm, read_arm_run
-from softcr_tools.arm_report.summary import summarize_arm
-from softcr_tools.report_figures import ReportFigure, draw_figures
-from softcr_tools.report_html import render
-from softcr_tools.report_run import read_run
-from softcr_tools.report_summary import SystemSummary, summarize
+from softcr_tools.report.figures import draw_figures
+from softcr_tools.report.html import render
+from softcr_tools.report.run import Run
+from softcr_tools.report.summary import Summary, summarize
 
 
-def build(bag: Path, output: Path, system: dict[str, Any] | None = None) -> SystemSummary:
-    """Write the report of a run, of a rod or of a tendon-driven arm.
+def build(bag: Path, output: Path, system: dict[str, Any] | None = None) -> Summary:
+    """Write the report of a run of any system.
 
     Args:
         bag: a bag directory, one of its files, or a run's directory with a bag in `bag/`.
@@ -33,21 +29,14 @@ def build(bag: Path, output: Path, system: dict[str, Any] | None = None) -> Syst
         UserError: there is no readable bag, or `output` cannot be written.
     """
     opened = Bag(bag)
-    happened = _system_beside(opened.path) if system is None else system
-    summary: SystemSummary
-    draw: Callable[[Path], list[ReportFigure]]
-    if holds_arm(opened):
-        arm_run = read_arm_run(opened)
-        summary, draw = summarize_arm(arm_run, happened), partial(draw_arm_figures, arm_run)
-    else:
-        run = read_run(opened)
-        summary, draw = summarize(run, happened), partial(draw_figures, run)
+    run = Run(read_signals(opened), _system_beside(opened.path) if system is None else system)
+    summary = summarize(run)
     try:
         output.mkdir(parents=True, exist_ok=True)
-        figures, numbers = draw(output / "figures"), summary.to_dict()
-        content = json.dumps(numbers, indent=2, allow_nan=False)
+        figures = draw_figures(run, output / "figures")
+        content = json.dumps(summary.numbers, indent=2, allow_nan=False)
         (output / "summary.json").write_text(content + "\n", encoding="utf-8")
-        page = render(summary.page(), numbers, figures)
+        page = render(summary.page, summary.numbers, figures)
         (output / "report.html").write_text(page, encoding="utf-8")
     except OSError as error:
         raise UserError(f"cannot write the report to {output}: {error.strerror}") from None

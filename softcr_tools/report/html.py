@@ -5,8 +5,8 @@ import json
 from html import escape
 from typing import Any
 
-from softcr_tools.report_figures import ReportFigure
-from softcr_tools.report_text import LOOP_COLUMNS, KeyFigure, ReportPage
+from softcr_tools.report.figures import ReportFigure
+from softcr_tools.report.page import LOOP_COLUMNS, PLANT_WORDS, KeyFigure, ReportPage
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1f2933; background: #f5f7fa; margin: 0; }
@@ -61,6 +61,7 @@ def render(page: ReportPage, numbers: dict[str, Any], figures: list[ReportFigure
 {_list("deaths", page.deaths)}
 <div class="cards">{"".join(map(_card, page.figures))}</div>
 {_list("problems", page.problems)}
+{_plant(page)}
 {"<h2>Safety</h2>" if page.safety else ""}{_list("safety", page.safety)}
 <h2>Loops</h2>
 <div class="panel">{_table(LOOP_COLUMNS, page.loops)}</div>
@@ -76,6 +77,16 @@ def render(page: ReportPage, numbers: dict[str, Any], figures: list[ReportFigure
 def _card(figure: KeyFigure) -> str:
     name, value, note = map(escape, (figure.name, figure.value, figure.note))
     return f'<div class="card"><span>{name}</span><b>{value}</b><span>{note}</span></div>'
+
+
+def _plant(page: ReportPage) -> str:
+    told = [
+        (words, page.plant[name]) for name, words in PLANT_WORDS.items() if page.plant.get(name)
+    ]
+    parts = (
+        f"<p>{words[0].upper()}{words[1:]}:</p>{_list('plant', lines)}" for words, lines in told
+    )
+    return f"<h2>Plant</h2>{''.join(parts)}" if told else ""
 
 
 def _list(kind: str, lines: list[str]) -> str:

@@ -1,0 +1,366 @@
+"""A bag as named signals: what the topics of `codecs` carry, as arrays over time.
+
+A signal is named by its topic and a field of it: ("mocap/tip/pose", "position"). What serves the
+same purpose on different robots (the measured tip, the commands) is found by its role.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from softcr_models.model import Group, Layout
+from softcr_runtime.arm_messages import ArmCloud
+from softcr_runtime.bags.reading import Bag
+from softcr_runtime.codecs import EXCHANGED, Expected, codec
+from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_from_message
+from softcr_runtime.messages import INPUT, MessageError, from_stamp, pose_value_from_message
+from softcr_runtime.rod_clouds import ReferenceCloud, RodCloud
+from softcr_runtime.values import Pose, ReferenceRows, StateEstimate, TipEstimate
+
+TOPICS = (*EXCHANGED, "estimate/shape")
+"""Topics that become signals; /diagnostics and safety/state are read beside them."""
+
+Role = Literal[
+    "true tip", "measured tip", "estimated tip", "reference tip",
+    "true shape", "estimated shape", "commands", "readings",
+]  # fmt: skip
+ROLES: dict[Role, tuple[tuple[str, str], ...]] = {
+    "true tip": (("simulation/truth/tip/pose", "position"),),
+    "measured tip": (("mocap/tip/pose", "position"), ("mocap/arm/poses", "tip")),
+    "estimated tip": (("estimate/tip/pose", "position"),),
+    "reference tip": tuple((f"reference/{name}", "tip") for name in ("rod", "output", "tip")),
+    "true shape": (("simulation/truth/rod", "positions"),),
+    "estimated shape": (("estimate/rod", "positions"), ("estimate/shape", "positions")),
+    "commands": (("pressure/command", "pressure"), ("tendon/command", "length")),
+    "readings": (("pressure/state", "pressure"), ("tendon/state", "length")),
+}  # fmt: skip
+"""Signals that serve a purpose; the first that was recorded does."""
+
+_UNITS = {
+    "position": "m", "positions": "m", "tip": "m", "tips": "m", "covariance": "m^2",
+    "quaternion": "-", "quaternions": "-", "period": "s", "pressure": "Pa", "length": "m",
+    "force": "N", "wrench": "N, N m", "q": "m", "rest_lengths": "m", "distances": "m",
+    "angles": "rad", "delta_x": "m", "delta_y": "m", "elongation": "m", "delta_x_rate": "m/s",
+    "delta_y_rate": "m/s", "elongation_rate": "m/s", "bending_stiffness": "N/m",
+    "bending_compliance": "rad/(N m m)", "tip_mass": "kg", "damping_factor": "-",
+    "pressure_offset": "Pa", "pressure_gain": "-",
+}  # fmt: skip
+_DIMENSIONS = {"positions": 2, "quaternions": 2, "tips": 2, "covariance": 2, "period": 0}
+_LEVELS = {1: "warning", 2: "error"}
+
+
+@dataclass(frozen=True, eq=False)
+class Signal:
+    """Samples of one quantity at their header stamps.
+
+    Attributes:
+        stamps: (T,) ascending, none twice [ns].
+        values: (T, ...) what was sampled, in `unit`.
+        topic, field: where it was recorded; empty for what was computed.
+        frame: that positions are in; empty where the message names none.
+        unit: SI; "-" for none, empty where the message does not tell it.
+        columns: names of the values' last axis, where they have any.
+    """
+
+    stamps: np.ndarray
+    values: np.ndarray
+    topic: str = ""
+    field: str = ""
+    frame: str = ""
+    unit: str = ""
+    columns: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.stamps)
+
+    def between(self, start: int, end: int) -> "Signal":
+        """The samples with start <= stamp <= end [ns]."""
+        inside = (self.stamps >= start) & (self.stamps <= end)
+        return self.like(self.stamps[inside], self.values[inside])
+
+    def minus(self, other: "Signal") -> "Signal":
+        """This minus the other, where both have a sample of the same stamp."""
+        stamps, mine, theirs = np.intersect1d(
+            self.stamps, other.stamps, assume_unique=True, return_indices=True
+        )
+        values = self.values[mine]
+        return self.like(stamps, values - other.values[theirs] if len(stamps) else values)
+
+    def at(self, stamps: np.ndarray, longest_hole: float) -> "Signal":
+        """Linear between samples, at those stamps that lie in no hole longer than that [s]."""
+        if len(self) < 2:
+            return self.between(1, 0)
+        after = np.clip(np.searchsorted(self.stamps, stamps), 1, len(self) - 1)
+        before = after - 1
+        hole = self.stamps[after] - self.stamps[before]
+        part = (stamps - self.stamps[before]) / hole
+        known = (part >= 0.0) & (part <= 1.0) & (hole <= 1e9 * longest_hole)
+        part = part.reshape(-1, *[1] * (self.values.ndim - 1))
+        values = (1.0 - part) * self.values[before] + part * self.values[after]
+        return self.like(stamps[known], values[known])
+
+    def norm(self) -> "Signal":
+        """Euclidean length of every sample."""
+        return replace(self, values=np.linalg.norm(self.values, axis=-1), columns=())
+
+    def like(self, stamps: np.ndarray, values: np.ndarray) -> "Signal":
+        """Other samples of the same quantity."""
+        return replace(self, stamps=stamps, values=values)
+
+
+@dataclass
+class NodeStatus:
+    """What a node said of its loop in /diagnostics.
+
+    Attributes:
+        values: the last it told under each name, numbers and JSON already parsed. After its
+            clean-up a node tells less: that hides nothing.
+        last_heard: when that was received [ns].
+        alarms: WARN and ERROR lines in the order of their first, alike but for their numbers under
+            one key: the last of them, how many there were, whether their numbers differed.
+    """
+
+    values: dict[str, Any] = field(default_factory=dict)
+    last_heard: int = 0
+    alarms: dict[str, tuple[str, int, bool]] = field(default_factory=dict)
+
+    def hear(self, time: int, level: int, message: str, values: Mapping[str, Any]) -> None:
+        """Take a status that was received at a time [ns]."""
+        self.values |= values
+        self.last_heard = time
+        if level in _LEVELS:
+            line = f"{_LEVELS[level]}: {message}"
+            key = re.sub(r"\d[\d.]*", "#", line)
+            last, count, differed = self.alarms.get(key, (line, 0, False))
+            self.alarms[key] = line, count + 1, differed or last != line
+
+
+@dataclass(frozen=True, eq=False)
+class BagSignals:
+    """What was read of a bag.
+
+    Attributes:
+        signals: by topic and field; only what was recorded.
+        nodes: status by node name.
+        safety: when safety/state said something new [ns], and what. It carries no stamp: these are
+            times of reception.
+        last_heard: when the last message was received [ns].
+        problems: one line for damage, and one for each topic with unreadable messages.
+    """
+
+    signals: Mapping[tuple[str, str], Signal]
+    nodes: Mapping[str, NodeStatus]
+    safety: tuple[tuple[int, str], ...]
+    last_heard: int
+    problems: tuple[str, ...]
+
+    def signal(self, topic: str, name: str) -> Signal:
+        """A signal; an empty one where nothing of it was recorded."""
+        found = self.signals.get((topic, name))
+        if found is not None:
+            return found
+        shape = (0,) * (1 + _DIMENSIONS.get(name, 0 if "." in name else 1))
+        return Signal(np.empty(0, np.int64), np.empty(shape), topic, name)
+
+    def role(self, role: Role) -> Signal:
+        """The first recorded signal of a role; an empty one where there is none."""
+        found = (each for each in ROLES[role] if each in self.signals)
+        return self.signal(*next(found, ROLES[role][0]))
+
+    @property
+    def tip(self) -> Signal:
+        """(T, 3) the true tip, or what the cameras saw of it where there is no simulator [m]."""
+        true = self.role("true tip")
+        return true if len(true) else self.role("measured tip")
+
+    def said(self, node: str, name: str) -> Any:
+        """What a node said last under a name; None when it said nothing."""
+        status = self.nodes.get(node)
+        return status.values.get(name) if status else None
+
+    def true_parameter(self, name: str) -> float | None:
+        """The plant's value of a parameter; None where no simulator told it."""
+        told = self.signal("simulation/truth/rod", f"parameter.{name}")
+        if len(told):
+            return float(told.values[-1])
+        return (self.said("simulator", "true_parameters") or {}).get(name)
+
+    @property
+    def robot(self) -> dict[str, Any]:
+        """The robot file's content as some node told it; empty when none did."""
+        told = (self.said(node, "robot") for node in self.nodes)
+        return next((robot for robot in told if isinstance(robot, dict)), {})
+
+    @property
+    def start(self) -> int:
+        """Earliest stamp of any signal [ns]; 0 where there is none."""
+        return min((int(each.stamps[0]) for each in self.signals.values()), default=0)
+
+    def seconds(self, signal: Signal) -> np.ndarray:
+        """(T,) time of a signal's samples since the start [s]."""
+        return (signal.stamps - self.start) * 1e-9
+
+
+def read_signals(bag: Bag, topics: Collection[str] = TOPICS) -> BagSignals:
+    """The signals of some topics of a bag, and what its nodes and its safety said.
+
+    A message that cannot be used is left out and counted, and so is one whose values have another
+    shape than the first of its topic. Of two messages with one stamp the first counts.
+
+    Args:
+        bag: with at most one robot's topics.
+        topics: of `TOPICS`.
+
+    Raises:
+        UserError: the bag holds the topics of more than one robot.
+    """
+    names = {n: t for t in (*topics, "/diagnostics", "safety/state") if (n := bag.find(t))}
+    of_topic: dict[str, _OfTopic] = {}
+    nodes: dict[str, NodeStatus] = defaultdict(NodeStatus)
+    safety: list[tuple[int, str]] = []
+    left_out: Counter[str] = Counter()
+    reasons: dict[str, str] = {}
+    actuators: dict[str, tuple[str, ...]] = {}  # every topic of a kind has the order of the first
+    last_heard = 0
+    for message in bag.messages(*names):
+        topic, last_heard = names[message.topic], max(last_heard, message.time)
+        try:
+            content = message.decode()
+            if topic == "safety/state":
+                if not safety or safety[-1][1] != content.message:
+                    safety.append((message.time, content.message))
+            elif topic == "/diagnostics":
+                _hear(nodes, message.time, diagnostics_from_message(content))
+            else:
+                if topic not in of_topic:
+                    kind = topic.partition("/")[0] if hasattr(content, "name") else topic
+                    ordered = actuators.setdefault(kind, _actuators_of(content))
+                    of_topic[topic] = _OfTopic(topic, content, ordered)
+                of_topic[topic].take(content)
+        except (MessageError, ValueError) as error:
+            left_out[topic] += 1
+            reasons.setdefault(topic, str(error))
+    return BagSignals(
+        {(each.topic, each.field): each for read in of_topic.values() for each in read.signals()},
+        dict(nodes),
+        tuple(safety),
+        last_heard,
+        (
+            *([bag.damage] if bag.damage else []),
+            *(f"left out {n} of the messages: {reasons[topic]}" for topic, n in left_out.items()),
+        ),
+    )
+
+
+def _hear(nodes: dict[str, NodeStatus], time: int, reports: Iterable[DiagnosticReport]) -> None:
+    for report in reports:
+        node, _, part = report.name.partition(":")
+        if part.strip() == "loop":
+            status = nodes[node.rpartition("/")[2]]
+            status.hear(time, report.level, report.message, report.values)
+
+
+def _actuators_of(message: Any) -> tuple[str, ...]:
+    """Of inputs, or of those that an estimate tells it was made with."""
+    told = (each.name for each in getattr(message, "fields", ()))
+    inputs = (name.removeprefix(INPUT) for name in told if name.startswith(INPUT))
+    return tuple(getattr(message, "name", inputs))
+
+
+class _OfTopic:
+    """The decoded messages of one topic."""
+
+    def __init__(self, topic: str, first: Any, actuators: tuple[str, ...]) -> None:
+        self.topic, self._frame, self._actuators = topic, first.header.frame_id, actuators
+        self._decode = decoder(topic, first, Expected(actuators))
+        self._samples: dict[int, dict[str, np.ndarray]] = {}
+
+    def take(self, message: Any) -> None:
+        value = self._decode(message)
+        self._samples.setdefault(from_stamp(message, self.topic), fields_of(self.topic, value))
+
+    def signals(self) -> Iterable[Signal]:
+        by_field: dict[str, dict[int, np.ndarray]] = defaultdict(dict)
+        for stamp, values in self._samples.items():
+            for name, value in values.items():
+                by_field[name][stamp] = value
+        for name, found in by_field.items():
+            shape = next(iter(found.values())).shape
+            kept = sorted(stamp for stamp, value in found.items() if value.shape == shape)
+            yield Signal(
+                np.array(kept, np.int64), np.stack([found[stamp] for stamp in kept]),
+                self.topic, name, self._frame, unit_of(name),
+                self._actuators if name in ("pressure", "length", "force", "inputs") else (),
+            )  # fmt: skip
+
+
+def decoder(topic: str, first: Any, expected: Expected) -> Callable[[Any], Any]:
+    """What decodes the messages of a topic to values of `softcr_runtime.values`, or clouds.
+
+    Args:
+        topic: of `TOPICS`.
+        first: message of the topic: it tells what `expected` does not, the number of poses of an
+            arm's cameras and the groups of a state.
+        expected: what the messages are about, as far as it is known.
+    """
+    if topic == "estimate/shape":
+        return lambda message: tuple(pose_value_from_message(each, topic) for each in message.poses)
+    layout = _layout_of(first) if topic == "estimate/state" else None
+    sections = expected.racks if topic == "estimate/arm" and expected.racks else None
+    racks = expected.racks or len(getattr(first, "poses", ()))
+    return codec(topic, replace(expected, layout=layout, sections=sections, racks=racks)).decode
+
+
+def _layout_of(message: Any) -> Layout:
+    groups, size = [], 0
+    for each in message.fields:
+        if each.name.startswith("state."):
+            indices = np.arange(size, size + each.count)
+            groups.append(Group(each.name.removeprefix("state."), indices, ""))
+            size += each.count
+    return Layout(tuple(groups), np.ones(size))
+
+
+def fields_of(topic: str, value: Any) -> dict[str, np.ndarray]:
+    """The numbers of a decoded value by field, each an array of floats."""
+    return {name: np.asarray(each, dtype=float) for name, each in _fields(topic, value).items()}
+
+
+def _fields(topic: str, value: Any) -> dict[str, Any]:
+    if isinstance(value, Pose):
+        return {"position": value.position, "quaternion": value.quaternion}
+    if isinstance(value, TipEstimate):
+        return _fields(topic, value.pose()) | {"covariance": value.position_covariance}
+    if isinstance(value, RodCloud | StateEstimate):
+        told: dict[str, Any] = {f"parameter.{n}": v for n, v in value.parameters.items()}
+        told |= {f"std.{n}": v for n, v in value.parameters_std.items()}
+        if value.inputs is not None:
+            told["inputs"] = value.inputs
+        if isinstance(value, RodCloud):
+            told |= {"positions": value.positions, "quaternions": value.quaternions}
+        return {"state": value.state, **told}
+    if isinstance(value, ReferenceCloud | ReferenceRows):
+        tips = value.tip_positions
+        return {"tip": tips[0], "tips": tips, "period": value.period}
+    if isinstance(value, ArmCloud):
+        return {name: getattr(value, name) for name in ("q", "rest_lengths", "distances", "angles")}
+    if isinstance(value, dict):
+        return value
+    if topic == "tendon/state":
+        return {"length": value[0], "force": value[1]}
+    if isinstance(value, tuple):
+        positions = [pose.position for pose in value]
+        quaternions = [pose.quaternion for pose in value]
+        return {"positions": positions, "quaternions": quaternions, "tip": positions[-1]}
+    plain = {"force_torque/wrench": "wrench", "reference/tip": "tip", "tendon/command": "length"}
+    return {plain.get(topic, "pressure"): value}
+
+
+def unit_of(name: str) -> str:
+    """The SI unit of a field; "-" for none, empty where it is not known."""
+    bare = name.removeprefix("parameter.").removeprefix("std.").removesuffix("_std")
+    return _UNITS.get(re.sub(r"_\d+$", "", bare), "")

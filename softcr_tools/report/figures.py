@@ -1,0 +1,443 @@
+"""The figures of a report: each is drawn where the bag holds the signals it shows.
+
+A figure is a function; its name is that of its file, its docstring says title and caption.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator, NullLocator
+
+from softcr_runtime.bags.signals import Signal
+from softcr_runtime.figure_style import (
+    BROAD,
+    COMMANDED,
+    DASHES,
+    DOTS,
+    ESTIMATE,
+    LIMIT,
+    MEASURED,
+    STYLE,
+    THIN_DASHES,
+    TRUTH,
+    legend_above,
+    new_figure,
+)
+from softcr_tools.report.arc import estimated_arc, true_arc
+from softcr_tools.report.run import Run
+from softcr_tools.report.sections import COMPLIANCE_SETTLING_TIME, SETTLING_TIME, shape_errors
+
+SNAPSHOTS = 9
+"""Shapes drawn of a run."""
+
+CLOSE_UP = 3.0
+"""Length of the close-up at the end of a long run [s]."""
+
+_COLOURS = (ESTIMATE, COMMANDED, TRUTH, MEASURED)
+
+
+@dataclass(frozen=True)
+class ReportFigure:
+    """A figure on disk, with what to say about it."""
+
+    path: Path
+    title: str
+    caption: str
+
+
+def draw_figures(run: Run, directory: Path) -> list[ReportFigure]:
+    """Draw every figure the run has signals for.
+
+    Args:
+        run: what was recorded.
+        directory: for the PNG files; its parent must exist.
+
+    Raises:
+        OSError: the directory cannot be written.
+    """
+    directory.mkdir(exist_ok=True)
+    drawn = []
+    for draw in _FIGURES:
+        with rc_context(STYLE):
+            figure = draw(run)
+            if figure is None:
+                continue
+            path = directory / f"{draw.__name__}.png"
+            figure.savefig(path)
+        title, _, caption = " ".join((draw.__doc__ or "").split()).partition(": ")
+        drawn.append(ReportFigure(path, title, caption[:1].upper() + caption[1:]))
+    return drawn
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """A signal, or one column of it, times a scale, in a style of matplotlib's plot."""
+
+    signal: Signal
+    label: str
+    style: dict[str, Any]
+    column: int | None = None
+    scale: float = 1.0
+
+    def draw(self, axes: Any, run: Run) -> None:
+        if len(self.signal):
+            values = self.signal.values
+            values = values if self.column is None else values[:, self.column]
+            time = run.bag.seconds(self.signal)
+            axes.plot(time, self.scale * values, label=self.label, **self.style)
+
+
+@dataclass(frozen=True)
+class _Row:
+    """Curves over time, horizontal lines with their style, a band (signal, half width)."""
+
+    label: str
+    curves: list[_Curve]
+    lines: list[tuple[float, dict[str, Any]]] = field(default_factory=list)
+    band: tuple[Signal, np.ndarray] | None = None
+
+
+def _over_time(run: Run, rows: list[_Row], height: float, close_up: bool = True) -> Figure | None:
+    """A row of axes over the whole run and, if that is long, its last seconds; None of nothing.
+
+    Args:
+        run: what was recorded.
+        rows: from above.
+        height: of a row [inch].
+        close_up: whether the last seconds may be shown beside the whole.
+    """
+    shown = [curve for row in rows for curve in row.curves if len(curve.signal)]
+    if not shown:
+        return None
+    end, followed_until = _end(run), _end(run)
+    if run.window is not None:
+        followed_until = 1e-9 * (run.window[1] - run.bag.start)
+    spans, titles = [(0.0, end)], ["whole run"] if close_up else [""]
+    if close_up and followed_until > 2 * CLOSE_UP:
+        spans.append((followed_until - CLOSE_UP, followed_until))
+        titles.append(f"the last {CLOSE_UP:.0f} s")
+    figure = new_figure(height * len(rows) + 1.1, left=1.1, top=0.6)
+    grid = figure.subplots(
+        len(rows), len(spans), sharex="col", sharey="row", squeeze=False,
+        width_ratios=[5, 3][: len(spans)], gridspec_kw={"wspace": 0.04, "hspace": 0.1},
+    )  # fmt: skip
+    for column, span, title in zip(grid.T, spans, titles, strict=True):
+        column[0].set_xlim(span)
+        column[0].set_title(title)
+        column[-1].set_xlabel("time [s]")
+    for line, row in zip(grid, rows, strict=True):
+        line[0].set_ylabel(row.label)
+        if followed_until < end:
+            line[0].axvspan(followed_until, end, color=MEASURED, alpha=0.25, label="not evaluated")
+        for axes in line:
+            for value, style in row.lines:
+                axes.axhline(value, **style)
+            if row.band is not None:
+                signal, half = row.band
+                axes.fill_between(
+                    run.bag.seconds(signal), signal.values - half, signal.values + half,
+                    color=ESTIMATE, alpha=0.18, linewidth=0, label="2 standard deviations",
+                )  # fmt: skip
+            for curve in row.curves:
+                curve.draw(axes, run)
+    figure.align_ylabels()
+    legend_above(figure, grid[0, 0])
+    return figure
+
+
+def _end(run: Run) -> float:
+    """Last stamp of what was measured or estimated, since the start [s]."""
+    signals = (run.tip, run.estimated_tip, run.readings)
+    return max(max((float(run.bag.seconds(s)[-1]) for s in signals if len(s)), default=0.0), 1e-3)
+
+
+def tip_tracking(run: Run) -> Figure | None:
+    """Tip and reference: position of the tip in the frame of the robot's base."""
+    if not len(run.tip) and not len(run.estimated_tip):
+        return None
+    kinds = (
+        (run.measured_tip, "mocap", DOTS),
+        (run.true_tip, "tip", {"color": TRUTH, "linewidth": 1.8}),
+        (run.estimated_tip, "estimate", {"color": ESTIMATE}),
+        (run.reference_tip, "reference", DASHES),
+    )
+    rows = [
+        _Row(f"{name} [mm]", [_Curve(signal, label, style, axis, 1e3)
+                              for signal, label, style in kinds])
+        for axis, name in enumerate("xyz")
+    ]  # fmt: skip
+    return _over_time(run, rows, height=1.7)
+
+
+def tip_error(run: Run) -> Figure | None:
+    """Errors: distance of the tip from its reference, and of the estimate from the truth, at equal
+    stamps. E_shape: mean distance of the model's from the arm's backbone."""
+    curves = []
+    for error, colour, what in (
+        (run.tracking_error(), TRUTH, "tip to reference"),
+        (run.estimation_error(), ESTIMATE, "estimated to true tip"),
+        (shape_errors(run), COMMANDED, "E_shape"),
+    ):
+        if len(error):
+            label = f"{what}: mean {1e3 * error.values.mean():.2f} mm"
+            curves.append(_Curve(error, label, {"color": colour}, scale=1e3))
+    settled = run.tracking_error(after=SETTLING_TIME)
+    if len(settled):
+        mean = settled.values.mean()
+        label = f"from {SETTLING_TIME:.0f} s on: mean {1e3 * mean:.2f} mm"
+        ends = settled.like(settled.stamps[[0, -1]], np.full(2, mean))
+        curves.append(_Curve(ends, label, DASHES, scale=1e3))
+    figure = _over_time(run, [_Row("distance [mm]", curves)], height=2.5, close_up=False)
+    if figure is not None:
+        axes = figure.axes[0]
+        jumps = run.reference_tip.topic == "reference/tip"  # from one setpoint to the next
+        axes.set(yscale="log") if jumps else axes.set_ylim(bottom=0)
+    return figure
+
+
+def tip_path(run: Run) -> Figure | None:
+    """Path of the tip: the evaluated part of the run."""
+    if run.window is None or not len(run.tip):
+        return None
+    figure = new_figure(4.6, left=0.1)
+    figure.subplots_adjust(wspace=0.2)
+    space: Any = figure.add_subplot(1, 2, 1, projection="3d")
+    above = figure.add_subplot(1, 2, 2)
+    tip = 1e3 * run.tip.between(*run.window).values
+    reference = 1e3 * run.reference_tip.between(*run.window).values
+    points = "o" if np.ptp(reference, axis=0).max() == 0.0 else None
+    for axes, axis_count in ((space, 3), (above, 2)):
+        axes.plot(*reference.T[:axis_count], **BROAD, marker=points, label="reference")
+        axes.plot(*tip.T[:axis_count], color=TRUTH, linewidth=0.8, label="tip")
+        axes.plot(*tip[:1].T[:axis_count], "o", color=TRUTH, markersize=4, label="start")
+        axes.set_xlabel("x [mm]")
+        axes.set_ylabel("y [mm]")
+    space.set_zlabel("z [mm]")
+    _scale_equally(space, np.concatenate([tip, reference]))
+    space.set_title("path of the tip")
+    above.set_aspect("equal", adjustable="datalim")
+    above.set_title("seen from above")
+    above.legend(loc="upper right")
+    return figure
+
+
+def _scale_equally(axes: Any, points: np.ndarray) -> None:
+    """Make a millimetre as long along each of three axes, and none too short for its labels."""
+    middle = (points.min(axis=0) + points.max(axis=0)) / 2
+    extents = np.ptp(points, axis=0)
+    half = 0.55 * np.maximum(extents, 0.4 * extents.max() + 1e-6)
+    low, high = middle - half, middle + half
+    axes.set(xlim3d=(low[0], high[0]), ylim3d=(low[1], high[1]), zlim3d=(low[2], high[2]))
+    axes.set_box_aspect(half)
+    axes.zaxis.set_major_locator(MaxNLocator(4))
+
+
+def pressures(run: Run) -> Figure | None:
+    """Pressures: gauge pressures of the chambers, what the controller asked for and what was
+    measured."""
+    names = run.readings.columns or run.commands.columns
+    if run.is_tendon_driven or not names:
+        return None
+    style = {"color": COMMANDED, "drawstyle": "steps-post"}
+    limit = {"color": LIMIT, "linestyle": ":", "label": "limits"}
+    rows = [
+        _Row(
+            f"{name}\n[kPa]",
+            [
+                _Curve(run.commands, "commanded", style, chamber, 1e-3),
+                _Curve(run.readings, "measured", {"color": TRUTH}, chamber, 1e-3),
+            ],
+            [(1e-3 * bound, limit) for bound in run.limits() or ()],
+        )
+        for chamber, name in enumerate(names)
+    ]
+    return _over_time(run, rows, height=1.6)
+
+
+def tendon_lengths(run: Run) -> Figure | None:
+    """Tendon lengths: changes against the zero state, what the controller asked for and what was
+    measured."""
+    kinds = ((run.commands, "wanted", "--"), (run.readings, "measured", "-"))
+    return _tendons(run, "[mm]", 1e3, kinds)
+
+
+def tendon_forces(run: Run) -> Figure | None:
+    """Tendon forces: negative where a tendon pulls."""
+    return _tendons(run, "[N]", 1.0, ((run.bag.signal("tendon/state", "force"), "force", "-"),))
+
+
+def _tendons(
+    run: Run, unit: str, scale: float, kinds: Iterable[tuple[Signal, str, str]]
+) -> Figure | None:
+    """A row of axes per rack, a colour per tendon of it, a line style per kind."""
+    if not run.is_tendon_driven:
+        return None
+    names = run.readings.columns or run.commands.columns
+    racks = [1] * len(names) if run.arm is None else [each.rack for each in run.arm.actuators]
+    rows = []
+    for rack in range(1, max(racks, default=0) + 1):
+        columns = [column for column, fixed_at in enumerate(racks) if fixed_at == rack]
+        curves = [
+            _Curve(
+                signal, f"tendon {number + 1}, {what}",
+                {"color": _COLOURS[number % len(_COLOURS)], "linestyle": style}, column, scale,
+            )
+            for number, column in enumerate(columns) for signal, what, style in kinds
+        ]  # fmt: skip
+        rows.append(_Row(f"rack {rack}\n{unit}", curves))
+    return _over_time(run, rows, height=1.7)
+
+
+def bending_compliance(run: Run) -> Figure | None:
+    """Bending compliance: what the estimator believes, with its own uncertainty. Shaded: within 1 %
+    of the truth."""
+    name = "bending_compliance"
+    if name not in run.parameters():
+        return None
+    figure = _over_time(run, [_parameter(run, name)], height=2.5, close_up=False)
+    true, time = run.bag.true_parameter(name), run.bag.seconds(run.parameters()[name][0])
+    if figure is not None and true is not None:
+        axes, start = figure.axes[0], min(time[0] + COMPLIANCE_SETTLING_TIME, time[-1])
+        axes.fill_between(
+            [start, time[-1]], 0.99 * true, 1.01 * true, color=TRUTH, alpha=0.12, linewidth=0
+        )
+    return figure
+
+
+def parameters(run: Run) -> Figure | None:
+    """Parameters: what the estimator believes of the model's other numbers, with its own
+    uncertainty."""
+    names = [name for name in run.parameters() if name != "bending_compliance"]
+    return _over_time(run, [_parameter(run, name) for name in names], height=1.3, close_up=False)
+
+
+def _parameter(run: Run, name: str) -> _Row:
+    signal, std = run.parameters()[name]
+    true, unit = run.bag.true_parameter(name), f"[{signal.unit}]" * (signal.unit not in ("", "-"))
+    lines = [] if true is None else [(true, {"color": TRUTH, "label": "truth"})]
+    band = (signal, 2 * std.values) if len(std) == len(signal) else None
+    label = f"{name.replace('_', chr(10), 1).replace('_', ' ')}\n{unit}"
+    return _Row(label, [_Curve(signal, "estimate", {"color": ESTIMATE})], lines, band)
+
+
+def constant_curvature(run: Run) -> Figure | None:
+    """Constant curvature: the arc that is estimated from the sensor under the base, and the one
+    from the rod's true base to its true tip. The stiffness takes up what constant curvature
+    leaves out."""
+    arc, truth = estimated_arc(run), true_arc(run)
+    labels = ("$\\Delta_x$ [mm]", "$\\Delta_y$ [mm]", "$\\delta L$ [mm]", "stiffness\n[N/m]")
+    rows = []
+    for label, column, scale in zip(labels, (0, 1, 2, 6), (1e3, 1e3, 1e3, 1.0), strict=True):
+        curves = [_Curve(arc, "estimate", {"color": ESTIMATE}, column, scale)]
+        if truth is not None and column < 6:
+            style = {"color": TRUTH, "linewidth": 1.8}
+            curves.insert(0, _Curve(truth, "true arc", style, column, scale))
+        rows.append(_Row(label, curves))
+    return _over_time(run, rows, height=1.5) if len(arc) else None
+
+
+def section_lengths(run: Run) -> Figure | None:
+    """Section lengths: what the controller takes the sections' lengths for, without and with their
+    elongation."""
+    rest = run.of_arm("rest_lengths")
+    if not len(rest):
+        return None
+    whole = rest.like(rest.stamps, rest.values + run.of_arm("q").values[:, 2::3])
+    measured = [] if run.arm is None else (1e3 * run.arm.model_lengths).tolist()
+    rows = [
+        _Row(
+            f"section {section + 1}\n[mm]",
+            [
+                _Curve(whole, "with elongation", {"color": MEASURED}, section, 1e3),
+                _Curve(rest, "rest length", {"color": ESTIMATE}, section, 1e3),
+            ],
+            [(length, {**THIN_DASHES, "label": "between racks"})
+             for length in measured[section : section + 1]],
+        )
+        for section in range(rest.values.shape[1])
+    ]  # fmt: skip
+    return _over_time(run, rows, height=1.5)
+
+
+def shape(run: Run) -> Figure | None:
+    """Shape: the robot at times spread evenly over the run."""
+    (true, true_at), (seen, seen_at) = run.shapes(truth=True), run.shapes(truth=False)
+    stamps, at = (true, true_at) if len(true) else (seen, seen_at)
+    inside = np.arange(len(stamps))
+    if run.window is not None:
+        inside = inside[(stamps >= run.window[0]) & (stamps <= run.window[1])]
+    if not len(inside):
+        return None
+    picked = inside[np.unique(np.linspace(0, len(inside) - 1, SNAPSHOTS).round().astype(int))]
+    times = run.bag.seconds(Signal(stamps[picked], stamps[picked]))
+    estimated = {stamp: index for index, stamp in enumerate(seen.tolist())} if len(true) else {}
+    colours = ScalarMappable(Normalize(times[0], max(times[-1], times[0] + 1e-9)), "viridis")
+    figure = new_figure(4.4, right=0.4)
+    panels = figure.subplots(1, 2, sharey=True, gridspec_kw={"wspace": 0.08})
+    for index, time in zip(picked.tolist(), times, strict=True):
+        points, beside = 1e3 * at(index), estimated.get(int(stamps[index]))
+        for axes, column in zip(panels, (0, 1), strict=True):
+            marks = "." if len(points) < 30 else None
+            axes.plot(points[:, column], points[:, 2], marker=marks, color=colours.to_rgba(time))
+            if beside is not None:
+                model = 1e3 * seen_at(beside)
+                axes.plot(model[:, column], model[:, 2], **THIN_DASHES)
+    for axes, name in zip(panels, "xy", strict=True):
+        axes.set_xlabel(f"{name} [mm]")
+        axes.set_aspect("equal", adjustable="datalim")
+    panels[0].set_ylabel("z [mm]")
+    panels[0].set_title("centre line of the robot")
+    kinds = [Line2D([], [], color=TRUTH, label="true" if len(true) else "estimated")]
+    if estimated:
+        kinds.append(Line2D([], [], **THIN_DASHES, label="estimated"))
+    panels[1].legend(handles=kinds, loc="best")
+    figure.colorbar(colours, ax=panels, label="time [s]", pad=0.02, fraction=0.06)
+    return figure
+
+
+def tick_times(run: Run) -> Figure | None:
+    """Cycle times: from complete input to published output, over the whole run, as the nodes report
+    it."""
+    histograms = {node: told for node in run.bag.nodes if (told := _histogram(run, node))}
+    if not histograms:
+        return None
+    figure = new_figure(1.4 * len(histograms) + 0.8, right=1.6)
+    figure.subplots_adjust(hspace=0.35)
+    rows = figure.subplots(len(histograms), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, (node, (edges, counts)) in zip(rows, histograms.items(), strict=True):
+        axes.stairs(counts, edges, fill=True, color=ESTIMATE, alpha=0.75)
+        for name, colour, style in (
+            ("p50", TRUTH, "-"), ("p99", TRUTH, "--"), ("deadline", LIMIT, ":")
+        ):  # fmt: skip
+            if isinstance(time := run.bag.said(node, f"{name}_ms"), float):
+                label = f"{name} {time:.2f} ms"
+                axes.axvline(time, color=colour, linestyle=style, label=label)
+        axes.set(xscale="log", yscale="log", ylabel="cycles", title=node)
+        axes.set_ylim(bottom=0.7)
+        axes.yaxis.set_minor_locator(NullLocator())
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    rows[-1].set_xlabel("time of a cycle [ms]")
+    rows[-1].xaxis.set_major_formatter("{x:g}")
+    return figure
+
+
+def _histogram(run: Run, node: str) -> tuple[np.ndarray, np.ndarray] | None:
+    """Edges [ms] and counts of a node's cycle times; None when it told none."""
+    told = run.bag.said(node, "tick_time_histogram_ms")
+    if not isinstance(told, dict) or not any(told.get("counts", ())):
+        return None
+    return np.array(told["edges"]), np.array(told["counts"])
+
+
+_FIGURES: tuple[Callable[[Run], Figure | None], ...] = (
+    tip_tracking, tip_error, tip_path, pressures, tendon_lengths, tendon_forces,
+    bending_compliance, parameters, constant_curvature, section_lengths, shape, tick_times,
+)  # fmt: skip

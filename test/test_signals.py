@@ -1,0 +1,115 @@
+"""A bag as named signals: the numbers of its topics, each with unit, frame and names."""
+
+import numpy as np
+import pytest
+from test_report import (
+    CHAMBERS,
+    LOOP,
+    PERIOD,
+    TYPES,
+    closed_loop,
+    diagnostics,
+    header,
+    joint_state,
+    pose_stamped,
+    ticks,
+    write_bag,
+)
+
+from softcr_runtime.bags.reading import Bag
+from softcr_runtime.bags.signals import ROLES, TOPICS, read_signals, unit_of
+
+
+@pytest.fixture(scope="module")
+def read(tmp_path_factory):
+    path = tmp_path_factory.mktemp("signals") / "bag"
+    return read_signals(Bag(write_bag(path, closed_loop(1.0))))
+
+
+def test_a_signal_is_named_by_topic_and_field_and_knows_its_unit_and_frame(read):
+    count = round(1.0 / PERIOD)
+    pressures = read.signal("pressure/state", "pressure")
+    assert (pressures.unit, pressures.columns) == ("Pa", tuple(CHAMBERS))
+    np.testing.assert_array_equal(pressures.values, np.tile([2.1e4, 5e4, 4e4], (count, 1)))
+    np.testing.assert_array_equal(pressures.stamps, ticks(1.0))
+    tip = read.signal("simulation/truth/tip/pose", "position")
+    assert (tip.unit, tip.frame, tip.values.shape) == ("m", "base", (count, 3))
+    assert read.signal("estimate/rod", "positions").values.shape == (count, 7, 3)
+    compliance = read.signal("estimate/rod", "parameter.bending_compliance")
+    assert compliance.unit == "rad/(N m m)"
+    assert compliance.values[0] == pytest.approx(48 * 1.02)
+    assert read.signal("estimate/rod", "std.bending_compliance").values[0] == 0.25
+    assert read.true_parameter("bending_compliance") == 48.0
+    assert read.said("estimator", "cycles") == LOOP["cycles"]
+
+
+def test_the_same_role_is_found_on_every_robot(read):
+    for role, sources in ROLES.items():
+        assert {topic for topic, _ in sources} <= set(TOPICS), role
+    assert read.role("reference tip").topic == "reference/rod"
+    assert read.role("commands").topic == "pressure/command"
+    assert len(read.tip) == len(read.role("true tip"))
+
+
+def test_what_was_not_recorded_is_empty_and_can_be_computed_with(read):
+    nothing = read.signal("estimate/arm", "q")
+    assert len(nothing) == len(nothing.minus(read.tip)) == len(nothing.between(0, 10)) == 0
+    assert nothing.values[:, 2::3].size == 0
+    assert len(read.tip.minus(nothing).norm()) == 0
+
+
+def test_chambers_keep_one_order_and_a_second_message_of_a_stamp_does_not_count(tmp_path):
+    first, last = ticks(1.0)[[0, -1]]
+    turned = joint_state(last, [1.0, 2.0, 3.0])
+    turned.name = CHAMBERS[::-1]
+    again = joint_state(last, [7.0, 7.0, 7.0])
+    messages = [
+        ("pressure/state", first, joint_state(first, [4.0, 5.0, 6.0])),
+        ("pressure/state", last, turned),
+        ("pressure/state", last, again),
+    ]
+    read = read_signals(Bag(write_bag(tmp_path / "bag", messages)), ["pressure/state"])
+    np.testing.assert_array_equal(
+        read.signal("pressure/state", "pressure").values, [[4.0, 5.0, 6.0], [3.0, 2.0, 1.0]]
+    )
+
+
+def test_node_poses_alone_are_a_shape(tmp_path):
+    stamp = ticks(1.0)[0]
+    points = np.linspace([0.0, 0.0, 0.0], [0.01, 0.0, 0.2], 5)
+    path = TYPES["nav_msgs/msg/Path"](
+        header=header(stamp), poses=[pose_stamped(stamp, point) for point in points]
+    )
+    read = read_signals(Bag(write_bag(tmp_path / "bag", [("estimate/shape", stamp, path)])))
+    np.testing.assert_allclose(read.role("estimated shape").values, points[None])
+
+
+def test_a_group_of_a_state_that_no_module_knows_is_read_as_the_message_tells_it(tmp_path):
+    stamp = ticks(1.0)[0]
+    field = TYPES["sensor_msgs/msg/PointField"]
+    fields = [
+        field(name="state.strain", offset=0, datatype=8, count=3),
+        field(name="parameter.stiffness", offset=24, datatype=8, count=1),
+        field(name="std.stiffness", offset=32, datatype=8, count=1),
+    ]
+    numbers = np.array([1.0, 2.0, 3.0, 40.0, 0.5])
+    message = TYPES["sensor_msgs/msg/PointCloud2"](
+        header=header(stamp), height=1, width=1, fields=fields, is_bigendian=False,
+        point_step=40, row_step=40, data=numbers.view(np.uint8), is_dense=True,
+    )  # fmt: skip
+    read = read_signals(Bag(write_bag(tmp_path / "bag", [("estimate/state", stamp, message)])))
+    assert read.signal("estimate/state", "state").values.tolist() == [[1.0, 2.0, 3.0]]
+    assert read.signal("estimate/state", "parameter.stiffness").values.tolist() == [40.0]
+    assert unit_of("parameter.stiffness") == ""
+
+
+def test_an_alarm_that_differs_in_its_numbers_is_one(tmp_path):
+    stamps = ticks(1.0)[:3]
+    messages = [
+        ("/diagnostics", stamp, diagnostics(stamp, "simulator", {}, 1, f"{number} cycles missed"))
+        for number, stamp in enumerate(stamps)
+    ]
+    messages.append(("mocap/tip/pose", stamps[0], pose_stamped(stamps[0], np.zeros(3))))
+    read = read_signals(Bag(write_bag(tmp_path / "bag", messages)))
+    [alarm] = read.nodes["simulator"].alarms.values()
+    assert alarm == ("warning: 2 cycles missed", 3, True)
