@@ -37,6 +37,9 @@ DURATION, SKIPPED, SHOWN = 8.0, 1.0, 5.0  # of the run [s]
 FRAMES_PER_SECOND = 10
 WINDOW = 1500, 900
 WIDTH = 760  # of the picture [px]
+_CLOSE_NOTES = """
+document.querySelectorAll('.mantine-Notification-closeButton').forEach(each => each.click())
+"""  # viser says that a processor draws
 
 
 def main() -> int:
@@ -83,6 +86,8 @@ def _frames(bag: Path, folder: Path) -> list[Image.Image]:
         player.start()
         begun.wait()
         start = time.monotonic() + SKIPPED * SLOWNESS
+        time.sleep(SKIPPED * SLOWNESS - 5.0)
+        browser.run(_CLOSE_NOTES)
         frames = []
         for index in range(round(SHOWN * FRAMES_PER_SECOND)):
             due = start + index * SLOWNESS / FRAMES_PER_SECOND
