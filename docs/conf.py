@@ -1,7 +1,7 @@
 """How sphinx builds these pages: `make docs`, into build/docs."""
 
+import importlib.metadata
 import sys
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 _HERE = Path(__file__).resolve().parent
@@ -13,12 +13,16 @@ project = "softcr"
 author = "the authors of softcr"
 copyright = "the authors of softcr, Apache-2.0"
 try:
-    release = version("softcr")
-except PackageNotFoundError:
+    release = importlib.metadata.version("softcr")
+except importlib.metadata.PackageNotFoundError:
     release = "unknown"
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-exclude_patterns = ["_generated/*.md", "results/before", "README.md"]
+exclude_patterns = [
+    "_generated/*.md", "results/before", "results/tables",
+    "experiments.md", "measurements.md", "tuning.md", "calibration.md", "bench.md", "surrogate.md",
+    "constant_curvature.md", "studies", "architecture.md", "plugins.md", "robots.md", "sensors.md", "valves.md",
+]  # fmt: skip
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline"]
 myst_heading_anchors = 3
 default_role = "code"  # single backticks of docstrings
@@ -27,6 +31,8 @@ autodoc_member_order = "bysource"
 autodoc_typehints_description_target = "documented"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
+napoleon_use_ivar = True
+suppress_warnings = ["toc.empty_glob"]  # results that nobody has made yet
 
 html_theme = "furo"
 html_title = "softcr"

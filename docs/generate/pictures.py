@@ -27,13 +27,17 @@ _ORDER = (
 def pages() -> dict[str, str]:
     """An SVG of each system."""
     bag = Path("bag")
-    return {
-        "system_simulation.svg": _drawing(simulation_system(simulation_options({}), bag)),
-        "system_hardware.svg": _drawing(hardware_system(HardwareOptions(), bag)),
-        "system_arm.svg": _drawing(
-            simulation_system(simulation_options({"robot": "dalenberg_robot1"}), bag)
-        ),
+    systems = {
+        "simulation": simulation_system(simulation_options({}), bag),
+        "hardware": hardware_system(HardwareOptions(), bag),
+        "arm": simulation_system(simulation_options({"robot": "dalenberg_robot1"}), bag),
     }
+    made = {f"system_{name}.svg": _drawing(system) for name, system in systems.items()}
+    for name in systems:
+        made[f"system_{name}.md"] = (
+            f"```{{image}} ../_generated/system_{name}.svg\n:alt: nodes and topics of {name}\n```\n"
+        )
+    return made
 
 
 def _drawing(system: System) -> str:
