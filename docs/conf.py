@@ -21,7 +21,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = [
     "_generated/*.md", "results/before", "results/tables",
     "experiments.md", "measurements.md", "tuning.md", "calibration.md", "bench.md", "surrogate.md",
-    "constant_curvature.md", "studies", "architecture.md", "plugins.md", "robots.md", "sensors.md", "valves.md",
+    "constant_curvature.md", "studies",
 ]  # fmt: skip
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline"]
 myst_heading_anchors = 3
