@@ -32,7 +32,6 @@ autodoc_typehints_description_target = "documented"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
-suppress_warnings = ["toc.empty_glob"]  # results that nobody has made yet
 
 html_theme = "furo"
 html_title = "softcr"

@@ -36,7 +36,7 @@ def simulate(rod: dict, order: dict, run: dict) -> dict:
     robot = made(rod, pieces)
     push = np.array(order["wrenches"])[:, TO_THEIRS] * rod["length"] / pieces
     forces = jnp.tile(jnp.asarray(push), (1, pieces))  # (T, 6 pieces)
-    term = diffrax.ODETerm(lambda t, y, force: robot.forward_dynamics(t, y, (None, force)))
+    term = diffrax.ODETerm(lambda t, y, force: robot.forward_dynamics(t, y, (jnp.zeros(6 * pieces), force)))
     solver = SOLVERS[run["solver"]]()
     fixed = run["steps_per_period"]
     control = (
@@ -86,7 +86,7 @@ def made(rod: dict, pieces: int) -> PCS:
     return PCS.from_links(
         [link() for _ in range(pieces)],
         gravity=jnp.array([-rod["gravity"], 0.0, 0.0]),
-        base_pose=jnp.eye(4),
+        base_pose=jnp.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]),
     )
 
 
