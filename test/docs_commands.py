@@ -1,17 +1,15 @@
 """Shell lines of the documentation, checked word by word without being run."""
 
-import importlib.util
+import importlib
 import re
 from functools import cache
-from pathlib import Path
 
-import yaml
 from docs_blocks import ROOT
 
 from softcr_models.errors import UserError
 from softcr_models.plugins import load_class
 from softcr_runtime.block import BlockBase
-from softcr_runtime.settings import build_settings, declared_settings
+from softcr_runtime.settings import build_settings, declared_settings, parsed
 from softcr_tools.hardware_system import HardwareOptions
 from softcr_tools.run_options import SimulationOptions
 
@@ -19,8 +17,6 @@ SHELL_WORDS = {"cd", ".", "source", "export"}
 OTHER_PROGRAMS = {"ip", "dask", "rviz2", "plotjuggler", "colcon", "python3", "apt"}
 """What is not ours; that the line can be split into words is all that is checked."""
 
-# files and folders that a reader makes, or that a run leaves
-_MADE = re.compile(r"^(my_\w+|results/|statics|motion|eight|identified|replay|report_again)")
 _LAUNCH = {"simulation.launch.py": SimulationOptions, "hardware.launch.py": HardwareOptions}
 _LAUNCH_OWN = {"args", "results", "namespace"}
 _TRANSITIONS = {"configure", "activate", "deactivate", "cleanup", "shutdown"}
@@ -50,7 +46,6 @@ def _softcr(words: list[str]) -> str | None:
         words = [word for word in words if word != "--help"]
         if not words:
             return None
-    words = [_there(word) for word in words]
     try:
         prepared = command_line._prepared(app, words)
         command, bound, _ = app.parse_args(prepared, exit_on_error=False, print_error=False)
@@ -65,16 +60,6 @@ def _softcr(words: list[str]) -> str | None:
     except Exception as error:
         return command_line._line(error, words) or repr(error)
     return None
-
-
-def _there(word: str) -> str:
-    """A file that a reader makes, as one that exists."""
-    if not _MADE.match(word):
-        return word
-    if ":" in word:
-        return str(ROOT / "examples" / "joint_pid.py") + ":JointPid"
-    stand_in = {".yaml": "upright_four_chambers.yaml", ".py": "joint_pid.py"}.get(Path(word).suffix)
-    return str(ROOT / "examples" / stand_in) if stand_in else word
 
 
 def _make(words: list[str]) -> str | None:
@@ -131,7 +116,7 @@ def _run(words: list[str]) -> str | None:
         return f"no node {node!r}"
     given = dict(word.split(":=", 1) for word in rest if ":=" in word)
     given.pop("use_sim_time", None)
-    values = {name: _there(text) for name, text in given.items()}
+    values = dict(given)
     place = nodes()[node].split()
     try:
         if place[0] == "block":
@@ -145,9 +130,9 @@ def _run(words: list[str]) -> str | None:
             )  # fmt: skip
         declared = declared_settings(settings)
         texts = {
-            name: text if name in declared and declared[name].kind == "string" else yaml.safe_load(text)
+            name: parsed(declared[name], text, f"parameter {name}") if name in declared else text
             for name, text in values.items()
-        }  # fmt: skip
+        }
         build_settings(settings, texts)
     except UserError as error:
         return str(error)
