@@ -18,11 +18,7 @@ except importlib.metadata.PackageNotFoundError:
     release = "unknown"
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-exclude_patterns = [
-    "_generated/*.md", "results/before", "results/tables",
-    "experiments.md", "measurements.md", "tuning.md", "calibration.md", "bench.md", "surrogate.md",
-    "constant_curvature.md", "studies",
-]  # fmt: skip
+exclude_patterns = ["_generated/*.md", "results/before", "results/tables"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline"]
 myst_heading_anchors = 3
 default_role = "code"  # single backticks of docstrings

@@ -3,8 +3,8 @@
     python docs/make_moving_picture.py [BAG]
 
 Without a bag it runs `softcr up simulation` first. It needs the extra `view`, a Chromium
-(`apt install chromium`) and three minutes, and writes docs/_static/view.gif. Everything that the bag
-holds is published again as it was recorded, at a twentieth of its speed, because a processor draws
+(`apt install chromium`) and three minutes, and writes docs/_static/view.gif. Everything in the bag
+is published again as it was recorded, at a twentieth of its speed, because a processor draws
 the page's 3-D scene only a few times a second.
 """
 
@@ -59,7 +59,14 @@ def _run(folder: Path) -> Path:
     subprocess.run(
         [
             *(sys.executable, "-m", "softcr_tools.cli", "up", "simulation", "--mode", "lockstep"),
-            *("--duration", str(DURATION), "--controller", "rod_mpc", "--results", str(folder / "run")),
+            *(
+                "--duration",
+                str(DURATION),
+                "--controller",
+                "rod_mpc",
+                "--results",
+                str(folder / "run"),
+            ),
         ],
         check=True,
         cwd=ROOT,

@@ -30,7 +30,9 @@ def tip_errors(**options: str) -> np.ndarray:
         elif output.topic == "reference/rod":
             wanted[output.stamp] = output.value.tip_positions[0]  # where it should be now
 
-    executor = VirtualExecutor(simulation_system(simulation_options(texts), Path("unused")), observe)
+    executor = VirtualExecutor(
+        simulation_system(simulation_options(texts), Path("unused")), observe
+    )
     executor.run()
     if executor.complaints:
         raise SystemExit("\n".join(executor.complaints))
@@ -41,4 +43,5 @@ def tip_errors(**options: str) -> np.ndarray:
 if __name__ == "__main__":
     for controller in ("rod_mpc", "examples/joint_pid.py:JointPid"):
         errors = tip_errors(controller=controller, reference="setpoint")
-        print(f"{controller}: {1e3 * errors.mean():.2f} mm on average, {1e3 * errors[-1]:.2f} mm at the end")
+        mean, last = 1e3 * errors.mean(), 1e3 * errors[-1]
+        print(f"{controller}: {mean:.2f} mm on average, {last:.2f} mm at the end")

@@ -3,7 +3,7 @@
     softcr study run examples/figure_eight_study.py
 
 The reference is made here, too: the tip draws a figure of eight. The plant is the exact rod with
-twice as many intervals as the model and 5 % stiffer; what is equal is the structure of its equations.
+twice as many intervals as the model and 5 % stiffer; the structure of the equations is the same.
 """
 
 from pathlib import Path
@@ -52,9 +52,7 @@ def run(cell: Cell) -> Result:
         "controller": METHODS[cell.method],
     }
     reference = f"{Path(__file__).resolve()}:FigureEight"
-    found = tracked(
-        cell, closed_loop(cell, cell.method, reference, duration=DURATION, of=differs)
-    )
+    found = tracked(cell, closed_loop(cell, cell.method, reference, duration=DURATION, of=differs))
     return {
         "whole": mean_error_mm(found),
         "settled": mean_error_mm(found, SETTLED),

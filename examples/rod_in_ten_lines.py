@@ -1,6 +1,6 @@
 """The exact rod in ten lines: bend it, let it go, look where its tip swings to.
 
-    python examples/rod_in_ten_lines.py
+python examples/rod_in_ten_lines.py
 """
 
 import numpy as np

@@ -12,10 +12,6 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 UNREAD = ("_generated", "results")  # made by programs
-OLD = {
-    "bench.md", "calibration.md", "constant_curvature.md", "experiments.md", "measurements.md",
-    "studies", "surrogate.md", "tuning.md",
-}  # fmt: skip
 _KIND = re.compile(r"<!-- block: (.*) -->")
 _FENCE = re.compile(r"^( *)(`{3,})(.*)$")
 
@@ -55,11 +51,7 @@ class Block:
 def pages() -> list[Path]:
     """Every page that people write."""
     found = (path for path in sorted(DOCS.rglob("*.md")))
-    kept = [
-        path for path in found
-        if not set(path.relative_to(DOCS).parts) & set(UNREAD)
-        and path.relative_to(DOCS).parts[0] not in OLD
-    ]  # fmt: skip
+    kept = [path for path in found if not set(path.relative_to(DOCS).parts) & set(UNREAD)]
     return [ROOT / "README.md", *kept, DOCS / "results" / "index.md"]
 
 

@@ -7,7 +7,7 @@ from docs_blocks import DOCS
 
 sys.path.insert(0, str(DOCS))
 
-from generate import robot_schema  # noqa: E402
+from generate import robot_schema
 
 PAGES = robot_schema.pages()
 
@@ -15,7 +15,7 @@ PAGES = robot_schema.pages()
 @pytest.mark.parametrize(
     ("page", "row"),
     [
-        ("robot_rod.md", "| `length` | m | number above 0 | required | reference length of the rod |"),
+        ("robot_rod.md", "| `length` | m | number above 0 | required | reference length"),
         ("robot_rod.md", "| `tip_mass_fraction` | - | number above 0 and at most 1 | required |"),
         ("robot_rod.md", "| `maximum_rate` | Pa/s | number above 0 | required |"),
         ("robot_arm.md", "| `rack` | - | whole number at least 1 | required |"),

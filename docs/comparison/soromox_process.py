@@ -2,8 +2,8 @@
 
 Each piece of constant strain has the stiffness K and the damping of Kelvin and Voigt that softcr's
 rod has, K times relaxation, as canonical matrices; the wrench of the pressures, constant along the
-rod, is a generalised force in its strains. SoRoMoX's local x axis is the rod's, and twists have their
-angular part first.
+rod, is a generalised force in its strains. SoRoMoX's local x axis is the rod's, and twists have
+their angular part first.
 """
 
 import json
@@ -32,12 +32,14 @@ def main() -> None:
 
 
 def simulate(rod: dict, order: dict, run: dict) -> dict:
-    """Tips [m] after each period and the processor time they took [s]; no tips where it diverged."""
+    """Tips [m] after each period, none where it diverged; the processor time they took [s]."""
     pieces, period = run["pieces"], order["period"]
     robot = made(rod, pieces)
     push = np.array(order["wrenches"])[:, TO_THEIRS] * rod["length"] / pieces
     forces = jnp.tile(jnp.asarray(push), (1, pieces))  # (T, 6 pieces)
-    term = diffrax.ODETerm(lambda t, y, force: robot.forward_dynamics(t, y, (jnp.zeros(6 * pieces), force)))
+    term = diffrax.ODETerm(
+        lambda t, y, force: robot.forward_dynamics(t, y, (jnp.zeros(6 * pieces), force))
+    )
     solver = SOLVERS[run["solver"]]()
     fixed = run["steps_per_period"]
     control = (

@@ -38,4 +38,6 @@ def _help(command: str) -> str:
         cwd=_ROOT,
         env=os.environ | {"COLUMNS": "98", "NO_COLOR": "1", "TERM": "dumb"},
     )
-    return "\n".join(line.rstrip() for line in done.stdout.splitlines()) if not done.returncode else ""
+    return (
+        "\n".join(line.rstrip() for line in done.stdout.splitlines()) if not done.returncode else ""
+    )

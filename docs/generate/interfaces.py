@@ -1,7 +1,7 @@
 """Topics with every field, nodes and services.
 
-What a message holds is not told from a list: short runs on virtual time publish it, and the codec of
-the topic makes the message.
+What a message holds is not told from a list: short runs on virtual time publish it, and the codec
+of the topic makes the message.
 """
 
 import re
@@ -76,7 +76,10 @@ def examples() -> dict[str, tuple[str, Any]]:
         said: dict[str, list[tuple[str, Any]]] = {}
         system = simulation_system(simulation_options(texts), Path("unused"))
         executor = VirtualExecutor(
-            system, lambda part, output, said=said: said.setdefault(output.topic, []).append((part, output))
+            system,
+            lambda part, output, said=said: said.setdefault(output.topic, []).append(
+                (part, output)
+            ),
         )
         executor.run()
         for topic, outputs in said.items():

@@ -64,7 +64,9 @@ def _drawing(system: System) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         'font-family="sans-serif" font-size="13">\n'
-        f'<rect width="{width}" height="{height}" fill="white"/>\n' + "\n".join(shapes) + "\n</svg>\n"
+        f'<rect width="{width}" height="{height}" fill="white"/>\n'
+        + "\n".join(shapes)
+        + "\n</svg>\n"
     )
 
 
@@ -98,7 +100,8 @@ def _topic(
     ends = says + hears
     colour = "#2f6db3" if hears else "#8a8a8a"
     shapes = [
-        f'<text x="{_LEFT - 6}" y="{y + 4}" text-anchor="end" fill="{colour}">{escape(topic)}</text>',
+        f'<text x="{_LEFT - 6}" y="{y + 4}" text-anchor="end" fill="{colour}">'
+        f"{escape(topic)}</text>",
         f'<line x1="{min(ends)}" y1="{y}" x2="{max(ends)}" y2="{y}" stroke="{colour}" '
         'stroke-width="2"/>',
     ]

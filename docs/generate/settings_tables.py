@@ -61,4 +61,3 @@ def _motion(name: str) -> str:
         if f"`{name}`" in names:
             return meaning.removeprefix("see `from_file`") or "from a CSV or NPZ file"
     raise ValueError(f"the docstring of ReferenceSettings does not explain {name!r}")
-

@@ -263,7 +263,7 @@ class Valves(LoopNode):
         return response
 
     def _serve_calibrate_zero(self, _: Any, response: Any) -> Any:
-        """Takes the vented chambers' voltages as zero pressure; the answer is for the station file."""
+        """Takes the vented chambers' voltages as zero; the answer is for the station file."""
         try:
             if self._driver is None:
                 raise UserError("zero calibration: configure the node first")
