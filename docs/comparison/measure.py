@@ -4,7 +4,7 @@
     python docs/comparison/measure.py /tmp/soromox/bin/python
 
 Both compute the same continuous problem: the rod of `licher2025` without its hole, caps and tip
-mass, upright, with the same stiffnesses and the same damping of Kelvin and Voigt, under pressures of
+mass, upright, with the same stiffnesses and damping of Kelvin and Voigt, under pressures of
 30 +- 25 kPa in three phases at 1 Hz, held over 1/70 s, for two seconds. Only the discretisation
 differs, so both are judged against one fine solution. Times are a processor's, of one thread, so
 that other work on the machine disturbs them less.
