@@ -48,6 +48,7 @@ _UNITS: tuple[tuple[str, str], ...] = (
     (r"f[xyz]", "N, frame of the node"),
     (r"m[xyz]", "N m, frame of the node"),
     (r"period", "s"),
+    (r"input\.\w+", "of the robot's inputs: Pa, N or m"),
     (r"(parameter\.|std\.)?bending_compliance(_std)?", "rad/(N m m)"),
     (r"(parameter\.|std\.)?tip_mass(_std)?", "kg"),
     (r"(parameter\.|std\.)?damping_factor(_std)?", "1"),
