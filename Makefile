@@ -15,7 +15,7 @@ OPTIONS = $(foreach name,$(filter-out ARGS PYTHON,$(GIVEN)),--$(shell echo '$(na
 HAS_LIBGOMP := $(VENV)/bin/python -c 'import ctypes; \
 	[ctypes.CDLL(name) for name in ("libgomp.so.1", "libgomp.so.1.0.0")]'
 
-.PHONY: help setup sim rehearsal test test-wire bench lint clean
+.PHONY: help setup sim rehearsal test test-wire bench docs lint clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -44,6 +44,12 @@ test-wire: $(STAMP) ## install pysoem (GPL or commercial) and run what needs it,
 bench: export OPENBLAS_NUM_THREADS := 1
 bench: $(STAMP) ## measure rod, filter and controller beside their rivals
 	@$(VENV)/bin/softcr bench
+
+docs: export OPENBLAS_NUM_THREADS := 1
+docs: $(STAMP) ## build the documentation into build/docs; warnings are errors
+	@$(VENV)/bin/python -m pip install --quiet -c constraints.txt --no-build-isolation -e '.[docs]'
+	@$(VENV)/bin/python -m sphinx -b html -W --keep-going -q docs build/docs
+	@echo "documentation: build/docs/index.html"
 
 lint: $(STAMP) ## check style and types
 	@$(VENV)/bin/ruff check .

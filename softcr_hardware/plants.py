@@ -1,6 +1,6 @@
 """Plants that a simulator runs: they follow commands and say what sensors read, as values.
 
-A plant from outside is one class with the methods of `Plant`; see docs/plugins.md.
+A plant from outside is one class with the methods of `Plant`; see docs/howto/plant.md.
 """
 
 from collections.abc import Mapping

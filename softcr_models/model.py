@@ -265,7 +265,7 @@ class Model(Protocol):
         inputs: np.ndarray | None,
         parameters: np.ndarray,
     ) -> dict[str, np.ndarray]:
-        """Outputs by name, each (B, *shape).
+        """Outputs by name, each `(B, *shape)`.
 
         Args:
             names: of outputs.

@@ -61,7 +61,7 @@ class Robot(Data):
 
     The frames: `base` is the force-torque sensor's frame (CS)_fts of eq. (29) of Licher et al.
     2025, z along the straight rod; the rod starts `sensor_to_base_cap + base_cap_length` above it;
-    `tip` is the outer face of the tip cap. docs/robots.md says how to write a file.
+    `tip` is the outer face of the tip cap. docs/howto/robot.md says how to write a file.
     """
 
     type: Literal["rod"]

@@ -1,5 +1,7 @@
 """The examples: one file each, run by every executor without a line in the packages."""
 
+import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -9,10 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from softcr_runtime import command_line
 from softcr_runtime.bags.message_bytes import cdr_of, header_stamp, same_content
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.codecs import codec
 from softcr_runtime.virtual import VirtualExecutor
+from softcr_studies.cell import Cell, StudySettings
+from softcr_studies.closed_loop import closed_loop, tracked
+from softcr_studies.command import app
 from softcr_tools.run_options import simulation_options
 from softcr_tools.systems import simulation_system
 
@@ -193,3 +199,54 @@ def test_a_controller_that_breaks_down_in_a_run_of_nodes_is_one_line_and_vents(t
     assert counts["/pressure/command"] == 142  # held, vented, and the last words
     last = [message.decode() for message in bag.messages("/pressure/command")][-1]
     assert list(last.effort) == [0.0, 0.0, 0.0]
+
+
+# --- scripts that the documentation shows -------------------------------------------------------
+
+
+def example(name):
+    """The module of an example."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "examples" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_rod_in_ten_lines_swings_back(capsys):
+    module = example("rod_in_ten_lines")
+    assert len(module.states) == 70
+    # a second after venting most of the bend is gone, and gravity's sag is small
+    bent, tip = module.rod.tip_pose(module.bent)[:2, 3], module.tips[-1][:2]
+    assert np.linalg.norm(tip) < 0.5 * np.linalg.norm(bent)
+    assert "the tip starts at" in capsys.readouterr().out
+
+
+def test_the_closed_loop_of_the_example_settles_on_its_setpoint():
+    errors = example("closed_loop").tip_errors(controller="rod_mpc", reference="setpoint")
+    assert len(errors) == 4 * 70 + 1
+    assert errors[-70:].mean() < 1e-3
+
+
+def test_the_table_of_a_bag_has_the_errors_of_the_run(tmp_path):
+    cell = Cell("recorded", "rod_mpc", 0, StudySettings(), bag=tmp_path / "bag")
+    found = tracked(cell, closed_loop(cell, "rod_mpc", "circle", duration=2.0))
+    tables = example("read_bag").tables(tmp_path / "bag")
+    assert list(tables["pressures"].columns) == ["chamber_1", "chamber_2", "chamber_3"]
+    distance = (tables["tip"] - tables["wanted"]).dropna().pow(2).sum(axis=1).pow(0.5)
+    at = np.isin(distance.index.to_numpy().round(7), found["times"].round(7))
+    assert distance[at].to_numpy() == pytest.approx(found["error"], abs=1e-12)
+
+
+def test_a_study_in_one_file_ends_in_a_table(tmp_path):
+    file = ROOT / "examples" / "figure_eight_study.py"
+    assert len(file.read_text().splitlines()) < 120
+    words = ["run", str(file), "--seeds", "1", "--workers", "1", "--results", str(tmp_path)]
+    assert command_line.run(app, words) == 0
+    folder = tmp_path / "studies" / "examples" / "figure-eight" / "latest"
+    table = json.loads((folder / "table.json").read_text())
+    settled = [row for row in table["rows"] if row["quantity"] == "tip error from 2 s on"]
+    assert {(row["case"], row["method"]) for row in settled} == {
+        (case, method) for case in ("narrow", "wide") for method in ("nempc", "rod_mpc")
+    }
+    assert all(row["mean"] < 1.0 for row in settled)

@@ -1,4 +1,4 @@
-"""The fault matrix of docs/faults.md is what the tests of its cells say."""
+"""The fault matrix of docs/reference/faults.md is what the tests of its cells say."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import test_valve_driver
 from softcr_hardware.faults import FAULT_KINDS
 from softcr_hardware.safety import Action
 
-PAGE = Path(__file__).parents[1] / "docs/faults.md"
+PAGE = Path(__file__).parents[1] / "docs/reference/faults.md"
 
 # column -> fault -> action that it ends in, and words that are said
 TESTED = {

@@ -31,7 +31,7 @@ from softcr_hardware.force_torque.readings import (
 from softcr_hardware.safety import Action
 from softcr_models.errors import UserError
 
-FUZZED = int(os.environ.get("SOFTCR_FUZZ", "3000"))  # inputs; a million once, see docs/sensors.md
+FUZZED = int(os.environ.get("SOFTCR_FUZZ", "3000"))  # a million once: docs/contributing.md
 RESTING = np.array([0.1, -0.2, -2.5, 0.01, 0.02, -0.03])
 LENIENT = WrenchLimits(oldest=10.0)  # this machine is busy
 FIVE_NEWTONS = np.array([5.0, 0, 0, 0, 0, 0])

@@ -33,7 +33,7 @@ from softcr_hardware.optitrack.session import NatNetSession
 from softcr_hardware.optitrack.tracking import BodyTracker, TrackingLimits
 from softcr_models.errors import UserError
 
-FUZZED = int(os.environ.get("SOFTCR_FUZZ", "3000"))  # inputs; a million once, see docs/sensors.md
+FUZZED = int(os.environ.get("SOFTCR_FUZZ", "3000"))  # a million once: docs/contributing.md
 VERSIONS = [(3, 0), (3, 1), (4, 0), (4, 1), (4, 2)]
 US = ("us", 1)
 

@@ -416,19 +416,18 @@ def test_a_reference_that_is_none_is_one_line(tmp_path, answer, line):
 
 
 def files_of_the_page(folder):
-    """Role -> place of the class in each complete file of docs/plugins.md."""
-    page = (ROOT / "docs" / "plugins.md").read_text()
+    """Role -> place of the class in each complete file of the how-tos about one's own classes."""
     found = {}
-    for code in re.findall(r"```python\n(# my_\w+\.py\n.*?)```", page, re.DOTALL):
-        name = code.splitlines()[0].removeprefix("# ")
-        (folder / name).write_text(code)
-        found[name.removeprefix("my_").removesuffix(".py")] = f"{folder / name}:Mine"
+    for role in ("controller", "estimator", "plant", "reference"):
+        page = (ROOT / "docs" / "howto" / f"{role}.md").read_text()
+        code = re.search(rf"```python\n(# my_{role}\.py\n.*?)```", page, re.DOTALL)[1]
+        (folder / f"my_{role}.py").write_text(code)
+        found[role] = f"{folder / f'my_{role}.py'}:Mine"
     return found
 
 
 def test_every_complete_file_of_the_page_runs_together(tmp_path):
     chosen = files_of_the_page(tmp_path)
-    assert chosen.keys() == {"controller", "estimator", "plant", "reference"}
     published, executor = played(system_of(**chosen, **{"controller.gain": "1e5"}))
     assert not executor.complaints
     assert len(published["pressure/command"]) == 72

@@ -203,6 +203,7 @@ class ForceTorque(LoopNode):
             self.get_logger().warning(trouble or "wrenches again")
 
     def _serve_bias(self, _: Any, response: Any) -> Any:
+        """Makes the resting rod read what the model says, or zero (`bias_to`)."""
         try:
             if not self.active or self._driver is None:
                 raise UserError("bias: activate the node first")

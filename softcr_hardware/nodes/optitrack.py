@@ -176,6 +176,7 @@ class Optitrack(LoopNode):
             self.get_logger().warning(trouble or "poses again")
 
     def _serve_calibrate_base(self, _: Any, response: Any) -> Any:
+        """Finds the base from the resting tip, and writes it to the calibration file."""
         try:
             response.message = self._calibrate_base()
             response.success = True

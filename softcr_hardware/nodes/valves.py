@@ -241,6 +241,7 @@ class Valves(LoopNode):
     # --- services ---------------------------------------------------------------------------
 
     def _serve_vent(self, _: Any, response: Any) -> Any:
+        """Vents and disarms, in every state and any number of times."""
         if self._driver is None:
             response.success = True
             response.message = "no bus is open: the terminals themselves keep the exhausts open"
@@ -250,6 +251,7 @@ class Valves(LoopNode):
         return response
 
     def _serve_enable(self, _: Any, response: Any) -> Any:
+        """Asks for the safety handshake; the answer says what is missing."""
         if not self.active or self._driver is None:
             response.message = "activate the node first"
             return response
@@ -261,6 +263,7 @@ class Valves(LoopNode):
         return response
 
     def _serve_calibrate_zero(self, _: Any, response: Any) -> Any:
+        """Takes the vented chambers' voltages as zero; the answer is for the station file."""
         try:
             if self._driver is None:
                 raise UserError("zero calibration: configure the node first")

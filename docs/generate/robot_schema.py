@@ -1,71 +1,42 @@
-"""The generated parts of docs/robots.md: an example file, and a table of every field.
-
-`python -m softcr_tools.robot_page` writes them anew from config/robots and from the models; a test
-compares, so that the page cannot go stale.
-"""
+"""The fields of robot files, from the pydantic models, and the shipped example."""
 
 import re
-import sys
-from collections.abc import Callable, Mapping
-from functools import partial
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import yaml
-from pydantic import BaseModel
 
-from softcr_models.config import config_directory
+from generate.markdown import first_paragraph, table
 from softcr_models.constant_curvature.arm import Arm
 from softcr_models.robot import Robot
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "robots.md"
-
-_EXAMPLE = "four_chambers"
 _END = "\n...\n"  # what YAML puts behind a number that stands alone
 
 
-def page(text: str) -> str:
-    """The page with its generated parts made anew.
-
-    Args:
-        text: the page as it is; each part stands between `<!-- NAME: begin -->` and
-            `<!-- NAME: end -->`.
-    """
-    for name, made in _PARTS.items():
-        begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-        before, rest = text.split(begin)
-        text = f"{before}{begin}\n{made()}\n{end}{rest.split(end)[1]}"
-    return text
+def pages() -> dict[str, str]:
+    """Tables of every field of a rod's and of an arm's file."""
+    return {
+        "robot_rod.md": _tables(Robot.model_json_schema()),
+        "robot_arm.md": _tables(Arm.model_json_schema()),
+    }
 
 
-def _example() -> str:
-    path = config_directory() / "robots" / f"{_EXAMPLE}.yaml"
-    return f"```yaml\n{path.read_text(encoding='utf-8')}```"
-
-
-def _tables(kind: type[BaseModel]) -> str:
+def _tables(schema: dict[str, Any]) -> str:
     """A table for the file, and one for each part of it."""
-    schema = kind.model_json_schema()
-    lines = [*_table(schema), ""]
+    lines = [_table(schema)]
     for name, part in schema.get("$defs", {}).items():
-        summary = " ".join(part.get("description", "").split("\n\n")[0].split())
-        lines += [f"**{name}**: {summary}", "", *_table(part), ""]
-    return "\n".join(lines).rstrip()
+        lines += [f"**{name}**: {first_paragraph(part.get('description'))}", _table(part)]
+    return "\n\n".join(lines) + "\n"
 
 
-_PARTS: dict[str, Callable[[], str]] = {
-    "example": _example, "rod": partial(_tables, Robot), "arm": partial(_tables, Arm)
-}  # fmt: skip
-
-
-def _table(schema: Mapping[str, Any]) -> list[str]:
-    lines = ["| field | unit | allowed | default | meaning |", "|---|---|---|---|---|"]
+def _table(schema: Mapping[str, Any]) -> str:
+    rows = []
     for name, field in schema["properties"].items():
         unit, meaning = _unit_and_meaning(field.get("description", ""))
         needed = name in schema.get("required", ())
         default = "required" if needed else _default(field.get("default"))
-        lines.append(f"| `{name}` | {unit} | {_allowed(field)} | {default} | {meaning} |")
-    return lines
+        rows.append([f"`{name}`", unit, _allowed(field), default, meaning])
+    return table(["field", "unit", "allowed", "default", "meaning"], rows)
 
 
 def _unit_and_meaning(description: str) -> tuple[str, str]:
@@ -119,13 +90,3 @@ def _bounds(field: Mapping[str, Any]) -> str:
     }  # fmt: skip
     found = [f"{word} {field[bound]:g}" for bound, word in words.items() if bound in field]
     return " and ".join(found)
-
-
-def main() -> int:
-    """Write the page anew; returns the exit code."""
-    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,28 @@
+"""What the documentation says of the code, written anew by every build: `docs/_generated`.
+
+Each module of this folder has `pages() -> dict[str, str]`, file name -> text. Nothing here is part
+of the packages.
+"""
+
+from pathlib import Path
+
+from generate import commands, interfaces, pictures, results_list, robot_schema, settings_tables
+
+FOLDER = Path(__file__).resolve().parents[1] / "_generated"
+
+
+def write_all(folder: Path = FOLDER) -> list[str]:
+    """Write every generated file; returns their names. A file of an earlier build is removed."""
+    folder.mkdir(exist_ok=True)
+    made: dict[str, str] = {}
+    for module in (interfaces, settings_tables, robot_schema, commands, pictures, results_list):
+        made |= module.pages()
+    for old in folder.iterdir():
+        if old.name not in made:
+            old.unlink()
+    for name, text in made.items():
+        path = folder / name
+        # what is as it was keeps its time, so that sphinx reads only what has changed
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+    return sorted(made)

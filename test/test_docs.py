@@ -1,0 +1,175 @@
+"""README and documentation: every block runs or is checked, every link and message is there."""
+
+import ast
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import docs_commands
+import pytest
+from docs_blocks import DOCS, ROOT, all_blocks, blocks, pages
+
+KINDS = {
+    ("python", "run"), ("python", "file"), ("shell", "run"), ("shell", "slow"), ("shell", "check"),
+    ("shell", "later"), ("text", "output"), ("text", "file"),
+}  # fmt: skip
+REASONED = {"check"}
+LATER: set[str] = {"docs/tutorial.md", "docs/howto/robot.md"}
+"""Pages with lines that use commands which are not there yet; empty in the end."""
+BLOCKS = all_blocks()
+CHECKED = [(block, words)
+           for block in BLOCKS if (block.language, block.kind) in KINDS - {("shell", "later")}
+           for words in block.commands()]  # fmt: skip
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=str)
+def test_each_block_says_how_it_is_tested(block):
+    assert (block.language, block.kind) in KINDS, f"{block}: no kind, or none that is known"
+    assert bool(block.argument) == (block.kind in REASONED | {"file"}), f"{block}: reason or name"
+    if block.kind == "later":
+        assert block.page in LATER
+
+
+def test_what_waits_for_a_command_is_listed():
+    assert {block.page for block in BLOCKS if block.kind == "later"} == LATER
+
+
+@pytest.mark.parametrize(
+    ("block", "words"), CHECKED, ids=[f"{block} {' '.join(words)}" for block, words in CHECKED]
+)
+def test_each_shell_line_is_one_that_the_command_line_takes(block, words, readers, monkeypatch):
+    monkeypatch.chdir(readers)
+    assert docs_commands.problem_of(words) is None
+
+
+MADE = ("eight.npz", "statics.csv", "motion.csv", "my_station.yaml", "my_calibration.yaml")
+
+
+@pytest.fixture(scope="module")
+def readers(tmp_path_factory):
+    """A folder with what a reader of all pages has made."""
+    folder = tmp_path_factory.mktemp("reader")
+    workplace(folder)
+    for block in BLOCKS:
+        if (block.language, block.kind) == ("python", "file"):
+            (folder / block.argument).write_text(block.code)
+    for name in MADE:
+        (folder / name).touch()
+    robot = ROOT / "examples" / "upright_four_chambers.yaml"
+    (folder / "my_robot.yaml").write_text(robot.read_text())
+    return folder
+
+
+# --- running them -------------------------------------------------------------------------------
+
+
+def workplace(folder: Path) -> dict[str, str]:
+    """A folder as a reader's, with the repository's examples; returns the environment."""
+    for name in ("examples", "config", "docs"):
+        (folder / name).symlink_to(ROOT / name)
+    programs = folder / "bin"
+    programs.mkdir()
+    for name, words in {"softcr": "-m softcr_tools.cli", "python": ""}.items():
+        (programs / name).write_text(f'#!/bin/sh\nexec {sys.executable} {words} "$@"\n')
+        (programs / name).chmod(0o755)
+    path = f"{programs}:{os.environ['PATH']}"
+    return os.environ | {"PATH": path, "PYTHONPATH": str(ROOT), "COLUMNS": "120"}
+
+
+def walk(page: Path, folder: Path, shell_kinds: set[str]) -> None:
+    """Run a page's blocks in order, as a reader would."""
+    environment, names = workplace(folder), {"__name__": "__page__"}
+    for block in blocks(page):
+        if (block.language, block.kind) == ("python", "run"):
+            exec(compile(block.code, str(block), "exec"), names)
+        elif (block.language, block.kind) == ("python", "file"):
+            import_file(folder / block.argument, block.code)
+        elif block.language == "shell" and block.kind in shell_kinds:
+            for line in block.code.splitlines():
+                ran = subprocess.run(
+                    ["bash", "-c", line], cwd=folder, env=environment, capture_output=True,
+                    text=True, timeout=600,
+                )  # fmt: skip
+                assert ran.returncode == 0, f"{block}: {line}\n{ran.stdout}{ran.stderr}"
+
+
+def import_file(path: Path, code: str) -> None:
+    """Write a file and import it."""
+    path.write_text(code)
+    spec = importlib.util.spec_from_file_location(f"of_the_docs_{path.stem}", path)
+    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+def with_blocks(*kinds):
+    """Pages that have a block of one of these kinds."""
+    found = [page for page in pages() if {b.kind for b in blocks(page)} & set(kinds)]
+    return {"argvalues": found, "ids": [str(page.relative_to(ROOT)) for page in found]}
+
+
+@pytest.mark.parametrize("page", **with_blocks("run", "file"))
+def test_the_quick_blocks_of_a_page_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    walk(page, tmp_path, {"run"})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", **with_blocks("slow"))
+def test_all_blocks_of_a_page_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    walk(page, tmp_path, {"run", "slow"})
+
+
+# --- links, messages, form ----------------------------------------------------------------------
+
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_INCLUDED = re.compile(r"^ *```\{(?:literalinclude|include|image)\} (\S+)", re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_each_link_leads_somewhere(page):
+    text = page.read_text(encoding="utf-8")
+    for target in [*_LINK.findall(text), *_INCLUDED.findall(text)]:
+        if "://" in target:
+            assert re.fullmatch(r"https://[\w.-]+\.\w+(/[\w./#?=&%~+-]*)?", target), target
+        elif not target.startswith("#") and "_generated" not in target:
+            assert (page.parent / target.partition("#")[0]).exists(), target
+
+
+@cache
+def said_by_the_code() -> list[str]:
+    """Every text of the code; a value that is filled in is a form feed."""
+    found = []
+    for path in ROOT.glob("softcr_*/**/*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.append(node.value)
+            elif isinstance(node, ast.JoinedStr):
+                parts = (str(p.value) if isinstance(p, ast.Constant) else "\f" for p in node.values)
+                found.append("".join(parts))
+    return found
+
+
+def messages() -> list[str]:
+    """First column of the tables of the troubleshooting page."""
+    lines = (DOCS / "troubleshooting.md").read_text(encoding="utf-8").splitlines()
+    cells = [line.split("|")[1] for line in lines if line.startswith("|")]
+    return [each for cell in cells for each in re.findall(r"`([^`]+)`", cell)]
+
+
+@pytest.mark.parametrize("message", messages())
+def test_each_message_of_the_troubleshooting_page_is_the_code_s(message):
+    parts = [re.escape(part.strip()) for part in message.split("…") if part.strip(" …:;.,")]
+    pattern = re.compile(r".*".join(parts), re.DOTALL)
+    assert any(pattern.search(text) for text in said_by_the_code())
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) < 120
+
+
+def test_the_moving_picture_is_small():
+    assert (DOCS / "_static" / "view.gif").stat().st_size < 3e6
