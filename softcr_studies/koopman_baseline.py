@@ -2,14 +2,14 @@
 
 15 minutes of random steps on the very plant of the case, through the same pressure chain, delay and
 noise. The ridge is the one that predicts left-out steps best; lift, range of the steps and weights
-are those that follow two validation references best, which are in no experiment (they tuned its
-weights in simulation, too). They sampled at 60 Hz; here the one loop that all controllers share
-runs at 70 Hz, and so does this one.
+are those that follow two validation references best, which are in no study (the paper tuned its
+weights in simulation, too). The paper sampled at 60 Hz; here the one loop that all controllers
+share runs at 70 Hz, and so does this one.
 """
 
 import dataclasses
+import fcntl
 import hashlib
-import inspect
 import itertools
 import json
 import os
@@ -20,7 +20,6 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from softcr_control import koopman, koopman_lqr, koopman_selection
 from softcr_control.koopman import KoopmanModel, Lift, Trial, identified
 from softcr_control.koopman_file import KoopmanDesign, load_design, save_design
 from softcr_control.koopman_lqr import StaticModel, Weights
@@ -28,11 +27,19 @@ from softcr_control.koopman_selection import select
 from softcr_control.reference_settings import ReferenceSettings
 from softcr_models import Robot
 from softcr_models.errors import UserError
+from softcr_studies.closed_loop import mean_error_mm
+from softcr_studies.code_version import code_version
+from softcr_studies.different_plant import Difference, DifferentPlant
+from softcr_studies.tracking_loop import (
+    BASELINE,
+    PERIOD,
+    RATE_HZ,
+    SETTLED,
+    Case,
+    run_loop,
+    sampled_reference,
+)
 from softcr_studies.virtual_runs import Log, open_loop, run_blocks
-from softcr_tools.experiments.tracking.cases import RATE_HZ, RIVAL, Case, Difference
-from softcr_tools.experiments.tracking.loop import PERIOD, run_loop, sampled_reference
-from softcr_tools.experiments.tracking.plant import DifferentPlant
-from softcr_tools.experiments.tracking.table import settled_error_mm
 
 VALIDATION = (
     (ReferenceSettings(kind="trajectory", frequencies=(0.15, 0.5, 1.1)), 6.0),
@@ -43,7 +50,7 @@ VALIDATION = (
 
 @dataclass(frozen=True)
 class Recipe:
-    """How the rival is made.
+    """How the baseline is made.
 
     Attributes:
         seconds: of random steps [s], cut into `parts` for the cross-validation.
@@ -53,7 +60,7 @@ class Recipe:
         ridges: of which each lift takes the one that predicts best over `horizon` [s].
         lifts: judged in the loop on VALIDATION, with every range, at the first of the weights.
         weights: judged in the loop on VALIDATION, at the best of the lifts.
-        seed: of steps and sensors.
+        seed: of the steps; sensors have streams of their own.
     """
 
     seconds: float = 900.0
@@ -74,42 +81,30 @@ FULL = Recipe()
 _SEEN = "mocap/tip/pose"
 
 
-def random_steps(
-    robot: Robot, difference: Difference, recipe: Recipe, highest: float
-) -> list[Trial]:
-    """Measured tips (T, 3) [m] and commands (T, m) [Pa] of the plant, in consecutive parts.
+def baseline(robot: Robot, difference: Difference, recipe: Recipe = FULL) -> KoopmanDesign:
+    """What was learned before, of the same plant by the same recipe and code, or is learned now.
 
-    As in the loop, what is commanded at a sample acts from the next one on.
+    Processes that ask for the same at once wait for the first of them, which learns it.
+
+    Raises:
+        UserError: nothing of the recipe stabilises the plant.
     """
-    # every command is followed, every pose seen: it is the motion that is learned
-    heard = dataclasses.replace(difference, latency=0, dropout=0.0)
-    plant = DifferentPlant(robot, heard, recipe.seed)
-    random = np.random.default_rng(recipe.seed)
-    samples = round(recipe.seconds / PERIOD)
-    commands = _steps(random, samples, recipe.holds, highest, len(robot.actuators))
-    log = Log(_SEEN)
-    run_blocks(open_loop(robot, plant, commands, samples, RATE_HZ, recipe.seed), log)
-    tips = np.array([pose.position for pose in log.values(_SEEN)])
-    return [
-        Trial(*pair)
-        for pair in zip(
-            np.array_split(tips, recipe.parts),
-            np.array_split(commands, recipe.parts),
-            strict=True,
-        )
-    ]
+    stem = cache_directory() / _digest(robot, difference, recipe)
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    with stem.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # ends with the process that holds it, too
+        if stem.with_suffix(".json").is_file():
+            try:
+                return load_design(stem)
+            except UserError:  # half written: made again
+                pass
+        design = learned(robot, difference, recipe)
+        save_design(stem, design)
+        return design
 
 
-def learned(
-    robot: Robot,
-    difference: Difference,
-    recipe: Recipe,
-    begun: Callable[[str], None] = lambda what: None,
-) -> KoopmanDesign:
+def learned(robot: Robot, difference: Difference, recipe: Recipe) -> KoopmanDesign:
     """The best of the recipe.
-
-    Args:
-        begun: called before each of `work(recipe)` steps.
 
     Raises:
         UserError: nothing of the recipe stabilises the plant.
@@ -121,14 +116,36 @@ def learned(
             for highest in recipe.highest
             for pair in _models(robot, difference, recipe, highest)
         ]
-        lifted = _best(models, judge, lambda: begun("koopman tries lifts"))
+        lifted = _best(models, judge)
         weighed = [dataclasses.replace(lifted, weights=weights) for weights in recipe.weights]
-        return _best(weighed, judge, lambda: begun("koopman tries weights"))
+        return _best(weighed, judge)
 
 
-def work(recipe: Recipe) -> int:
-    """Steps of `learned`."""
-    return len(recipe.highest) * len(recipe.lifts) + len(recipe.weights)
+def random_steps(
+    robot: Robot, difference: Difference, recipe: Recipe, highest: float
+) -> list[Trial]:
+    """Measured tips (T, 3) [m] and commands (T, m) [Pa] of the plant, in consecutive parts.
+
+    As in the loop, what is commanded at a sample acts from the next one on.
+    """
+    # every command is followed, every pose seen: it is the motion that is learned
+    heard = dataclasses.replace(difference, latency=0, dropout=0.0)
+    sensors = recipe.seed + 1
+    plant = DifferentPlant(robot, heard, sensors)
+    random = np.random.default_rng(recipe.seed)
+    samples = round(recipe.seconds / PERIOD)
+    commands = _steps(random, samples, recipe.holds, highest, len(robot.actuators))
+    log = Log(_SEEN)
+    run_blocks(open_loop(robot, plant, commands, samples, RATE_HZ, sensors), log)
+    tips = np.array([pose.position for pose in log.values(_SEEN)])
+    parts = (np.array_split(values, recipe.parts) for values in (tips, commands))
+    return [Trial(*pair) for pair in zip(*parts, strict=True)]
+
+
+def cache_directory() -> Path:
+    """Where designs are kept."""
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "softcr" / "koopman"
 
 
 def _models(
@@ -147,16 +164,13 @@ def _models(
 
 
 def _best(
-    designs: Sequence[KoopmanDesign],
-    judge: Callable[[KoopmanDesign], float],
-    begun: Callable[[], None],
+    designs: Sequence[KoopmanDesign], judge: Callable[[KoopmanDesign], float]
 ) -> KoopmanDesign:
     errors = []
     for design in designs:
-        begun()
         try:
             errors.append(judge(design))
-        except (UserError, ArithmeticError):  # no stabilising gain, or the plant was driven mad
+        except (UserError, ArithmeticError):  # no stabilising gain, or the simulated plant diverged
             errors.append(float("inf"))
     best = int(np.argmin(errors))
     if not np.isfinite(errors[best]):
@@ -169,15 +183,15 @@ def _judge(
 ) -> Callable[[KoopmanDesign], float]:
     """Mean settled tip error of a design over VALIDATION [mm]."""
     cases = [
-        Case("validation", settings.model_copy(update={"duration": seconds}), seconds,
-             difference=difference)
+        Case("validation", settings.model_copy(update={"duration": seconds}), seconds, difference)
         for settings, seconds in VALIDATION
-    ]  # fmt: skip
+    ]
     sources = [sampled_reference(robot, case.reference) for case in cases]
+    seeds = recipe.seed + 2, 0  # the regulator draws nothing
 
     def judge(design: KoopmanDesign) -> float:
         errors = [
-            settled_error_mm(run_loop(robot, case, source, RIVAL, recipe.seed + 1, koopman=design))
+            mean_error_mm(run_loop(robot, case, source, BASELINE, seeds, design=design), SETTLED)
             for case, source in zip(cases, sources, strict=True)
         ]
         return float(np.mean(errors))
@@ -185,35 +199,9 @@ def _judge(
     return judge
 
 
-def cached(
-    robot: Robot,
-    difference: Difference,
-    recipe: Recipe,
-    begun: Callable[[str], None] = lambda what: None,
-) -> KoopmanDesign:
-    """What was `learned` before, of the same plant by the same recipe and program, or is now."""
-    stem = cache_directory() / _digest(robot, difference, recipe)
-    if stem.with_suffix(".json").is_file():
-        try:
-            return load_design(stem)
-        except UserError:  # half written, or of an older form: made again
-            pass
-    design = learned(robot, difference, recipe, begun)
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    save_design(stem, design)
-    return design
-
-
-def cache_directory() -> Path:
-    """Where designs are kept."""
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "softcr" / "koopman"
-
-
 def _digest(robot: Robot, difference: Difference, recipe: Recipe) -> str:
     described = [robot.model_dump(), dataclasses.asdict(difference), dataclasses.asdict(recipe)]
-    sources = [inspect.getsource(module) for module in (koopman, koopman_lqr, koopman_selection)]
-    text = json.dumps([described, sources, Path(__file__).read_text(encoding="utf-8")])
+    text = json.dumps([described, code_version(Path(__file__))])
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
