@@ -5,7 +5,7 @@ References are motions of the nominal rod, as fine as the plant, caused by press
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -70,7 +70,7 @@ class Case:
     name: str
     reference: ReferenceSettings
     duration: float = 12.0
-    difference: Difference = Difference()
+    difference: Difference = field(default=Difference())
     adaptive: bool = True
     learns_lag: bool = True
     rate_hz: float = RATE_HZ
