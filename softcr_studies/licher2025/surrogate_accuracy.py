@@ -76,9 +76,9 @@ def compared(cell: Cell, verification: Verification) -> Result:
     """A family of motions.
 
     Returns:
-        mean and, with ", SD", deviation of each of QUANTITIES; finer_mm (2,), of FAMILY: distances of network and rod from a
-        finer rod; of the first seed horizons_mm, after HORIZONS steps, and of FAMILY states,
-        rod_states (T, nx) of a motion.
+        mean and, with ", SD", deviation of each of QUANTITIES; of FAMILY finer_mm (2,): distances
+        of network and rod from a finer rod. Of the first seed horizons_mm: after HORIZONS steps,
+        and states, rod_states (T, nx) of a motion.
     """
     motions = verification.motions(cell.case)
     deviation, states = verification.table(motions)
