@@ -41,8 +41,8 @@ def test_nothing_run_or_a_broken_table_is_one_line(tmp_path):
 
 
 def test_the_report_is_of_all_that_is_listed(tmp_path, capsys):
-    results_of(tmp_path / "experiments", "4a", [])
+    results_of(tmp_path / "experiments", "observability", [])
     assert collected.main(["report", "--results", str(tmp_path)]) == 0
     page = (tmp_path / "experiments" / "report.md").read_text()
-    others = [name for name in EXPERIMENTS if name not in ("all", "report", "4a")]
+    others = [name for name in EXPERIMENTS if name not in ("all", "report", "observability")]
     assert f"Not run: {', '.join(others)}." in page
