@@ -30,9 +30,7 @@ class Difference:
             far as they can answer.
     """
 
-    mismatch: Mismatch = field(
-        default=Mismatch(bending_compliance_factor=0.95, tip_mass_factor=1.1)
-    )
+    mismatch: Mismatch = field(default=Mismatch(0.95, 1.1))
     intervals: int = 20
     lever_factor: float = 1.0
     lag_pole: float | None = None
@@ -97,8 +95,18 @@ class DifferentPlant(RodPlant):
         )
 
     def describe(self) -> dict[str, Any]:
-        """See RodPlant."""
-        return super().describe() | {"plant_mismatch": _numbers(self._difference)}
+        """See RodPlant; what is as in the file is 0."""
+        told, difference = super().describe(), self._difference
+        told["plant_mismatch"] |= {
+            "lever_arm_1": round(difference.lever_factor - 1.0, 12),
+            "pressure_gain": round(difference.pressure_gain - 1.0, 12),
+            "missing_poses": difference.dropout,
+        }
+        if difference.lag_pole is not None:
+            told["plant_mismatch"]["lag_pole"] = difference.lag_pole
+        for chamber, bias in enumerate(difference.pressure_bias, start=1):
+            told["plant_mismatch"][f"pressure_bias_{chamber}_pa"] = bias
+        return told
 
     def _begin(self) -> None:
         self._poses_lost = np.random.default_rng([self._seed, 1])
@@ -112,24 +120,3 @@ class DifferentPlant(RodPlant):
             return sent
         difference = self._difference
         return (sent - np.array(difference.pressure_bias)) / difference.pressure_gain
-
-
-def _numbers(difference: Difference) -> dict[str, float]:
-    """How the plant differs; what is as in the file is 0."""
-    mismatch = difference.mismatch
-    values = {
-        "bending_compliance": round(mismatch.bending_compliance_factor - 1.0, 12),
-        "tip_mass": round(mismatch.tip_mass_factor - 1.0, 12),
-        "damping": round(mismatch.damping_factor - 1.0, 12),
-        "lever_arm_1": round(difference.lever_factor - 1.0, 12),
-        "pressure_gain": round(difference.pressure_gain - 1.0, 12),
-        "intervals": difference.intervals,
-        "tip_noise_mm": 1e3 * difference.tip_noise,
-        "pressure_noise_pa": difference.pressure_noise,
-        "missing_poses": difference.dropout,
-    }
-    if difference.lag_pole is not None:
-        values["lag_pole"] = difference.lag_pole
-    for chamber, bias in enumerate(difference.pressure_bias, start=1):
-        values[f"pressure_bias_{chamber}_pa"] = bias
-    return values

@@ -1,10 +1,10 @@
 """The baseline of Licher et al. 2025, Sec. V-B3: it learns from the plant it is to control.
 
 15 minutes of random steps on the very plant of the case, through the same pressure chain, delay and
-noise. The ridge is the one that predicts left-out steps best; lift, range of the steps and weights
-are those that follow two validation references best, which are in no study (the paper tuned its
-weights in simulation, too). The paper sampled at 60 Hz; here the one loop that all controllers
-share runs at 70 Hz, and so does this one.
+noise. The ridge is the one that predicts left-out steps best; lift and weights are those that
+follow two validation references best, which are in no study (the paper tuned its weights in
+simulation, too). The paper sampled at 60 Hz; here the one loop that all controllers share runs at
+70 Hz, and so does this one.
 """
 
 import dataclasses
@@ -54,18 +54,18 @@ class Recipe:
 
     Attributes:
         seconds: of random steps [s], cut into `parts` for the cross-validation.
-        highest: ranges of the steps, from 0 to this pressure [Pa].
+        highest: of the steps, which begin at 0 [Pa].
         holds: shortest and longest time between steps [s].
         settled: after so long a held step counts as static [s].
         ridges: of which each lift takes the one that predicts best over `horizon` [s].
-        lifts: judged in the loop on VALIDATION, with every range, at the first of the weights.
+        lifts: judged in the loop on VALIDATION, at the first of the weights.
         weights: judged in the loop on VALIDATION, at the best of the lifts.
         seed: of the steps; sensors have streams of their own.
     """
 
     seconds: float = 900.0
     parts: int = 10
-    highest: tuple[float, ...] = (60e3,)
+    highest: float = 60e3
     holds: tuple[float, float] = (1.0, 4.0)
     settled: float = 2.0
     ridges: tuple[float, ...] = (1e-8, 1e-6, 1e-4)
@@ -111,19 +111,15 @@ def learned(robot: Robot, difference: Difference, recipe: Recipe) -> KoopmanDesi
     """
     with threadpool_limits(limits=1, user_api="blas"):
         judge = _judge(robot, difference, recipe)
-        models = [
-            KoopmanDesign(*pair, recipe.weights[0])
-            for highest in recipe.highest
-            for pair in _models(robot, difference, recipe, highest)
-        ]
-        lifted = _best(models, judge)
+        trials = random_steps(robot, difference, recipe)
+        static = StaticModel.identified(trials, round(recipe.settled / PERIOD))
+        models = [_model(trials, lift, recipe) for lift in recipe.lifts]
+        lifted = _best([KoopmanDesign(each, static, recipe.weights[0]) for each in models], judge)
         weighed = [dataclasses.replace(lifted, weights=weights) for weights in recipe.weights]
         return _best(weighed, judge)
 
 
-def random_steps(
-    robot: Robot, difference: Difference, recipe: Recipe, highest: float
-) -> list[Trial]:
+def random_steps(robot: Robot, difference: Difference, recipe: Recipe) -> list[Trial]:
     """Measured tips (T, 3) [m] and commands (T, m) [Pa] of the plant, in consecutive parts.
 
     As in the loop, what is commanded at a sample acts from the next one on.
@@ -134,7 +130,10 @@ def random_steps(
     plant = DifferentPlant(robot, heard, sensors)
     random = np.random.default_rng(recipe.seed)
     samples = round(recipe.seconds / PERIOD)
-    commands = _steps(random, samples, recipe.holds, highest, len(robot.actuators))
+    longest = round(samples * PERIOD / recipe.holds[0]) + 1  # steps that there can be
+    lengths = np.rint(random.uniform(*recipe.holds, longest) / PERIOD).astype(int)
+    levels = random.uniform(0.0, recipe.highest, (longest, len(robot.actuators)))
+    commands = np.repeat(levels, lengths, axis=0)[:samples]
     log = Log(_SEEN)
     run_blocks(open_loop(robot, plant, commands, samples, RATE_HZ, sensors), log)
     tips = np.array([pose.position for pose in log.values(_SEEN)])
@@ -148,19 +147,13 @@ def cache_directory() -> Path:
     return Path(base) / "softcr" / "koopman"
 
 
-def _models(
-    robot: Robot, difference: Difference, recipe: Recipe, highest: float
-) -> list[tuple[KoopmanModel, StaticModel]]:
-    """One for each lift, with the ridge that predicts left-out parts best."""
-    trials = random_steps(robot, difference, recipe, highest)
-    static = StaticModel.identified(trials, round(recipe.settled / PERIOD))
+def _model(trials: Sequence[Trial], lift: Lift, recipe: Recipe) -> KoopmanModel:
+    """With the ridge that predicts left-out parts best."""
+    candidates = [(lift, ridge) for ridge in recipe.ridges]
     steps, folds = round(recipe.horizon / PERIOD), min(3, recipe.parts)
-    pairs = []
-    for lift in recipe.lifts:
-        candidates = [(lift, ridge) for ridge in recipe.ridges]
-        ridge = select(trials, candidates, steps, folds, PERIOD)[0].ridge
-        pairs.append((identified(trials, lift, ridge, PERIOD), static))
-    return pairs
+    return identified(
+        trials, lift, select(trials, candidates, steps, folds, PERIOD)[0].ridge, PERIOD
+    )
 
 
 def _best(
@@ -190,11 +183,11 @@ def _judge(
     seeds = recipe.seed + 2, 0  # the regulator draws nothing
 
     def judge(design: KoopmanDesign) -> float:
-        errors = [
-            mean_error_mm(run_loop(robot, case, source, BASELINE, seeds, design=design), SETTLED)
+        runs = [
+            run_loop(robot, case, source, BASELINE, seeds, design=design)
             for case, source in zip(cases, sources, strict=True)
         ]
-        return float(np.mean(errors))
+        return float(np.mean([mean_error_mm(run, SETTLED) for run in runs]))
 
     return judge
 
@@ -203,17 +196,3 @@ def _digest(robot: Robot, difference: Difference, recipe: Recipe) -> str:
     described = [robot.model_dump(), dataclasses.asdict(difference), dataclasses.asdict(recipe)]
     text = json.dumps([described, code_version(Path(__file__))])
     return hashlib.sha256(text.encode()).hexdigest()[:24]
-
-
-def _steps(
-    random: np.random.Generator,
-    samples: int,
-    holds: tuple[float, float],
-    highest: float,
-    chambers: int,
-) -> np.ndarray:
-    """(samples, chambers) [Pa]: every chamber anew after each hold."""
-    longest = round(samples * PERIOD / holds[0]) + 1
-    lengths = np.rint(random.uniform(*holds, longest) / PERIOD).astype(int)
-    values = random.uniform(0.0, highest, (longest, chambers))
-    return np.repeat(values, lengths, axis=0)[:samples]

@@ -4,7 +4,7 @@ References are motions of the nominal rod, as fine as the plant, caused by press
 (35 +- 20 kPa unless said otherwise), so that a plant a few per cent stiffer can follow them.
 """
 
-from collections.abc import Callable
+import time
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -129,7 +129,6 @@ def run_loop(
     controller: str,
     seeds: tuple[int, int],
     *,
-    clock: Callable[[], float] | None = None,
     design: KoopmanDesign | None = None,
     parameters: Parameters | None = None,
     filter_parameters: Parameters | None = None,
@@ -145,7 +144,6 @@ def run_loop(
         source: what is followed.
         controller: BASELINE, or a predictive controller of the registry.
         seeds: of the plant's sensors and of the controller.
-        clock: that the controller's ticks are measured with [s]; None: they are not.
         design: what the baseline is made of.
         parameters: of the controller's block that differ from the shipped ones for the case.
         filter_parameters: of the estimator's block, for example its model.
@@ -185,7 +183,7 @@ def run_loop(
         log(name, output)
         observe(name, output)
 
-    executor = run_blocks(blocks, told_of, clock=clock, bag=bag)
+    executor = run_blocks(blocks, told_of, clock=time.perf_counter, bag=bag)
     tips, rods, rows, estimates, estimated, commands = (log.values(topic) for topic in _KEPT)
     places = {
         "tips": np.array([pose.position for pose in tips]),

@@ -1,7 +1,6 @@
 """Studies that follow a reference: the controllers that are compared, their figures and bounds."""
 
 import re
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -77,7 +76,7 @@ def run(cell: Cell) -> Result:
     told = PREDICTIVE.get(cell.method, {})
     return run_loop(
         robot, case, reference_of(robot, case), str(told.get("controller", cell.method)),
-        (cell.stream("plant"), cell.stream("controller")), clock=time.perf_counter,
+        (cell.stream("plant"), cell.stream("controller")),
         design=learned, parameters=told, bag=cell.bag,
     )  # fmt: skip
 

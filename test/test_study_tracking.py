@@ -34,9 +34,8 @@ from softcr_studies.tracking_study import METHODS, PREDICTIVE, SHIPPED
 
 ROBOT = load_robot("licher2025")
 QUICK = Recipe(
-    seconds=60.0,
+    seconds=40.0,
     parts=3,
-    highest=(60e3,),
     lifts=(Lift(4),),
     ridges=(1e-6,),
     weights=(Weights(0.1, 0.0, 20),),
@@ -149,6 +148,9 @@ def test_a_short_run_makes_rows_figures_and_a_bag(name, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(koopman_baseline, "VALIDATION", SHORT)
     monkeypatch.setattr(tracking_study, "baseline", lambda *plant: baseline(*plant, QUICK))
+    few = {name: told | {"population": 32} if told["controller"] == "nempc" else told
+           for name, told in PREDICTIVE.items()}  # fmt: skip
+    monkeypatch.setattr(tracking_study, "PREDICTIVE", few)
     study = load_study(name)
     results = Results(study.settings(seeds=1), Store(tmp_path / "run", study.name, "code"))
     for cell in study.cells(results.settings):
@@ -189,7 +191,7 @@ def test_no_stream_is_shared_by_plant_and_controller_and_methods_meet_the_same_n
             ROBOT, case, reference_of(ROBOT, case), method, (3, 4),
             observe=lambda _, out, told=told: told.append(out), parameters={},
         )  # fmt: skip
-        seen[method] = [o.value.position for o in told if o.topic == "mocap/tip/pose"][0]
+        seen[method] = next(o.value.position for o in told if o.topic == "mocap/tip/pose")
     np.testing.assert_array_equal(*seen.values())
     cell = Cell(case, "nempc", 0, None)
     assert cell.stream("plant") != cell.stream("controller")
@@ -260,7 +262,7 @@ def test_rates_and_finer_models_reach_filter_and_controller():
     assert settings_of("nempc", finer).intervals == 10
     assert settings_of("nempc", finer).horizon == 8
     fast = dataclasses.replace(fast, duration=0.2)
-    run = run_loop(ROBOT, fast, reference_of(ROBOT, fast), "rod_mpc", (0, 0), clock=lambda: 0.0)
+    run = run_loop(ROBOT, fast, reference_of(ROBOT, fast), "rod_mpc", (0, 0))
     assert len(run["times"]) == 100
     assert np.diff(run["times"]) == pytest.approx(0.002)
     # the reference fades in from the vented rod: so far the tip has hardly left it
@@ -303,7 +305,7 @@ def test_the_baseline_learns_from_the_plant_of_the_case():
     """A step moves the tip two samples later, as in the loop; a biased sensor shifts the tips."""
     recipe = dataclasses.replace(QUICK, seconds=3.0, parts=1, settled=1.0)
     quiet = Difference(tip_noise=0.0)
-    [trial] = random_steps(ROBOT, quiet, recipe, 60e3)
+    [trial] = random_steps(ROBOT, quiet, recipe)
     assert trial.outputs.shape == trial.inputs.shape == (210, 3)
     assert 0.0 <= trial.inputs.min() < trial.inputs.max() <= 60e3
     # the vented rod stands until the first command has acted: sample 1 is the last at rest
@@ -311,19 +313,15 @@ def test_the_baseline_learns_from_the_plant_of_the_case():
     assert moved[1] < 1e-9 < 1e-6 < moved[2]
     steps = np.flatnonzero(np.diff(trial.inputs, axis=0).any(axis=1))
     assert (np.diff(steps) >= 70 - 1).all()
-    [biased] = random_steps(
-        ROBOT, Difference(tip_noise=0.0, pressure_bias=(2e3, 0, 0)), recipe, 60e3
-    )
+    [biased] = random_steps(ROBOT, Difference(tip_noise=0.0, pressure_bias=(2e3, 0, 0)), recipe)
     assert np.abs(biased.outputs - trial.outputs).max() > 1e-3
 
 
 def test_what_the_baseline_learned_is_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(koopman_baseline, "VALIDATION", SHORT)
-    learned, count = koopman_baseline.learned, []
-    monkeypatch.setattr(
-        koopman_baseline, "learned", lambda *asked: count.append(1) or learned(*asked)
-    )
+    count, made = [], koopman_baseline.learned(ROBOT, Difference(), QUICK)
+    monkeypatch.setattr(koopman_baseline, "learned", lambda *asked: count.append(1) or made)
     first = baseline(ROBOT, Difference(), QUICK)
     again = baseline(ROBOT, Difference(), QUICK)
     assert len(count) == 1

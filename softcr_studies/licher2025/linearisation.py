@@ -11,7 +11,6 @@ amplitude deflects about so far), and errors that grow faster than the amplitude
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -36,19 +35,7 @@ ERRORS = ("MAE x", "MAE y", "MAE z")
 LINEAR = "linear"
 
 
-@dataclass(frozen=True)
-class Case:
-    """Steps of an amplitude [Pa]."""
-
-    amplitude: float
-
-    @property
-    def name(self) -> str:
-        """Of the rows."""
-        return f"steps of {1e-3 * self.amplitude:g} kPa"
-
-
-CASES = [Case(amplitude) for amplitude in AMPLITUDES]
+CASES = {f"steps of {1e-3 * amplitude:g} kPa": amplitude for amplitude in AMPLITUDES}
 
 
 class LinearSettings(Settings):
@@ -77,7 +64,7 @@ def run(cell: Cell) -> Result:
     """
     rod = CosseratRod(load_robot(cell.settings.robot), cell.settings.intervals)
     linear = LinearRod(rod, np.zeros(rod.input_size))
-    pressures = cell.case.amplitude * sequence(rod.robot, cell.random("steps"))
+    pressures = CASES[cell.case] * sequence(rod.robot, cell.random("steps"))
     # with eight sub-steps the time integration is far more exact than the linear model
     prediction = RodPrediction(rod, substeps=8, single_precision=False)
     parameters = rod.nominal_parameters
@@ -97,7 +84,7 @@ def run(cell: Cell) -> Result:
 
 def _errors(results: Results) -> np.ndarray:
     """(A, seeds, 3) mean absolute errors [mm]."""
-    return np.array([[[each[name] for name in ERRORS] for each in results.of(case.name, LINEAR)]
+    return np.array([[[each[name] for name in ERRORS] for each in results.of(case, LINEAR)]
                      for case in CASES])  # fmt: skip
 
 
@@ -111,8 +98,8 @@ def growth(errors: np.ndarray) -> np.ndarray:
 def further_rows(results: Results) -> Iterator[Row]:
     """What the rod does, and how fast the errors grow."""
     for case in CASES:
-        found = [each["deflection_mm"] for each in results.of(case.name, LINEAR)]
-        yield Row.of(case.name, "rod", "largest deflection", found, "mm")
+        found = [each["deflection_mm"] for each in results.of(case, LINEAR)]
+        yield Row.of(case, "rod", "largest deflection", found, "mm")
     for name, slopes in zip(ERRORS, growth(_errors(results)).T, strict=True):
         yield Row.of("growth with amplitude", LINEAR, f"exponent of {name}", slopes, "-")
 
@@ -129,13 +116,14 @@ def _draw(results: Results, directory: Path) -> None:
     plot.set(xlabel="amplitude of the steps [kPa]", ylabel="mean absolute error [mm]")
     plot.legend()
     figure.savefig(directory / "errors.png", dpi=120)
-    found = results.first(CASES[-1].name, LINEAR)
+    largest = list(CASES)[-1]
+    found = results.first(largest, LINEAR)
     figure, plots = plt.subplots(3, 1, figsize=(8.0, 7.0), sharex=True, layout="constrained")
     for column, (plot, axis) in enumerate(zip(plots, "xyz", strict=True)):
         plot.plot(found["times"], 1e3 * found["tips"][:, column], "k", label="rod")
         plot.plot(found["times"], 1e3 * found["linear_tips"][:, column], "C3--", label=LINEAR)
         plot.set_ylabel(f"{axis} of the tip [mm]")
-    plots[0].set_title(CASES[-1].name)
+    plots[0].set_title(largest)
     plots[0].legend(loc="upper right")
     plots[-1].set_xlabel("time [s]")
     figure.savefig(directory / "motion.png", dpi=120)
@@ -147,7 +135,7 @@ STUDY = Study(
     source="Licher et al. 2025, Sec. III-G, Experiment 1",
     summary="the rod linearised about the vented state, on steps of growing pressure",
     run=run,
-    cases=CASES,
+    cases=tuple(CASES),
     methods=(LINEAR,),
     settings=LinearSettings,
     metrics=[Metric(name, "mm", name) for name in ERRORS],

@@ -3,9 +3,8 @@
 The case is the trajectory of Experiment 4a; every prediction runs on one thread.
 """
 
-import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from pydantic import Field
@@ -21,7 +20,6 @@ from softcr_studies.tracking_loop import FAST, SETTLED, reference_of, run_loop
 from softcr_studies.tracking_study import PLANT, SENSORS, SETTLED_TIP, SIMPLER, TIP, settled
 
 ALLOWED = 1.3  # a surrogate's error over the exact rod's
-FILTER_TOO = ", filter too"
 
 
 @dataclass(frozen=True)
@@ -29,34 +27,33 @@ class Way:
     """Who controls on which model.
 
     Attributes:
-        controller: its name.
+        population: candidates of the NEMPC; 0: the gradient MPC, which has none.
         model, filter_model: of controller and filter.
-        population: candidates; None: the gradient MPC has none.
         device: of the controller's model.
     """
 
-    controller: str
+    population: int
     model: ModelName
     filter_model: ModelName = "rod"
-    population: int | None = None
     device: DeviceName = "cpu"
 
     @property
-    def method(self) -> str:
-        """As the table says it."""
-        model = "exact rod" if self.model == "rod" else "network"
-        model += FILTER_TOO if self.filter_model == "ddpinn" else ""
-        return f"{self.controller}, {model}" + (", GPU" if self.device == "cuda" else "")
+    def controller(self) -> str:
+        """Its name."""
+        return NEMPC if self.population else GRADIENT_MPC
 
     @property
-    def case(self) -> str:
-        """As the table says it."""
-        return "gradient" if self.population is None else f"population {self.population}"
+    def key(self) -> tuple[str, str]:
+        """Case and method, as the table says them."""
+        model = "exact rod" if self.model == "rod" else "network"
+        model += ", filter too" if self.filter_model == "ddpinn" else ""
+        method = f"{self.controller}, {model}" + (", GPU" if self.device == "cuda" else "")
+        return f"population {self.population}" if self.population else "gradient", method
 
     @property
     def exact(self) -> "Way":
         """The same on the exact rod."""
-        return replace(self, model="rod", filter_model="rod", device="cpu")
+        return Way(self.population, "rod")
 
 
 def ways() -> dict[tuple[str, str], Way]:
@@ -66,14 +63,13 @@ def ways() -> dict[tuple[str, str], Way]:
         devices.append("cuda")
     models: tuple[ModelName, ...] = ("rod", "ddpinn")
     listed = [
-        Way(NEMPC, model, population=population, device=device)
+        Way(population, model, device=device)
         for population in (64, 96, 150, 400, 1000)
         for device in devices
         for model in models
     ]
-    listed.append(Way(NEMPC, "ddpinn", "ddpinn", 400))
-    listed += [Way(GRADIENT_MPC, model) for model in models]
-    return {(way.case, way.method): way for way in listed}
+    listed += [Way(400, "ddpinn", "ddpinn"), Way(0, "rod"), Way(0, "ddpinn")]
+    return {way.key: way for way in listed}
 
 
 def _cases(settings: StudySettings) -> Sequence[str]:
@@ -93,21 +89,16 @@ class Settings(StudySettings):
 
 def run(cell: Cell) -> Result:
     """One run of the loop."""
-    return run_way(cell, ways()[cell.case, cell.method])
-
-
-def run_way(cell: Cell, way: Way) -> Result:
-    """One run of the loop, as a way has it."""
+    way, network = ways()[cell.case, cell.method], cell.settings.network
     robot = load_robot("licher2025")
-    network = cell.settings.network
     told = _model(way.model, network) | {"device": way.device}
-    told |= {} if way.population is None else {"population": way.population}
+    told |= {"population": way.population} if way.population else {}
     result = run_loop(
         robot, FAST, reference_of(robot, FAST), way.controller,
-        (cell.stream("plant"), cell.stream("controller")), clock=time.perf_counter,
-        parameters=told, filter_parameters=_model(way.filter_model, network), bag=cell.bag,
+        (cell.stream("plant"), cell.stream("controller")), parameters=told,
+        filter_parameters=_model(way.filter_model, network), bag=cell.bag,
     )  # fmt: skip
-    return {**result, "candidates": way.population or 0}
+    return {**result, "candidates": way.population}
 
 
 def _model(name: ModelName, network: str) -> Parameters:
@@ -136,7 +127,7 @@ def bounded_rows(results: Results) -> Iterator[Row]:
     }
     for way, found in errors.items():
         must = None if way == way.exact else ALLOWED * float(np.mean(errors[way.exact]))
-        yield Row.of(way.case, way.method, SETTLED_TIP, found, "mm", must=must)
+        yield Row.of(*way.key, SETTLED_TIP, found, "mm", must=must)
 
 
 STUDY = Study(

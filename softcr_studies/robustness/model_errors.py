@@ -31,6 +31,8 @@ USUAL, EXACT = Difference(), Difference(mismatch=Mismatch())
 UNAIDED = f"{GRADIENT_MPC}, nothing estimated"
 METHODS = (UNAIDED, *SHIPPED)
 TIP = "tip_mm"
+_POLE = 10.94  # of the file's pressure lag [1/s]
+_RUN = replace(FAST, duration=DURATION, learned_on=USUAL)
 
 Change = Callable[[Difference, float], Difference]
 Errors = Mapping[tuple[str, str], Sequence[float]]
@@ -70,74 +72,58 @@ class Axis:
         return float(max(means.values()) - means[without]) if means else None
 
 
+def _rod(name: str) -> Change:
+    """Changes a factor of the mismatch by so many per cent."""
+    return lambda d, v: replace(d, mismatch=replace(d.mismatch, **{name: 1 + v / 100}))
+
+
+def _set(name: str, scale: float = 1.0, base: float = 0.0) -> Change:
+    """Changes something else."""
+    return lambda d, v: replace(d, **{name: base + scale * v})  # type: ignore[arg-type]
+
+
+def _bias(difference: Difference, value: float) -> Difference:
+    return replace(difference, pressure_bias=(1e3 * value, 0.0, 0.0))
+
+
+def _lag(difference: Difference, value: float) -> Difference:
+    return replace(difference, lag_pole=None if value == _POLE else value)
+
+
 def axes() -> tuple[Axis, ...]:
     """All of them."""
     percents, finer = (-5, 0, 5), (5, 10, 20, 40)
     identify = "`softcr study run identification`"
-
-    def rod(name: str) -> Change:
-        """Changes a factor of the mismatch by so many per cent."""
-        return lambda d, v: replace(d, mismatch=replace(d.mismatch, **{name: 1 + v / 100}))
-
+    circles = {
+        v: replace(
+            _RUN, name=f"{v:g} Hz", reference=ReferenceSettings(kind="circle", frequency=v),
+            duration=max(DURATION, 2 + 1 / v),
+        )
+        for v in (0.2, 0.5, 1.0, 1.5, 2.0, 2.5)
+    }  # fmt: skip
     return (
-        _axis(
-            "bending compliance", "%", -5, (-15, -5, 0, 5, 15), rod("bending_compliance_factor"),
-            f"{identify}, statics",
-        ),
-        _axis(
-            "tip mass", "%", 10, (0, 10, 25, 50), rod("tip_mass_factor"),
-            "scales, with cap, markers and hoses",
-        ),
-        _axis(
-            "damping", "%", 0, (-30, 0, 30), rod("damping_factor"), f"{identify}, a step to ambient"
-        ),
-        _axis(
-            "pressure bias, chamber 1", "kPa", 0, (-2, -1, 0, 1, 2),
-            lambda d, v: replace(d, pressure_bias=(1e3 * v, 0.0, 0.0)),
-            "readings of the vented chambers",
-        ),
-        _axis(
-            "pressure gain", "%", 0, percents,
-            lambda d, v: replace(d, pressure_gain=1 + v / 100), "a second gauge at two pressures",
-        ),
-        _axis(
-            "lever arm, chamber 1", "%", 0, percents,
-            lambda d, v: replace(d, lever_factor=1 + v / 100), f"{identify}, single chambers",
-        ),
-        _axis(
-            "lag pole", "1/s", 10.94, (9.0, 10.94, 13.0),
-            lambda d, v: replace(d, lag_pole=None if v == 10.94 else v),
-            f"{identify}, steps of the valves", exact=10.94,
-        ),
-        _axis(
-            "tip noise", "mm", 0.2, (0.0, 0.2, 0.5, 1.0),
-            lambda d, v: replace(d, tip_noise=1e-3 * v),
-        ),
-        _axis(
-            "pressure noise", "kPa", 0, (0, 0.1, 0.5),
-            lambda d, v: replace(d, pressure_noise=1e3 * v),
-        ),
-        _axis("latency", "ticks", 0, (0, 1, 2, 3), lambda d, v: replace(d, latency=int(v))),
-        _axis("missing poses", "%", 0, (0, 10, 50), lambda d, v: replace(d, dropout=v / 100)),
-        _axis("plant intervals", "-", 20, finer, lambda d, v: replace(d, intervals=int(v))),
-        _axis(
-            "plant intervals, model of 10", "-", 20, finer,
-            lambda d, v: replace(d, intervals=int(v)), intervals=10,
-        ),
-        Axis(
-            "reference frequency",
-            "Hz",
-            {
-                v: Case(
-                    f"{v:g} Hz",
-                    ReferenceSettings(kind="circle", frequency=v),
-                    max(DURATION, 2 + 1 / v),
-                    learned_on=USUAL,
-                )
-                for v in (0.2, 0.5, 1.0, 1.5, 2.0, 2.5)
-            },
-            usual=0.2,
-        ),
+        _axis("bending compliance", "%", -5, (-15, -5, 0, 5, 15),
+              _rod("bending_compliance_factor"), f"{identify}, statics"),
+        _axis("tip mass", "%", 10, (0, 10, 25, 50), _rod("tip_mass_factor"),
+              "scales, with cap, markers and hoses"),
+        _axis("damping", "%", 0, (-30, 0, 30), _rod("damping_factor"),
+              f"{identify}, a step to ambient"),
+        _axis("pressure bias, chamber 1", "kPa", 0, (-2, -1, 0, 1, 2), _bias,
+              "readings of the vented chambers"),
+        _axis("pressure gain", "%", 0, percents, _set("pressure_gain", 0.01, 1.0),
+              "a second gauge at two pressures"),
+        _axis("lever arm, chamber 1", "%", 0, percents, _set("lever_factor", 0.01, 1.0),
+              f"{identify}, single chambers"),
+        _axis("lag pole", "1/s", _POLE, (9.0, _POLE, 13.0), _lag,
+              f"{identify}, steps of the valves", exact=_POLE),
+        _axis("tip noise", "mm", 0.2, (0.0, 0.2, 0.5, 1.0), _set("tip_noise", 1e-3)),
+        _axis("pressure noise", "kPa", 0, (0, 0.1, 0.5), _set("pressure_noise", 1e3)),
+        _axis("latency", "ticks", 0, (0, 1, 2, 3), _set("latency", 1, 0)),
+        _axis("missing poses", "%", 0, (0, 10, 50), _set("dropout", 0.01)),
+        _axis("plant intervals", "-", 20, finer, _set("intervals", 1, 0)),
+        _axis("plant intervals, model of 10", "-", 20, finer, _set("intervals", 1, 0),
+              model_intervals=10),
+        Axis("reference frequency", "Hz", circles, usual=0.2),
     )  # fmt: skip
 
 
@@ -243,21 +229,21 @@ def _axis(
     change: Change,
     calibration: str = "",
     exact: float = 0.0,
-    intervals: int = FAST.model_intervals,
+    model_intervals: int = _RUN.model_intervals,
 ) -> Axis:
     """An axis of runs that change the usual plant and, to be calibrated, an exact one."""
-    given = Case("", FAST.reference, DURATION, model_intervals=intervals, learned_on=USUAL)
-    unaided = replace(given, adaptive=False, learns_lag=False)
-    labels = {value: f"{name} {value:g} {unit}" for value in values}
+    given = replace(_RUN, model_intervals=model_intervals)
+    unaided = replace(_RUN, adaptive=False, learns_lag=False)
     cases, alone = {}, {}
-    for value, label in labels.items():
-        changed = change(USUAL, value)
-        shared = changed == USUAL and intervals == FAST.model_intervals
-        cases[value] = replace(given, name="usual plant" if shared else label, difference=changed)
+    for value in values:
+        label, changed = f"{name} {value:g} {unit}", change(USUAL, value)
+        cases[value] = replace(given, name=label, difference=changed)
+        if cases[value] == replace(_RUN, name=label):
+            cases[value] = replace(_RUN, name="usual plant")
         if calibration:
             changed = change(EXACT, value)
-            called = "exact plant" if changed == EXACT else f"{label} alone"
-            alone[value] = replace(unaided, name=called, difference=changed)
+            label = "exact plant" if changed == EXACT else f"{label} alone"
+            alone[value] = replace(unaided, name=label, difference=changed)
     return Axis(name, unit, cases, usual, alone, exact, calibration)
 
 
