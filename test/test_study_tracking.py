@@ -142,8 +142,7 @@ def test_references_are_finite_and_made_from_pressures_inside_the_box(name):
         assert pressures.max() <= ROBOT.pressure_limits.maximum
 
 
-@pytest.mark.parametrize("name", ["licher2025/setpoint-edge", "licher2025/adaptation"])
-def test_a_short_run_makes_rows_figures_and_a_bag(name, tmp_path, monkeypatch):
+def test_a_short_run_makes_rows_figures_and_a_bag(tmp_path, monkeypatch):
     matplotlib.use("Agg")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(koopman_baseline, "VALIDATION", SHORT)
@@ -151,7 +150,7 @@ def test_a_short_run_makes_rows_figures_and_a_bag(name, tmp_path, monkeypatch):
     few = {name: told | {"population": 32} if told["controller"] == "nempc" else told
            for name, told in PREDICTIVE.items()}  # fmt: skip
     monkeypatch.setattr(tracking_study, "PREDICTIVE", few)
-    study = load_study(name)
+    study = load_study("licher2025/setpoint-edge")
     results = Results(study.settings(seeds=1), Store(tmp_path / "run", study.name, "code"))
     for cell in study.cells(results.settings):
         bag = tmp_path / "bags" / cell.method if cell.case == study.cases[0] else None
@@ -170,6 +169,13 @@ def test_a_short_run_makes_rows_figures_and_a_bag(name, tmp_path, monkeypatch):
     bags = list((tmp_path / "bags").iterdir())
     assert len(bags) == len(METHODS)
     assert all(Bag(bag).topics["/estimate/rod"].count == 154 for bag in bags)
+
+
+def test_a_fixed_compliance_stays_what_the_file_says():
+    case = dataclasses.replace(adaptation.FIXED, duration=0.2)
+    run = run_loop(ROBOT, case, reference_of(ROBOT, case), "rod_mpc", (0, 0))
+    np.testing.assert_array_equal(run["compliance"], ROBOT.bending_compliance)
+    assert run["true_compliance"] == pytest.approx(45.0)
 
 
 def test_a_short_search_for_the_compliance_makes_rows_and_a_bag(tmp_path):
