@@ -93,7 +93,7 @@ def _lag(difference: Difference, value: float) -> Difference:
 def axes() -> tuple[Axis, ...]:
     """All of them."""
     percents, finer = (-5, 0, 5), (5, 10, 20, 40)
-    identify = "`softcr study run identification`"
+    identify = "`softcr study run licher2025/identification`"
     circles = {
         v: replace(
             _RUN, name=f"{v:g} Hz", reference=ReferenceSettings(kind="circle", frequency=v),
