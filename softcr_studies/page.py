@@ -9,6 +9,7 @@ from typing import Any
 from softcr_models.errors import UserError
 from softcr_studies.table import KINDS, Row, bound, figure, read_table
 
+PAGE = "page.md"  # a study's section; other texts beside it become part of it
 _INDEX = """# Results
 
 Every table on these pages was written by `softcr study run NAME`, and the pages by
@@ -40,6 +41,8 @@ def study_section(about: Mapping[str, Any], rows: Sequence[Row], directory: Path
     name = about["experiment"]
     figures = [f"![{path.stem.replace('_', ' ')}]({path.relative_to(directory)})"
                for path in sorted(directory.glob("*.png"))]  # fmt: skip
+    notes = [path.read_text(encoding="utf-8") for path in sorted(directory.glob("*.md"))
+             if path.name != PAGE]  # fmt: skip
     return "\n\n".join(
         part
         for part in (
@@ -49,6 +52,7 @@ def study_section(about: Mapping[str, Any], rows: Sequence[Row], directory: Path
             about["exact"],
             f"`softcr study run {name}` on {_when(about)}: {_settings(about)}.",
             "\n".join(_table(rows)),
+            *notes,
             *figures,
         )
         if part
@@ -103,7 +107,7 @@ def write_pages(tables: Sequence[Path], output: Path) -> list[Path]:
 def _copy(table: Path, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    for path in (table, *table.parent.glob("*.png")):
+    for path in (table, *table.parent.glob("*.png"), *table.parent.glob("*.md")):
         shutil.copy(path, folder)
 
 

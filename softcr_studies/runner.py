@@ -18,13 +18,13 @@ from softcr_studies.catalogue import file_of, load_study
 from softcr_studies.cell import Cell, StudySettings
 from softcr_studies.code_version import code_version
 from softcr_studies.machine import describe_machine
-from softcr_studies.page import study_section
+from softcr_studies.page import PAGE, study_section
 from softcr_studies.results import Results, Store, unfinished
 from softcr_studies.study import Study
 from softcr_studies.table import TABLE_WIDTH, print_table, write_table
 from softcr_studies.workers import Job, LocalWorkers, Workers
 
-TABLE, PAGE = "table.json", "page.md"
+TABLE = "table.json"
 
 
 def terminal() -> Console:

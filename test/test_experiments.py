@@ -6,7 +6,6 @@ import pytest
 
 from softcr_models.errors import UserError
 from softcr_tools.experiments import collected
-from softcr_tools.experiments.command import EXPERIMENTS
 from softcr_tools.experiments.results import Row, write_table
 
 NAMES = ("first", "second", "third")
@@ -38,11 +37,3 @@ def test_nothing_run_or_a_broken_table_is_one_line(tmp_path):
     path.write_text(json.dumps({"rowz": []}))
     with pytest.raises(UserError, match=r"table\.json: not an experiment's table: 'rows'"):
         collected.write_pages(tmp_path, NAMES)
-
-
-def test_the_report_is_of_all_that_is_listed(tmp_path, capsys):
-    results_of(tmp_path / "experiments", "4a", [])
-    assert collected.main(["report", "--results", str(tmp_path)]) == 0
-    page = (tmp_path / "experiments" / "report.md").read_text()
-    others = [name for name in EXPERIMENTS if name not in ("all", "report", "4a")]
-    assert f"Not run: {', '.join(others)}." in page

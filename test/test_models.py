@@ -15,7 +15,11 @@ from softcr_models.models import ModelChoice, prediction_model
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.surrogate.prediction import SurrogatePrediction
-from softcr_tools.experiments.models import Way, run, table, tip_error_mm, ways
+from softcr_studies.cell import Cell
+from softcr_studies.closed_loop import mean_error_mm
+from softcr_studies.licher2025 import models
+from softcr_studies.results import Results, Store
+from softcr_studies.tracking_loop import SETTLED
 from softcr_tools.run_options import simulation_options
 from softcr_tools.systems import simulation_system
 
@@ -116,14 +120,22 @@ def test_the_shipped_network_keeps_what_its_card_says():
         assert good == 32
 
 
-def test_the_loop_closes_on_the_surrogate():
-    way = Way("nempc", "ddpinn", population=96)
-    trace = run(way, seed=0)
-    rows = table({way.exact: [trace], way: [trace]}, seeds=1)
-    assert [row.limit for row in rows if row.quantity == "tip error"] == [
-        None,
-        pytest.approx(1.3 * tip_error_mm(trace)),
-    ]
-    assert way.exact in ways()
-    assert tip_error_mm(trace) < 0.5
-    assert np.isfinite(trace.commands).all()
+def test_the_loop_closes_on_the_surrogate(tmp_path):
+    ways = models.ways()
+    key = ("population 96", "nempc, network")
+    exact = ways[key].exact.key
+    assert ways[exact].exact == ways[exact]
+    settings = models.STUDY.settings()
+    found = models.run(Cell(*key, 0, settings))
+    assert mean_error_mm(found, SETTLED) < 0.5
+    assert np.isfinite(found["commands"]).all()
+    results = Results(settings, Store(tmp_path, models.STUDY.name, "code"))
+    results.cells = [Cell(*way, 0, settings) for way in ways]
+    for cell in results.cells:
+        results.store.add(cell, found)
+    rows = {row.key: row for row in models.STUDY.rows(results)}
+    assert rows[(*key, "settled tip error")].must == pytest.approx(
+        1.3 * mean_error_mm(found, SETTLED)
+    )
+    assert rows[(*exact, "settled tip error")].must is None
+    assert (*key, "tick per candidate") in rows

@@ -31,8 +31,7 @@ from softcr_models.prediction import RodPrediction
 from softcr_models.surrogate.folded import FoldedNetwork
 from softcr_models.surrogate.prediction import SurrogatePrediction
 from softcr_models.surrogate.tip_poses import TipPoses
-from softcr_tools.experiments.tracking.cases import EXPERIMENTS
-from softcr_tools.experiments.tracking.loop import run_loop, sampled_reference
+from softcr_studies.tracking_loop import FAST, reference_of, run_loop
 
 ROBOT = load_robot("licher2025")
 PERIOD = 1 / 70
@@ -143,14 +142,13 @@ def test_a_population_finds_what_the_other_finds(motion, options):
 
 def test_the_closed_loop_tracks_as_well():
     """Plant of 20 intervals, filter on the rod, noise, lag and delay: experiment 4a, short."""
-    (case,) = EXPERIMENTS["4a"]
-    case = case.__class__(**{**vars(case), "duration": 1.2})
-    source = sampled_reference(ROBOT, case.reference)
+    case = replace(FAST, duration=1.2)
+    source = reference_of(ROBOT, case)
     errors = {}
     for backend in ("numpy", "torch"):
-        told = {"controller": "nempc", "model": "ddpinn", "population": 96, "threads": 1}
-        trace = run_loop(ROBOT, case, source, "nempc", 0, parameters=told | {"backend": backend})
-        errors[backend] = 1e3 * trace.error[42:].mean()
+        told = {"model": "ddpinn", "population": 96, "backend": backend}
+        run = run_loop(ROBOT, case, source, "nempc", (0, 0), parameters=told)
+        errors[backend] = 1e3 * run["error"][42:].mean()
     assert errors["torch"] < 1.2 * errors["numpy"] + 0.05
     assert errors["torch"] < 1.0  # mm
 

@@ -20,8 +20,8 @@ from softcr_models.errors import UserError
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.description import rod_layout
 from softcr_models.rod.state import RodState
+from softcr_studies.different_plant import Difference
 from softcr_tools.cli import main as softcr
-from softcr_tools.experiments.tracking.cases import Difference
 from softcr_tools.experiments.tuning import (
     command,
     controller_subject,

@@ -92,7 +92,9 @@ def rests(samples: Samples) -> Recording:
 
 def joined(recordings: Sequence[Recording]) -> Recording:
     """Configurations at rest, one after the other."""
-    return _recording([np.concatenate(parts) for parts in zip(*map(_values, recordings), strict=True)])
+    return _recording(
+        [np.concatenate(parts) for parts in zip(*map(_values, recordings), strict=True)]
+    )
 
 
 def longest_motion(samples: Samples) -> Samples | None:

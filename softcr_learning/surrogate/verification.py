@@ -17,11 +17,15 @@ from softcr_learning.surrogate.sampling import (
 )
 from softcr_learning.surrogate.signals import Levels
 from softcr_learning.surrogate.validation import ABSURD, free_run, free_run_with_rates, told_of
+from softcr_models.errors import UserError
 from softcr_models.prediction import RodPrediction
+from softcr_models.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.parameters import PARAMETERS
 from softcr_models.rod.state import RodState
+from softcr_models.surrogate import files
 from softcr_models.surrogate.ansatz import PIECES
+from softcr_models.surrogate.card import Card, differing_field
 from softcr_models.surrogate.ddpinn import DDPINN
 
 # family, highest pressure [Pa] over the robot's limit; ten seconds each
@@ -30,9 +34,42 @@ MOTIONS = {
     "smooth 100 %": ("smooth", 1.0),
     "lagged steps 100 %": ("lagged_steps", 1.0),
 }
+HORIZONS = [1, 2, 4, 8, 16, 30, 70, 150, 300, 1000]
+FINER = 20  # intervals of the finer rod
+TICKS = 700  # of a motion: ten seconds
+# published (Table IV), must, goal; tip, rotation, force, moment
+ASKED: dict[str, tuple[tuple[float | None, float | None, float | None], ...]] = {
+    "smooth 70 %": (
+        (0.549, 0.27, 0.10),
+        (0.0063, 0.003, None),
+        (0.259, 0.06, None),
+        (2.03, 1.0, None),
+    ),
+    "smooth 100 %": ((None, 0.55, 0.25), *3 * ((None, None, None),)),
+    "lagged steps 100 %": ((None, 0.9, 0.5), *3 * ((None, None, None),)),
+}
+QUANTITIES = (
+    ("tip position", "mm", "position_mm"),
+    ("tip rotation", "rad", "rotation_rad"),
+    ("base force", "N", "force_n"),
+    ("base moment", "N mm", "moment_nmm"),
+)
 COMPLIANCE = {"bending_compliance": ParameterRange(0.8, 1.2)}
 _WRENCH_EVERY = 5  # ticks: wrenches are computed one by one
 NOISE = 0.05  # of each state's spread, as sigma points have
+
+
+def load_network(robot: Robot, path: str) -> tuple[DDPINN, Card]:
+    """The network at a path without ending; empty for the robot's shipped one.
+
+    Raises:
+        UserError: it cannot be read, or was trained for another robot.
+    """
+    network, card = files.load(path or robot.name)
+    field = differing_field(card, robot)
+    if field is not None:
+        raise UserError(f"network of {card.robot}: trained for another {field} than {robot.name}")
+    return network, card
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,11 @@
 """`softcr experiment all`: every experiment, then the pages; `... report`: the pages alone.
 
 Experiments on recordings that a person has to bring are run one by one. The one page holds what the
-newest run of each experiment wrote, and says which have not been run; the other, made from the map
-of robustness, says what to calibrate first.
+newest run of each experiment wrote, and says which have not been run.
 """
 
 import argparse
 import json
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,8 +14,6 @@ from rich.console import Console
 
 from softcr_models.errors import UserError
 from softcr_runtime.console import say
-from softcr_tools.experiments.tracking import calibration
-from softcr_tools.experiments.tracking.command import ROBUSTNESS
 
 _HEADER = (
     "| case | method | quantity | paper | ours | sd | unit | seeds | must | goal | |",
@@ -47,8 +43,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def write_pages(root: Path, names: Sequence[str]) -> list[Path]:
-    """Writes `report.md` below the experiments' results and, after the robustness map,
-    `calibration.md`; returns their paths.
+    """Writes `report.md` below the experiments' results; returns its path.
 
     Raises:
         UserError: a table is not what an experiment writes, or nothing was run.
@@ -61,9 +56,6 @@ def write_pages(root: Path, names: Sequence[str]) -> list[Path]:
     if missing:
         sections.append(f"Not run: {', '.join(missing)}.\n")
     pages = {root / "report.md": "# Experiments\n\n" + "\n".join(sections)}
-    if tables.get(ROBUSTNESS):
-        pages[root / "calibration.md"] = calibration.page(tables[ROBUSTNESS])
-        shutil.copy(root / ROBUSTNESS / "latest" / calibration.FIGURE, root)
     for path, text in pages.items():
         path.write_text(text, encoding="utf-8")
     return list(pages)

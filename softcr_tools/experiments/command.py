@@ -27,29 +27,7 @@ class Experiment:
     needs_data: bool = False
 
 
-_TRACKING = {
-    "3": "the filter finds the bending compliance",
-    "4a": "tracking to 1.5 Hz, both controllers",
-    "4b": "a setpoint",
-    "5a": "tracking to 0.2 Hz",
-    "5b": "a setpoint on the edge of the pressures",
-    "5c": "circles of 0.2 to 1.5 Hz",
-    "6": "adaptive against fixed compliance",
-    "rate": "the gradient MPC at 70 and at 500 Hz",
-    "pressure-chain": "biased pressure sensors, a wrong lever arm",
-    "robustness": "fourteen ways of not being the model, one at a time",
-}
-
 EXPERIMENTS = {
-    "models": Experiment(
-        "models", "the NEMPC on the exact rod and on its surrogate (Licher et al. 2025)"
-    ),
-    "1": Experiment("linear", "the linearised rod beside the rod (Licher et al. 2025)"),
-    "2": Experiment("surrogate", "the surrogate beside its rod (Licher et al. 2025)"),
-    **{
-        name: Experiment("tracking", f"{summary} (Licher et al. 2025)", (name,))
-        for name, summary in _TRACKING.items()
-    },
     "all": Experiment("collected", "every one of them, then one page", ("all",)),
     "report": Experiment("collected", "the pages of what has been run", ("report",)),
 }

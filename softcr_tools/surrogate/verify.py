@@ -14,43 +14,28 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from softcr_learning.surrogate import figures, timing
-from softcr_learning.surrogate.verification import MOTIONS, Deviation, Verification
-from softcr_models import CosseratRod, Robot, load_robot
-from softcr_models.errors import UserError
-from softcr_models.surrogate import files
-from softcr_models.surrogate.card import Card, differing_field
-from softcr_models.surrogate.ddpinn import DDPINN
+from softcr_learning.surrogate.verification import (
+    ASKED,
+    FINER,
+    HORIZONS,
+    MOTIONS,
+    QUANTITIES,
+    TICKS,
+    Deviation,
+    Verification,
+    load_network,
+)
+from softcr_models import CosseratRod, load_robot
 from softcr_runtime.command_line import command
 from softcr_runtime.console import say
 from softcr_runtime.results import new_run_directory, point_latest_to
 from softcr_studies.machine import describe_machine
 from softcr_tools.experiments.results import Row, print_table, write_table
 
-HORIZONS = [1, 2, 4, 8, 16, 30, 70, 150, 300, 1000]
 COMPLIANCES = np.linspace(0.8, 1.2, 5)
 PRESSURE_PARTS = np.linspace(0.2, 1.0, 5)
-FINER = 20  # intervals of the finer rod
-TICKS = 700  # of a motion: ten seconds
 LONG = (32, 10_000)  # motions, and steps of each, under the hardest input
 STABILITY = {"lagged_steps": 400, "raw_full_steps": 300, "constant": 150, "white_noise": 150}
-
-# published (Table IV), must, goal; tip, rotation, force, moment
-ASKED: dict[str, tuple[tuple[float | None, float | None, float | None], ...]] = {
-    "smooth 70 %": (
-        (0.549, 0.27, 0.10),
-        (0.0063, 0.003, None),
-        (0.259, 0.06, None),
-        (2.03, 1.0, None),
-    ),
-    "smooth 100 %": ((None, 0.55, 0.25), *3 * ((None, None, None),)),
-    "lagged steps 100 %": ((None, 0.9, 0.5), *3 * ((None, None, None),)),
-}
-QUANTITIES = (
-    ("tip position", "mm", "position_mm"),
-    ("tip rotation", "rad", "rotation_rad"),
-    ("base force", "N", "force_n"),
-    ("base moment", "N mm", "moment_nmm"),
-)
 
 
 @command
@@ -104,19 +89,6 @@ def verify_surrogate(
         say(console, line)
     say(console, f"figures and numbers: {directory}")
     return 0
-
-
-def load_network(robot: Robot, path: str) -> tuple[DDPINN, Card]:
-    """The network at a path without ending; empty for the robot's shipped one.
-
-    Raises:
-        UserError: it cannot be read, or was trained for another robot.
-    """
-    network, card = files.load(path or robot.name)
-    field = differing_field(card, robot)
-    if field is not None:
-        raise UserError(f"network of {card.robot}: trained for another {field} than {robot.name}")
-    return network, card
 
 
 def verify(

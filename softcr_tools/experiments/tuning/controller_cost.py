@@ -1,6 +1,6 @@
 """The cost of a controller's numbers: what it does with the plant, not what it minimises itself."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,15 +17,16 @@ from softcr_models import CosseratRod, Robot
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.state import restrict_to_nodes
 from softcr_runtime.settings import setting_values
-from softcr_studies.virtual_runs import Log
-from softcr_tools.experiments.tracking.cases import Case
-from softcr_tools.experiments.tracking.loop import (
+from softcr_studies.cell import Result
+from softcr_studies.closed_loop import mean_error_mm
+from softcr_studies.tracking_loop import (
     MODEL_INTERVALS,
     PERIOD,
-    Trace,
+    Case,
     run_loop,
     sampled_reference,
 )
+from softcr_studies.virtual_runs import Log
 from softcr_tools.experiments.tuning.space import Values
 
 SCORED_FROM = 1.0  # before that every controller is on its way from the vented rod [s]
@@ -140,7 +141,6 @@ def follow(
     file: ControllerFile,
     seed: int,
     population: int,
-    progress: Callable[[int], None] = lambda cycles: None,
 ) -> Followed:
     """One run of a controller on one thread, the shipped filter before it.
 
@@ -152,15 +152,14 @@ def follow(
     told |= setting_values(named_settings(file.type, file))
     told |= {"population": population} if "population" in told else {}
     trace = run_loop(
-        robot, task.case, task.source, file.type, seed, progress=progress, parameters=told,
-        observe=log,
+        robot, task.case, task.source, file.type, (seed, seed), parameters=told, observe=log
     )  # fmt: skip
     scale = RodPrediction(CosseratRod(robot, MODEL_INTERVALS)).state_scale
     true = np.array([rod.state for rod in log.values("simulation/truth/rod")])
     wanted = np.array([rows.states[0] for rows in log.values("reference/rod")])
     astray = np.mean(((restrict_to_nodes(true, MODEL_INTERVALS) - wanted) / scale) ** 2, axis=1)
-    scored = trace.times >= SCORED_FROM
-    steps = np.abs(np.diff(trace.commands[scored], axis=0)).sum(axis=1)
+    scored = trace["times"] >= SCORED_FROM
+    steps = np.abs(np.diff(trace["commands"][scored], axis=0)).sum(axis=1)
     return Followed(
         tip=tip_error_mm(trace),
         state=float(np.sqrt(np.mean(astray[scored]))),
@@ -173,6 +172,6 @@ def content_of(file: ControllerFile) -> dict[str, Any]:
     return as_content(file.type, file.description, named_settings(file.type, file))
 
 
-def tip_error_mm(trace: Trace) -> float:
+def tip_error_mm(trace: Result) -> float:
     """Mean tip error from SCORED_FROM on [mm]."""
-    return float(1e3 * trace.error[trace.times >= SCORED_FROM].mean())
+    return mean_error_mm(trace, SCORED_FROM)

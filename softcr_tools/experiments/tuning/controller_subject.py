@@ -11,8 +11,9 @@ from softcr_control.reference_settings import ReferenceSettings
 from softcr_hardware.plant import Mismatch
 from softcr_models import Robot
 from softcr_runtime.registry import GRADIENT_MPC
-from softcr_tools.experiments.tracking.cases import Case, Difference
-from softcr_tools.experiments.tracking.koopman import VALIDATION
+from softcr_studies.different_plant import Difference
+from softcr_studies.koopman_baseline import VALIDATION
+from softcr_studies.tracking_loop import Case
 from softcr_tools.experiments.tuning.controller_cost import (
     ControllerCost,
     Followed,

@@ -18,11 +18,10 @@ from softcr_models.prediction import RodPrediction
 from softcr_models.rod.state import RodState, restrict_to_nodes
 from softcr_runtime.registry import GRADIENT_MPC
 from softcr_runtime.values import StateEstimate
+from softcr_studies.different_plant import Difference, DifferentPlant, plant_of
+from softcr_studies.tracking_loop import MODEL_INTERVALS, PERIOD, RATE_HZ, run_loop
 from softcr_studies.virtual_runs import Log, open_loop, run_blocks
 from softcr_tools.benchmarks.timing import cores
-from softcr_tools.experiments.tracking.cases import RATE_HZ, Difference
-from softcr_tools.experiments.tracking.loop import MODEL_INTERVALS, PERIOD, run_loop
-from softcr_tools.experiments.tracking.plant import DifferentPlant, plant_of
 from softcr_tools.experiments.tuning.controller_cost import Task
 
 _TRUTH = ("simulation/truth/tip/pose", "simulation/truth/rod")
@@ -177,12 +176,15 @@ def looped(robot: Robot, task: Task, seed: int, settings: EstimatorSettings) -> 
     log = Log("estimate/rod", *_TRUTH)
     with np.errstate(over="ignore", invalid="ignore"):
         trace = run_loop(
-            robot, task.case, task.source, GRADIENT_MPC, seed, filter_settings=settings, observe=log
-        )
+            robot, task.case, task.source, GRADIENT_MPC, (seed, seed), filter_settings=settings,
+            observe=log,
+        )  # fmt: skip
         model = RodPrediction(CosseratRod(robot, MODEL_INTERVALS), single_precision=False)
         estimates = log.values("estimate/rod")
-        judgement = _judgement(model, estimates, *_truth(log), trace.true_compliance, trace.repairs)
-    return replace(judgement, positions=trace.error)
+        judgement = _judgement(
+            model, estimates, *_truth(log), trace["true_compliance"], trace["repairs"]
+        )  # fmt: skip
+    return replace(judgement, positions=trace["error"])
 
 
 def _judgement(

@@ -18,9 +18,9 @@ from softcr_estimation import EstimatorSettings
 from softcr_hardware.plant import Mismatch
 from softcr_models import Robot
 from softcr_runtime.registry import GRADIENT_MPC
-from softcr_tools.experiments.tracking.cases import SETTLED, Case, Difference
-from softcr_tools.experiments.tracking.compliance import TRUE_COMPLIANCE
-from softcr_tools.experiments.tracking.loop import PERIOD, run_loop
+from softcr_studies.different_plant import Difference
+from softcr_studies.licher2025.compliance import TRUE_COMPLIANCE
+from softcr_studies.tracking_loop import PERIOD, SETTLED, Case, run_loop
 from softcr_tools.experiments.tuning.controller_cost import Task, task_of, tip_error_mm
 from softcr_tools.experiments.tuning.filter_cost import Run, filter_cost
 from softcr_tools.experiments.tuning.filter_runs import (
@@ -155,7 +155,7 @@ def _loop_error(robot: Robot, task: Task, settings: EstimatorSettings, seed: int
     """Tip error [mm] of the shipped gradient MPC behind a filter."""
     try:
         trace = run_loop(
-            robot, task.case, task.source, GRADIENT_MPC, seed, filter_settings=settings
+            robot, task.case, task.source, GRADIENT_MPC, (seed, seed), filter_settings=settings
         )
     except (ArithmeticError, ValueError):  # the filter lost the numbers, or drove the plant mad
         return np.nan

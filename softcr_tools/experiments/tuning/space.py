@@ -14,7 +14,7 @@ from optuna.distributions import (
 )
 
 from softcr_runtime.registry import GRADIENT_MPC
-from softcr_tools.experiments.tracking.loop import PERIOD
+from softcr_studies.tracking_loop import PERIOD
 
 Values = Mapping[str, Any]
 """Name of a parameter -> its value."""

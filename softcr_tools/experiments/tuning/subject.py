@@ -8,8 +8,12 @@ from typing import Any
 import numpy as np
 import yaml
 
+from softcr_studies.control import rate
+from softcr_studies.different_plant import Difference
+from softcr_studies.licher2025.circles import circle
+from softcr_studies.licher2025.setpoint import SETPOINT
+from softcr_studies.tracking_loop import FAST, Case
 from softcr_tools.experiments.results import Row
-from softcr_tools.experiments.tracking.cases import EXPERIMENTS, Case, Difference
 from softcr_tools.experiments.tuning.space import Parameter, Values
 from softcr_tools.experiments.tuning.study import Cost
 
@@ -69,7 +73,7 @@ class Subject:
 
 def held_out(name: str, seconds: float, difference: Difference | None = None) -> Case:
     """A case of the experiments, shortened, perhaps on another plant: no search sees it."""
-    case = next(case for cases in EXPERIMENTS.values() for case in cases if case.name == name)
+    case = next(each for each in (FAST, SETPOINT, circle(1.0), *rate.CASES) if each.name == name)
     return replace(case, duration=seconds, difference=difference or case.difference)
 
 

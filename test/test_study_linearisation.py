@@ -1,25 +1,26 @@
 """Experiment 1: the linear rod is the rod for small motions, and less and less for larger ones."""
 
-import json
+from dataclasses import replace
 
+import matplotlib
 import numpy as np
 import pytest
-from rich.console import Console
 
 from softcr_models import CosseratRod, load_robot
 from softcr_models.linear_rod import LinearRod
 from softcr_models.prediction import RodPrediction
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import read_signals
-from softcr_tools.experiments.linear import command
-from softcr_tools.experiments.linear.command import (
+from softcr_studies.licher2025.linearisation import (
     AMPLITUDES,
     CUTOFF,
     HOLD,
-    PERIOD,
+    STUDY,
     growth,
     sequence,
 )
+from softcr_studies.results import Results, Store
+from softcr_studies.tracking_loop import PERIOD
 
 ROBOT = load_robot("licher2025")
 ROD = CosseratRod(ROBOT, 3)
@@ -27,7 +28,7 @@ ROD = CosseratRod(ROBOT, 3)
 
 def deviation(linear, amplitude):
     """Mean distance of linear from true tips [m], of steps up from the steady state."""
-    pressures = linear.pressures + amplitude * sequence(ROBOT, 1)[:150]
+    pressures = linear.pressures + amplitude * sequence(ROBOT, np.random.default_rng(1))[:150]
     prediction = RodPrediction(ROD, substeps=8, single_precision=False)
     true = prediction.rollout(linear.state, pressures[None], ROD.nominal_parameters, PERIOD)[0]
     tips = prediction.tip_poses(true, ROD.nominal_parameters[None])[:, :, 3]
@@ -53,11 +54,11 @@ def test_it_stays_at_rest_and_settles_where_its_equations_say():
 
 
 def test_sequences_are_smooth_steps_that_differ_by_seed():
-    shape = sequence(ROBOT, 0)
+    shape, other = (sequence(ROBOT, np.random.default_rng(seed)) for seed in (0, 1))
     assert shape.shape == (8 * 70, 3)
     assert not shape[0].any()
     assert 0.0 <= shape.min() < 0.01 < 0.99 < shape.max() <= 1.0
-    assert not np.array_equal(shape, sequence(ROBOT, 1))
+    assert not np.array_equal(shape, other)
     # a first-order low-pass: what is left of a step after t is exp(-2 pi 4 Hz t)
     column = int(shape[round(HOLD / PERIOD)].argmax())
     left = 1.0 - shape[:5, column]
@@ -69,22 +70,27 @@ def test_growth_is_the_exponent_of_a_power():
     assert growth(3.0 * amplitudes ** np.array([1.0, 2.0, 0.5])) == pytest.approx([1.0, 2.0, 0.5])
 
 
-def test_a_short_run_writes_table_figures_and_bag(tmp_path):
-    console = Console(width=118, record=True)
-    rows = command.run(ROD, 2, tmp_path, console)
-    latest = tmp_path / "latest"
-    table = json.loads((latest / "table.json").read_text())
-    assert len(table["rows"]) == len(rows) == 4 * len(AMPLITUDES) + 3
+def test_a_short_run_makes_rows_figures_and_bag(tmp_path):
+    matplotlib.use("Agg")
+    settings = STUDY.settings(seeds=2, intervals=3)
+    results = Results(settings, Store(tmp_path / "run", STUDY.name, "code"))
+    results.cells = STUDY.cells(settings)
+    for cell in results.cells:
+        bag = cell.seed == 0 and cell.case == "steps of 80 kPa"
+        given = replace(cell, bag=tmp_path / "bag" if bag else None)
+        results.store.add(cell, STUDY.run(given))
+    rows = STUDY.rows(results)
+    assert len(rows) == 4 * len(AMPLITUDES) + 3
     by_case = {(row.case, row.quantity): row.mean for row in rows}
     for axis in "xyz":
         errors = [by_case[f"steps of {a / 1e3:g} kPa", f"MAE {axis}"] for a in AMPLITUDES]
         assert np.all(np.diff(errors) > 0)
         assert by_case["growth with amplitude", f"exponent of MAE {axis}"] > 1.0
-    assert {path.name for path in latest.glob("*.png")} == {"errors.png", "motion.png"}
-    read = read_signals(Bag(latest / "bags" / "steps_80_kpa"))
+    STUDY.draw(results, tmp_path)
+    assert {path.name for path in tmp_path.glob("*.png")} == {"errors.png", "motion.png"}
+    read = read_signals(Bag(tmp_path / "bag"))
     assert len(read.role("true tip")) == len(read.role("estimated tip")) == 560
     apart = 1e3 * np.abs(read.role("estimated tip").values - read.role("true tip").values).mean(
         axis=0
     )
     assert apart.max() > 1.0
-    assert "softcr experiment 1" in console.export_text()

@@ -1,16 +1,45 @@
-"""The plant of the experiments: a rod, sensors and valves that differ from their file."""
+"""The plant of the tracking studies: a rod, sensors and valves that differ from their file."""
 
 from collections import deque
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from softcr_hardware.plant import SensorModel, SimulatedPlant
+from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
 from softcr_hardware.plants import RodPlant, rod_values
 from softcr_models import Robot
 from softcr_models.pressure import PressureLag
-from softcr_tools.experiments.tracking.cases import Difference
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How plant and sensors differ from what filter and controller know.
+
+    Attributes:
+        mismatch: of the rod.
+        intervals: of the plant's rod.
+        lever_factor: on the lever arm of its first chamber.
+        lag_pole: of its pressure lag [1/s], steady gain as in the file; None: the file's.
+        pressure_bias, pressure_gain: the sensors read gain * pressure + bias (m,) [Pa], and the
+            valves bring the reading to the command.
+        tip_noise: standard deviation of each measured coordinate [m].
+        pressure_noise: standard deviation of each reading [Pa].
+        dropout: chance that a tip pose is missing.
+        latency: ticks by which commands act later than the usual one; the controllers are told, as
+            far as they can answer.
+    """
+
+    mismatch: Mismatch = field(default=Mismatch(0.95, 1.1))
+    intervals: int = 20
+    lever_factor: float = 1.0
+    lag_pole: float | None = None
+    pressure_bias: tuple[float, ...] = (0.0, 0.0, 0.0)
+    pressure_gain: float = 1.0
+    tip_noise: float = 2e-4
+    pressure_noise: float = 0.0
+    dropout: float = 0.0
+    latency: int = 0
 
 
 def plant_of(robot: Robot, difference: Difference, seed: int) -> SimulatedPlant:
@@ -37,7 +66,7 @@ class DifferentPlant(RodPlant):
         Args:
             robot: as its file has it.
             difference: between plant and file.
-            seed: of the sensors and of the poses that are lost.
+            seed: of the sensors and, in a stream of their own, of the poses that are lost.
             valves_read: whether valves bring the sensors' reading to the command, and not the
                 pressure itself.
         """
@@ -66,11 +95,21 @@ class DifferentPlant(RodPlant):
         )
 
     def describe(self) -> dict[str, Any]:
-        """See RodPlant."""
-        return super().describe() | {"plant_mismatch": _numbers(self._difference)}
+        """See RodPlant; what is as in the file is 0."""
+        told, difference = super().describe(), self._difference
+        told["plant_mismatch"] |= {
+            "lever_arm_1": round(difference.lever_factor - 1.0, 12),
+            "pressure_gain": round(difference.pressure_gain - 1.0, 12),
+            "missing_poses": difference.dropout,
+        }
+        if difference.lag_pole is not None:
+            told["plant_mismatch"]["lag_pole"] = difference.lag_pole
+        for chamber, bias in enumerate(difference.pressure_bias, start=1):
+            told["plant_mismatch"][f"pressure_bias_{chamber}_pa"] = bias
+        return told
 
     def _begin(self) -> None:
-        self._poses_lost = np.random.default_rng(self._seed)
+        self._poses_lost = np.random.default_rng([self._seed, 1])
         rest = np.zeros(len(self._robot.actuators))
         self._on_their_way = deque([rest] * self._difference.latency)
         super().follow(self._aimed_at(rest))
@@ -81,23 +120,3 @@ class DifferentPlant(RodPlant):
             return sent
         difference = self._difference
         return (sent - np.array(difference.pressure_bias)) / difference.pressure_gain
-
-
-def _numbers(difference: Difference) -> dict[str, float]:
-    """How the plant differs; what is as in the file is 0."""
-    mismatch = difference.mismatch
-    values = {
-        "bending_compliance": round(mismatch.bending_compliance_factor - 1.0, 12),
-        "tip_mass": round(mismatch.tip_mass_factor - 1.0, 12),
-        "damping": round(mismatch.damping_factor - 1.0, 12),
-        "lever_arm_1": round(difference.lever_factor - 1.0, 12),
-        "pressure_gain": round(difference.pressure_gain - 1.0, 12),
-        "intervals": difference.intervals,
-        "tip_noise_mm": 1e3 * difference.tip_noise,
-        "missing_poses": difference.dropout,
-    }
-    if difference.lag_pole is not None:
-        values["lag_pole"] = difference.lag_pole
-    for chamber, bias in enumerate(difference.pressure_bias, start=1):
-        values[f"pressure_bias_{chamber}_pa"] = bias
-    return values

@@ -1,7 +1,6 @@
 """Bags of experiments: what ran on virtual time, read back and replayed as if nodes had run."""
 
 import dataclasses
-import time
 
 import numpy as np
 import pytest
@@ -14,9 +13,9 @@ from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import read_signals
 from softcr_runtime.messages import pressures_to_message
 from softcr_runtime.replay.bag_replay import ReplayTask
+from softcr_studies.different_plant import Difference
+from softcr_studies.tracking_loop import FAST, reference_of, run_loop
 from softcr_tools import report
-from softcr_tools.experiments.tracking.cases import EXPERIMENTS
-from softcr_tools.experiments.tracking.loop import run_loop, sampled_reference
 from softcr_tools.replay.offline import replay
 
 ROBOT = load_robot("licher2025")
@@ -24,13 +23,11 @@ ROBOT = load_robot("licher2025")
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A trace of one second on a biased sensor, with poses missing, and its bag."""
-    [case, _] = EXPERIMENTS["pressure-chain"]
-    difference = dataclasses.replace(case.difference, dropout=0.2)
-    case = dataclasses.replace(case, duration=1.0, difference=difference)
-    source = sampled_reference(ROBOT, case.reference.model_copy(update={"duration": 2.0}))
-    path = tmp_path_factory.mktemp("bags") / "run"
-    trace = run_loop(ROBOT, case, source, "rod_mpc", 3, time.perf_counter, bag=path)
+    """A run of one second on a biased sensor, with poses missing, and its bag."""
+    difference = Difference(pressure_bias=(1e3, -1e3, 0.5e3), dropout=0.2)
+    case = dataclasses.replace(FAST, duration=1.0, difference=difference)
+    path, source = tmp_path_factory.mktemp("bags") / "run", reference_of(ROBOT, case)
+    trace = run_loop(ROBOT, case, source, "rod_mpc", (3, 4), bag=path)
     return case, trace, path
 
 
@@ -38,19 +35,19 @@ def test_a_bag_holds_what_the_loop_did(run):
     case, trace, path = run
     read = read_signals(Bag(path))
     assert read.problems == ()
-    np.testing.assert_array_equal(read.role("true tip").values, trace.tips)
+    np.testing.assert_array_equal(read.role("true tip").values, trace["tips"])
     # the last command is the vent of a controller that stops
-    np.testing.assert_array_equal(read.role("commands").values[:-1], trace.commands)
+    np.testing.assert_array_equal(read.role("commands").values[:-1], trace["commands"])
     np.testing.assert_array_equal(read.role("commands").values[-1], 0.0)
-    np.testing.assert_array_equal(read.role("reference tip").values, trace.reference_tips)
-    np.testing.assert_allclose(read.role("estimated tip").values, trace.estimated_tips, atol=1e-12)
+    np.testing.assert_array_equal(read.role("reference tip").values, trace["wanted"])
+    np.testing.assert_allclose(read.role("estimated tip").values, trace["estimated"], atol=1e-12)
     np.testing.assert_array_equal(
-        read.signal("estimate/rod", "parameter.bending_compliance").values, trace.compliance
+        read.signal("estimate/rod", "parameter.bending_compliance").values, trace["compliance"]
     )
     assert set(read.signal("simulation/truth/rod", "parameter.bending_compliance").values) == {
-        trace.true_compliance
+        trace["true_compliance"]
     }
-    assert 0.5 * len(trace.times) < len(read.role("measured tip")) < len(trace.times)
+    assert 0.5 * len(trace["times"]) < len(read.role("measured tip")) < len(trace["times"])
     # the first sample is of the vented plant, read by biased sensors
     assert read.role("readings").values[0] == pytest.approx(case.difference.pressure_bias)
     assert read.said("simulator", "plant_mismatch")["missing_poses"] == 0.2
@@ -59,7 +56,7 @@ def test_a_bag_holds_what_the_loop_did(run):
 def test_a_replay_of_the_bag_is_equal_to_the_bit(run, tmp_path):
     _, trace, path = run
     told = replay(Bag(path), ReplayTask(True, None, {}), tmp_path / "again", Console(quiet=True))
-    cycles = len(trace.times)
+    cycles = len(trace["times"])
     # beside a command for each estimate, the vent of a controller that stops
     for counts, each in ((told.estimates, cycles), (told.commands, cycles + 1)):
         assert (counts.recorded, counts.compared, counts.identical) == (each, each, each)
@@ -69,8 +66,8 @@ def test_a_report_of_the_bag_has_the_errors_of_the_trace(run, tmp_path):
     _, trace, path = run
     summary = report.build(path, tmp_path)
     assert summary["controller"] == "rod_mpc"
-    assert summary["tip_aed_mm"] == pytest.approx(1e3 * trace.error.mean())
-    assert summary["bending_compliance"]["true"] == pytest.approx(trace.true_compliance)
+    assert summary["tip_aed_mm"] == pytest.approx(1e3 * trace["error"].mean())
+    assert summary["bending_compliance"]["true"] == pytest.approx(trace["true_compliance"])
 
 
 def test_a_bag_that_cannot_be_written_is_one_line(tmp_path):

@@ -1,0 +1,243 @@
+"""Plant, filter and controller in the closed loop of Licher et al. 2025, Sec. V-B.
+
+References are motions of the nominal rod, as fine as the plant, caused by pressures inside the box
+(35 +- 20 kPa unless said otherwise), so that a plant a few per cent stiffer can follow them.
+"""
+
+import time
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from softcr_control.controller import ControllerBlock, ControllerBlockSettings
+from softcr_control.horizon import MAXIMUM_DELAY
+from softcr_control.koopman_lqr import KoopmanDesign, KoopmanLqr
+from softcr_control.reference_block import ReferenceBlock, ReferenceBlockSettings
+from softcr_control.reference_settings import ReferenceSettings
+from softcr_control.references import SampledReference, at_nodes
+from softcr_estimation import EstimatorSettings
+from softcr_models import CosseratRod, Robot
+from softcr_models.prediction import RodPrediction
+from softcr_models.rod.state import restrict_to_nodes
+from softcr_runtime import registry
+from softcr_runtime.block import Output
+from softcr_runtime.settings import build_settings
+from softcr_runtime.system import Parameters
+from softcr_runtime.virtual import Observer
+from softcr_studies.cell import Result
+from softcr_studies.different_plant import Difference, DifferentPlant, plant_of
+from softcr_studies.virtual_runs import (
+    ESTIMATOR,
+    REFERENCE,
+    SIMULATOR,
+    Log,
+    common,
+    estimator,
+    run_blocks,
+    simulator,
+)
+
+RATE_HZ = 70.0
+PERIOD = 1 / RATE_HZ
+SETTLED = 2.0  # from here on a setpoint counts, and a motion that fades in [s]
+MODEL_INTERVALS = 5
+HORIZON = 8 * PERIOD  # of the predictive controllers [s]
+LONGEST_HORIZON = 40  # [ticks]: more do not fit into a tick at 500 Hz
+REFERENCE_INTERVALS = Difference().intervals
+BASELINE = "koopman"
+"""The controller that is made of a KoopmanDesign; the others are names of the registry."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run: what the rod should do, and how the plant differs from the model.
+
+    Attributes:
+        name: of the row.
+        reference: what the rod should do.
+        duration: of a run [s].
+        difference: between plant and model.
+        adaptive: whether the filter estimates parameters; if not, the model keeps the file's.
+        learns_lag: whether the controller estimates the pressure lag.
+        rate_hz: of the loop [Hz].
+        model_intervals: of filter's and controller's rod.
+        from_plant: whether the plant, not the nominal rod, makes the reference.
+        learned_on: the plant the baseline has learned from; None: that of the case.
+    """
+
+    name: str
+    reference: ReferenceSettings
+    duration: float = 12.0
+    difference: Difference = field(default=Difference())
+    adaptive: bool = True
+    learns_lag: bool = True
+    rate_hz: float = RATE_HZ
+    model_intervals: int = MODEL_INTERVALS
+    from_plant: bool = False
+    learned_on: Difference | None = None
+
+    @property
+    def period(self) -> float:
+        """Of the loop [s]."""
+        return 1.0 / self.rate_hz
+
+    @property
+    def teacher(self) -> Difference:
+        """The plant the baseline has learned from."""
+        return self.difference if self.learned_on is None else self.learned_on
+
+
+FAST = Case("trajectory to 1.5 Hz", ReferenceSettings(kind="trajectory"))
+"""Experiment 4a of the paper: sines up to 1.5 Hz."""
+
+
+def reference_of(robot: Robot, case: Case) -> SampledReference:
+    """What a case's rod shall do, a second longer than the run."""
+    settings = case.reference.model_copy(update={"duration": case.duration + 1.0})
+    maker = plant_of(robot, case.difference, 0).rod.robot if case.from_plant else robot
+    return sampled_reference(maker, settings, case.period, case.model_intervals)
+
+
+def sampled_reference(
+    robot: Robot,
+    settings: ReferenceSettings,
+    period: float = PERIOD,
+    intervals: int = MODEL_INTERVALS,
+) -> SampledReference:
+    """The reference that a rod as fine as the plant makes, its states at the model's nodes."""
+    fine = RodPrediction(
+        CosseratRod(robot, REFERENCE_INTERVALS), substeps=3, single_precision=False
+    )
+    return at_nodes(settings.source(fine, period), intervals)
+
+
+def controller_parameters(name: str, case: Case) -> Parameters:
+    """What a shipped predictive controller is told, for the case: one thread, as cells have."""
+    horizon = min(round(HORIZON * case.rate_hz), LONGEST_HORIZON)
+    told: Parameters = {
+        "controller": name, "intervals": case.model_intervals, "horizon": horizon, "threads": 1,
+    }  # fmt: skip
+    return told if case.learns_lag else told | {"estimate_lag": False}
+
+
+def run_loop(
+    robot: Robot,
+    case: Case,
+    source: SampledReference,
+    controller: str,
+    seeds: tuple[int, int],
+    *,
+    design: KoopmanDesign | None = None,
+    parameters: Parameters | None = None,
+    filter_parameters: Parameters | None = None,
+    filter_settings: EstimatorSettings | None = None,
+    observe: Observer = lambda name, output: None,
+    bag: Path | None = None,
+) -> Result:
+    """One run from the vented rod: what is decided in a cycle acts from the next one on, or later.
+
+    Args:
+        robot: as filter and controller know it.
+        case: what is run.
+        source: what is followed.
+        controller: BASELINE, or a predictive controller of the registry.
+        seeds: of the plant's sensors and of the controller.
+        design: what the baseline is made of.
+        parameters: of the controller's block that differ from the shipped ones for the case.
+        filter_parameters: of the estimator's block, for example its model.
+        filter_settings: its estimated parameters are the case's; None: the shipped ones.
+        observe: told of everything that is sent.
+        bag: to be written.
+
+    Returns:
+        As `closed_loop.tracked`, and: state_error (T,) root mean square of the true state's
+        distance from the wanted one, in the model's state scales [-]; compliance (T,) estimated,
+        true_compliance: bending compliance [rad/(N m m)]; repairs: of the filter.
+
+    Raises:
+        ArithmeticError, ValueError: the plant diverged, or the filter did.
+        UserError: a parameter, the controller or the bag cannot be used.
+    """
+    cycles, (plant_seed, controller_seed) = round(case.duration / case.period), seeds
+    shared = common(robot, case.rate_hz, controller_seed)
+    plant = DifferentPlant(robot, case.difference, plant_seed)
+    numbers = filter_settings or EstimatorSettings()
+    if not case.adaptive:
+        numbers = numbers.model_copy(update={"parameters": ()})
+    told: Parameters = shared | {"intervals": case.model_intervals} | (filter_parameters or {})
+    filter_block = estimator(robot, told, numbers)
+    told = shared | {"model": "rod"} | controller_parameters(controller, case) | (parameters or {})
+    control = _controller(robot, case, controller, told, design)
+    node = BASELINE if design else registry.entry("controller", controller).node
+    blocks = {
+        SIMULATOR: simulator(robot, plant, cycles, case.rate_hz, plant_seed),
+        ESTIMATOR: filter_block,
+        REFERENCE: _reference(robot, case, source, control, shared),
+        node: control,
+    }
+    log = Log(*_KEPT)
+
+    def told_of(name: str, output: Output) -> None:
+        log(name, output)
+        observe(name, output)
+
+    executor = run_blocks(blocks, told_of, clock=time.perf_counter, bag=bag)
+    tips, rods, rows, estimates, estimated, commands = (log.values(topic) for topic in _KEPT)
+    places = {
+        "tips": np.array([pose.position for pose in tips]),
+        "wanted": np.array([each.tip_positions[0] for each in rows]),
+        "estimated": np.array([each.pose().position for each in estimated]),
+    }
+    true = restrict_to_nodes(np.array([rod.state for rod in rods]), case.model_intervals)
+    scale = RodPrediction(CosseratRod(robot, case.model_intervals)).state_scale
+    astray = (true - np.array([each.states[0] for each in rows])) / scale
+    return places | {
+        "times": np.arange(cycles) * case.period,
+        "error": np.linalg.norm(places["tips"] - places["wanted"], axis=1),
+        "state_error": np.sqrt(np.mean(astray**2, axis=1)),
+        "compliance": np.array([each.parameters["bending_compliance"] for each in estimates]),
+        "true_compliance": plant.simulated.rod.robot.bending_compliance,
+        "commands": np.array(commands[:cycles]),  # the last one only vents
+        "ticks": np.array(executor.tick_times[node]),
+        "repairs": filter_block.estimator.repairs,
+    }
+
+
+def _controller(
+    robot: Robot, case: Case, name: str, told: Parameters, design: KoopmanDesign | None
+) -> ControllerBlock:
+    """All get the same estimate; the baseline takes its tip alone, less noisy than the measured."""
+    if case.difference.latency:
+        late = min(1 + case.difference.latency, MAXIMUM_DELAY)
+        told = told | {"command_age": late * case.period}
+    if name != BASELINE:
+        return ControllerBlock(robot, ControllerBlock.settings_of(told))
+    assert design is not None
+    told = {
+        key: value for key, value in told.items() if key in ControllerBlockSettings.model_fields
+    }
+    settings = build_settings(ControllerBlockSettings, told | {"controller": _BASELINE_PLACE})
+    return ControllerBlock(robot, settings, partial(KoopmanLqr, design=design))
+
+
+def _reference(
+    robot: Robot, case: Case, source: SampledReference, control: ControllerBlock, shared: Parameters
+) -> ReferenceBlock:
+    """As far ahead as the controller looks."""
+    told = shared | {
+        "model": "rod",
+        "reference": case.reference.kind,
+        "duration": case.duration,
+        "horizon": max(control.controller.rows - 1 - MAXIMUM_DELAY, 1),
+        "intervals": case.model_intervals,
+    }
+    return ReferenceBlock(robot, build_settings(ReferenceBlockSettings, told), source)
+
+
+_KEPT = (
+    "simulation/truth/tip/pose", "simulation/truth/rod", "reference/rod", "estimate/rod",
+    "estimate/tip/pose", "pressure/command",
+)  # fmt: skip
+_BASELINE_PLACE = "softcr_control.koopman_lqr:KoopmanLqr"
