@@ -37,26 +37,37 @@ _OPENINGS = 5  # several workers may be the first to lay the tables of an empty 
 class SearchSettings(StudySettings):
     """See StudySettings."""
 
-    trials: int = Field(50, ge=1, le=100_000, description="of the search")
-    search_seed: int = Field(0, ge=0, le=1_000_000, description="of the search")
+    trials: int = Field(50, ge=1, le=100_000, description="trials of the search")
+    search_seed: int = Field(0, ge=0, le=1_000_000, description="seed of the search")
     storage: str = Field(
         "",
         description="URL of an Optuna storage (mysql://...) for workers that share no folder, used "
         "by one run at a time; empty: a file beside the results",
     )
 
+    @staticmethod
+    def of_trials(default: int) -> Any:
+        """The field `trials` with another default."""
+        return Field(default, ge=1, le=100_000, description="trials of the search")
+
 
 @dataclass(frozen=True)
 class Turn:
-    """One trial of a search, as a case."""
+    """One trial of a search, as a case.
+
+    Attributes:
+        number: from 0.
+        of: what else it depends on: the content of a person's file, in a text.
+    """
 
     number: int
+    of: str = ""
     name: str = "search"
 
 
-def turns(settings: Any) -> list[Turn]:
-    """The cases of a search."""
-    return [Turn(number) for number in range(settings.trials)]
+def turns(settings: Any, of: str = "") -> list[Turn]:
+    """The cases of a search; see Turn."""
+    return [Turn(number, of) for number in range(settings.trials)]
 
 
 @dataclass(frozen=True)
@@ -142,7 +153,7 @@ class Search:
         Raises:
             UserError: the storage cannot be opened.
         """
-        study = self.open(cell.settings, cell.folder)
+        study = self.open(cell.settings, cell.folder, cell.case.of)
         turn = cell.case.number
         mine = [each for each in study.get_trials() if each.user_attrs.get(_TURN) == turn]
         ended = [each for each in mine if each.state.name in ("COMPLETE", "PRUNED")]
@@ -153,12 +164,13 @@ class Search:
             "complete": trial.state.name == "COMPLETE",
         }
 
-    def open(self, settings: SearchSettings, folder: Path) -> "optuna.Study":
+    def open(self, settings: SearchSettings, folder: Path, of: str = "") -> "optuna.Study":
         """The Optuna study that all turns share.
 
         Args:
             settings: of the study; more trials go on with the same search.
             folder: that workers share.
+            of: see Turn.
 
         Raises:
             UserError: the storage cannot be opened.
@@ -170,7 +182,8 @@ class Search:
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         chosen = settings.model_dump_json(exclude={"seeds", "trials", "storage"})
-        digest = hashlib.sha256(f"{code_version(Path(self.file))} {chosen}".encode()).hexdigest()
+        told = f"{code_version(Path(self.file))} {chosen} {of}"
+        digest = hashlib.sha256(told.encode()).hexdigest()
         for attempt in range(_OPENINGS):
             try:
                 return optuna.create_study(

@@ -155,11 +155,11 @@ def print_table(console: Console, title: str, rows: Sequence[Row]) -> None:
                 row.mark,
             )
     console.print(table)
-    for note, noted in notes(rows).items():
+    for note, noted in row_notes(rows).items():
         console.print(f"{'; '.join(noted)}: {note}", markup=False, highlight=False)
 
 
-def notes(rows: Sequence[Row]) -> dict[str, list[str]]:
+def row_notes(rows: Sequence[Row]) -> dict[str, list[str]]:
     """Each note once, with the rows it belongs to."""
     found: dict[str, list[str]] = {}
     for row in rows:

@@ -6,9 +6,11 @@ seeds and motions that neither saw. No setting is changed: the values are writte
 to take over, or not.
 """
 
+import hashlib
+import itertools
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,9 +57,10 @@ class Particle(Turn):
 
 @dataclass(frozen=True)
 class Finalist:
-    """A candidate that is run again at full effort."""
+    """A candidate that is run again at full effort; `of` as in Turn."""
 
     values: tuple[tuple[str, Any], ...]
+    of: str = ""
     name: str = FULL_EFFORT
 
 
@@ -68,10 +71,12 @@ class Judged:
     Attributes:
         task: with a name.
         values: of the contender that was tuned; the others need none.
+        of: as in Turn.
     """
 
     task: Any
     values: tuple[tuple[str, Any], ...] = ()
+    of: str = ""
 
     @property
     def name(self) -> str:
@@ -96,6 +101,7 @@ class Tuning:
         figures: quantity -> its unit, of a judgement; its key there is the quantity.
         contenders: (settings) -> names.
         content: (settings, values) -> what the file of tuned values says.
+        depends_on: (settings) -> content of the files that they name, as a text.
         swarm: whether it is searched by a particle swarm.
     """
 
@@ -111,6 +117,7 @@ class Tuning:
     figures: Mapping[str, str]
     contenders: Callable[[Any], Sequence[str]]
     content: Callable[[Any, Values], Mapping[str, Any]]
+    depends_on: Callable[[Any], str]
     swarm: bool = False
 
     def study(self, settings: type[SearchSettings], **about: Any) -> Study:
@@ -125,7 +132,9 @@ class Tuning:
 
     def first_cases(self, settings: Any) -> Sequence[Turn]:
         """All turns; of a swarm its first generation."""
-        return self.next_generation(settings, []) if self.swarm else turns(settings)
+        if self.swarm:
+            return self.next_generation(settings, [])
+        return turns(settings, self._of(settings))
 
     def run(self, cell: Cell) -> Result:
         """A trial, a run of a finalist, or of a contender."""
@@ -147,28 +156,25 @@ class Tuning:
     def next_generation(self, settings: Any, known: Sequence[Tried]) -> list[Particle]:
         """The swarm's particles after those whose costs are known; none after the last."""
         size, particles = len(self.space), min(PARTICLES, settings.trials)
-        asked: list[Particle] = []
+        costs = iter([each.cost for each in known])
 
-        def evaluate(_: object, positions: np.ndarray) -> Iterator[float]:
-            begun = evaluate.done  # type: ignore[attr-defined]
-            evaluate.done += particles  # type: ignore[attr-defined]
-            if len(known) < begun + particles:
-                asked.extend(
-                    Particle(begun + k, values=tuple(values_at(self.space, position).items()))
-                    for k, position in enumerate(positions)
-                )
-                raise StopIteration
-            return iter([each.cost for each in known[begun : begun + particles]])
+        def evaluate(_: object, positions: np.ndarray) -> list[float]:
+            found = list(itertools.islice(costs, particles))
+            if len(found) < particles:
+                raise _UnknownError(positions)
+            return found
 
-        evaluate.done = 0  # type: ignore[attr-defined]
         try:
             particle_swarm(
                 lambda position: math.nan, np.zeros(size), np.ones(size), particles,
                 math.ceil(settings.trials / particles), settings.search_seed,
                 start=positions_of(self.space, self.start(settings)), evaluate=evaluate,
             )  # fmt: skip
-        except StopIteration:
-            return asked
+        except _UnknownError as unknown:
+            (positions,) = unknown.args
+            candidates = [values_at(self.space, position) for position in positions]
+            return [Particle(len(known) + number, self._of(settings), values=_pairs(values))
+                    for number, values in enumerate(candidates)]  # fmt: skip
         return []
 
     def later(self, results: Results) -> list[Cell]:
@@ -177,20 +183,24 @@ class Tuning:
         more = self.next_generation(settings, trials) if self.swarm else []
         if more:
             return [Cell(particle, TRIAL, 0, settings) for particle in more]
+        of = self._of(settings)
         cells = [
-            Cell(Finalist(_pairs(each.values)), _trial(each), seed, settings)
+            Cell(Finalist(_pairs(each.values), of), _trial(each), seed, settings)
             for each in finalists(trials)
             for seed in range(FINAL_SEEDS)
         ]
         if not self.final_costs(results):
             return cells
-        best = self.chosen(results)
+        told = {TUNED: _pairs(self.chosen(results).values)}
         return cells + [
-            Cell(Judged(task, _pairs(best.values) if name == TUNED else ()), name, seed, settings)
+            Cell(Judged(task, told.get(name, ()), of), name, seed, settings)
             for task in self.tasks
             for name in self.contenders(settings)
             for seed in range(settings.seeds)
         ]
+
+    def _of(self, settings: Any) -> str:
+        return hashlib.sha256(self.depends_on(settings).encode()).hexdigest()[:16]
 
     def final_costs(self, results: Results) -> dict[str, float]:
         """Finalist -> cost at full effort; empty before they have run."""
@@ -213,9 +223,8 @@ class Tuning:
         values = value_rows(
             self.space, self.shipped(results.settings), self.chosen(results).values, shares
         )
-        names = [each for each in finalists(tried(results)) if _trial(each) in finals]
-        return values + search_rows(tried(results), {each: finals[_trial(each)] for each in names},
-                                    self.chosen(results)) + self.ratios(results)  # fmt: skip
+        return [*values, *search_rows(tried(results), finals, _trial(self.chosen(results))),
+                *self.ratios(results)]  # fmt: skip
 
     def ratios(self, results: Results) -> list[Row]:
         """What "tuned" makes of "shipped", seed by seed."""
@@ -239,6 +248,10 @@ class Tuning:
         finite = ranked(trials)
         shares = importance(finite, {each.name: each.range for each in self.space})
         draw_search(directory / "search.png", self.space, trials, best, shares)
+
+
+class _UnknownError(Exception):
+    """The costs at some positions of the swarm are not known yet."""
 
 
 def finalists(trials: Sequence[Tried]) -> list[Tried]:
@@ -278,23 +291,30 @@ def value_rows(
     ]
 
 
-def search_rows(trials: Sequence[Tried], finals: Mapping[Any, float], best: Tried) -> list[Row]:
-    """What the search came to, and what its cheap runs are worth."""
-    order = ranked(trials)
+def search_rows(trials: Sequence[Tried], finals: Mapping[str, float], best: str) -> list[Row]:
+    """What the search came to, and what its cheap runs are worth.
+
+    Args:
+        trials: of the search.
+        finals: finalist -> cost at full effort.
+        best: of them.
+    """
+    order, costs = ranked(trials), {_trial(each): each.cost for each in trials}
 
     def row(case: str, method: str, quantity: str, value: float, note: str = "") -> Row:
         return Row(case, method, quantity, value, 0.0, "-", 1, note=note)
 
-    rows = [
+    found = math.nan
+    if len(finals) > 2:
+        found = float(spearmanr([costs[name] for name in finals], list(finals.values())).statistic)
+    return [
         row("search", "all", "trials", float(len(trials))),
         row("search", "first trial", "cost", trials[0].cost),
         row("search", "best trial", "cost", order[0].cost),
-    ]
-    for each, cost in finals.items():
-        rows.append(row(FULL_EFFORT, _trial(each), "cost", cost, "tuned" * (each is best)))
-    ranks = [each.cost for each in finals], list(finals.values())
-    found = float(spearmanr(*ranks).statistic) if len(finals) > 2 else math.nan
-    return [*rows, row(FULL_EFFORT, "all", "rank correlation with the search", found)]
+        *(row(FULL_EFFORT, name, "cost", cost, "the tuned values" * (name == best))
+          for name, cost in finals.items()),
+        row(FULL_EFFORT, "all", "rank correlation with the search", found),
+    ]  # fmt: skip
 
 
 def write_trials(path: Path, names: Sequence[str], trials: Sequence[Tried]) -> None:
@@ -304,7 +324,8 @@ def write_trials(path: Path, names: Sequence[str], trials: Sequence[Tried]) -> N
         for each in trials
     ]
     body = ",\n".join(f"  {line}" for line in lines)
-    path.write_text(f'{{\n "columns": {json.dumps(["cost", *names])},\n "trials": [\n{body}\n ]\n}}\n')
+    columns = json.dumps(["cost", *names])
+    path.write_text(f'{{\n "columns": {columns},\n "trials": [\n{body}\n ]\n}}\n')
 
 
 def draw_search(

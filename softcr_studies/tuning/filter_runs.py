@@ -11,6 +11,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from softcr_control import signals
+from softcr_control.references import SampledReference
 from softcr_estimation import Estimate, EstimatorSettings, RodEstimator
 from softcr_hardware.plant import SimulatedPlant
 from softcr_models import CosseratRod, Robot
@@ -19,10 +20,8 @@ from softcr_models.rod.state import RodState, restrict_to_nodes
 from softcr_runtime.registry import GRADIENT_MPC
 from softcr_runtime.values import StateEstimate
 from softcr_studies.different_plant import Difference, DifferentPlant, plant_of
-from softcr_studies.tracking_loop import MODEL_INTERVALS, PERIOD, RATE_HZ, run_loop
+from softcr_studies.tracking_loop import MODEL_INTERVALS, PERIOD, RATE_HZ, Case, run_loop
 from softcr_studies.virtual_runs import Log, open_loop, run_blocks
-from softcr_tools.benchmarks.timing import cores
-from softcr_tools.experiments.tuning.controller_cost import Task
 
 _TRUTH = ("simulation/truth/tip/pose", "simulation/truth/rod")
 MEAN, AMPLITUDE = 35e3, 20e3  # of the commands [Pa]
@@ -157,7 +156,7 @@ def filtered(robot: Robot, recording: Recording, settings: EstimatorSettings) ->
     estimator = RodEstimator(model, settings)
     estimates = [estimator.start(recording.pressures[0], 0.0)]
     # what a bad candidate overflows is told by its cost
-    with cores(1), np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         for cycle in range(1, len(recording.tips)):
             read, tip = recording.pressures[cycle], recording.tips[cycle]
             estimates.append(estimator.update(read, tip, cycle * PERIOD))
@@ -167,22 +166,24 @@ def filtered(robot: Robot, recording: Recording, settings: EstimatorSettings) ->
         )  # fmt: skip
 
 
-def looped(robot: Robot, task: Task, seed: int, settings: EstimatorSettings) -> Judgement:
+def looped(
+    robot: Robot, case: Case, source: SampledReference, seeds: tuple[int, int],
+    settings: EstimatorSettings,
+) -> Judgement:  # fmt: skip
     """Runs the shipped gradient MPC behind a filter; positions are judged by the reference.
 
     Raises:
-        ArithmeticError, ValueError: the filter lost the numbers, or drove the plant mad.
+        ArithmeticError, ValueError: the filter diverged, or the plant behind it.
     """
     log = Log("estimate/rod", *_TRUTH)
     with np.errstate(over="ignore", invalid="ignore"):
         trace = run_loop(
-            robot, task.case, task.source, GRADIENT_MPC, (seed, seed), filter_settings=settings,
-            observe=log,
-        )  # fmt: skip
+            robot, case, source, GRADIENT_MPC, seeds, filter_settings=settings, observe=log
+        )
         model = RodPrediction(CosseratRod(robot, MODEL_INTERVALS), single_precision=False)
-        estimates = log.values("estimate/rod")
         judgement = _judgement(
-            model, estimates, *_truth(log), trace["true_compliance"], trace["repairs"]
+            model, log.values("estimate/rod"), *_truth(log), trace["true_compliance"],
+            trace["repairs"],
         )  # fmt: skip
     return replace(judgement, positions=trace["error"])
 

@@ -39,7 +39,7 @@ def mean_distance(tips: np.ndarray, others: np.ndarray) -> float:
 def fine_states(rod: CosseratRod, pressures: np.ndarray) -> np.ndarray:
     """(T, 12 (n + 1)) by our own stepper, FINE_SUBSTEPS sub-steps per period, from rest.
 
-    What it is worth is measured against Radau at n = 5 (`rod_steps`).
+    What it is worth is measured against Radau at n = 5 (speed/rod).
     """
     fine = CosseratRod(rod.robot, rod.intervals, max_substep=PERIOD / FINE_SUBSTEPS)
     return fine.simulate(fine.rest_state(), pressures, PERIOD)

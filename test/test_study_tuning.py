@@ -1,12 +1,12 @@
-"""`softcr tune`: spaces, the cost (38), searches that go on, and a small run."""
+"""Tunings: spaces, the cost (38), a swarm in generations of cells, and small runs of studies."""
 
+import io
 import json
 import math
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
-import optuna
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,27 +17,29 @@ from softcr_estimation import EstimatorSettings, RodEstimator
 from softcr_hardware.plant import Mismatch
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
+from softcr_models.particle_swarm import particle_swarm
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.description import rod_layout
 from softcr_models.rod.state import RodState
+from softcr_studies.catalogue import load_study
 from softcr_studies.different_plant import Difference
-from softcr_tools.cli import main as softcr
-from softcr_tools.experiments.tuning import (
-    command,
-    controller_subject,
-    filter_cost,
-    filter_subject,
-    study,
-)
-from softcr_tools.experiments.tuning.controller_cost import (
-    ControllerCost,
+from softcr_studies.runner import Runner
+from softcr_studies.search import Tried, ranked
+from softcr_studies.table import read_table
+from softcr_studies.tuning import controllers, tuned
+from softcr_studies.tuning import filter as filter_study
+from softcr_studies.tuning.controllers import (
+    SEARCH,
     changed,
+    cost_of,
+    follow,
     follows_states,
     loaded,
-    task_of,
+    source_of,
     values_of,
 )
-from softcr_tools.experiments.tuning.filter_runs import (
+from softcr_studies.tuning.filter import FilterCost, combined
+from softcr_studies.tuning.filter_runs import (
     Judgement,
     Motion,
     filtered,
@@ -45,7 +47,7 @@ from softcr_tools.experiments.tuning.filter_runs import (
     looped,
     record,
 )
-from softcr_tools.experiments.tuning.space import (
+from softcr_studies.tuning.parameters import (
     FILTER,
     NEMPC,
     ROD_MPC,
@@ -54,10 +56,8 @@ from softcr_tools.experiments.tuning.space import (
     published_values,
     values_at,
 )
-from softcr_tools.experiments.tuning.subject import Effort, rows_of
 
 ROBOT = load_robot("licher2025")
-SHORT = Effort(1.0, 1.0, 16)
 PAIR = FILTER[:2]
 START = {"velocity_noise": 0.01, "angular_velocity_noise": 0.01}
 
@@ -71,17 +71,15 @@ def recording():
 def test_a_position_in_the_box_is_a_value_in_its_range_and_back(shares):
     values = values_at(FILTER, np.array(shares))
     for parameter in FILTER:
-        assert parameter.distribution.low <= values[parameter.name] <= parameter.distribution.high
+        assert parameter.range.low <= values[parameter.name] <= parameter.range.high
     EstimatorSettings(**values)  # accepted
     np.testing.assert_allclose(positions_of(FILTER, values), shares, atol=1e-9)
 
 
 def test_published_values_stand_in_the_table_as_they_were_printed():
     for parameter in (*FILTER, *NEMPC, *WEIGHTS):
-        if parameter.published is not None:
-            assert parameter.printed(parameter.setting(parameter.published)) == pytest.approx(
-                parameter.published
-            )
+        for printed in parameter.published.values():
+            assert parameter.printed(parameter.setting(printed)) == pytest.approx(printed)
     # R = 2.59e-8 m^2; q_velo = 8.92e-6 a tick of 1/70 s
     noises = published_values(FILTER)
     assert noises["tip_position_noise"] == pytest.approx(1.609e-4, rel=1e-3)
@@ -156,18 +154,19 @@ def test_a_plant_that_picks_something_up_is_heavier_from_then_on():
 
 def test_behind_a_controller_a_filter_is_judged_by_the_reference():
     """The rod begins vented, far from the setpoint, and the filter knows it."""
-    task = task_of(ROBOT, replace(controller_subject.SEARCH[1], duration=0.1))
-    judgement = looped(ROBOT, task, 0, EstimatorSettings())
-    wanted = task.source.window(0.0, 1).tip_positions[0]
+    case = replace(SEARCH[1], duration=0.1)
+    source = source_of("licher2025", case)
+    judgement = looped(ROBOT, case, source, (0, 1), EstimatorSettings())
+    wanted = source.window(0.0, 1).tip_positions[0]
     vented = CosseratRod(ROBOT, 5).tip_pose(np.zeros(72))[:3, 3]
     assert judgement.positions[0] == pytest.approx(np.linalg.norm(wanted - vented), abs=5e-3)
     assert judgement.positions[0] > 0.05
 
 
 def test_what_the_search_begins_with_costs_three(recording):
-    cost = filter_cost.filter_cost([partial(filtered, ROBOT, recording)] * 2, {})
-    assert cost({}) == pytest.approx(3.0, abs=1e-12)
-    assert cost({"velocity_noise": 0.1, "torque_noise": 0.1}) > 3.05
+    cost = FilterCost.beginning_with([partial(filtered, ROBOT, recording)] * 2, {})
+    assert combined(cost.each({})) == pytest.approx(3.0, abs=1e-12)
+    assert combined(cost.each({"velocity_noise": 0.1, "torque_noise": 0.1})) > 3.05
 
 
 def judged(positions, repairs=0):
@@ -186,14 +185,14 @@ def judged(positions, repairs=0):
 )
 def test_one_plant_is_not_bought_with_another(positions, repairs, expected):
     runs = [lambda settings, p=p: judged(p, repairs) for p in positions]
-    assert filter_cost.FilterCost(runs, np.ones((2, 3)))({}) == pytest.approx(expected)
+    assert combined(FilterCost(runs, np.ones((2, 3))).each({})) == pytest.approx(expected)
 
 
 def test_a_filter_that_is_lost_costs_infinity():
     def lost(settings):
         raise ValueError("covariance: must be finite and positive definite")
 
-    assert filter_cost.FilterCost([lost], np.ones((1, 3)))({}) == math.inf
+    assert combined(FilterCost([lost], np.ones((1, 3))).each({})) == math.inf
 
 
 def bowl(values):
@@ -201,50 +200,25 @@ def bowl(values):
     return sum((math.log(v / b)) ** 2 for v, b in zip(values.values(), (1e-3, 0.03), strict=True))
 
 
-def search_of(swarm, description="a"):
-    return study.Search("bowl", PAIR, START, swarm, 1, {"judged on": description})
-
-
-def searched(journal, swarm, trials, side_by_side=1):
-    evaluated = []
-
-    def cost(values):
-        evaluated.append(values)
-        return bowl(values)
-
-    search = search_of(swarm)
-    found = study.opened(search, journal)
-    with study.evaluator(cost, 1) as costs:
-        study.run(found, search, costs, trials, side_by_side, lambda done: None)
-    return found, len(evaluated)
-
-
-@pytest.mark.parametrize(("swarm", "trials"), [(True, (24, 84)), (False, (5, 12))])
-def test_a_search_goes_on_where_it_was_stopped(swarm, trials, tmp_path):
-    begun, evaluated = searched(tmp_path / "one.journal", swarm, trials[0])
-    assert begun.get_trials()[0].params == pytest.approx(START)
-    found, more = searched(tmp_path / "one.journal", swarm, trials[1])
-    assert (evaluated, more) == (trials[0], trials[1] - trials[0])
-    assert len(found.get_trials()) == trials[1]
-    best = study.ranked(found)[0]
-    assert best.value == pytest.approx(bowl(best.params))
-    assert best.value <= bowl(START)
-    if swarm:  # the same as without a stop
-        at_once, _ = searched(tmp_path / "two.journal", swarm, trials[1])
-        assert [t.params for t in at_once.get_trials()] == [t.params for t in found.get_trials()]
-        assert best.value < 1e-2 * bowl(START)
-
-
-def test_a_study_of_something_else_is_refused(tmp_path):
-    study.opened(search_of(False), tmp_path / "one.journal")
-    with pytest.raises(UserError, match=r"one.journal: holds a study of .*take another --output"):
-        study.opened(search_of(False, "b"), tmp_path / "one.journal")
-
-
-def test_processes_side_by_side_give_the_same():
-    candidates = [{"a": 1.0}, {"a": 1.0, "b": 2.0}, {}]
-    with study.evaluator(len, 2) as costs:
-        assert list(costs(candidates)) == [1, 2, 0]
+def test_a_swarm_in_generations_is_the_swarm():
+    """Asked generation by generation, in as many processes as one likes, it makes the same way."""
+    tuning = replace(filter_study.TUNING, space=PAIR, start=lambda settings: START)
+    settings = filter_study.FilterTuning(trials=84, search_seed=1)
+    known: list[Tried] = []
+    while generation := tuning.next_generation(settings, known):
+        assert [particle.number for particle in generation] == list(
+            range(len(known), len(known) + tuned.PARTICLES)
+        )
+        known += [Tried(p.number, bowl(dict(p.values)), dict(p.values)) for p in generation]
+    assert len(known) == 84
+    assert known[0].values == pytest.approx(START)
+    best = ranked(known)[0]
+    assert best.cost < 1e-2 * bowl(START)
+    _, least = particle_swarm(
+        lambda position: bowl(values_at(PAIR, position)), np.zeros(2), np.ones(2),
+        tuned.PARTICLES, 7, 1, start=positions_of(PAIR, START),
+    )  # fmt: skip
+    assert best.cost == pytest.approx(least, rel=1e-12)
 
 
 def test_a_controller_file_with_other_values():
@@ -260,78 +234,80 @@ def test_a_controller_file_with_other_values():
     for space, shipped in ((NEMPC, "nempc"), (WEIGHTS, "nempc_licher2025")):
         values = values_of(loaded(shipped, "nempc"), [parameter.name for parameter in space])
         for parameter in space:
-            assert parameter.distribution._contains(
-                parameter.distribution.to_internal_repr(values[parameter.name])
-            ), parameter.name
+            kind = parameter.range.distribution()
+            assert kind._contains(kind.to_internal_repr(values[parameter.name])), parameter.name
 
 
 def test_a_lazy_controller_costs_more_and_the_same_one_the_same():
-    task = task_of(ROBOT, replace(controller_subject.SEARCH[0], duration=1.1))
-    cost = ControllerCost(ROBOT, loaded("rod_mpc", "rod_mpc"), [task], (0,), 16)
+    case = replace(SEARCH[0], duration=1.1)
+
+    def cost(values):
+        file = changed(loaded("rod_mpc", "rod_mpc"), values)
+        return cost_of(follow("licher2025", case, file, (0, 1), 16), by_state=False)
+
     usual = cost({})
     assert cost({"costs.input_rate": 0.05}) == usual
     assert cost({"costs.input_rate": 500.0}) > 2 * usual
 
 
-def test_tuned_is_divided_by_shipped_seed_by_seed():
-    key = "4a", "tip error [mm]"
-    rows = rows_of({"shipped": {key: [0.2, 0.4]}, "tuned": {key: [0.1, 0.4]}}, 2)
-    assert [(row.method, row.mean, row.unit) for row in rows] == [
-        ("shipped", pytest.approx(0.3), "mm"),
-        ("tuned", pytest.approx(0.25), "mm"),
-        ("tuned / shipped", pytest.approx(0.75), "-"),
-    ]
-    assert [row.mark for row in rows] == ["", "", "goal"]
-
-
-@pytest.mark.parametrize("what", ["filter", "rod_mpc"])
-def test_a_small_tuning_from_the_search_to_the_table(what, tmp_path, monkeypatch):
-    monkeypatch.setattr(study, "PARTICLES", 2)
-    for module, name in (
-        (filter_subject, "SEARCH_MOTIONS"),
-        (filter_subject, "HELD_OUT_MOTIONS"),
-        (filter_subject, "HELD_OUT_LOOPS"),
-        (controller_subject, "SEARCH"),
-        (controller_subject, "HELD_OUT"),
-    ):
-        monkeypatch.setattr(module, name, (replace(getattr(module, name)[0], duration=1.1),))
-    loop = replace(filter_subject.SEARCH_LOOP, duration=0.5)
-    monkeypatch.setattr(filter_subject, "SEARCH_LOOP", loop)
-    for module in (filter_subject, controller_subject):
-        monkeypatch.setattr(module, "FINAL_SEEDS", (10,))
-    trials = {"filter": 4, "rod_mpc": 2}[what]
-    given = command._parser().parse_args([what, "--trials", str(trials), "--seeds", "1"])
-    given.output = tmp_path
-    console = Console(width=118, record=True)
-    tuned = command.tune(given, SHORT, console)
-    table = json.loads((tmp_path / "table.json").read_text())
-    assert table["command"] == f"softcr tune {what} --trials {trials} --seeds 1 --output {tmp_path}"
-    assert [row["setting"] for row in table["parameters"]] == list(tuned)
-    methods = {row["method"] for row in table["rows"]}
-    assert methods >= {"shipped", "tuned", "tuned / shipped"}
-    kept = json.loads((tmp_path / "study.json").read_text())
-    assert len(kept["trials"]) == trials
-    assert kept["columns"] == ["cost", *tuned]
-    assert len(kept["judged"]) == len(table["rows"])
-    page = (tmp_path / "study.md").read_text()
-    assert page.count("\n| ") == 4 + len(tuned) + len(kept["judged"]) // len(methods)
-    assert (tmp_path / "study.png").stat().st_size > 1000
-    assert "never saw" in console.export_text()
-    if what == "rod_mpc":
-        written = loaded(str(tmp_path / "tuned.yaml"), "rod_mpc")
-        assert values_of(written, list(tuned)) == tuned
-
-
-def test_wrong_options_are_one_line(capsys, tmp_path):
-    with pytest.raises(SystemExit):
-        command.main(["filter", "--trials", "0"])
-    assert "'0': must be a whole number from 1 on" in capsys.readouterr().err
-    assert softcr(["tune", "nempc", "--controller", "nemo", "--output", str(tmp_path)]) == 2
-    assert "'nemo': unknown; known are nempc" in capsys.readouterr().err
+def test_a_diverged_run_costs_infinity():
+    lost = dict.fromkeys(controllers.FIGURES, math.nan)
+    assert cost_of(lost, by_state=True) == cost_of(lost, by_state=False) == math.inf
+    assert controllers.mean_cost(np.array([1.0, math.inf])) == math.inf
 
 
 def test_costs_without_a_number_are_ranked_nowhere():
-    found = optuna.create_study()
-    for value in (2.0, math.inf, 1.0):
-        found.add_trial(optuna.trial.create_trial(value=value))
-    assert [trial.value for trial in study.ranked(found)] == [1.0, 2.0]
+    trials = [Tried(number, cost, {}) for number, cost in enumerate((2.0, math.inf, 1.0))]
+    trials.append(Tried(3, 0.5, {}, complete=False))
+    assert [each.cost for each in ranked(trials)] == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("name", ["filter", "rod-mpc"])
+def test_a_small_tuning_from_the_search_to_the_table(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(tuned, "PARTICLES", 2)
+    monkeypatch.setattr(tuned, "FINAL_SEEDS", 1)
+    monkeypatch.setattr(tuned, "LONGER", 1.01)
+    for module, cases in (
+        (filter_study, "SEARCH_MOTIONS"),
+        (controllers, "SEARCH"),
+    ):
+        monkeypatch.setattr(module, cases, (replace(getattr(module, cases)[0], duration=1.1),))
+    loop = replace(filter_study.SEARCH_LOOP, duration=0.5)
+    monkeypatch.setattr(filter_study, "SEARCH_LOOP", loop)
+    study = load_study(f"tuning/{name}")
+    tuning = study.run.__self__
+    tasks = [replace(tuning.tasks[0], duration=1.1), replace(tuning.tasks[-1], duration=1.1)]
+    monkeypatch.setitem(tuning.__dict__, "tasks", tasks)
+    trials = {"filter": 4, "rod-mpc": 2}[name]
+    settings = study.settings(trials=trials, seeds=2)
+    output = io.StringIO()
+    directory = Runner(tmp_path, console=Console(file=output, width=130)).run(study.name, settings)
+    _, rows = read_table(directory / "table.json")
+    names = [each.symbol or each.name for each in tuning.space]
+    for method in ("shipped", "tuned"):
+        found = [row.quantity for row in rows if (row.case, row.method) == ("values", method)]
+        assert found == names
+    figures = {(row.case, row.method, row.quantity): row for row in rows}
+    for task in tasks:
+        key = task.name, "tip error"
+        parts = [figures[key[0], method, key[1]] for method in ("tuned", "shipped")]
+        assert [part.seeds for part in parts] == [2, 2]
+        ratio = figures[key[0], "tuned / shipped", key[1]]
+        assert (ratio.unit, ratio.must) == ("-", 1.0)
+        assert ratio.mean == pytest.approx(parts[0].mean / parts[1].mean, rel=0.2)
+    kept = json.loads((directory / "trials.json").read_text())
+    assert kept["columns"] == ["cost", *(each.name for each in tuning.space)]
+    assert len(kept["trials"]) == trials == figures["search", "all", "trials"].mean
+    assert kept["trials"][0][0] == figures["search", "first trial", "cost"].mean
+    assert (directory / "search.png").stat().st_size > 1000
+    assert "tuned / shipped" in output.getvalue()
+    if name == "rod-mpc":
+        written = loaded(str(directory / "tuned.yaml"), "rod_mpc")
+        values = values_of(written, [each.name for each in tuning.space])
+        assert list(values.values()) in [trial[1:] for trial in kept["trials"]]
+
+
+def test_an_unknown_controller_is_one_line(tmp_path):
+    settings = load_study("tuning/nempc").settings(controller="nemo")
+    with pytest.raises(UserError, match="'nemo': unknown; known are nempc"):
+        Runner(tmp_path, console=Console(file=io.StringIO())).run("tuning/nempc", settings)

@@ -1,4 +1,4 @@
-"""Rows: the valves' fast cycle, a real EtherCAT master before emulated terminals.
+"""The valves' fast cycle, a real EtherCAT master before emulated terminals.
 
 The cycle is the driver's own, valves enabled, chambers under PID on a slow wave. What is timed is
 how late the cycle wakes; the exchange and the thinking come after that and are told in the note.
@@ -6,25 +6,23 @@ how late the cycle wakes; the exchange and the thinking come after that and are 
 
 import gc
 import time
-from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
+from softcr_hardware.emulated_bench import cable, emulation, what_a_wire_lacks
 from softcr_hardware.ethercat.bus import EtherCatBus
 from softcr_hardware.ethercat.driver import ValveDriver
 from softcr_hardware.ethercat.process_data import ProcessData
 from softcr_hardware.ethercat.terminals import load_station
 from softcr_hardware.safety_settings import SafetySettings
-from softcr_models.robot import Robot
 from softcr_runtime.cycle_timer import CycleTimer
 from softcr_runtime.realtime import schedule_realtime
-from softcr_tools.benchmarks.row import Requirement, Row
-from softcr_tools.benchmarks.timing import Effort, timing_of
-from softcr_tools.emulated_bench import cable, emulation, what_a_wire_lacks
+from softcr_studies.speed.timing import Effort, robot, skipped, speed_study, timing_of, told
+from softcr_studies.study import Metric, Must, Result
 
-UNIT = "us late at waking"
+UNIT, BAD = "us late at waking", "bad working counters"
 PERIOD = 0.001
-MUST, GOAL = 200.0, 100.0  # p99 [us]
 PRIORITIES = {0: "ordinary scheduling", 70: "SCHED_FIFO 70"}
 _STRETCH = 15.0  # of `Effort.seconds`: a minute
 _ALONE = SafetySettings(require_operator=False, require_mocap=False)
@@ -32,22 +30,20 @@ _COMMANDED = 14  # cycles between commands: 70 Hz
 _MEAN, _AMPLITUDE, _WAVE = 3.5e4, 2.5e4, 2.0  # [Pa], [Pa], [s] of the commanded pressures
 
 
-def rows(robot: Robot, effort: Effort) -> Iterator[Row]:
-    """With ordinary scheduling and with a real-time priority."""
-    names = {priority: f"1 kHz PID cycle, {words}" for priority, words in PRIORITIES.items()}
+def cycle(priority: int, effort: Effort) -> Result:
+    """With ordinary scheduling (0) or a real-time priority."""
     if lacking := what_a_wire_lacks():
-        yield from (Row(name, skipped=lacking) for name in names.values())
-        return
+        return skipped(lacking)
     with cable() as (near, far), emulation(["ethercat", "--interface", far, "--log", "/dev/null"]):
-        for priority, name in names.items():
-            yield _row(name, robot, near, priority, _STRETCH * effort.seconds)
+        return _measured(near, priority, _STRETCH * effort.seconds)
 
 
-def _row(name: str, robot: Robot, interface: str, priority: int, seconds: float) -> Row:
-    station = load_station(robot.name, robot.chamber_names)
+def _measured(interface: str, priority: int, seconds: float) -> Result:
+    known = robot()
+    station = load_station(known.name, known.chamber_names)
     data = ProcessData(station)
     bus = EtherCatBus(interface, station, data)
-    driver = ValveDriver(station, robot.pressure_limits, data, bus, _ALONE, period=PERIOD)
+    driver = ValveDriver(station, known.pressure_limits, data, bus, _ALONE, period=PERIOD)
     gc.collect()
     gc.freeze()  # as the node does: the collector would stop the cycle for 0.1 s
     driver.open()
@@ -59,24 +55,16 @@ def _row(name: str, robot: Robot, interface: str, priority: int, seconds: float)
         driver.close()
         gc.unfreeze()
     if problem:
-        return Row(name, skipped=problem)
-    timing = timing_of(1e6 * lateness)
+        return skipped(problem)
     beyond, longest = np.percentile(lateness, 99.9), lateness.max()
     at_work, at_most = np.percentile(work, (50, 99))
-    return Row(
-        name,
-        UNIT,
-        timing,
-        requirements=(
-            Requirement(timing.p99, "us p99", MUST, GOAL),
-            Requirement(float(bus.incomplete), "bad working counters", 0.0),
-        ),
-        note=f"{len(lateness)} cycles: p99.9 {1e6 * beyond:.0f} us, "
-        f"longest {1e3 * longest:.1f} ms; {missed} cycles missed; "
-        f"exchange and PID median {1e6 * at_work:.0f} us, p99 {1e6 * at_most:.0f} us; "
-        f"{bus.incomplete} bad working counters; "
-        f"{'valves enabled' if driver.report.decision.enabled else 'VENTED'} at the end",
+    note = (
+        f"{len(lateness)} cycles: p99.9 {1e6 * beyond:.0f} us, longest {1e3 * longest:.1f} ms; "
+        f"{missed} cycles missed; exchange and PID median {1e6 * at_work:.0f} us, "
+        f"p99 {1e6 * at_most:.0f} us; "
+        f"{'valves enabled' if driver.report.decision.enabled else 'VENTED'} at the end"
     )
+    return {**told(timing_of(1e6 * lateness), UNIT, note=note), BAD: bus.incomplete}
 
 
 def _cycles(driver: ValveDriver, count: int) -> tuple[np.ndarray, np.ndarray, int]:
@@ -96,3 +84,14 @@ def _cycles(driver: ValveDriver, count: int) -> tuple[np.ndarray, np.ndarray, in
         lateness[cycle] = now - (timer.start + timer.index * timer.period)
         work[cycle] = time.monotonic() - now
     return lateness, work, timer.missed
+
+
+STUDY = speed_study(
+    "speed/bus",
+    "the valves' 1 kHz PID cycle before emulated terminals",
+    {("1 kHz PID cycle", words): partial(cycle, priority) for priority, words in
+     PRIORITIES.items()},
+    [UNIT],
+    metrics=(Metric(BAD, "-", BAD),),
+    musts=(Must("p99", 200.0, 100.0), Must(BAD, 0.0)),
+)  # fmt: skip

@@ -13,7 +13,7 @@ import numpy as np
 
 from softcr_models.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_tools.benchmarks.reference_motion import PERIOD
+from softcr_studies.speed.motion import PERIOD
 
 SCRIPT = Path(__file__).with_name("pyelastica_process.py")
 LONGEST_WAIT = 600.0
