@@ -14,7 +14,7 @@ from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_studies.catalogue import load_study
 from softcr_studies.page import study_section
 from softcr_studies.runner import Runner
-from softcr_studies.speed import bus, motion, pyelastica, pyelastica_runs, timing
+from softcr_studies.speed import bus, integrators, motion, pyelastica, pyelastica_runs, timing
 from softcr_studies.speed.pyelastica_runs import Discretisation, PyElasticaError
 from softcr_studies.speed.timing import Baseline, Effort, speed_study
 from softcr_studies.study import Must
@@ -36,7 +36,9 @@ TIP_ERRORS = {
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path, monkeypatch):
     """References are computed here, not taken from the person's cache; kernels stay in theirs."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(motion, "cache_directory", lambda: tmp_path / "cache")
+    integrators._motion.cache_clear()
+    pyelastica._course.cache_clear()
 
 
 def run(name, tmp_path, settings=SMALL):

@@ -46,7 +46,7 @@ def test_every_recipe_is_trained_and_judged(tmp_path, monkeypatch):
     directory = Runner(tmp_path, console=QUIET).run(study.name, study.settings(motions=2))
     _, rows = read_table(directory / "table.json")
     assert {row.method for row in rows} == set(few)
-    assert [row.mean for row in rows if row.quantity == "bounded"][0] == 100.0
+    assert next(row.mean for row in rows if row.quantity == "bounded") == 100.0
     assert len([row for row in rows if row.quantity == "tip position"]) == 8
 
 

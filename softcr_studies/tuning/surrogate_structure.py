@@ -174,9 +174,8 @@ def structure_rows(trials: Sequence[Tried]) -> list[Row]:
     found = [Row("search", "all", name, float(n), 0.0, "networks", 1) for name, n in counts.items()]
     for each in best[:LISTED]:
         told = ", ".join(f"{name} {_text(value)}" for name, value in _choices(each).items())
-        found.append(
-            Row("best networks", f"network {each.number}", ERROR, each.cost, 0.0, "mm", 1, note=told)
-        )
+        name = f"network {each.number}"
+        found.append(Row("best networks", name, ERROR, each.cost, 0.0, "mm", 1, note=told))
     return found + [
         Row("what decides who is best", "importance", name, share, 0.0, "-", 1)
         for name, share in importance(best, SPACE).items()

@@ -282,7 +282,7 @@ def value_rows(
             published = {kind: float(figure) for kind, figure in each.published.items()}
             rows.append(
                 Row("values", name, each.symbol or each.name, number, 0.0, "-", 1, published,
-                    note=f"{each.name} = {text}; range {each.told}")
+                    note=f"{each.name} = {text}; range {each.told}" * (name == TUNED))
             )  # fmt: skip
     return rows + [
         Row("values", "importance", each.symbol or each.name, shares[each.name], 0.0, "-", 1)
