@@ -3,7 +3,7 @@
 What of our recipe earns its place, and where the published one is after the same time of one core.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import Field
@@ -45,7 +45,7 @@ def settings_of(recipe: str, part: float) -> "TrainingSettings":
     plain = Architecture(neurons=320, activation="silu", directions=False)
     increment = {"inner": 0.0, "physics": 0.0}
     one_step = {"stages": (Stage(steps=1, share=1.0),), "noisy_samples": 0}
-    changes = (
+    changes: tuple[dict[str, Any], ...] = (
         {}, {"architecture": plain}, {"physics": 0.0}, increment, increment | one_step, {},
     )  # fmt: skip
     number = RECIPES.index(recipe)
@@ -105,7 +105,7 @@ def _rows(cell: Cell, told: Result) -> list[Row]:
         row("training", "iterations", told["iterations"], "-"),
         row("step of 147, one thread", "median", told["step"], "ms", timing=True,
             note=told["way"]),
-        *(row(family, "tip position", *told[family][:1], "mm", told[family][1],
+        *(row(family, "tip position", told[family][0], "mm", told[family][1],
               cell.settings.motions) for family in told["families"].tolist()),
         row("one step, noisy state", "tip position", told["noisy"], "mm"),
         row(f"{LONG[1]} hardest steps", "bounded", told["bounded"], "%", count=LONG[0]),
