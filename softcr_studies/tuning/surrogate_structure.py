@@ -15,7 +15,6 @@ from pydantic import Field
 
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
-from softcr_models.surrogate.ansatz import PIECES
 from softcr_studies.search import (
     TRIAL,
     Range,
@@ -72,6 +71,7 @@ def fixed_settings(settings: Any) -> "TrainingSettings":
 
 def settings_of(trial: "optuna.Trial", fixed: "TrainingSettings") -> "TrainingSettings":
     """What a trial trains: the paper's space, whether neurons are gated and shapes are shared."""
+    from softcr_models.surrogate.ansatz import PIECES
     from softcr_models.surrogate.ddpinn import Architecture
 
     names = ("activation", "shapes", "neurons", "layers", "learning_rate")
@@ -240,6 +240,8 @@ def _heights(axes: plt.Axes, at: int, log: bool, values: Sequence[Any]) -> np.nd
 
 
 def _choices(each: Tried) -> dict[str, Any]:
+    from softcr_models.surrogate.ansatz import PIECES
+
     return {name: each.values.get(name, PIECES) for name in SPACE}
 
 
