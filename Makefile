@@ -42,8 +42,8 @@ test-wire: $(STAMP) ## install pysoem (GPL or commercial) and run what needs it,
 	@ROS_DOMAIN_ID=$$(shuf -i 1-100 -n 1) $(VENV)/bin/python -m pytest -m network $(ARGS)
 
 bench: export OPENBLAS_NUM_THREADS := 1
-bench: $(STAMP) ## measure rod, filter and controller beside their rivals
-	@$(VENV)/bin/softcr bench
+bench: $(STAMP) ## measure rod, filter and controller beside their baselines
+	@$(VENV)/bin/softcr study run speed
 
 docs: export OPENBLAS_NUM_THREADS := 1
 docs: $(STAMP) ## build the documentation into build/docs; warnings are errors

@@ -133,7 +133,7 @@ setup(
         "ethercat": ["pysoem"],  # of SOEM: GPL-3.0 or commercial, so only on request
         "lint": ["mypy", "ruff"],
         "surrogate": ["optuna", "safetensors", "torch"],
-        "test": ["hypothesis", "pandas", "psutil", "pytest", "pytest-xdist"],
+        "test": ["distributed", "hypothesis", "pandas", "psutil", "pytest", "pytest-xdist"],
         "view": ["viser"],
     },
     entry_points={"console_scripts": ["softcr = softcr_tools.cli:main"]},

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from softcr_models.errors import UserError
-from softcr_studies.table import KINDS, Row, bound, figure, read_table
+from softcr_studies.table import KINDS, Row, bound, figure, read_table, row_notes
 
 PAGE = "page.md"  # a study's section; other texts beside it become part of it
+_KEPT = ("*.png", "*.md", "trials.json")
 _INDEX = """# Results
 
 Every table on these pages was written by `softcr study run NAME`, and the pages by
@@ -52,6 +53,7 @@ def study_section(about: Mapping[str, Any], rows: Sequence[Row], directory: Path
             about["exact"],
             f"`softcr study run {name}` on {_when(about)}: {_settings(about)}.",
             "\n".join(_table(rows)),
+            "\n".join(f"- {'; '.join(who)}: {note}" for note, who in row_notes(rows).items()),
             *notes,
             *figures,
         )
@@ -107,13 +109,15 @@ def write_pages(tables: Sequence[Path], output: Path) -> list[Path]:
 def _copy(table: Path, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    for path in (table, *table.parent.glob("*.png"), *table.parent.glob("*.md")):
+    for path in (table, *(path for kind in _KEPT for path in table.parent.glob(kind))):
         shutil.copy(path, folder)
 
 
 def _when(about: Mapping[str, Any]) -> str:
     """Day, processor and load: computing times are worth little without."""
     machine = about["machine"]
+    if "cores" not in machine:  # of a run from before the machine was noted
+        return f"{machine['time'][:10]}, {machine['processor']}"
     load = machine["load_average_at_start"][0]
     return (f"{machine['time'][:10]}, {machine['processor']}, {machine['cores']} cores at load "
             f"{load:g}, code {about['code']}")  # fmt: skip

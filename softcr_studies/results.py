@@ -56,8 +56,8 @@ class Results:
 class Store:
     """The directory of a run that is not finished yet.
 
-    A result is known by its cell, the study's settings and the version of the code; what another
-    version computed is not used.
+    A result is known by its cell, whether a bag was wanted, the study's settings and the version of
+    the code; what another version computed is not used.
 
     Attributes:
         directory: that holds everything.
@@ -77,7 +77,7 @@ class Store:
             path.mkdir(parents=True, exist_ok=True)
 
     def __contains__(self, cell: Cell) -> bool:
-        return self._path(cell).is_file() and (cell.bag is None or cell.bag.exists())
+        return self._path(cell).is_file()
 
     def __getitem__(self, cell: Cell) -> Result:
         with np.load(self._path(cell), allow_pickle=False) as arrays:
@@ -128,7 +128,8 @@ class Store:
 
     def _path(self, cell: Cell) -> Path:
         settings = cell.settings.model_dump_json(exclude={"seeds"})
-        told = [self._study, self._version, repr(cell.case), cell.method, cell.seed, settings]
+        told = [self._study, self._version, repr(cell.case), cell.method, cell.seed, settings,
+                cell.bag is not None]  # fmt: skip
         if " at 0x" in told[2]:
             raise TypeError(f"case {cell.case_name!r} holds {told[2]!r:.80}, which has no value")
         digest = hashlib.sha256(json.dumps(told).encode()).hexdigest()[:24]

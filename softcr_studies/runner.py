@@ -25,6 +25,8 @@ from softcr_studies.table import TABLE_WIDTH, print_table, write_table
 from softcr_studies.workers import Job, LocalWorkers, Workers
 
 TABLE = "table.json"
+BUSY = 0.3
+"""Above this load per core times say more about the neighbours than about the code."""
 
 
 def terminal() -> Console:
@@ -66,6 +68,9 @@ class Runner:
         """
         study, version = load_study(place), code_version(file_of(place))
         about = self._about(study, settings, version)
+        if study.serial and (load := os.getloadavg()[0]) > BUSY * (os.cpu_count() or 1):
+            line = f"load average {load:.1f}: others are at work, times will be long"
+            say(self.console, line, style="yellow")
         parent = self.results / "studies" / study.name
         with unfinished(parent, study.name, version, self.anew) as store:
             results = Results(settings, store)

@@ -5,6 +5,7 @@ run in any order, in any process, on any machine of a cluster, and a run that wa
 with those that are missing.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -85,7 +86,8 @@ class Study:
         name: `group/name`, as its file is called.
         source: the paper and section that it repeats; empty: nothing was published.
         summary: one line.
-        run: a cell -> its result.
+        run: a cell -> its result. An entry `note` of it is told beside its rows; one of a cell
+            that cannot be run here has `skipped`, the reason, alone.
         cases: what is varied beside the methods; a function of the settings where they choose.
         methods: what is compared; a function of a case where they differ.
         settings: class of what a person may choose.
@@ -139,10 +141,18 @@ class Study:
         """Rows of the metrics, then the further ones, each with what was published and is asked."""
         rows = []
         for (case, method), found in results.by_method().items():
+            note = str(found[0].get("note", ""))
+            if reason := found[0].get("skipped"):
+                first = self.metrics[0]
+                rows.append(Row(case, method, first.quantity, math.nan, 0.0, first.unit, 0,
+                                timing=first.timing, note=f"skipped: {reason}"))  # fmt: skip
+                continue
             for metric in self.metrics:
                 values = [value for value in map(metric.of, found) if value is not None]
                 if values:
-                    about = self._asked(case, method, metric.quantity) | {"timing": metric.timing}
+                    about = self._asked(case, method, metric.quantity) | {
+                        "timing": metric.timing, "note": note,
+                    }  # fmt: skip
                     rows.append(Row.of(case, method, metric.quantity, values, metric.unit, **about))
         return [*rows, *(self.further_rows(results) if self.further_rows else ())]
 

@@ -33,6 +33,7 @@ class Row:
         must, goal: bounds; None: nothing was asked for.
         at_least: whether the bounds are lower ones.
         timing: whether the figure measures the machine, so that it differs from run to run.
+        note: what one must know to understand the figure, or why there is none.
     """
 
     case: str
@@ -47,6 +48,7 @@ class Row:
     goal: float | None = None
     at_least: bool = False
     timing: bool = False
+    note: str = ""
 
     @classmethod
     def of(
@@ -80,7 +82,7 @@ class Row:
             "paper": paper, "published": dict(self.published),
             "mean": _finite(self.mean), "sd": _finite(self.sd), "unit": self.unit,
             "seeds": self.seeds, "must": self.must, "goal": self.goal, "at_least": self.at_least,
-            "timing": self.timing, "mark": self.mark,
+            "timing": self.timing, "mark": self.mark, "note": self.note,
         }  # fmt: skip
 
     @classmethod
@@ -95,7 +97,8 @@ class Row:
         }
         names = ("case", "method", "quantity", "unit", "seeds", "published", "must", "goal",
                  "at_least", "timing")  # fmt: skip
-        return cls(**numbers, **{name: told[name] for name in names})
+        note = told.get("note", "")
+        return cls(**numbers, **{name: told[name] for name in names}, note=note)
 
 
 def write_table(path: Path, about: Mapping[str, Any], rows: Sequence[Row]) -> None:
@@ -126,7 +129,7 @@ def read_table(path: Path) -> tuple[dict[str, Any], list[Row]]:
 
 
 def print_table(console: Console, title: str, rows: Sequence[Row]) -> None:
-    """All rows, a section for each case and method."""
+    """All rows, a section for each case and method, then their notes."""
     table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for column in ("case", "method", "quantity"):
         table.add_column(column)
@@ -144,14 +147,26 @@ def print_table(console: Console, title: str, rows: Sequence[Row]) -> None:
                 *(owner if number == 0 else ("", "")),
                 row.quantity,
                 *(figure(row.published.get(kind)) for kind in kinds),
-                figure(row.mean),
-                figure(row.sd),
+                "" if math.isnan(row.mean) else figure(row.mean),
+                "" if math.isnan(row.mean) else figure(row.sd),
                 row.unit,
                 str(row.seeds),
                 bound(row),
                 row.mark,
             )
     console.print(table)
+    for note, noted in row_notes(rows).items():
+        console.print(f"{'; '.join(noted)}: {note}", markup=False, highlight=False)
+
+
+def row_notes(rows: Sequence[Row]) -> dict[str, list[str]]:
+    """Each note once, with the rows it belongs to."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        name = f"{row.case}, {row.method}"
+        if row.note and name not in found.setdefault(row.note, []):
+            found[row.note].append(name)
+    return found
 
 
 def figure(value: float | None) -> str:

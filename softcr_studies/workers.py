@@ -1,19 +1,19 @@
 """Where cells run: in processes of this machine, or on the workers of a Dask cluster.
 
 A worker that is lost costs the cells it had: they are run again elsewhere. A cell whose worker is
-lost three times ends the run.
+lost again and again ends the run.
 """
 
 import multiprocessing
 import os
 import pickle
+import shutil
 import threading
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numba
 from threadpoolctl import threadpool_limits
@@ -72,10 +72,13 @@ def run_job(job: Job) -> Result:
             f"worker {multiprocessing.current_process().name} on {os.uname().nodename}: its "
             f"softcr or study file has version {here}, must be {job.version}: install the same"
         )
+    cell = job.cell
+    if cell.bag:  # of a worker that was lost while it wrote
+        shutil.rmtree(cell.bag, ignore_errors=True)
     numba.set_num_threads(job.threads or numba.config.NUMBA_NUM_THREADS)
     try:
         with threadpool_limits(limits=1, user_api="blas"):
-            return study.run(job.cell)
+            return study.run(cell)
     except UserError:
         raise
     except Exception as error:
@@ -148,33 +151,34 @@ class ClusterWorkers:
             self._client = Client(address, timeout="10s")
         except (OSError, ValueError, TypeError) as error:
             raise UserError(f"--cluster {address}: {str(error).splitlines()[0]}") from None
-        self.count = len(self._client.scheduler_info()["workers"])
+        self._address = address
+        self.count = len(self._client.nthreads())
 
     def outcomes(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, Result]]:
-        """See Workers."""
+        """See Workers; the scheduler itself gives a lost worker's cells to others."""
+        from concurrent.futures import CancelledError
+
         from distributed import KilledWorker, as_completed
 
-        tried: Counter[int] = Counter()
-        futures = {self._submit(job): job for job in jobs}
-        running = as_completed(futures)
-        for future in running:
-            job = futures.pop(future)
-            try:
-                result = future.result()
-            except KilledWorker:
-                tried[id(job)] += 1
-                if tried[id(job)] == ATTEMPTS:
+        futures = {self._client.submit(_on_cluster, job, pure=False): job for job in jobs}
+        try:
+            for future in as_completed(list(futures)):
+                job = futures.pop(future)
+                try:
+                    result = future.result()
+                except KilledWorker:
                     raise UserError(
-                        f"study: the cluster lost its workers {ATTEMPTS} times at {_names([job])}"
+                        f"study: the cluster lost every worker that had {_names([job])}; "
+                        "is there enough memory?"
                     ) from None
-                again = self._submit(job)
-                futures[again] = job
-                running.add(again)
-                continue
-            yield job, result
-
-    def _submit(self, job: Job) -> Any:
-        return self._client.submit(_on_cluster, job, pure=False)
+                except CancelledError:
+                    raise UserError(
+                        f"--cluster {self._address}: the scheduler was lost; run the study again "
+                        "to go on with it"
+                    ) from None
+                yield job, result
+        finally:  # what is still to be run belongs to a study that has ended
+            self._client.cancel(list(futures))
 
 
 def _on_cluster(job: Job) -> Result:

@@ -7,11 +7,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 _PLACES = {
-    "bench": "benchmarks",
     "experiment": "experiments",
-    "tune": "experiments.tuning",
-    "search-surrogate": "surrogate.search",
-    "compare-surrogates": "surrogate.compare",
 }
 
 

@@ -12,8 +12,8 @@ from softcr_models import CosseratRod, UserError, load_robot
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod import stepper
 from softcr_models.rod.stepper import Run
-from softcr_tools.benchmarks import batches
-from softcr_tools.benchmarks.timing import Effort
+from softcr_studies.speed import batch as batches
+from softcr_studies.speed.timing import Effort
 
 ROBOT = load_robot("licher2025")
 PERIOD = 1 / 70
@@ -122,14 +122,13 @@ def found_on_cuda():
 
 
 def bench():
-    """The rows of `softcr bench`, of two candidates."""
+    """The cells of speed/batch on the GPU, of two candidates."""
     batches.CANDIDATES, batches.HORIZON, batches.CHECKED = 2, 1, 2
-    effort = Effort(repeats=1, seconds=0.01, periods=4)
-    rows = list(batches.cuda_rows(batches._make_batch(ROBOT, effort), effort))
+    effort = Effort(repeats=3, seconds=0.01, periods=4)
+    told = [batches.cuda(on_device, effort) for on_device in (False, True)]
     return {
-        "bench names": [row.name for row in rows],
-        "bench medians": [row.timing.median for row in rows],
-        "bench tip errors": [row.tip_error for row in rows],
+        "bench medians": [each[f"median [{batches.UNIT}]"] for each in told],
+        "bench tip errors": [each["tip error"] for each in told],
     }
 
 

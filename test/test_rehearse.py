@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from softcr_hardware import emulated_bench
 from softcr_models.errors import UserError
-from softcr_tools import emulated_bench, machine_speed, rehearse
+from softcr_tools import machine_speed, rehearse
 from softcr_tools.cli import main
 
 SOFTCR = str(Path(sys.executable).with_name("softcr"))

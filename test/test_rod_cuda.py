@@ -74,10 +74,6 @@ def test_arrays_a_kernel_must_not_be_given_are_refused(simulated):
 
 
 def test_the_bench_measures_it(simulated):
-    assert simulated["bench names"].tolist() == [
-        "exact rod, CUDA, 2 x 1",
-        "exact rod, CUDA, 2 x 1, arrays on the GPU",
-    ]
     assert (simulated["bench medians"] > 0.0).all()
     # two sub-steps in float32 against sixteen: neither nothing nor a different rod
     assert ((simulated["bench tip errors"] > 1e-7) & (simulated["bench tip errors"] < 2e-4)).all()

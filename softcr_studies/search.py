@@ -1,0 +1,295 @@
+"""Searches whose trials are cells: workers share one Optuna study, wherever they run.
+
+A study that searches names a `Turn` for each trial. Turns find what others tried in a journal file
+beside the results, or in a storage that is given by its URL. A turn whose worker was lost is taken
+again, with the candidate that it had: it costs this trial and no other.
+"""
+
+import fcntl
+import hashlib
+import json
+import math
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from softcr_models.errors import UserError
+from softcr_studies.cell import Cell, Result, StudySettings
+from softcr_studies.code_version import code_version
+from softcr_studies.results import Results
+
+if TYPE_CHECKING:  # of an extra: studies are listed without
+    import optuna
+    from optuna.distributions import BaseDistribution
+
+TRIAL = "trial"
+"""The only method of a Turn."""
+_TURN = "turn"
+_OPENINGS = 5  # several workers may be the first to lay the tables of an empty database
+
+
+class SearchSettings(StudySettings):
+    """See StudySettings."""
+
+    trials: int = Field(50, ge=1, le=100_000, description="trials of the search")
+    search_seed: int = Field(0, ge=0, le=1_000_000, description="seed of the search")
+    storage: str = Field(
+        "",
+        description="URL of an Optuna storage (mysql://...) for workers that share no folder, used "
+        "by one run at a time; empty: a file beside the results",
+    )
+
+    @staticmethod
+    def of_trials(default: int) -> Any:
+        """The field `trials` with another default."""
+        return Field(default, ge=1, le=100_000, description="trials of the search")
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One trial of a search, as a case.
+
+    Attributes:
+        number: from 0.
+        of: what else it depends on: the content of a person's file, in a text.
+    """
+
+    number: int
+    of: str = ""
+    name: str = "search"
+
+
+def turns(settings: Any, of: str = "") -> list[Turn]:
+    """The cases of a search; see Turn."""
+    return [Turn(number, of) for number in range(settings.trials)]
+
+
+@dataclass(frozen=True)
+class Range:
+    """What a value may be: a number between two ends, or one of some choices.
+
+    Attributes:
+        low, high: ends.
+        log: whether the search is even in the logarithm.
+        whole: whether it is a whole number.
+        choices: that it is one of; then there are no ends.
+    """
+
+    low: float = 0.0
+    high: float = 1.0
+    log: bool = False
+    whole: bool = False
+    choices: tuple[Any, ...] = ()
+
+    def suggest(self, trial: "optuna.Trial", name: str) -> Any:
+        """A value for a trial."""
+        if self.choices:
+            return trial.suggest_categorical(name, self.choices)
+        if self.whole:
+            return trial.suggest_int(name, int(self.low), int(self.high), log=self.log)
+        return trial.suggest_float(name, self.low, self.high, log=self.log)
+
+    def distribution(self) -> "BaseDistribution":
+        """The same for Optuna."""
+        from optuna import distributions
+
+        if self.choices:
+            return distributions.CategoricalDistribution(self.choices)
+        if self.whole:
+            return distributions.IntDistribution(int(self.low), int(self.high), log=self.log)
+        return distributions.FloatDistribution(self.low, self.high, log=self.log)
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A trial that has ended.
+
+    Attributes:
+        number: of its turn.
+        cost: what it came to; of one that was stopped early, what it had reached.
+        values: what was tried.
+        complete: whether it was not stopped early.
+    """
+
+    number: int
+    cost: float
+    values: Mapping[str, Any]
+    complete: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """A search by tree-structured Parzen estimators.
+
+    Attributes:
+        name: of the study.
+        file: of the study: another version of the code begins another search.
+        pruner: makes what stops trials that fall behind; None: nothing does.
+    """
+
+    name: str
+    file: str
+    pruner: Callable[[], "optuna.pruners.BasePruner"] | None = None
+
+    def take_turn(
+        self, cell: Cell, start: Mapping[str, Any], objective: Callable[["optuna.Trial"], float]
+    ) -> Result:
+        """Try one candidate, unless this turn's trial has ended already.
+
+        Args:
+            cell: of a Turn.
+            start: values of the first trial.
+            objective: suggests values and says what they cost; may raise optuna.TrialPruned.
+
+        Returns:
+            What `tried` reads.
+
+        Raises:
+            UserError: the storage cannot be opened.
+        """
+        study = self.open(cell.settings, cell.folder, cell.case.of)
+        turn = cell.case.number
+        mine = [each for each in study.get_trials() if each.user_attrs.get(_TURN) == turn]
+        ended = [each for each in mine if each.state.name in ("COMPLETE", "PRUNED")]
+        trial = ended[0] if ended else _try(study, cell, {} if turn else start, mine, objective)
+        return {
+            "cost": math.inf if trial.value is None else float(trial.value),
+            "values": json.dumps(trial.params),
+            "complete": trial.state.name == "COMPLETE",
+        }
+
+    def open(self, settings: SearchSettings, folder: Path, of: str = "") -> "optuna.Study":
+        """The Optuna study that all turns share.
+
+        Args:
+            settings: of the study; more trials go on with the same search.
+            folder: that workers share.
+            of: see Turn.
+
+        Raises:
+            UserError: the storage cannot be opened.
+        """
+        try:
+            import optuna
+        except ImportError:
+            raise UserError("a search needs optuna: pip install 'softcr[surrogate]'") from None
+
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        chosen = settings.model_dump_json(exclude={"seeds", "trials", "storage"})
+        told = f"{code_version(Path(self.file))} {chosen} {of}"
+        digest = hashlib.sha256(told.encode()).hexdigest()
+        for attempt in range(_OPENINGS):
+            try:
+                return optuna.create_study(
+                    study_name=f"{self.name} {digest[:16]}",
+                    storage=settings.storage or _journal(folder / "search.journal"),
+                    pruner=self.pruner() if self.pruner else optuna.pruners.NopPruner(),
+                    load_if_exists=True,
+                )
+            except Exception as error:  # whatever database drivers raise
+                last = error
+                time.sleep(0.1 * attempt)
+        reason = (str(last).splitlines() or [type(last).__name__])[0]
+        place = settings.storage or folder
+        raise UserError(f"storage {str(place)!r}: cannot be opened: {reason}") from None
+
+
+def tried(results: Results) -> list[Tried]:
+    """What the turns of a search tried, in their order."""
+    return [
+        Tried(cell.case.number, told["cost"], json.loads(told["values"]), told["complete"])
+        for cell in results.cells
+        if isinstance(cell.case, Turn)
+        for told in [results[cell]]
+    ]
+
+
+def ranked(trials: Iterable[Tried]) -> list[Tried]:
+    """Those that were not stopped early and have a finite cost, the best first."""
+    finite = [each for each in trials if each.complete and math.isfinite(each.cost)]
+    return sorted(finite, key=lambda each: (each.cost, each.number))
+
+
+def importance(trials: Sequence[Tried], space: Mapping[str, Range]) -> dict[str, float]:
+    """Share of each value in what makes a trial one of the best tenth (PED-ANOVA).
+
+    Args:
+        trials: of finite cost.
+        space: name of a value -> its range.
+
+    Returns:
+        Name -> share; empty where there are too few trials to tell.
+    """
+    import optuna
+    from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
+
+    study = optuna.create_study()
+    for each in trials:
+        kinds = {name: space[name].distribution() for name in each.values}
+        study.add_trial(
+            optuna.trial.create_trial(
+                params=dict(each.values), distributions=kinds, value=each.cost
+            )
+        )
+    try:
+        found = get_param_importances(study, evaluator=PedAnovaImportanceEvaluator())
+    except (RuntimeError, ValueError):
+        return {}
+    return {name: round(share, 3) for name, share in found.items()}
+
+
+def _try(
+    study: "optuna.Study", cell: Cell, fixed: Mapping[str, Any],
+    lost: Sequence["optuna.trial.FrozenTrial"], objective: Callable[["optuna.Trial"], float],
+) -> "optuna.trial.FrozenTrial":  # fmt: skip
+    """One trial; what a lost worker was trying is tried again."""
+    import optuna
+    from optuna.trial import TrialState
+
+    for each in lost:
+        if each.state == TrialState.RUNNING:  # its worker is gone, or nobody took its turn again
+            study.tell(each.number, state=TrialState.FAIL)
+        fixed = each.params or fixed
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        seed = 100_003 * cell.settings.search_seed + cell.case.number
+        sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
+        study.sampler = optuna.samplers.PartialFixedSampler(dict(fixed), sampler)
+    trial = study.ask()
+    trial.set_user_attr(_TURN, cell.case.number)
+    try:
+        cost = objective(trial)
+    except optuna.TrialPruned:
+        return study.tell(trial, state=TrialState.PRUNED)
+    return study.tell(trial, math.inf if math.isnan(cost) else cost)
+
+
+def _journal(path: Path) -> "optuna.storages.BaseStorage":
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
+
+    lock: Any = _KernelLock(path.with_suffix(".lock"))
+    return JournalStorage(JournalFileBackend(str(path), lock_obj=lock))
+
+
+class _KernelLock:
+    """A lock that a killed worker does not leave behind, as it does with Optuna's lock files."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._held = path, -1
+
+    def acquire(self) -> bool:
+        """Waits for the lock."""
+        self._held = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+        fcntl.flock(self._held, fcntl.LOCK_EX)
+        return True
+
+    def release(self) -> None:
+        """Lets it go."""
+        os.close(self._held)

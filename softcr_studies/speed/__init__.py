@@ -1,0 +1,1 @@
+"""How fast rod, filter, controller and bus are here, beside their baselines."""

@@ -1,0 +1,1 @@
+"""Searches for better numbers of filter and controllers, on plants that are not the model."""

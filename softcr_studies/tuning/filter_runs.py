@@ -1,0 +1,231 @@
+"""What filters are tuned and judged on: motions of plants that are not the model.
+
+Under known commands plant and sensors do not depend on the filter: a recording serves every
+candidate. Behind a controller they do: such a run is made anew.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from softcr_control import signals
+from softcr_control.references import SampledReference
+from softcr_estimation import Estimate, EstimatorSettings, RodEstimator
+from softcr_hardware.plant import SimulatedPlant
+from softcr_models import CosseratRod, Robot
+from softcr_models.prediction import RodPrediction
+from softcr_models.rod.state import RodState, restrict_to_nodes
+from softcr_runtime.registry import GRADIENT_MPC
+from softcr_runtime.values import StateEstimate
+from softcr_studies.different_plant import Difference, DifferentPlant, plant_of
+from softcr_studies.tracking_loop import MODEL_INTERVALS, PERIOD, RATE_HZ, Case, run_loop
+from softcr_studies.virtual_runs import Log, open_loop, run_blocks
+
+_TRUTH = ("simulation/truth/tip/pose", "simulation/truth/rod")
+MEAN, AMPLITUDE = 35e3, 20e3  # of the commands [Pa]
+WINDOW = 3  # of the moving standard deviation along the rod [differences]
+
+
+@dataclass(frozen=True)
+class Motion:
+    """One recording to be made: sines in all chambers, from the vented rod.
+
+    Attributes:
+        name: of the row.
+        frequencies: of the sines [Hz].
+        duration: [s].
+        difference: between plant and model.
+        later: from half of the motion on, with the same bending compliance; None: as before.
+    """
+
+    name: str
+    frequencies: tuple[float, ...]
+    duration: float
+    difference: Difference = field(default_factory=Difference)
+    later: Difference | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """What was measured and what was true, a row per cycle.
+
+    Attributes:
+        pressures: (T, m) as read [Pa].
+        tips: (T, 3) measured tip positions, base frame [m].
+        true_poses: (T, 4, 4) of the tip, base frame [m].
+        states: (T, nx) true states at the model's nodes.
+        compliance: true bending compliance [rad/(N m m)].
+    """
+
+    pressures: np.ndarray
+    tips: np.ndarray
+    true_poses: np.ndarray
+    states: np.ndarray
+    compliance: float
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """What a filter made of a motion, a row per cycle.
+
+    Attributes:
+        positions: (T,) distance of the true tip to the estimated one; in a closed loop to where it
+            should be [m].
+        rotations: (T,) angle between true and estimated tip [rad].
+        kinks: (T,) roughness of the strain along the rod, see `kinks_of` [-].
+        states: (T,) root mean square of the state's error / state scale [-].
+        compliance: (T,) relative error of the bending compliance [-].
+        repairs: of the filter.
+    """
+
+    positions: np.ndarray
+    rotations: np.ndarray
+    kinks: np.ndarray
+    states: np.ndarray
+    compliance: np.ndarray
+    repairs: int
+
+
+def record(robot: Robot, motion: Motion, seed: int) -> Recording:
+    """The plant of a seed moves under known commands."""
+    times = signals.time_grid(motion.duration, PERIOD)[:-1]
+    chambers = len(robot.actuators)
+    wanted = signals.sines(times, chambers, MEAN, AMPLITUDE, motion.frequencies)
+    wanted = signals.soft_start(wanted, np.zeros(chambers), times, 1.0)
+    plant = _ChangingPlant(robot, motion, len(wanted) // 2, seed)
+    log = Log("pressure/state", "mocap/tip/pose", *_TRUTH)
+    run_blocks(open_loop(robot, plant, wanted[1:], len(wanted), RATE_HZ, seed), log)
+    return Recording(
+        np.array(log.values("pressure/state")),
+        np.array([pose.position for pose in log.values("mocap/tip/pose")]),
+        *_truth(log),
+        plant.simulated.rod.robot.bending_compliance,
+    )
+
+
+class _ChangingPlant(DifferentPlant):
+    """A motion's plant; its valves make the commanded pressures, whatever sensors read."""
+
+    def __init__(self, robot: Robot, motion: Motion, change: int, seed: int) -> None:
+        """
+        Args:
+            robot: as its file has it.
+            motion: says what the plant is, and what it becomes.
+            change: cycle from which on it is the later one.
+            seed: of its sensors.
+        """
+        self._motion, self._change, self._cycle = motion, change, 0
+        super().__init__(robot, motion.difference, seed, valves_read=False)
+
+    def reset(self) -> None:
+        """See Plant."""
+        self._use(self._robot, plant_of(self._robot, self._motion.difference, self._seed))
+        super().reset()
+        self._cycle = 0
+
+    def advance(self, duration: float) -> None:
+        """See Plant."""
+        self._cycle += 1
+        if self._cycle == self._change and self._motion.later is not None:
+            self._become(plant_of(self._robot, self._motion.later, self._seed + 1))
+        super().advance(duration)
+
+    def _become(self, other: SimulatedPlant) -> None:
+        """The other plant, where this one is: its rod has, for instance, picked up something."""
+        plant = self.simulated
+        other.state, other.pressures, other.command = plant.state, plant.pressures, plant.command
+        self.simulated = other
+
+
+def _truth(log: Log) -> tuple[np.ndarray, np.ndarray]:
+    """(T, 4, 4) true tip poses [m], (T, nx) true states at the model's nodes."""
+    poses, rods = (log.values(topic) for topic in _TRUTH)
+    states = np.array([rod.state for rod in rods])
+    return np.array([pose.matrix for pose in poses]), restrict_to_nodes(states, MODEL_INTERVALS)
+
+
+def filtered(robot: Robot, recording: Recording, settings: EstimatorSettings) -> Judgement:
+    """Runs a filter over a recording.
+
+    Raises:
+        ArithmeticError, ValueError: the filter lost the numbers.
+    """
+    model = RodPrediction(CosseratRod(robot, MODEL_INTERVALS), single_precision=False)
+    estimator = RodEstimator(model, settings)
+    estimates = [estimator.start(recording.pressures[0], 0.0)]
+    # what a bad candidate overflows is told by its cost
+    with np.errstate(over="ignore", invalid="ignore"):
+        for cycle in range(1, len(recording.tips)):
+            read, tip = recording.pressures[cycle], recording.tips[cycle]
+            estimates.append(estimator.update(read, tip, cycle * PERIOD))
+        return _judgement(
+            model, estimates, recording.true_poses, recording.states, recording.compliance,
+            estimates[-1].repairs,
+        )  # fmt: skip
+
+
+def looped(
+    robot: Robot, case: Case, source: SampledReference, seeds: tuple[int, int],
+    settings: EstimatorSettings,
+) -> Judgement:  # fmt: skip
+    """Runs the shipped gradient MPC behind a filter; positions are judged by the reference.
+
+    Raises:
+        ArithmeticError, ValueError: the filter diverged, or the plant behind it.
+    """
+    log = Log("estimate/rod", *_TRUTH)
+    with np.errstate(over="ignore", invalid="ignore"):
+        trace = run_loop(
+            robot, case, source, GRADIENT_MPC, seeds, filter_settings=settings, observe=log
+        )
+        model = RodPrediction(CosseratRod(robot, MODEL_INTERVALS), single_precision=False)
+        judgement = _judgement(
+            model, log.values("estimate/rod"), *_truth(log), trace["true_compliance"],
+            trace["repairs"],
+        )  # fmt: skip
+    return replace(judgement, positions=trace["error"])
+
+
+def _judgement(
+    model: RodPrediction,
+    estimates: Sequence[Estimate | StateEstimate],
+    true_poses: np.ndarray,
+    true_states: np.ndarray,
+    true_compliance: float,
+    repairs: int,
+) -> Judgement:
+    states = np.array([estimate.state for estimate in estimates])
+    parameters = np.array(
+        [[estimate.parameters[name] for name in model.parameter_names] for estimate in estimates]
+    )
+    compliance = np.array([estimate.parameters["bending_compliance"] for estimate in estimates])
+    found = model.tip_poses(states, parameters)
+    turned = Rotation.from_matrix(found[:, :, :3]).inv()
+    turned *= Rotation.from_matrix(true_poses[:, :3, :3])
+    astray = (states - true_states) / model.state_scale
+    return Judgement(
+        positions=np.linalg.norm(found[:, :, 3] - true_poses[:, :3, 3], axis=1),
+        rotations=turned.magnitude(),
+        kinks=kinks_of(states / model.state_scale),
+        states=np.sqrt(np.mean(astray**2, axis=1)),
+        compliance=np.abs(compliance / true_compliance - 1.0),
+        repairs=repairs,
+    )
+
+
+def kinks_of(states: np.ndarray) -> np.ndarray:
+    """(T,) how rough the strain is along the rod: the e_kink of (38).
+
+    The paper takes the moving standard deviation of the strain's derivative by arc length, window
+    not printed. Here: of the differences between neighbouring nodes, over WINDOW of them; mean over
+    windows and axes. Strain is elastic wrench times compliance, and compliances are constant along
+    the rod, so normalised wrenches do as well.
+
+    Args:
+        states: (T, nx) divided by the state scale.
+    """
+    slopes = np.diff(RodState(states).wrenches, axis=1)
+    windows = np.lib.stride_tricks.sliding_window_view(slopes, WINDOW, axis=1)
+    return windows.std(axis=-1).mean(axis=(1, 2))

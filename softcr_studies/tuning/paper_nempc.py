@@ -1,0 +1,24 @@
+"""The paper's NEMPC: its first step, quotas and rate weight before state weights."""
+
+from softcr_runtime.registry import NEMPC as KIND
+from softcr_studies.tuning.controllers import ControllerTuning, controller_study
+from softcr_studies.tuning.parameters import NEMPC
+
+
+class Settings(ControllerTuning):
+    """See ControllerTuning."""
+
+    trials: int = ControllerTuning.of_trials(24)
+    controller: str = ControllerTuning.begin_with("nempc_licher2025")
+    against: str = ControllerTuning.compare_with("nempc_licher2025")
+
+
+STUDY = controller_study(
+    "tuning/paper-nempc",
+    __file__,
+    KIND,
+    NEMPC,
+    Settings,
+    "quotas, mutation, segments and rate weight of the paper's NEMPC, which follows states",
+    "Licher et al. 2025, Sec. V-B1, Table VII",
+)
