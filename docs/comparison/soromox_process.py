@@ -54,7 +54,7 @@ def simulate(rod: dict, order: dict, run: dict) -> dict:
         def advance(y, force):
             done = diffrax.diffeqsolve(
                 term, solver, 0.0, period, first, y, force, stepsize_controller=control,
-                max_steps=20_000, throw=False,
+                max_steps=20_000, throw=False, adjoint=diffrax.ForwardMode(),
             )  # fmt: skip
             y = done.ys[-1]
             tip = robot.forward_kinematics(y[: 6 * pieces], rod["length"])[:3, 3]

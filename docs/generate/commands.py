@@ -36,7 +36,7 @@ def _help(command: str) -> str:
         text=True,
         check=False,
         cwd=_ROOT,
-        env=os.environ | {"COLUMNS": "98", "NO_COLOR": "1", "TERM": "dumb"},
+        env=os.environ | {"COLUMNS": "84", "NO_COLOR": "1", "TERM": "dumb"},
     )
     return (
         "\n".join(line.rstrip() for line in done.stdout.splitlines()) if not done.returncode else ""
