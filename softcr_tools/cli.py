@@ -4,7 +4,6 @@ import sys
 from collections.abc import Sequence
 
 from softcr_runtime.command_line import new_app, run
-from softcr_tools.old_commands import mount
 
 
 def _version() -> str:
@@ -31,14 +30,13 @@ _COMMANDS = {
     "identify": ("tools.identify:identify", "find a robot's parameters in its recordings"),
     "emulate": ("tools.emulate:app", "play a device of the bench on its real protocol"),
     "rehearse": ("tools.rehearse:rehearse", "run the bench's system on emulated devices"),
-    "train": ("tools.surrogate.train:train", "train the surrogate of a robot"),
-    "verify-surrogate": ("tools.surrogate.verify:verify_surrogate", "judge it beside its rod"),
+    "train": ("tools.train:train", "train the surrogate of a robot"),
+    "verify-surrogate": ("studies.verify_surrogate:verify_surrogate", "judge it beside its rod"),
     "study": ("studies.command:app", "run published experiments, tuning, benchmarks"),
 }
 
 for _order, (_name, (_place, _text)) in enumerate(_COMMANDS.items()):
     app.command(f"softcr_{_place}", name=_name, help=_text, sort_key=_order)
-mount(app)
 app.register_install_completion_command(help="install completion for bash, zsh or fish")
 
 

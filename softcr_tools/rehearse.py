@@ -8,12 +8,12 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 from rich.console import Console
 
+from softcr_hardware.emulated_bench import cable, emulation, what_a_wire_lacks
 from softcr_models.errors import UserError
 from softcr_models.plugins import Place
 from softcr_runtime.command_line import command
 from softcr_runtime.console import say, step
 from softcr_runtime.registry import GRADIENT_MPC
-from softcr_hardware.emulated_bench import cable, emulation, what_a_wire_lacks
 from softcr_tools.hardware_system import HardwareOptions
 from softcr_tools.machine_speed import forecast
 from softcr_tools.run_options import PlantOptions

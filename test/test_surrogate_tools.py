@@ -9,10 +9,9 @@ import torch
 from surrogate_models import SMALL, small_network
 
 from softcr_learning.surrogate import timing
-from softcr_models.errors import UserError
 from softcr_models.surrogate import files
+from softcr_tools import train, verify
 from softcr_tools.cli import main as softcr
-from softcr_tools.surrogate import train, verify
 
 FEW = SMALL.model_copy(update={"iterations": 30, "trajectories": 24, "noisy_samples": 500})
 

@@ -1,6 +1,5 @@
 """`softcr verify-surrogate`: Table IV, Table V, Fig. 8 and maps of one network."""
 
-import argparse
 import json
 from dataclasses import asdict
 from pathlib import Path
@@ -30,7 +29,7 @@ from softcr_runtime.command_line import command
 from softcr_runtime.console import say
 from softcr_runtime.results import new_run_directory, point_latest_to
 from softcr_studies.machine import describe_machine
-from softcr_tools.experiments.results import Row, print_table, write_table
+from softcr_studies.table import Row, print_table, write_table
 
 COMPLIANCES = np.linspace(0.8, 1.2, 5)
 PRESSURE_PARTS = np.linspace(0.2, 1.0, 5)
@@ -81,7 +80,7 @@ def verify_surrogate(
         verification = Verification(rod, judged, motions, TICKS)
         rows, found = verify(verification, directory, tell)
     found |= {"machine": describe_machine(), "card": card.model_dump(mode="json")}
-    write_table(directory, {"network": card.robot, "motions": motions}, rows)
+    write_table(directory / "table.json", {"network": card.robot, "motions": motions}, rows)
     (directory / "verification.json").write_text(json.dumps(found, indent=1) + "\n")
     point_latest_to(directory)
     print_table(console, f"surrogate of {described.name}, {motions} motions of 10 s a row", rows)
@@ -142,8 +141,8 @@ def verify(
         if time.way == timing.FAST and time.batch > 1:
             must, goal = {147: (0.8, 0.3), 1000: (5.5, 2.0)}[time.batch]
             rows.append(
-                Row(f"batch {time.batch}", time.way, "step, one thread", None,
-                    time.median_ms, 0.0, "ms", 1, must, goal)
+                Row(f"batch {time.batch}", time.way, "step, one thread", time.median_ms, 0.0, "ms",
+                    1, must=must, goal=goal, timing=True)
             )  # fmt: skip
     tell("done")
     return rows, found
@@ -154,12 +153,15 @@ def _table_rows(name: str, deviation: Deviation, count: int) -> list[Row]:
     for (quantity, unit, field), asked in zip(QUANTITIES, ASKED[name], strict=True):
         paper, must, goal = asked
         mean, spread = getattr(deviation, field)
-        rows.append(Row(name, "network", quantity, paper, mean, spread, unit, count, must, goal))
+        published = {} if paper is None else {"simulation": paper}
+        rows.append(
+            Row(name, "network", quantity, mean, spread, unit, count, published, must, goal)
+        )
     return rows
 
 
 def _row(case: str, quantity: str, value: float, unit: str, must: float, goal: float) -> Row:
-    return Row(case, "network", quantity, None, value, 0.0, unit, 1, must, goal)
+    return Row(case, "network", quantity, value, 0.0, unit, 1, must=must, goal=goal)
 
 
 def _lines(found: dict[str, Any]) -> list[str]:
@@ -177,10 +179,3 @@ def _time_line(time: timing.StepTime) -> str:
     return (
         f"{time.way}, batch {time.batch}: median {time.median_ms:.3f} ms, p99 {time.p99_ms:.3f} ms"
     )
-
-
-def positive(text: str) -> int:  # goes with the parsers of search.py and compare.py
-    """For argparse: a whole number from 1."""
-    if not text.isdigit() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not allowed: a number from 1")
-    return int(text)

@@ -1,1 +1,0 @@
-"""Training and judging surrogates: `softcr train`, `softcr verify-surrogate`."""
