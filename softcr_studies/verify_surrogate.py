@@ -29,7 +29,7 @@ from softcr_runtime.command_line import command
 from softcr_runtime.console import say
 from softcr_runtime.results import new_run_directory, point_latest_to
 from softcr_studies.machine import describe_machine
-from softcr_studies.table import Row, print_table, write_table
+from softcr_studies.table import Kind, Row, print_table, write_table
 
 COMPLIANCES = np.linspace(0.8, 1.2, 5)
 PRESSURE_PARTS = np.linspace(0.2, 1.0, 5)
@@ -153,7 +153,7 @@ def _table_rows(name: str, deviation: Deviation, count: int) -> list[Row]:
     for (quantity, unit, field), asked in zip(QUANTITIES, ASKED[name], strict=True):
         paper, must, goal = asked
         mean, spread = getattr(deviation, field)
-        published = {} if paper is None else {"simulation": paper}
+        published: dict[Kind, float] = {} if paper is None else {"simulation": paper}
         rows.append(
             Row(name, "network", quantity, mean, spread, unit, count, published, must, goal)
         )

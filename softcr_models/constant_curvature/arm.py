@@ -40,8 +40,8 @@ ArmSensor = RackPosesSensor
 class Arm(Data):
     """A round, homogeneous arm of constant-curvature bodies, with tendons and sensors at racks.
 
-    SI units. Delta is scaled by 1 m: a bend of 1 rad is Delta = 1 m. docs/howto/robot.md says how to
-    write a file.
+    SI units. Delta is scaled by 1 m: a bend of 1 rad is Delta = 1 m. docs/howto/robot.md says how
+    to write a file.
     """
 
     type: Literal["arm"]
