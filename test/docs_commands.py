@@ -14,7 +14,16 @@ from softcr_tools.hardware_system import HardwareOptions
 from softcr_tools.run_options import SimulationOptions
 
 SHELL_WORDS = {"cd", ".", "source", "export"}
-OTHER_PROGRAMS = {"ip", "dask", "rviz2", "plotjuggler", "colcon", "python3", "apt"}
+OTHER_PROGRAMS = {
+    "ip",
+    "dask",
+    "rviz2",
+    "plotjuggler",
+    "colcon",
+    "python3",
+    "python3.11",
+    "apt",
+} | {"soromox-env/bin/pip"}
 """What is not ours; that the line can be split into words is all that is checked."""
 
 _LAUNCH = {"simulation.launch.py": SimulationOptions, "hardware.launch.py": HardwareOptions}

@@ -25,8 +25,8 @@ PERIOD, PERIODS = 1 / 70, 140
 OURS = (3, 5, 10, 20)
 THEIRS = (
     {"pieces": 2, "solver": "Tsit5", "steps_per_period": 400, "tolerance": 0.0},
-    {"pieces": 3, "solver": "Tsit5", "steps_per_period": 800, "tolerance": 0.0},
-    {"pieces": 5, "solver": "Tsit5", "steps_per_period": 1600, "tolerance": 0.0},
+    {"pieces": 3, "solver": "Tsit5", "steps_per_period": 400, "tolerance": 0.0},
+    {"pieces": 5, "solver": "Tsit5", "steps_per_period": 400, "tolerance": 0.0},
     {"pieces": 3, "solver": "Kvaerno3", "steps_per_period": 0, "tolerance": 1e-3},
 )
 
@@ -44,11 +44,14 @@ def main() -> int:
         rod = CosseratRod(robot, intervals)
         tips, seconds = min((_ours(rod, pressures) for _ in range(3)), key=lambda found: found[1])
         _say(f"softcr, {intervals} intervals", tips, seconds, fine)
+    # a solid circle with the mass and the rotary inertia of our section, which has chambers
+    radius = 2 * float(np.sqrt(robot.second_moment_of_area / robot.cross_section_area))
     order = {
         "period": PERIOD,
         "wrenches": (pressures @ robot.actuation_matrix.T).tolist(),
         "rod": {
-            "length": robot.length, "radius": robot.outer_diameter / 2, "density": robot.density,
+            "length": robot.length, "radius": radius,
+            "density": robot.density * robot.cross_section_area / (np.pi * radius**2),
             "stiffness": (1 / robot.compliances).tolist(),
             "relaxation": list(robot.relaxation_times), "gravity": robot.gravity,
         },
