@@ -18,11 +18,9 @@ KINDS = {
     ("shell", "later"), ("text", "output"), ("text", "file"),
 }  # fmt: skip
 REASONED = {"check"}
-LATER: set[str] = {"docs/tutorial.md", "docs/howto/robot.md"}
-"""Pages with lines that use commands which are not there yet; empty in the end."""
 BLOCKS = all_blocks()
 CHECKED = [(block, words)
-           for block in BLOCKS if (block.language, block.kind) in KINDS - {("shell", "later")}
+           for block in BLOCKS if (block.language, block.kind) in KINDS
            for words in block.commands()]  # fmt: skip
 
 
@@ -30,12 +28,6 @@ CHECKED = [(block, words)
 def test_each_block_says_how_it_is_tested(block):
     assert (block.language, block.kind) in KINDS, f"{block}: no kind, or none that is known"
     assert bool(block.argument) == (block.kind in REASONED | {"file"}), f"{block}: reason or name"
-    if block.kind == "later":
-        assert block.page in LATER
-
-
-def test_what_waits_for_a_command_is_listed():
-    assert {block.page for block in BLOCKS if block.kind == "later"} == LATER
 
 
 @pytest.mark.parametrize(
