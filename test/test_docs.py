@@ -15,7 +15,7 @@ from docs_blocks import DOCS, ROOT, all_blocks, blocks, pages
 
 KINDS = {
     ("python", "run"), ("python", "file"), ("shell", "run"), ("shell", "slow"), ("shell", "check"),
-    ("shell", "later"), ("text", "output"), ("text", "file"),
+    ("text", "output"), ("text", "file"),
 }  # fmt: skip
 REASONED = {"check"}
 BLOCKS = all_blocks()
