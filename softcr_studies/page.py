@@ -13,17 +13,21 @@ PAGE = "page.md"  # a study's section; other texts beside it become part of it
 _KEPT = ("*.png", "*.md", "trials.json")
 _INDEX = """# Results
 
-Every table on these pages was written by `softcr study run NAME`, and the pages by
-`softcr study page`. All figures of ours are from simulations on the machine that is named; each
-study says what its plant and its model share. Published figures from simulation and from a bench
-stand in columns of their own. A bound that was missed is marked MISS.
+`softcr study run NAME` wrote every table on these pages, and `softcr study page` the pages. Each says
+what was run, on which machine, with how many seeds, what plant and model share, and what was
+published. Figures from simulations and from benches stand in columns of their own; a bound that
+was missed is marked MISS.
+
+All figures of ours are from simulations whose plant shares the structure of its equations with the
+model, unless a study says otherwise. They say how a method deals with wrong parameters, noise,
+delay and a coarser grid; they do not say how it deals with physics that the model lacks.
 
 | source | study | what it measures |
 |---|---|---|
 {lines}
 
 ```{{toctree}}
-:maxdepth: 1
+:maxdepth: 2
 
 {groups}
 ```
