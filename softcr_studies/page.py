@@ -13,8 +13,8 @@ PAGE = "page.md"  # a study's section; other texts beside it become part of it
 _KEPT = ("*.png", "*.md", "trials.json")
 _INDEX = """# Results
 
-`softcr study run NAME` wrote every table on these pages, and `softcr study page` the pages. Each says
-what was run, on which machine, with how many seeds, what plant and model share, and what was
+`softcr study run NAME` wrote every table on these pages, and `softcr study page` the pages. Each
+says what was run, on which machine, with how many seeds, what plant and model share, and what was
 published. Figures from simulations and from benches stand in columns of their own; a bound that
 was missed is marked MISS.
 
