@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
-from typing_extensions import Self
 
 from softcr_models.errors import UserError
 from softcr_models.models import MODELS, model_class
@@ -113,7 +112,7 @@ class RunOptions(BaseModel):
         return more
 
     @classmethod
-    def of_options(cls, values: Mapping[str, Any]) -> Self:
+    def of_options(cls: "type[Options]", values: Mapping[str, Any]) -> "Options":
         """Options from values by name, those of what plays a role by `role.name`.
 
         Raises:
