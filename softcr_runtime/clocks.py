@@ -6,10 +6,15 @@ _AT_ONCE = 20_000  # what is read within so long is read at once [ns]
 _LOOKS = 5  # at both clocks at most
 
 
-def on_monotonic_clock(system_time: int) -> float:
-    """A recent moment of the system clock [ns] on the monotonic clock [s]; one within a second."""
+def on_monotonic_clock(system_time: int, oldest: float = 1.0) -> float:
+    """A moment of the system clock on the monotonic clock [s]: not in the future.
+
+    Args:
+        system_time: the moment [ns].
+        oldest: what is older counts as so old [s]; infinite where an age must not be belittled.
+    """
     moment, now = 1e-9 * (system_time - _apart()), time.monotonic()
-    return min(max(moment, now - 1.0), now)
+    return min(max(moment, now - oldest), now)
 
 
 def on_system_clock(moment: float) -> int:

@@ -5,12 +5,12 @@ import numba
 import numpy as np
 import pytest
 import torch
-from softcr_tools.report_run import read_run
 
 from softcr_learning.surrogate.timing import StepTime
 from softcr_learning.surrogate.verification import MOTIONS
 from softcr_models.errors import UserError
 from softcr_runtime.bags.reading import Bag
+from softcr_runtime.bags.signals import read_signals
 from softcr_studies.cell import Cell
 from softcr_studies.licher2025 import surrogate_accuracy
 from softcr_studies.licher2025.surrogate_accuracy import FAMILY, STUDY, TIMES
@@ -92,10 +92,12 @@ def test_a_short_run_makes_rows_figures_and_bag(tmp_path, monkeypatch):
     assert len(rows) == 3 * 8 + 2 + len(WAYS)
     STUDY.draw(results, tmp_path)
     assert {path.name for path in tmp_path.glob("*.png")} == {"states.png", "horizons.png"}
-    read = read_run(Bag(tmp_path / "bag"))
-    apart = 1e3 * np.linalg.norm(read.estimated_tip.values - read.truth_tip.values, axis=1)
+    read = read_signals(Bag(tmp_path / "bag"))
+    apart = 1e3 * np.linalg.norm(
+        read.role("estimated tip").values - read.role("true tip").values, axis=1
+    )
     assert 0.0 < apart.max() < 20.0
-    assert len(read.measured_pressures) == 40
+    assert len(read.role("readings")) == 40
 
 
 def test_a_network_that_is_not_there_is_one_line():

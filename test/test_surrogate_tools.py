@@ -10,7 +10,8 @@ from surrogate_models import SMALL, small_network
 
 from softcr_learning.surrogate import timing
 from softcr_models.surrogate import files
-from softcr_tools import train, verify
+from softcr_studies import verify_surrogate as verify
+from softcr_tools import train
 from softcr_tools.cli import main as softcr
 
 FEW = SMALL.model_copy(update={"iterations": 30, "trajectories": 24, "noisy_samples": 500})

@@ -101,7 +101,7 @@ def run_and_kill(results, victim):
         assert not ended.is_set(), "".join(lines)
         time.sleep(2.5)  # the chambers must be under pressure
         children = psutil.Process(process.pid).children(recursive=True)
-        named = re.compile(rf"^{victim}$|nodes\.{victim}$")
+        named = re.compile(rf"^{victim}$|\.{victim}(_node)?$")
         [child] = [c for c in children if any(map(named.search, c.cmdline()))]
         child.send_signal(signal.SIGKILL)
         killed = time.time_ns()

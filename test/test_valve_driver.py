@@ -357,16 +357,18 @@ def test_every_reason_to_refuse_a_command_is_counted_and_refused_is_not_heard():
 
 def test_messages_are_handed_over_with_their_age(monkeypatch):
     """A pose is as old as its exposure; a command is heard when it came, and told how late."""
-    monkeypatch.setattr(time, "monotonic", lambda: 100.0)
     heard, now, came = {}, 10**18, 99.99
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0)
+    monkeypatch.setattr(time, "monotonic_ns", lambda: 100 * 10**9)
+    monkeypatch.setattr(time, "time_ns", lambda: now)
     letters = [
         Sample("pressure/command", now - 70 * 10**6, np.zeros(3), came),
+        Sample("force_torque/wrench", now - 5 * 10**9, np.zeros(6), came),  # long ago
         Sample("mocap/tip/pose", now - 40 * 10**6, np.eye(4), came),
         Sample("safety/operator", now + 5 * 10**6, True, came),  # stamped by a clock ahead of ours
     ]
     node = SimpleNamespace(
         inbox=SimpleNamespace(arrived=lambda: letters),
-        now=lambda: now,
         settings=SimpleNamespace(command_age=0.1),
     )
 
@@ -379,6 +381,7 @@ def test_messages_are_handed_over_with_their_age(monkeypatch):
     assert heard["command"] == pytest.approx((0.01, 0.06))
     assert heard["mocap"] == pytest.approx((0.04, 0.0))
     assert heard["operator"] == pytest.approx((0.01, -0.01))
+    assert heard["force_torque"] == pytest.approx((0.01, 4.99)), "an age is not belittled"
 
 
 def test_a_wrong_sensor_keeps_the_valves_from_being_enabled():

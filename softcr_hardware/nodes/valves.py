@@ -208,7 +208,7 @@ class Valves(LoopNode):
         }
         for letter in self.inbox.arrived():
             heard = letter.received
-            stamped = on_monotonic_clock(letter.stamp)
+            stamped = on_monotonic_clock(letter.stamp, oldest=math.inf)
             if letter.topic == "mocap/tip/pose":
                 # a delayed pose is as old as its exposure, whenever it comes
                 heard = stamped
