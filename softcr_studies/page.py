@@ -114,7 +114,8 @@ def _copy(table: Path, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for path in (table, *(path for kind in _KEPT for path in table.parent.glob(kind))):
-        shutil.copy(path, folder)
+        if path.name != PAGE:
+            shutil.copy(path, folder)
 
 
 def _when(about: Mapping[str, Any]) -> str:
