@@ -54,12 +54,16 @@ def package_xml():
 
 
 def requirements(name, extras=frozenset()):
-    """Names of everything a distribution needs here, and what that needs in turn."""
+    """Names of everything a distribution needs here, and what that needs, where it is installed."""
     found = set()
     waiting = [(name, frozenset(extras))]
     while waiting:
         name, extras = waiting.pop()
-        for text in importlib.metadata.requires(name) or []:
+        try:
+            texts = importlib.metadata.requires(name) or []
+        except importlib.metadata.PackageNotFoundError:  # of an extra that `make setup` leaves out
+            continue
+        for text in texts:
             needed = Requirement(text)
             environments = [{"extra": extra} for extra in extras or {""}]
             if needed.marker and not any(needed.marker.evaluate(env) for env in environments):
