@@ -1,13 +1,12 @@
 """Pages of results: one section for each study, made from its newest table."""
 
-import math
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from softcr_models.errors import UserError
-from softcr_studies.table import KINDS, Row, bound, figure, read_table, row_notes
+from softcr_studies.table import Row, heads, published_kinds, read_table, row_notes
 
 PAGE = "page.md"  # a study's section; other texts beside it become part of it
 _KEPT = ("*.png", "*.md", "trials.json")
@@ -139,17 +138,10 @@ def _settings(about: Mapping[str, Any]) -> str:
 
 
 def _table(rows: Sequence[Row]) -> list[str]:
-    """Published figures of each kind in a column of their own."""
-    kinds = [kind for kind in KINDS if any(kind in row.published for row in rows)]
-    heads = ["case", "method", "quantity", *(f"published, {kind}" for kind in kinds),
-             "ours, simulation", "sd", "unit", "seeds", "must", ""]  # fmt: skip
-    lines = [
-        [row.case, row.method, row.quantity,
-         *(figure(row.published.get(kind)) for kind in kinds),
-         "" if math.isnan(row.mean) else figure(row.mean), figure(row.sd), row.unit,
-         str(row.seeds), bound(row), row.mark]
-        for row in rows
-    ]  # fmt: skip
-    rule = ["---"] * 3 + ["---:"] * (len(kinds) + 2) + ["---", "---:", "---:", "---"]
-    cells = [[cell.replace("|", "\\|") for cell in line] for line in (heads, rule, *lines)]
+    """A line for the heads, one for their alignment, one for each row."""
+    kinds = published_kinds(rows)
+    columns = heads(kinds)
+    rule = ["---:" if number else "---" for number in columns.values()]
+    cells = [[cell.replace("|", "\\|") for cell in line]
+             for line in (columns, rule, *(row.cells(kinds) for row in rows))]  # fmt: skip
     return ["| " + " | ".join(line) + " |" for line in cells]

@@ -4,7 +4,7 @@ import itertools
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -76,14 +76,9 @@ class Row:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON, which knows no NaN; `paper` is the published figure of whatever kind."""
+        numbers = {name: _finite(getattr(self, name)) for name in ("mean", "sd")}
         paper = next((self.published[kind] for kind in KINDS if kind in self.published), None)
-        return {
-            "case": self.case, "method": self.method, "quantity": self.quantity,
-            "paper": paper, "published": dict(self.published),
-            "mean": _finite(self.mean), "sd": _finite(self.sd), "unit": self.unit,
-            "seeds": self.seeds, "must": self.must, "goal": self.goal, "at_least": self.at_least,
-            "timing": self.timing, "mark": self.mark, "note": self.note,
-        }  # fmt: skip
+        return {**asdict(self), **numbers, "paper": paper, "mark": self.mark}
 
     @classmethod
     def from_dict(cls, told: Mapping[str, Any]) -> "Row":
@@ -92,13 +87,20 @@ class Row:
         Raises:
             KeyError, TypeError: something is missing.
         """
-        numbers: dict[str, Any] = {
-            name: math.nan if told[name] is None else told[name] for name in ("mean", "sd")
-        }
-        names = ("case", "method", "quantity", "unit", "seeds", "published", "must", "goal",
-                 "at_least", "timing")  # fmt: skip
-        note = told.get("note", "")
-        return cls(**numbers, **{name: told[name] for name in names}, note=note)
+        numbers = {name: math.nan if told[name] is None else told[name] for name in ("mean", "sd")}
+        names = {each.name for each in fields(cls)}
+        return cls(**{name: told[name] for name in told if name in names} | numbers)
+
+    def cells(self, kinds: Sequence[Kind]) -> list[str]:
+        """As `heads` names them; a figure that could not be computed is left out."""
+        known = not math.isnan(self.mean)
+        sign = "≥" if self.at_least else "≤"
+        return [
+            self.case, self.method, self.quantity,
+            *(figure(self.published.get(kind)) for kind in kinds),
+            figure(self.mean) if known else "", figure(self.sd) if known else "", self.unit,
+            str(self.seeds), "" if self.must is None else f"{sign} {self.must:g}", self.mark,
+        ]  # fmt: skip
 
 
 def write_table(path: Path, about: Mapping[str, Any], rows: Sequence[Row]) -> None:
@@ -128,32 +130,36 @@ def read_table(path: Path) -> tuple[dict[str, Any], list[Row]]:
     return about, rows
 
 
+def published_kinds(rows: Sequence[Row]) -> list[Kind]:
+    """Those that have a column: no two kinds ever share one."""
+    return [kind for kind in KINDS if any(kind in row.published for row in rows)]
+
+
+def heads(kinds: Sequence[Kind]) -> dict[str, bool]:
+    """Column -> whether it holds numbers."""
+    words = ("case", "method", "quantity")
+    numbers = (*(f"published, {kind}" for kind in kinds), "ours, simulation", "sd")
+    return (
+        dict.fromkeys(words, False)
+        | dict.fromkeys(numbers, True)
+        | {"unit": False, "seeds": True, "must": False, "": False}
+    )
+
+
 def print_table(console: Console, title: str, rows: Sequence[Row]) -> None:
     """All rows, a section for each case and method, then their notes."""
     table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for column in ("case", "method", "quantity"):
-        table.add_column(column)
-    kinds = [kind for kind in KINDS if any(kind in row.published for row in rows)]
-    for column in (*(f"published,\n{kind}" for kind in kinds), "ours", "sd"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("unit", no_wrap=True)
-    table.add_column("seeds", justify="right")
-    table.add_column("must", justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    for owner, section in itertools.groupby(rows, lambda row: (row.case, row.method)):
+    kinds = published_kinds(rows)
+    for column, number in heads(kinds).items():
+        words = column in ("case", "method", "quantity")
+        heading = column.replace("published, ", "published,\n").replace("ours, simulation", "ours")
+        table.add_column(heading, justify="right" if number else "left", no_wrap=not words)
+    for _, section in itertools.groupby(rows, lambda row: (row.case, row.method)):
         table.add_section()
-        for number, row in enumerate(section):
-            table.add_row(
-                *(owner if number == 0 else ("", "")),
-                row.quantity,
-                *(figure(row.published.get(kind)) for kind in kinds),
-                "" if math.isnan(row.mean) else figure(row.mean),
-                "" if math.isnan(row.mean) else figure(row.sd),
-                row.unit,
-                str(row.seeds),
-                bound(row),
-                row.mark,
-            )
+        first, *others = (row.cells(kinds) for row in section)
+        table.add_row(*first)
+        for cells in others:
+            table.add_row("", "", *cells[2:])
     console.print(table)
     for note, noted in row_notes(rows).items():
         console.print(f"{'; '.join(noted)}: {note}", markup=False, highlight=False)
@@ -172,11 +178,6 @@ def row_notes(rows: Sequence[Row]) -> dict[str, list[str]]:
 def figure(value: float | None) -> str:
     """Three digits; nothing for None."""
     return "" if value is None else f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
-
-
-def bound(row: Row) -> str:
-    """What must be kept, in words of a cell."""
-    return "" if row.must is None else f"{'≥' if row.at_least else '≤'} {row.must:g}"
 
 
 def _finite(value: float) -> float | None:
