@@ -304,6 +304,8 @@ def test_a_wheel_runs_far_from_the_checkout(environment, tmp_path):
     assert len(told["studies"]) == len(study_files())
     assert "up" in run_in(environment, tmp_path, "softcr", "--help")
     assert "--robot" in run_in(environment, tmp_path, "softcr", "up", "simulation", "--help")
+    listed = run_in(environment, tmp_path, "softcr", "study", "list")
+    assert all(name in listed for name in study_files())
 
 
 @pytest.mark.slow
@@ -312,7 +314,8 @@ def test_a_wheel_and_what_it_needs_run_in_an_empty_environment(wheel, tmp_path):
     subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
     run_in(place, tmp_path, "pip", "install", "--quiet", "-c", str(ROOT / "constraints.txt"),
            str(wheel))  # fmt: skip
-    run_in(place, tmp_path, "softcr", "--help")
+    listed = run_in(place, tmp_path, "softcr", "study", "list")
+    assert all(name in listed for name in study_files())
     arguments = ("--duration", "3", "--mode", "lockstep", "--population", "64")
     run_in(place, tmp_path, "softcr", "up", "simulation", *arguments)
     summary = json.loads((tmp_path / "results/sim/latest/summary.json").read_text())
