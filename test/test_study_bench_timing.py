@@ -11,6 +11,7 @@ from softcr_hardware.actuator import EmulatedActuator
 from softcr_hardware.ethercat.memory_bus import MemoryBus
 from softcr_hardware.ethercat.process_data import ProcessData
 from softcr_hardware.ethercat.terminals import load_station
+from softcr_hardware.virtual_devices import EmulatedBench
 from softcr_models import load_robot
 from softcr_models.errors import UserError
 from softcr_runtime import virtual
@@ -32,10 +33,10 @@ from softcr_studies.robustness.bench_timing import (
 from softcr_studies.robustness.virtual_bench import (
     PERIOD,
     Bench,
-    World,
-    devices,
+    devices_of,
     loop_parts,
     run_bench,
+    world_of,
 )
 from softcr_studies.runner import TABLE, Runner
 from softcr_studies.table import read_table
@@ -146,7 +147,7 @@ class Filling(BlockBase):
     name = "filling"
     inputs = (Input(CLOCK, "lead"),)
     outputs = ("pressure/command",)
-    world: World
+    world: EmulatedBench
 
     def tick(self, now, samples):
         # the valves are enabled by commands that come, whatever they ask for
@@ -163,10 +164,10 @@ FILLED = 42 * round(1e9 * PERIOD)  # [ns]
 
 def begin_of(bench):
     """From a command's stamp to the moment from which the setpoint moves [s]."""
-    world = World(ROBOT, bench, 0)
+    world = world_of(bench, 0)
     filling = Filling(ROBOT, NodeSettings())
     filling.world = world
-    made = devices(world, np.random.default_rng(0))
+    made = devices_of(world, bench, np.random.default_rng(0))
     parts = (*(part for part, _ in made), Part(filling.name, "here:Filling", computing=2e-3))
     system = System(
         "valves", parts, tuple(part.name for part in parts), 1.0, simulated_time=False,
@@ -190,13 +191,13 @@ def test_valves_wait_for_the_age_of_a_command():
 
 
 def test_a_run_that_was_vented_has_no_error(monkeypatch):
-    class Vented(World):
+    class Vented(EmulatedBench):
         def cycle(self, now):
             super().cycle(now)
             if now > 1.2:
                 self.driver.vent()
 
-    monkeypatch.setattr(virtual_bench, "World", Vented)
+    monkeypatch.setattr(virtual_bench, "EmulatedBench", Vented)
     result = bench_run(Bench(), 0, 1.0)
     assert len(result["error"]) == len(result["tips"]) == 70
     assert np.isnan(result["error"]).all()

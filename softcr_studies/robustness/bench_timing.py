@@ -17,14 +17,7 @@ from softcr_models.errors import UserError
 from softcr_runtime.registry import GRADIENT_MPC, NEMPC
 from softcr_runtime.system import Parameters
 from softcr_studies.closed_loop import closed_loop, mean_error_mm, tracked
-from softcr_studies.robustness.virtual_bench import (
-    PERIOD,
-    PLANT,
-    POPULATION,
-    ROBOT,
-    Bench,
-    run_bench,
-)
+from softcr_studies.robustness.virtual_bench import PERIOD, PLANT, POPULATION, Bench, run_bench
 from softcr_studies.study import Cell, Metric, Result, Study, StudySettings
 
 SETTLED = 2.0  # from here on the motion has faded in [s]
@@ -32,29 +25,18 @@ SETTLED = 2.0  # from here on the motion has faded in [s]
 
 @dataclass(frozen=True)
 class Simulation:
-    """The loop of `make sim`: all sensors are read at the ticks, pressures follow the lag.
-
-    Attributes:
-        controller: its name.
-        delay: ticks from a sample to the pressures that answer it, 1 or 2.
-    """
+    """The loop of `make sim`: all sensors are read at the ticks, pressures follow the lag."""
 
     controller: str = GRADIENT_MPC
-    delay: int = 1
+    delay: int = 1  # ticks from a sample to the pressures that answer it, 1 or 2
 
 
 @dataclass(frozen=True)
 class Variation:
-    """A setup and its names.
+    """A setup and its names."""
 
-    Attributes:
-        key: for `--only`.
-        what: in words.
-        setup: what runs.
-    """
-
-    key: str
-    what: str
+    key: str  # for `--only`
+    what: str  # in words
     setup: Simulation | Bench
 
     @property
@@ -159,7 +141,7 @@ def run(cell: Cell) -> Result:
     control |= {"population": POPULATION} if setup.controller == NEMPC else {}
     system = closed_loop(
         cell, setup.controller, "trajectory", plant="rod" if setup.delay == 1 else late,
-        robot=ROBOT, duration=duration,
+        duration=duration,
         of={
             "plant": PLANT, "controller": control,
             "reference": {"trajectory_intervals": PLANT["intervals"], "duration": duration + 1.0},
