@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 from pydantic import Field
 
@@ -22,6 +21,8 @@ from softcr_control.apcc.adaptation import AdaptationSettings
 from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain, coverage_of
 from softcr_models.constant_curvature.shape_error import shape_error
 from softcr_models.constant_curvature.tendons import Tendons
+from softcr_studies.cell import Seconds
+from softcr_studies.panels import panels
 from softcr_studies.study import Cell, Metric, Must, Result, Results, Row, Study, StudySettings
 
 CHAIN = ConstantCurvatureChain(3, base=np.diag([1.0, -1.0, -1.0, 1.0]))
@@ -62,21 +63,13 @@ LAWS = {
 
 @dataclass(frozen=True)
 class Case:
-    """A start and a time step.
-
-    Attributes:
-        name: in the table.
-        methods: among LAWS.
-        dt: time step [s]; None: the study's fine one.
-        longer: the run is this many times the usual length T.
-        bent: whether the seed draws the start.
-    """
+    """A start and a time step."""
 
     name: str
-    methods: tuple[str, ...]
-    dt: float | None = COARSE
-    longer: int = 1
-    bent: bool = False
+    methods: tuple[str, ...]  # among LAWS
+    dt: float | None = COARSE  # time step [s]; None: the study's fine one
+    longer: int = 1  # the run is this many times the usual length T
+    bent: bool = False  # whether the seed draws the start
 
 
 STRAIGHT = Case("straight start", (COMMANDED, FIXED, "q known"), None)
@@ -92,9 +85,7 @@ class Settings(StudySettings):
     """See StudySettings."""
 
     seeds: int = Field(3, ge=1, le=100, description="random starts beside the straight one")
-    seconds: float = Field(
-        20.0, ge=1.0, le=100.0, description="length T of a run", json_schema_extra={"unit": "s"}
-    )
+    seconds: Seconds = Field(20.0, ge=1.0, le=100.0, description="length T of a run")
     step_ms: float = Field(
         1.0, ge=0.1, le=10.0, description="fine time step", json_schema_extra={"unit": "ms"}
     )
@@ -208,24 +199,19 @@ def draw(results: Results, directory: Path) -> None:
     """Figs. 7 to 9 of every reading: tip error, E_shape, lengths, the sensors' errors."""
     found = {f"{method}; {case}": runs[0] for (case, method), runs in results.by_method().items()
              if case != BENT.name}  # fmt: skip
-    size = (14.0, 1.8 * len(found) + 0.6)
-    figure, axes = plt.subplots(len(found), 4, figsize=size, layout="constrained")
-    for row, (name, trace) in zip(axes, found.items(), strict=True):
-        times, shapes = trace["times"], 1e3 * trace["shapes"]
-        row[0].plot(times, 1e3 * trace["errors"])
-        row[1].plot(np.linspace(0.0, times[-1], len(shapes)), shapes)
-        row[2].plot(times, trace["lengths"])
-        row[2].hlines(TRUE_LENGTHS, 0.0, times[-1], ("C0", "C1", "C2"), "dashed", linewidth=0.8)
-        row[2].set_ylim(0.0, 0.5)
-        row[3].plot(times, 1e3 * trace["linear"].max(axis=1))
-        for ax in row[[0, 1, 3]]:
-            ax.set(yscale="log", ylim=(1e-2, None))
-        row[0].set_title(name + (", diverges" if trace["diverged"] else ""), loc="left")
-    labels = "tip error / mm", "E_shape / mm", "lengths / m", "sensors' distance / mm"
-    for ax, label in zip(axes[-1], labels, strict=True):
-        ax.set_xlabel(f"time / s; {label}")
-    figure.savefig(directory / "readings.png")
-    plt.close(figure)
+    labels = "tip error / mm", "E_shape / mm", "sensors' distance / mm", "lengths / m"
+    with panels(directory / "readings.png", labels, len(found), sharex=False) as axes:
+        for column, (name, trace) in zip(axes.T, found.items(), strict=True):
+            times, shapes = trace["times"], 1e3 * trace["shapes"]
+            column[0].plot(times, 1e3 * trace["errors"])
+            column[1].plot(np.linspace(0.0, times[-1], len(shapes)), shapes)
+            column[2].plot(times, 1e3 * trace["linear"].max(axis=1))
+            column[3].plot(times, trace["lengths"])
+            column[3].hlines(TRUE_LENGTHS, 0.0, times[-1], ("C0", "C1", "C2"), "dashed")
+            column[3].set_ylim(0.0, 0.5)
+            for each in column[:3]:
+                each.set(yscale="log", ylim=(1e-2, None))
+            column[0].set_title(name + (", diverges" if trace["diverged"] else ""), loc="left")
 
 
 _UNITS = {
