@@ -27,21 +27,13 @@ _RAISED = 0.01  # of a hanging arm, whose tip is lowest at rest [m]
 
 @dataclass(frozen=True)
 class Case:
-    """One model and its plant.
+    """One model and its plant."""
 
-    Attributes:
-        name: of the model.
-        robot: that it is of.
-        plant: name of the plant and its settings.
-        rate_hz: of the loop [Hz].
-        controller: settings of both controllers that differ from their own.
-    """
-
-    name: str
+    name: str  # of the model
     robot: str
-    plant: Parameters
+    plant: Parameters  # name of the plant and its settings
     rate_hz: float = 70.0
-    controller: Parameters = field(default_factory=dict)
+    controller: Parameters = field(default_factory=dict)  # settings of both that differ
 
 
 def _of_the_kind(model: str) -> Parameters:

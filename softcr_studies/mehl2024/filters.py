@@ -2,8 +2,9 @@
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -46,20 +47,13 @@ _ALONE = CcEstimatorSettings(filter="ekf")
 
 @dataclass(frozen=True)
 class CcFilter:
-    """A constant-curvature filter.
-
-    Attributes:
-        settings: of the filter.
-        share_mass: whether its model's mass was shared between centre of gravity and tip, which
-            the paper's is not.
-        corrected: whether its output is, see `corrected`.
-        sensor: whether it sees the base wrench; if not it is the identified model alone.
-    """
+    """A constant-curvature filter."""
 
     settings: CcEstimatorSettings
+    # whether its model's mass was shared between centre of gravity and tip: the paper's is not
     share_mass: bool = False
-    corrected: bool = False
-    sensor: bool = True
+    corrected: bool = False  # whether its output is, see `corrected`
+    sensor: bool = True  # whether it sees the base wrench; if not it is the identified model alone
 
 
 FILTERS = {
@@ -89,18 +83,16 @@ def see(
     """
     estimator = CcEstimator(model, base_height, chosen.settings)
     estimator.start(run["times"][0] - DT)
-    found, ticks = [], []
-    for pressures, wrench, stamp in _samples(run):
-        began = time.perf_counter()
-        found.append(estimator.update(pressures, wrench if chosen.sensor else None, stamp))
-        ticks.append(time.perf_counter() - began)
+    found, ticks = _sent_over(
+        run, lambda p, wrench, stamp: estimator.update(p, wrench if chosen.sensor else None, stamp)
+    )
     return {
         "coordinates": np.array([each.coordinates for each in found]),
         "rates": np.array([each.rates for each in found]),
         "tips": np.array([each.tip_position for each in found]) - [0.0, 0.0, base_height],
         "velocities": np.array([each.tip_velocity for each in found]),
         "stiffness": np.array([each.bending_stiffness for each in found]),
-        "ticks": np.array(ticks),
+        "ticks": ticks,
     }
 
 
@@ -122,13 +114,21 @@ def see_as_rod(robot: Robot, run: Result, model: ConstantCurvatureModel) -> dict
     estimator = ModelEstimator(RodPrediction(rod, single_precision=False), settings)
     straight = rod.equilibrium(np.zeros(rod.input_size))
     estimator.start(run["pressures"][0], run["times"][0] - DT, straight)
-    states, ticks = [], []
-    for pressures, wrench, stamp in _samples(run):
+    found, ticks = _sent_over(
+        run, lambda p, wrench, stamp: estimator.update(p, {BASE_WRENCH: wrench}, stamp)
+    )
+    told = {"stiffness": np.full(len(found), np.nan), "ticks": ticks}
+    return told | motion_of(rod, np.array([each.state for each in found]), model)
+
+
+def _sent_over(run: Result, update: Callable[..., Any]) -> tuple[list[Any], np.ndarray]:
+    """What a filter says of every sample of a part, and (T,) its computing times [s]."""
+    found, ticks = [], []
+    for sample in zip(run["pressures"], run["wrenches"], run["times"], strict=True):
         began = time.perf_counter()
-        states.append(estimator.update(pressures, {BASE_WRENCH: wrench}, stamp).state)
+        found.append(update(*sample))
         ticks.append(time.perf_counter() - began)
-    told = {"stiffness": np.full(len(states), np.nan), "ticks": np.array(ticks)}
-    return told | motion_of(rod, np.array(states), model)
+    return found, np.array(ticks)
 
 
 def corrected(
@@ -167,7 +167,3 @@ def _terms(inputs: np.ndarray) -> np.ndarray:
     rows, columns = np.triu_indices(3)
     products = inputs[:, rows] * inputs[:, columns]
     return np.hstack([np.ones((len(inputs), 1)), inputs, products])
-
-
-def _samples(run: Result) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
-    return zip(run["pressures"], run["wrenches"], run["times"], strict=True)

@@ -106,10 +106,9 @@ def motion_of(
     return {"tips": tips, "velocities": velocities, "coordinates": coordinates, "rates": rates}
 
 
-def deflections(tips: np.ndarray, rest_length: float) -> np.ndarray:
-    """(T,) distances [m] of tips (T, 3) from that of the straight, unloaded pose."""
-    distances: np.ndarray = np.linalg.norm(tips - [0.0, 0.0, rest_length], axis=-1)
-    return distances
+def deflection(tips: np.ndarray, rest_length: float) -> float:
+    """The largest distance [m] of tips (T, 3) from that of the straight, unloaded pose."""
+    return float(np.linalg.norm(tips - [0.0, 0.0, rest_length], axis=-1).max())
 
 
 def _amplitude(rod: CosseratRod, frequencies: np.ndarray, times: np.ndarray) -> float:
@@ -120,7 +119,7 @@ def _amplitude(rod: CosseratRod, frequencies: np.ndarray, times: np.ndarray) -> 
         states = _simulated(rod, excitation(times, amplitude, frequencies))
         ends = np.array([rod.backbone(state, 2)[-1, :3, 3] for state in states])
         tips = ends - [0.0, 0.0, rod.base_height]
-        amplitude *= DEFLECTION / deflections(tips, rod.robot.length).max()
+        amplitude *= DEFLECTION / deflection(tips, rod.robot.length)
     return float(min(amplitude, limits.maximum))
 
 

@@ -9,18 +9,18 @@ times [s], u{i} (N, m) commands [V], each held until the next, y{i} (N, p) tip p
 """
 
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.axes import Axes
 from pydantic import Field
 
 from softcr_control.koopman import KoopmanModel, Lift, Trial, identified
 from softcr_control.koopman_selection import grid, rollout_errors, select
 from softcr_models.errors import UserError
+from softcr_studies.cell import Seconds
+from softcr_studies.panels import panels
 from softcr_studies.study import Cell, Result, Results, Row, Study, StudySettings
 
 FILE = "bruder2020_train.npz"
@@ -52,13 +52,10 @@ class Settings(StudySettings):
     score: str = Field(
         "", description="files in it to score on; empty: every fourth trial to train on is held out"
     )
-    period: float = Field(
-        1 / 12, ge=1e-3, le=1e3, description="of the grid that trials are resampled to",
-        json_schema_extra={"unit": "s"},
-    )  # fmt: skip
-    horizon: float = Field(
-        2.0, ge=1e-3, le=1e3, description="of the predictions", json_schema_extra={"unit": "s"}
+    period: Seconds = Field(
+        1 / 12, ge=1e-3, le=1e3, description="of the grid that trials are resampled to"
     )
+    horizon: Seconds = Field(2.0, ge=1e-3, le=1e3, description="of the predictions")
 
     @property
     def steps(self) -> int:
@@ -68,14 +65,9 @@ class Settings(StudySettings):
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """One trial on a uniform grid.
+    """One trial on a uniform grid; outputs (T, p) tip [mm], inputs (T, m) commands [V]."""
 
-    Attributes:
-        name: file and number.
-        trial: outputs (T, p) tip [mm], inputs (T, m) commands [V].
-    """
-
-    name: str
+    name: str  # file and number
     trial: Trial
 
     @property
@@ -255,36 +247,21 @@ def draw(results: Results, directory: Path) -> None:
     """How the error grows with time, and every trial's beginning, predicted blindly."""
     found, settings = results.first(_ALL, _ALL), results.settings
     scored, methods = [str(name) for name in found["scored"]], [str(m) for m in found["methods"]]
-    width = found["tips_0"].shape[1]
-    size = 11.0, 2.4 * (1 + len(scored))
-    figure, plots = plt.subplots(
-        1 + len(scored), width, squeeze=False, figsize=size, layout="constrained"
-    )
-    for axes in plots[0, 1:]:
-        axes.set_visible(False)
     ahead = settings.period * (1 + np.arange(settings.steps))
-    for k, method in enumerate(methods):
-        errors = np.vstack([found[f"near_{number}_{k}"] for number in range(len(scored))])
-        plots[0, 0].plot(ahead, errors.mean(axis=0), marker=".", label=method)
-    plots[0, 0].set(xlabel="time ahead / s", ylabel="mean error / mm")
-    for number, name in enumerate(scored):
-        lines = {"measured": found[f"tips_{number}"]}
-        lines |= {methods[k]: found[f"blind_{number}_{k}"] for k in range(len(CANDIDATES))}
-        _draw_beginning(plots[1 + number], name, lines, settings.period)
-    plots[0, 0].legend()
-    plots[1, 0].legend(loc="upper right", ncols=3)
-    figure.savefig(directory / "koopman.png")
-    plt.close(figure)
-
-
-def _draw_beginning(
-    plots: Sequence[Axes], name: str, lines: dict[str, np.ndarray], period: float
-) -> None:
-    for column, axes in enumerate(plots):
-        for method, tips in lines.items():
-            style = {"color": "black"} if method == "measured" else {"linewidth": 1.0}
-            axes.plot(period * np.arange(len(tips)), tips[:, column], label=method, **style)
-        axes.set(xlabel="time / s", ylabel=f"{name}: tip {column + 1} / mm")
+    with panels(directory / "errors.png", ["mean error / mm"], x="time ahead / s") as (axes,):
+        for k, method in enumerate(methods):
+            errors = np.vstack([found[f"near_{number}_{k}"] for number in range(len(scored))])
+            axes.plot(ahead, errors.mean(axis=0), marker=".", label=method)
+    labels, width = [f"{name}: tip / mm" for name in scored], found["tips_0"].shape[1]
+    with panels(directory / "koopman.png", labels, width, sharex=False) as grid:
+        for number, row in enumerate(grid.reshape(len(scored), width)):
+            lines = {"measured": found[f"tips_{number}"]}
+            lines |= {methods[k]: found[f"blind_{number}_{k}"] for k in range(len(CANDIDATES))}
+            for (method, tips), style in zip(lines.items(), ("k", "C0", "C1"), strict=True):
+                times = settings.period * np.arange(len(tips))
+                for axes, column in zip(row, tips.T, strict=True):
+                    named = method if axes is grid.flat[0] else None
+                    axes.plot(times, column, style, linewidth=1.0, label=named)
 
 
 STUDY = Study(

@@ -16,6 +16,7 @@ from softcr_hardware.plants import RodPlant
 from softcr_models.errors import UserError
 from softcr_runtime.registry import GRADIENT_MPC, NEMPC
 from softcr_runtime.system import Parameters
+from softcr_studies.cell import Seconds
 from softcr_studies.closed_loop import closed_loop, mean_error_mm, tracked
 from softcr_studies.robustness.virtual_bench import PERIOD, PLANT, POPULATION, Bench, run_bench
 from softcr_studies.study import Cell, Metric, Result, Study, StudySettings
@@ -89,9 +90,7 @@ class Settings(StudySettings):
     """How long, and which variations."""
 
     seeds: int = StudySettings.of_seeds(3)
-    duration: float = Field(
-        12.0, gt=SETTLED, le=3600.0, description="of a run", json_schema_extra={"unit": "s"}
-    )
+    duration: Seconds = Field(12.0, gt=SETTLED, le=3600.0, description="of a run")
     only: str = Field(
         "", description=f"run these alone, separated by commas; allowed are {', '.join(_KEYS)}"
     )  # fmt: skip

@@ -41,24 +41,17 @@ Errors = Mapping[tuple[str, str], Sequence[float]]
 
 @dataclass(frozen=True)
 class Axis:
-    """One thing that is varied.
-
-    Attributes:
-        name, unit: of what stands on the axis.
-        cases: value on the axis -> its run; its ends are the errors taken as plausible on a bench.
-        usual: the value of the usual plant.
-        alone: value -> its run with nothing estimated and no other error.
-        exact: the value that is no error.
-        calibration: how it is found on a bench; empty: it is nothing to calibrate.
-    """
+    """One thing that is varied."""
 
     name: str
     unit: str
+    # value on the axis -> its run; its ends are the errors taken as plausible on a bench
     cases: Mapping[float, Case]
-    usual: float
+    usual: float  # the value of the usual plant
+    # value -> its run with nothing estimated and no other error
     alone: Mapping[float, Case] = field(default_factory=dict)
-    exact: float = 0.0
-    calibration: str = ""
+    exact: float = 0.0  # the value that is no error
+    calibration: str = ""  # how it is found on a bench; empty: it is nothing to calibrate
 
     def errors(self, method: str, errors: Errors) -> dict[float, Sequence[float]]:
         """Value -> errors of a method, where it was run."""
@@ -177,12 +170,12 @@ which the baseline has learned from: an error is there what has changed since.
 
 def calibration(errors: Errors) -> str:
     """Markdown: the axes that can be calibrated by what they cost, then the others."""
-    ranked = sorted(
-        (axis for axis in axes() if axis.calibration), key=lambda a: -(a.lost(UNAIDED, errors) or 0)
-    )
-    others = [axis for axis in axes() if not axis.calibration]
+
+    def cost(axis: Axis) -> float:
+        return (axis.lost(UNAIDED, errors) or 0.0) if axis.calibration else -np.inf
+
     lines = [["", "what", "error", *(f"lost, {each} [mm]" for each in METHODS), "how"], ["---"] * 8]
-    for rank, axis in enumerate((*ranked, *others), start=1):
+    for rank, axis in enumerate(sorted(axes(), key=cost, reverse=True), start=1):
         values, unit = list(axis.cases), axis.unit
         span = f"{values[0]:g} {unit} ... {values[-1]:g} {unit}, usually {axis.usual:g} {unit}"
         lost = [axis.lost(method, errors) for method in METHODS]
