@@ -8,7 +8,7 @@ required is asked of the commanded configuration from a straight start. A length
 the section whose length is farthest off.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,7 @@ LAST = 5.0
 COARSE = 0.01  # the other time step [s]
 FIXED, COMMANDED = "fixed lengths", "commanded q"
 _TENDONS = Tendons.of_racks(SENSORS, 0.03, np.zeros((3, 1)))  # they move nothing here
+_RMS = "tip RMS, last 5 s"
 _SHAPE_PERIOD = 0.1  # between shapes that are compared [s]
 
 
@@ -113,14 +114,16 @@ def run(cell: Cell) -> Result:
     start = bent_start(cell.seed) if case.bent else straight_start()
     dt = case.dt or 1e-3 * cell.settings.step_ms
     trace = simulate(LAWS[cell.method], start, dt, case.longer * length)
+    times = trace["times"]
     trace["runs that diverge"] = 100.0 * trace["diverged"]
     if trace["diverged"]:
-        return trace | {"diverges after": trace["times"][-1]}
-    ends = np.searchsorted(trace["times"], length * np.arange(1, case.longer + 1)) - 1
+        return trace | {"diverges after": times[-1]}
+    ends = np.searchsorted(times, length * np.arange(1, case.longer + 1)) - 1
     worst = 1e3 * np.abs(trace["lengths"][ends] - TRUE_LENGTHS).max(axis=1)
     names = "length error", "length error after 2 T", "length error after 3 T"
+    late = trace["errors"][times > times[-1] - LAST]
     return trace | dict(zip(names, worst, strict=False)) | {
-        "tip RMS, last 5 s": tip_rms(trace),
+        _RMS: 1e3 * float(np.sqrt(np.mean(late**2))),
         "E_shape at the end": 1e3 * trace["shapes"][-1],
         "sensors' distance, end": 1e3 * trace["linear"][-1].max(),
         "sensors' angle, end": 1e3 * trace["angular"][-1].max(),
@@ -130,19 +133,13 @@ def run(cell: Cell) -> Result:
 def simulate(
     settings: ApccSettings, start: np.ndarray, dt: float, seconds: float
 ) -> dict[str, Any]:
-    """One run.
-
-    Args:
-        settings: of the controller.
-        start: (9,) true configuration, which the controller is told [m].
-        dt: time step of arm and controller [s].
-        seconds: length of the run.
+    """One run from a configuration (9,) [m], which the controller is told.
 
     Returns:
-        times (T,) [s]; errors (T,) distance of the tip from its target [m]; lengths (T, 3)
-        estimates before the tick [m]; linear, angular (T, 3) what Algorithm 2 left of the sensors'
-        errors [m], [rad]; shapes (K,) E_shape every 0.1 s [m]; diverged: whether the run was given
-        up, so that it is shorter.
+        times (T,) [s], `dt` apart; errors (T,) distance of the tip from its target [m]; lengths
+        (T, 3) estimates before the tick [m]; linear, angular (T, 3) what Algorithm 2 left of the
+        sensors' errors [m], [rad]; shapes (K,) E_shape every 0.1 s [m]; diverged: whether the run
+        was given up, so that it is shorter.
     """
     controller = Apcc(CHAIN, FIRST_LENGTHS, SENSORS, _TENDONS, settings)
     controller.start(start)
@@ -159,22 +156,16 @@ def simulate(
         error, inference = float(np.linalg.norm(command.error)), command.inference
         if diverged := not error < LOST:
             break
-        rows.append((t, error, before, inference.linear, inference.angular))
+        rows.append({
+            "times": t, "errors": error, "lengths": before, "linear": inference.linear,
+            "angular": inference.angular,
+        })  # fmt: skip
         if step % every == 0:
             model = CHAIN, inference.configuration, before
             shapes.append(shape_error(CHAIN, q, TRUE_LENGTHS, *model))
         q = q + dt * command.rate
-    names = "times", "errors", "lengths", "linear", "angular"
-    trace = {
-        name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)
-    }
+    trace = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     return trace | {"shapes": np.array(shapes), "diverged": diverged}
-
-
-def tip_rms(trace: Result) -> float:
-    """Root mean square of the tip's distance over the last seconds [mm]."""
-    counted = trace["times"] > trace["times"][-1] - LAST
-    return 1e3 * float(np.sqrt(np.mean(trace["errors"][counted] ** 2)))
 
 
 def bent_cells(results: Results) -> list[Cell]:
@@ -183,16 +174,14 @@ def bent_cells(results: Results) -> list[Cell]:
             for method in BENT.methods]  # fmt: skip
 
 
-def rows(results: Results) -> list[Row]:
+def rows(results: Results) -> Iterator[Row]:
     """Tip errors relative to that of fixed lengths from the straight start."""
-    rms, found = "tip RMS, last 5 s", []
-    fixed = results.first(STRAIGHT.name, FIXED)[rms]
+    fixed = results.first(STRAIGHT.name, FIXED)[_RMS]
     for (case, method), (first, *_) in results.by_method().items():
-        if case != BENT.name and method != FIXED and rms in first:
+        if case != BENT.name and method != FIXED and _RMS in first:
             must = 5.0 if (case, method) == (STRAIGHT.name, COMMANDED) else None
-            share, quantity = 100.0 * first[rms] / fixed, "tip RMS over that of fixed lengths"
-            found.append(Row.of(case, method, quantity, [share], "%", must=must))
-    return found
+            share, quantity = 100.0 * first[_RMS] / fixed, "tip RMS over that of fixed lengths"
+            yield Row.of(case, method, quantity, [share], "%", must=must)
 
 
 def draw(results: Results, directory: Path) -> None:
@@ -215,7 +204,7 @@ def draw(results: Results, directory: Path) -> None:
 
 
 _UNITS = {
-    "runs that diverge": "%", "diverges after": "s", "tip RMS, last 5 s": "mm",
+    "runs that diverge": "%", "diverges after": "s", _RMS: "mm",
     "length error": "mm", "length error after 2 T": "mm", "length error after 3 T": "mm",
     "E_shape at the end": "mm", "sensors' distance, end": "mm", "sensors' angle, end": "mrad",
 }  # fmt: skip
@@ -230,7 +219,7 @@ STUDY = Study(
     settings=Settings,
     metrics=tuple(Metric(name, unit, name) for name, unit in _UNITS.items()),
     musts=(
-        Must("tip RMS, last 5 s", 1.0, None, STRAIGHT.name, COMMANDED),
+        Must(_RMS, 1.0, None, STRAIGHT.name, COMMANDED),
         Must("length error", 3.0, None, STRAIGHT.name, COMMANDED),
     ),
     exact="The arm has the model's own equations and goes where it is told, without mass, tendons "

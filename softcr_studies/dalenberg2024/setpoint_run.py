@@ -63,11 +63,9 @@ def steer(
     Args:
         arm: the true one; the controller takes its tendons for coupled, as the thesis's does.
         target: (3,) setpoint [m].
-        settings: of the controller.
-        loops: of the tendons.
+        settings, loops: of the controller, of the tendons.
         payload: at the tip [kg].
-        seconds: longest length of the run.
-        within: the run ends when the tip is so near [m]; 0: it does not.
+        seconds, within: it ends after so long [s], or with the tip so near [m]; 0: it does not.
         bag: to be written; None: none is.
 
     Returns:
@@ -88,7 +86,7 @@ def steer(
         TipReference(np.zeros(1), target[None], False),
     )  # fmt: skip
     rows: list[dict[str, Any]] = []
-    seen: dict[str, Any] = {}
+    seen: dict[str, Any] = {}  # the last value of each topic, and the lengths before the tick
     lost = False
 
     def observe(_: str, output: Output) -> None:
@@ -114,22 +112,19 @@ def steer(
 
 
 def _row(arm: Arm, controller: ApccBlock, seen: dict[str, Any], tick: int) -> dict[str, Any]:
-    """What the controller decided beside the truth; `seen`: the last value of each topic."""
+    """What the controller decided beside the truth."""
     decided = controller.command
     assert decided is not None  # it is what ESTIMATE tells
-    lengths = seen.get("lengths", arm.model_lengths)
+    lengths, inference = seen.get("lengths", arm.model_lengths), decided.inference
     seen["lengths"] = decided.rest_lengths
-    inference = decided.inference
     expected = arm.model.position(decided.configuration, decided.rest_lengths)
     row = {
         "times": tick * PERIOD,
         "errors": float(np.linalg.norm(decided.error)),
         "costs": elongation_cost(inference.configuration),
         "mapping": float(np.linalg.norm(expected - seen[POSES][-1].position)),
-        "lengths": lengths,
-        "linear": inference.linear,
-        "angular": inference.angular,
-    }
+        "lengths": lengths, "linear": inference.linear, "angular": inference.angular,
+    }  # fmt: skip
     if tick % _SHAPES_EVERY == 0:
         true = arm.chain, seen["simulation/truth/arm"].q, arm.rest_lengths
         pair = *true, arm.model, inference.configuration, lengths

@@ -69,13 +69,7 @@ FILTERS = {
 def see(
     chosen: CcFilter, run: Result, model: ConstantCurvatureModel, base_height: float
 ) -> dict[str, np.ndarray]:
-    """Sends a constant-curvature filter over a part.
-
-    Args:
-        chosen: the filter.
-        run: the part, see `sensed_run`.
-        model: of the filter.
-        base_height: from the sensor to the arc's base [m].
+    """Sends a constant-curvature filter over a part, see `sensed_run`.
 
     Returns:
         coordinates, rates, tips, velocities (T, 3) see `motion_of`; stiffness (T,) estimated
@@ -100,12 +94,7 @@ def see_as_rod(robot: Robot, run: Result, model: ConstantCurvatureModel) -> dict
     """Sends an unscented filter over a part whose model is the rod itself; returns as `see`.
 
     It has half as many intervals as the plant and the plant's exact numbers, so it shows what the
-    model's shape is worth; it identifies nothing.
-
-    Args:
-        robot: the plant's.
-        run: the part.
-        model: expresses the tip in its coordinates.
+    model's shape is worth; it identifies nothing. `model` has the coordinates of the tip.
     """
     rod = CosseratRod(robot, intervals=5)
     settings = ModelEstimatorSettings(
@@ -139,12 +128,8 @@ def corrected(
     A rod is no arc, so a filter whose model is one errs in the same way whenever it stands and
     moves in the same way. The truth of the first part, on which the model is identified, tells how:
     coordinates and rates are corrected by a least-squares polynomial, of second order in the
-    coordinates, of first order in rates and pressures. The truth of other parts is not looked at.
-
-    Args:
-        model: of the filter, for the tip.
-        runs: the parts.
-        seen: what the filter says of each; it does not know of this.
+    coordinates, of first order in rates and pressures. The truth of other parts is not looked at,
+    and the filter, which said what was `seen` of the parts, does not know of this.
     """
     given = [np.hstack([each["coordinates"], each["rates"], run["pressures"]])
              for run, each in zip(runs, seen, strict=True)]  # fmt: skip
@@ -165,5 +150,4 @@ def corrected(
 def _terms(inputs: np.ndarray) -> np.ndarray:
     """(T, 16) the polynomial's terms of coordinates, rates and pressures (T, 9)."""
     rows, columns = np.triu_indices(3)
-    products = inputs[:, rows] * inputs[:, columns]
-    return np.hstack([np.ones((len(inputs), 1)), inputs, products])
+    return np.hstack([np.ones((len(inputs), 1)), inputs, inputs[:, rows] * inputs[:, columns]])

@@ -11,15 +11,8 @@ from pydantic import Field
 
 from softcr_control import signals
 from softcr_control.reference_settings import ReferenceSettings
-from softcr_estimation.identification.information import (
-    INTERVALS,
-    LAG,
-    OFFSET_UNIT,
-    TOLD,
-    Motion,
-    lag_information,
-    tip_information,
-)
+from softcr_estimation.identification import information
+from softcr_estimation.identification.information import LAG, Motion
 from softcr_estimation.identification.signals import pressures_of, read_topic
 from softcr_estimation.identification.stretches import PERIOD, held_commands
 from softcr_models import Robot, load_robot
@@ -90,8 +83,9 @@ def run(cell: Cell) -> Result:
     robot = load_robot(cell.settings.robot)
     reference = PLANNED.get(cell.case)
     motion = recorded(Path(cell.case), robot) if reference is None else planned(robot, reference)
-    parts = tip_information(robot, motion.readings), lag_information(robot.pressure_lag, motion)
-    least = np.concatenate([parts[0].least, np.full(len(LAG), np.nan)])
+    told = information.tip_information(robot, motion.readings)
+    parts = told, information.lag_information(robot.pressure_lag, motion)
+    least = np.concatenate([told.least, np.full(len(LAG), np.nan)])
     return {
         "names": [name for part in parts for name in part.names],
         "alone": np.concatenate([part.alone for part in parts]),
@@ -108,13 +102,13 @@ def rows(results: Results) -> Iterable[Row]:
         numbers = zip(*(found[key] for key in ("names", "alone", "together", "least")), strict=True)
         for name, alone, together, part in numbers:
             of_offset = str(name).startswith(PRESSURE_OFFSET)
-            factor, unit = (1e-3 * OFFSET_UNIT, "kPa") if of_offset else (100.0, "%")
+            factor, unit = (1e-3 * information.OFFSET_UNIT, "kPa") if of_offset else (100.0, "%")
             figures = [("deviation, others known", factor * alone, unit),
                        ("deviation, none known", factor * together, unit)]  # fmt: skip
             figures += [("part of what shows least", part, "")] if abs(part) > 0.2 else []
             for quantity, value, of in figures:
                 yield Row(case, str(name), quantity, float(value), 0.0, of, 1)
-        quantity = f"numbers not known to {100 * TOLD:g} %"
+        quantity = f"numbers not known to {100 * information.TOLD:g} %"
         yield Row(case, "all numbers", quantity, float(found["not_excited"]), 0.0, "", 1)
 
 
@@ -132,5 +126,5 @@ STUDY = Study(
     "filter can reach: the model has no error, the rod begins at rest, and nothing drifts. The tip "
     "is read with the noise that the filter reckons with, pressures with 0.1 kPa for the lag. "
     "Parts of a combination are in units of each number, of offsets in 10 kPa.",
-    about={"intervals": INTERVALS, "period_s": round(PERIOD, 6)},
+    about={"intervals": information.INTERVALS, "period_s": round(PERIOD, 6)},
 )
