@@ -11,7 +11,7 @@ from softcr_hardware.actuator import EmulatedActuator
 from softcr_hardware.ethercat.memory_bus import MemoryBus
 from softcr_hardware.ethercat.process_data import ProcessData
 from softcr_hardware.ethercat.terminals import load_station
-from softcr_hardware.virtual_devices import EmulatedBench
+from softcr_hardware.virtual_devices import EmulatedBench, devices_of
 from softcr_models import load_robot
 from softcr_models.errors import UserError
 from softcr_runtime import virtual
@@ -33,10 +33,9 @@ from softcr_studies.robustness.bench_timing import (
 from softcr_studies.robustness.virtual_bench import (
     PERIOD,
     Bench,
-    devices_of,
+    emulated,
     loop_parts,
     run_bench,
-    world_of,
 )
 from softcr_studies.runner import TABLE, Runner
 from softcr_studies.table import read_table
@@ -116,7 +115,7 @@ def test_what_is_stamped_late_is_ahead_by_as_much(shipped):
 
 
 def test_ideal_sensors_and_another_controller_close_the_loop():
-    ideal = Bench("nempc", quantised=False, pressures_at_ticks=True, poses_at_ticks=True)
+    ideal = Bench(controller="nempc", quantised=False, pressures_at_ticks=True, poses_at_ticks=True)
     assert 1e3 * bench_run(ideal, 0, 1.0)["error"].mean() < 1.0
 
 
@@ -131,7 +130,7 @@ def test_the_loop_is_that_of_the_hardware_system(controller):
     """Duration and grid of the motion aside, which the study chooses."""
     options = build_settings(HardwareOptions, {"controller": controller, "seed": 5})
     system = hardware_system(options, Path())
-    for part in loop_parts(Bench(controller), 5, 9.0):
+    for part in loop_parts(Bench(controller=controller), 5, 9.0):
         theirs = system.part(part.name)
         assert part.runs == theirs.runs
         block = virtual.load_class(part.runs, "block", BlockBase)
@@ -164,10 +163,10 @@ FILLED = 42 * round(1e9 * PERIOD)  # [ns]
 
 def begin_of(bench):
     """From a command's stamp to the moment from which the setpoint moves [s]."""
-    world = world_of(bench, 0)
+    world = emulated(bench, 0)
     filling = Filling(ROBOT, NodeSettings())
     filling.world = world
-    made = devices_of(world, bench, np.random.default_rng(0))
+    made = devices_of(world, np.random.default_rng(0))
     parts = (*(part for part, _ in made), Part(filling.name, "here:Filling", computing=2e-3))
     system = System(
         "valves", parts, tuple(part.name for part in parts), 1.0, simulated_time=False,
