@@ -40,16 +40,16 @@ def _of_the_kind(model: str) -> Parameters:
     return {"plant": "model", "plant_model": model, "parameter_factor": 1.05}
 
 
+_SOFTER_ROD: Parameters = {
+    "plant": "rod", "bending_compliance_factor": 0.95, "tip_mass_factor": 1.05
+}  # fmt: skip
 CASES = (
-    Case(
-        "rod", "licher2025",
-        {"plant": "rod", "bending_compliance_factor": 0.95, "tip_mass_factor": 1.05},
-    ),
+    Case("rod", "licher2025", _SOFTER_ROD),
     Case("ddpinn", "licher2025", _of_the_kind("ddpinn")),
     Case("constant_curvature", "licher2025", _of_the_kind("constant_curvature")),
     # nine tendons serve three coordinates of the tip: calm commands choose among them
     Case("arm", "dalenberg_robot1", _of_the_kind("arm"), 50.0, {"costs.input_rate": 1.0}),
-)  # fmt: skip
+)
 
 
 def circle_height(case: Case) -> float:
@@ -69,17 +69,12 @@ def system_of(cell: Cell, duration: float) -> System:
     filter_name, controller = cell.method.split(", ")
     population: Parameters = {"population": _POPULATION} if controller == NEMPC else {}
     plant = dict(case.plant)
+    circle: Parameters = {"radius": RADIUS, "height": circle_height(case), "frequency": FREQUENCY}
     return closed_loop(
         cell, controller, "tip_circle", plant=str(plant.pop("plant")), robot=case.robot,
         model=case.name, rate_hz=case.rate_hz, duration=duration,
-        of={
-            "plant": plant,
-            "estimator": {"filter": filter_name},
-            "controller": case.controller | population,
-            "reference": {
-                "radius": RADIUS, "height": circle_height(case), "frequency": FREQUENCY
-            },
-        },
+        of={"plant": plant, "estimator": {"filter": filter_name}, "reference": circle,
+            "controller": case.controller | population},
     )  # fmt: skip
 
 

@@ -3,10 +3,9 @@
 Both start vented and at rest and follow the same sequence of pressure steps, smoothed by a low-pass
 of 4 Hz, at 10 to 80 kPa. The paper prints neither its sequence nor the filter's order: here every
 combination of chambers is at the amplitude for a second, in an order that the seed draws, then all
-are vented; the filter is of first order. The paper's Fig. 4a is a graph, so no figure stands beside
-ours; its two statements can be judged: good accordance below 10 mm of deflection (the smallest
-amplitude deflects about so far), and errors that grow faster than the amplitude (an exponent above
-1).
+are vented; the filter is of first order. The paper's Fig. 4a is a graph; its two statements can be
+judged: good accordance below 10 mm of deflection (the smallest amplitude deflects about so far),
+and errors that grow faster than the amplitude (an exponent above 1).
 """
 
 import itertools
@@ -33,8 +32,6 @@ CUTOFF = 4.0  # of the low-pass [Hz]
 HOLD = 1.0  # of a step [s]
 ERRORS = ("MAE x", "MAE y", "MAE z")
 LINEAR = "linear"
-
-
 CASES = {f"steps of {1e-3 * amplitude:g} kPa": amplitude for amplitude in AMPLITUDES}
 
 

@@ -44,11 +44,6 @@ class Way:
         method = f"{self.controller}, {model}" + (", GPU" if self.device == "cuda" else "")
         return f"population {self.population}" if self.population else "gradient", method
 
-    @property
-    def exact(self) -> "Way":
-        """The same on the exact rod."""
-        return Way(self.population, "rod")
-
 
 def ways() -> dict[tuple[str, str], Way]:
     """(case, method) -> what is compared; with GPU rows where there is one."""
@@ -72,21 +67,18 @@ class Settings(StudySettings):
 
 def run(cell: Cell) -> Result:
     """One run of the loop."""
-    way, network = ways()[cell.case, cell.method], cell.settings.network
-    robot = load_robot("licher2025")
-    told = _model(way.model, network) | {"device": way.device}
+    way, robot = ways()[cell.case, cell.method], load_robot("licher2025")
+    network: Parameters = {"network": cell.settings.network} if cell.settings.network else {}
+    models: list[Parameters] = [{"model": name} | ({} if name == "rod" else network)
+                                for name in (way.model, way.filter_model)]  # fmt: skip
+    told = models[0] | {"device": way.device}
     told |= {"population": way.population} if way.population else {}
     result = run_loop(
         robot, FAST, reference_of(robot, FAST), way.controller,
         (cell.stream("plant"), cell.stream("controller")), parameters=told,
-        filter_parameters=_model(way.filter_model, network), bag=cell.bag,
+        filter_parameters=models[1], bag=cell.bag,
     )  # fmt: skip
     return {**result, "candidates": way.population}
-
-
-def _model(name: ModelName, network: str) -> Parameters:
-    chosen: Parameters = {"model": name}
-    return chosen | ({"network": network} if name != "rod" and network else {})
 
 
 def command_change_kpa(result: Result) -> float:
@@ -106,7 +98,8 @@ def bounded_rows(results: Results) -> Iterator[Row]:
         for key, way in ways().items()
     }
     for way, found in errors.items():
-        must = None if way == way.exact else ALLOWED * float(np.mean(errors[way.exact]))
+        exact = Way(way.population, "rod")
+        must = None if way == exact else ALLOWED * float(np.mean(errors[exact]))
         yield Row.of(*way.key, SETTLED_TIP, found, "mm", must=must)
 
 
