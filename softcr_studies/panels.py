@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 
 @contextmanager
 def panels(
-    path: Path, labels: Sequence[str], columns: int = 1, *, x: str = "time / s", **options: Any
+    path: Path, labels: Sequence[str], columns: int = 1, *, x: str = "time / s", sharex: bool = True
 ) -> Iterator[np.ndarray]:
     """Axes to draw into, (rows, columns), or (rows,) of a single column; written afterwards.
 
@@ -22,11 +21,12 @@ def panels(
         labels: of the rows.
         columns: how many.
         x: label below the last row.
-        options: of `matplotlib.pyplot.subplots`; rows share their x axis if nothing else is said.
+        sharex: whether all panels have the same x axis.
     """
     size = max(4.0 * columns, 8.0), max(1.8 * len(labels) + 0.6, 4.0)
-    given = {"figsize": size, "sharex": True, "layout": "constrained", "squeeze": False} | options
-    figure, grid = plt.subplots(len(labels), columns, **given)
+    figure, grid = plt.subplots(
+        len(labels), columns, figsize=size, sharex=sharex, squeeze=False, layout="constrained"
+    )
     for axes, label in zip(grid[:, 0], labels, strict=True):
         axes.set_ylabel(label)
     for axes in grid[-1]:

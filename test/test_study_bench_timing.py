@@ -20,21 +20,19 @@ from softcr_runtime.settings import NodeSettings, build_settings
 from softcr_runtime.system import Part, System
 from softcr_runtime.virtual import VirtualExecutor
 from softcr_studies.cell import Cell
-from softcr_studies.robustness import virtual_bench
+from softcr_studies.robustness import bench_timing
 from softcr_studies.robustness.bench_timing import (
+    PERIOD,
     SETTLED,
     STUDY,
     VARIATIONS,
+    Bench,
     Settings,
     Simulation,
     Variation,
-    run,
-)
-from softcr_studies.robustness.virtual_bench import (
-    PERIOD,
-    Bench,
     emulated,
     loop_parts,
+    run,
     run_bench,
 )
 from softcr_studies.runner import TABLE, Runner
@@ -196,7 +194,7 @@ def test_a_run_that_was_vented_has_no_error(monkeypatch):
             if now > 1.2:
                 self.driver.vent()
 
-    monkeypatch.setattr(virtual_bench, "EmulatedBench", Vented)
+    monkeypatch.setattr(bench_timing, "EmulatedBench", Vented)
     result = bench_run(Bench(), 0, 1.0)
     assert len(result["error"]) == len(result["tips"]) == 70
     assert np.isnan(result["error"]).all()

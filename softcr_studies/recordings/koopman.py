@@ -154,10 +154,8 @@ def errors_of(
 ) -> dict[str, np.ndarray]:
     """Method -> (N, steps) errors [mm] 1 ... steps periods ahead, all from the same samples.
 
-    Args:
-        models: beside them the trivial baseline that holds the last value is scored.
-        trial: outputs [mm].
-        steps: None: the whole trial, once, from its beginning.
+    Beside the models, holding the last value is scored; steps = None: the whole trial, once, from
+    its beginning.
     """
     oldest = max(model.lift.delays for model in models.values())
     steps = len(trial.outputs) - oldest - 1 if steps is None else steps
@@ -218,35 +216,31 @@ def _predicted(model: KoopmanModel, trial: Trial, settings: Settings) -> np.ndar
 
 
 def rows(results: Results) -> Iterable[Row]:
-    """What was chosen; mean and largest error of every trial and method."""
+    """What was chosen; mean and largest error of every trial and method.
+
+    Deviations are over the samples of a trial.
+    """
     found, horizon = results.first(_ALL, _ALL), results.settings.horizon
-    for k in range(len(CANDIDATES)):
+    methods, scored = found["methods"].tolist(), found["scored"].tolist()
+    for k, method in enumerate(methods[: len(CANDIDATES)]):
         for quantity, unit, key in _CHOSEN:
-            method = str(found["methods"][k])
             yield Row.of(_TRAINING, method, quantity, [float(found[key][k])], unit)
-    for number, name in enumerate(map(str, found["scored"])):
-        extent = float(found["extents"][number])
+    for number, (name, extent) in enumerate(zip(scored, found["extents"].tolist(), strict=True)):
         yield Row.of(name, "measured", "extent of the motion", [extent], "mm")
-        for k, method in enumerate(map(str, found["methods"])):
+        for k, method in enumerate(methods):
             for reach, key in ((f"to {horizon:g} s ahead", "near"), ("whole trial", "whole")):
-                yield from _errors(name, method, reach, found[f"{key}_{number}_{k}"], extent)
-
-
-def _errors(case: str, method: str, reach: str, errors: np.ndarray, extent: float) -> Iterable[Row]:
-    """Deviations are over the samples of the trial."""
-    mean, deviation, percent = float(errors.mean()), float(errors.std()), 100.0 / extent
-    for what, value, spread, unit in (
-        ("mean", mean, deviation, "mm"),
-        ("largest", float(errors.max()), 0.0, "mm"),
-        ("mean of motion", percent * mean, percent * deviation, "%"),
-    ):
-        yield Row(case, method, f"{reach}, {what}", value, spread, unit, 1)
+                errors, percent = found[f"{key}_{number}_{k}"], 100.0 / extent
+                mean, deviation = float(errors.mean()), float(errors.std())
+                yield Row(name, method, f"{reach}, mean", mean, deviation, "mm", 1)
+                yield Row(name, method, f"{reach}, largest", float(errors.max()), 0.0, "mm", 1)
+                yield Row(name, method, f"{reach}, mean of motion", percent * mean,
+                          percent * deviation, "%", 1)  # fmt: skip
 
 
 def draw(results: Results, directory: Path) -> None:
     """How the error grows with time, and every trial's beginning, predicted blindly."""
     found, settings = results.first(_ALL, _ALL), results.settings
-    scored, methods = [str(name) for name in found["scored"]], [str(m) for m in found["methods"]]
+    scored, methods = found["scored"].tolist(), found["methods"].tolist()
     ahead = settings.period * (1 + np.arange(settings.steps))
     with panels(directory / "errors.png", ["mean error / mm"], x="time ahead / s") as (axes,):
         for k, method in enumerate(methods):
