@@ -246,8 +246,10 @@ def draw(results: Results, directory: Path) -> None:
         for k, method in enumerate(methods):
             errors = np.vstack([found[f"near_{number}_{k}"] for number in range(len(scored))])
             axes.plot(ahead, errors.mean(axis=0), marker=".", label=method)
-    labels, width = [f"{name}: tip / mm" for name in scored], found["tips_0"].shape[1]
+    labels, width = [f"{name}\ntip / mm" for name in scored], found["tips_0"].shape[1]
     with panels(directory / "koopman.png", labels, width, sharex=False) as grid:
+        for number, axes in enumerate(grid.reshape(len(scored), width)[0], start=1):
+            axes.set_title(f"tip {number}")
         for number, row in enumerate(grid.reshape(len(scored), width)):
             lines = {"measured": found[f"tips_{number}"]}
             lines |= {methods[k]: found[f"blind_{number}_{k}"] for k in range(len(CANDIDATES))}
