@@ -29,8 +29,7 @@ from softcr_studies.study import Cell, Metric, Result, Results, Row, Study, Stud
 
 MOTORS = TendonGains(proportional=1e5, integral=0.0, derivative=1e3)
 SETPOINT = np.array([0.0, 0.15, -0.5])
-INPUTS = 40
-"""Steps from the zero state to the printed tendon differentials; the thesis says n."""
+INPUTS = 40  # steps from the zero state to the printed tendon differentials; the thesis says n
 
 INFERRED = {"sensors' distance": "cm", "sensors' angle": "crad", "E_shape": "mm"}
 _HELD, _STEP = 0.1, 4e-3  # [s]

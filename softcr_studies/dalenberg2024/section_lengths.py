@@ -31,10 +31,8 @@ FIRST_LENGTHS = np.array([0.12, 0.28, 0.27])
 SENSORS = np.array([0.105, 0.36, 0.60])
 CENTRE, AMPLITUDE, FREQUENCY = np.array([0.0, 0.0, -0.5]), np.array([0.5, 0.3, 0.1]), 0.2 * np.pi
 GAINS = (90.0, 42.5, 35.0)
-LOST = 1.0
-"""A run whose tip error exceeds this has diverged [m]."""
-LAST = 5.0
-"""The tip's error counts over so many seconds at the end [s]."""
+LOST = 1.0  # a run whose tip error exceeds this has diverged [m]
+LAST = 5.0  # the tip's error counts over so many seconds at the end [s]
 
 COARSE = 0.01  # the other time step [s]
 FIXED, COMMANDED = "fixed lengths", "commanded q"

@@ -28,8 +28,7 @@ from softcr_studies.virtual_runs import SIMULATOR, common, run_blocks, simulator
 
 FIXED = "fixed lengths"
 PERIOD = 0.02
-LOST = 1.0
-"""A run whose tip error exceeds this has diverged [m]."""
+LOST = 1.0  # a run whose tip error exceeds this has diverged [m]
 
 _SHAPES_EVERY = 25  # ticks
 _SERIES = (

@@ -18,8 +18,7 @@ from softcr_models.rod.description import BASE_WRENCH
 from softcr_studies.mehl2024.plant import DT, FORCE_NOISE, MOMENT_NOISE, motion_of
 from softcr_studies.study import Result
 
-LEFT_OUT = 0.1
-"""Seconds at the start that do not count, Mehl et al., Sec. III-B."""
+LEFT_OUT = 0.1  # seconds at the start that do not count, Mehl et al., Sec. III-B
 
 # Mehl et al., Sec. IV: Q = 1e-10 diag(1, 1, 1, .1, .1, .1, 1e9) is added every 5 ms, and P_0 = Q.
 # The rest is our filter, its gate included: the first innovations from so sure a start are far

@@ -248,9 +248,10 @@ def draw(results: Results, directory: Path) -> None:
             axes.plot(ahead, errors.mean(axis=0), marker=".", label=method)
     labels, width = [f"{name}\ntip / mm" for name in scored], found["tips_0"].shape[1]
     with panels(directory / "koopman.png", labels, width, sharex=False) as grid:
-        for number, axes in enumerate(grid.reshape(len(scored), width)[0], start=1):
+        rows_of_trials = grid.reshape(len(scored), width)
+        for number, axes in enumerate(rows_of_trials[0], start=1):
             axes.set_title(f"tip {number}")
-        for number, row in enumerate(grid.reshape(len(scored), width)):
+        for number, row in enumerate(rows_of_trials):
             lines = {"measured": found[f"tips_{number}"]}
             lines |= {methods[k]: found[f"blind_{number}_{k}"] for k in range(len(CANDIDATES))}
             for (method, tips), style in zip(lines.items(), ("k", "C0", "C1"), strict=True):

@@ -5,7 +5,6 @@ differ from it in one figure: the loop of `softcr up hardware`, its blocks among
 Time is virtual: equal seeds give equal runs, however slow the machine.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,8 +33,7 @@ from softcr_studies.virtual_runs import Log, run_system
 SETTLED = 2.0  # from here on the motion has faded in [s]
 ROBOT = "licher2025"
 PERIOD = DeviceFigures.command_period
-POPULATION = 64
-"""Candidates of the NEMPC, as in a rehearsal."""
+POPULATION = 64  # candidates of the NEMPC, as in a rehearsal
 PLANT: Parameters = {
     "intervals": 20, "bending_compliance_factor": 0.95, "tip_mass_factor": 1.1,
     "tip_noise": 2e-4, "pressure_noise": 0.0, "force_noise": 0.0, "moment_noise": 0.0,
@@ -156,11 +154,6 @@ class LatePlant(RodPlant):
         self._next = command
 
 
-def variations(settings: Settings) -> Sequence[Variation]:
-    """Those chosen."""
-    return [each for each in VARIATIONS if each.key in settings.chosen]
-
-
 def run(cell: Cell) -> Result:
     """One run of a variation."""
     setup, duration = cell.case.setup, cell.settings.duration
@@ -266,7 +259,7 @@ STUDY = Study(
     source="",
     summary="what the tip error owes to each figure of a bench",
     run=run,
-    cases=variations,
+    cases=lambda settings: [each for each in VARIATIONS if each.key in settings.chosen],
     methods=lambda variation: (variation.what,),
     settings=Settings,
     metrics=(

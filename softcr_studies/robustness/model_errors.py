@@ -142,11 +142,6 @@ def cases(settings: StudySettings | None = None) -> list[Case]:
     return list({case.name: case for case in found}.values())
 
 
-def methods(case: Case) -> Sequence[str]:
-    """Who runs a case."""
-    return SHIPPED if case.adaptive else (UNAIDED,)
-
-
 def run(cell: Cell) -> Result:
     """The settled tip error of one run [mm]."""
     method = GRADIENT_MPC if cell.method == UNAIDED else cell.method
@@ -236,7 +231,7 @@ STUDY = Study(
     summary="sensitivity to 14 model errors, one at a time, and what to calibrate first",
     run=run,
     cases=cases,
-    methods=methods,
+    methods=lambda case: SHIPPED if case.adaptive else (UNAIDED,),
     settings=Settings,
     exact=f"{SIMPLER}{PLANT}{SENSORS}One of these is changed in each row, which is the tip error "
     "from 2 s on. The Koopman baseline has learned from 15 minutes of the usual plant. Errors of "
