@@ -13,7 +13,7 @@ from softcr_models.robot import load_robot
 from softcr_runtime.registry import GRADIENT_MPC, NEMPC
 from softcr_runtime.system import Parameters, System
 from softcr_studies.closed_loop import closed_loop, mean_error_mm, tracked
-from softcr_studies.study import Cell, Metric, Must, Result, Study, StudySettings
+from softcr_studies.study import Cell, Metric, Must, Study, StudySettings
 
 RADIUS, FREQUENCY = 0.015, 0.5  # of the circle [m], [Hz]
 DURATION = 5.0  # [s]
@@ -78,11 +78,6 @@ def system_of(cell: Cell, duration: float) -> System:
     )  # fmt: skip
 
 
-def run(cell: Cell) -> Result:
-    """One run of the loop."""
-    return tracked(cell, system_of(cell, DURATION))
-
-
 class Settings(StudySettings):
     """See StudySettings."""
 
@@ -93,7 +88,7 @@ STUDY = Study(
     name="control/any-model",
     source="",
     summary="every filter and every controller on every model, on plants of its kind",
-    run=run,
+    run=lambda cell: tracked(cell, system_of(cell, DURATION)),
     cases=CASES,
     methods=METHODS,
     settings=Settings,

@@ -23,11 +23,6 @@ CASE, METHOD = "true 45, file 49.9 rad/(N m m)", "UKF on the rod"
 ERROR, TIME = "compliance error", "time to 2 %"
 
 
-def run(cell: Cell) -> Result:
-    """The estimate along the whole motion."""
-    return search(cell, DURATION)
-
-
 def search(cell: Cell, duration: float) -> Result:
     """The plant bends round and round under known pressures, the filter starts from the file.
 
@@ -88,7 +83,7 @@ STUDY = Study(
     name="licher2025/compliance",
     source="Licher et al. 2025, Sec. V-A2, Experiment 3",
     summary="the filter finds the bending compliance of a moving rod",
-    run=run,
+    run=lambda cell: search(cell, DURATION),
     cases=(CASE,),
     methods=(METHOD,),
     settings=Settings,
