@@ -9,7 +9,12 @@ from typing import Any
 
 from pydantic import Field
 
-from softcr_control.tip_references import TipReferenceKind, TipReferenceSettings, tip_reference
+from softcr_control.tip_references import (
+    TipReference,
+    TipReferenceKind,
+    TipReferenceSettings,
+    tip_reference,
+)
 from softcr_models.errors import UserError
 from softcr_runtime.block import BlockBase, Input, Output, Samples
 from softcr_runtime.settings import ArmNodeSettings
@@ -47,8 +52,8 @@ class TipReferenceBlock(BlockBase):
     inputs = (Input("mocap/arm/poses", "lead"),)
     outputs = ("reference/tip",)
 
-    def __init__(self, robot: Any, settings: Any) -> None:
-        """See BlockBase."""
+    def __init__(self, robot: Any, settings: Any, source: TipReference | None = None) -> None:
+        """See BlockBase; `source` in place of the one that settings name."""
         super().__init__(robot, settings)
         if settings.reference == "file" and not settings.file:
             raise UserError("parameter file = '': a path is needed with reference = file")
@@ -58,7 +63,7 @@ class TipReferenceBlock(BlockBase):
             duration=settings.duration,
             dwell=settings.dwell,
         )
-        self._source = tip_reference(chosen, robot)
+        self._source = source or tip_reference(chosen, robot)
         self._start: int | None = None
 
     def reset(self) -> None:

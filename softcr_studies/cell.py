@@ -4,10 +4,13 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
+
+Seconds = Annotated[float, Field(json_schema_extra={"unit": "s"})]
+"""A time among settings."""
 
 Result = Mapping[str, Any]
 """What a cell gives: name -> number, text or array; other kinds of values cannot be kept."""

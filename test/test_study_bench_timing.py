@@ -11,6 +11,7 @@ from softcr_hardware.actuator import EmulatedActuator
 from softcr_hardware.ethercat.memory_bus import MemoryBus
 from softcr_hardware.ethercat.process_data import ProcessData
 from softcr_hardware.ethercat.terminals import load_station
+from softcr_hardware.virtual_devices import EmulatedBench, devices_of
 from softcr_models import load_robot
 from softcr_models.errors import UserError
 from softcr_runtime import virtual
@@ -19,22 +20,19 @@ from softcr_runtime.settings import NodeSettings, build_settings
 from softcr_runtime.system import Part, System
 from softcr_runtime.virtual import VirtualExecutor
 from softcr_studies.cell import Cell
-from softcr_studies.robustness import virtual_bench
+from softcr_studies.robustness import bench_timing
 from softcr_studies.robustness.bench_timing import (
+    PERIOD,
     SETTLED,
     STUDY,
     VARIATIONS,
+    Bench,
     Settings,
     Simulation,
     Variation,
-    run,
-)
-from softcr_studies.robustness.virtual_bench import (
-    PERIOD,
-    Bench,
-    World,
-    devices,
+    emulated,
     loop_parts,
+    run,
     run_bench,
 )
 from softcr_studies.runner import TABLE, Runner
@@ -115,7 +113,7 @@ def test_what_is_stamped_late_is_ahead_by_as_much(shipped):
 
 
 def test_ideal_sensors_and_another_controller_close_the_loop():
-    ideal = Bench("nempc", quantised=False, pressures_at_ticks=True, poses_at_ticks=True)
+    ideal = Bench(controller="nempc", quantised=False, pressures_at_ticks=True, poses_at_ticks=True)
     assert 1e3 * bench_run(ideal, 0, 1.0)["error"].mean() < 1.0
 
 
@@ -130,7 +128,7 @@ def test_the_loop_is_that_of_the_hardware_system(controller):
     """Duration and grid of the motion aside, which the study chooses."""
     options = build_settings(HardwareOptions, {"controller": controller, "seed": 5})
     system = hardware_system(options, Path())
-    for part in loop_parts(Bench(controller), 5, 9.0):
+    for part in loop_parts(Bench(controller=controller), 5, 9.0):
         theirs = system.part(part.name)
         assert part.runs == theirs.runs
         block = virtual.load_class(part.runs, "block", BlockBase)
@@ -146,7 +144,7 @@ class Filling(BlockBase):
     name = "filling"
     inputs = (Input(CLOCK, "lead"),)
     outputs = ("pressure/command",)
-    world: World
+    world: EmulatedBench
 
     def tick(self, now, samples):
         # the valves are enabled by commands that come, whatever they ask for
@@ -163,10 +161,10 @@ FILLED = 42 * round(1e9 * PERIOD)  # [ns]
 
 def begin_of(bench):
     """From a command's stamp to the moment from which the setpoint moves [s]."""
-    world = World(ROBOT, bench, 0)
+    world = emulated(bench, 0)
     filling = Filling(ROBOT, NodeSettings())
     filling.world = world
-    made = devices(world, np.random.default_rng(0))
+    made = devices_of(world, np.random.default_rng(0))
     parts = (*(part for part, _ in made), Part(filling.name, "here:Filling", computing=2e-3))
     system = System(
         "valves", parts, tuple(part.name for part in parts), 1.0, simulated_time=False,
@@ -190,13 +188,13 @@ def test_valves_wait_for_the_age_of_a_command():
 
 
 def test_a_run_that_was_vented_has_no_error(monkeypatch):
-    class Vented(World):
+    class Vented(EmulatedBench):
         def cycle(self, now):
             super().cycle(now)
             if now > 1.2:
                 self.driver.vent()
 
-    monkeypatch.setattr(virtual_bench, "World", Vented)
+    monkeypatch.setattr(bench_timing, "EmulatedBench", Vented)
     result = bench_run(Bench(), 0, 1.0)
     assert len(result["error"]) == len(result["tips"]) == 70
     assert np.isnan(result["error"]).all()

@@ -8,13 +8,13 @@ import pytest
 from rich.console import Console
 from scipy.integrate import solve_ivp
 
+from softcr_estimation.identification.constant_curvature import FITTED, identified
 from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
 from softcr_models.errors import UserError
 from softcr_runtime.settings import build_settings
 from softcr_studies.catalogue import load_study
 from softcr_studies.mehl2024.base_sensor_filter import CC_UKF, IDENTIFIED, ROD_UKF, scores
 from softcr_studies.mehl2024.filters import FILTERS, PUBLISHED, corrected, see_as_rod
-from softcr_studies.mehl2024.identification import FITTED, identified
 from softcr_studies.mehl2024.plant import DT, sensed_run, table_one_robot
 from softcr_studies.runner import Runner
 from softcr_studies.study import Metric
@@ -88,11 +88,11 @@ def test_identification_finds_the_numbers_of_a_true_arc(model):
     data = {"times": times, "pressures": pressures, "tips": tips, "velocities": velocities,
             "coordinates": q, "rates": rates, "wrenches": wrenches}  # fmt: skip
     arc = between(data, 100, 790)
-    found = identified(model, arc, HEIGHT, share_mass=True)
+    found = identified(model, arc, DT, HEIGHT, share_mass=True)
     for name in ("mass", "tip_mass", "bending_stiffness", "elongation_stiffness"):
         assert getattr(found, name) == pytest.approx(getattr(truth, name), rel=0.02), name
     assert found.bending_damping == pytest.approx(0.8, abs=0.1)
-    known = identified(model.replace(tip_mass=0.03), arc, HEIGHT, share_mass=False)
+    known = identified(model.replace(tip_mass=0.03), arc, DT, HEIGHT, share_mass=False)
     assert known.tip_mass == 0.03
     assert known.mass == pytest.approx(0.12, rel=0.01)
 

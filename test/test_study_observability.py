@@ -3,6 +3,12 @@
 import numpy as np
 import pytest
 
+from softcr_estimation.identification.information import (
+    Information,
+    Motion,
+    lag_information,
+    tip_information,
+)
 from softcr_models import load_robot
 from softcr_models.errors import UserError
 from softcr_models.pressure import PressureLag
@@ -12,14 +18,10 @@ from softcr_studies.robustness.observability import (
     PERIOD,
     PLANNED,
     STUDY,
-    Information,
-    Motion,
-    lag_information,
     planned,
     recorded,
     rows,
     run,
-    tip_information,
 )
 
 ROBOT = load_robot("licher2025")

@@ -204,7 +204,7 @@ def test_no_stream_is_shared_by_plant_and_controller_and_methods_meet_the_same_n
 
 
 def test_the_map_of_model_errors_varies_one_thing_at_a_time(tmp_path):
-    axes, runs = model_errors.axes(), model_errors.cases()
+    axes, runs = model_errors.AXES, model_errors.cases()
     assert len({case.name for case in runs}) == len(runs)
     assert len({dataclasses.replace(case, name="") for case in runs}) == len(runs)
     for axis in axes[:-1]:
@@ -237,7 +237,7 @@ def test_the_map_of_model_errors_varies_one_thing_at_a_time(tmp_path):
 def test_calibration_is_ranked_by_what_an_error_costs():
     """Tip mass costs 3 mm where nothing is estimated, damping 2 mm, whatever the filter leaves."""
     errors = {}
-    for axis in model_errors.axes():
+    for axis in model_errors.AXES:
         cost = {"tip mass": 3.0, "damping": 2.0}.get(axis.name, 1.0 if axis.calibration else 0.0)
         for value, case in axis.alone.items():
             worst = value == max(axis.alone)

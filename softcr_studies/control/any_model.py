@@ -13,7 +13,7 @@ from softcr_models.robot import load_robot
 from softcr_runtime.registry import GRADIENT_MPC, NEMPC
 from softcr_runtime.system import Parameters, System
 from softcr_studies.closed_loop import closed_loop, mean_error_mm, tracked
-from softcr_studies.study import Cell, Metric, Must, Result, Study, StudySettings
+from softcr_studies.study import Cell, Metric, Must, Study, StudySettings
 
 RADIUS, FREQUENCY = 0.015, 0.5  # of the circle [m], [Hz]
 DURATION = 5.0  # [s]
@@ -27,37 +27,29 @@ _RAISED = 0.01  # of a hanging arm, whose tip is lowest at rest [m]
 
 @dataclass(frozen=True)
 class Case:
-    """One model and its plant.
+    """One model and its plant."""
 
-    Attributes:
-        name: of the model.
-        robot: that it is of.
-        plant: name of the plant and its settings.
-        rate_hz: of the loop [Hz].
-        controller: settings of both controllers that differ from their own.
-    """
-
-    name: str
+    name: str  # of the model
     robot: str
-    plant: Parameters
+    plant: Parameters  # name of the plant and its settings
     rate_hz: float = 70.0
-    controller: Parameters = field(default_factory=dict)
+    controller: Parameters = field(default_factory=dict)  # settings of both that differ
 
 
 def _of_the_kind(model: str) -> Parameters:
     return {"plant": "model", "plant_model": model, "parameter_factor": 1.05}
 
 
+_SOFTER_ROD: Parameters = {
+    "plant": "rod", "bending_compliance_factor": 0.95, "tip_mass_factor": 1.05
+}  # fmt: skip
 CASES = (
-    Case(
-        "rod", "licher2025",
-        {"plant": "rod", "bending_compliance_factor": 0.95, "tip_mass_factor": 1.05},
-    ),
+    Case("rod", "licher2025", _SOFTER_ROD),
     Case("ddpinn", "licher2025", _of_the_kind("ddpinn")),
     Case("constant_curvature", "licher2025", _of_the_kind("constant_curvature")),
     # nine tendons serve three coordinates of the tip: calm commands choose among them
     Case("arm", "dalenberg_robot1", _of_the_kind("arm"), 50.0, {"costs.input_rate": 1.0}),
-)  # fmt: skip
+)
 
 
 def circle_height(case: Case) -> float:
@@ -77,23 +69,13 @@ def system_of(cell: Cell, duration: float) -> System:
     filter_name, controller = cell.method.split(", ")
     population: Parameters = {"population": _POPULATION} if controller == NEMPC else {}
     plant = dict(case.plant)
+    circle: Parameters = {"radius": RADIUS, "height": circle_height(case), "frequency": FREQUENCY}
     return closed_loop(
         cell, controller, "tip_circle", plant=str(plant.pop("plant")), robot=case.robot,
         model=case.name, rate_hz=case.rate_hz, duration=duration,
-        of={
-            "plant": plant,
-            "estimator": {"filter": filter_name},
-            "controller": case.controller | population,
-            "reference": {
-                "radius": RADIUS, "height": circle_height(case), "frequency": FREQUENCY
-            },
-        },
+        of={"plant": plant, "estimator": {"filter": filter_name}, "reference": circle,
+            "controller": case.controller | population},
     )  # fmt: skip
-
-
-def run(cell: Cell) -> Result:
-    """One run of the loop."""
-    return tracked(cell, system_of(cell, DURATION))
 
 
 class Settings(StudySettings):
@@ -106,7 +88,7 @@ STUDY = Study(
     name="control/any-model",
     source="",
     summary="every filter and every controller on every model, on plants of its kind",
-    run=run,
+    run=lambda cell: tracked(cell, system_of(cell, DURATION)),
     cases=CASES,
     methods=METHODS,
     settings=Settings,

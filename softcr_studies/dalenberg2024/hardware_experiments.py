@@ -22,14 +22,14 @@ from softcr_models.constant_curvature.arm_dynamics import ArmDynamics, TendonGai
 from softcr_models.constant_curvature.kinematics import coverage_of
 from softcr_models.constant_curvature.shape_error import shape_error
 from softcr_models.robot import load_arm
+from softcr_studies.cell import Seconds
 from softcr_studies.dalenberg2024.published import Comparison
 from softcr_studies.dalenberg2024.setpoint_run import FIXED, draw_runs, law, steer
 from softcr_studies.study import Cell, Metric, Result, Results, Row, Study, StudySettings
 
 MOTORS = TendonGains(proportional=1e5, integral=0.0, derivative=1e3)
 SETPOINT = np.array([0.0, 0.15, -0.5])
-INPUTS = 40
-"""Steps from the zero state to the printed tendon differentials; the thesis says n."""
+INPUTS = 40  # steps from the zero state to the printed tendon differentials; the thesis says n
 
 INFERRED = {"sensors' distance": "cm", "sensors' angle": "crad", "E_shape": "mm"}
 _HELD, _STEP = 0.1, 4e-3  # [s]
@@ -62,27 +62,18 @@ class Pulled:
 
 @dataclass(frozen=True)
 class Trial:
-    """One run of Experiment II.
-
-    Attributes:
-        name: in the table.
-        feedback: what Algorithm 2 is given.
-        payload: gripper left out, it is not known [kg].
-        fixed_gain, adaptive_gain: K [1/s].
-        adaptation: the printed Gamma [1/m].
-        cost, mapping, duration: numbers among PRINTED.
-        sensors: numbers of the sensors' differences, see Comparison.
-    """
+    """One run of Experiment II."""
 
     name: str
-    feedback: str
-    payload: float
-    fixed_gain: float
+    feedback: str  # what Algorithm 2 is given
+    payload: float  # gripper left out, it is not known [kg]
+    fixed_gain: float  # K [1/s]
     adaptive_gain: float
-    adaptation: float
-    cost: str
+    adaptation: float  # the printed Gamma [1/m]
+    cost: str  # a number among PRINTED, as the next two
     mapping: str
     duration: str
+    # numbers of the sensors' differences, see Comparison
     sensors: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -102,10 +93,7 @@ class Settings(StudySettings):
     """See StudySettings."""
 
     runs: int = Field(len(TABLE_ONE), ge=1, le=len(TABLE_ONE), description="of Experiment I")
-    seconds: float = Field(
-        20.0, ge=1.0, le=100.0, description="longest run of Experiment II",
-        json_schema_extra={"unit": "s"},
-    )  # fmt: skip
+    seconds: Seconds = Field(20.0, ge=1.0, le=100.0, description="longest run of Experiment II")
 
 
 def methods(case: Pulled | Trial) -> list[str]:

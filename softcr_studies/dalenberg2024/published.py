@@ -12,16 +12,11 @@ from softcr_studies.table import Kind
 
 
 class Printed(NamedTuple):
-    """One printed result.
-
-    Attributes:
-        fixed, adaptive: the figures; None: not printed.
-        change: of the adaptive one against the fixed one, as printed [%]; None: not printed.
-    """
+    """One printed result; None: a figure is not printed."""
 
     fixed: float | None = None
     adaptive: float | None = None
-    change: float | None = None
+    change: float | None = None  # of the adaptive one against the fixed one, as printed [%]
 
 
 PRINTED = {
@@ -65,25 +60,16 @@ _SENSOR_ERRORS = {"distance": ("cm", "linear"), "angle": ("crad", "angular")}
 
 @dataclass
 class Comparison:
-    """The rows of one controller, each beside what is printed.
-
-    Attributes:
-        case, method: of the rows.
-        kind: of what is printed.
-        fixed: whether this is the baseline, the controller with fixed lengths.
-        printed: whether the thesis has figures of it.
-        seeds: of the rows.
-        rows: so far.
-        signs: for every printed change so far, whether ours has the same sign.
-    """
+    """The rows of one controller, each beside what is printed."""
 
     case: str
     method: str
-    kind: Kind
-    fixed: bool
-    printed: bool = True
+    kind: Kind  # of what is printed
+    fixed: bool  # whether this is the baseline, the controller with fixed lengths
+    printed: bool = True  # whether the thesis has figures of it
     seeds: int = 1
     rows: list[Row] = field(default_factory=list)
+    # for every printed change so far, whether ours has the same sign
     signs: list[bool] = field(default_factory=list)
 
     def add(
@@ -103,14 +89,9 @@ class Comparison:
     def add_numbered(
         self, quantity: str, number: str, values: Sequence[float], unit: str, sd: float = 0.0
     ) -> None:
-        """A figure and its change against the baseline's.
+        """A figure, numbered among PRINTED, and its change against the baseline's.
 
-        Args:
-            quantity: as the table says it.
-            number: among PRINTED.
-            values: of this controller and, if it is compared, of fixed lengths [unit].
-            unit: of both.
-            sd: of the figure.
+        `values` are of this controller and, if it is compared, of fixed lengths.
         """
         name = f"{quantity} ({number.partition(' ')[0]})"
         self.add(name, values[0], unit, self.figure(number), sd)
@@ -126,7 +107,7 @@ class Comparison:
         """What Algorithm 2 leaves of each sensor's errors: mean of a run, and above the baseline's.
 
         Args:
-            runs: of this controller and, if it is compared, of fixed lengths.
+            runs: see `add_numbered`.
             numbers: "distance" or "angle", with " tip" for the last sensor's -> among DIFFERENCES.
             start: of the quantities' names.
         """
@@ -135,16 +116,16 @@ class Comparison:
             for sensor, value in enumerate(values):
                 last = f"{kind} tip" if sensor + 1 == len(values) else kind
                 number = numbers.get(last, numbers.get(kind)) if self.printed else None
+                span = DIFFERENCES[number] if number else ()
                 name = f"{start}sensor {sensor + 1}'s {kind}"
                 name += f" ({number.partition(' ')[0]})" if number else ""
                 self.add(name, value, unit)
-                if self.fixed or not others:
-                    continue
-                above, span = value - others[0][sensor], DIFFERENCES[number] if number else ()
-                words = " to ".join(f"{end:+g}" for end in sorted(set(span)))
-                told = f", {self.kind} {words}" if words else ""
-                self.add(f"{name}, difference{told}", above, unit)
-                self.signs += [above * end >= 0.0 for end in span[:1]]
+                if others and not self.fixed:
+                    words = " to ".join(f"{end:+g}" for end in sorted(set(span)))
+                    told = f", {self.kind} {words}" if words else ""
+                    above = value - others[0][sensor]
+                    self.add(f"{name}, difference{told}", above, unit)
+                    self.signs += [above * end >= 0.0 for end in span[:1]]
 
     def closed(self) -> list[Row]:
         """All rows; the last one counts changes and differences whose sign is not the printed."""

@@ -12,7 +12,7 @@ is compared. What the thesis leaves open is filled in like this:
   thesis's filter did not divide by its time step: Gamma times 1 ms, or times 20 ms.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,9 +22,10 @@ from pydantic import Field
 from softcr_models.constant_curvature.arm import Arm
 from softcr_models.constant_curvature.arm_dynamics import TendonGains
 from softcr_models.robot import load_arm
+from softcr_studies.cell import Seconds
 from softcr_studies.dalenberg2024.published import Comparison
 from softcr_studies.dalenberg2024.setpoint_run import FIXED, draw_runs, law, steer
-from softcr_studies.study import Cell, Result, Results, Row, Study, StudySettings
+from softcr_studies.study import Cell, Metric, Result, Results, Row, Study, StudySettings
 
 PAYLOADS = (0.5, 0.25, 0.0)
 LOOPS = TendonGains(space="configuration")
@@ -41,33 +42,27 @@ _REDUCTIONS: dict[str, Callable[[np.ndarray], float]] = {
     "mean": np.mean, "least": np.min, "largest": np.max,
 }  # fmt: skip
 _MEASURES = {"E_shape": "shapes", "E_shape by arc": "curves", "Psi": "costs"}
+_MEANS = (
+    Metric("sensors' distance", "cm", lambda run: 1e2 * run["linear"].mean()),
+    Metric("sensors' angle", "crad", lambda run: 1e2 * run["angular"].mean()),
+    Metric("tip error at the end", "mm", lambda run: 1e3 * run["errors"][-1]),
+)
 
 
 @dataclass(frozen=True)
 class Arrangement:
-    """One robot with one kind of feedback.
+    """One robot with one kind of feedback."""
 
-    Attributes:
-        name: case in the table.
-        robot: in config/robots.
-        named: the setpoint the thesis names; it comes first, with the largest payload it is R8.
-        gain: K [1/s].
-        adaptation: the printed Gamma [1/m].
-        feedback: what Algorithm 2 is given.
-        shape: numbers among PRINTED of E_shape's mean, lower and upper bound.
-        cost: those of Psi.
-        single: the number of the named run; empty: there is none.
-    """
-
-    name: str
-    robot: str
+    name: str  # case in the table
+    robot: str  # in config/robots
+    # the setpoint the thesis names; it comes first, with the largest payload it is R8
     named: tuple[float, float, float]
-    gain: float
-    adaptation: float
-    feedback: str
-    shape: tuple[str, str, str]
-    cost: tuple[str, str, str]
-    single: str = ""
+    gain: float  # K [1/s]
+    adaptation: float  # the printed Gamma [1/m]
+    feedback: str  # what Algorithm 2 is given
+    shape: tuple[str, str, str]  # numbers among PRINTED of E_shape's mean, lower and upper bound
+    cost: tuple[str, str, str]  # those of Psi
+    single: str = ""  # the number of the named run; empty: there is none
 
 
 @dataclass(frozen=True)
@@ -89,9 +84,7 @@ class Settings(StudySettings):
 
     seeds: int = Field(1, ge=1, le=100, description="draws of the setpoints that are not named")
     setpoints: int = Field(10, ge=1, le=100, description="per draw, each with three payloads")
-    seconds: float = Field(
-        10.0, ge=1.0, le=100.0, description="length of a run", json_schema_extra={"unit": "s"}
-    )
+    seconds: Seconds = Field(10.0, ge=1.0, le=100.0, description="length of a run")
 
 
 def setpoints(arrangement: Arrangement, arm: Arm, count: int, draw: int) -> np.ndarray:
@@ -118,22 +111,18 @@ def run(cell: Cell) -> Result:
     return steer(arm, target, settings, LOOPS, payload=case.payload, seconds=length, bag=cell.bag)
 
 
-def rows(results: Results) -> list[Row]:
+def rows(results: Results) -> Iterator[Row]:
     """All rows.
 
     Means and bounds are over the runs' means over time. Runs that a controller or the baseline lost
     are counted, then left out for both.
     """
-    found: dict[tuple[Arrangement, str], dict[tuple[Case, int], Result]] = {}
-    for cell in results.cells:
-        runs = found.setdefault((cell.case.arrangement, cell.method), {})
-        runs[cell.case, cell.seed] = results[cell]
-    rows = []
-    for (arrangement, method), runs in sorted(found.items(), key=lambda each: each[0][0].name):
-        baseline = found[arrangement, FIXED]
-        pairs = [(own, baseline[key]) for key, own in runs.items()]
-        rows += _rows_of(arrangement, method, pairs, results.settings.seeds)
-    return rows
+    runs = {(cell.case, cell.method, cell.seed): results[cell] for cell in results.cells}
+    owners = dict.fromkeys((case.arrangement, method) for case, method, _ in runs)
+    for owner in sorted(owners, key=lambda each: each[0].name):
+        pairs = [(own, runs[case, FIXED, seed]) for (case, method, seed), own in runs.items()
+                 if (case.arrangement, method) == owner]  # fmt: skip
+        yield from _rows_of(*owner, pairs, results.settings.seeds)
 
 
 def _rows_of(
@@ -163,15 +152,11 @@ def _rows_of(
         table.add_sensors(pairs[0], {"distance": "R9", "angle": "R10"}, "named run: ")
         table.add_numbered("named run: tip's distance, end", "R11", tips, "cm")
 
-    def mean(measure: Callable[[Result], float]) -> float:
-        return float(np.mean([measure(own) for own, _ in kept]))
-
     # the thesis prints Psi's mean in cm^2, but it lies between its bounds in mm only as so many mm
-    square = mean(lambda own: 1e4 * np.mean(own["costs"] ** 2))
+    square = float(np.mean([1e4 * np.mean(own["costs"] ** 2) for own, _ in kept]))
     table.add("Psi² mean", square, "cm²", table.figure(arrangement.cost[0]))
-    table.add("sensors' distance", mean(lambda own: 1e2 * own["linear"].mean()), "cm")
-    table.add("sensors' angle", mean(lambda own: 1e2 * own["angular"].mean()), "crad")
-    table.add("tip error at the end", mean(lambda own: 1e3 * own["errors"][-1]), "mm")
+    for each in _MEANS:
+        table.add(each.quantity, float(np.mean([each.of(own) for own, _ in kept])), each.unit)
     return table.closed()
 
 

@@ -8,12 +8,11 @@ required is asked of the commanded configuration from a straight start. A length
 the section whose length is farthest off.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 from pydantic import Field
 
@@ -22,6 +21,8 @@ from softcr_control.apcc.adaptation import AdaptationSettings
 from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain, coverage_of
 from softcr_models.constant_curvature.shape_error import shape_error
 from softcr_models.constant_curvature.tendons import Tendons
+from softcr_studies.cell import Seconds
+from softcr_studies.panels import panels
 from softcr_studies.study import Cell, Metric, Must, Result, Results, Row, Study, StudySettings
 
 CHAIN = ConstantCurvatureChain(3, base=np.diag([1.0, -1.0, -1.0, 1.0]))
@@ -30,14 +31,13 @@ FIRST_LENGTHS = np.array([0.12, 0.28, 0.27])
 SENSORS = np.array([0.105, 0.36, 0.60])
 CENTRE, AMPLITUDE, FREQUENCY = np.array([0.0, 0.0, -0.5]), np.array([0.5, 0.3, 0.1]), 0.2 * np.pi
 GAINS = (90.0, 42.5, 35.0)
-LOST = 1.0
-"""A run whose tip error exceeds this has diverged [m]."""
-LAST = 5.0
-"""The tip's error counts over so many seconds at the end [s]."""
+LOST = 1.0  # a run whose tip error exceeds this has diverged [m]
+LAST = 5.0  # the tip's error counts over so many seconds at the end [s]
 
 COARSE = 0.01  # the other time step [s]
 FIXED, COMMANDED = "fixed lengths", "commanded q"
 _TENDONS = Tendons.of_racks(SENSORS, 0.03, np.zeros((3, 1)))  # they move nothing here
+_RMS = "tip RMS, last 5 s"
 _SHAPE_PERIOD = 0.1  # between shapes that are compared [s]
 
 
@@ -62,21 +62,13 @@ LAWS = {
 
 @dataclass(frozen=True)
 class Case:
-    """A start and a time step.
-
-    Attributes:
-        name: in the table.
-        methods: among LAWS.
-        dt: time step [s]; None: the study's fine one.
-        longer: the run is this many times the usual length T.
-        bent: whether the seed draws the start.
-    """
+    """A start and a time step."""
 
     name: str
-    methods: tuple[str, ...]
-    dt: float | None = COARSE
-    longer: int = 1
-    bent: bool = False
+    methods: tuple[str, ...]  # among LAWS
+    dt: float | None = COARSE  # time step [s]; None: the study's fine one
+    longer: int = 1  # the run is this many times the usual length T
+    bent: bool = False  # whether the seed draws the start
 
 
 STRAIGHT = Case("straight start", (COMMANDED, FIXED, "q known"), None)
@@ -92,9 +84,7 @@ class Settings(StudySettings):
     """See StudySettings."""
 
     seeds: int = Field(3, ge=1, le=100, description="random starts beside the straight one")
-    seconds: float = Field(
-        20.0, ge=1.0, le=100.0, description="length T of a run", json_schema_extra={"unit": "s"}
-    )
+    seconds: Seconds = Field(20.0, ge=1.0, le=100.0, description="length T of a run")
     step_ms: float = Field(
         1.0, ge=0.1, le=10.0, description="fine time step", json_schema_extra={"unit": "ms"}
     )
@@ -122,14 +112,16 @@ def run(cell: Cell) -> Result:
     start = bent_start(cell.seed) if case.bent else straight_start()
     dt = case.dt or 1e-3 * cell.settings.step_ms
     trace = simulate(LAWS[cell.method], start, dt, case.longer * length)
+    times = trace["times"]
     trace["runs that diverge"] = 100.0 * trace["diverged"]
     if trace["diverged"]:
-        return trace | {"diverges after": trace["times"][-1]}
-    ends = np.searchsorted(trace["times"], length * np.arange(1, case.longer + 1)) - 1
+        return trace | {"diverges after": times[-1]}
+    ends = np.searchsorted(times, length * np.arange(1, case.longer + 1)) - 1
     worst = 1e3 * np.abs(trace["lengths"][ends] - TRUE_LENGTHS).max(axis=1)
     names = "length error", "length error after 2 T", "length error after 3 T"
+    late = trace["errors"][times > times[-1] - LAST]
     return trace | dict(zip(names, worst, strict=False)) | {
-        "tip RMS, last 5 s": tip_rms(trace),
+        _RMS: 1e3 * float(np.sqrt(np.mean(late**2))),
         "E_shape at the end": 1e3 * trace["shapes"][-1],
         "sensors' distance, end": 1e3 * trace["linear"][-1].max(),
         "sensors' angle, end": 1e3 * trace["angular"][-1].max(),
@@ -139,19 +131,13 @@ def run(cell: Cell) -> Result:
 def simulate(
     settings: ApccSettings, start: np.ndarray, dt: float, seconds: float
 ) -> dict[str, Any]:
-    """One run.
-
-    Args:
-        settings: of the controller.
-        start: (9,) true configuration, which the controller is told [m].
-        dt: time step of arm and controller [s].
-        seconds: length of the run.
+    """One run from a configuration (9,) [m], which the controller is told.
 
     Returns:
-        times (T,) [s]; errors (T,) distance of the tip from its target [m]; lengths (T, 3)
-        estimates before the tick [m]; linear, angular (T, 3) what Algorithm 2 left of the sensors'
-        errors [m], [rad]; shapes (K,) E_shape every 0.1 s [m]; diverged: whether the run was given
-        up, so that it is shorter.
+        times (T,) [s], `dt` apart; errors (T,) distance of the tip from its target [m]; lengths
+        (T, 3) estimates before the tick [m]; linear, angular (T, 3) what Algorithm 2 left of the
+        sensors' errors [m], [rad]; shapes (K,) E_shape every 0.1 s [m]; diverged: whether the run
+        was given up, so that it is shorter.
     """
     controller = Apcc(CHAIN, FIRST_LENGTHS, SENSORS, _TENDONS, settings)
     controller.start(start)
@@ -168,22 +154,16 @@ def simulate(
         error, inference = float(np.linalg.norm(command.error)), command.inference
         if diverged := not error < LOST:
             break
-        rows.append((t, error, before, inference.linear, inference.angular))
+        rows.append({
+            "times": t, "errors": error, "lengths": before, "linear": inference.linear,
+            "angular": inference.angular,
+        })  # fmt: skip
         if step % every == 0:
             model = CHAIN, inference.configuration, before
             shapes.append(shape_error(CHAIN, q, TRUE_LENGTHS, *model))
         q = q + dt * command.rate
-    names = "times", "errors", "lengths", "linear", "angular"
-    trace = {
-        name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)
-    }
+    trace = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     return trace | {"shapes": np.array(shapes), "diverged": diverged}
-
-
-def tip_rms(trace: Result) -> float:
-    """Root mean square of the tip's distance over the last seconds [mm]."""
-    counted = trace["times"] > trace["times"][-1] - LAST
-    return 1e3 * float(np.sqrt(np.mean(trace["errors"][counted] ** 2)))
 
 
 def bent_cells(results: Results) -> list[Cell]:
@@ -192,44 +172,37 @@ def bent_cells(results: Results) -> list[Cell]:
             for method in BENT.methods]  # fmt: skip
 
 
-def rows(results: Results) -> list[Row]:
+def rows(results: Results) -> Iterator[Row]:
     """Tip errors relative to that of fixed lengths from the straight start."""
-    rms, found = "tip RMS, last 5 s", []
-    fixed = results.first(STRAIGHT.name, FIXED)[rms]
+    fixed = results.first(STRAIGHT.name, FIXED)[_RMS]
     for (case, method), (first, *_) in results.by_method().items():
-        if case != BENT.name and method != FIXED and rms in first:
+        if case != BENT.name and method != FIXED and _RMS in first:
             must = 5.0 if (case, method) == (STRAIGHT.name, COMMANDED) else None
-            share, quantity = 100.0 * first[rms] / fixed, "tip RMS over that of fixed lengths"
-            found.append(Row.of(case, method, quantity, [share], "%", must=must))
-    return found
+            share, quantity = 100.0 * first[_RMS] / fixed, "tip RMS over that of fixed lengths"
+            yield Row.of(case, method, quantity, [share], "%", must=must)
 
 
 def draw(results: Results, directory: Path) -> None:
     """Figs. 7 to 9 of every reading: tip error, E_shape, lengths, the sensors' errors."""
     found = {f"{method}; {case}": runs[0] for (case, method), runs in results.by_method().items()
              if case != BENT.name}  # fmt: skip
-    size = (14.0, 1.8 * len(found) + 0.6)
-    figure, axes = plt.subplots(len(found), 4, figsize=size, layout="constrained")
-    for row, (name, trace) in zip(axes, found.items(), strict=True):
-        times, shapes = trace["times"], 1e3 * trace["shapes"]
-        row[0].plot(times, 1e3 * trace["errors"])
-        row[1].plot(np.linspace(0.0, times[-1], len(shapes)), shapes)
-        row[2].plot(times, trace["lengths"])
-        row[2].hlines(TRUE_LENGTHS, 0.0, times[-1], ("C0", "C1", "C2"), "dashed", linewidth=0.8)
-        row[2].set_ylim(0.0, 0.5)
-        row[3].plot(times, 1e3 * trace["linear"].max(axis=1))
-        for ax in row[[0, 1, 3]]:
-            ax.set(yscale="log", ylim=(1e-2, None))
-        row[0].set_title(name + (", diverges" if trace["diverged"] else ""), loc="left")
-    labels = "tip error / mm", "E_shape / mm", "lengths / m", "sensors' distance / mm"
-    for ax, label in zip(axes[-1], labels, strict=True):
-        ax.set_xlabel(f"time / s; {label}")
-    figure.savefig(directory / "readings.png")
-    plt.close(figure)
+    labels = "tip error / mm", "E_shape / mm", "sensors' distance / mm", "lengths / m"
+    with panels(directory / "readings.png", labels, len(found), sharex=False) as axes:
+        for column, (name, trace) in zip(axes.T, found.items(), strict=True):
+            times, shapes = trace["times"], 1e3 * trace["shapes"]
+            column[0].plot(times, 1e3 * trace["errors"])
+            column[1].plot(np.linspace(0.0, times[-1], len(shapes)), shapes)
+            column[2].plot(times, 1e3 * trace["linear"].max(axis=1))
+            column[3].plot(times, trace["lengths"])
+            column[3].hlines(TRUE_LENGTHS, 0.0, times[-1], ("C0", "C1", "C2"), "dashed")
+            column[3].set_ylim(0.0, 0.5)
+            for each in column[:3]:
+                each.set(yscale="log", ylim=(1e-2, None))
+            column[0].set_title(name + (", diverges" if trace["diverged"] else ""), loc="left")
 
 
 _UNITS = {
-    "runs that diverge": "%", "diverges after": "s", "tip RMS, last 5 s": "mm",
+    "runs that diverge": "%", "diverges after": "s", _RMS: "mm",
     "length error": "mm", "length error after 2 T": "mm", "length error after 3 T": "mm",
     "E_shape at the end": "mm", "sensors' distance, end": "mm", "sensors' angle, end": "mrad",
 }  # fmt: skip
@@ -244,7 +217,7 @@ STUDY = Study(
     settings=Settings,
     metrics=tuple(Metric(name, unit, name) for name, unit in _UNITS.items()),
     musts=(
-        Must("tip RMS, last 5 s", 1.0, None, STRAIGHT.name, COMMANDED),
+        Must(_RMS, 1.0, None, STRAIGHT.name, COMMANDED),
         Must("length error", 3.0, None, STRAIGHT.name, COMMANDED),
     ),
     exact="The arm has the model's own equations and goes where it is told, without mass, tendons "

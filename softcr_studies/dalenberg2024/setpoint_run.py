@@ -5,36 +5,30 @@ with its tendons held; then the controller sees poses at 50 Hz, as motion captur
 tendons' loops follow its answer from the next frame on.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 
 from softcr_control.apcc import ApccSettings
-from softcr_control.apcc.block import (
-    COMMAND,
-    ESTIMATE,
-    POSES,
-    SETPOINT,
-    ApccBlock,
-    ApccControllerSettings,
-)
+from softcr_control.apcc.block import COMMAND, ESTIMATE, POSES, ApccBlock, ApccControllerSettings
 from softcr_control.apcc.inverse_kinematics import elongation_cost
+from softcr_control.tip_reference_block import TipReferenceBlock
+from softcr_control.tip_references import TipReference
 from softcr_hardware.plants import ArmPlantSettings, TendonArmPlant
 from softcr_models.constant_curvature.arm import Arm
 from softcr_models.constant_curvature.arm_dynamics import TendonGains
 from softcr_models.constant_curvature.shape_error import shape_error
-from softcr_runtime.block import BlockBase, Input, Output, Samples
-from softcr_runtime.settings import ArmNodeSettings, build_settings
+from softcr_runtime.block import BlockBase, Output
+from softcr_runtime.settings import build_settings
+from softcr_studies.panels import panels
 from softcr_studies.study import Result
 from softcr_studies.virtual_runs import SIMULATOR, common, run_blocks, simulator
 
 FIXED = "fixed lengths"
 PERIOD = 0.02
-LOST = 1.0
-"""A run whose tip error exceeds this has diverged [m]."""
+LOST = 1.0  # a run whose tip error exceeds this has diverged [m]
 
 _SHAPES_EVERY = 25  # ticks
 _SERIES = (
@@ -59,21 +53,6 @@ def law(gain: float, adaptation: float, feedback: str, state: str = "inferred") 
     )  # fmt: skip
 
 
-class Setpoint(BlockBase):
-    """The same setpoint with every frame of poses."""
-
-    name = "setpoint"
-    Settings = ArmNodeSettings
-    kinds = ("arm",)
-    inputs = (Input(POSES, "lead"),)
-    outputs = (SETPOINT,)
-    target = np.zeros(3)
-
-    def tick(self, now: int, samples: Samples) -> Iterable[Output]:
-        """The setpoint."""
-        return [Output(SETPOINT, now, self.target)]
-
-
 def steer(
     arm: Arm, target: np.ndarray, settings: ApccSettings, loops: TendonGains, *,
     payload: float, seconds: float, within: float = 0.0, bag: Path | None = None,
@@ -83,11 +62,9 @@ def steer(
     Args:
         arm: the true one; the controller takes its tendons for coupled, as the thesis's does.
         target: (3,) setpoint [m].
-        settings: of the controller.
-        loops: of the tendons.
+        settings, loops: of the controller, of the tendons.
         payload: at the tip [kg].
-        seconds: longest length of the run.
-        within: the run ends when the tip is so near [m]; 0: it does not.
+        seconds, within: it ends after so long [s], or with the tip so near [m]; 0: it does not.
         bag: to be written; None: none is.
 
     Returns:
@@ -103,10 +80,12 @@ def steer(
     assumed = arm.model_copy(update={"routing": "coupled"})
     numbers = told | {"setpoints": "paired", "largest_error": LOST}
     controller = ApccBlock(assumed, build_settings(ApccControllerSettings, numbers), settings)
-    goal = Setpoint(arm, build_settings(ArmNodeSettings, told))
-    goal.target = target
+    goal = TipReferenceBlock(
+        arm, build_settings(TipReferenceBlock.Settings, told | {"reference": "setpoint"}),
+        TipReference(np.zeros(1), target[None], False),
+    )  # fmt: skip
     rows: list[dict[str, Any]] = []
-    seen: dict[str, Any] = {}
+    seen: dict[str, Any] = {}  # the last value of each topic, and the lengths before the tick
     lost = False
 
     def observe(_: str, output: Output) -> None:
@@ -132,22 +111,19 @@ def steer(
 
 
 def _row(arm: Arm, controller: ApccBlock, seen: dict[str, Any], tick: int) -> dict[str, Any]:
-    """What the controller decided beside the truth; `seen`: the last value of each topic."""
+    """What the controller decided beside the truth."""
     decided = controller.command
     assert decided is not None  # it is what ESTIMATE tells
-    lengths = seen.get("lengths", arm.model_lengths)
+    lengths, inference = seen.get("lengths", arm.model_lengths), decided.inference
     seen["lengths"] = decided.rest_lengths
-    inference = decided.inference
     expected = arm.model.position(decided.configuration, decided.rest_lengths)
     row = {
         "times": tick * PERIOD,
         "errors": float(np.linalg.norm(decided.error)),
         "costs": elongation_cost(inference.configuration),
         "mapping": float(np.linalg.norm(expected - seen[POSES][-1].position)),
-        "lengths": lengths,
-        "linear": inference.linear,
-        "angular": inference.angular,
-    }
+        "lengths": lengths, "linear": inference.linear, "angular": inference.angular,
+    }  # fmt: skip
     if tick % _SHAPES_EVERY == 0:
         true = arm.chain, seen["simulation/truth/arm"].q, arm.rest_lengths
         pair = *true, arm.model, inference.configuration, lengths
@@ -157,18 +133,11 @@ def _row(arm: Arm, controller: ApccBlock, seen: dict[str, Any], tick: int) -> di
 
 def draw_runs(runs: Mapping[str, Result], path: Path) -> None:
     """Figs. 11 to 16: tip error, E_shape, Psi, sum of lengths of one run of each controller."""
-    figure, axes = plt.subplots(4, sharex=True, figsize=(8.0, 8.0), layout="constrained")
-    for name, run in runs.items():
-        times = run["times"]
-        shape_times = PERIOD * _SHAPES_EVERY * np.arange(len(run["shapes"]))
-        axes[0].plot(times, 1e3 * run["errors"], label=name + (", lost" if run["lost"] else ""))
-        axes[1].plot(shape_times, 1e3 * run["shapes"])
-        axes[2].plot(times, 1e3 * run["costs"])
-        axes[3].plot(times, run["lengths"].sum(axis=1))
     labels = "tip error / mm", "E_shape / mm", "Psi / mm", "sum of lengths / m"
-    for ax, label in zip(axes, labels, strict=True):
-        ax.set(ylabel=label, yscale="linear" if ax is axes[3] else "log")
-    axes[0].legend(loc="upper right", ncols=2)
-    axes[-1].set_xlabel("time / s")
-    figure.savefig(path)
-    plt.close(figure)
+    with panels(path, labels) as axes:
+        for name, run in runs.items():
+            times, lost = run["times"], ", lost" if run["lost"] else ""
+            axes[0].semilogy(times, 1e3 * run["errors"], label=name + lost)
+            axes[1].semilogy(times[::_SHAPES_EVERY], 1e3 * run["shapes"])
+            axes[2].semilogy(times, 1e3 * run["costs"])
+            axes[3].plot(times, run["lengths"].sum(axis=1))

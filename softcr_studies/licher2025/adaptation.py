@@ -10,53 +10,43 @@ from dataclasses import replace
 import numpy as np
 
 from softcr_hardware.plant import Mismatch
+from softcr_studies import tracking_study as tracking
 from softcr_studies.closed_loop import mean_error_mm
 from softcr_studies.different_plant import Difference
 from softcr_studies.licher2025.tracking_slow import SLOW
 from softcr_studies.study import Results, Row
 from softcr_studies.tracking_loop import SETTLED, Case
-from softcr_studies.tracking_study import (
-    COMPARED,
-    PREDICTIVE,
-    SENSORS,
-    SETTLED_TIP,
-    SHIPPED,
-    SIMPLER,
-    published,
-    tracking_study,
-)
 
 _SOFTNESS = Difference(Mismatch(bending_compliance_factor=45.0 / 49.9, tip_mass_factor=1.1))
 ADAPTIVE = Case("adaptive", SLOW, 30.0, _SOFTNESS)
 FIXED = replace(ADAPTIVE, name="fixed compliance", adaptive=False)
-_MUST, _GOAL = 1 / 5, 1 / 10
 
 
 def ratios(results: Results) -> Iterator[Row]:
     """By how much adapting lowers the error; the baseline has no compliance to adapt."""
-    for method in PREDICTIVE:
+    for method in tracking.PREDICTIVE:
         adaptive, fixed = (
             np.array([mean_error_mm(each, SETTLED) for each in results.of(case.name, method)])
             for case in (ADAPTIVE, FIXED)
         )
-        asked = {"must": _MUST, "goal": _GOAL} if method in SHIPPED else {}
+        asked = {"must": 1 / 5, "goal": 1 / 10} if method in tracking.SHIPPED else {}
         yield Row.of(
             "adaptive / fixed", method, "ratio of tip errors", adaptive / fixed, "-",
             published={"bench": 1.69 / 5.10}, **asked,
         )  # fmt: skip
 
 
-STUDY = tracking_study(
+STUDY = tracking.tracking_study(
     "licher2025/adaptation",
     "Licher et al. 2025, Sec. V-B4, Experiment 6",
     "an estimated against a fixed bending compliance, simulated, with every controller",
     (ADAPTIVE, FIXED),
-    exact=f"{SIMPLER}bending compliance -10 % and tip mass +10 %, unless the compliance is fixed: "
-    f"then it estimates no parameter. {SENSORS}The paper's figures are of a setpoint, ours of a "
-    f"trajectory to 0.2 Hz. {COMPARED}",
+    exact=f"{tracking.SIMPLER}bending compliance -10 % and tip mass +10 %, unless the compliance "
+    f"is fixed: then it estimates no parameter. {tracking.SENSORS}The paper's figures are of a "
+    f"setpoint, ours of a trajectory to 0.2 Hz. {tracking.COMPARED}",
     published=[
-        *published(SETTLED_TIP, 1.69, None, "bench", ADAPTIVE.name),
-        *published(SETTLED_TIP, 5.10, None, "bench", FIXED.name),
+        *tracking.published(tracking.SETTLED_TIP, 1.69, None, "bench", ADAPTIVE.name),
+        *tracking.published(tracking.SETTLED_TIP, 5.10, None, "bench", FIXED.name),
     ],
     further_rows=ratios,
 )

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 
 from softcr_control import signals
 from softcr_hardware.plant import Mismatch
 from softcr_models import load_robot
 from softcr_studies.different_plant import Difference, DifferentPlant
+from softcr_studies.panels import panels
 from softcr_studies.study import Cell, Metric, Must, Published, Result, Results, Study
 from softcr_studies.tracking_loop import MODEL_INTERVALS, PERIOD, RATE_HZ
 from softcr_studies.tracking_study import Settings
@@ -21,11 +21,6 @@ BAND = 0.02  # "found" is when the estimate stays this close [-]
 WARM_UP = 20.0  # after which the error counts, as in the paper [s]
 CASE, METHOD = "true 45, file 49.9 rad/(N m m)", "UKF on the rod"
 ERROR, TIME = "compliance error", "time to 2 %"
-
-
-def run(cell: Cell) -> Result:
-    """The estimate along the whole motion; see `search`."""
-    return search(cell, DURATION)
 
 
 def search(cell: Cell, duration: float) -> Result:
@@ -75,26 +70,20 @@ def time_to_band(result: Result) -> float:
 
 def _draw(results: Results, directory: Path) -> None:
     """The estimated compliance of every seed, with the first seed's two-sigma band."""
-    figure, axes = plt.subplots(figsize=(8.0, 4.0), layout="constrained")
     runs = results.of(CASE, METHOD)
-    for each in runs:
-        axes.plot(each["times"], each["compliance"], linewidth=0.8)
-    first = runs[0]
-    low, high = (first["compliance"] + sign * 2 * first["deviation"] for sign in (-1, 1))
-    axes.fill_between(first["times"], low, high, alpha=0.2, label="2 sigma, first seed")
-    axes.axhline(TRUE_COMPLIANCE, color="k", linestyle="--", label="true")
-    axes.set(xlabel="time [s]", ylabel="bending compliance [rad/(N m m)]")
-    axes.grid(alpha=0.3)
-    axes.legend()
-    figure.savefig(directory / "compliance.png", dpi=120)
-    plt.close(figure)
+    with panels(directory / "compliance.png", ["bending compliance [rad/(N m m)]"]) as (axes,):
+        for each in runs:
+            axes.plot(each["times"], each["compliance"], linewidth=0.8)
+        band = (runs[0]["compliance"] + sign * 2 * runs[0]["deviation"] for sign in (-1, 1))
+        axes.fill_between(runs[0]["times"], *band, alpha=0.2, label="2 sigma, first seed")
+        axes.axhline(TRUE_COMPLIANCE, color="k", linestyle="--", label="true")
 
 
 STUDY = Study(
     name="licher2025/compliance",
     source="Licher et al. 2025, Sec. V-A2, Experiment 3",
     summary="the filter finds the bending compliance of a moving rod",
-    run=run,
+    run=lambda cell: search(cell, DURATION),
     cases=(CASE,),
     methods=(METHOD,),
     settings=Settings,

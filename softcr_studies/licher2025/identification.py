@@ -13,37 +13,23 @@ import numpy as np
 from pydantic import Field
 
 from softcr_control import signals
+from softcr_estimation.identification import stages
 from softcr_estimation.identification.signals import Series
-from softcr_estimation.identification.stages import (
-    MODEL_INTERVALS,
-    UNITS,
-    Material,
-    identify,
-    write_robot,
-)
 from softcr_estimation.identification.stretches import PERIOD, Samples
 from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
 from softcr_hardware.plants import RodPlant
-from softcr_models import Robot, load_robot
-from softcr_models.identification import (
-    STATIC_PARAMETERS,
-    Recording,
-    parameters_of,
-    predicted_motion,
-    static_configurations,
-    static_cost,
-    with_parameters,
-)
+from softcr_models import Robot, identification, load_robot
+from softcr_models.identification import STATIC_PARAMETERS, Recording, parameters_of
 from softcr_models.particle_swarm import particle_swarm
 from softcr_studies.study import Cell, Result, Results, Row, Study, StudySettings
 from softcr_studies.virtual_runs import Log, open_loop, run_blocks
 
-PLANT_INTERVALS = 20
+PLANT_INTERVALS, MODEL_INTERVALS = 20, stages.MODEL_INTERVALS
 TIP_NOISE, FORCE_NOISE, MOMENT_NOISE, PRESSURE_NOISE = 2e-4, 0.02, 5e-4, 50.0
 SAMPLES_AT_REST = 10  # averaged per configuration
 SWARM = (20, 25)  # particles, iterations
 SWARM_REACH = 0.3  # the box round the first guess, in logarithms
-NAMES = tuple(UNITS)
+NAMES = tuple(stages.UNITS)
 CASE, LEAST_SQUARES, PARTICLE_SWARM = "hidden robot", "least squares", "particle swarm"
 _SENSORS = ("pressure/state", "mocap/tip/pose", "force_torque/wrench")
 _FACTORS = (1.01, 1.10, 0.93, 1.06, 1.30, 0.95, 0.95)
@@ -57,34 +43,27 @@ class Settings(StudySettings):
 
 def hidden_robot(robot: Robot) -> Robot:
     """The robot file's, a few per cent off everywhere."""
-    return with_parameters(robot, NAMES, (parameters_of(robot, NAMES) * _FACTORS).tolist())
+    values = parameters_of(robot, NAMES) * _FACTORS
+    return identification.with_parameters(robot, NAMES, values.tolist())
 
 
 def statics(truth: Robot, cell: Cell) -> Recording:
     """The configurations at rest: equilibria of the plant, samples averaged."""
     draw, noise = cell.random("statics"), np.sqrt(1.0 / SAMPLES_AT_REST)
-    pressures, rod = static_configurations(truth), _plant(truth, 0).rod
-    levels = np.repeat([TIP_NOISE, FORCE_NOISE, MOMENT_NOISE], 3)
-    rows = []
-    for row in pressures:
-        state = rod.equilibrium(row)
-        outputs = np.concatenate((rod.tip_pose(state)[:3, 3], rod.base_wrench(state, row)))
-        rows.append(outputs + noise * levels * draw.standard_normal(9))
-    measured = np.array(rows)
+    pressures, rod = identification.static_configurations(truth), _plant(truth, 0).rod
+    levels = noise * np.repeat([TIP_NOISE, FORCE_NOISE, MOMENT_NOISE], 3)
+    measured = np.empty((len(pressures), 9))
+    for row, held in zip(measured, pressures, strict=True):
+        state = rod.equilibrium(held)
+        row[:3], row[3:] = rod.tip_pose(state)[:3, 3], rod.base_wrench(state, held)
+        row += levels * draw.standard_normal(9)
     return Recording(pressures, measured[:, :3], measured[:, 3:])
 
 
 def motion(truth: Robot, frequencies: tuple[float, ...], seed: int) -> Samples:
-    """10 s of sines from rest, then a step to ambient pressure, and the commands that made it.
-
-    Args:
-        truth: that moves.
-        frequencies: of the sines [Hz].
-        seed: of the sensors.
-    """
+    """10 s of sines [Hz] from rest, then a step to ambient pressure, and the commands of them."""
     plant = RodPlant.of(truth, _plant(truth, seed))
-    times = signals.time_grid(10.0, PERIOD)
-    chambers = len(truth.actuators)
+    times, chambers = signals.time_grid(10.0, PERIOD), len(truth.actuators)
     commands = signals.sines(times, chambers, 30e3, 25e3, frequencies)
     commands = signals.soft_start(commands, np.zeros(chambers), times, 1.0)
     commands[times > 9.0] = 0.0
@@ -106,16 +85,16 @@ def run(cell: Cell) -> Result:
     """One identification.
 
     Returns:
-        errors (P,) of the parameters found [%], seconds, and for the least squares widths (P,) of
-        the 95 % intervals [%], unseen (2,) mean tip errors of the first guess and of what was found
-        [% of the length], and how many parameters were not excited.
+        errors (P,) of the parameters found [%]; seconds; for the least squares also widths (P,) of
+        the 95 % intervals [%], unseen (2,) tip errors of first guess and outcome [% of the length],
+        and not_excited, the number of parameters that were not.
     """
     robot = load_robot(cell.settings.robot)
     truth = hidden_robot(robot)
     at_rest = statics(truth, cell)
     if cell.method == PARTICLE_SWARM:
         begin = time.perf_counter()
-        cost = static_cost(robot, at_rest, MODEL_INTERVALS)
+        cost = identification.static_cost(robot, at_rest, MODEL_INTERVALS)
         start = np.log(parameters_of(robot, STATIC_PARAMETERS))
         box = start - SWARM_REACH, start + SWARM_REACH
         best, _ = particle_swarm(cost, *box, *SWARM, cell.stream("swarm"))
@@ -125,13 +104,15 @@ def run(cell: Cell) -> Result:
     moved = motion(truth, (0.1, 0.5, 1.0), cell.stream("motion"))
     unseen = motion(truth, (0.3, 0.8), cell.stream("unseen motion")).recording
     begin = time.perf_counter()
-    found = identify(robot, Material(at_rest, moved))
+    found = stages.identify(robot, stages.Material(at_rest, moved))
     seconds = time.perf_counter() - begin
     if cell.seed == 0:
-        write_robot(found.robot, cell.folder / "identified.yaml")
+        stages.write_robot(found.robot, cell.folder / "identified.yaml")
     errors = parameters_of(found.robot, NAMES) / parameters_of(truth, NAMES) - 1.0
-    tips = [predicted_motion(each, unseen, MODEL_INTERVALS) for each in (robot, found.robot)]
-    off = [np.linalg.norm(each - unseen.tips, axis=1).mean() / truth.length for each in tips]
+    off = []
+    for each in (robot, found.robot):
+        tips = identification.predicted_motion(each, unseen, MODEL_INTERVALS)
+        off.append(np.linalg.norm(tips - unseen.tips, axis=1).mean() / truth.length)
     widths = [found.found[name].width if name in found.found else np.nan for name in NAMES]
     return {
         "errors": 100.0 * np.abs(errors),

@@ -3,17 +3,15 @@
 Both start vented and at rest and follow the same sequence of pressure steps, smoothed by a low-pass
 of 4 Hz, at 10 to 80 kPa. The paper prints neither its sequence nor the filter's order: here every
 combination of chambers is at the amplitude for a second, in an order that the seed draws, then all
-are vented; the filter is of first order. The paper's Fig. 4a is a graph, so no figure stands beside
-ours; its two statements can be judged: good accordance below 10 mm of deflection (the smallest
-amplitude deflects about so far), and errors that grow faster than the amplitude (an exponent above
-1).
+are vented; the filter is of first order. The paper's Fig. 4a is a graph; its two statements can be
+judged: good accordance below 10 mm of deflection (the smallest amplitude deflects about so far),
+and errors that grow faster than the amplitude (an exponent above 1).
 """
 
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 from pydantic import Field
 from scipy.signal import cont2discrete, lfilter
@@ -22,7 +20,8 @@ from softcr_models import CosseratRod, Robot, load_robot
 from softcr_models.linear_rod import LinearRod
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.kernel import MAX_INTERVALS
-from softcr_studies.licher2025.motion_bag import write_motion_bag
+from softcr_runtime.bags.motion_bag import write_motion_bag
+from softcr_studies.panels import panels
 from softcr_studies.study import Cell, Metric, Result, Results, Row, Study
 from softcr_studies.tracking_loop import PERIOD
 from softcr_studies.tracking_study import Settings
@@ -33,8 +32,6 @@ CUTOFF = 4.0  # of the low-pass [Hz]
 HOLD = 1.0  # of a step [s]
 ERRORS = ("MAE x", "MAE y", "MAE z")
 LINEAR = "linear"
-
-
 CASES = {f"steps of {1e-3 * amplitude:g} kPa": amplitude for amplitude in AMPLITUDES}
 
 
@@ -106,28 +103,18 @@ def further_rows(results: Results) -> Iterator[Row]:
 
 def _draw(results: Results, directory: Path) -> None:
     """Fig. 4: errors over the amplitude, and the tips at the largest."""
-    figure, plot = plt.subplots(figsize=(6.0, 4.0), layout="constrained")
-    errors = _errors(results)
-    for column, name in enumerate(ERRORS):
-        plot.errorbar(
-            1e-3 * np.array(AMPLITUDES), errors[..., column].mean(axis=1),
-            errors[..., column].std(axis=1), fmt="o-", capsize=3, label=name[-1],
-        )  # fmt: skip
-    plot.set(xlabel="amplitude of the steps [kPa]", ylabel="mean absolute error [mm]")
-    plot.legend()
-    figure.savefig(directory / "errors.png", dpi=120)
+    errors, amplitudes = _errors(results), 1e-3 * np.array(AMPLITUDES)
+    label, x = "mean absolute error [mm]", "amplitude of the steps [kPa]"
+    with panels(directory / "errors.png", [label], x=x) as (axes,):
+        for name, each in zip("xyz", errors.transpose(2, 0, 1), strict=True):
+            axes.errorbar(amplitudes, each.mean(axis=1), each.std(axis=1), fmt="o-", label=name)
     largest = list(CASES)[-1]
     found = results.first(largest, LINEAR)
-    figure, plots = plt.subplots(3, 1, figsize=(8.0, 7.0), sharex=True, layout="constrained")
-    for column, (plot, axis) in enumerate(zip(plots, "xyz", strict=True)):
-        plot.plot(found["times"], 1e3 * found["tips"][:, column], "k", label="rod")
-        plot.plot(found["times"], 1e3 * found["linear_tips"][:, column], "C3--", label=LINEAR)
-        plot.set_ylabel(f"{axis} of the tip [mm]")
-    plots[0].set_title(largest)
-    plots[0].legend(loc="upper right")
-    plots[-1].set_xlabel("time [s]")
-    figure.savefig(directory / "motion.png", dpi=120)
-    plt.close("all")
+    with panels(directory / "motion.png", [f"{axis} of the tip [mm]" for axis in "xyz"]) as rows:
+        rows[0].set_title(largest)
+        for axis, axes in enumerate(rows):
+            axes.plot(found["times"], 1e3 * found["tips"][:, axis], "k", label="rod")
+            axes.plot(found["times"], 1e3 * found["linear_tips"][:, axis], "C3--", label=LINEAR)
 
 
 STUDY = Study(

@@ -3,7 +3,7 @@
 The case is the trajectory of Experiment 4a; every prediction runs on one thread.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,18 +24,12 @@ ALLOWED = 1.3  # a surrogate's error over the exact rod's
 
 @dataclass(frozen=True)
 class Way:
-    """Who controls on which model.
+    """Who controls on which model."""
 
-    Attributes:
-        population: candidates of the NEMPC; 0: the gradient MPC, which has none.
-        model, filter_model: of controller and filter.
-        device: of the controller's model.
-    """
-
-    population: int
-    model: ModelName
+    population: int  # candidates of the NEMPC; 0: the gradient MPC, which has none
+    model: ModelName  # of the controller
     filter_model: ModelName = "rod"
-    device: DeviceName = "cpu"
+    device: DeviceName = "cpu"  # of the controller's model
 
     @property
     def controller(self) -> str:
@@ -50,34 +44,18 @@ class Way:
         method = f"{self.controller}, {model}" + (", GPU" if self.device == "cuda" else "")
         return f"population {self.population}" if self.population else "gradient", method
 
-    @property
-    def exact(self) -> "Way":
-        """The same on the exact rod."""
-        return Way(self.population, "rod")
-
 
 def ways() -> dict[tuple[str, str], Way]:
     """(case, method) -> what is compared; with GPU rows where there is one."""
-    devices: list[DeviceName] = ["cpu"]
-    if "cuda" in (resolve_device("auto", "torch"), resolve_device("auto", "numba")):
-        devices.append("cuda")
+    gpu = "cuda" in (resolve_device("auto", "torch"), resolve_device("auto", "numba"))
+    devices: tuple[DeviceName, ...] = ("cpu", "cuda") if gpu else ("cpu",)
     models: tuple[ModelName, ...] = ("rod", "ddpinn")
     listed = [
         Way(population, model, device=device)
-        for population in (64, 96, 150, 400, 1000)
-        for device in devices
-        for model in models
-    ]
+        for population in (64, 96, 150, 400, 1000) for device in devices for model in models
+    ]  # fmt: skip
     listed += [Way(400, "ddpinn", "ddpinn"), Way(0, "rod"), Way(0, "ddpinn")]
     return {way.key: way for way in listed}
-
-
-def _cases(settings: StudySettings) -> Sequence[str]:
-    return list(dict.fromkeys(case for case, _ in ways()))
-
-
-def _methods(case: str) -> Sequence[str]:
-    return [method for each, method in ways() if each == case]
 
 
 class Settings(StudySettings):
@@ -89,21 +67,18 @@ class Settings(StudySettings):
 
 def run(cell: Cell) -> Result:
     """One run of the loop."""
-    way, network = ways()[cell.case, cell.method], cell.settings.network
-    robot = load_robot("licher2025")
-    told = _model(way.model, network) | {"device": way.device}
+    way, robot = ways()[cell.case, cell.method], load_robot("licher2025")
+    network: Parameters = {"network": cell.settings.network} if cell.settings.network else {}
+    models: list[Parameters] = [{"model": name} | ({} if name == "rod" else network)
+                                for name in (way.model, way.filter_model)]  # fmt: skip
+    told = models[0] | {"device": way.device}
     told |= {"population": way.population} if way.population else {}
     result = run_loop(
         robot, FAST, reference_of(robot, FAST), way.controller,
         (cell.stream("plant"), cell.stream("controller")), parameters=told,
-        filter_parameters=_model(way.filter_model, network), bag=cell.bag,
+        filter_parameters=models[1], bag=cell.bag,
     )  # fmt: skip
     return {**result, "candidates": way.population}
-
-
-def _model(name: ModelName, network: str) -> Parameters:
-    chosen: Parameters = {"model": name}
-    return chosen | ({"network": network} if name != "rod" and network else {})
 
 
 def command_change_kpa(result: Result) -> float:
@@ -111,12 +86,9 @@ def command_change_kpa(result: Result) -> float:
     return float(1e-3 * np.sqrt((np.diff(settled(result, "commands"), axis=0) ** 2).mean()))
 
 
-def _tick_ms(result: Result) -> float:
-    return float(1e3 * np.median(result["ticks"]))
-
-
 def _tick_of_each_us(result: Result) -> float | None:
-    return 1e3 * _tick_ms(result) / result["candidates"] if result["candidates"] else None
+    ticks, candidates = result["ticks"], result["candidates"]
+    return float(1e6 * np.median(ticks) / candidates) if candidates else None
 
 
 def bounded_rows(results: Results) -> Iterator[Row]:
@@ -126,7 +98,8 @@ def bounded_rows(results: Results) -> Iterator[Row]:
         for key, way in ways().items()
     }
     for way, found in errors.items():
-        must = None if way == way.exact else ALLOWED * float(np.mean(errors[way.exact]))
+        exact = Way(way.population, "rod")
+        must = None if way == exact else ALLOWED * float(np.mean(errors[exact]))
         yield Row.of(*way.key, SETTLED_TIP, found, "mm", must=must)
 
 
@@ -135,12 +108,12 @@ STUDY = Study(
     source="",
     summary="both controllers on the exact rod and on its network, by population",
     run=run,
-    cases=_cases,
-    methods=_methods,
+    cases=lambda settings: list(dict.fromkeys(case for case, _ in ways())),
+    methods=lambda case: [method for each, method in ways() if each == case],
     settings=Settings,
     metrics=(
         Metric(TIP, "mm", mean_error_mm),
-        Metric("tick, median", "ms", _tick_ms, timing=True),
+        Metric("tick, median", "ms", lambda result: 1e3 * np.median(result["ticks"]), timing=True),
         Metric("change of a command", "kPa", command_change_kpa),
         Metric("tick per candidate", "us", _tick_of_each_us, timing=True),
     ),

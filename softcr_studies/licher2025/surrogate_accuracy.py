@@ -28,7 +28,7 @@ from softcr_learning.surrogate.verification import (
     load_network,
 )
 from softcr_models import CosseratRod, load_robot
-from softcr_studies.licher2025.motion_bag import write_motion_bag
+from softcr_runtime.bags.motion_bag import write_motion_bag
 from softcr_studies.study import Cell, Metric, Must, Published, Result, Results, Row, Study
 from softcr_studies.table import Kind
 from softcr_studies.tracking_study import Settings

@@ -12,16 +12,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 from pydantic import Field
 
+from softcr_estimation.identification.constant_curvature import FITTED, identified
 from softcr_models import CosseratRod, Robot, load_robot
 from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
-from softcr_studies.cell import StudySettings
+from softcr_studies.cell import Seconds, StudySettings
 from softcr_studies.mehl2024.filters import FILTERS, LEFT_OUT, corrected, see, see_as_rod
-from softcr_studies.mehl2024.identification import FITTED, identified
-from softcr_studies.mehl2024.plant import DT, deflections, sensed_run, table_one_robot
+from softcr_studies.mehl2024.plant import DT, deflection, sensed_run, table_one_robot
+from softcr_studies.panels import panels
 from softcr_studies.study import Cell, Metric, Must, Published, Result, Results, Study
 
 LOST = 0.010
@@ -33,21 +33,16 @@ IDENTIFIED, MODEL = "as identified", "identified model"
 _ONE_MASS, _SHARED = "one mass", "mass shared"
 _STATES = ("Δx", "Δy", "δL", "Δx'", "Δy'", "δL'")
 _SHOWN = 7.0  # of the worst part, as in Mehl et al. [s]
+_TIME = "time since the filter's start / s"
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is compared.
-
-    Attributes:
-        name: in the table.
-        methods: of it.
-        stiffness_factor: on the identified bending stiffness.
-    """
+    """What is compared."""
 
     name: str
     methods: tuple[str, ...]
-    stiffness_factor: float = 1.0
+    stiffness_factor: float = 1.0  # on the identified bending stiffness
 
 
 class Settings(StudySettings):
@@ -58,9 +53,7 @@ class Settings(StudySettings):
         "", description="plant, a name in config/robots or a path; empty: Mehl et al., Table I"
     )
     parts: int = Field(10, ge=1, le=100, description="that a run is cut into")
-    seconds: float = Field(
-        10.0, ge=0.5, le=1000.0, description="length of a part", json_schema_extra={"unit": "s"}
-    )
+    seconds: Seconds = Field(10.0, ge=0.5, le=1000.0, description="length of a part")
     rod: bool = Field(
         False, description="also a filter whose model is the Cosserat rod, on the first seed"
     )
@@ -91,12 +84,12 @@ def run(cell: Cell) -> Result:
     height = CosseratRod(robot, 1).base_height
     parts = _parts(robot.model_dump_json(), settings.parts, settings.seconds, cell.stream("plant"))
     if cell.method == "plant":
-        far = max(deflections(part["tips"], robot.length).max() for part in parts)
+        far = max(deflection(part["tips"], robot.length) for part in parts)
         fast = max(np.linalg.norm(part["velocities"], axis=1).max() for part in parts)
         return {"max deflection": 1e3 * far, "max velocity": 1e3 * fast}
     chosen = FILTERS.get(cell.method)
     shared = chosen.share_mass if chosen else cell.method == _SHARED
-    model = identified(nominal, parts[0], height, shared)
+    model = identified(nominal, parts[0], DT, height, shared)
     if cell.case.name == MODEL:
         return {name: getattr(model, name) for name in FITTED}
     stiffness = cell.case.stiffness_factor * model.bending_stiffness
@@ -166,42 +159,33 @@ def _all(each: Sequence[Result], name: str) -> np.ndarray:
 def draw(results: Results, directory: Path) -> None:
     """The first seed: the worst part as Fig. 5, and every filter's tip errors."""
     _draw_part(results.first(IDENTIFIED, CC_UKF), directory / "worst_part.png")
-    found = {f"{method}; {case}": each[0] for (case, method), each in results.by_method().items()
+    found = {f"{method}; {case}": each[0]["tip_errors"]
+             for (case, method), each in results.by_method().items()
              if "tip_errors" in each[0]}  # fmt: skip
-    size = (8.0, 1.8 * len(found) + 0.6)
-    figure, axes = plt.subplots(
-        len(found), sharex=True, sharey=True, figsize=size, layout="constrained"
-    )
-    for ax, (name, result) in zip(axes, found.items(), strict=True):
-        times = DT * np.arange(result["tip_errors"].shape[1])
-        ax.plot(times, 1e3 * result["tip_errors"].T, linewidth=0.8)
-        ax.axhline(1e3 * LOST, color="tab:red", linestyle=":", linewidth=1.0)
-        ax.set(yscale="log", ylim=(0.05, 200.0), ylabel="tip error / mm")
-        ax.set_title(name, loc="left")
-    axes[-1].set_xlabel("time since the filter's start / s")
-    figure.savefig(directory / "tip_errors.png")
-    plt.close(figure)
+    with panels(directory / "tip_errors.png", len(found) * ["tip error / mm"], x=_TIME) as axes:
+        for ax, (name, errors) in zip(axes, found.items(), strict=True):
+            ax.plot(DT * np.arange(errors.shape[1]), 1e3 * errors.T, linewidth=0.8)
+            ax.axhline(1e3 * LOST, color="tab:red", linestyle=":", linewidth=1.0)
+            ax.set(yscale="log", ylim=(0.05, 200.0))
+            ax.set_title(name, loc="left")
 
 
 def _draw_part(result: Result, path: Path) -> None:
     shown = slice(0, round(_SHOWN / DT))
     times = DT * np.arange(len(result["truth"]))[shown]
-    figure, axes = plt.subplots(7, sharex=True, figsize=(8.0, 9.5), layout="constrained")
-    units = ["mm"] * 3 + ["mm/s"] * 3
-    for axis, (ax, name, unit) in enumerate(zip(axes[:6], _STATES, units, strict=True)):
-        true, found = (1e3 * result[each][shown, axis] for each in ("truth", "found"))
-        ax.plot(times, true, color="black", label="truth")
-        ax.plot(times, found, color="tab:orange", linestyle="--", label="estimate")
-        # the filter's first ticks would otherwise make everything else flat
-        margin = 0.3 * np.ptp(true)
-        ax.set(ylabel=f"{name} / {unit}", ylim=(true.min() - margin, true.max() + margin))
-    axes[6].plot(times, result["stiffness"][shown], color="tab:orange", linestyle="--")
-    axes[6].set(ylabel="k_θ / (N/m)", xlabel="time since the filter's start / s")
-    mean = f"mean NRMSE {result['NRMSE mean, worst part']:.1f} %"
-    axes[0].set_title(f"{CC_UKF}, worst part {result['worst'] + 1}: {mean}")
-    axes[0].legend(loc="upper right", ncols=2)
-    figure.savefig(path)
-    plt.close(figure)
+    units = (*3 * ["mm"], *3 * ["mm/s"])
+    labels = [f"{name} / {unit}" for name, unit in zip(_STATES, units, strict=True)]
+    with panels(path, [*labels, "k_θ / (N/m)"], x=_TIME) as axes:
+        for axis, ax in enumerate(axes[:6]):
+            true, found = (1e3 * result[each][shown, axis] for each in ("truth", "found"))
+            ax.plot(times, true, color="black", label="truth" if axis == 0 else None)
+            ax.plot(times, found, "--", color="tab:orange", label="estimate" if axis == 0 else None)
+            # the filter's first ticks would otherwise make everything else flat
+            margin = 0.3 * np.ptp(true)
+            ax.set_ylim(true.min() - margin, true.max() + margin)
+        axes[6].plot(times, result["stiffness"][shown], "--", color="tab:orange")
+        mean = f"mean NRMSE {result['NRMSE mean, worst part']:.1f} %"
+        axes[0].set_title(f"{CC_UKF}, worst part {result['worst'] + 1}: {mean}")
 
 
 _UNITS = {
@@ -218,6 +202,11 @@ _MEASURED = (6.9, 8.4, 5.9, 20.4, 20.3, 21.4, 13.9, 5.2, 63.9, 76.6, 398.0, 16.8
 _TABLE_ONE_SIMULATED = (0.16, 0.0, 505.0, 0.15, 1128.0, 6.23)
 _TABLE_ONE_MEASURED = (0.13, 0.05, 729.0, 1.83, 1015.0, 9.19)
 
+
+def _printed(names: Sequence[str], values: Sequence[float], *more: Any) -> list[Published]:
+    return [Published(*pair, *more) for pair in zip(names, values, strict=True)]
+
+
 STUDY = Study(
     name="mehl2024/base-sensor-filter",
     source="Mehl et al. (2024), Tables I and II",
@@ -228,12 +217,10 @@ STUDY = Study(
     settings=Settings,
     metrics=tuple(Metric(name, unit, name, name == "tick") for name, unit in _UNITS.items()),
     published=(
-        *(Published(*pair, "simulation") for pair in zip(_TABLE_TWO, _SIMULATED, strict=True)),
-        *(Published(*pair, "bench") for pair in zip(_TABLE_TWO, _MEASURED, strict=True)),
-        *(Published(*pair, "simulation", MODEL, _ONE_MASS)
-          for pair in zip(FITTED, _TABLE_ONE_SIMULATED, strict=True)),
-        *(Published(*pair, "bench", MODEL, _ONE_MASS)
-          for pair in zip(FITTED, _TABLE_ONE_MEASURED, strict=True)),
+        *_printed(_TABLE_TWO, _SIMULATED, "simulation"),
+        *_printed(_TABLE_TWO, _MEASURED, "bench"),
+        *_printed(FITTED, _TABLE_ONE_SIMULATED, "simulation", MODEL, _ONE_MASS),
+        *_printed(FITTED, _TABLE_ONE_MEASURED, "bench", MODEL, _ONE_MASS),
         # a tick at 8 ms in compiled MATLAB, 13 to 14 times as fast as real time
         Published("tick", 8.0 / 13.5, "bench"),
     ),

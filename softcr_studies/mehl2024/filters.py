@@ -2,8 +2,9 @@
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,8 +18,7 @@ from softcr_models.rod.description import BASE_WRENCH
 from softcr_studies.mehl2024.plant import DT, FORCE_NOISE, MOMENT_NOISE, motion_of
 from softcr_studies.study import Result
 
-LEFT_OUT = 0.1
-"""Seconds at the start that do not count, Mehl et al., Sec. III-B."""
+LEFT_OUT = 0.1  # seconds at the start that do not count, Mehl et al., Sec. III-B
 
 # Mehl et al., Sec. IV: Q = 1e-10 diag(1, 1, 1, .1, .1, .1, 1e9) is added every 5 ms, and P_0 = Q.
 # The rest is our filter, its gate included: the first innovations from so sure a start are far
@@ -46,20 +46,13 @@ _ALONE = CcEstimatorSettings(filter="ekf")
 
 @dataclass(frozen=True)
 class CcFilter:
-    """A constant-curvature filter.
-
-    Attributes:
-        settings: of the filter.
-        share_mass: whether its model's mass was shared between centre of gravity and tip, which
-            the paper's is not.
-        corrected: whether its output is, see `corrected`.
-        sensor: whether it sees the base wrench; if not it is the identified model alone.
-    """
+    """A constant-curvature filter."""
 
     settings: CcEstimatorSettings
+    # whether its model's mass was shared between centre of gravity and tip: the paper's is not
     share_mass: bool = False
-    corrected: bool = False
-    sensor: bool = True
+    corrected: bool = False  # whether its output is, see `corrected`
+    sensor: bool = True  # whether it sees the base wrench; if not it is the identified model alone
 
 
 FILTERS = {
@@ -75,13 +68,7 @@ FILTERS = {
 def see(
     chosen: CcFilter, run: Result, model: ConstantCurvatureModel, base_height: float
 ) -> dict[str, np.ndarray]:
-    """Sends a constant-curvature filter over a part.
-
-    Args:
-        chosen: the filter.
-        run: the part, see `sensed_run`.
-        model: of the filter.
-        base_height: from the sensor to the arc's base [m].
+    """Sends a constant-curvature filter over a part, see `sensed_run`.
 
     Returns:
         coordinates, rates, tips, velocities (T, 3) see `motion_of`; stiffness (T,) estimated
@@ -89,18 +76,16 @@ def see(
     """
     estimator = CcEstimator(model, base_height, chosen.settings)
     estimator.start(run["times"][0] - DT)
-    found, ticks = [], []
-    for pressures, wrench, stamp in _samples(run):
-        began = time.perf_counter()
-        found.append(estimator.update(pressures, wrench if chosen.sensor else None, stamp))
-        ticks.append(time.perf_counter() - began)
+    found, ticks = _sent_over(
+        run, lambda p, wrench, stamp: estimator.update(p, wrench if chosen.sensor else None, stamp)
+    )
     return {
         "coordinates": np.array([each.coordinates for each in found]),
         "rates": np.array([each.rates for each in found]),
         "tips": np.array([each.tip_position for each in found]) - [0.0, 0.0, base_height],
         "velocities": np.array([each.tip_velocity for each in found]),
         "stiffness": np.array([each.bending_stiffness for each in found]),
-        "ticks": np.array(ticks),
+        "ticks": ticks,
     }
 
 
@@ -108,12 +93,7 @@ def see_as_rod(robot: Robot, run: Result, model: ConstantCurvatureModel) -> dict
     """Sends an unscented filter over a part whose model is the rod itself; returns as `see`.
 
     It has half as many intervals as the plant and the plant's exact numbers, so it shows what the
-    model's shape is worth; it identifies nothing.
-
-    Args:
-        robot: the plant's.
-        run: the part.
-        model: expresses the tip in its coordinates.
+    model's shape is worth; it identifies nothing. `model` has the coordinates of the tip.
     """
     rod = CosseratRod(robot, intervals=5)
     settings = ModelEstimatorSettings(
@@ -122,13 +102,21 @@ def see_as_rod(robot: Robot, run: Result, model: ConstantCurvatureModel) -> dict
     estimator = ModelEstimator(RodPrediction(rod, single_precision=False), settings)
     straight = rod.equilibrium(np.zeros(rod.input_size))
     estimator.start(run["pressures"][0], run["times"][0] - DT, straight)
-    states, ticks = [], []
-    for pressures, wrench, stamp in _samples(run):
+    found, ticks = _sent_over(
+        run, lambda p, wrench, stamp: estimator.update(p, {BASE_WRENCH: wrench}, stamp)
+    )
+    told = {"stiffness": np.full(len(found), np.nan), "ticks": ticks}
+    return told | motion_of(rod, np.array([each.state for each in found]), model)
+
+
+def _sent_over(run: Result, update: Callable[..., Any]) -> tuple[list[Any], np.ndarray]:
+    """What a filter says of every sample of a part, and (T,) its computing times [s]."""
+    found, ticks = [], []
+    for sample in zip(run["pressures"], run["wrenches"], run["times"], strict=True):
         began = time.perf_counter()
-        states.append(estimator.update(pressures, {BASE_WRENCH: wrench}, stamp).state)
+        found.append(update(*sample))
         ticks.append(time.perf_counter() - began)
-    told = {"stiffness": np.full(len(states), np.nan), "ticks": np.array(ticks)}
-    return told | motion_of(rod, np.array(states), model)
+    return found, np.array(ticks)
 
 
 def corrected(
@@ -139,12 +127,8 @@ def corrected(
     A rod is no arc, so a filter whose model is one errs in the same way whenever it stands and
     moves in the same way. The truth of the first part, on which the model is identified, tells how:
     coordinates and rates are corrected by a least-squares polynomial, of second order in the
-    coordinates, of first order in rates and pressures. The truth of other parts is not looked at.
-
-    Args:
-        model: of the filter, for the tip.
-        runs: the parts.
-        seen: what the filter says of each; it does not know of this.
+    coordinates, of first order in rates and pressures. The truth of other parts is not looked at,
+    and the filter, which said what was `seen` of the parts, does not know of this.
     """
     given = [np.hstack([each["coordinates"], each["rates"], run["pressures"]])
              for run, each in zip(runs, seen, strict=True)]  # fmt: skip
@@ -165,9 +149,4 @@ def corrected(
 def _terms(inputs: np.ndarray) -> np.ndarray:
     """(T, 16) the polynomial's terms of coordinates, rates and pressures (T, 9)."""
     rows, columns = np.triu_indices(3)
-    products = inputs[:, rows] * inputs[:, columns]
-    return np.hstack([np.ones((len(inputs), 1)), inputs, products])
-
-
-def _samples(run: Result) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
-    return zip(run["pressures"], run["wrenches"], run["times"], strict=True)
+    return np.hstack([np.ones((len(inputs), 1)), inputs, inputs[:, rows] * inputs[:, columns]])

@@ -1,9 +1,8 @@
 """The Cosserat rod that the filters are to see, and its excitation.
 
-Mehl et al. give their rod only by the fitted Table I, row Sim. The rod here is built from that row
-on the cross section and chambers of licher2025: length 130 mm, radius 21 mm, mass 0.16 kg spread
-along the rod, nothing at the tip, stiffness and damping such that a rod of constant strain has the
-row's k_theta, k_dL, d_theta, d_dL. It is upright on the sensor.
+Mehl et al. give their rod only by the fitted Table I, row Sim. This one has that row's numbers on
+the cross section and chambers of licher2025: mass spread along the rod, nothing at the tip,
+stiffness and damping such that a rod of constant strain has the row's. It is upright on the sensor.
 
 Each chamber breathes smoothly between 0 and one amplitude for all, p = A (1 - cos(2 pi f t)) / 2,
 from the static straight pose on. The frequencies differ, so that every part of 10 s begins in
@@ -64,9 +63,8 @@ def sensed_run(
     """Simulates the rod; the seed draws frequencies and sensor noise.
 
     Returns:
-        What happened, and what the base sensor saw, at T samples every DT seconds: times (T,) [s];
-        pressures (T, 3) [Pa]; tips, velocities, coordinates, rates (T, 3) see `motion_of`; wrenches
-        (T, 6) force [N], then moment [N m] on the sensor, noise included.
+        `motion_of`, and at its T samples every DT seconds: times (T,) [s]; pressures (T, 3) [Pa];
+        wrenches (T, 6) force [N], then moment [N m] on the sensor, noise included.
     """
     random = np.random.default_rng(seed)
     count = len(robot.chambers)
@@ -86,16 +84,11 @@ def sensed_run(
 def motion_of(
     rod: CosseratRod, states: np.ndarray, model: ConstantCurvatureModel
 ) -> dict[str, np.ndarray]:
-    """How a rod's end moves.
-
-    Args:
-        rod: that the states belong to.
-        states: (T, nx).
-        model: gives the arc's length and radius.
+    """How the end of a rod with states (T, nx) moves.
 
     Returns:
         tips, velocities (T, 3) end of the rod in the frame of its base [m], [m/s]; coordinates,
-        rates (T, 3) of the arc with this tip [m], [m/s].
+        rates (T, 3) of the model's arc with this tip [m], [m/s].
     """
     poses = np.array([rod.backbone(state, 2)[-1] for state in states])
     in_node_frame = RodState(states).velocities[:, -1, :3]
@@ -106,10 +99,9 @@ def motion_of(
     return {"tips": tips, "velocities": velocities, "coordinates": coordinates, "rates": rates}
 
 
-def deflections(tips: np.ndarray, rest_length: float) -> np.ndarray:
-    """(T,) distances [m] of tips (T, 3) from that of the straight, unloaded pose."""
-    distances: np.ndarray = np.linalg.norm(tips - [0.0, 0.0, rest_length], axis=-1)
-    return distances
+def deflection(tips: np.ndarray, rest_length: float) -> float:
+    """The largest distance [m] of tips (T, 3) from that of the straight, unloaded pose."""
+    return float(np.linalg.norm(tips - [0.0, 0.0, rest_length], axis=-1).max())
 
 
 def _amplitude(rod: CosseratRod, frequencies: np.ndarray, times: np.ndarray) -> float:
@@ -120,7 +112,7 @@ def _amplitude(rod: CosseratRod, frequencies: np.ndarray, times: np.ndarray) -> 
         states = _simulated(rod, excitation(times, amplitude, frequencies))
         ends = np.array([rod.backbone(state, 2)[-1, :3, 3] for state in states])
         tips = ends - [0.0, 0.0, rod.base_height]
-        amplitude *= DEFLECTION / deflections(tips, rod.robot.length).max()
+        amplitude *= DEFLECTION / deflection(tips, rod.robot.length)
     return float(min(amplitude, limits.maximum))
 
 

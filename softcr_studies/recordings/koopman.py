@@ -9,18 +9,18 @@ times [s], u{i} (N, m) commands [V], each held until the next, y{i} (N, p) tip p
 """
 
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.axes import Axes
 from pydantic import Field
 
 from softcr_control.koopman import KoopmanModel, Lift, Trial, identified
 from softcr_control.koopman_selection import grid, rollout_errors, select
 from softcr_models.errors import UserError
+from softcr_studies.cell import Seconds
+from softcr_studies.panels import panels
 from softcr_studies.study import Cell, Result, Results, Row, Study, StudySettings
 
 FILE = "bruder2020_train.npz"
@@ -52,13 +52,10 @@ class Settings(StudySettings):
     score: str = Field(
         "", description="files in it to score on; empty: every fourth trial to train on is held out"
     )
-    period: float = Field(
-        1 / 12, ge=1e-3, le=1e3, description="of the grid that trials are resampled to",
-        json_schema_extra={"unit": "s"},
-    )  # fmt: skip
-    horizon: float = Field(
-        2.0, ge=1e-3, le=1e3, description="of the predictions", json_schema_extra={"unit": "s"}
+    period: Seconds = Field(
+        1 / 12, ge=1e-3, le=1e3, description="of the grid that trials are resampled to"
     )
+    horizon: Seconds = Field(2.0, ge=1e-3, le=1e3, description="of the predictions")
 
     @property
     def steps(self) -> int:
@@ -68,14 +65,9 @@ class Settings(StudySettings):
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """One trial on a uniform grid.
+    """One trial on a uniform grid; outputs (T, p) tip [mm], inputs (T, m) commands [V]."""
 
-    Attributes:
-        name: file and number.
-        trial: outputs (T, p) tip [mm], inputs (T, m) commands [V].
-    """
-
-    name: str
+    name: str  # file and number
     trial: Trial
 
     @property
@@ -162,10 +154,8 @@ def errors_of(
 ) -> dict[str, np.ndarray]:
     """Method -> (N, steps) errors [mm] 1 ... steps periods ahead, all from the same samples.
 
-    Args:
-        models: beside them the trivial baseline that holds the last value is scored.
-        trial: outputs [mm].
-        steps: None: the whole trial, once, from its beginning.
+    Beside the models, holding the last value is scored; steps = None: the whole trial, once, from
+    its beginning.
     """
     oldest = max(model.lift.delays for model in models.values())
     steps = len(trial.outputs) - oldest - 1 if steps is None else steps
@@ -226,65 +216,49 @@ def _predicted(model: KoopmanModel, trial: Trial, settings: Settings) -> np.ndar
 
 
 def rows(results: Results) -> Iterable[Row]:
-    """What was chosen; mean and largest error of every trial and method."""
+    """What was chosen; mean and largest error of every trial and method.
+
+    Deviations are over the samples of a trial.
+    """
     found, horizon = results.first(_ALL, _ALL), results.settings.horizon
-    for k in range(len(CANDIDATES)):
+    methods, scored = found["methods"].tolist(), found["scored"].tolist()
+    for k, method in enumerate(methods[: len(CANDIDATES)]):
         for quantity, unit, key in _CHOSEN:
-            method = str(found["methods"][k])
             yield Row.of(_TRAINING, method, quantity, [float(found[key][k])], unit)
-    for number, name in enumerate(map(str, found["scored"])):
-        extent = float(found["extents"][number])
+    for number, (name, extent) in enumerate(zip(scored, found["extents"].tolist(), strict=True)):
         yield Row.of(name, "measured", "extent of the motion", [extent], "mm")
-        for k, method in enumerate(map(str, found["methods"])):
+        for k, method in enumerate(methods):
             for reach, key in ((f"to {horizon:g} s ahead", "near"), ("whole trial", "whole")):
-                yield from _errors(name, method, reach, found[f"{key}_{number}_{k}"], extent)
-
-
-def _errors(case: str, method: str, reach: str, errors: np.ndarray, extent: float) -> Iterable[Row]:
-    """Deviations are over the samples of the trial."""
-    mean, deviation, percent = float(errors.mean()), float(errors.std()), 100.0 / extent
-    for what, value, spread, unit in (
-        ("mean", mean, deviation, "mm"),
-        ("largest", float(errors.max()), 0.0, "mm"),
-        ("mean of motion", percent * mean, percent * deviation, "%"),
-    ):
-        yield Row(case, method, f"{reach}, {what}", value, spread, unit, 1)
+                errors, percent = found[f"{key}_{number}_{k}"], 100.0 / extent
+                mean, deviation = float(errors.mean()), float(errors.std())
+                yield Row(name, method, f"{reach}, mean", mean, deviation, "mm", 1)
+                yield Row(name, method, f"{reach}, largest", float(errors.max()), 0.0, "mm", 1)
+                yield Row(name, method, f"{reach}, mean of motion", percent * mean,
+                          percent * deviation, "%", 1)  # fmt: skip
 
 
 def draw(results: Results, directory: Path) -> None:
     """How the error grows with time, and every trial's beginning, predicted blindly."""
     found, settings = results.first(_ALL, _ALL), results.settings
-    scored, methods = [str(name) for name in found["scored"]], [str(m) for m in found["methods"]]
-    width = found["tips_0"].shape[1]
-    size = 11.0, 2.4 * (1 + len(scored))
-    figure, plots = plt.subplots(
-        1 + len(scored), width, squeeze=False, figsize=size, layout="constrained"
-    )
-    for axes in plots[0, 1:]:
-        axes.set_visible(False)
+    scored, methods = found["scored"].tolist(), found["methods"].tolist()
     ahead = settings.period * (1 + np.arange(settings.steps))
-    for k, method in enumerate(methods):
-        errors = np.vstack([found[f"near_{number}_{k}"] for number in range(len(scored))])
-        plots[0, 0].plot(ahead, errors.mean(axis=0), marker=".", label=method)
-    plots[0, 0].set(xlabel="time ahead / s", ylabel="mean error / mm")
-    for number, name in enumerate(scored):
-        lines = {"measured": found[f"tips_{number}"]}
-        lines |= {methods[k]: found[f"blind_{number}_{k}"] for k in range(len(CANDIDATES))}
-        _draw_beginning(plots[1 + number], name, lines, settings.period)
-    plots[0, 0].legend()
-    plots[1, 0].legend(loc="upper right", ncols=3)
-    figure.savefig(directory / "koopman.png")
-    plt.close(figure)
-
-
-def _draw_beginning(
-    plots: Sequence[Axes], name: str, lines: dict[str, np.ndarray], period: float
-) -> None:
-    for column, axes in enumerate(plots):
-        for method, tips in lines.items():
-            style = {"color": "black"} if method == "measured" else {"linewidth": 1.0}
-            axes.plot(period * np.arange(len(tips)), tips[:, column], label=method, **style)
-        axes.set(xlabel="time / s", ylabel=f"{name}: tip {column + 1} / mm")
+    with panels(directory / "errors.png", ["mean error / mm"], x="time ahead / s") as (axes,):
+        for k, method in enumerate(methods):
+            errors = np.vstack([found[f"near_{number}_{k}"] for number in range(len(scored))])
+            axes.plot(ahead, errors.mean(axis=0), marker=".", label=method)
+    labels, width = [f"{name}\ntip / mm" for name in scored], found["tips_0"].shape[1]
+    with panels(directory / "koopman.png", labels, width, sharex=False) as grid:
+        rows_of_trials = grid.reshape(len(scored), width)
+        for number, axes in enumerate(rows_of_trials[0], start=1):
+            axes.set_title(f"tip {number}")
+        for number, row in enumerate(rows_of_trials):
+            lines = {"measured": found[f"tips_{number}"]}
+            lines |= {methods[k]: found[f"blind_{number}_{k}"] for k in range(len(CANDIDATES))}
+            for (method, tips), style in zip(lines.items(), ("k", "C0", "C1"), strict=True):
+                times = settings.period * np.arange(len(tips))
+                for axes, column in zip(row, tips.T, strict=True):
+                    named = method if axes is grid.flat[0] else None
+                    axes.plot(times, column, style, linewidth=1.0, label=named)
 
 
 STUDY = Study(

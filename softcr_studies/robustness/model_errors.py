@@ -8,8 +8,9 @@ it costs before a filter has found it, or where none looks for it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -32,33 +33,45 @@ UNAIDED = f"{GRADIENT_MPC}, nothing estimated"
 METHODS = (UNAIDED, *SHIPPED)
 TIP = "tip_mm"
 _POLE = 10.94  # of the file's pressure lag [1/s]
-_RUN = replace(FAST, duration=DURATION, learned_on=USUAL)
+_USUAL_RUN = replace(FAST, name="usual plant", duration=DURATION, learned_on=USUAL)
+_EXACT_RUN = replace(
+    _USUAL_RUN, name="exact plant", difference=EXACT, adaptive=False, learns_lag=False
+)
+_IDENTIFY = "`softcr study run licher2025/identification`"
 
-Change = Callable[[Difference, float], Difference]
+Change = Callable[[Case, float], Case]
 Errors = Mapping[tuple[str, str], Sequence[float]]
 """(name of the case, method) -> settled tip error [mm] of every seed."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One thing that is varied.
-
-    Attributes:
-        name, unit: of what stands on the axis.
-        cases: value on the axis -> its run; its ends are the errors taken as plausible on a bench.
-        usual: the value of the usual plant.
-        alone: value -> its run with nothing estimated and no other error.
-        exact: the value that is no error.
-        calibration: how it is found on a bench; empty: it is nothing to calibrate.
-    """
+    """One thing that is varied."""
 
     name: str
     unit: str
-    cases: Mapping[float, Case]
-    usual: float
-    alone: Mapping[float, Case] = field(default_factory=dict)
-    exact: float = 0.0
-    calibration: str = ""
+    usual: float  # the value of the usual plant
+    values: Sequence[float]  # the ends are the errors taken as plausible on a bench
+    change: Change
+    calibration: str = ""  # how it is found on a bench; empty: it is nothing to calibrate
+    exact: float = 0.0  # the value that is no error
+
+    @property
+    def cases(self) -> dict[float, Case]:
+        """Value -> its run."""
+        return {value: self._varied(_USUAL_RUN, value) for value in self.values}
+
+    @property
+    def alone(self) -> dict[float, Case]:
+        """Value -> its run with nothing estimated and no other error, if it can be calibrated."""
+        values = self.values if self.calibration else ()
+        return {value: self._varied(_EXACT_RUN, value, " alone") for value in values}
+
+    def _varied(self, run: Case, value: float, suffix: str = "") -> Case:
+        changed = self.change(run, value)
+        if changed == run:
+            return run
+        return replace(changed, name=f"{self.name} {value:g} {self.unit}{suffix}")
 
     def errors(self, method: str, errors: Errors) -> dict[float, Sequence[float]]:
         """Value -> errors of a method, where it was run."""
@@ -72,70 +85,61 @@ class Axis:
         return float(max(means.values()) - means[without]) if means else None
 
 
+def _set(name: str, to: Callable[[float], Any] = lambda value: value) -> Change:
+    """Changes the difference between plant and model."""
+    return lambda run, v: replace(run, difference=replace(run.difference, **{name: to(v)}))
+
+
 def _rod(name: str) -> Change:
     """Changes a factor of the mismatch by so many per cent."""
-    return lambda d, v: replace(d, mismatch=replace(d.mismatch, **{name: 1 + v / 100}))
+
+    def change(run: Case, percent: float) -> Case:
+        mismatch = replace(run.difference.mismatch, **{name: 1 + percent / 100})
+        return replace(run, difference=replace(run.difference, mismatch=mismatch))
+
+    return change
 
 
-def _set(name: str, scale: float = 1.0, base: float = 0.0) -> Change:
-    """Changes something else."""
-    return lambda d, v: replace(d, **{name: base + scale * v})  # type: ignore[arg-type]
+def _finer_model(run: Case, intervals: float) -> Case:
+    return replace(_set("intervals")(run, intervals), model_intervals=10)
 
 
-def _bias(difference: Difference, value: float) -> Difference:
-    return replace(difference, pressure_bias=(1e3 * value, 0.0, 0.0))
+def _circle(run: Case, frequency: float) -> Case:
+    circle = ReferenceSettings(kind="circle", frequency=frequency)
+    return replace(run, reference=circle, duration=max(DURATION, 2 + 1 / frequency))
 
 
-def _lag(difference: Difference, value: float) -> Difference:
-    return replace(difference, lag_pole=None if value == _POLE else value)
-
-
-def axes() -> tuple[Axis, ...]:
-    """All of them."""
-    percents, finer = (-5, 0, 5), (5, 10, 20, 40)
-    identify = "`softcr study run licher2025/identification`"
-    circles = {
-        v: replace(
-            _RUN, name=f"{v:g} Hz", reference=ReferenceSettings(kind="circle", frequency=v),
-            duration=max(DURATION, 2 + 1 / v),
-        )
-        for v in (0.2, 0.5, 1.0, 1.5, 2.0, 2.5)
-    }  # fmt: skip
-    return (
-        _axis("bending compliance", "%", -5, (-15, -5, 0, 5, 15),
-              _rod("bending_compliance_factor"), f"{identify}, statics"),
-        _axis("tip mass", "%", 10, (0, 10, 25, 50), _rod("tip_mass_factor"),
-              "scales, with cap, markers and hoses"),
-        _axis("damping", "%", 0, (-30, 0, 30), _rod("damping_factor"),
-              f"{identify}, a step to ambient"),
-        _axis("pressure bias, chamber 1", "kPa", 0, (-2, -1, 0, 1, 2), _bias,
-              "readings of the vented chambers"),
-        _axis("pressure gain", "%", 0, percents, _set("pressure_gain", 0.01, 1.0),
-              "a second gauge at two pressures"),
-        _axis("lever arm, chamber 1", "%", 0, percents, _set("lever_factor", 0.01, 1.0),
-              f"{identify}, single chambers"),
-        _axis("lag pole", "1/s", _POLE, (9.0, _POLE, 13.0), _lag,
-              f"{identify}, steps of the valves", exact=_POLE),
-        _axis("tip noise", "mm", 0.2, (0.0, 0.2, 0.5, 1.0), _set("tip_noise", 1e-3)),
-        _axis("pressure noise", "kPa", 0, (0, 0.1, 0.5), _set("pressure_noise", 1e3)),
-        _axis("latency", "ticks", 0, (0, 1, 2, 3), _set("latency", 1, 0)),
-        _axis("missing poses", "%", 0, (0, 10, 50), _set("dropout", 0.01)),
-        _axis("plant intervals", "-", 20, finer, _set("intervals", 1, 0)),
-        _axis("plant intervals, model of 10", "-", 20, finer, _set("intervals", 1, 0),
-              model_intervals=10),
-        Axis("reference frequency", "Hz", circles, usual=0.2),
-    )  # fmt: skip
+AXES = (
+    Axis("bending compliance", "%", -5, (-15, -5, 0, 5, 15), _rod("bending_compliance_factor"),
+         f"{_IDENTIFY}, statics"),
+    Axis("tip mass", "%", 10, (0, 10, 25, 50), _rod("tip_mass_factor"),
+         "scales, with cap, markers and hoses"),
+    Axis("damping", "%", 0, (-30, 0, 30), _rod("damping_factor"),
+         f"{_IDENTIFY}, a step to ambient"),
+    Axis("pressure bias, chamber 1", "kPa", 0, (-2, -1, 0, 1, 2),
+         _set("pressure_bias", lambda kpa: (1e3 * kpa, 0.0, 0.0)),
+         "readings of the vented chambers"),
+    Axis("pressure gain", "%", 0, (-5, 0, 5), _set("pressure_gain", lambda v: 1.0 + 0.01 * v),
+         "a second gauge at two pressures"),
+    Axis("lever arm, chamber 1", "%", 0, (-5, 0, 5), _set("lever_factor", lambda v: 1.0 + 0.01 * v),
+         f"{_IDENTIFY}, single chambers"),
+    Axis("lag pole", "1/s", _POLE, (9.0, _POLE, 13.0),
+         _set("lag_pole", lambda pole: None if pole == _POLE else pole),
+         f"{_IDENTIFY}, steps of the valves", exact=_POLE),
+    Axis("tip noise", "mm", 0.2, (0.0, 0.2, 0.5, 1.0), _set("tip_noise", lambda mm: 1e-3 * mm)),
+    Axis("pressure noise", "kPa", 0, (0, 0.1, 0.5), _set("pressure_noise", lambda kpa: 1e3 * kpa)),
+    Axis("latency", "ticks", 0, (0, 1, 2, 3), _set("latency")),
+    Axis("missing poses", "%", 0, (0, 10, 50), _set("dropout", lambda v: 0.01 * v)),
+    Axis("plant intervals", "-", 20, (5, 10, 20, 40), _set("intervals")),
+    Axis("plant intervals, model of 10", "-", 20, (5, 10, 20, 40), _finer_model),
+    Axis("reference frequency", "Hz", 0.2, (0.2, 0.5, 1.0, 1.5, 2.0, 2.5), _circle),
+)  # fmt: skip
 
 
 def cases(settings: StudySettings | None = None) -> list[Case]:
     """Every run once: the usual one stands on most axes."""
-    found = [case for axis in axes() for case in (*axis.cases.values(), *axis.alone.values())]
+    found = [case for axis in AXES for case in (*axis.cases.values(), *axis.alone.values())]
     return list({case.name: case for case in found}.values())
-
-
-def methods(case: Case) -> Sequence[str]:
-    """Who runs a case."""
-    return SHIPPED if case.adaptive else (UNAIDED,)
 
 
 def run(cell: Cell) -> Result:
@@ -152,7 +156,7 @@ def errors_of(results: Results) -> Errors:
 def rows(results: Results) -> Iterator[Row]:
     """A row per axis, method and value."""
     errors = errors_of(results)
-    for axis in axes():
+    for axis in AXES:
         for method in METHODS:
             for value, found in axis.errors(method, errors).items():
                 yield Row.of(axis.name, method, f"{value:g} {axis.unit}", found, "mm")
@@ -177,12 +181,12 @@ which the baseline has learned from: an error is there what has changed since.
 
 def calibration(errors: Errors) -> str:
     """Markdown: the axes that can be calibrated by what they cost, then the others."""
-    ranked = sorted(
-        (axis for axis in axes() if axis.calibration), key=lambda a: -(a.lost(UNAIDED, errors) or 0)
-    )
-    others = [axis for axis in axes() if not axis.calibration]
+
+    def cost(axis: Axis) -> float:
+        return (axis.lost(UNAIDED, errors) or 0.0) if axis.calibration else -np.inf
+
     lines = [["", "what", "error", *(f"lost, {each} [mm]" for each in METHODS), "how"], ["---"] * 8]
-    for rank, axis in enumerate((*ranked, *others), start=1):
+    for rank, axis in enumerate(sorted(AXES, key=cost, reverse=True), start=1):
         values, unit = list(axis.cases), axis.unit
         span = f"{values[0]:g} {unit} ... {values[-1]:g} {unit}, usually {axis.usual:g} {unit}"
         lost = [axis.lost(method, errors) for method in METHODS]
@@ -195,7 +199,7 @@ def calibration(errors: Errors) -> str:
 
 def draw_map(path: Path, errors: Errors) -> None:
     """One heat map per method: a line for each axis, its values from left to right."""
-    lines = axes()
+    lines = AXES
     widest = max(len(axis.cases) for axis in lines)
     figure, grid = plt.subplots(
         2, 2, figsize=(12.0, 0.75 * len(lines) + 1.0), sharey=True, layout="constrained"
@@ -221,39 +225,13 @@ def draw_map(path: Path, errors: Errors) -> None:
     Image.open(path).quantize(64).save(path, optimize=True)  # a third of the size
 
 
-def _axis(
-    name: str,
-    unit: str,
-    usual: float,
-    values: Sequence[float],
-    change: Change,
-    calibration: str = "",
-    exact: float = 0.0,
-    model_intervals: int = _RUN.model_intervals,
-) -> Axis:
-    """An axis of runs that change the usual plant and, to be calibrated, an exact one."""
-    given = replace(_RUN, model_intervals=model_intervals)
-    unaided = replace(_RUN, adaptive=False, learns_lag=False)
-    cases, alone = {}, {}
-    for value in values:
-        label, changed = f"{name} {value:g} {unit}", change(USUAL, value)
-        cases[value] = replace(given, name=label, difference=changed)
-        if cases[value] == replace(_RUN, name=label):
-            cases[value] = replace(_RUN, name="usual plant")
-        if calibration:
-            changed = change(EXACT, value)
-            label = "exact plant" if changed == EXACT else f"{label} alone"
-            alone[value] = replace(unaided, name=label, difference=changed)
-    return Axis(name, unit, cases, usual, alone, exact, calibration)
-
-
 STUDY = Study(
     name="robustness/model-errors",
     source="",
     summary="sensitivity to 14 model errors, one at a time, and what to calibrate first",
     run=run,
     cases=cases,
-    methods=methods,
+    methods=lambda case: SHIPPED if case.adaptive else (UNAIDED,),
     settings=Settings,
     exact=f"{SIMPLER}{PLANT}{SENSORS}One of these is changed in each row, which is the tip error "
     "from 2 s on. The Koopman baseline has learned from 15 minutes of the usual plant. Errors of "

@@ -41,14 +41,22 @@ def write_motion_bag(
     Raises:
         UserError: it cannot be written.
     """
-    bag = OfflineBag()
+    bag, names = OfflineBag(), rod.robot.chamber_names
+    values = dict(zip(PARAMETERS, parameters.tolist(), strict=True))
+
+    def shape(state: np.ndarray, stamp: int) -> tuple[Any, np.ndarray]:
+        """A rod cloud and the (4, 4) pose of its tip [m]."""
+        nodes = rod.node_poses(state, parameters)
+        cloud = rod_cloud_message(state, np.concatenate((nodes[:1], nodes)), values, {}, stamp)
+        return cloud, rod.tip_pose_from_rod_tip(nodes[-1])
+
     for row, (levels, true, own) in enumerate(zip(pressures, truth, model, strict=True)):
         stamp = round(1e9 * (row + 1) * period)
-        cloud, tip = _rod(rod, true, parameters, stamp)
-        bag.add("pressure/state", stamp, pressures_to_message(levels, _names(rod), stamp))
+        bag.add("pressure/state", stamp, pressures_to_message(levels, names, stamp))
+        cloud, tip = shape(true, stamp)
         bag.add("simulation/truth/rod", stamp, cloud)
         bag.add("simulation/truth/tip/pose", stamp, pose_to_message(tip, stamp))
-        cloud, tip = _rod(rod, own, parameters, stamp)
+        cloud, tip = shape(own, stamp)
         if model_tips is not None:
             tip[:3, 3] = model_tips[row]
         bag.add("estimate/rod", stamp, cloud)
@@ -57,17 +65,3 @@ def write_motion_bag(
     told = {"robot": rod.robot.model_dump(mode="json")}
     bag.add_statuses([status("simulator", rod.robot, told)])
     bag.write(directory)
-
-
-def _names(rod: CosseratRod) -> tuple[str, ...]:
-    return rod.robot.chamber_names
-
-
-def _rod(
-    rod: CosseratRod, state: np.ndarray, parameters: np.ndarray, stamp: int
-) -> tuple[Any, np.ndarray]:
-    """A rod cloud and the (4, 4) pose of its tip [m]."""
-    nodes = rod.node_poses(state, parameters)
-    values = dict(zip(PARAMETERS, parameters.tolist(), strict=True))
-    cloud = rod_cloud_message(state, np.concatenate((nodes[:1], nodes)), values, {}, stamp)
-    return cloud, rod.tip_pose_from_rod_tip(nodes[-1])

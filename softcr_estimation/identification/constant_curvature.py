@@ -1,6 +1,7 @@
-"""The constant-curvature model's numbers from one part of the data: Mehl et al., Sec. III-A.
+"""The constant-curvature model's numbers from a known motion and its base wrench.
 
-For a known motion, (4) and (5) are linear in masses, stiffnesses and dampings: least squares.
+Mehl et al. (2024), Sec. III-A: (4) and (5) are linear in masses, stiffnesses and dampings, so least
+squares give them.
 """
 
 from collections.abc import Mapping
@@ -10,7 +11,6 @@ from scipy.optimize import lsq_linear
 
 from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
 from softcr_models.constant_curvature.kernel import CENTRE_OF_GRAVITY, TIP, point_motion
-from softcr_studies.mehl2024.plant import DT
 
 FITTED = ("mass", "tip_mass", "bending_stiffness", "bending_damping", "elongation_stiffness",
           "elongation_damping")  # fmt: skip
@@ -20,6 +20,7 @@ FITTED = ("mass", "tip_mass", "bending_stiffness", "bending_damping", "elongatio
 def identified(
     nominal: ConstantCurvatureModel,
     run: Mapping[str, np.ndarray],
+    period: float,
     base_height: float,
     share_mass: bool,
 ) -> ConstantCurvatureModel:
@@ -27,14 +28,17 @@ def identified(
 
     Args:
         nominal: gives geometry, actuation, gravity and, unless the mass is shared, the tip's mass.
-        run: the part to learn from, with its true motion.
+        run: what to learn from, with its true motion, at T times: pressures (T, chambers) [Pa];
+            coordinates, rates (T, 3) of the arc [m], [m/s]; wrenches (T, 6) force [N], then moment
+            [N m] on the sensor.
+        period: between them [s].
         base_height: from the sensor to the arc's base [m].
         share_mass: whether the tip's mass is fitted, too. A rod bends unlike an arc, so its mass
             acts at another place than the arc's centre of gravity; two points on the arc can stand
             for that.
     """
-    motion = run["coordinates"], run["rates"], np.gradient(run["rates"], DT, axis=0)
-    columns = np.zeros((len(run["times"]), 9, 6))
+    motion = run["coordinates"], run["rates"], np.gradient(run["rates"], period, axis=0)
+    columns = np.zeros((len(run["rates"]), 9, 6))
     columns[:, :, 0] = _inertial_forces(nominal, CENTRE_OF_GRAVITY, *motion)
     columns[:, :, 1] = _inertial_forces(nominal, TIP, *motion)
     for column, values in ((2, run["coordinates"]), (3, run["rates"])):

@@ -1,0 +1,39 @@
+"""Figures of studies: rows of panels with labels, written when they have been drawn."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+
+@contextmanager
+def panels(
+    path: Path, labels: Sequence[str], columns: int = 1, *, x: str = "time / s", sharex: bool = True
+) -> Iterator[np.ndarray]:
+    """Axes to draw into, (rows, columns), or (rows,) of a single column; written afterwards.
+
+    A panel whose lines have names gets a legend.
+
+    Args:
+        path: of the figure.
+        labels: of the rows.
+        columns: how many.
+        x: label below the last row.
+        sharex: whether all panels have the same x axis.
+    """
+    size = max(4.0 * columns, 8.0), max(1.8 * len(labels) + 0.6, 4.0)
+    figure, grid = plt.subplots(
+        len(labels), columns, figsize=size, sharex=sharex, squeeze=False, layout="constrained"
+    )
+    for axes, label in zip(grid[:, 0], labels, strict=True):
+        axes.set_ylabel(label)
+    for axes in grid[-1]:
+        axes.set_xlabel(x)
+    yield grid if columns > 1 else grid[:, 0]
+    for axes in grid.flat:
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(loc="upper right", ncols=2)
+    figure.savefig(path)
+    plt.close(figure)
