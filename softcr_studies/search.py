@@ -5,17 +5,15 @@ beside the results, or in a storage that is given by its URL. A turn whose worke
 again, with the candidate that it had: it costs this trial and no other.
 """
 
-import fcntl
 import hashlib
 import json
 import math
-import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
@@ -26,29 +24,25 @@ from softcr_studies.results import Results
 
 if TYPE_CHECKING:  # of an extra: studies are listed without
     import optuna
-    from optuna.distributions import BaseDistribution
 
 TRIAL = "trial"
 """The only method of a Turn."""
 _TURN = "turn"
 _OPENINGS = 5  # several workers may be the first to lay the tables of an empty database
 
+Trials = Annotated[int, Field(ge=1, le=100_000, description="trials of the search")]
+
 
 class SearchSettings(StudySettings):
     """See StudySettings."""
 
-    trials: int = Field(50, ge=1, le=100_000, description="trials of the search")
+    trials: Trials = 50
     search_seed: int = Field(0, ge=0, le=1_000_000, description="seed of the search")
     storage: str = Field(
         "",
         description="URL of an Optuna storage (mysql://...) for workers that share no folder, used "
         "by one run at a time; empty: a file beside the results",
     )
-
-    @staticmethod
-    def of_trials(default: int) -> Any:
-        """The field `trials` with another default."""
-        return Field(default, ge=1, le=100_000, description="trials of the search")
 
 
 @dataclass(frozen=True)
@@ -72,22 +66,15 @@ def turns(settings: Any, of: str = "") -> list[Turn]:
 
 @dataclass(frozen=True)
 class Range:
-    """What a value may be: a number between two ends, or one of some choices.
-
-    Attributes:
-        low, high: ends.
-        log: whether the search is even in the logarithm.
-        whole: whether it is a whole number.
-        choices: that it is one of; then there are no ends.
-    """
+    """What a value may be: a number between two ends, or one of some choices."""
 
     low: float = 0.0
     high: float = 1.0
-    log: bool = False
-    whole: bool = False
-    choices: tuple[Any, ...] = ()
+    log: bool = False  # whether the search is even in the logarithm
+    whole: bool = False  # whether it is a whole number
+    choices: tuple[Any, ...] = ()  # if there are some, there are no ends
 
-    def suggest(self, trial: "optuna.Trial", name: str) -> Any:
+    def suggest(self, trial: "optuna.trial.BaseTrial", name: str) -> Any:
         """A value for a trial."""
         if self.choices:
             return trial.suggest_categorical(name, self.choices)
@@ -95,15 +82,19 @@ class Range:
             return trial.suggest_int(name, int(self.low), int(self.high), log=self.log)
         return trial.suggest_float(name, self.low, self.high, log=self.log)
 
-    def distribution(self) -> "BaseDistribution":
-        """The same for Optuna."""
-        from optuna import distributions
+    def share_of(self, value: float) -> float:
+        """Where a number stands, 0 to 1; what lies outside stands on the edge."""
+        low, high, inside = map(
+            math.log if self.log else float,
+            (self.low, self.high, min(max(value, self.low), self.high)),
+        )
+        return (inside - low) / (high - low)
 
-        if self.choices:
-            return distributions.CategoricalDistribution(self.choices)
-        if self.whole:
-            return distributions.IntDistribution(int(self.low), int(self.high), log=self.log)
-        return distributions.FloatDistribution(self.low, self.high, log=self.log)
+    def value_at(self, share: float) -> float:
+        """The number that stands there."""
+        low, high = map(math.log if self.log else float, (self.low, self.high))
+        value = low + share * (high - low)
+        return min(max(math.exp(value) if self.log else value, self.low), self.high)
 
 
 @dataclass(frozen=True)
@@ -153,16 +144,12 @@ class Search:
         Raises:
             UserError: the storage cannot be opened.
         """
-        study = self.open(cell.settings, cell.folder, cell.case.of)
-        turn = cell.case.number
+        study, turn = self.open(cell.settings, cell.folder, cell.case.of), cell.case.number
         mine = [each for each in study.get_trials() if each.user_attrs.get(_TURN) == turn]
         ended = [each for each in mine if each.state.name in ("COMPLETE", "PRUNED")]
         trial = ended[0] if ended else _try(study, cell, {} if turn else start, mine, objective)
-        return {
-            "cost": math.inf if trial.value is None else float(trial.value),
-            "values": json.dumps(trial.params),
-            "complete": trial.state.name == "COMPLETE",
-        }
+        cost = math.inf if trial.value is None else float(trial.value)
+        return result_of(cost, trial.params, trial.state.name == "COMPLETE")
 
     def open(self, settings: SearchSettings, folder: Path, of: str = "") -> "optuna.Study":
         """The Optuna study that all turns share.
@@ -200,6 +187,11 @@ class Search:
         raise UserError(f"storage {str(place)!r}: cannot be opened: {reason}") from None
 
 
+def result_of(cost: float, values: Mapping[str, Any], complete: bool = True) -> Result:
+    """A trial as the result of its cell; see Tried."""
+    return {"cost": cost, "values": json.dumps(values), "complete": complete}
+
+
 def tried(results: Results) -> list[Tried]:
     """What the turns of a search tried, in their order."""
     return [
@@ -231,10 +223,12 @@ def importance(trials: Sequence[Tried], space: Mapping[str, Range]) -> dict[str,
 
     study = optuna.create_study()
     for each in trials:
-        kinds = {name: space[name].distribution() for name in each.values}
+        fixed = optuna.trial.FixedTrial(dict(each.values))
+        for name in each.values:
+            space[name].suggest(fixed, name)
         study.add_trial(
             optuna.trial.create_trial(
-                params=dict(each.values), distributions=kinds, value=each.cost
+                params=fixed.params, distributions=fixed.distributions, value=each.cost
             )
         )
     try:
@@ -271,25 +265,10 @@ def _try(
 
 
 def _journal(path: Path) -> "optuna.storages.BaseStorage":
+    """A file; a killed worker leaves no lock behind, as it does with Optuna's lock files."""
+    from filelock import FileLock
     from optuna.storages import JournalStorage
     from optuna.storages.journal import JournalFileBackend
 
-    lock: Any = _KernelLock(path.with_suffix(".lock"))
+    lock: Any = FileLock(path.with_suffix(".lock"))
     return JournalStorage(JournalFileBackend(str(path), lock_obj=lock))
-
-
-class _KernelLock:
-    """A lock that a killed worker does not leave behind, as it does with Optuna's lock files."""
-
-    def __init__(self, path: Path) -> None:
-        self._path, self._held = path, -1
-
-    def acquire(self) -> bool:
-        """Waits for the lock."""
-        self._held = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
-        fcntl.flock(self._held, fcntl.LOCK_EX)
-        return True
-
-    def release(self) -> None:
-        """Lets it go."""
-        os.close(self._held)
