@@ -224,4 +224,3 @@ def values_of(file: ControllerFile, names: Sequence[str]) -> dict[str, Any]:
 def content_of(file: ControllerFile) -> Mapping[str, Any]:
     """What such a file says, with what it left out."""
     return controller_file.as_content(file.type, file.description, named_settings(file.type, file))
-

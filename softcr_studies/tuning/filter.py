@@ -22,7 +22,7 @@ from softcr_runtime.registry import GRADIENT_MPC
 from softcr_studies.different_plant import Difference
 from softcr_studies.search import SearchSettings, Trials
 from softcr_studies.study import Cell, Result
-from softcr_studies.tracking_loop import FAST, PERIOD, SETTLED, Case
+from softcr_studies.tracking_loop import PERIOD, SETTLED, Case
 from softcr_studies.tuning.controllers import (
     EXACT,
     FAR,

@@ -84,7 +84,13 @@ class _ChangingPlant(DifferentPlant):
     def __init__(self, robot: Robot, motion: Motion, change: int, seed: int) -> None:
         """`change` is the cycle from which on it is the later one, `seed` that of its sensors."""
         super().__init__(robot, motion.difference, seed, valves_read=False)
-        self._later, self._left = motion.later, change
+        self._later, self._change, self._left = motion.later, change, change
+
+    def reset(self) -> None:
+        """See Plant."""
+        self.simulated = plant_of(self._robot, self._difference, self._seed)
+        super().reset()
+        self._left = self._change
 
     def advance(self, duration: float) -> None:
         """See Plant."""

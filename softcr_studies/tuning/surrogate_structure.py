@@ -15,17 +15,8 @@ from pydantic import Field
 
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
-from softcr_studies.search import (
-    TRIAL,
-    Range,
-    Search,
-    SearchSettings,
-    Tried,
-    importance,
-    ranked,
-    tried,
-    turns,
-)
+from softcr_studies import search
+from softcr_studies.search import Range, Search, Tried, ranked, tried
 from softcr_studies.study import Cell, Result, Results, Row, Study
 from softcr_studies.tuning.tuned import write_trials
 
@@ -49,10 +40,10 @@ SPACE = {
 ERROR = "tip error"
 
 
-class StructureSettings(SearchSettings):
+class StructureSettings(search.SearchSettings):
     """See SearchSettings."""
 
-    trials: int = SearchSettings.of_trials(72)
+    trials: search.Trials = 72
     robot: str = Field("licher2025", description="name or YAML file of a robot")
     iterations: int = Field(
         6000, ge=1, le=1_000_000, description="of a network that is not stopped early"
@@ -69,19 +60,17 @@ def fixed_settings(settings: Any) -> "TrainingSettings":
     )  # fmt: skip
 
 
-def settings_of(trial: "optuna.Trial", fixed: "TrainingSettings") -> "TrainingSettings":
+def settings_of(trial: "optuna.trial.BaseTrial", fixed: "TrainingSettings") -> "TrainingSettings":
     """What a trial trains: the paper's space, whether neurons are gated and shapes are shared."""
     from softcr_models.surrogate.ansatz import PIECES
     from softcr_models.surrogate.ddpinn import Architecture
 
-    names = ("activation", "shapes", "neurons", "layers", "learning_rate")
-    chosen = {name: SPACE[name].suggest(trial, name) for name in names}
+    chosen = {name: SPACE[name].suggest(trial, name) for name in SPACE if name != "terms"}
     rate = chosen.pop("learning_rate")
     # shared shapes have as many terms as marks: the search does not choose them
     shared = chosen["shapes"] == "shared"
-    architecture = Architecture(
-        terms=PIECES if shared else SPACE["terms"].suggest(trial, "terms"), **chosen
-    )
+    terms = PIECES if shared else SPACE["terms"].suggest(trial, "terms")
+    architecture = Architecture(terms=terms, **chosen)
     return fixed.model_copy(update={"architecture": architecture, "learning_rate": rate})
 
 
@@ -152,16 +141,16 @@ def pruner() -> "optuna.pruners.BasePruner":
 
 
 def rows(results: Results) -> list[Row]:
-    """The best networks, how many were trained, what decides who is best."""
-    return structure_rows(tried(results))
-
-
-def structure_rows(trials: Sequence[Tried]) -> list[Row]:
-    """See `rows`.
+    """The best networks, how many were trained, what decides who is best.
 
     Raises:
         UserError: no network was trained to the end.
     """
+    return structure_rows(tried(results))
+
+
+def structure_rows(trials: Sequence[Tried]) -> list[Row]:
+    """See `rows`."""
     best = ranked(trials)
     if not best:
         raise UserError("search: no network was trained to the end")
@@ -171,14 +160,14 @@ def structure_rows(trials: Sequence[Tried]) -> list[Row]:
         "stopped early": stopped,
         "training diverged": len(trials) - len(best) - stopped,
     }
-    found = [Row("search", "all", name, float(n), 0.0, "networks", 1) for name, n in counts.items()]
+    found = [Row.of("search", "all", name, [count], "networks") for name, count in counts.items()]
     for each in best[:LISTED]:
-        told = ", ".join(f"{name} {_text(value)}" for name, value in _choices(each).items())
-        name = f"network {each.number}"
-        found.append(Row("best networks", name, ERROR, each.cost, 0.0, "mm", 1, note=told))
+        note = ", ".join(f"{name} {_text(value)}" for name, value in _choices(each).items())
+        network = f"network {each.number}"
+        found.append(Row.of("best networks", network, ERROR, [each.cost], "mm", note=note))
     return found + [
-        Row("what decides who is best", "importance", name, share, 0.0, "-", 1)
-        for name, share in importance(best, SPACE).items()
+        Row.of("what decides who is best", "importance", name, [share], "-")
+        for name, share in search.importance(best, SPACE).items()
     ]
 
 
@@ -200,16 +189,19 @@ def draw_structures(trials: Sequence[Tried], path: Path) -> None:
     table: dict[str, list[Any]] = {name: [_choices(each)[name] for each in drawn] for name in SPACE}
     table[f"{ERROR} [mm]"] = [each.cost for each in drawn]
     figure, axes = plt.subplots(figsize=(10.0, 4.5))
-    columns = [
-        _heights(axes, at, name not in SPACE or SPACE[name].log, values)
-        for at, (name, values) in enumerate(table.items())
-    ]
+    heights = np.empty((len(table), len(drawn)))
+    for at, (name, values) in enumerate(table.items()):
+        axes.axvline(at, color="0.6", linewidth=0.8)
+        heights[at], texts = _heights(values, name not in SPACE or SPACE[name].log)
+        for height, text in texts.items():
+            below = "top" if height < 0.0 else "bottom"
+            axes.text(at, height, text, ha="center", va=below, backgroundcolor="white")
     for rank in reversed(range(len(drawn))):
-        shown = drawn[rank].complete and rank < BEST_SHOWN
-        colour = ("C0" if rank else "C2") if shown else "0.7"
+        complete = drawn[rank].complete
+        shown = complete and rank < BEST_SHOWN
         axes.plot(
-            [column[rank] for column in columns], "-" if drawn[rank].complete else ":",
-            color=colour, linewidth=2.0 if shown else 0.8,
+            heights[:, rank], "-" if complete else ":", linewidth=2.0 if shown else 0.8,
+            color=("C0" if rank else "C2") if shown else "0.7",
         )  # fmt: skip
     axes.set_xticks(range(len(table)), list(table))
     axes.tick_params(axis="x", pad=14)
@@ -221,22 +213,16 @@ def draw_structures(trials: Sequence[Tried], path: Path) -> None:
     plt.close(figure)
 
 
-def _heights(axes: plt.Axes, at: int, log: bool, values: Sequence[Any]) -> np.ndarray:
-    """Where values stand on their axis, 0 to 1; its ends or words are written beside it."""
-    axes.axvline(at, color="0.6", linewidth=0.8)
-    words = sorted({value for value in values if isinstance(value, str)})
-    if words:
-        spread = np.linspace(0.2, 0.8, len(words)) if len(words) > 1 else [0.5]
-        places = dict(zip(words, spread, strict=True))
-        for word, height in places.items():
-            axes.text(at, height, word, ha="center", va="bottom", backgroundcolor="white")
-        return np.array([places[str(value)] for value in values])
-    numbers = np.array(values, dtype=float)
-    axes.text(at, -0.02, _text(float(numbers.min())), ha="center", va="top")
-    axes.text(at, 1.02, _text(float(numbers.max())), ha="center", va="bottom")
-    numbers = np.log(numbers) if log else numbers
-    span = float(np.ptp(numbers))
-    return (numbers - numbers.min()) / span if span else np.full(len(numbers), 0.5)
+def _heights(values: Sequence[Any], log: bool) -> tuple[np.ndarray, dict[float, str]]:
+    """Where values stand on their axis, 0 to 1; height -> text beside it, of ends or words."""
+    if isinstance(values[0], str):
+        words, places = np.unique(values, return_inverse=True)
+        spread = np.linspace(0.2, 0.8, len(words)) if len(words) > 1 else np.array([0.5])
+        return spread[places], dict(zip(spread, words, strict=True))
+    ends = {-0.02: _text(min(values)), 1.02: _text(max(values))}
+    numbers = np.log(values) if log else np.array(values, dtype=float)
+    span = np.ptp(numbers)
+    return (numbers - numbers.min()) / span if span else np.full(len(numbers), 0.5), ends
 
 
 def _choices(each: Tried) -> dict[str, Any]:
@@ -260,8 +246,8 @@ STUDY = Study(
     source="Licher et al. 2025, Sec. IV-B, Fig. 6",
     summary="neurons, layers, learning rate and ansatz terms of the surrogate",
     run=run,
-    cases=turns,
-    methods=(TRIAL,),
+    cases=search.turns,
+    methods=(search.TRIAL,),
     settings=StructureSettings,
     further_rows=rows,
     draw=draw,

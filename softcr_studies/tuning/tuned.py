@@ -251,9 +251,7 @@ class Tuning:
         content = self.content(results.settings, best.values)
         (directory / "tuned.yaml").write_text(yaml.safe_dump(dict(content), sort_keys=False))
         write_trials(directory / "trials.json", [each.name for each in self.space], trials)
-        draw_search(
-            directory / "search.png", self.space, trials, best, self._importance(results)
-        )
+        draw_search(directory / "search.png", self.space, trials, best, self._importance(results))
 
 
 class _UnknownError(Exception):
