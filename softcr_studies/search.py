@@ -47,15 +47,10 @@ class SearchSettings(StudySettings):
 
 @dataclass(frozen=True)
 class Turn:
-    """One trial of a search, as a case.
+    """One trial of a search, as a case."""
 
-    Attributes:
-        number: from 0.
-        of: what else it depends on: the content of a person's file, in a text.
-    """
-
-    number: int
-    of: str = ""
+    number: int  # from 0
+    of: str = ""  # what else it depends on: the content of a person's file, in a text
     name: str = "search"
 
 
@@ -99,47 +94,31 @@ class Range:
 
 @dataclass(frozen=True)
 class Tried:
-    """A trial that has ended.
+    """A trial that has ended."""
 
-    Attributes:
-        number: of its turn.
-        cost: what it came to; of one that was stopped early, what it had reached.
-        values: what was tried.
-        complete: whether it was not stopped early.
-    """
-
-    number: int
-    cost: float
-    values: Mapping[str, Any]
-    complete: bool = True
+    number: int  # of its turn
+    cost: float  # what it came to; of one that was stopped early, what it had reached
+    values: Mapping[str, Any]  # what was tried
+    complete: bool = True  # whether it was not stopped early
 
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """A search by tree-structured Parzen estimators.
+    """A search by tree-structured Parzen estimators."""
 
-    Attributes:
-        name: of the study.
-        file: of the study: another version of the code begins another search.
-        pruner: makes what stops trials that fall behind; None: nothing does.
-    """
-
-    name: str
-    file: str
-    pruner: Callable[[], "optuna.pruners.BasePruner"] | None = None
+    name: str  # of the study
+    file: str  # of it: another version of the code begins another search
+    # fewest reports of a trial, and how many of which one goes on; None: no trial is stopped early
+    halving: tuple[int, int] | None = None
 
     def take_turn(
         self, cell: Cell, start: Mapping[str, Any], objective: Callable[["optuna.Trial"], float]
     ) -> Result:
-        """Try one candidate, unless this turn's trial has ended already.
+        """Try one candidate, unless the trial of this cell's Turn has ended already.
 
         Args:
-            cell: of a Turn.
             start: values of the first trial.
             objective: suggests values and says what they cost; may raise optuna.TrialPruned.
-
-        Returns:
-            What `tried` reads.
 
         Raises:
             UserError: the storage cannot be opened.
@@ -152,12 +131,9 @@ class Search:
         return result_of(cost, trial.params, trial.state.name == "COMPLETE")
 
     def open(self, settings: SearchSettings, folder: Path, of: str = "") -> "optuna.Study":
-        """The Optuna study that all turns share.
+        """The Optuna study that all turns share, through a folder or a storage; `of`: see Turn.
 
-        Args:
-            settings: of the study; more trials go on with the same search.
-            folder: that workers share.
-            of: see Turn.
+        Settings with more trials go on with the same search.
 
         Raises:
             UserError: the storage cannot be opened.
@@ -171,12 +147,14 @@ class Search:
         chosen = settings.model_dump_json(exclude={"seeds", "trials", "storage"})
         told = f"{code_version(Path(self.file))} {chosen} {of}"
         digest = hashlib.sha256(told.encode()).hexdigest()
+        pruners = optuna.pruners
+        pruner = pruners.SuccessiveHalvingPruner(*self.halving) if self.halving else None
         for attempt in range(_OPENINGS):
             try:
                 return optuna.create_study(
                     study_name=f"{self.name} {digest[:16]}",
                     storage=settings.storage or _journal(folder / "search.journal"),
-                    pruner=self.pruner() if self.pruner else optuna.pruners.NopPruner(),
+                    pruner=pruner or pruners.NopPruner(),
                     load_if_exists=True,
                 )
             except Exception as error:  # whatever database drivers raise
@@ -209,14 +187,9 @@ def ranked(trials: Iterable[Tried]) -> list[Tried]:
 
 
 def importance(trials: Sequence[Tried], space: Mapping[str, Range]) -> dict[str, float]:
-    """Share of each value in what makes a trial one of the best tenth (PED-ANOVA).
+    """Name -> share of a value in what makes a trial one of the best tenth (PED-ANOVA).
 
-    Args:
-        trials: of finite cost.
-        space: name of a value -> its range.
-
-    Returns:
-        Name -> share; empty where there are too few trials to tell.
+    `trials` have finite cost. Empty where there are too few of them to tell.
     """
     import optuna
     from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances

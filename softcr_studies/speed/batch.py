@@ -11,18 +11,9 @@ from softcr_models.devices import gpu_name, what_cuda_lacks
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod_model import RodModel
-from softcr_studies.speed import motion
+from softcr_studies.speed import motion, timing
 from softcr_studies.speed.motion import FINE_SUBSTEPS, PERIOD
-from softcr_studies.speed.timing import (
-    Baseline,
-    Effort,
-    Skipped,
-    cores,
-    cores_available,
-    measure,
-    speed_study,
-    told,
-)
+from softcr_studies.speed.timing import Baseline, Effort, told
 from softcr_studies.study import Metric, Must, Result
 
 if TYPE_CHECKING:
@@ -49,10 +40,10 @@ class Batch:
 
 def lanes(single_precision: bool, count: int, effort: Effort) -> Result:
     """SIMD lanes on so many cores; 0: on all of them."""
-    batch, count = _make_batch(effort.periods), count or cores_available()
+    batch, count = _make_batch(effort.periods), count or timing.cores_available()
     prediction = RodPrediction(batch.rod, SUBSTEPS, single_precision)
-    with cores(count):
-        durations = measure(lambda: _roll(batch, prediction), effort)
+    with timing.cores(count):
+        durations = timing.measure(lambda: _roll(batch, prediction), effort)
     note = f"{SUBSTEPS} sub-steps; tip error over the horizon against {FINE_SUBSTEPS} in float64"
     result = told(_each_step(durations), UNIT, _tip_error(batch, prediction), note)
     return {**result, PER_CORE: count * result["median"]}
@@ -75,13 +66,13 @@ def scalar_step(effort: Effort) -> Result:
 def cuda(on_device: bool, effort: Effort) -> Result:
     """The rod on a GPU in float32: arrays on the host, or on the GPU."""
     if lacks := what_cuda_lacks("numba"):
-        raise Skipped(lacks)
+        raise timing.Skipped(lacks)
     from softcr_models.cuda.prediction import CudaRodPrediction
 
     batch = _make_batch(effort.periods)
     prediction = CudaRodPrediction(batch.rod, SUBSTEPS)
     work = _rollout_on_device(batch, prediction) if on_device else lambda: _roll(batch, prediction)
-    durations = _each_step(measure(work, effort))
+    durations = _each_step(timing.measure(work, effort))
     note = f"on {gpu_name() or 'the simulator'}, float32, {SUBSTEPS} sub-steps"
     return told(durations, UNIT, _tip_error(batch, prediction), note)
 
@@ -134,13 +125,9 @@ def _rollout_on_device(batch: Batch, prediction: "CudaRodPrediction") -> Callabl
 def _tip_error(batch: Batch, prediction: RodModel) -> float:
     """Mean over candidates and steps [m]."""
     fine = RodPrediction(batch.rod, FINE_SUBSTEPS, single_precision=False)
-    tips = (
-        motion.tip_positions(
-            batch.rod, _roll(batch, model, CHECKED).reshape(-1, batch.rod.state_size)
-        )
-        for model in (prediction, fine)
-    )
-    return motion.mean_distance(*tips)
+    rolled = (_roll(batch, model, CHECKED) for model in (prediction, fine))
+    flat = (states.reshape(-1, batch.rod.state_size) for states in rolled)
+    return motion.mean_distance(*(motion.tip_positions(batch.rod, states) for states in flat))
 
 
 _LANES = {
@@ -148,7 +135,7 @@ _LANES = {
     for precision in ("float32", "float64")
     for count, words in ((1, "one core"), (2, "two cores"))
 }
-STUDY = speed_study(
+STUDY = timing.speed_study(
     "speed/batch",
     f"{CANDIDATES} candidates over {HORIZON} steps in one call",
     {

@@ -15,54 +15,35 @@ from softcr_control.references import pressure_trajectory
 from softcr_models.prediction import RodPrediction
 from softcr_runtime.registry import GRADIENT_MPC
 from softcr_runtime.system import Parameters
-from softcr_studies.speed import motion
+from softcr_studies.speed import motion, timing
 from softcr_studies.speed.batch import SCALAR, SUBSTEPS, scalar_step
-from softcr_studies.speed.timing import (
-    Baseline,
-    Effort,
-    cores,
-    cores_available,
-    measure,
-    measure_each,
-    speed_study,
-    told,
-)
+from softcr_studies.speed.timing import Baseline, Effort, told
 from softcr_studies.study import Must, Result
 
 UNIT, SOLUTION = "ms per tick", "us per solution"
 HORIZON = 8
-TICK, STEP, MINIMUM = "tick", ("one step", SCALAR), "bounded minimum, 6 unknowns"
+STEP, MINIMUM = ("one step", SCALAR), "bounded minimum, 6 unknowns"
 OURS, BVLS = (MINIMUM, "softcr"), (MINIMUM, "scipy's lsq_linear, bvls")
-NEMPC = {count: f"NEMPC {count} x {HORIZON}, at most two cores" for count in (1000, 512)}
-# Rate [Hz] -> horizon [ticks], must and goal [ms] of median and 99 %; at 500 Hz a period is 2 ms.
-Bounds = tuple[float, float | None]
-GAUSS_NEWTON: dict[int, tuple[int, Bounds, Bounds]] = {
-    70: (8, (1.0, 0.4), (3.0, 1.0)),
-    500: (40, (2.0, None), (2.0, None)),
-}
-_GRADIENT = {
-    rate_hz: f"Gauss-Newton, {rate_hz} Hz, horizon {horizon}, one core"
-    for rate_hz, (horizon, _, _) in GAUSS_NEWTON.items()
+NEMPC = {count: ("tick", f"NEMPC {count} x {HORIZON}, at most two cores") for count in (1000, 512)}
+GAUSS_NEWTON = {  # rate [Hz] and horizon [ticks]
+    told: ("tick", f"Gauss-Newton, {told[0]} Hz, horizon {told[1]}, one core")
+    for told in ((70, 8), (500, 40))
 }
 
 
 def nempc(population: int, effort: Effort) -> Result:
     """The shipped NEMPC with a population."""
-    count = min(2, cores_available())
+    count = min(2, timing.cores_available())
     note = f"config/controllers/nempc.yaml, {SUBSTEPS} sub-steps, float32 lanes, {count} core(s)"
-    return _ticks(
-        {"controller": "nempc", "population": population, "substeps": SUBSTEPS, "horizon": HORIZON},
-        count, note, effort,
-    )  # fmt: skip
+    numbers = {"population": population, "substeps": SUBSTEPS, "horizon": HORIZON}
+    return _ticks({"controller": "nempc", **numbers}, count, note, effort)
 
 
-def gauss_newton(rate_hz: int, effort: Effort) -> Result:
-    """The shipped gradient MPC at a rate, on one core."""
-    horizon, _, _ = GAUSS_NEWTON[rate_hz]
+def gauss_newton(rate_hz: int, horizon: int, effort: Effort) -> Result:
+    """The shipped gradient MPC, on one core."""
     note = f"config/controllers/{GRADIENT_MPC}.yaml as shipped, one sub-step, float64 lanes"
-    return _ticks(
-        {"controller": GRADIENT_MPC, "rate_hz": float(rate_hz), "horizon": horizon}, 1, note, effort
-    )
+    numbers = {"rate_hz": float(rate_hz), "horizon": horizon}
+    return _ticks({"controller": GRADIENT_MPC, **numbers}, 1, note, effort)
 
 
 def minimum(ours: bool, effort: Effort) -> Result:
@@ -76,7 +57,7 @@ def minimum(ours: bool, effort: Effort) -> Result:
         if ours
         else partial(lsq_linear, jacobian, -residual, (-reach, reach), method="bvls")
     )
-    return told(1e6 * measure(work, effort), SOLUTION)
+    return told(1e6 * timing.measure(work, effort), SOLUTION)
 
 
 def _ticks(parameters: Parameters, count: int, note: str, effort: Effort) -> Result:
@@ -88,9 +69,9 @@ def _ticks(parameters: Parameters, count: int, note: str, effort: Effort) -> Res
     def tick(observation: Observation) -> None:
         commands.append(block.controller.command(observation))
 
-    with cores(count):
+    with timing.cores(count):
         loop = _closed_loop(RodPrediction(rod), block, commands, effort)
-        durations = measure_each(tick, loop, effort)
+        durations = timing.measure_each(tick, loop, effort)
     note += "; it follows the reference motion in closed loop with its own model"
     return told(1e3 * durations, UNIT, note=note)
 
@@ -114,27 +95,27 @@ def _closed_loop(
         pressures, active = after, commands[-1].pressures
 
 
-STUDY = speed_study(
+STUDY = timing.speed_study(
     "speed/controller",
     "one tick of each predictive controller",
     {
-        **{(TICK, name): partial(nempc, population) for population, name in NEMPC.items()},
-        **{(TICK, name): partial(gauss_newton, rate_hz) for rate_hz, name in _GRADIENT.items()},
+        **{cell: partial(nempc, population) for population, cell in NEMPC.items()},
+        **{cell: partial(gauss_newton, *told) for told, cell in GAUSS_NEWTON.items()},
         STEP: scalar_step,
         OURS: partial(minimum, True),
         BVLS: partial(minimum, False),
     },
     [UNIT, SOLUTION],
     [
-        *(Baseline((TICK, name), STEP, population * HORIZON)
-          for population, name in NEMPC.items()),
-        *(Baseline((TICK, name), (TICK, NEMPC[512])) for name in _GRADIENT.values()),
+        *(Baseline(cell, STEP, population * HORIZON) for population, cell in NEMPC.items()),
+        *(Baseline(cell, NEMPC[512]) for cell in GAUSS_NEWTON.values()),
         Baseline(OURS, BVLS),
     ],
     musts=(
-        Must("median", 10.0, 6.0, method=NEMPC[1000]),
-        *(Must(quantity, *GAUSS_NEWTON[rate_hz][column], method=name)
-          for column, quantity in ((1, "median"), (2, "p99"))
-          for rate_hz, name in _GRADIENT.items()),
+        Must("median", 10.0, 6.0, method=NEMPC[1000][1]),
+        Must("median", 1.0, 0.4, method=GAUSS_NEWTON[70, 8][1]),
+        Must("p99", 3.0, 1.0, method=GAUSS_NEWTON[70, 8][1]),
+        *(Must(quantity, 2.0, method=GAUSS_NEWTON[500, 40][1])  # a period
+          for quantity in ("median", "p99")),
     ),
 )  # fmt: skip

@@ -7,18 +7,10 @@ import numpy as np
 
 from softcr_estimation.rod_estimator import EstimatorSettings, RodEstimator
 from softcr_models.prediction import RodPrediction
-from softcr_studies.speed import motion
+from softcr_studies.speed import motion, timing
 from softcr_studies.speed.batch import SCALAR, SUBSTEPS, scalar_step
 from softcr_studies.speed.motion import PERIOD
-from softcr_studies.speed.timing import (
-    WARM_UP,
-    Baseline,
-    Effort,
-    cores,
-    measure_each,
-    speed_study,
-    told,
-)
+from softcr_studies.speed.timing import Baseline, Effort
 from softcr_studies.study import Must, Result
 
 UNIT = "ms per tick"
@@ -41,7 +33,7 @@ def ticks(settings: EstimatorSettings, count: int, note: str, effort: Effort) ->
     """Ticks on so many cores, and the mean tip error of the estimates."""
     prediction = RodPrediction(motion.make_rod(), SUBSTEPS, single_precision=False)
     estimator = RodEstimator(prediction, settings)
-    pressures = motion.three_phase_pressures(1 + WARM_UP + effort.repeats)
+    pressures = motion.three_phase_pressures(1 + timing.WARM_UP + effort.repeats)
     tips = _true_tips(prediction, pressures)
     measured = tips + np.random.default_rng(0).normal(0.0, TIP_NOISE, tips.shape)
     samples = zip(pressures[1:], measured, itertools.count(PERIOD, PERIOD), strict=False)
@@ -51,10 +43,10 @@ def ticks(settings: EstimatorSettings, count: int, note: str, effort: Effort) ->
     def tick(sample: tuple[np.ndarray, np.ndarray, float]) -> None:
         estimated.append(estimator.update(*sample).tip_position)
 
-    with cores(count):
-        durations = measure_each(tick, samples, effort)
+    with timing.cores(count):
+        durations = timing.measure_each(tick, samples, effort)
     error = motion.mean_distance(np.array(estimated), tips[: len(estimated)])
-    return told(1e3 * durations, UNIT, error, note)
+    return timing.told(1e3 * durations, UNIT, error, note)
 
 
 def _true_tips(prediction: RodPrediction, pressures: np.ndarray) -> np.ndarray:
@@ -68,7 +60,7 @@ def _true_tips(prediction: RodPrediction, pressures: np.ndarray) -> np.ndarray:
     return motion.tip_positions(prediction.rod, states)
 
 
-STUDY = speed_study(
+STUDY = timing.speed_study(
     "speed/filter",
     "one tick of the estimator",
     {

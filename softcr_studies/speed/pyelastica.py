@@ -29,8 +29,7 @@ INTERVALS = (5, 10)
 THEIRS = "PyElastica"
 SCRIPT = Path(__file__).with_name("pyelastica_process.py")
 LONGEST_WAIT = 600.0
-Discretisation = tuple[int, int]
-"""Elements, and steps per period."""
+Discretisation = tuple[int, int]  # elements, and steps per period
 # Both models are judged against themselves at so many intervals or elements.
 FINE = 40
 THEIR_FINE: Discretisation = (FINE, 768)
@@ -69,9 +68,9 @@ def compared(intervals: int, theirs: bool, effort: Effort) -> Result:
     elements, steps = best.discretisation
     note = (
         f"version {importlib.metadata.version('pyelastica')}, {_speed(durations)}, "
-        f"{elements} elements, {steps} steps "
-        f"per period; error of space and time, against itself with {FINE} elements. Equal: "
-        "geometry, masses, EA, EI, GA, GJ, gravity, pressures (as intrinsic strains). Not equal: "
+        f"{elements} elements, {steps} steps per period; error of space and time, against itself "
+        f"with {FINE} elements. Equal: geometry, masses, EA, EI, GA, GJ, gravity, pressures (as "
+        "intrinsic strains). Not equal: "
         "damping (uniform, fitted to the slowest mode, instead of Kelvin-Voigt) and large strain "
         f"(its stiffness falls with stretch), so the fine models are {apart:.1f} mm apart"
     )

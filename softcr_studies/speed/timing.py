@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import numba
@@ -88,14 +89,7 @@ def cores(count: int) -> Iterator[None]:
 def told(
     durations: np.ndarray, unit: str, tip_error: float | None = None, note: str = ""
 ) -> Result:
-    """The result of a cell.
-
-    Args:
-        durations: (R,) in the unit.
-        unit: "us per tick".
-        tip_error: mean error of the tip that belongs to these times [m].
-        note: what one must know to understand the figures.
-    """
+    """The result of a cell: durations (R,) in the unit, the mean tip error [m] of such work."""
     result: dict[str, Any] = {
         "unit": unit,
         "median": float(np.median(durations)),
@@ -140,12 +134,11 @@ def speed_study(
     """A study whose cells measure one thing each, one at a time, with all cores.
 
     Args:
-        name, summary: of the study; `about` are other attributes.
+        name, summary: of the study, as `about`.
         work: (case, method) -> what measures it.
-        units: of times.
-        baselines: that are compared with ours.
-        further: other rows.
-        metrics: beside times and tip errors.
+        units: of the times.
+        baselines: that ours are compared with.
+        further, metrics: other rows than those, times and tip errors.
     """
 
     def run(cell: Cell) -> Result:
@@ -159,13 +152,14 @@ def speed_study(
             yield from each.rows(results)
         yield from further(results)
 
-    def time_metric(quantity: str, unit: str) -> Metric:
-        def value(result: Result) -> float | None:
-            return result[quantity] if result["unit"] == unit else None
+    def in_unit(quantity: str, unit: str, result: Result) -> float | None:
+        return result[quantity] if result["unit"] == unit else None
 
-        return Metric(quantity, unit, value, timing=True)
-
-    times = [time_metric(name, unit) for unit in units for name in ("median", "p99", "minimum")]
+    times = [
+        Metric(name, unit, partial(in_unit, name, unit), timing=True)
+        for unit in units
+        for name in ("median", "p99", "minimum")
+    ]
     counts = Metric("repeats", "-", "repeats", timing=True), Metric(TIP_ERROR, "mm", TIP_ERROR)
     return Study(
         name=name, source="", summary=summary, run=run,

@@ -79,14 +79,7 @@ def controller_study(
     name: str, file: str, kind: str, space: tuple[Parameter, ...], settings: type[ControllerTuning],
     summary: str, source: str = "",
 ) -> Study:  # fmt: skip
-    """The study that tunes numbers of a controller.
-
-    Args:
-        name, file, summary, source: of the study.
-        kind: of the controller, a name of the registry.
-        space: of its numbers.
-        settings: with the controllers' names as defaults.
-    """
+    """The study that tunes numbers of a controller; `kind` is its name in the registry."""
 
     def began(chosen: ControllerTuning) -> ControllerFile:
         return loaded(chosen.controller, kind)
@@ -152,13 +145,7 @@ def source_of(robot: str, case: Case) -> SampledReference:
 def follow(
     robot: str, case: Case, file: ControllerFile, seeds: tuple[int, int], population: int
 ) -> Result:
-    """One run of a controller, the shipped filter before it.
-
-    Args:
-        robot: name or file of it.
-        case, file: that is run, and of the controller.
-        seeds: of plant and controller.
-        population: of an NEMPC.
+    """One run of a controller, the shipped filter before it; `seeds` of plant and controller.
 
     Returns:
         FIGURES from SCORED_FROM on: mean tip error [mm], root mean square of (true - wanted state)

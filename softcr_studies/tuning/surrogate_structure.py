@@ -25,8 +25,8 @@ if TYPE_CHECKING:  # of an extra: studies are listed without
 
     from softcr_learning.surrogate.training_settings import TrainingSettings
 
-FEWEST_VALIDATIONS = 2  # before a network may be stopped: the paper's grace of 300 epochs
-REDUCTION = 3  # of three networks one goes on
+# Validations before a network may be stopped, the paper's grace of 300 epochs; one of 3 goes on.
+HALVING = (2, 3)
 BEST_SHOWN, LISTED = 5, 10
 WORST_DRAWN = 100.0  # times the best; the paper's figure ends at a loss of 100
 SPACE = {
@@ -131,26 +131,12 @@ def run(cell: Cell) -> Result:
     return SEARCH.take_turn(cell, shipped_choice(), objective)
 
 
-def pruner() -> "optuna.pruners.BasePruner":
-    """Stops networks that fall behind."""
-    import optuna
-
-    return optuna.pruners.SuccessiveHalvingPruner(
-        min_resource=FEWEST_VALIDATIONS, reduction_factor=REDUCTION
-    )
-
-
-def rows(results: Results) -> list[Row]:
+def structure_rows(trials: Sequence[Tried]) -> list[Row]:
     """The best networks, how many were trained, what decides who is best.
 
     Raises:
         UserError: no network was trained to the end.
     """
-    return structure_rows(tried(results))
-
-
-def structure_rows(trials: Sequence[Tried]) -> list[Row]:
-    """See `rows`."""
     best = ranked(trials)
     if not best:
         raise UserError("search: no network was trained to the end")
@@ -172,17 +158,13 @@ def structure_rows(trials: Sequence[Tried]) -> list[Row]:
 
 
 def draw(results: Results, directory: Path) -> None:
-    """The figure, and every trial as JSON."""
+    """Every trial as JSON, and parallel coordinates as Fig. 6 of Licher et al. 2025.
+
+    The best is green, the next four blue. Networks that were stopped are dotted, with the error
+    that they had then.
+    """
     trials = tried(results)
     write_trials(directory / "trials.json", list(SPACE), trials)
-    draw_structures(trials, directory / "search.png")
-
-
-def draw_structures(trials: Sequence[Tried], path: Path) -> None:
-    """Parallel coordinates as Fig. 6 of Licher et al. 2025: best green, the next four blue.
-
-    Networks that were stopped are dotted, with the error that they had then.
-    """
     best = ranked(trials)
     stopped = [each for each in trials if not each.complete]
     drawn = [each for each in (*best, *stopped) if each.cost <= WORST_DRAWN * best[0].cost]
@@ -209,7 +191,7 @@ def draw_structures(trials: Sequence[Tried], path: Path) -> None:
     axes.set_ylim(-0.06, 1.1)
     axes.spines[:].set_visible(False)
     figure.tight_layout()
-    figure.savefig(path, dpi=110)
+    figure.savefig(directory / "search.png", dpi=110)
     plt.close(figure)
 
 
@@ -240,7 +222,7 @@ def _text(value: float | str) -> str:
     return value if isinstance(value, str) else f"{value:.3g}"
 
 
-SEARCH = Search("tuning/surrogate-structure", __file__, pruner)
+SEARCH = Search("tuning/surrogate-structure", __file__, HALVING)
 STUDY = Study(
     name=SEARCH.name,
     source="Licher et al. 2025, Sec. IV-B, Fig. 6",
@@ -249,7 +231,7 @@ STUDY = Study(
     cases=search.turns,
     methods=(search.TRIAL,),
     settings=StructureSettings,
-    further_rows=rows,
+    further_rows=lambda results: structure_rows(tried(results)),
     draw=draw,
     seeded=False,
     exact="Networks learn from motions of the exact rod. The tip error is the mean over the sets "
