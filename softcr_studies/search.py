@@ -30,6 +30,8 @@ TRIAL = "trial"
 _TURN = "turn"
 _OPENINGS = 5  # several workers may be the first to lay the tables of an empty database
 
+Pairs = tuple[tuple[str, Any], ...]
+"""Values by name, as a case holds them."""
 Trials = Annotated[int, Field(ge=1, le=100_000, description="trials of the search")]
 
 
@@ -51,6 +53,7 @@ class Turn:
 
     number: int  # from 0
     of: str = ""  # what else it depends on: the content of a person's file, in a text
+    values: Pairs = ()  # to be tried, where they are known beforehand
     name: str = "search"
 
 

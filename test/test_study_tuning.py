@@ -157,7 +157,7 @@ def test_a_plant_that_picks_something_up_is_heavier_from_then_on():
 def test_behind_a_controller_a_filter_is_judged_by_the_reference():
     """The rod begins vented, far from the setpoint, and the filter knows it."""
     case = replace(SEARCH[1], duration=0.1)
-    source = source_of("licher2025", case)
+    source = source_of(ROBOT, case)
     judgement = looped(ROBOT, case, source, (0, 1), EstimatorSettings())
     wanted = source.window(0.0, 1).tip_positions[0]
     vented = CosseratRod(ROBOT, 5).tip_pose(np.zeros(72))[:3, 3]
@@ -247,7 +247,7 @@ def test_a_lazy_controller_costs_more_and_the_same_one_the_same():
 
     def cost(values):
         file = changed(loaded("rod_mpc", "rod_mpc"), values)
-        return cost_of(follow("licher2025", case, file, (0, 1), 16), by_state=False)
+        return cost_of(follow(ROBOT, case, file, (0, 1), 16), by_state=False)
 
     usual = cost({})
     assert cost({"costs.input_rate": 0.05}) == usual

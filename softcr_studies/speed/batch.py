@@ -45,7 +45,8 @@ def lanes(single_precision: bool, count: int, effort: Effort) -> Result:
     with timing.cores(count):
         durations = timing.measure(lambda: _roll(batch, prediction), effort)
     note = f"{SUBSTEPS} sub-steps; tip error over the horizon against {FINE_SUBSTEPS} in float64"
-    result = told(_each_step(durations), UNIT, _tip_error(batch, prediction), note)
+    durations *= 1e6 / (CANDIDATES * HORIZON)
+    result = told(durations, UNIT, _tip_error(batch, prediction), note)
     return {**result, PER_CORE: count * result["median"]}
 
 
@@ -72,7 +73,7 @@ def cuda(on_device: bool, effort: Effort) -> Result:
     batch = _make_batch(effort.periods)
     prediction = CudaRodPrediction(batch.rod, SUBSTEPS)
     work = _rollout_on_device(batch, prediction) if on_device else lambda: _roll(batch, prediction)
-    durations = _each_step(timing.measure(work, effort))
+    durations = 1e6 / (CANDIDATES * HORIZON) * timing.measure(work, effort)
     note = f"on {gpu_name() or 'the simulator'}, float32, {SUBSTEPS} sub-steps"
     return told(durations, UNIT, _tip_error(batch, prediction), note)
 
@@ -80,11 +81,6 @@ def cuda(on_device: bool, effort: Effort) -> Result:
 def _scalar_durations(effort: Effort) -> np.ndarray:
     """(R,) durations of a step [s] of the kernel for one rod, many steps in a call."""
     return motion.step_durations(motion.with_substeps(motion.make_rod(), SUBSTEPS), effort)
-
-
-def _each_step(durations: np.ndarray) -> np.ndarray:
-    """From those of a batch [s] to UNIT."""
-    return 1e6 / (CANDIDATES * HORIZON) * durations
 
 
 @cache

@@ -15,9 +15,8 @@ from pydantic import Field
 from softcr_control import controller_file
 from softcr_control.controller_file import ControllerFile, named_settings
 from softcr_control.reference_settings import ReferenceSettings
-from softcr_control.references import SampledReference
 from softcr_hardware.plant import Mismatch
-from softcr_models import load_robot
+from softcr_models import Robot, load_robot
 from softcr_runtime.settings import setting_values
 from softcr_studies.different_plant import Difference
 from softcr_studies.koopman_baseline import VALIDATION
@@ -61,7 +60,6 @@ EXACT = (
     "noise in each coordinate, pressures with none; a command acts one cycle after its sample."
 )
 
-
 Beginning = Annotated[str, Field(description="controller to begin with: a name or a YAML file")]
 Against = Annotated[str, Field(description="controller that is judged beside the tuned one")]
 
@@ -88,21 +86,18 @@ def controller_study(
         return loaded(chosen.against, kind)
 
     def costs(cell: Cell, values: Values, longer: float) -> np.ndarray:
-        chosen, searching = cell.settings, longer == 1.0
-        file_ = changed(began(chosen), values)
-        population = chosen.population if searching else POPULATION
-        seeds = streams(cell, "search" if searching else "full effort")
+        chosen, robot = cell.settings, load_robot(cell.settings.robot)
+        file_, seeds = changed(began(chosen), values), streams(cell, longer)
+        population = chosen.population if longer == 1.0 else POPULATION
         cases = [replace(case, duration=longer * case.duration) for case in SEARCH]
-        runs = [follow(chosen.robot, case, file_, seeds, population) for case in cases]
+        runs = [follow(robot, case, file_, seeds, population) for case in cases]
         return np.array([cost_of(run, follows_states(file_)) for run in runs])
 
     def judge(cell: Cell, contender: str, task: Case, values: Values) -> Result:
-        chosen, published = cell.settings, published_values((*NEMPC, *WEIGHTS))
-        if contender == SHIPPED:
-            judged = against(chosen)
-        else:
-            judged = changed(began(chosen), published if contender == PUBLISHED else values)
-        return follow(chosen.robot, task, judged, streams(cell, "judged"), POPULATION)
+        chosen, robot = cell.settings, load_robot(cell.settings.robot)
+        told = published_values((*NEMPC, *WEIGHTS)) if contender == PUBLISHED else values
+        file_ = against(chosen) if contender == SHIPPED else changed(began(chosen), told)
+        return follow(robot, task, file_, streams(cell), POPULATION)
 
     def contenders(chosen: ControllerTuning) -> Sequence[str]:
         published = [PUBLISHED] if follows_states(began(chosen)) else []
@@ -131,19 +126,17 @@ def cost_of(run: Result, by_state: bool) -> float:
     return cost if np.isfinite(cost) else float("inf")
 
 
-def streams(cell: Cell, stage: str) -> tuple[int, int]:
+def streams(cell: Cell, longer: float = 0.0) -> tuple[int, int]:
     """Seeds of plant and controller: no stage of a tuning sees another one's noise."""
+    stage = {0.0: "judged", 1.0: "search"}.get(longer, "full effort")
     return cell.stream(f"plant, {stage}"), cell.stream(f"controller, {stage}")
 
 
-@cache
-def source_of(robot: str, case: Case) -> SampledReference:
-    """The reference of a case, for a robot's name or file."""
-    return reference_of(load_robot(robot), case)
+source_of = cache(reference_of)
 
 
 def follow(
-    robot: str, case: Case, file: ControllerFile, seeds: tuple[int, int], population: int
+    robot: Robot, case: Case, file: ControllerFile, seeds: tuple[int, int], population: int
 ) -> Result:
     """One run of a controller, the shipped filter before it; `seeds` of plant and controller.
 
@@ -156,9 +149,7 @@ def follow(
     told |= setting_values(named_settings(file.type, file))
     told |= {"population": population} if "population" in told else {}
     try:
-        trace = run_loop(
-            load_robot(robot), case, source_of(robot, case), file.type, seeds, parameters=told
-        )
+        trace = run_loop(robot, case, source_of(robot, case), file.type, seeds, parameters=told)
     except ArithmeticError:
         return dict.fromkeys(FIGURES, np.nan)
     scored = trace["times"] >= SCORED_FROM

@@ -17,7 +17,7 @@ from pydantic import Field
 from softcr_control.reference_settings import ReferenceSettings
 from softcr_estimation import EstimatorSettings
 from softcr_hardware.plant import Mismatch
-from softcr_models import load_robot
+from softcr_models import Robot, load_robot
 from softcr_runtime.registry import GRADIENT_MPC
 from softcr_studies.different_plant import Difference
 from softcr_studies.search import SearchSettings, Trials
@@ -33,7 +33,7 @@ from softcr_studies.tuning.controllers import (
     source_of,
     streams,
 )
-from softcr_studies.tuning.filter_runs import Judgement, Motion, Recording, filtered, looped, record
+from softcr_studies.tuning.filter_runs import Judgement, Motion, filtered, looped, record
 from softcr_studies.tuning.parameters import FILTER, Values, published_values
 from softcr_studies.tuning.tuned import SHIPPED, TUNED, Tuning
 
@@ -138,40 +138,32 @@ def start() -> dict[str, float]:
 
 
 @cache
-def recorded(robot: str, motion: Motion, seed: int) -> Recording:
-    """See `record`; a process makes it once for all candidates."""
-    return record(load_robot(robot), motion, seed)
-
-
-@cache
-def cost_of(robot: str, longer: float, seeds: tuple[int, int]) -> FilterCost:
+def cost_of(robot: Robot, longer: float, seeds: tuple[int, int]) -> FilterCost:
     """The cost on the runs of the search, so many times as long."""
     loop = replace(SEARCH_LOOP, duration=longer * SEARCH_LOOP.duration)
     motions = [replace(motion, duration=longer * motion.duration) for motion in SEARCH_MOTIONS]
-    known = load_robot(robot)
-    runs: list[Run] = [
-        partial(filtered, known, recorded(robot, motion, seeds[0])) for motion in motions
-    ]
-    runs.append(partial(looped, known, loop, source_of(robot, loop), seeds))
+    runs: list[Run] = [partial(filtered, robot, record(robot, each, seeds[0])) for each in motions]
+    runs.append(partial(looped, robot, loop, source_of(robot, loop), seeds))
     return FilterCost.beginning_with(runs, start())
 
 
 def costs(cell: Cell, values: Values, longer: float) -> np.ndarray:
     """(R,) of a candidate."""
-    stage = "search" if longer == 1.0 else "full effort"
-    return cost_of(cell.settings.robot, longer, streams(cell, stage)).each(values)
+    robot = load_robot(cell.settings.robot)
+    return cost_of(robot, longer, streams(cell, longer)).each(values)
 
 
 def judge(cell: Cell, contender: str, task: Motion | Case, values: Values) -> Result:
     """What a filter makes of a motion after SETTLED, or a loop behind it, by the truth."""
     told = {PUBLISHED: published_values(FILTER), SHIPPED: {}, TUNED: values}[contender]
-    numbers, robot, seeds = EstimatorSettings(**told), cell.settings.robot, streams(cell, "judged")
+    numbers, seeds = EstimatorSettings(**told), streams(cell)
+    robot = load_robot(cell.settings.robot)
     try:
         if isinstance(task, Case):
-            run = looped(load_robot(robot), task, source_of(robot, task), seeds, numbers)
+            run = looped(robot, task, source_of(robot, task), seeds, numbers)
             scored = run.positions[round(SCORED_FROM * task.rate_hz) :]
             return {"tip error": 1e3 * float(scored.mean())}
-        run = filtered(load_robot(robot), recorded(robot, task, seeds[0]), numbers)
+        run = filtered(robot, record(robot, task, seeds[0]), numbers)
     except (ArithmeticError, ValueError):  # the filter diverged, or the plant behind it
         return dict.fromkeys(["tip error"] if isinstance(task, Case) else FIGURES, np.nan)
     settled = slice(min(round(SETTLED / PERIOD), len(run.positions) // 2), None)

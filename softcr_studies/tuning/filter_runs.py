@@ -6,6 +6,7 @@ candidate. Behind a controller they do: such a run is made anew.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -61,8 +62,9 @@ class Judgement:
     repairs: int  # of the filter
 
 
+@cache
 def record(robot: Robot, motion: Motion, seed: int) -> Recording:
-    """The plant of a seed moves under known commands."""
+    """The plant of a seed moves under known commands; a process makes it once."""
     times = signals.time_grid(motion.duration, PERIOD)[:-1]
     chambers = len(robot.actuators)
     wanted = signals.sines(times, chambers, MEAN, AMPLITUDE, motion.frequencies)

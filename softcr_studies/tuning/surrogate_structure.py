@@ -164,7 +164,7 @@ def draw(results: Results, directory: Path) -> None:
     that they had then.
     """
     trials = tried(results)
-    write_trials(directory / "trials.json", list(SPACE), trials)
+    write_trials(directory, list(SPACE), trials)
     best = ranked(trials)
     stopped = [each for each in trials if not each.complete]
     drawn = [each for each in (*best, *stopped) if each.cost <= WORST_DRAWN * best[0].cost]

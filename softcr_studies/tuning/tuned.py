@@ -25,7 +25,7 @@ from softcr_models.errors import UserError
 from softcr_models.particle_swarm import particle_swarm
 from softcr_studies import search
 from softcr_studies.cell import name_of
-from softcr_studies.search import Tried, Turn, ranked, tried
+from softcr_studies.search import Pairs, Tried, Turn, ranked, tried
 from softcr_studies.study import Cell, Metric, Result, Results, Row, Study
 from softcr_studies.tuning.parameters import Parameter, Values, positions_of, values_at
 
@@ -37,15 +37,6 @@ LONGER = 1.3
 # The best, and others whose ranks tell what the search's short runs are worth.
 FINALISTS, SPREAD = 2, 2
 PARTICLES = 12
-Pairs = tuple[tuple[str, Any], ...]
-"""Values, as a case holds them."""
-
-
-@dataclass(frozen=True)
-class Particle(Turn):
-    """A trial of a particle swarm; it depends on earlier generations."""
-
-    values: Pairs = ()
 
 
 @dataclass(frozen=True)
@@ -105,9 +96,9 @@ class Tuning:
             if case.task is None:
                 return {"costs": self.costs(cell, values, LONGER)}
             return self.judge(cell, cell.method, case.task, values)
-        if isinstance(case, Particle):
-            cost = self.combined(self.costs(cell, dict(case.values), 1.0))
-            return search.result_of(cost, dict(case.values))
+        if case.values:  # of a swarm
+            values = dict(case.values)
+            return search.result_of(self.combined(self.costs(cell, values, 1.0)), values)
 
         def objective(trial: Any) -> float:
             values = {each.name: each.range.suggest(trial, each.name) for each in self.space}
@@ -125,7 +116,7 @@ class Tuning:
             return math.inf
         return float(costs.mean() + max(0.0, costs.max() - self.ceiling))
 
-    def next_generation(self, settings: Any, known: Sequence[Tried]) -> list[Particle]:
+    def next_generation(self, settings: Any, known: Sequence[Tried]) -> list[Turn]:
         """The swarm's particles after those whose costs are known; none after the last."""
         size, particles = len(self.space), min(PARTICLES, settings.trials)
         costs = iter([each.cost for each in known])
@@ -144,9 +135,10 @@ class Tuning:
             )  # fmt: skip
         except _UnknownError as unknown:
             (positions,) = unknown.args
-            candidates = [_pairs(values_at(self.space, position)) for position in positions]
-            return [Particle(number, self._of(settings), values=values)
-                    for number, values in enumerate(candidates, len(known))]  # fmt: skip
+            return [
+                Turn(number, self._of(settings), _pairs(values_at(self.space, position)))
+                for number, position in enumerate(positions, len(known))
+            ]
         return []
 
     def later(self, results: Results) -> list[Cell]:
@@ -190,12 +182,10 @@ class Tuning:
 
     def rows(self, results: Results) -> list[Row]:
         """The values beside those printed, what the search came to, tuned over shipped."""
-        values = {
-            SHIPPED: self.shipped(results.settings), TUNED: self.chosen(results).values
-        }  # fmt: skip
+        values = (SHIPPED, self.shipped(results.settings)), (TUNED, self.chosen(results).values)
         return [
             *(self._value_row(name, each, told[each.name])
-              for name, told in values.items() for each in self.space),
+              for name, told in values for each in self.space),
             *(_row("values", "importance", name, share)
               for name, share in self._importance(results).items() if share is not None),
             *self._search_rows(results),
@@ -273,19 +263,19 @@ def finalists(trials: Sequence[Tried]) -> list[Tried]:
     return [*first, *chosen]
 
 
-def write_trials(path: Path, names: Sequence[str], trials: Sequence[Tried]) -> None:
+def write_trials(directory: Path, names: Sequence[str], trials: Sequence[Tried]) -> None:
     """A line for each trial: its cost, then its values; JSON knows no infinity: null."""
     lines = [
         json.dumps([each.cost if math.isfinite(each.cost) else None, *map(each.values.get, names)])
         for each in trials
     ]
     body = ",\n".join(f"  {line}" for line in lines)
-    columns = json.dumps(["cost", *names])
-    path.write_text(f'{{\n "columns": {columns},\n "trials": [\n{body}\n ]\n}}\n')
+    text = f'{{\n "columns": {json.dumps(["cost", *names])},\n "trials": [\n{body}\n ]\n}}\n'
+    (directory / "trials.json").write_text(text)
 
 
 def draw_search(
-    path: Path, space: Sequence[Parameter], trials: Sequence[Tried], best: Tried,
+    directory: Path, space: Sequence[Parameter], trials: Sequence[Tried], best: Tried,
     shares: Mapping[str, float | None],
 ) -> None:  # fmt: skip
     """Cost over the trials, what the parameters matter, cost over each of them; the best green."""
@@ -313,7 +303,7 @@ def draw_search(
             axes.set_xscale("log")
             axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set(xlabel=each.name, ylim=history.get_ylim())
-    figure.savefig(path, dpi=75)
+    figure.savefig(directory / "search.png", dpi=75)
     plt.close(figure)
 
 
