@@ -40,7 +40,7 @@ from softcr_studies.tuning.controllers import (
     source_of,
     values_of,
 )
-from softcr_studies.tuning.filter import TUNING, FilterCost
+from softcr_studies.tuning.filter import TUNING, errors_of, filter_costs
 from softcr_studies.tuning.filter_runs import (
     Judgement,
     Motion,
@@ -166,9 +166,11 @@ def test_behind_a_controller_a_filter_is_judged_by_the_reference():
 
 
 def test_what_the_search_begins_with_costs_three(recording):
-    cost = FilterCost.beginning_with([partial(filtered, ROBOT, recording)] * 2, {})
-    assert TUNING.combined(cost.each({})) == pytest.approx(3.0, abs=1e-12)
-    assert TUNING.combined(cost.each({"velocity_noise": 0.1, "torque_noise": 0.1})) > 3.05
+    runs = [partial(filtered, ROBOT, recording)] * 2
+    initial, _ = errors_of(runs, {})
+    assert TUNING.combined(filter_costs(runs, initial, {})) == pytest.approx(3.0, abs=1e-12)
+    noisy = {"velocity_noise": 0.1, "torque_noise": 0.1}
+    assert TUNING.combined(filter_costs(runs, initial, noisy)) > 3.05
 
 
 def judged(positions, repairs=0):
@@ -187,14 +189,14 @@ def judged(positions, repairs=0):
 )
 def test_one_plant_is_not_bought_with_another(positions, repairs, expected):
     runs = [lambda settings, p=p: judged(p, repairs) for p in positions]
-    assert TUNING.combined(FilterCost(runs, np.ones((2, 3))).each({})) == pytest.approx(expected)
+    assert TUNING.combined(filter_costs(runs, np.ones((2, 3)), {})) == pytest.approx(expected)
 
 
 def test_a_filter_that_is_lost_costs_infinity():
     def lost(settings):
         raise ValueError("covariance: must be finite and positive definite")
 
-    assert TUNING.combined(FilterCost([lost], np.ones((1, 3))).each({})) == math.inf
+    assert TUNING.combined(filter_costs([lost], np.ones((1, 3)), {})) == math.inf
 
 
 def bowl(values):

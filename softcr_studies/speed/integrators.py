@@ -66,15 +66,12 @@ def _integrate_with_bdf(
         return pressures[min(last, int(now / motion.PERIOD + 1e-9))]
 
     solution = solve_ivp(
-        lambda now, y: rod.derivative(y, held(now)),
-        (0.0, len(pressures) * motion.PERIOD),
-        rod.rest_state(),
-        method="BDF",
+        lambda now, y: rod.derivative(y, held(now)), (0.0, len(pressures) * motion.PERIOD),
+        rod.rest_state(), method="BDF",
         jac=(lambda now, y: rod.linearize(y, held(now))[0]) if exact else None,
         t_eval=np.arange(1, len(pressures) + 1) * motion.PERIOD,
-        rtol=tolerance,
-        atol=0.1 * tolerance * RodPrediction(rod).state_scale,
-    )
+        rtol=tolerance, atol=0.1 * tolerance * RodPrediction(rod).state_scale,
+    )  # fmt: skip
     return np.ascontiguousarray(solution.y.T)
 
 

@@ -31,21 +31,13 @@ def main() -> None:
 
 
 def simulate(
-    rod: dict[str, Any],
-    intrinsic_strains: np.ndarray,
-    period: float,
-    elements: int,
+    rod: dict[str, Any], intrinsic_strains: np.ndarray, period: float, elements: int,
     steps_per_period: int,
-) -> tuple[np.ndarray, float]:
+) -> tuple[np.ndarray, float]:  # fmt: skip
     """Tips (T, 3) [m] after each period, from rest, NaN if it diverged; the time it took [s].
 
-    Args:
-        rod: what it is made of.
-        intrinsic_strains: (T, 6) strains without load, shears and bendings first in x, linear
-            before angular, each held for a period.
-        period: [s].
-        elements: of the rod.
-        steps_per_period: of PositionVerlet.
+    `intrinsic_strains` (T, 6) are those without load, shears and bendings first in x, linear before
+    angular, each held for a period [s].
     """
     step = period / steps_per_period
     simulator = _Simulator()

@@ -8,7 +8,7 @@ all but the plant that changes never found what changed.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 
 import numpy as np
@@ -84,13 +84,27 @@ class FilterTuning(SearchSettings):
     robot: str = Field("licher2025", description="name or YAML file of a robot")
 
 
-@dataclass(frozen=True, eq=False)
-class FilterCost:
-    """w_EE e_EE + w_ori e_ori + w_kink e_kink + w_NaNs n_NaNs + e_div of (38), over several runs.
+def errors_of(runs: Sequence[Run], values: Values) -> tuple[np.ndarray, np.ndarray]:
+    """Of a filter that differs from the shipped one in `values`, over runs.
+
+    Returns:
+        (R, 3) e_EE [m], e_ori [rad], e_kink [-], means over each run; (R,) repairs.
+
+    Raises:
+        ArithmeticError, ValueError: the filter's factor, or its state, was lost.
+    """
+    judged = [run(EstimatorSettings(**values)) for run in runs]
+    errors = [[part.mean() for part in (each.positions, each.rotations, each.kinks)]
+              for each in judged]  # fmt: skip
+    return np.array(errors), np.array([each.repairs for each in judged])
+
+
+def filter_costs(runs: Sequence[Run], initial: np.ndarray, values: Values) -> np.ndarray:
+    """(R,) w_EE e_EE + w_ori e_ori + w_kink e_kink + w_NaNs n_NaNs + e_div of (38), of each run.
 
     Weights of the first three are the inverse of what the filter costs whose parameters the search
-    begins with, as in the paper, in each run: it costs 3. Where the paper leaves a choice, or where
-    we differ:
+    begins with, as in the paper, in each run (R, 3): it costs 3. Where the paper leaves a choice,
+    or where we differ:
 
     - e_EE and e_ori count from the true tip. The paper's count from the measured one; our plants
       are simulated, and the 0.2 mm noise of each coordinate would hide what filters differ in.
@@ -99,35 +113,12 @@ class FilterCost:
       it counts together; each costs 1. A filter that cannot go on costs infinity.
     - The paper judges one run. Of several the cost is the mean, and what the worst of them lies
       above the start's 3 is added: a filter shall not buy one plant with another.
-
-    Attributes:
-        runs: each gives what a filter of those settings makes of one motion.
-        initial: (runs, 3) errors of the filter that the search begins with.
     """
-
-    runs: Sequence[Run]
-    initial: np.ndarray
-
-    @classmethod
-    def beginning_with(cls, runs: Sequence[Run], start: Values) -> "FilterCost":
-        """The cost that is 3 for these settings."""
-        settings = EstimatorSettings(**start)
-        return cls(runs, np.array([observed(run(settings)) for run in runs]))
-
-    def each(self, values: Values) -> np.ndarray:
-        """(38) of every run, for settings that differ from the shipped ones in `values`."""
-        try:
-            judged = [run(EstimatorSettings(**values)) for run in self.runs]
-        except (ArithmeticError, ValueError):  # the filter's factor, or its state, was lost
-            return np.full(len(self.runs), np.inf)
-        errors = np.array([observed(judgement) for judgement in judged]) / self.initial
-        return errors.sum(axis=1) + np.array([judgement.repairs for judgement in judged])
-
-
-def observed(judgement: Judgement) -> np.ndarray:
-    """(3,) e_EE [m], e_ori [rad], e_kink [-]: means over a run."""
-    errors = judgement.positions, judgement.rotations, judgement.kinks
-    return np.array([error.mean() for error in errors])
+    try:
+        errors, repairs = errors_of(runs, values)
+    except (ArithmeticError, ValueError):
+        return np.full(len(runs), np.inf)
+    return (errors / initial).sum(axis=1) + repairs
 
 
 def start() -> dict[str, float]:
@@ -138,19 +129,22 @@ def start() -> dict[str, float]:
 
 
 @cache
-def cost_of(robot: Robot, longer: float, seeds: tuple[int, int]) -> FilterCost:
-    """The cost on the runs of the search, so many times as long."""
+def search_runs(
+    robot: Robot, longer: float, seeds: tuple[int, int]
+) -> tuple[list[Run], np.ndarray]:
+    """The runs of the search, so many times as long, and (R, 3) errors of what it begins with."""
     loop = replace(SEARCH_LOOP, duration=longer * SEARCH_LOOP.duration)
     motions = [replace(motion, duration=longer * motion.duration) for motion in SEARCH_MOTIONS]
     runs: list[Run] = [partial(filtered, robot, record(robot, each, seeds[0])) for each in motions]
     runs.append(partial(looped, robot, loop, source_of(robot, loop), seeds))
-    return FilterCost.beginning_with(runs, start())
+    initial, _ = errors_of(runs, start())
+    return runs, initial
 
 
 def costs(cell: Cell, values: Values, longer: float) -> np.ndarray:
     """(R,) of a candidate."""
     robot = load_robot(cell.settings.robot)
-    return cost_of(robot, longer, streams(cell, longer)).each(values)
+    return filter_costs(*search_runs(robot, longer, streams(cell, longer)), values)
 
 
 def judge(cell: Cell, contender: str, task: Motion | Case, values: Values) -> Result:

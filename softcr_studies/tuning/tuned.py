@@ -119,27 +119,23 @@ class Tuning:
     def next_generation(self, settings: Any, known: Sequence[Tried]) -> list[Turn]:
         """The swarm's particles after those whose costs are known; none after the last."""
         size, particles = len(self.space), min(PARTICLES, settings.trials)
-        costs = iter([each.cost for each in known])
+        costs, unknown = iter([each.cost for each in known]), []
 
         def evaluate(_: object, positions: np.ndarray) -> list[float]:
             found = list(itertools.islice(costs, particles))
-            if len(found) < particles:
-                raise _UnknownError(positions)
+            unknown.extend([] if found else [positions])
             return found
 
-        try:
-            particle_swarm(
-                lambda position: math.nan, np.zeros(size), np.ones(size), particles,
-                math.ceil(settings.trials / particles), settings.search_seed,
-                start=positions_of(self.space, self.start(settings)), evaluate=evaluate,
-            )  # fmt: skip
-        except _UnknownError as unknown:
-            (positions,) = unknown.args
-            return [
-                Turn(number, self._of(settings), _pairs(values_at(self.space, position)))
-                for number, position in enumerate(positions, len(known))
-            ]
-        return []
+        particle_swarm(
+            lambda position: math.nan, np.zeros(size), np.ones(size), particles,
+            math.ceil(settings.trials / particles), settings.search_seed,
+            start=positions_of(self.space, self.start(settings)), evaluate=evaluate,
+        )  # fmt: skip
+        return [
+            Turn(number, self._of(settings), _pairs(values_at(self.space, position)))
+            for positions in unknown[:1]
+            for number, position in enumerate(positions, len(known))
+        ]
 
     def later(self, results: Results) -> list[Cell]:
         """The swarm's next generation; when the search has ended its finalists; then the judged."""
@@ -242,10 +238,6 @@ class Tuning:
         (directory / "tuned.yaml").write_text(yaml.safe_dump(dict(content), sort_keys=False))
         write_trials(directory / "trials.json", [each.name for each in self.space], trials)
         draw_search(directory / "search.png", self.space, trials, best, self._importance(results))
-
-
-class _UnknownError(Exception):
-    """The costs at some positions of the swarm are not known yet."""
 
 
 def finalists(trials: Sequence[Tried]) -> list[Tried]:
