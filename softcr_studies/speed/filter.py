@@ -34,7 +34,11 @@ def ticks(settings: EstimatorSettings, count: int, note: str, effort: Effort) ->
     prediction = RodPrediction(motion.make_rod(), SUBSTEPS, single_precision=False)
     estimator = RodEstimator(prediction, settings)
     pressures = motion.three_phase_pressures(1 + timing.WARM_UP + effort.repeats)
-    tips = _true_tips(prediction, pressures)
+    # pressures are linear in time, as the estimator takes them, and the rod begins at rest
+    parameters = prediction.nominal_parameters
+    rest = prediction.equilibrium(pressures[0], parameters)
+    states = prediction.rollout(rest, pressures[None], parameters, PERIOD)[0]
+    tips = motion.tip_positions(prediction.rod, states)
     measured = tips + np.random.default_rng(0).normal(0.0, TIP_NOISE, tips.shape)
     samples = zip(pressures[1:], measured, itertools.count(PERIOD, PERIOD), strict=False)
     estimated: list[np.ndarray] = []
@@ -47,17 +51,6 @@ def ticks(settings: EstimatorSettings, count: int, note: str, effort: Effort) ->
         durations = timing.measure_each(tick, samples, effort)
     error = motion.mean_distance(np.array(estimated), tips[: len(estimated)])
     return timing.told(1e3 * durations, UNIT, error, note)
-
-
-def _true_tips(prediction: RodPrediction, pressures: np.ndarray) -> np.ndarray:
-    """(T, 3) tips [m] from equilibrium on.
-
-    Pressures (T + 1, 3) [Pa] are linear in time, as the estimator takes them.
-    """
-    parameters = prediction.nominal_parameters
-    start = prediction.equilibrium(pressures[0], parameters)
-    states = prediction.rollout(start, pressures[None], parameters, PERIOD)[0]
-    return motion.tip_positions(prediction.rod, states)
 
 
 STUDY = timing.speed_study(

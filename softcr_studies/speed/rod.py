@@ -61,6 +61,6 @@ STUDY = speed_study(
         (_name(20), OURS): partial(step, 20),
     },
     [UNIT],
-    further=growth,
+    [growth],
     musts=(Must("median", 20.0, 14.0, case=_name(5)), Must(TIP_ERROR, 0.1, case=_name(5))),
 )

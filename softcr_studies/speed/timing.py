@@ -71,11 +71,7 @@ def cores_available() -> int:
 
 @contextmanager
 def cores(count: int) -> Iterator[None]:
-    """Lets compiled kernels use so many cores.
-
-    Raises:
-        Skipped: there are fewer.
-    """
+    """Lets compiled kernels use so many cores; raises Skipped where there are fewer."""
     if count > cores_available():
         raise Skipped(f"kernels may use {cores_available()} core here")
     before = numba.get_num_threads()
@@ -110,7 +106,7 @@ class Baseline:
     pieces: int = 1  # of theirs that make one of ours
     must: float | None = None  # how many times faster ours has to be
 
-    def rows(self, results: Results) -> Iterator[Row]:
+    def __call__(self, results: Results) -> Iterator[Row]:
         """How many times faster ours is; nothing where one of them was not measured."""
         ours, theirs = results.first(*self.ours), results.first(*self.theirs)
         if "median" in ours and "median" in theirs:
@@ -126,8 +122,7 @@ def speed_study(
     summary: str,
     work: Mapping[tuple[str, str], Work],
     units: Sequence[str],
-    baselines: Sequence[Baseline] = (),
-    further: Callable[[Results], Iterable[Row]] = lambda results: (),
+    compared: Sequence[Callable[[Results], Iterable[Row]]] = (),
     metrics: Sequence[Metric] = (),
     **about: Any,
 ) -> Study:
@@ -137,8 +132,8 @@ def speed_study(
         name, summary: of the study, as `about`.
         work: (case, method) -> what measures it.
         units: of the times.
-        baselines: that ours are compared with.
-        further, metrics: other rows than those, times and tip errors.
+        compared: further rows, of more cells than one.
+        metrics: beside times and tip errors.
     """
 
     def run(cell: Cell) -> Result:
@@ -146,11 +141,6 @@ def speed_study(
             return work[cell.case, cell.method](cell.settings)
         except Skipped as reason:
             return {"skipped": str(reason)}
-
-    def rows(results: Results) -> Iterator[Row]:
-        for each in baselines:
-            yield from each.rows(results)
-        yield from further(results)
 
     def in_unit(quantity: str, unit: str, result: Result) -> float | None:
         return result[quantity] if result["unit"] == unit else None
@@ -165,6 +155,6 @@ def speed_study(
         name=name, source="", summary=summary, run=run,
         cases=tuple(dict.fromkeys(case for case, _ in work)),
         methods=lambda case: [method for other, method in work if other == case],
-        settings=Effort, metrics=(*times, *counts, *metrics), further_rows=rows, seeded=False,
-        serial=True, **about,
+        settings=Effort, metrics=(*times, *counts, *metrics), seeded=False, serial=True,
+        further_rows=lambda results: [row for each in compared for row in each(results)], **about,
     )  # fmt: skip

@@ -12,8 +12,12 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from softcr_control import controller_file
-from softcr_control.controller_file import ControllerFile, named_settings
+from softcr_control.controller_file import (
+    ControllerFile,
+    as_content,
+    load_controller,
+    named_settings,
+)
 from softcr_control.reference_settings import ReferenceSettings
 from softcr_hardware.plant import Mismatch
 from softcr_models import Robot, load_robot
@@ -99,6 +103,10 @@ def controller_study(
         file_ = against(chosen) if contender == SHIPPED else changed(began(chosen), told)
         return follow(robot, task, file_, streams(cell), POPULATION)
 
+    def content(chosen: ControllerTuning, values: Values) -> Mapping[str, Any]:
+        file_ = changed(began(chosen), values)
+        return as_content(kind, file_.description, named_settings(kind, file_))
+
     def contenders(chosen: ControllerTuning) -> Sequence[str]:
         published = [PUBLISHED] if follows_states(began(chosen)) else []
         return (*published, SHIPPED, TUNED)
@@ -113,7 +121,7 @@ def controller_study(
         judge=judge,
         figures=FIGURES,
         contenders=contenders,
-        content=lambda chosen, values: content_of(changed(began(chosen), values)),
+        content=content,
         depends_on=lambda chosen: repr((load_robot(chosen.robot), began(chosen), against(chosen))),
     )  # fmt: skip
     return tuning.study(settings, summary=summary, source=source, exact=EXACT)
@@ -168,7 +176,7 @@ def loaded(name_or_path: str, kind: str) -> ControllerFile:
     Raises:
         UserError: it cannot be used.
     """
-    return changed(controller_file.load_controller(name_or_path, kind), {})
+    return changed(load_controller(name_or_path, kind), {})
 
 
 def follows_states(file: ControllerFile) -> bool:
@@ -197,8 +205,3 @@ def values_of(file: ControllerFile, names: Sequence[str]) -> dict[str, Any]:
         value = (costs if section == "costs" else content)[name]
         values[path] = " ".join(map(str, value)) if name == "knots" else value
     return values
-
-
-def content_of(file: ControllerFile) -> Mapping[str, Any]:
-    """What such a file says, with what it left out."""
-    return controller_file.as_content(file.type, file.description, named_settings(file.type, file))

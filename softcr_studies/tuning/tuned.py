@@ -62,14 +62,14 @@ class Tuning:
     space: tuple[Parameter, ...]
     start: Callable[[Any], dict[str, Any]]  # settings -> values to begin with
     shipped: Callable[[Any], dict[str, Any]]  # settings -> what the tuned ones are compared with
-    costs: Callable[[Cell, Values, float], np.ndarray]  # times as long -> (R,) costs of runs
+    costs: Callable[[Cell, Values, float], np.ndarray]  # the last: times as long -> (R,) of runs
     tasks: Sequence[Any]  # what no search saw
     judge: Callable[[Cell, str, Any, Values], Result]  # contender, task, tuned values -> figures
     figures: Mapping[str, str]  # quantity -> unit; NaN where a run did not get to its end
     contenders: Callable[[Any], Sequence[str]]  # settings -> names
     content: Callable[[Any, Values], Mapping[str, Any]]  # what the file of tuned values says
     depends_on: Callable[[Any], str]  # settings -> content of the files that they name
-    ceiling: float = math.inf  # what a run may cost more than its share of the mean
+    ceiling: float = math.inf  # cost of a run above which it counts more
     swarm: bool = False  # whether it is searched by a particle swarm
 
     def study(self, settings: type[search.SearchSettings], **about: Any) -> Study:
@@ -108,9 +108,9 @@ class Tuning:
         return search.Search(self.name, self.file).take_turn(cell, began, objective)
 
     def combined(self, costs: np.ndarray) -> float:
-        """Of several runs (R,): the mean, and what the worst costs above the ceiling.
+        """The mean of several runs (R,), and what the worst costs above the ceiling.
 
-        So that one plant is not bought with another. Infinite if one run diverged.
+        One plant is not bought with another; infinite if one run diverged.
         """
         if not np.isfinite(costs).all():
             return math.inf
@@ -236,8 +236,8 @@ class Tuning:
         trials, best = tried(results), self.chosen(results)
         content = self.content(results.settings, best.values)
         (directory / "tuned.yaml").write_text(yaml.safe_dump(dict(content), sort_keys=False))
-        write_trials(directory / "trials.json", [each.name for each in self.space], trials)
-        draw_search(directory / "search.png", self.space, trials, best, self._importance(results))
+        write_trials(directory, [each.name for each in self.space], trials)
+        draw_search(directory, self.space, trials, best, self._importance(results))
 
 
 def finalists(trials: Sequence[Tried]) -> list[Tried]:
