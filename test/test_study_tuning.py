@@ -80,7 +80,7 @@ def test_a_position_in_the_box_is_a_value_in_its_range_and_back(shares):
 
 def test_published_values_stand_in_the_table_as_they_were_printed():
     for parameter in (*FILTER, *NEMPC, *WEIGHTS):
-        for printed in parameter.published.values():
+        for printed in parameter.published:
             assert parameter.printed(parameter.setting(printed)) == pytest.approx(printed)
     # R = 2.59e-8 m^2; q_velo = 8.92e-6 a tick of 1/70 s
     noises = published_values(FILTER)

@@ -27,6 +27,7 @@ from softcr_studies import search
 from softcr_studies.cell import name_of
 from softcr_studies.search import Pairs, Tried, Turn, ranked, tried
 from softcr_studies.study import Cell, Metric, Result, Results, Row, Study
+from softcr_studies.table import KINDS
 from softcr_studies.tuning.parameters import Parameter, Values, positions_of, values_at
 
 SHIPPED, TUNED, RATIO = "shipped", "tuned", "tuned / shipped"
@@ -193,7 +194,7 @@ class Tuning:
         printed = parameter.printed(value)
         text = f"{value:.4g}" if isinstance(value, float) else str(value)
         note = f"{parameter.name} = {text}; range {parameter.told}" if method == TUNED else ""
-        published = {kind: float(figure) for kind, figure in parameter.published.items()}
+        published = dict(zip(KINDS, map(float, parameter.published), strict=False))
         number = math.nan if isinstance(printed, str) else float(printed)
         return _row("values", method, parameter.label, number, published=published, note=note)
 
