@@ -72,8 +72,8 @@ class ControllerTuning(SearchSettings):
     """See SearchSettings."""
 
     robot: str = Field("licher2025", description="name or YAML file of a robot")
-    controller: Beginning
-    against: Against
+    controller: Beginning = "nempc"
+    against: Against = "nempc"
     population: int = Field(256, ge=8, le=100_000, description="of an NEMPC during the search")
 
 

@@ -13,7 +13,6 @@ from softcr_studies.study import Cell, Result, Results, Row, Study, StudySetting
 
 if TYPE_CHECKING:  # of an extra: studies are listed without
     from softcr_learning.surrogate.training_settings import TrainingSettings
-    from softcr_learning.surrogate.verification import Verification
 
 TICKS = 700  # of a motion: ten seconds
 LONG = (100, 1000)  # free motions under the hardest input, and steps of each
@@ -57,38 +56,31 @@ def settings_of(recipe: str, part: float) -> "TrainingSettings":
 
 
 def run(cell: Cell) -> Result:
-    """One training, and its network beside the rod."""
+    """One training, and its network beside the rod: time of a step, accuracy and stability."""
     import torch
 
     from softcr_learning.surrogate import training
-    from softcr_learning.surrogate.verification import Verification
-
-    settings = settings_of(cell.method, cell.settings.part)
-    path = cell.folder / f"network-{RECIPES.index(cell.method)}"  # a stopped training goes on
-    network, card = training.train(load_robot(cell.settings.robot), settings, path)
-    torch.set_num_threads(1)
-    rod = CosseratRod(load_robot(cell.settings.robot), card.intervals)
-    judged = judgement(Verification(rod, network, cell.settings.motions, TICKS))
-    return {"minutes": card.seconds["training"] / 60.0, "iterations": card.iterations, **judged}
-
-
-def judgement(judged: "Verification") -> Result:
-    """Time of a step, accuracy and stability of a network."""
     from softcr_learning.surrogate.timing import network_times
-    from softcr_learning.surrogate.verification import MOTIONS
+    from softcr_learning.surrogate.verification import MOTIONS, Verification
 
-    times = network_times(judged.network, judged.rod)
-    step = min((time for time in times if time.batch == 147), key=lambda time: time.median_ms)
-    all_motions = {family: judged.motions(family) for family in MOTIONS}
-    errors = {
-        family: np.array(judged.table(motions)[0].position_mm)
-        for family, motions in all_motions.items()
-    }
+    robot, settings = load_robot(cell.settings.robot), settings_of(cell.method, cell.settings.part)
+    path = cell.folder / f"network-{RECIPES.index(cell.method)}"  # a stopped training goes on
+    network, card = training.train(robot, settings, path)
+    torch.set_num_threads(1)
+    rod = CosseratRod(robot, card.intervals)
+    times = [time for time in network_times(network, rod) if time.batch == 147]
+    step = min(times, key=lambda time: time.median_ms)
+    judged = Verification(rod, network, cell.settings.motions, TICKS)
+    motions = {family: judged.motions(family) for family in MOTIONS}
+    errors = {family: judged.table(each)[0].position_mm for family, each in motions.items()}
     with np.errstate(over="ignore", invalid="ignore"):  # one step may be enough to diverge
-        noisy = judged.from_noisy_states(next(iter(all_motions.values())))
+        noisy = judged.from_noisy_states(next(iter(motions.values())))
     bounded, _ = judged.long_motions("raw_full_steps", *LONG)
-    return {"way": step.way, "step": step.median_ms, "noisy": noisy, **errors,
-            "families": np.array(list(MOTIONS)), "bounded": 100.0 * bounded / LONG[0]}  # fmt: skip
+    return {
+        "minutes": card.seconds["training"] / 60.0, "iterations": card.iterations,
+        "way": step.way, "step": step.median_ms, "noisy": noisy,
+        "families": list(MOTIONS), **errors, "bounded": 100.0 * bounded / LONG[0],
+    }  # fmt: skip
 
 
 def rows(results: Results) -> list[Row]:
