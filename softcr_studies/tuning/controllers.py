@@ -28,7 +28,7 @@ from softcr_studies.search import SearchSettings
 from softcr_studies.study import Cell, Result, Study
 from softcr_studies.tracking_loop import FAST, PERIOD, Case, reference_of, run_loop
 from softcr_studies.tuning.parameters import NEMPC, WEIGHTS, Parameter, Values, published_values
-from softcr_studies.tuning.tuned import SHIPPED, TUNED, Tuning
+from softcr_studies.tuning.tuned import SHIPPED, TUNED, Tuning, streams
 
 SCORED_FROM = 1.0  # before that every controller is on its way from the vented rod [s]
 CALM = 1e-4  # of two that are equally good the calmer one [mm / (kPa/s)]
@@ -57,11 +57,6 @@ HELD_OUT = (
     Case("circle 1 Hz", ReferenceSettings(kind="circle", frequency=1.0), 3.0),
     replace(SHORT, name="4a, lever of chamber 1 +5 %", difference=LEVER),
     replace(SHORT, name="4a, compliance +15, mass +50, damping -30 %", difference=FAR),
-)
-EXACT = (
-    "Plants have the model's equations, with 20 intervals instead of 5. The usual plant has "
-    "compliance -5 % and tip mass +10 %; others are named. The tip is measured with 0.2 mm of "
-    "noise in each coordinate, pressures with none; a command acts one cycle after its sample."
 )
 
 Beginning = Annotated[str, Field(description="controller to begin with: a name or a YAML file")]
@@ -124,7 +119,7 @@ def controller_study(
         content=content,
         depends_on=lambda chosen: repr((load_robot(chosen.robot), began(chosen), against(chosen))),
     )  # fmt: skip
-    return tuning.study(settings, summary=summary, source=source, exact=EXACT)
+    return tuning.study(settings, summary=summary, source=source)
 
 
 def cost_of(run: Result, by_state: bool) -> float:
@@ -132,12 +127,6 @@ def cost_of(run: Result, by_state: bool) -> float:
     by_tip = run["tip error"] + CALM * run["command travel"]
     cost = float(1e-3 * run["state error"] if by_state else by_tip)
     return cost if np.isfinite(cost) else float("inf")
-
-
-def streams(cell: Cell, longer: float = 0.0) -> tuple[int, int]:
-    """Seeds of plant and controller: no stage of a tuning sees another one's noise."""
-    stage = {0.0: "judged", 1.0: "search"}.get(longer, "full effort")
-    return cell.stream(f"plant, {stage}"), cell.stream(f"controller, {stage}")
 
 
 source_of = cache(reference_of)
