@@ -54,9 +54,7 @@ from softcr_studies.tuning.parameters import (
     NEMPC,
     ROD_MPC,
     WEIGHTS,
-    positions_of,
     published_values,
-    values_at,
 )
 
 ROBOT = load_robot("licher2025")
@@ -69,13 +67,19 @@ def recording():
     return record(ROBOT, Motion("short", (1.0,), 0.8), 3)
 
 
+def values_at(space, shares):
+    return {
+        each.name: each.range.value_at(share) for each, share in zip(space, shares, strict=True)
+    }
+
+
 @given(st.lists(st.floats(0.0, 1.0), min_size=len(FILTER), max_size=len(FILTER)))
 def test_a_position_in_the_box_is_a_value_in_its_range_and_back(shares):
-    values = values_at(FILTER, np.array(shares))
-    for parameter in FILTER:
+    values = values_at(FILTER, shares)
+    for parameter, share in zip(FILTER, shares, strict=True):
         assert parameter.range.low <= values[parameter.name] <= parameter.range.high
+        assert parameter.range.share_of(values[parameter.name]) == pytest.approx(share, abs=1e-9)
     EstimatorSettings(**values)  # accepted
-    np.testing.assert_allclose(positions_of(FILTER, values), shares, atol=1e-9)
 
 
 def test_published_values_stand_in_the_table_as_they_were_printed():
@@ -220,7 +224,8 @@ def test_a_swarm_in_generations_is_the_swarm():
     assert best.cost < 1e-2 * bowl(START)
     _, least = particle_swarm(
         lambda position: bowl(values_at(PAIR, position)), np.zeros(2), np.ones(2),
-        tuned.PARTICLES, 7, 1, start=positions_of(PAIR, START),
+        tuned.PARTICLES, 7, 1,
+        start=np.array([each.range.share_of(START[each.name]) for each in PAIR]),
     )  # fmt: skip
     assert best.cost == pytest.approx(least, rel=1e-12)
 

@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from softcr_runtime.registry import GRADIENT_MPC
 from softcr_studies.search import Range
 from softcr_studies.tracking_loop import PERIOD
@@ -50,17 +48,6 @@ class Parameter:
 def published_values(space: Sequence[Parameter]) -> dict[str, Any]:
     """What the paper printed for simulation, as settings: q and R as noises."""
     return {each.name: each.setting(each.published[0]) for each in space if each.published}
-
-
-def positions_of(space: Sequence[Parameter], values: Values) -> np.ndarray:
-    """(P,) where values stand in their ranges, 0 to 1; what lies outside stands on the edge."""
-    return np.array([each.range.share_of(values[each.name]) for each in space])
-
-
-def values_at(space: Sequence[Parameter], position: np.ndarray) -> dict[str, float]:
-    """The values (name -> number) that stand at a position (P,) of 0 to 1."""
-    pairs = zip(space, position.tolist(), strict=True)
-    return {each.name: each.range.value_at(share) for each, share in pairs}
 
 
 def _log(low: float, high: float) -> Range:

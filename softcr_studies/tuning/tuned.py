@@ -28,7 +28,7 @@ from softcr_studies.cell import name_of
 from softcr_studies.search import Pairs, Tried, Turn, ranked, tried
 from softcr_studies.study import Cell, Metric, Result, Results, Row, Study
 from softcr_studies.table import KINDS
-from softcr_studies.tuning.parameters import Parameter, Values, positions_of, values_at
+from softcr_studies.tuning.parameters import Parameter, Values
 
 SHIPPED, TUNED, RATIO = "shipped", "tuned", "tuned / shipped"
 FULL_EFFORT = "at full effort"
@@ -125,7 +125,8 @@ class Tuning:
     def next_generation(self, settings: Any, known: Sequence[Tried]) -> list[Turn]:
         """The swarm's particles after those whose costs are known; none after the last."""
         size, particles = len(self.space), min(PARTICLES, settings.trials)
-        costs, unknown = iter([each.cost for each in known]), []
+        began, costs = self.start(settings), iter([each.cost for each in known])
+        unknown: list[np.ndarray] = []  # positions (particles, P) of 0 to 1
 
         def evaluate(_: object, positions: np.ndarray) -> list[float]:
             found = list(itertools.islice(costs, particles))
@@ -135,13 +136,18 @@ class Tuning:
         particle_swarm(
             lambda position: math.nan, np.zeros(size), np.ones(size), particles,
             math.ceil(settings.trials / particles), settings.search_seed,
-            start=positions_of(self.space, self.start(settings)), evaluate=evaluate,
+            start=np.array([each.range.share_of(began[each.name]) for each in self.space]),
+            evaluate=evaluate,
         )  # fmt: skip
+        generation = unknown[0].tolist() if unknown else []
         return [
-            Turn(number, self._of(settings), _pairs(values_at(self.space, position)))
-            for positions in unknown[:1]
-            for number, position in enumerate(positions, len(known))
+            Turn(number, self._of(settings), self._values_at(shares))
+            for number, shares in enumerate(generation, len(known))
         ]
+
+    def _values_at(self, shares: Sequence[float]) -> Pairs:
+        each_share = zip(self.space, shares, strict=True)
+        return tuple((each.name, each.range.value_at(share)) for each, share in each_share)
 
     def later(self, results: Results) -> list[Cell]:
         """The swarm's next generation; when the search has ended its finalists; then the judged."""
