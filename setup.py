@@ -132,7 +132,7 @@ setup(
         "docs": ["furo", "myst-parser", "sphinx"],
         "ethercat": ["pysoem"],  # of SOEM: GPL-3.0 or commercial, so only on request
         "lint": ["mypy", "ruff"],
-        "surrogate": ["filelock", "optuna", "safetensors", "torch"],
+        "surrogate": ["optuna", "safetensors", "torch"],
         "test": ["distributed", "hypothesis", "pandas", "psutil", "pytest", "pytest-xdist"],
         "view": ["viser"],
     },

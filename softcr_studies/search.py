@@ -5,6 +5,7 @@ beside the results, or in a storage that is given by its URL. A turn whose worke
 again, with the candidate that it had: it costs this trial and no other.
 """
 
+import fcntl
 import hashlib
 import json
 import math
@@ -241,10 +242,23 @@ def _try(
 
 
 def _journal(path: Path) -> "optuna.storages.BaseStorage":
-    """A file; a killed worker leaves no lock behind, as it does with Optuna's lock files."""
-    from filelock import FileLock
     from optuna.storages import JournalStorage
     from optuna.storages.journal import JournalFileBackend
 
-    lock: Any = FileLock(path.with_suffix(".lock"))
+    lock: Any = _KernelLock(path.with_suffix(".lock"))
     return JournalStorage(JournalFileBackend(str(path), lock_obj=lock))
+
+
+class _KernelLock:
+    """A lock that a killed worker does not leave behind, as it does with Optuna's lock files."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def acquire(self) -> bool:
+        self._held = self._path.open("w")
+        fcntl.flock(self._held, fcntl.LOCK_EX)
+        return True
+
+    def release(self) -> None:
+        self._held.close()
