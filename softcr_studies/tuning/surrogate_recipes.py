@@ -86,8 +86,8 @@ def run(cell: Cell) -> Result:
 def rows(results: Results) -> list[Row]:
     """Of every recipe: time of training and of a step, accuracy, stability."""
     return [
-        Row(case, cell.method, quantity, float(mean), float(sd), unit, count, timing=quantity
-            in ("time of one core", "median"), note=note)
+        Row(case, cell.method, quantity, float(mean), float(sd), unit, count,
+            timing=unit in ("min", "ms"), note=note)
         for cell in results.cells
         for case, quantity, unit, mean, sd, count, note in _figures(results[cell], cell.settings)
     ]  # fmt: skip
