@@ -9,13 +9,12 @@ import fcntl
 import hashlib
 import json
 import math
-import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
@@ -26,18 +25,21 @@ from softcr_studies.results import Results
 
 if TYPE_CHECKING:  # of an extra: studies are listed without
     import optuna
-    from optuna.distributions import BaseDistribution
 
 TRIAL = "trial"
 """The only method of a Turn."""
 _TURN = "turn"
 _OPENINGS = 5  # several workers may be the first to lay the tables of an empty database
 
+Pairs = tuple[tuple[str, Any], ...]
+"""Values by name, as a case holds them."""
+Trials = Annotated[int, Field(ge=1, le=100_000, description="trials of the search")]
+
 
 class SearchSettings(StudySettings):
     """See StudySettings."""
 
-    trials: int = Field(50, ge=1, le=100_000, description="trials of the search")
+    trials: Trials = 50
     search_seed: int = Field(0, ge=0, le=1_000_000, description="seed of the search")
     storage: str = Field(
         "",
@@ -45,23 +47,14 @@ class SearchSettings(StudySettings):
         "by one run at a time; empty: a file beside the results",
     )
 
-    @staticmethod
-    def of_trials(default: int) -> Any:
-        """The field `trials` with another default."""
-        return Field(default, ge=1, le=100_000, description="trials of the search")
-
 
 @dataclass(frozen=True)
 class Turn:
-    """One trial of a search, as a case.
+    """One trial of a search, as a case."""
 
-    Attributes:
-        number: from 0.
-        of: what else it depends on: the content of a person's file, in a text.
-    """
-
-    number: int
-    of: str = ""
+    number: int  # from 0
+    of: str = ""  # what else it depends on: the content of a person's file, in a text
+    values: Pairs = ()  # to be tried, where they are known beforehand
     name: str = "search"
 
 
@@ -72,22 +65,15 @@ def turns(settings: Any, of: str = "") -> list[Turn]:
 
 @dataclass(frozen=True)
 class Range:
-    """What a value may be: a number between two ends, or one of some choices.
-
-    Attributes:
-        low, high: ends.
-        log: whether the search is even in the logarithm.
-        whole: whether it is a whole number.
-        choices: that it is one of; then there are no ends.
-    """
+    """What a value may be: a number between two ends, or one of some choices."""
 
     low: float = 0.0
     high: float = 1.0
-    log: bool = False
-    whole: bool = False
-    choices: tuple[Any, ...] = ()
+    log: bool = False  # whether the search is even in the logarithm
+    whole: bool = False  # whether it is a whole number
+    choices: tuple[Any, ...] = ()  # if there are some, there are no ends
 
-    def suggest(self, trial: "optuna.Trial", name: str) -> Any:
+    def suggest(self, trial: "optuna.trial.BaseTrial", name: str) -> Any:
         """A value for a trial."""
         if self.choices:
             return trial.suggest_categorical(name, self.choices)
@@ -95,82 +81,63 @@ class Range:
             return trial.suggest_int(name, int(self.low), int(self.high), log=self.log)
         return trial.suggest_float(name, self.low, self.high, log=self.log)
 
-    def distribution(self) -> "BaseDistribution":
-        """The same for Optuna."""
-        from optuna import distributions
+    def share_of(self, value: float) -> float:
+        """Where a number stands, 0 to 1; what lies outside stands on the edge."""
+        low, high, inside = map(
+            math.log if self.log else float,
+            (self.low, self.high, min(max(value, self.low), self.high)),
+        )
+        return (inside - low) / (high - low)
 
-        if self.choices:
-            return distributions.CategoricalDistribution(self.choices)
-        if self.whole:
-            return distributions.IntDistribution(int(self.low), int(self.high), log=self.log)
-        return distributions.FloatDistribution(self.low, self.high, log=self.log)
+    def value_at(self, share: float) -> float:
+        """The number that stands there."""
+        low, high = map(math.log if self.log else float, (self.low, self.high))
+        value = low + share * (high - low)
+        return min(max(math.exp(value) if self.log else value, self.low), self.high)
 
 
 @dataclass(frozen=True)
 class Tried:
-    """A trial that has ended.
+    """A trial that has ended."""
 
-    Attributes:
-        number: of its turn.
-        cost: what it came to; of one that was stopped early, what it had reached.
-        values: what was tried.
-        complete: whether it was not stopped early.
-    """
-
-    number: int
-    cost: float
-    values: Mapping[str, Any]
-    complete: bool = True
+    number: int  # of its turn
+    cost: float  # what it came to; of one that was stopped early, what it had reached
+    values: Mapping[str, Any]  # what was tried
+    complete: bool = True  # whether it was not stopped early
 
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """A search by tree-structured Parzen estimators.
+    """A search by tree-structured Parzen estimators."""
 
-    Attributes:
-        name: of the study.
-        file: of the study: another version of the code begins another search.
-        pruner: makes what stops trials that fall behind; None: nothing does.
-    """
-
-    name: str
-    file: str
-    pruner: Callable[[], "optuna.pruners.BasePruner"] | None = None
+    name: str  # of the study
+    file: str  # of it: another version of the code begins another search
+    # fewest reports of a trial, and how many of which one goes on; None: no trial is stopped early
+    halving: tuple[int, int] | None = None
 
     def take_turn(
         self, cell: Cell, start: Mapping[str, Any], objective: Callable[["optuna.Trial"], float]
     ) -> Result:
-        """Try one candidate, unless this turn's trial has ended already.
+        """Try one candidate, unless the trial of this cell's Turn has ended already.
 
         Args:
-            cell: of a Turn.
             start: values of the first trial.
             objective: suggests values and says what they cost; may raise optuna.TrialPruned.
-
-        Returns:
-            What `tried` reads.
 
         Raises:
             UserError: the storage cannot be opened.
         """
-        study = self.open(cell.settings, cell.folder, cell.case.of)
-        turn = cell.case.number
+        study, turn = self.open(cell.settings, cell.folder, cell.case.of), cell.case.number
         mine = [each for each in study.get_trials() if each.user_attrs.get(_TURN) == turn]
         ended = [each for each in mine if each.state.name in ("COMPLETE", "PRUNED")]
         trial = ended[0] if ended else _try(study, cell, {} if turn else start, mine, objective)
-        return {
-            "cost": math.inf if trial.value is None else float(trial.value),
-            "values": json.dumps(trial.params),
-            "complete": trial.state.name == "COMPLETE",
-        }
+        cost = math.inf if trial.value is None else float(trial.value)
+        return result_of(cost, trial.params, trial.state.name == "COMPLETE")
 
     def open(self, settings: SearchSettings, folder: Path, of: str = "") -> "optuna.Study":
-        """The Optuna study that all turns share.
+        """The Optuna study that all turns share, through a folder or a storage; `of`: see Turn.
 
-        Args:
-            settings: of the study; more trials go on with the same search.
-            folder: that workers share.
-            of: see Turn.
+        Settings with more trials go on with the same search.
 
         Raises:
             UserError: the storage cannot be opened.
@@ -184,12 +151,14 @@ class Search:
         chosen = settings.model_dump_json(exclude={"seeds", "trials", "storage"})
         told = f"{code_version(Path(self.file))} {chosen} {of}"
         digest = hashlib.sha256(told.encode()).hexdigest()
+        pruners = optuna.pruners
+        pruner = pruners.SuccessiveHalvingPruner(*self.halving) if self.halving else None
         for attempt in range(_OPENINGS):
             try:
                 return optuna.create_study(
                     study_name=f"{self.name} {digest[:16]}",
                     storage=settings.storage or _journal(folder / "search.journal"),
-                    pruner=self.pruner() if self.pruner else optuna.pruners.NopPruner(),
+                    pruner=pruner or pruners.NopPruner(),
                     load_if_exists=True,
                 )
             except Exception as error:  # whatever database drivers raise
@@ -198,6 +167,11 @@ class Search:
         reason = (str(last).splitlines() or [type(last).__name__])[0]
         place = settings.storage or folder
         raise UserError(f"storage {str(place)!r}: cannot be opened: {reason}") from None
+
+
+def result_of(cost: float, values: Mapping[str, Any], complete: bool = True) -> Result:
+    """A trial as the result of its cell; see Tried."""
+    return {"cost": cost, "values": json.dumps(values), "complete": complete}
 
 
 def tried(results: Results) -> list[Tried]:
@@ -217,24 +191,21 @@ def ranked(trials: Iterable[Tried]) -> list[Tried]:
 
 
 def importance(trials: Sequence[Tried], space: Mapping[str, Range]) -> dict[str, float]:
-    """Share of each value in what makes a trial one of the best tenth (PED-ANOVA).
+    """Name -> share of a value in what makes a trial one of the best tenth (PED-ANOVA).
 
-    Args:
-        trials: of finite cost.
-        space: name of a value -> its range.
-
-    Returns:
-        Name -> share; empty where there are too few trials to tell.
+    `trials` have finite cost. Empty where there are too few of them to tell.
     """
     import optuna
     from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
 
     study = optuna.create_study()
     for each in trials:
-        kinds = {name: space[name].distribution() for name in each.values}
+        fixed = optuna.trial.FixedTrial(dict(each.values))
+        for name in each.values:
+            space[name].suggest(fixed, name)
         study.add_trial(
             optuna.trial.create_trial(
-                params=dict(each.values), distributions=kinds, value=each.cost
+                params=fixed.params, distributions=fixed.distributions, value=each.cost
             )
         )
     try:
@@ -282,14 +253,12 @@ class _KernelLock:
     """A lock that a killed worker does not leave behind, as it does with Optuna's lock files."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._held = path, -1
+        self._path = path
 
     def acquire(self) -> bool:
-        """Waits for the lock."""
-        self._held = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+        self._held = self._path.open("w")
         fcntl.flock(self._held, fcntl.LOCK_EX)
         return True
 
     def release(self) -> None:
-        """Lets it go."""
-        os.close(self._held)
+        self._held.close()

@@ -14,9 +14,8 @@ from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_studies.catalogue import load_study
 from softcr_studies.page import study_section
 from softcr_studies.runner import Runner
-from softcr_studies.speed import bus, integrators, motion, pyelastica, pyelastica_runs, timing
-from softcr_studies.speed.pyelastica_runs import Discretisation, PyElasticaError
-from softcr_studies.speed.timing import Baseline, Effort, speed_study
+from softcr_studies.speed import bus, integrators, motion, pyelastica, timing
+from softcr_studies.speed.timing import Baseline, Effort, Skipped, speed_study
 from softcr_studies.study import Must
 from softcr_studies.table import read_table
 
@@ -130,8 +129,8 @@ def test_the_bus_is_regulated_while_it_is_measured(tmp_path):
 def test_rows_beside_pyelastica(monkeypatch, tmp_path):
     pytest.importorskip("elastica")
     monkeypatch.setattr(pyelastica, "FINE", 20)
-    monkeypatch.setattr(pyelastica, "THEIR_FINE", Discretisation(20, 64))
-    monkeypatch.setattr(pyelastica, "TRIED", (Discretisation(4, 12), Discretisation(19, 57)))
+    monkeypatch.setattr(pyelastica, "THEIR_FINE", (20, 64))
+    monkeypatch.setattr(pyelastica, "TRIED", ((4, 12), (19, 57)))
     rows, _ = run("speed/pyelastica", tmp_path, SMALL.model_copy(update={"periods": 20}))
     errors = []
     for n in (5, 10):
@@ -149,7 +148,7 @@ def test_pyelastica_computes_the_same_rod_where_both_laws_agree():
     """At a tenth of the pressures its large-strain law and its damping hardly matter."""
     pytest.importorskip("elastica")
     pressures = 0.1 * motion.three_phase_pressures(70)
-    theirs = pyelastica_runs.simulate(ROBOT, pressures, [Discretisation(20, 64)])[0].tips
+    theirs = pyelastica.simulate(ROBOT, pressures, [(20, 64)])[0].tips
     rod = CosseratRod(ROBOT, 20)
     ours = pyelastica.rod_ends(rod, rod.simulate(rod.rest_state(), pressures, 1 / 70))
     amplitude = np.linalg.norm(ours - ours.mean(axis=0), axis=1).mean()
@@ -172,9 +171,9 @@ def test_without_pyelastica_its_rows_say_so(monkeypatch, tmp_path):
 def test_pyelastica_that_fails_or_diverges_is_told():
     pytest.importorskip("elastica")
     pressures = motion.three_phase_pressures(20)
-    with pytest.raises(PyElasticaError, match="process failed"):
-        pyelastica_runs.simulate(ROBOT, pressures, [Discretisation(1, 3)])
-    coarse = pyelastica_runs.simulate(ROBOT, pressures, [Discretisation(20, 10)])[0]
+    with pytest.raises(Skipped, match="process failed"):
+        pyelastica.simulate(ROBOT, pressures, [(1, 3)])
+    coarse = pyelastica.simulate(ROBOT, pressures, [(20, 10)])[0]
     assert np.isnan(coarse.tips).all()
 
 
@@ -221,13 +220,15 @@ def test_only_the_work_is_timed(monkeypatch):
         # the warm-up takes longer than everything after it
         clock[0] += 10**6 if number < timing.WARM_UP else number * 1000
 
-    found = timing.measure_each(work, items(), Effort(repeats=5, seconds=600.0)).times(1e6)
-    assert found.repeats == 5
-    assert found.minimum == pytest.approx(3.0)
-    assert found.median == pytest.approx(5.0)
-    assert found.p99 == pytest.approx(np.percentile([3, 4, 5, 6, 7], 99))
+    found = timing.measure_each(work, items(), Effort(repeats=5, seconds=600.0))
+    assert 1e6 * found == pytest.approx([3, 4, 5, 6, 7])
+    told = timing.told(1e6 * found, "us")
+    assert (told["unit"], told["repeats"]) == ("us", 5)
+    assert told["minimum"] == pytest.approx(3.0)
+    assert told["median"] == pytest.approx(5.0)
+    assert told["p99"] == pytest.approx(6.96)
     few = timing.measure_each(work, items(), Effort(repeats=50, seconds=1.0))
-    assert few.repeats == timing.FEWEST
+    assert len(few) == timing.FEWEST
 
 
 def test_cores_are_given_back():
@@ -242,6 +243,8 @@ def test_cores_are_given_back():
         broken()
     assert seen == [1]
     assert timing.numba.get_num_threads() == before
+    with pytest.raises(Skipped, match="kernels may use"), timing.cores(1000):
+        broken()
 
 
 @pytest.mark.parametrize(
@@ -250,13 +253,16 @@ def test_cores_are_given_back():
 )
 def test_a_baseline_is_a_row_and_a_ratio(ours, must, mark, tmp_path, monkeypatch):
     def cell(median):
-        return lambda effort: timing.told(timing.Timing(median, 3.0, 1.0, 50), "us", note="a note")
+        return lambda effort: timing.told(np.full(50, median), "us", note="a note")
+
+    def gone(effort):
+        raise Skipped("no such thing here")
 
     study = speed_study(
         "speed/made",
         "made by hand",
         {("work", "ours"): cell(ours), ("work", "theirs"): cell(260.0),
-         ("gone", "ours"): lambda effort: timing.skipped("no such thing here")},
+         ("gone", "ours"): gone},
         ["us"],
         [Baseline(("work", "ours"), ("work", "theirs"), 2, must=50.0),
          Baseline(("gone", "ours"), ("work", "theirs"))],

@@ -3,10 +3,12 @@
 import io
 import json
 import math
+import warnings
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import optuna
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,7 +40,7 @@ from softcr_studies.tuning.controllers import (
     source_of,
     values_of,
 )
-from softcr_studies.tuning.filter import FilterCost, combined
+from softcr_studies.tuning.filter import TUNING, errors_of, filter_costs
 from softcr_studies.tuning.filter_runs import (
     Judgement,
     Motion,
@@ -52,9 +54,7 @@ from softcr_studies.tuning.parameters import (
     NEMPC,
     ROD_MPC,
     WEIGHTS,
-    positions_of,
     published_values,
-    values_at,
 )
 
 ROBOT = load_robot("licher2025")
@@ -67,18 +67,24 @@ def recording():
     return record(ROBOT, Motion("short", (1.0,), 0.8), 3)
 
 
+def values_at(space, shares):
+    return {
+        each.name: each.range.value_at(share) for each, share in zip(space, shares, strict=True)
+    }
+
+
 @given(st.lists(st.floats(0.0, 1.0), min_size=len(FILTER), max_size=len(FILTER)))
 def test_a_position_in_the_box_is_a_value_in_its_range_and_back(shares):
-    values = values_at(FILTER, np.array(shares))
-    for parameter in FILTER:
+    values = values_at(FILTER, shares)
+    for parameter, share in zip(FILTER, shares, strict=True):
         assert parameter.range.low <= values[parameter.name] <= parameter.range.high
+        assert parameter.range.share_of(values[parameter.name]) == pytest.approx(share, abs=1e-9)
     EstimatorSettings(**values)  # accepted
-    np.testing.assert_allclose(positions_of(FILTER, values), shares, atol=1e-9)
 
 
 def test_published_values_stand_in_the_table_as_they_were_printed():
     for parameter in (*FILTER, *NEMPC, *WEIGHTS):
-        for printed in parameter.published.values():
+        for printed in parameter.published:
             assert parameter.printed(parameter.setting(printed)) == pytest.approx(printed)
     # R = 2.59e-8 m^2; q_velo = 8.92e-6 a tick of 1/70 s
     noises = published_values(FILTER)
@@ -155,7 +161,7 @@ def test_a_plant_that_picks_something_up_is_heavier_from_then_on():
 def test_behind_a_controller_a_filter_is_judged_by_the_reference():
     """The rod begins vented, far from the setpoint, and the filter knows it."""
     case = replace(SEARCH[1], duration=0.1)
-    source = source_of("licher2025", case)
+    source = source_of(ROBOT, case)
     judgement = looped(ROBOT, case, source, (0, 1), EstimatorSettings())
     wanted = source.window(0.0, 1).tip_positions[0]
     vented = CosseratRod(ROBOT, 5).tip_pose(np.zeros(72))[:3, 3]
@@ -164,9 +170,11 @@ def test_behind_a_controller_a_filter_is_judged_by_the_reference():
 
 
 def test_what_the_search_begins_with_costs_three(recording):
-    cost = FilterCost.beginning_with([partial(filtered, ROBOT, recording)] * 2, {})
-    assert combined(cost.each({})) == pytest.approx(3.0, abs=1e-12)
-    assert combined(cost.each({"velocity_noise": 0.1, "torque_noise": 0.1})) > 3.05
+    runs = [partial(filtered, ROBOT, recording)] * 2
+    initial, _ = errors_of(runs, {})
+    assert TUNING.combined(filter_costs(runs, initial, {})) == pytest.approx(3.0, abs=1e-12)
+    noisy = {"velocity_noise": 0.1, "torque_noise": 0.1}
+    assert TUNING.combined(filter_costs(runs, initial, noisy)) > 3.05
 
 
 def judged(positions, repairs=0):
@@ -185,14 +193,14 @@ def judged(positions, repairs=0):
 )
 def test_one_plant_is_not_bought_with_another(positions, repairs, expected):
     runs = [lambda settings, p=p: judged(p, repairs) for p in positions]
-    assert combined(FilterCost(runs, np.ones((2, 3))).each({})) == pytest.approx(expected)
+    assert TUNING.combined(filter_costs(runs, np.ones((2, 3)), {})) == pytest.approx(expected)
 
 
 def test_a_filter_that_is_lost_costs_infinity():
     def lost(settings):
         raise ValueError("covariance: must be finite and positive definite")
 
-    assert combined(FilterCost([lost], np.ones((1, 3))).each({})) == math.inf
+    assert TUNING.combined(filter_costs([lost], np.ones((1, 3)), {})) == math.inf
 
 
 def bowl(values):
@@ -216,7 +224,8 @@ def test_a_swarm_in_generations_is_the_swarm():
     assert best.cost < 1e-2 * bowl(START)
     _, least = particle_swarm(
         lambda position: bowl(values_at(PAIR, position)), np.zeros(2), np.ones(2),
-        tuned.PARTICLES, 7, 1, start=positions_of(PAIR, START),
+        tuned.PARTICLES, 7, 1,
+        start=np.array([each.range.share_of(START[each.name]) for each in PAIR]),
     )  # fmt: skip
     assert best.cost == pytest.approx(least, rel=1e-12)
 
@@ -234,8 +243,10 @@ def test_a_controller_file_with_other_values():
     for space, shipped in ((NEMPC, "nempc"), (WEIGHTS, "nempc_licher2025")):
         values = values_of(loaded(shipped, "nempc"), [parameter.name for parameter in space])
         for parameter in space:
-            kind = parameter.range.distribution()
-            assert kind._contains(kind.to_internal_repr(values[parameter.name])), parameter.name
+            fixed = optuna.trial.FixedTrial(values)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")  # what lies outside is told by a warning
+                assert parameter.range.suggest(fixed, parameter.name) == values[parameter.name]
 
 
 def test_a_lazy_controller_costs_more_and_the_same_one_the_same():
@@ -243,7 +254,7 @@ def test_a_lazy_controller_costs_more_and_the_same_one_the_same():
 
     def cost(values):
         file = changed(loaded("rod_mpc", "rod_mpc"), values)
-        return cost_of(follow("licher2025", case, file, (0, 1), 16), by_state=False)
+        return cost_of(follow(ROBOT, case, file, (0, 1), 16), by_state=False)
 
     usual = cost({})
     assert cost({"costs.input_rate": 0.05}) == usual
@@ -252,8 +263,10 @@ def test_a_lazy_controller_costs_more_and_the_same_one_the_same():
 
 def test_a_diverged_run_costs_infinity():
     lost = dict.fromkeys(controllers.FIGURES, math.nan)
+    tuning = load_study("tuning/nempc").run.__self__
     assert cost_of(lost, by_state=True) == cost_of(lost, by_state=False) == math.inf
-    assert controllers.mean_cost(np.array([1.0, math.inf])) == math.inf
+    assert tuning.combined(np.array([1.0, math.inf])) == math.inf
+    assert tuning.combined(np.array([1.0, 9.0])) == 5.0
 
 
 def test_costs_without_a_number_are_ranked_nowhere():

@@ -16,14 +16,14 @@ from softcr_hardware.ethercat.driver import ValveDriver
 from softcr_hardware.ethercat.process_data import ProcessData
 from softcr_hardware.ethercat.terminals import load_station
 from softcr_hardware.safety_settings import SafetySettings
+from softcr_models.robot import load_robot
 from softcr_runtime.cycle_timer import CycleTimer
 from softcr_runtime.realtime import schedule_realtime
-from softcr_studies.speed.timing import Effort, robot, skipped, speed_study, timing_of, told
+from softcr_studies.speed.timing import Effort, Skipped, speed_study, told
 from softcr_studies.study import Metric, Must, Result
 
 UNIT, BAD = "us late at waking", "bad working counters"
 PERIOD = 0.001
-PRIORITIES = {0: "ordinary scheduling", 70: "SCHED_FIFO 70"}
 _STRETCH = 15.0  # of `Effort.seconds`: a minute
 _ALONE = SafetySettings(require_operator=False, require_mocap=False)
 _COMMANDED = 14  # cycles between commands: 70 Hz
@@ -33,38 +33,38 @@ _MEAN, _AMPLITUDE, _WAVE = 3.5e4, 2.5e4, 2.0  # [Pa], [Pa], [s] of the commanded
 def cycle(priority: int, effort: Effort) -> Result:
     """With ordinary scheduling (0) or a real-time priority."""
     if lacking := what_a_wire_lacks():
-        return skipped(lacking)
+        raise Skipped(lacking)
     with cable() as (near, far), emulation(["ethercat", "--interface", far, "--log", "/dev/null"]):
-        return _measured(near, priority, _STRETCH * effort.seconds)
+        return _measured(near, priority, round(_STRETCH * effort.seconds / PERIOD))
 
 
-def _measured(interface: str, priority: int, seconds: float) -> Result:
-    known = robot()
-    station = load_station(known.name, known.chamber_names)
+def _measured(interface: str, priority: int, count: int) -> Result:
+    robot = load_robot("licher2025")
+    station = load_station(robot.name, robot.chamber_names)
     data = ProcessData(station)
     bus = EtherCatBus(interface, station, data)
-    driver = ValveDriver(station, known.pressure_limits, data, bus, _ALONE, period=PERIOD)
+    driver = ValveDriver(station, robot.pressure_limits, data, bus, _ALONE, period=PERIOD)
     gc.collect()
     gc.freeze()  # as the node does: the collector would stop the cycle for 0.1 s
     driver.open()
     problem = schedule_realtime(priority)
     try:
-        lateness, work, missed = _cycles(driver, round(seconds / PERIOD))
+        lateness, work, missed = _cycles(driver, count)
     finally:
         schedule_realtime(0)
         driver.close()
         gc.unfreeze()
     if problem:
-        return skipped(problem)
+        raise Skipped(problem)
     beyond, longest = np.percentile(lateness, 99.9), lateness.max()
     at_work, at_most = np.percentile(work, (50, 99))
     note = (
-        f"{len(lateness)} cycles: p99.9 {1e6 * beyond:.0f} us, longest {1e3 * longest:.1f} ms; "
+        f"{count} cycles: p99.9 {1e6 * beyond:.0f} us, longest {1e3 * longest:.1f} ms; "
         f"{missed} cycles missed; exchange and PID median {1e6 * at_work:.0f} us, "
         f"p99 {1e6 * at_most:.0f} us; "
         f"{'valves enabled' if driver.report.decision.enabled else 'VENTED'} at the end"
     )
-    return {**told(timing_of(1e6 * lateness), UNIT, note=note), BAD: bus.incomplete}
+    return {**told(1e6 * lateness, UNIT, note=note), BAD: bus.incomplete}
 
 
 def _cycles(driver: ValveDriver, count: int) -> tuple[np.ndarray, np.ndarray, int]:
@@ -89,8 +89,8 @@ def _cycles(driver: ValveDriver, count: int) -> tuple[np.ndarray, np.ndarray, in
 STUDY = speed_study(
     "speed/bus",
     "the valves' 1 kHz PID cycle before emulated terminals",
-    {("1 kHz PID cycle", words): partial(cycle, priority) for priority, words in
-     PRIORITIES.items()},
+    {("1 kHz PID cycle", "ordinary scheduling"): partial(cycle, 0),
+     ("1 kHz PID cycle", "SCHED_FIFO 70"): partial(cycle, 70)},
     [UNIT],
     metrics=(Metric(BAD, "-", BAD),),
     musts=(Must("p99", 200.0, 100.0), Must(BAD, 0.0)),

@@ -1,106 +1,92 @@
-"""Our rod beside PyElastica's, the same rod at equal tip error."""
+"""Our rod beside PyElastica's, the same rod at equal tip error.
+
+PyElastica simulates in a process of its own, see pyelastica_process.py.
+"""
 
 import importlib.metadata
 import importlib.util
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from softcr_models.robot import Robot
 from softcr_models.rod import stepper
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_studies.speed.motion import (
-    PERIOD,
-    fine_states,
-    mean_distance,
-    three_phase_pressures,
-)
-from softcr_studies.speed.pyelastica_runs import (
-    Discretisation,
-    PyElasticaError,
-    Run,
-    simulate,
-)
-from softcr_studies.speed.rod import OURS, UNIT, step_timing
-from softcr_studies.speed.timing import (
-    FEWEST,
-    Baseline,
-    Effort,
-    robot,
-    skipped,
-    speed_study,
-    timing_of,
-    told,
-)
+from softcr_studies.speed import motion
+from softcr_studies.speed.rod import OURS, UNIT
+from softcr_studies.speed.timing import FEWEST, Baseline, Effort, Skipped, speed_study, told
 from softcr_studies.study import Result
 
 INTERVALS = (5, 10)
 THEIRS = "PyElastica"
+SCRIPT = Path(__file__).with_name("pyelastica_process.py")
+LONGEST_WAIT = 600.0
+Discretisation = tuple[int, int]  # elements, and steps per period
 # Both models are judged against themselves at so many intervals or elements.
 FINE = 40
-THEIR_FINE = Discretisation(FINE, 768)
+THEIR_FINE: Discretisation = (FINE, 768)
 # Three Verlet steps per element and period are just inside its stability limit.
-TRIED = tuple(Discretisation(n, 3 * n) for n in (*range(6, 16), *range(16, 33, 2)))
+TRIED: Sequence[Discretisation] = [(n, 3 * n) for n in (*range(6, 16), *range(16, 33, 2))]
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
-    """The motion, and where both models say the end of the rod goes when computed finely."""
+class Run:
+    """One simulation of PyElastica."""
 
-    pressures: np.ndarray  # (T, 3) [Pa]
-    our_tips: np.ndarray  # (T, 3) [m]
-    their_tips: np.ndarray  # (T, 3) [m]
-    runs: list[Run]
+    discretisation: Discretisation
+    tips: np.ndarray  # (T, 3) end of the rod after each period, frame of its base [m]; NaN: lost
+    microseconds: float  # per period
 
 
 def compared(intervals: int, theirs: bool, effort: Effort) -> Result:
     """Our rod of so many intervals, or the cheapest PyElastica run whose error is not larger."""
     if importlib.util.find_spec("elastica") is None:
-        return skipped("PyElastica is not installed: pip install pyelastica")
-    try:
-        course = _course(effort.periods)
-        rod = CosseratRod(robot(), intervals)
-        states = rod.simulate(rod.rest_state(), course.pressures, PERIOD)
-        error = mean_distance(rod_ends(rod, states), course.our_tips)
-        if theirs:
-            return _cheapest(course, error)
-    except PyElasticaError as problem:
-        return skipped(str(problem))
-    timing = step_timing(rod, course.pressures, effort)
-    note = f"{_speed(timing.median)}; error of space and time, against ourselves with {FINE}"
-    return told(timing, UNIT, error, f"{note} intervals")
-
-
-def _cheapest(course: Course, error: float) -> Result:
+        raise Skipped("PyElastica is not installed: pip install pyelastica")
+    pressures, our_tips, fine, runs = _course(effort.periods)
+    rod = motion.make_rod(intervals)
+    error = motion.mean_distance(rod_ends(rod, motion.from_rest(rod, pressures)), our_tips)
+    if not theirs:
+        durations = 1e6 * motion.step_durations(rod, effort)
+        note = f"{_speed(durations)}; error of space and time, against ourselves with {FINE}"
+        return told(durations, UNIT, error, f"{note} intervals")
     # NaN of a diverged run is never an equal error
-    equal = [run for run in course.runs if mean_distance(run.tips, course.their_tips) <= error]
+    equal = [run for run in runs if motion.mean_distance(run.tips, fine.tips) <= error]
     if not equal:
-        return skipped(f"no PyElastica run came within {1e3 * error:.2f} mm of its own fine one")
+        raise Skipped(f"no PyElastica run came within {1e3 * error:.2f} mm of its own fine one")
     best = min(equal, key=lambda run: run.microseconds)
-    again = simulate(robot(), course.pressures, [best.discretisation] * FEWEST)
-    timing = timing_of([run.microseconds for run in again])
-    apart = 1e3 * mean_distance(course.our_tips, course.their_tips)
+    again = simulate(rod.robot, pressures, [best.discretisation] * FEWEST)
+    durations = np.array([run.microseconds for run in again])
+    apart = 1e3 * motion.mean_distance(our_tips, fine.tips)
+    elements, steps = best.discretisation
     note = (
-        f"version {importlib.metadata.version('pyelastica')}, {_speed(timing.median)}, "
-        f"{best.discretisation.elements} elements, {best.discretisation.steps_per_period} steps "
-        f"per period; error of space and time, against itself with {FINE} elements. Equal: "
-        "geometry, masses, EA, EI, GA, GJ, gravity, pressures (as intrinsic strains). Not equal: "
+        f"version {importlib.metadata.version('pyelastica')}, {_speed(durations)}, "
+        f"{elements} elements, {steps} steps per period; error of space and time, against itself "
+        f"with {FINE} elements. Equal: geometry, masses, EA, EI, GA, GJ, gravity, pressures (as "
+        "intrinsic strains). Not equal: "
         "damping (uniform, fitted to the slowest mode, instead of Kelvin-Voigt) and large strain "
         f"(its stiffness falls with stretch), so the fine models are {apart:.1f} mm apart"
     )
-    return told(timing, UNIT, mean_distance(best.tips, course.their_tips), note)
+    return told(durations, UNIT, motion.mean_distance(best.tips, fine.tips), note)
 
 
 @cache
-def _course(periods: int) -> Course:
-    pressures = three_phase_pressures(periods)
-    fine_run, *runs = simulate(robot(), pressures, (THEIR_FINE, *TRIED))
-    fine = CosseratRod(robot(), FINE)
-    return Course(pressures, rod_ends(fine, fine_states(fine, pressures)), fine_run.tips, runs)
+def _course(periods: int) -> tuple[np.ndarray, np.ndarray, Run, list[Run]]:
+    """Pressures (T, 3) [Pa], ends of our fine rod (T, 3) [m], PyElastica's fine run, others."""
+    rod, pressures = motion.make_rod(FINE), motion.three_phase_pressures(periods)
+    fine, *runs = simulate(rod.robot, pressures, (THEIR_FINE, *TRIED))
+    return pressures, rod_ends(rod, motion.fine_states(rod, pressures)), fine, runs
 
 
-def _speed(microseconds: float) -> str:
-    return f"{1e6 * PERIOD / microseconds:.0f} s of motion per second"
+def _speed(microseconds: np.ndarray) -> str:
+    return f"{1e6 * motion.PERIOD / np.median(microseconds):.0f} s of motion per second"
 
 
 def rod_ends(rod: CosseratRod, states: np.ndarray) -> np.ndarray:
@@ -108,6 +94,67 @@ def rod_ends(rod: CosseratRod, states: np.ndarray) -> np.ndarray:
     elastic = rod.body._replace(base_height=0.0, tip_cap_length=0.0)
     parameters = rod.nominal_parameters[None]
     return stepper.tip_poses(np.ascontiguousarray(states), parameters, elastic, rod.grid)[:, :, 3]
+
+
+def simulate(
+    robot: Robot, pressures: np.ndarray, discretisations: Sequence[Discretisation]
+) -> list[Run]:
+    """Simulates the robot's rod from rest under pressures (T, 3) [Pa], each held for a period.
+
+    Raises:
+        Skipped: the process failed.
+    """
+    order = {
+        "period": motion.PERIOD,
+        # The pressure wrench is constant along the rod in the local frame (it acts along the
+        # chambers), so what it does to an elastic rod is what an intrinsic strain does: C w_p.
+        "intrinsic_strains": pressures @ robot.actuation_matrix.T * robot.compliances,
+        "rod": _rod_of(robot),
+        "runs": list(discretisations),
+    }
+    try:
+        done = subprocess.run(
+            [sys.executable, str(SCRIPT)], input=pickle.dumps(order), capture_output=True,
+            timeout=LONGEST_WAIT, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise Skipped(f"PyElastica took longer than {LONGEST_WAIT:.0f} s") from None
+    if done.returncode:
+        last = (done.stderr.decode().strip().splitlines() or ["no message"])[-1]
+        raise Skipped(f"PyElastica's process failed: {last}")
+    answers = pickle.loads(done.stdout)
+    return [
+        Run(discretisation, tips, 1e6 * seconds / len(pressures))
+        for discretisation, (tips, seconds) in zip(discretisations, answers, strict=True)
+    ]
+
+
+def _rod_of(robot: Robot) -> dict[str, Any]:
+    """What PyElastica's rod is made of."""
+    rod = CosseratRod(robot, 10)
+    return {
+        "length": robot.length,
+        "area": robot.cross_section_area,
+        "second_moment_of_area": robot.second_moment_of_area,
+        "density": robot.density,
+        "tip_mass": robot.tip_mass,
+        "tip_mass_fraction": robot.tip_mass_fraction,
+        "stiffness": 1.0 / robot.compliances,
+        "gravity": -rod.grid.gravity,
+        "damping_constant": _damping_constant(rod),
+    }
+
+
+def _damping_constant(rod: CosseratRod) -> float:
+    """Uniform damping [1/s] with which the slowest oscillation decays as ours does.
+
+    Velocities that decay with a constant g let an oscillation decay with g / 2.
+    """
+    unloaded = np.zeros(rod.input_size)
+    jacobian, _ = rod.linearize(rod.equilibrium(unloaded), unloaded)
+    modes = np.linalg.eigvals(jacobian)
+    oscillating = modes[modes.imag > 0.1 * np.abs(modes)]
+    return float(-2.0 * oscillating[np.abs(oscillating).argmin()].real)
 
 
 def _name(intervals: int) -> str:

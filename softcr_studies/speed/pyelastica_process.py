@@ -1,13 +1,13 @@
 """A rod of PyElastica, simulated and timed in a process of its own.
 
 A script, not a module of the package: softcr sets options of numba for its own kernels, which would
-slow PyElastica down. It reads one JSON object from stdin (see `pyelastica_runs.py`) and writes one
-result for each run to stdout, as JSON. The rod is made of PyElastica's documented pieces:
-CosseratRod, OneEndFixedBC, GravityForces, AnalyticalLinearDamper with `uniform_damping_constant`,
+slow PyElastica down. It reads a pickled order from stdin (see `pyelastica.simulate`) and writes one
+result for each run to stdout. The rod is made of PyElastica's documented pieces: CosseratRod,
+OneEndFixedBC, GravityForces, AnalyticalLinearDamper with `uniform_damping_constant`,
 PositionVerlet.
 """
 
-import json
+import pickle
 import sys
 import time
 from typing import Any
@@ -24,29 +24,20 @@ class _Simulator(
 
 def main() -> None:
     """Do all runs asked for, the first one twice: it compiles."""
-    order = json.load(sys.stdin)
-    rod, strains = order["rod"], np.array(order["intrinsic_strains"])
-    simulate(rod, strains[:1], order["period"], **order["runs"][0])
-    results = [simulate(rod, strains, order["period"], **run) for run in order["runs"]]
-    json.dump(results, sys.stdout)
+    order = pickle.load(sys.stdin.buffer)
+    rod, strains, period = order["rod"], order["intrinsic_strains"], order["period"]
+    simulate(rod, strains[:1], period, *order["runs"][0])
+    pickle.dump([simulate(rod, strains, period, *run) for run in order["runs"]], sys.stdout.buffer)
 
 
 def simulate(
-    rod: dict[str, Any],
-    intrinsic_strains: np.ndarray,
-    period: float,
-    elements: int,
+    rod: dict[str, Any], intrinsic_strains: np.ndarray, period: float, elements: int,
     steps_per_period: int,
-) -> dict[str, Any]:
-    """Tips [m] after each period, from rest, and the time it took [s].
+) -> tuple[np.ndarray, float]:  # fmt: skip
+    """Tips (T, 3) [m] after each period, from rest, NaN if it diverged; the time it took [s].
 
-    Args:
-        rod: what it is made of.
-        intrinsic_strains: (T, 6) strains without load, shears and bendings first in x, linear
-            before angular, each held for a period.
-        period: [s].
-        elements: of the rod.
-        steps_per_period: of PositionVerlet.
+    `intrinsic_strains` (T, 6) are those without load, shears and bendings first in x, linear before
+    angular, each held for a period [s].
     """
     step = period / steps_per_period
     simulator = _Simulator()
@@ -55,9 +46,7 @@ def simulate(
     simulator.constrain(body).using(
         elastica.OneEndFixedBC, constrained_position_idx=(0,), constrained_director_idx=(0,)
     )
-    simulator.add_forcing_to(body).using(
-        elastica.GravityForces, acc_gravity=np.array(rod["gravity"])
-    )
+    simulator.add_forcing_to(body).using(elastica.GravityForces, acc_gravity=rod["gravity"])
     simulator.dampen(body).using(
         elastica.AnalyticalLinearDamper,
         uniform_damping_constant=rod["damping_constant"],
@@ -76,8 +65,7 @@ def simulate(
                 now = stepper.step(simulator, now, step)
             tips[row] = body.position_collection[:, -1]
     seconds = time.perf_counter() - begin
-    # JSON knows no NaN
-    return {"tips": tips.tolist() if np.isfinite(tips).all() else None, "seconds": seconds}
+    return tips if np.isfinite(tips).all() else np.full_like(tips, np.nan), seconds
 
 
 def _make_rod(rod: dict[str, Any], elements: int) -> elastica.CosseratRod:
@@ -89,15 +77,9 @@ def _make_rod(rod: dict[str, Any], elements: int) -> elastica.CosseratRod:
     covered = np.clip(edges[1:] - np.maximum(edges[:-1], length - tip_length), 0.0, None)
     density = rod["density"] + rod["tip_mass"] * covered / tip_length / (area * piece)
     body = elastica.CosseratRod.straight_rod(
-        elements,
-        np.zeros(3),
-        np.array([0.0, 0.0, 1.0]),
-        np.array([1.0, 0.0, 0.0]),
-        length,
-        np.sqrt(area / np.pi),
-        density,
-        youngs_modulus=rod["stiffness"][2] / area,
-    )
+        elements, np.zeros(3), np.array([0.0, 0.0, 1.0]), np.array([1.0, 0.0, 0.0]), length,
+        np.sqrt(area / np.pi), density, youngs_modulus=rod["stiffness"][2] / area,
+    )  # fmt: skip
     # The constructor knows solid circular sections only; masses are right, the rest is set here.
     second_moments = rod["second_moment_of_area"] * np.array([1.0, 1.0, 2.0])
     share = _joint_shares(elements)

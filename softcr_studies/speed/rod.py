@@ -2,30 +2,12 @@
 
 import itertools
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
-from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_studies.speed.motion import (
-    FINE_SUBSTEPS,
-    PERIOD,
-    fine_states,
-    mean_distance,
-    radau_states,
-    three_phase_pressures,
-    tip_positions,
-)
-from softcr_studies.speed.timing import (
-    TIP_ERROR,
-    Effort,
-    Timing,
-    measure,
-    measure_each,
-    median_of,
-    robot,
-    speed_study,
-    told,
-)
+from softcr_studies.speed import motion
+from softcr_studies.speed.timing import TIP_ERROR, Effort, measure_each, speed_study, told
 from softcr_studies.study import Must, Result, Results, Row
 
 UNIT = "us per 14.3 ms step"
@@ -35,51 +17,34 @@ INTERVALS = (5, 10, 20)
 
 def step(intervals: int, effort: Effort) -> Result:
     """A step of the reference motion, its error against Radau (n = 5) or finer steps."""
-    rod, pressures = CosseratRod(robot(), intervals), three_phase_pressures(effort.periods)
-    fine = tip_positions(rod, fine_states(rod, pressures))
-    true, against = fine, f"{FINE_SUBSTEPS} sub-steps"
+    rod, pressures = motion.make_rod(intervals), motion.three_phase_pressures(effort.periods)
+    fine = motion.tip_positions(rod, motion.fine_states(rod, pressures))
+    true, against = fine, f"{motion.FINE_SUBSTEPS} sub-steps"
     if intervals == INTERVALS[0]:
-        true = tip_positions(rod, radau_states(rod, pressures))
-        apart = 1e3 * mean_distance(fine, true)
-        against = f"Radau at rtol 1e-8, from which {FINE_SUBSTEPS} sub-steps are {apart:.4f} mm off"
-    note = f"{_substeps(rod)} sub-steps; tip error against {against}"
-    return told(step_timing(rod, pressures, effort), UNIT, step_error(rod, pressures, true), note)
+        true = motion.tip_positions(rod, motion.radau_states(rod, pressures))
+        apart = 1e3 * motion.mean_distance(fine, true)
+        against = f"Radau at rtol 1e-8, from which {against} are {apart:.4f} mm off"
+    substeps = int(np.ceil(motion.PERIOD / rod.max_substep - 1e-9))
+    note = f"{substeps} sub-steps; tip error against {against}"
+    error = motion.mean_distance(motion.tip_positions(rod, motion.from_rest(rod, pressures)), true)
+    return told(1e6 * motion.step_durations(rod, effort), UNIT, error, note)
 
 
 def single_call(effort: Effort) -> Result:
     """The same from Python, checks and conversions included."""
-    rod, pressures = CosseratRod(robot(), INTERVALS[0]), three_phase_pressures(effort.periods)
-    states = rod.simulate(rod.rest_state(), pressures, PERIOD)
+    rod, pressures = motion.make_rod(), motion.three_phase_pressures(effort.periods)
+    states = motion.from_rest(rod, pressures)
     moments = itertools.cycle(zip(states[:-1], pressures[1:], strict=True))
-    timing = measure_each(lambda moment: rod.step(*moment, PERIOD), moments, effort)
-    return told(timing.times(1e6), UNIT, note="CosseratRod.step, checks and conversions included")
-
-
-def step_timing(rod: CosseratRod, pressures: np.ndarray, effort: Effort) -> Timing:
-    """Time per step [us] of the reference motion, simulated in one call."""
-    rest = rod.rest_state()
-    whole = measure(lambda: rod.simulate(rest, pressures, PERIOD), effort)
-    return whole.times(1e6 / len(pressures))
-
-
-def step_error(rod: CosseratRod, pressures: np.ndarray, true_tips: np.ndarray) -> float:
-    """Mean tip error [m] of the same simulation."""
-    states = rod.simulate(rod.rest_state(), pressures, PERIOD)
-    return mean_distance(tip_positions(rod, states), true_tips)
+    durations = measure_each(lambda moment: rod.step(*moment, motion.PERIOD), moments, effort)
+    return told(1e6 * durations, UNIT, note="CosseratRod.step, checks and conversions included")
 
 
 def growth(results: Results) -> Iterator[Row]:
     """How the time of a step grows with the intervals."""
-    first, *others = INTERVALS
-    least = median_of(results, _name(first), OURS, UNIT) / first
-    for intervals in others:
-        times = median_of(results, _name(intervals), OURS, UNIT) / intervals / least
-        yield Row(_name(intervals), OURS, f"time per interval, times that of n = {first}", times,
-                  0.0, "x", 1, must=1.2, timing=True)  # fmt: skip
-
-
-def _substeps(rod: CosseratRod) -> int:
-    return int(np.ceil(PERIOD / rod.max_substep - 1e-9))
+    least, *others = (results.first(_name(n), OURS)["median"] / n for n in INTERVALS)
+    for intervals, each in zip(INTERVALS[1:], others, strict=True):
+        yield Row(_name(intervals), OURS, f"time per interval, times that of n = {INTERVALS[0]}",
+                  each / least, 0.0, "x", 1, must=1.2, timing=True)  # fmt: skip
 
 
 def _name(intervals: int) -> str:
@@ -90,15 +55,12 @@ STUDY = speed_study(
     "speed/rod",
     "one step of one rod, on one core",
     {
-        (_name(5), OURS): lambda effort: step(5, effort),
+        (_name(5), OURS): partial(step, 5),
         (f"{_name(5)}, one Python call", OURS): single_call,
-        (_name(10), OURS): lambda effort: step(10, effort),
-        (_name(20), OURS): lambda effort: step(20, effort),
+        (_name(10), OURS): partial(step, 10),
+        (_name(20), OURS): partial(step, 20),
     },
     [UNIT],
-    further=growth,
-    musts=(
-        Must("median", 20.0, 14.0, case=_name(5)),
-        Must(TIP_ERROR, 0.1, case=_name(5)),
-    ),
+    [growth],
+    musts=(Must("median", 20.0, 14.0, case=_name(5)), Must(TIP_ERROR, 0.1, case=_name(5))),
 )

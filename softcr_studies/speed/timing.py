@@ -5,19 +5,19 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import numba
 import numpy as np
 from pydantic import Field
 
-from softcr_models.robot import Robot, load_robot
 from softcr_studies.study import Cell, Metric, Result, Results, Row, Study, StudySettings
 
 WARM_UP = 3
 FEWEST = 3
-Item = TypeVar("Item")
 TIP_ERROR = "tip error"
+Item = TypeVar("Item")
 
 
 class Effort(StudySettings):
@@ -34,36 +34,17 @@ class Effort(StudySettings):
 
 
 Work = Callable[[Effort], Result]
-"""Measures something; see `told` and `skipped`."""
+"""Measures something, see `told`; may raise `Skipped`."""
 
 
-@dataclass(frozen=True)
-class Timing:
-    """Durations of one piece of work, in seconds or whatever `times` made of them."""
-
-    median: float
-    p99: float
-    minimum: float
-    repeats: int
-
-    def times(self, factor: float) -> "Timing":
-        """The same in other units, or for a part of the work."""
-        return Timing(factor * self.median, factor * self.p99, factor * self.minimum, self.repeats)
+class Skipped(Exception):
+    """Something cannot be measured here."""
 
 
-def timing_of(durations: Iterable[float]) -> Timing:
-    """Statistics of durations [s]."""
-    values = np.fromiter(durations, float)
-    return Timing(
-        float(np.median(values)),
-        float(np.percentile(values, 99)),
-        float(values.min()),
-        len(values),
-    )
-
-
-def measure_each(work: Callable[[Item], object], items: Iterable[Item], effort: Effort) -> Timing:
-    """Times `work(item)` item by item [s]; making the items is not timed.
+def measure_each(
+    work: Callable[[Item], object], items: Iterable[Item], effort: Effort
+) -> np.ndarray:
+    """Durations (R,) [s] of `work(item)`, item by item; making the items is not timed.
 
     The first WARM_UP items are not counted.
     """
@@ -75,17 +56,24 @@ def measure_each(work: Callable[[Item], object], items: Iterable[Item], effort: 
         durations.append(time.perf_counter_ns() - begin)
         if len(durations) >= WARM_UP + FEWEST and time.perf_counter() > deadline:
             break
-    return timing_of(1e-9 * duration for duration in durations[WARM_UP:])
+    return 1e-9 * np.array(durations[WARM_UP:])
 
 
-def measure(work: Callable[[], object], effort: Effort) -> Timing:
-    """Times `work()` again and again [s]."""
+def measure(work: Callable[[], object], effort: Effort) -> np.ndarray:
+    """Durations (R,) [s] of `work()`, again and again."""
     return measure_each(lambda _: work(), itertools.repeat(None), effort)
+
+
+def cores_available() -> int:
+    """Cores that compiled kernels may use."""
+    return int(numba.config.NUMBA_NUM_THREADS)
 
 
 @contextmanager
 def cores(count: int) -> Iterator[None]:
-    """Lets compiled kernels use so many cores."""
+    """Lets compiled kernels use so many cores; raises Skipped where there are fewer."""
+    if count > cores_available():
+        raise Skipped(f"kernels may use {cores_available()} core here")
     before = numba.get_num_threads()
     numba.set_num_threads(count)
     try:
@@ -94,58 +82,39 @@ def cores(count: int) -> Iterator[None]:
         numba.set_num_threads(before)
 
 
-def cores_available() -> int:
-    """Cores that compiled kernels may use."""
-    return int(numba.config.NUMBA_NUM_THREADS)
-
-
-def told(timing: Timing, unit: str, tip_error: float | None = None, note: str = "") -> Result:
-    """The result of a cell.
-
-    Args:
-        timing: in the unit.
-        unit: "us per tick".
-        tip_error: mean error of the tip that belongs to these times [m].
-        note: what one must know to understand the figures.
-    """
+def told(
+    durations: np.ndarray, unit: str, tip_error: float | None = None, note: str = ""
+) -> Result:
+    """The result of a cell: durations (R,) in the unit, the mean tip error [m] of such work."""
     result: dict[str, Any] = {
-        f"median [{unit}]": timing.median, f"p99 [{unit}]": timing.p99,
-        f"minimum [{unit}]": timing.minimum, "repeats": timing.repeats, "note": note,
-    }  # fmt: skip
+        "unit": unit,
+        "median": float(np.median(durations)),
+        "p99": float(np.percentile(durations, 99)),
+        "minimum": float(np.min(durations)),
+        "repeats": len(durations),
+        "note": note,
+    }
     return result if tip_error is None else result | {TIP_ERROR: 1e3 * tip_error}
-
-
-def skipped(reason: str) -> Result:
-    """The result of a cell that cannot be measured here."""
-    return {"skipped": reason}
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """Another cell whose median is compared with that of ours, in the same unit.
-
-    Attributes:
-        ours, theirs: (case, method).
-        pieces: how many of theirs make one of ours.
-        must: how many times faster ours has to be.
-    """
+    """Another cell (case, method) whose median is compared with that of ours, in the same unit."""
 
     ours: tuple[str, str]
     theirs: tuple[str, str]
-    pieces: int = 1
-    must: float | None = None
+    pieces: int = 1  # of theirs that make one of ours
+    must: float | None = None  # how many times faster ours has to be
 
-    def row(self, results: Results, units: Sequence[str]) -> Iterator[Row]:
+    def __call__(self, results: Results) -> Iterator[Row]:
         """How many times faster ours is; nothing where one of them was not measured."""
-        ours, theirs = (results.first(*cell) for cell in (self.ours, self.theirs))
-        for unit in units:
-            name = f"median [{unit}]"
-            if name in ours and name in theirs:
-                what = self.theirs[1] if self.theirs[0] == self.ours[0] else ", ".join(self.theirs)
-                what = what if self.pieces == 1 else f"{self.pieces} x {what}"
-                ratio = self.pieces * theirs[name] / ours[name]
-                yield Row(*self.ours, f"times faster than {what}", ratio, 0.0, "x", 1,
-                          must=self.must, at_least=True, timing=True)  # fmt: skip
+        ours, theirs = results.first(*self.ours), results.first(*self.theirs)
+        if "median" in ours and "median" in theirs:
+            what = self.theirs[1] if self.theirs[0] == self.ours[0] else ", ".join(self.theirs)
+            what = what if self.pieces == 1 else f"{self.pieces} x {what}"
+            ratio = self.pieces * theirs["median"] / ours["median"]
+            yield Row(*self.ours, f"times faster than {what}", ratio, 0.0, "x", 1,
+                      must=self.must, at_least=True, timing=True)  # fmt: skip
 
 
 def speed_study(
@@ -153,49 +122,39 @@ def speed_study(
     summary: str,
     work: Mapping[tuple[str, str], Work],
     units: Sequence[str],
-    baselines: Sequence[Baseline] = (),
-    further: Callable[[Results], Iterable[Row]] = lambda results: (),
+    compared: Sequence[Callable[[Results], Iterable[Row]]] = (),
     metrics: Sequence[Metric] = (),
     **about: Any,
 ) -> Study:
     """A study whose cells measure one thing each, one at a time, with all cores.
 
     Args:
-        name, summary: of the study; `about` are other attributes.
+        name, summary: of the study, as `about`.
         work: (case, method) -> what measures it.
-        units: of times.
-        further: other rows.
+        units: of the times.
+        compared: further rows, of more cells than one.
         metrics: beside times and tip errors.
     """
 
     def run(cell: Cell) -> Result:
-        return work[cell.case, cell.method](cell.settings)
+        try:
+            return work[cell.case, cell.method](cell.settings)
+        except Skipped as reason:
+            return {"skipped": str(reason)}
 
-    def rows(results: Results) -> Iterator[Row]:
-        for each in baselines:
-            yield from each.row(results, units)
-        yield from further(results)
+    def in_unit(quantity: str, unit: str, result: Result) -> float | None:
+        return result[quantity] if result["unit"] == unit else None
 
     times = [
-        Metric(quantity, unit, f"{quantity} [{unit}]", timing=True)
+        Metric(name, unit, partial(in_unit, name, unit), timing=True)
         for unit in units
-        for quantity in ("median", "p99", "minimum")
+        for name in ("median", "p99", "minimum")
     ]
-    times += [Metric("repeats", "-", "repeats", timing=True), Metric(TIP_ERROR, "mm", TIP_ERROR)]
-    cases = tuple(dict.fromkeys(case for case, _ in work))
+    counts = Metric("repeats", "-", "repeats", timing=True), Metric(TIP_ERROR, "mm", TIP_ERROR)
     return Study(
-        name=name, source="", summary=summary, run=run, cases=cases,
+        name=name, source="", summary=summary, run=run,
+        cases=tuple(dict.fromkeys(case for case, _ in work)),
         methods=lambda case: [method for other, method in work if other == case],
-        settings=Effort, metrics=(*times, *metrics), further_rows=rows, seeded=False, serial=True,
-        **about,
+        settings=Effort, metrics=(*times, *counts, *metrics), seeded=False, serial=True,
+        further_rows=lambda results: [row for each in compared for row in each(results)], **about,
     )  # fmt: skip
-
-
-def robot() -> Robot:
-    """Whose figures these are."""
-    return load_robot("licher2025")
-
-
-def median_of(results: Results, case: str, method: str, unit: str) -> float:
-    """Of a cell that was measured, in its unit."""
-    return float(results.first(case, method)[f"median [{unit}]"])

@@ -7,7 +7,7 @@ those without by the tip, and a little by their calm.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
@@ -19,23 +19,16 @@ from softcr_control.controller_file import (
     named_settings,
 )
 from softcr_control.reference_settings import ReferenceSettings
-from softcr_control.references import SampledReference
 from softcr_hardware.plant import Mismatch
-from softcr_models import load_robot
+from softcr_models import Robot, load_robot
 from softcr_runtime.settings import setting_values
 from softcr_studies.different_plant import Difference
 from softcr_studies.koopman_baseline import VALIDATION
 from softcr_studies.search import SearchSettings
 from softcr_studies.study import Cell, Result, Study
 from softcr_studies.tracking_loop import FAST, PERIOD, Case, reference_of, run_loop
-from softcr_studies.tuning.parameters import (
-    NEMPC,
-    WEIGHTS,
-    Parameter,
-    Values,
-    published_values,
-)
-from softcr_studies.tuning.tuned import SHIPPED, TUNED, Tuning
+from softcr_studies.tuning.parameters import NEMPC, WEIGHTS, Parameter, Values, published_values
+from softcr_studies.tuning.tuned import SHIPPED, TUNED, Tuning, streams
 
 SCORED_FROM = 1.0  # before that every controller is on its way from the vented rod [s]
 CALM = 1e-4  # of two that are equally good the calmer one [mm / (kPa/s)]
@@ -54,135 +47,95 @@ SEARCH = (
         difference=Difference(Mismatch(1.08, 1.3, 0.85)),
     ),
 )
-FAR = Difference(Mismatch(1.15, 1.5, 0.7))
+FAR, LEVER = Difference(Mismatch(1.15, 1.5, 0.7)), Difference(lever_factor=1.05)
 SETPOINT = Case("setpoint (45, 25, 15) kPa", ReferenceSettings(kind="setpoint"), 2.5)
+SHORT = replace(FAST, duration=4.0)
 # Experiments of the paper, shortened, two of them on other plants: no search sees them.
 HELD_OUT = (
-    replace(FAST, duration=4.0),
+    SHORT,
     SETPOINT,
     Case("circle 1 Hz", ReferenceSettings(kind="circle", frequency=1.0), 3.0),
-    replace(FAST, name="4a, lever of chamber 1 +5 %", duration=4.0,
-            difference=Difference(lever_factor=1.05)),
-    replace(FAST, name="4a, compliance +15, mass +50, damping -30 %", duration=4.0,
-            difference=FAR),
-)  # fmt: skip
-EXACT = (
-    "Plants have the model's equations, with 20 intervals instead of 5. The usual plant has "
-    "compliance -5 % and tip mass +10 %; others are named. The tip is measured with 0.2 mm of "
-    "noise in each coordinate, pressures with none; a command acts one cycle after its sample."
+    replace(SHORT, name="4a, lever of chamber 1 +5 %", difference=LEVER),
+    replace(SHORT, name="4a, compliance +15, mass +50, damping -30 %", difference=FAR),
 )
+
+Beginning = Annotated[str, Field(description="controller to begin with: a name or a YAML file")]
+Against = Annotated[str, Field(description="controller that is judged beside the tuned one")]
 
 
 class ControllerTuning(SearchSettings):
     """See SearchSettings."""
 
     robot: str = Field("licher2025", description="name or YAML file of a robot")
-    controller: str
-    against: str
+    controller: Beginning = "nempc"
+    against: Against = "nempc"
     population: int = Field(256, ge=8, le=100_000, description="of an NEMPC during the search")
-
-    @staticmethod
-    def begin_with(name: str) -> Any:
-        """The field `controller`."""
-        return Field(name, description="controller to begin with: a name or a YAML file")
-
-    @staticmethod
-    def compare_with(name: str) -> Any:
-        """The field `against`."""
-        return Field(name, description="controller that is judged beside the tuned one")
 
 
 def controller_study(
     name: str, file: str, kind: str, space: tuple[Parameter, ...], settings: type[ControllerTuning],
     summary: str, source: str = "",
 ) -> Study:  # fmt: skip
-    """The study that tunes numbers of a controller.
-
-    Args:
-        name, file, summary, source: of the study.
-        kind: of the controller, a name of the registry.
-        space: of its numbers.
-        settings: with the controllers' names as defaults.
-    """
+    """The study that tunes numbers of a controller; `kind` is its name in the registry."""
 
     def began(chosen: ControllerTuning) -> ControllerFile:
         return loaded(chosen.controller, kind)
 
+    def against(chosen: ControllerTuning) -> ControllerFile:
+        return loaded(chosen.against, kind)
+
     def costs(cell: Cell, values: Values, longer: float) -> np.ndarray:
-        chosen, searching = cell.settings, longer == 1.0
-        file_ = changed(began(chosen), values)
-        population = chosen.population if searching else POPULATION
-        seeds = streams(cell, "search" if searching else "full effort")
-        runs = [
-            follow(chosen.robot, replace(case, duration=longer * case.duration), file_, seeds,
-                   population) for case in SEARCH
-        ]  # fmt: skip
+        chosen, robot = cell.settings, load_robot(cell.settings.robot)
+        file_, seeds = changed(began(chosen), values), streams(cell, longer)
+        population = chosen.population if longer == 1.0 else POPULATION
+        cases = [replace(case, duration=longer * case.duration) for case in SEARCH]
+        runs = [follow(robot, case, file_, seeds, population) for case in cases]
         return np.array([cost_of(run, follows_states(file_)) for run in runs])
 
     def judge(cell: Cell, contender: str, task: Case, values: Values) -> Result:
-        chosen = cell.settings
-        files = {
-            SHIPPED: lambda: loaded(chosen.against, kind),
-            TUNED: lambda: changed(began(chosen), values),
-            PUBLISHED: lambda: changed(began(chosen), published_values((*NEMPC, *WEIGHTS))),
-        }
-        return follow(chosen.robot, task, files[contender](), streams(cell, "judged"), POPULATION)
+        chosen, robot = cell.settings, load_robot(cell.settings.robot)
+        told = published_values((*NEMPC, *WEIGHTS)) if contender == PUBLISHED else values
+        file_ = against(chosen) if contender == SHIPPED else changed(began(chosen), told)
+        return follow(robot, task, file_, streams(cell), POPULATION)
+
+    def content(chosen: ControllerTuning, values: Values) -> Mapping[str, Any]:
+        file_ = changed(began(chosen), values)
+        return as_content(kind, file_.description, named_settings(kind, file_))
 
     def contenders(chosen: ControllerTuning) -> Sequence[str]:
-        return (*([PUBLISHED] if follows_states(began(chosen)) else []), SHIPPED, TUNED)
+        published = [PUBLISHED] if follows_states(began(chosen)) else []
+        return (*published, SHIPPED, TUNED)
 
     names = [each.name for each in space]
     tuning = Tuning(
         name, file, space,
         start=lambda chosen: values_of(began(chosen), names),
-        shipped=lambda chosen: values_of(loaded(chosen.against, kind), names),
+        shipped=lambda chosen: values_of(against(chosen), names),
         costs=costs,
-        combined=mean_cost,
         tasks=HELD_OUT,
         judge=judge,
         figures=FIGURES,
         contenders=contenders,
-        content=lambda chosen, values: content_of(changed(began(chosen), values)),
-        depends_on=lambda chosen: repr(
-            (load_robot(chosen.robot), began(chosen), loaded(chosen.against, kind))
-        ),
+        content=content,
+        depends_on=lambda chosen: repr((load_robot(chosen.robot), began(chosen), against(chosen))),
     )  # fmt: skip
-    return tuning.study(settings, summary=summary, source=source, exact=EXACT)
-
-
-def mean_cost(costs: np.ndarray) -> float:
-    """Of several runs; infinite if one of them diverged."""
-    return float(costs.mean()) if np.isfinite(costs).all() else float("inf")
+    return tuning.study(settings, summary=summary, source=source)
 
 
 def cost_of(run: Result, by_state: bool) -> float:
     """What a run costs; infinite if it diverged."""
-    cost = 1e-3 * run["state error"] if by_state else run["tip error"] + CALM * run[_TRAVEL]
-    return float(cost) if np.isfinite(cost) else float("inf")
+    by_tip = run["tip error"] + CALM * run["command travel"]
+    cost = float(1e-3 * run["state error"] if by_state else by_tip)
+    return cost if np.isfinite(cost) else float("inf")
 
 
-def streams(cell: Cell, stage: str) -> tuple[int, int]:
-    """Seeds of plant and controller: no stage of a tuning sees another one's noise."""
-    return cell.stream(f"plant, {stage}"), cell.stream(f"controller, {stage}")
-
-
-@cache
-def source_of(robot: str, case: Case) -> SampledReference:
-    """The reference of a case, for a robot's name or file."""
-    return reference_of(load_robot(robot), case)
+source_of = cache(reference_of)
 
 
 def follow(
-    robot: str, case: Case, file: ControllerFile, seeds: tuple[int, int], population: int
+    robot: Robot, case: Case, file: ControllerFile, seeds: tuple[int, int], population: int
 ) -> Result:
-    """One run of a controller, the shipped filter before it.
-
-    Args:
-        robot: name or file.
-        case: that is run.
-        file: of the controller.
-        seeds: of plant and controller.
-        population: of an NEMPC.
+    """One run of a controller, the shipped filter before it; `seeds` of plant and controller.
 
     Returns:
         FIGURES from SCORED_FROM on: mean tip error [mm], root mean square of (true - wanted state)
@@ -193,9 +146,7 @@ def follow(
     told |= setting_values(named_settings(file.type, file))
     told |= {"population": population} if "population" in told else {}
     try:
-        trace = run_loop(
-            load_robot(robot), case, source_of(robot, case), file.type, seeds, parameters=told
-        )
+        trace = run_loop(robot, case, source_of(robot, case), file.type, seeds, parameters=told)
     except ArithmeticError:
         return dict.fromkeys(FIGURES, np.nan)
     scored = trace["times"] >= SCORED_FROM
@@ -243,11 +194,3 @@ def values_of(file: ControllerFile, names: Sequence[str]) -> dict[str, Any]:
         value = (costs if section == "costs" else content)[name]
         values[path] = " ".join(map(str, value)) if name == "knots" else value
     return values
-
-
-def content_of(file: ControllerFile) -> Mapping[str, Any]:
-    """What such a file says, with what it left out."""
-    return as_content(file.type, file.description, named_settings(file.type, file))
-
-
-_TRAVEL = "command travel"

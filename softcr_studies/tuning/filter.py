@@ -8,7 +8,7 @@ all but the plant that changes never found what changed.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 
 import numpy as np
@@ -17,41 +17,25 @@ from pydantic import Field
 from softcr_control.reference_settings import ReferenceSettings
 from softcr_estimation import EstimatorSettings
 from softcr_hardware.plant import Mismatch
-from softcr_models import load_robot
+from softcr_models import Robot, load_robot
 from softcr_runtime.registry import GRADIENT_MPC
 from softcr_studies.different_plant import Difference
-from softcr_studies.search import SearchSettings
+from softcr_studies.search import SearchSettings, Trials
 from softcr_studies.study import Cell, Result
-from softcr_studies.tracking_loop import FAST, PERIOD, SETTLED, Case
-from softcr_studies.tuning.controllers import (
-    EXACT,
-    FAR,
-    SCORED_FROM,
-    SETPOINT,
-    source_of,
-    streams,
-)
-from softcr_studies.tuning.filter_runs import (
-    Judgement,
-    Motion,
-    Recording,
-    filtered,
-    looped,
-    record,
-)
+from softcr_studies.tracking_loop import PERIOD, SETTLED, Case
+from softcr_studies.tuning.controllers import FAR, LEVER, SCORED_FROM, SETPOINT, SHORT, source_of
+from softcr_studies.tuning.filter_runs import Judgement, Motion, filtered, looped, record
 from softcr_studies.tuning.parameters import FILTER, Values, published_values
-from softcr_studies.tuning.tuned import SHIPPED, TUNED, Tuning
+from softcr_studies.tuning.tuned import SHIPPED, TUNED, Tuning, streams
 
 PUBLISHED = "Table VI"
 FIGURES = {"tip error": "mm", "state error": "1e-3", "compliance error": "%"}
-START = 3.0  # three errors, each divided by what it is at the start
 
-_SOFT, _STIFF = Mismatch(1.1, 1.35, 0.8), Mismatch(0.88, 1.0, 1.2)
 SEARCH_MOTIONS = (
     Motion("to 1.2 Hz, lever -3 %", (0.2, 0.7, 1.2), 4.0, Difference(lever_factor=0.97)),
-    Motion("to 1.3 Hz, soft and heavy", (0.4, 0.9, 1.3), 4.0, Difference(_SOFT)),
+    Motion("to 1.3 Hz, soft and heavy", (0.4, 0.9, 1.3), 4.0, Difference(Mismatch(1.1, 1.35, 0.8))),
     Motion("to 0.6 Hz, stiff, biased", (0.25, 0.6), 4.0,
-           Difference(_STIFF, pressure_bias=(800.0, -500.0, 0.0))),
+           Difference(Mismatch(0.88, 1.0, 1.2), pressure_bias=(800.0, -500.0, 0.0))),
     Motion("to 0.8 Hz, picks up 35 % of the tip mass", (0.3, 0.8), 4.0,
            later=Difference(Mismatch(0.95, 1.45))),
 )  # fmt: skip
@@ -59,24 +43,25 @@ SEARCH_LOOP = Case(
     "loop to 1.4 Hz", ReferenceSettings(kind="trajectory", frequencies=(0.4, 0.9, 1.4)), 3.0
 )
 # Experiment 3: the file says 49.9 rad/(N m m), the actuator has 45
-_EXPERIMENT_3 = Mismatch(45.0 / 49.9, tip_mass_factor=1.1)
+_EXPERIMENT_3 = Difference(Mismatch(45.0 / 49.9, tip_mass_factor=1.1))
+_4A = Motion("motion of 4a", (0.5, 1.0, 1.5), 4.0)
 HELD_OUT_MOTIONS = (
-    Motion("circle of Experiment 3, compliance 45", (0.5,), 5.0, Difference(_EXPERIMENT_3)),
-    Motion("motion of 4a", (0.5, 1.0, 1.5), 4.0),
-    Motion("4a, lever of chamber 1 +5 %", (0.5, 1.0, 1.5), 4.0, Difference(lever_factor=1.05)),
-    Motion("4a, compliance +15, mass +50, damping -30 %", (0.5, 1.0, 1.5), 4.0, FAR),
-    Motion("4a, compliance -15, damping +30 %", (0.5, 1.0, 1.5), 4.0,
-           Difference(Mismatch(0.85, 1.0, 1.3))),
+    Motion("circle of Experiment 3, compliance 45", (0.5,), 5.0, _EXPERIMENT_3),
+    _4A,
+    replace(_4A, name="4a, lever of chamber 1 +5 %", difference=LEVER),
+    replace(_4A, name="4a, compliance +15, mass +50, damping -30 %", difference=FAR),
+    replace(_4A, name="4a, compliance -15, damping +30 %",
+            difference=Difference(Mismatch(0.85, 1.0, 1.3))),
     Motion("circle of 0.5 Hz, picks up 20 % of the tip mass", (0.5,), 6.0,
            later=Difference(Mismatch(0.95, 1.3))),
 )  # fmt: skip
 HELD_OUT_LOOPS = tuple(
     replace(case, name=f"{case.name}, {GRADIENT_MPC}")
     for case in (
-        replace(FAST, duration=4.0),
+        SHORT,
         SETPOINT,
-        replace(FAST, name="trajectory to 1.5 Hz, far plant", duration=4.0, difference=FAR),
-        replace(FAST, name="trajectory to 1.5 Hz, 500 Hz", duration=2.5, rate_hz=500.0),
+        replace(SHORT, name="trajectory to 1.5 Hz, far plant", difference=FAR),
+        replace(SHORT, name="trajectory to 1.5 Hz, 500 Hz", duration=2.5, rate_hz=500.0),
     )
 )
 
@@ -86,17 +71,31 @@ Run = Callable[[EstimatorSettings], Judgement]
 class FilterTuning(SearchSettings):
     """See SearchSettings."""
 
-    trials: int = SearchSettings.of_trials(96)
+    trials: Trials = 96
     robot: str = Field("licher2025", description="name or YAML file of a robot")
 
 
-@dataclass(frozen=True, eq=False)
-class FilterCost:
-    """w_EE e_EE + w_ori e_ori + w_kink e_kink + w_NaNs n_NaNs + e_div of (38), over several runs.
+def errors_of(runs: Sequence[Run], values: Values) -> tuple[np.ndarray, np.ndarray]:
+    """Of a filter that differs from the shipped one in `values`, over runs.
+
+    Returns:
+        (R, 3) e_EE [m], e_ori [rad], e_kink [-], means over each run; (R,) repairs.
+
+    Raises:
+        ArithmeticError, ValueError: the filter's factor, or its state, was lost.
+    """
+    judged = [run(EstimatorSettings(**values)) for run in runs]
+    errors = [[part.mean() for part in (each.positions, each.rotations, each.kinks)]
+              for each in judged]  # fmt: skip
+    return np.array(errors), np.array([each.repairs for each in judged])
+
+
+def filter_costs(runs: Sequence[Run], initial: np.ndarray, values: Values) -> np.ndarray:
+    """(R,) w_EE e_EE + w_ori e_ori + w_kink e_kink + w_NaNs n_NaNs + e_div of (38), of each run.
 
     Weights of the first three are the inverse of what the filter costs whose parameters the search
-    begins with, as in the paper, in each run: it costs 3. Where the paper leaves a choice, or where
-    we differ:
+    begins with, as in the paper, in each run (R, 3): it costs 3. Where the paper leaves a choice,
+    or where we differ:
 
     - e_EE and e_ori count from the true tip. The paper's count from the measured one; our plants
       are simulated, and the 0.2 mm noise of each coordinate would hide what filters differ in.
@@ -105,42 +104,12 @@ class FilterCost:
       it counts together; each costs 1. A filter that cannot go on costs infinity.
     - The paper judges one run. Of several the cost is the mean, and what the worst of them lies
       above the start's 3 is added: a filter shall not buy one plant with another.
-
-    Attributes:
-        runs: each gives what a filter of those settings makes of one motion.
-        initial: (runs, 3) errors of the filter that the search begins with.
     """
-
-    runs: Sequence[Run]
-    initial: np.ndarray
-
-    @classmethod
-    def beginning_with(cls, runs: Sequence[Run], start: Values) -> "FilterCost":
-        """The cost that is 3 for these settings."""
-        settings = EstimatorSettings(**start)
-        return cls(runs, np.array([observed(run(settings)) for run in runs]))
-
-    def each(self, values: Values) -> np.ndarray:
-        """(38) of every run, for settings that differ from the shipped ones in `values`."""
-        try:
-            judged = [run(EstimatorSettings(**values)) for run in self.runs]
-        except (ArithmeticError, ValueError):  # the filter's factor, or its state, was lost
-            return np.full(len(self.runs), np.inf)
-        errors = np.array([observed(judgement) for judgement in judged]) / self.initial
-        return errors.sum(axis=1) + np.array([judgement.repairs for judgement in judged])
-
-
-def combined(costs: np.ndarray) -> float:
-    """Several runs' costs (R,) as one; see FilterCost."""
-    if not np.isfinite(costs).all():
-        return float("inf")
-    return float(costs.mean() + max(0.0, costs.max() - START))
-
-
-def observed(judgement: Judgement) -> np.ndarray:
-    """(3,) e_EE [m], e_ori [rad], e_kink [-]: means over a run."""
-    errors = judgement.positions, judgement.rotations, judgement.kinks
-    return np.array([error.mean() for error in errors])
+    try:
+        errors, repairs = errors_of(runs, values)
+    except (ArithmeticError, ValueError):
+        return np.full(len(runs), np.inf)
+    return (errors / initial).sum(axis=1) + repairs
 
 
 def start() -> dict[str, float]:
@@ -151,42 +120,35 @@ def start() -> dict[str, float]:
 
 
 @cache
-def recorded(robot: str, motion: Motion, seed: int) -> Recording:
-    """See `record`; a process makes it once for all candidates."""
-    return record(load_robot(robot), motion, seed)
-
-
-@cache
-def cost_of(robot: str, longer: float, seeds: tuple[int, int]) -> FilterCost:
-    """The cost on the runs of the search, so many times as long."""
+def search_runs(
+    robot: Robot, longer: float, seeds: tuple[int, int]
+) -> tuple[list[Run], np.ndarray]:
+    """The runs of the search, so many times as long, and (R, 3) errors of what it begins with."""
     loop = replace(SEARCH_LOOP, duration=longer * SEARCH_LOOP.duration)
     motions = [replace(motion, duration=longer * motion.duration) for motion in SEARCH_MOTIONS]
-    known = load_robot(robot)
-    runs: list[Run] = [
-        partial(filtered, known, recorded(robot, motion, seeds[0])) for motion in motions
-    ]
-    runs.append(partial(looped, known, loop, source_of(robot, loop), seeds))
-    return FilterCost.beginning_with(runs, start())
+    runs: list[Run] = [partial(filtered, robot, record(robot, each, seeds[0])) for each in motions]
+    runs.append(partial(looped, robot, loop, source_of(robot, loop), seeds))
+    initial, _ = errors_of(runs, start())
+    return runs, initial
 
 
 def costs(cell: Cell, values: Values, longer: float) -> np.ndarray:
     """(R,) of a candidate."""
-    stage = "search" if longer == 1.0 else "full effort"
-    return cost_of(cell.settings.robot, longer, streams(cell, stage)).each(values)
+    robot = load_robot(cell.settings.robot)
+    return filter_costs(*search_runs(robot, longer, streams(cell, longer)), values)
 
 
 def judge(cell: Cell, contender: str, task: Motion | Case, values: Values) -> Result:
     """What a filter makes of a motion after SETTLED, or a loop behind it, by the truth."""
-    published = published_values(FILTER)
-    numbers = EstimatorSettings(**{PUBLISHED: published, SHIPPED: {}, TUNED: values}[contender])
-    robot, seeds = cell.settings.robot, streams(cell, "judged")
+    told = {PUBLISHED: published_values(FILTER), SHIPPED: {}, TUNED: values}[contender]
+    numbers, seeds = EstimatorSettings(**told), streams(cell)
+    robot = load_robot(cell.settings.robot)
     try:
         if isinstance(task, Case):
-            known = load_robot(robot)
-            run = looped(known, task, source_of(robot, task), seeds, numbers)
+            run = looped(robot, task, source_of(robot, task), seeds, numbers)
             scored = run.positions[round(SCORED_FROM * task.rate_hz) :]
             return {"tip error": 1e3 * float(scored.mean())}
-        run = filtered(load_robot(robot), recorded(robot, task, seeds[0]), numbers)
+        run = filtered(robot, record(robot, task, seeds[0]), numbers)
     except (ArithmeticError, ValueError):  # the filter diverged, or the plant behind it
         return dict.fromkeys(["tip error"] if isinstance(task, Case) else FIGURES, np.nan)
     settled = slice(min(round(SETTLED / PERIOD), len(run.positions) // 2), None)
@@ -202,18 +164,17 @@ TUNING = Tuning(
     start=lambda settings: start(),
     shipped=lambda settings: start(),
     costs=costs,
-    combined=combined,
     tasks=(*HELD_OUT_MOTIONS, *HELD_OUT_LOOPS),
     judge=judge,
     figures=FIGURES,
     contenders=lambda settings: (PUBLISHED, SHIPPED, TUNED),
     content=lambda settings, values: values,
     depends_on=lambda settings: repr(load_robot(settings.robot)),
+    ceiling=3.0,  # three errors, each divided by what it is at the start
     swarm=True,
 )
 STUDY = TUNING.study(
     FilterTuning,
     source="Licher et al. 2025, Sec. V-A, eq. (38), Table VI",
     summary="noises and sigma points of the filter, by particle swarm",
-    exact=EXACT,
 )

@@ -6,6 +6,7 @@ candidate. Behind a controller they do: such a run is made anew.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -13,7 +14,6 @@ from scipy.spatial.transform import Rotation
 from softcr_control import signals
 from softcr_control.references import SampledReference
 from softcr_estimation import Estimate, EstimatorSettings, RodEstimator
-from softcr_hardware.plant import SimulatedPlant
 from softcr_models import CosseratRod, Robot
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.state import RodState, restrict_to_nodes
@@ -30,66 +30,41 @@ WINDOW = 3  # of the moving standard deviation along the rod [differences]
 
 @dataclass(frozen=True)
 class Motion:
-    """One recording to be made: sines in all chambers, from the vented rod.
+    """One recording to be made: sines in all chambers, from the vented rod."""
 
-    Attributes:
-        name: of the row.
-        frequencies: of the sines [Hz].
-        duration: [s].
-        difference: between plant and model.
-        later: from half of the motion on, with the same bending compliance; None: as before.
-    """
-
-    name: str
-    frequencies: tuple[float, ...]
-    duration: float
-    difference: Difference = field(default_factory=Difference)
-    later: Difference | None = None
+    name: str  # of the row
+    frequencies: tuple[float, ...]  # of the sines [Hz]
+    duration: float  # [s]
+    difference: Difference = field(default_factory=Difference)  # between plant and model
+    later: Difference | None = None  # from half of the motion on, with the same bending compliance
 
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """What was measured and what was true, a row per cycle.
+    """What was measured and what was true, a row per cycle."""
 
-    Attributes:
-        pressures: (T, m) as read [Pa].
-        tips: (T, 3) measured tip positions, base frame [m].
-        true_poses: (T, 4, 4) of the tip, base frame [m].
-        states: (T, nx) true states at the model's nodes.
-        compliance: true bending compliance [rad/(N m m)].
-    """
-
-    pressures: np.ndarray
-    tips: np.ndarray
-    true_poses: np.ndarray
-    states: np.ndarray
-    compliance: float
+    pressures: np.ndarray  # (T, m) as read [Pa]
+    tips: np.ndarray  # (T, 3) measured tip positions, base frame [m]
+    true_poses: np.ndarray  # (T, 4, 4) of the tip, base frame [m]
+    states: np.ndarray  # (T, nx) true states at the model's nodes
+    compliance: float  # true bending compliance [rad/(N m m)]
 
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    """What a filter made of a motion, a row per cycle.
+    """What a filter made of a motion, a row per cycle."""
 
-    Attributes:
-        positions: (T,) distance of the true tip to the estimated one; in a closed loop to where it
-            should be [m].
-        rotations: (T,) angle between true and estimated tip [rad].
-        kinks: (T,) roughness of the strain along the rod, see `kinks_of` [-].
-        states: (T,) root mean square of the state's error / state scale [-].
-        compliance: (T,) relative error of the bending compliance [-].
-        repairs: of the filter.
-    """
-
-    positions: np.ndarray
-    rotations: np.ndarray
-    kinks: np.ndarray
-    states: np.ndarray
-    compliance: np.ndarray
-    repairs: int
+    positions: np.ndarray  # (T,) true tip from the estimated one, in a loop from the wanted one [m]
+    rotations: np.ndarray  # (T,) angle between true and estimated tip [rad]
+    kinks: np.ndarray  # (T,) roughness of the strain along the rod, see `kinks_of` [-]
+    states: np.ndarray  # (T,) root mean square of the state's error / state scale [-]
+    compliance: np.ndarray  # (T,) relative error of the bending compliance [-]
+    repairs: int  # of the filter
 
 
+@cache
 def record(robot: Robot, motion: Motion, seed: int) -> Recording:
-    """The plant of a seed moves under known commands."""
+    """The plant of a seed moves under known commands; a process makes it once."""
     times = signals.time_grid(motion.duration, PERIOD)[:-1]
     chambers = len(robot.actuators)
     wanted = signals.sines(times, chambers, MEAN, AMPLITUDE, motion.frequencies)
@@ -109,34 +84,24 @@ class _ChangingPlant(DifferentPlant):
     """A motion's plant; its valves make the commanded pressures, whatever sensors read."""
 
     def __init__(self, robot: Robot, motion: Motion, change: int, seed: int) -> None:
-        """
-        Args:
-            robot: as its file has it.
-            motion: says what the plant is, and what it becomes.
-            change: cycle from which on it is the later one.
-            seed: of its sensors.
-        """
-        self._motion, self._change, self._cycle = motion, change, 0
+        """`change` is the cycle from which on it is the later one, `seed` that of its sensors."""
         super().__init__(robot, motion.difference, seed, valves_read=False)
+        self._later, self._change, self._left = motion.later, change, change
 
     def reset(self) -> None:
         """See Plant."""
-        self._use(self._robot, plant_of(self._robot, self._motion.difference, self._seed))
+        self.simulated = plant_of(self._robot, self._difference, self._seed)
         super().reset()
-        self._cycle = 0
+        self._left = self._change
 
     def advance(self, duration: float) -> None:
         """See Plant."""
-        self._cycle += 1
-        if self._cycle == self._change and self._motion.later is not None:
-            self._become(plant_of(self._robot, self._motion.later, self._seed + 1))
+        self._left -= 1
+        if self._left == 0 and self._later is not None:  # for instance, it has picked something up
+            old, new = self.simulated, plant_of(self._robot, self._later, self._seed + 1)
+            new.state, new.pressures, new.command = old.state, old.pressures, old.command
+            self.simulated = new
         super().advance(duration)
-
-    def _become(self, other: SimulatedPlant) -> None:
-        """The other plant, where this one is: its rod has, for instance, picked up something."""
-        plant = self.simulated
-        other.state, other.pressures, other.command = plant.state, plant.pressures, plant.command
-        self.simulated = other
 
 
 def _truth(log: Log) -> tuple[np.ndarray, np.ndarray]:
@@ -160,10 +125,8 @@ def filtered(robot: Robot, recording: Recording, settings: EstimatorSettings) ->
         for cycle in range(1, len(recording.tips)):
             read, tip = recording.pressures[cycle], recording.tips[cycle]
             estimates.append(estimator.update(read, tip, cycle * PERIOD))
-        return _judgement(
-            model, estimates, recording.true_poses, recording.states, recording.compliance,
-            estimates[-1].repairs,
-        )  # fmt: skip
+        truth = recording.true_poses, recording.states, recording.compliance
+        return _judgement(model, estimates, *truth, estimates[-1].repairs)
 
 
 def looped(
@@ -181,26 +144,20 @@ def looped(
             robot, case, source, GRADIENT_MPC, seeds, filter_settings=settings, observe=log
         )
         model = RodPrediction(CosseratRod(robot, MODEL_INTERVALS), single_precision=False)
-        judgement = _judgement(
-            model, log.values("estimate/rod"), *_truth(log), trace["true_compliance"],
-            trace["repairs"],
-        )  # fmt: skip
-    return replace(judgement, positions=trace["error"])
+        truth = *_truth(log), trace["true_compliance"]
+        judged = _judgement(model, log.values("estimate/rod"), *truth, trace["repairs"])
+    return replace(judged, positions=trace["error"])
 
 
 def _judgement(
-    model: RodPrediction,
-    estimates: Sequence[Estimate | StateEstimate],
-    true_poses: np.ndarray,
-    true_states: np.ndarray,
-    true_compliance: float,
-    repairs: int,
-) -> Judgement:
+    model: RodPrediction, estimates: Sequence[Estimate | StateEstimate], true_poses: np.ndarray,
+    true_states: np.ndarray, true_compliance: float, repairs: int,
+) -> Judgement:  # fmt: skip
     states = np.array([estimate.state for estimate in estimates])
     parameters = np.array(
         [[estimate.parameters[name] for name in model.parameter_names] for estimate in estimates]
     )
-    compliance = np.array([estimate.parameters["bending_compliance"] for estimate in estimates])
+    compliance = parameters[:, model.parameter_names.index("bending_compliance")]
     found = model.tip_poses(states, parameters)
     turned = Rotation.from_matrix(found[:, :, :3]).inv()
     turned *= Rotation.from_matrix(true_poses[:, :3, :3])

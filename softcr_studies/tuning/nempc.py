@@ -4,20 +4,8 @@ from softcr_runtime.registry import NEMPC as KIND
 from softcr_studies.tuning.controllers import ControllerTuning, controller_study
 from softcr_studies.tuning.parameters import NEMPC
 
-
-class Settings(ControllerTuning):
-    """See ControllerTuning."""
-
-    controller: str = ControllerTuning.begin_with("nempc")
-    against: str = ControllerTuning.compare_with("nempc")
-
-
 STUDY = controller_study(
-    "tuning/nempc",
-    __file__,
-    KIND,
-    NEMPC,
-    Settings,
+    "tuning/nempc", __file__, KIND, NEMPC, ControllerTuning,
     "quotas, mutation, segments and rate weight of the NEMPC",
     "Licher et al. 2025, Sec. V-B1, Table VII",
-)
+)  # fmt: skip

@@ -13,14 +13,13 @@ from softcr_studies.study import Cell, Result, Results, Row, Study, StudySetting
 
 if TYPE_CHECKING:  # of an extra: studies are listed without
     from softcr_learning.surrogate.training_settings import TrainingSettings
-    from softcr_learning.surrogate.verification import Verification
 
 TICKS = 700  # of a motion: ten seconds
 LONG = (100, 1000)  # free motions under the hardest input, and steps of each
+OURS, PUBLISHED = "ours", "published: physics residual alone"
 RECIPES = (
-    "ours", "ours, plain neurons", "ours, without physics residual",
-    "increment only, our other losses", "increment only, single steps",
-    "published: physics residual alone",
+    OURS, "ours, plain neurons", "ours, without physics residual",
+    "increment only, our other losses", "increment only, single steps", PUBLISHED,
 )  # fmt: skip
 
 
@@ -44,71 +43,66 @@ def settings_of(recipe: str, part: float) -> "TrainingSettings":
     # as many multiplications as ours, without what is the rod's own in it
     plain = Architecture(neurons=320, activation="silu", directions=False)
     increment = {"inner": 0.0, "physics": 0.0}
-    one_step = {"stages": (Stage(steps=1, share=1.0),), "noisy_samples": 0}
-    changes: tuple[dict[str, Any], ...] = (
-        {}, {"architecture": plain}, {"physics": 0.0}, increment, increment | one_step, {},
-    )  # fmt: skip
-    number = RECIPES.index(recipe)
-    iterations = {4: 30_000, 5: 720}.get(number, 12_000)
-    base = published_settings() if number == 5 else TrainingSettings()
-    told = {"iterations": max(1, round(iterations * part)), "threads": 1}
-    return base.model_copy(update={**told, **changes[number]})
+    one_step = {"stages": (Stage(steps=1, share=1.0),), "noisy_samples": 0, "iterations": 30_000}
+    changes: dict[str, dict[str, Any]] = dict(zip(
+        RECIPES,
+        ({}, {"architecture": plain}, {"physics": 0.0}, increment, increment | one_step,
+         {"iterations": 720}),
+        strict=True,
+    ))  # fmt: skip
+    base = published_settings() if recipe == PUBLISHED else TrainingSettings()
+    told = {"iterations": 12_000, "threads": 1} | changes[recipe]
+    return base.model_copy(update=told | {"iterations": max(1, round(told["iterations"] * part))})
 
 
 def run(cell: Cell) -> Result:
-    """One training, and its network beside the rod."""
+    """One training, and its network beside the rod: time of a step, accuracy and stability."""
     import torch
 
     from softcr_learning.surrogate import training
-    from softcr_learning.surrogate.verification import Verification
-
-    settings = settings_of(cell.method, cell.settings.part)
-    path = cell.folder / f"network-{RECIPES.index(cell.method)}"  # a stopped training goes on
-    network, card = training.train(load_robot(cell.settings.robot), settings, path)
-    torch.set_num_threads(1)
-    rod = CosseratRod(load_robot(cell.settings.robot), card.intervals)
-    judged = judgement(Verification(rod, network, cell.settings.motions, TICKS))
-    return {"minutes": card.seconds["training"] / 60.0, "iterations": card.iterations, **judged}
-
-
-def judgement(judged: "Verification") -> Result:
-    """Time of a step, accuracy and stability of a network."""
     from softcr_learning.surrogate.timing import network_times
-    from softcr_learning.surrogate.verification import MOTIONS
+    from softcr_learning.surrogate.verification import MOTIONS, Verification
 
-    times = network_times(judged.network, judged.rod)
-    step = min((time for time in times if time.batch == 147), key=lambda time: time.median_ms)
-    result: dict[str, float | str | np.ndarray] = {"way": step.way, "step": step.median_ms}
-    all_motions = {family: judged.motions(family) for family in MOTIONS}
-    for family, motions in all_motions.items():
-        result[family] = np.array(judged.table(motions)[0].position_mm)
+    robot, settings = load_robot(cell.settings.robot), settings_of(cell.method, cell.settings.part)
+    path = cell.folder / f"network-{RECIPES.index(cell.method)}"  # a stopped training goes on
+    network, card = training.train(robot, settings, path)
+    torch.set_num_threads(1)
+    rod = CosseratRod(robot, card.intervals)
+    times = [time for time in network_times(network, rod) if time.batch == 147]
+    step = min(times, key=lambda time: time.median_ms)
+    judged = Verification(rod, network, cell.settings.motions, TICKS)
+    motions = {family: judged.motions(family) for family in MOTIONS}
+    errors = {family: judged.table(each)[0].position_mm for family, each in motions.items()}
     with np.errstate(over="ignore", invalid="ignore"):  # one step may be enough to diverge
-        result["noisy"] = judged.from_noisy_states(next(iter(all_motions.values())))
-    count, steps = LONG
-    bounded, _ = judged.long_motions("raw_full_steps", count, steps)
-    return result | {"families": np.array(list(MOTIONS)), "bounded": 100.0 * bounded / count}
+        noisy = judged.from_noisy_states(next(iter(motions.values())))
+    bounded, _ = judged.long_motions("raw_full_steps", *LONG)
+    return {
+        "minutes": card.seconds["training"] / 60.0, "iterations": card.iterations,
+        "way": step.way, "step": step.median_ms, "noisy": noisy,
+        "families": list(MOTIONS), **errors, "bounded": 100.0 * bounded / LONG[0],
+    }  # fmt: skip
 
 
 def rows(results: Results) -> list[Row]:
     """Of every recipe: time of training and of a step, accuracy, stability."""
-    return [row for cell in results.cells for row in _rows(cell, results[cell])]
-
-
-def _rows(cell: Cell, told: Result) -> list[Row]:
-    def row(case: str, quantity: str, mean: float, unit: str, sd: float = 0.0, count: int = 1,
-            timing: bool = False, note: str = "") -> Row:  # fmt: skip
-        return Row(case, cell.method, quantity, float(mean), float(sd), unit, count, timing=timing,
-                   note=note)  # fmt: skip
-
     return [
-        row("training", "time of one core", told["minutes"], "min", timing=True),
-        row("training", "iterations", told["iterations"], "-"),
-        row("step of 147, one thread", "median", told["step"], "ms", timing=True,
-            note=told["way"]),
-        *(row(family, "tip position", told[family][0], "mm", told[family][1],
-              cell.settings.motions) for family in told["families"].tolist()),
-        row("one step, noisy state", "tip position", told["noisy"], "mm"),
-        row(f"{LONG[1]} hardest steps", "bounded", told["bounded"], "%", count=LONG[0]),
+        Row(case, cell.method, quantity, float(mean), float(sd), unit, count,
+            timing=unit in ("min", "ms"), note=note)
+        for cell in results.cells
+        for case, quantity, unit, mean, sd, count, note in _figures(results[cell], cell.settings)
+    ]  # fmt: skip
+
+
+def _figures(told: Result, settings: RecipeSettings) -> list[tuple]:
+    """(case, quantity, unit, mean, deviation, count, note) of each row of a recipe."""
+    return [
+        ("training", "time of one core", "min", told["minutes"], 0, 1, ""),
+        ("training", "iterations", "-", told["iterations"], 0, 1, ""),
+        ("step of 147, one thread", "median", "ms", told["step"], 0, 1, told["way"]),
+        *((family, "tip position", "mm", *told[family][:2], settings.motions, "")
+          for family in told["families"].tolist()),
+        ("one step, noisy state", "tip position", "mm", told["noisy"], 0, 1, ""),
+        (f"{LONG[1]} hardest steps", "bounded", "%", told["bounded"], 0, LONG[0], ""),
     ]  # fmt: skip
 
 

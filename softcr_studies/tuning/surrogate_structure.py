@@ -15,17 +15,8 @@ from pydantic import Field
 
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
-from softcr_studies.search import (
-    TRIAL,
-    Range,
-    Search,
-    SearchSettings,
-    Tried,
-    importance,
-    ranked,
-    tried,
-    turns,
-)
+from softcr_studies import search
+from softcr_studies.search import Range, Search, Tried, ranked, tried
 from softcr_studies.study import Cell, Result, Results, Row, Study
 from softcr_studies.tuning.tuned import write_trials
 
@@ -34,8 +25,8 @@ if TYPE_CHECKING:  # of an extra: studies are listed without
 
     from softcr_learning.surrogate.training_settings import TrainingSettings
 
-FEWEST_VALIDATIONS = 2  # before a network may be stopped: the paper's grace of 300 epochs
-REDUCTION = 3  # of three networks one goes on
+# Validations before a network may be stopped, the paper's grace of 300 epochs; one of 3 goes on.
+HALVING = (2, 3)
 BEST_SHOWN, LISTED = 5, 10
 WORST_DRAWN = 100.0  # times the best; the paper's figure ends at a loss of 100
 SPACE = {
@@ -49,10 +40,10 @@ SPACE = {
 ERROR = "tip error"
 
 
-class StructureSettings(SearchSettings):
+class StructureSettings(search.SearchSettings):
     """See SearchSettings."""
 
-    trials: int = SearchSettings.of_trials(72)
+    trials: search.Trials = 72
     robot: str = Field("licher2025", description="name or YAML file of a robot")
     iterations: int = Field(
         6000, ge=1, le=1_000_000, description="of a network that is not stopped early"
@@ -69,19 +60,17 @@ def fixed_settings(settings: Any) -> "TrainingSettings":
     )  # fmt: skip
 
 
-def settings_of(trial: "optuna.Trial", fixed: "TrainingSettings") -> "TrainingSettings":
+def settings_of(trial: "optuna.trial.BaseTrial", fixed: "TrainingSettings") -> "TrainingSettings":
     """What a trial trains: the paper's space, whether neurons are gated and shapes are shared."""
     from softcr_models.surrogate.ansatz import PIECES
     from softcr_models.surrogate.ddpinn import Architecture
 
-    names = ("activation", "shapes", "neurons", "layers", "learning_rate")
-    chosen = {name: SPACE[name].suggest(trial, name) for name in names}
+    chosen = {name: SPACE[name].suggest(trial, name) for name in SPACE if name != "terms"}
     rate = chosen.pop("learning_rate")
     # shared shapes have as many terms as marks: the search does not choose them
     shared = chosen["shapes"] == "shared"
-    architecture = Architecture(
-        terms=PIECES if shared else SPACE["terms"].suggest(trial, "terms"), **chosen
-    )
+    terms = PIECES if shared else SPACE["terms"].suggest(trial, "terms")
+    architecture = Architecture(terms=terms, **chosen)
     return fixed.model_copy(update={"architecture": architecture, "learning_rate": rate})
 
 
@@ -142,22 +131,8 @@ def run(cell: Cell) -> Result:
     return SEARCH.take_turn(cell, shipped_choice(), objective)
 
 
-def pruner() -> "optuna.pruners.BasePruner":
-    """Stops networks that fall behind."""
-    import optuna
-
-    return optuna.pruners.SuccessiveHalvingPruner(
-        min_resource=FEWEST_VALIDATIONS, reduction_factor=REDUCTION
-    )
-
-
-def rows(results: Results) -> list[Row]:
-    """The best networks, how many were trained, what decides who is best."""
-    return structure_rows(tried(results))
-
-
 def structure_rows(trials: Sequence[Tried]) -> list[Row]:
-    """See `rows`.
+    """The best networks, how many were trained, what decides who is best.
 
     Raises:
         UserError: no network was trained to the end.
@@ -171,45 +146,44 @@ def structure_rows(trials: Sequence[Tried]) -> list[Row]:
         "stopped early": stopped,
         "training diverged": len(trials) - len(best) - stopped,
     }
-    found = [Row("search", "all", name, float(n), 0.0, "networks", 1) for name, n in counts.items()]
+    found = [Row.of("search", "all", name, [count], "networks") for name, count in counts.items()]
     for each in best[:LISTED]:
-        told = ", ".join(f"{name} {_text(value)}" for name, value in _choices(each).items())
-        name = f"network {each.number}"
-        found.append(Row("best networks", name, ERROR, each.cost, 0.0, "mm", 1, note=told))
+        note = ", ".join(f"{name} {_text(value)}" for name, value in _choices(each).items())
+        network = f"network {each.number}"
+        found.append(Row.of("best networks", network, ERROR, [each.cost], "mm", note=note))
     return found + [
-        Row("what decides who is best", "importance", name, share, 0.0, "-", 1)
-        for name, share in importance(best, SPACE).items()
+        Row.of("what decides who is best", "importance", name, [share], "-")
+        for name, share in search.importance(best, SPACE).items()
     ]
 
 
 def draw(results: Results, directory: Path) -> None:
-    """The figure, and every trial as JSON."""
-    trials = tried(results)
-    write_trials(directory / "trials.json", list(SPACE), trials)
-    draw_structures(trials, directory / "search.png")
+    """Every trial as JSON, and parallel coordinates as Fig. 6 of Licher et al. 2025.
 
-
-def draw_structures(trials: Sequence[Tried], path: Path) -> None:
-    """Parallel coordinates as Fig. 6 of Licher et al. 2025: best green, the next four blue.
-
-    Networks that were stopped are dotted, with the error that they had then.
+    The best is green, the next four blue. Networks that were stopped are dotted, with the error
+    that they had then.
     """
+    trials = tried(results)
+    write_trials(directory, list(SPACE), trials)
     best = ranked(trials)
     stopped = [each for each in trials if not each.complete]
     drawn = [each for each in (*best, *stopped) if each.cost <= WORST_DRAWN * best[0].cost]
     table: dict[str, list[Any]] = {name: [_choices(each)[name] for each in drawn] for name in SPACE}
     table[f"{ERROR} [mm]"] = [each.cost for each in drawn]
     figure, axes = plt.subplots(figsize=(10.0, 4.5))
-    columns = [
-        _heights(axes, at, name not in SPACE or SPACE[name].log, values)
-        for at, (name, values) in enumerate(table.items())
-    ]
+    heights = np.empty((len(table), len(drawn)))
+    for at, (name, values) in enumerate(table.items()):
+        axes.axvline(at, color="0.6", linewidth=0.8)
+        heights[at], texts = _heights(values, name not in SPACE or SPACE[name].log)
+        for height, text in texts.items():
+            below = "top" if height < 0.0 else "bottom"
+            axes.text(at, height, text, ha="center", va=below, backgroundcolor="white")
     for rank in reversed(range(len(drawn))):
-        shown = drawn[rank].complete and rank < BEST_SHOWN
-        colour = ("C0" if rank else "C2") if shown else "0.7"
+        complete = drawn[rank].complete
+        shown = complete and rank < BEST_SHOWN
         axes.plot(
-            [column[rank] for column in columns], "-" if drawn[rank].complete else ":",
-            color=colour, linewidth=2.0 if shown else 0.8,
+            heights[:, rank], "-" if complete else ":", linewidth=2.0 if shown else 0.8,
+            color=("C0" if rank else "C2") if shown else "0.7",
         )  # fmt: skip
     axes.set_xticks(range(len(table)), list(table))
     axes.tick_params(axis="x", pad=14)
@@ -217,26 +191,20 @@ def draw_structures(trials: Sequence[Tried], path: Path) -> None:
     axes.set_ylim(-0.06, 1.1)
     axes.spines[:].set_visible(False)
     figure.tight_layout()
-    figure.savefig(path, dpi=110)
+    figure.savefig(directory / "search.png", dpi=110)
     plt.close(figure)
 
 
-def _heights(axes: plt.Axes, at: int, log: bool, values: Sequence[Any]) -> np.ndarray:
-    """Where values stand on their axis, 0 to 1; its ends or words are written beside it."""
-    axes.axvline(at, color="0.6", linewidth=0.8)
-    words = sorted({value for value in values if isinstance(value, str)})
-    if words:
-        spread = np.linspace(0.2, 0.8, len(words)) if len(words) > 1 else [0.5]
-        places = dict(zip(words, spread, strict=True))
-        for word, height in places.items():
-            axes.text(at, height, word, ha="center", va="bottom", backgroundcolor="white")
-        return np.array([places[str(value)] for value in values])
-    numbers = np.array(values, dtype=float)
-    axes.text(at, -0.02, _text(float(numbers.min())), ha="center", va="top")
-    axes.text(at, 1.02, _text(float(numbers.max())), ha="center", va="bottom")
-    numbers = np.log(numbers) if log else numbers
-    span = float(np.ptp(numbers))
-    return (numbers - numbers.min()) / span if span else np.full(len(numbers), 0.5)
+def _heights(values: Sequence[Any], log: bool) -> tuple[np.ndarray, dict[float, str]]:
+    """Where values stand on their axis, 0 to 1; height -> text beside it, of ends or words."""
+    if isinstance(values[0], str):
+        words, places = np.unique(values, return_inverse=True)
+        spread = np.linspace(0.2, 0.8, len(words)) if len(words) > 1 else np.array([0.5])
+        return spread[places], dict(zip(spread, words, strict=True))
+    ends = {-0.02: _text(min(values)), 1.02: _text(max(values))}
+    numbers = np.log(values) if log else np.array(values, dtype=float)
+    span = np.ptp(numbers)
+    return (numbers - numbers.min()) / span if span else np.full(len(numbers), 0.5), ends
 
 
 def _choices(each: Tried) -> dict[str, Any]:
@@ -254,16 +222,16 @@ def _text(value: float | str) -> str:
     return value if isinstance(value, str) else f"{value:.3g}"
 
 
-SEARCH = Search("tuning/surrogate-structure", __file__, pruner)
+SEARCH = Search("tuning/surrogate-structure", __file__, HALVING)
 STUDY = Study(
     name=SEARCH.name,
     source="Licher et al. 2025, Sec. IV-B, Fig. 6",
     summary="neurons, layers, learning rate and ansatz terms of the surrogate",
     run=run,
-    cases=turns,
-    methods=(TRIAL,),
+    cases=search.turns,
+    methods=(search.TRIAL,),
     settings=StructureSettings,
-    further_rows=rows,
+    further_rows=lambda results: structure_rows(tried(results)),
     draw=draw,
     seeded=False,
     exact="Networks learn from motions of the exact rod. The tip error is the mean over the sets "

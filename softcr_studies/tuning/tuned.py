@@ -23,20 +23,12 @@ from scipy.stats import spearmanr
 
 from softcr_models.errors import UserError
 from softcr_models.particle_swarm import particle_swarm
+from softcr_studies import search
 from softcr_studies.cell import name_of
-from softcr_studies.search import (
-    TRIAL,
-    Search,
-    SearchSettings,
-    Tried,
-    Turn,
-    importance,
-    ranked,
-    tried,
-    turns,
-)
+from softcr_studies.search import Pairs, Tried, Turn, ranked, tried
 from softcr_studies.study import Cell, Metric, Result, Results, Row, Study
-from softcr_studies.tuning.parameters import Parameter, Values, positions_of, values_at
+from softcr_studies.table import KINDS
+from softcr_studies.tuning.parameters import Parameter, Values
 
 SHIPPED, TUNED, RATIO = "shipped", "tuned", "tuned / shipped"
 FULL_EFFORT = "at full effort"
@@ -46,86 +38,52 @@ LONGER = 1.3
 # The best, and others whose ranks tell what the search's short runs are worth.
 FINALISTS, SPREAD = 2, 2
 PARTICLES = 12
+EXACT = (
+    "Plants have the model's equations, with 20 intervals instead of 5. The usual plant has "
+    "compliance -5 % and tip mass +10 %; others are named. The tip is measured with 0.2 mm of "
+    "noise in each coordinate, pressures with none; a command acts one cycle after its sample."
+)
 
 
 @dataclass(frozen=True)
-class Particle(Turn):
-    """A trial of a particle swarm: `values` as pairs; it depends on earlier generations."""
+class Candidate:
+    """Values that are run again at full effort or, on a task that no search saw, judged."""
 
-    values: tuple[tuple[str, Any], ...] = ()
-
-
-@dataclass(frozen=True)
-class Finalist:
-    """A candidate that is run again at full effort; `of` as in Turn."""
-
-    values: tuple[tuple[str, Any], ...]
-    of: str = ""
-    name: str = FULL_EFFORT
-
-
-@dataclass(frozen=True)
-class Judged:
-    """A contender on a motion or plant that no search saw.
-
-    Attributes:
-        task: with a name.
-        values: of the contender that was tuned; the others need none.
-        of: as in Turn.
-    """
-
-    task: Any
-    values: tuple[tuple[str, Any], ...] = ()
-    of: str = ""
+    values: Pairs  # of contenders that were not tuned: none
+    of: str  # as in Turn
+    task: Any = None
 
     @property
     def name(self) -> str:
         """Of the row."""
-        return name_of(self.task)
+        return FULL_EFFORT if self.task is None else name_of(self.task)
 
 
 @dataclass(frozen=True, eq=False)
 class Tuning:
-    """Something to tune.
+    """Something to tune."""
 
-    Attributes:
-        name, file: of the study.
-        space: its parameters.
-        start: (settings) -> values to begin with.
-        shipped: (settings) -> values of what the tuned is compared with.
-        costs: (cell, values, how many times as long) -> (R,) costs of the runs of a cell.
-        combined: (R,) costs of runs -> their cost together.
-        tasks: what no search saw.
-        judge: (cell, contender's name, task, values of the tuned) -> figures; NaN where a run did
-            not get to its end.
-        figures: quantity -> its unit, of a judgement; its key there is the quantity.
-        contenders: (settings) -> names.
-        content: (settings, values) -> what the file of tuned values says.
-        depends_on: (settings) -> content of the files that they name, as a text.
-        swarm: whether it is searched by a particle swarm.
-    """
-
-    name: str
-    file: str
+    name: str  # of the study
+    file: str  # of it
     space: tuple[Parameter, ...]
-    start: Callable[[Any], dict[str, Any]]
-    shipped: Callable[[Any], dict[str, Any]]
-    costs: Callable[[Cell, Values, float], np.ndarray]
-    combined: Callable[[np.ndarray], float]
-    tasks: Sequence[Any]
-    judge: Callable[[Cell, str, Any, Values], Result]
-    figures: Mapping[str, str]
-    contenders: Callable[[Any], Sequence[str]]
-    content: Callable[[Any, Values], Mapping[str, Any]]
-    depends_on: Callable[[Any], str]
-    swarm: bool = False
+    start: Callable[[Any], dict[str, Any]]  # settings -> values to begin with
+    shipped: Callable[[Any], dict[str, Any]]  # settings -> what the tuned ones are compared with
+    costs: Callable[[Cell, Values, float], np.ndarray]  # the last: times as long -> (R,) of runs
+    tasks: Sequence[Any]  # what no search saw
+    judge: Callable[[Cell, str, Any, Values], Result]  # contender, task, tuned values -> figures
+    figures: Mapping[str, str]  # quantity -> unit; NaN where a run did not get to its end
+    contenders: Callable[[Any], Sequence[str]]  # settings -> names
+    content: Callable[[Any, Values], Mapping[str, Any]]  # what the file of tuned values says
+    depends_on: Callable[[Any], str]  # settings -> content of the files that they name
+    ceiling: float = math.inf  # cost of a run above which it counts more
+    swarm: bool = False  # whether it is searched by a particle swarm
 
-    def study(self, settings: type[SearchSettings], **about: Any) -> Study:
+    def study(self, settings: type[search.SearchSettings], **about: Any) -> Study:
         """The study of this tuning; `about` are other attributes of it."""
         return Study(
-            name=self.name, run=self.run, cases=self.first_cases, methods=(TRIAL,),
+            name=self.name, run=self.run, cases=self.first_cases, methods=(search.TRIAL,),
             settings=settings, seeded=False, later=self.later, further_rows=self.rows,
-            draw=self.draw,
+            draw=self.draw, exact=EXACT,
             metrics=[Metric(quantity, unit, quantity) for quantity, unit in self.figures.items()],
             **about,
         )  # fmt: skip
@@ -134,58 +92,72 @@ class Tuning:
         """All turns; of a swarm its first generation."""
         if self.swarm:
             return self.next_generation(settings, [])
-        return turns(settings, self._of(settings))
+        return search.turns(settings, self._of(settings))
 
     def run(self, cell: Cell) -> Result:
         """A trial, a run of a finalist, or of a contender."""
         case = cell.case
-        if isinstance(case, Judged):
-            return self.judge(cell, cell.method, case.task, dict(case.values))
-        if isinstance(case, Finalist):
-            return {"costs": self.costs(cell, dict(case.values), LONGER)}
-        if isinstance(case, Particle):
-            cost = self.combined(self.costs(cell, dict(case.values), 1.0))
-            return {"cost": cost, "values": json.dumps(dict(case.values)), "complete": True}
+        if isinstance(case, Candidate):
+            values = dict(case.values)
+            if case.task is None:
+                return {"costs": self.costs(cell, values, LONGER)}
+            return self.judge(cell, cell.method, case.task, values)
+        if case.values:  # of a swarm
+            values = dict(case.values)
+            return search.result_of(self.combined(self.costs(cell, values, 1.0)), values)
 
         def objective(trial: Any) -> float:
             values = {each.name: each.range.suggest(trial, each.name) for each in self.space}
             return self.combined(self.costs(cell, values, 1.0))
 
-        return Search(self.name, self.file).take_turn(cell, self.start(cell.settings), objective)
+        began = self.start(cell.settings)
+        return search.Search(self.name, self.file).take_turn(cell, began, objective)
 
-    def next_generation(self, settings: Any, known: Sequence[Tried]) -> list[Particle]:
+    def combined(self, costs: np.ndarray) -> float:
+        """The mean of several runs (R,), and what the worst costs above the ceiling.
+
+        One plant is not bought with another; infinite if one run diverged.
+        """
+        if not np.isfinite(costs).all():
+            return math.inf
+        return float(costs.mean() + max(0.0, costs.max() - self.ceiling))
+
+    def next_generation(self, settings: Any, known: Sequence[Tried]) -> list[Turn]:
         """The swarm's particles after those whose costs are known; none after the last."""
         size, particles = len(self.space), min(PARTICLES, settings.trials)
-        costs = iter([each.cost for each in known])
+        began, costs = self.start(settings), iter([each.cost for each in known])
+        unknown: list[np.ndarray] = []  # positions (particles, P) of 0 to 1
 
         def evaluate(_: object, positions: np.ndarray) -> list[float]:
             found = list(itertools.islice(costs, particles))
-            if len(found) < particles:
-                raise _UnknownError(positions)
+            unknown.extend([] if found else [positions])
             return found
 
-        try:
-            particle_swarm(
-                lambda position: math.nan, np.zeros(size), np.ones(size), particles,
-                math.ceil(settings.trials / particles), settings.search_seed,
-                start=positions_of(self.space, self.start(settings)), evaluate=evaluate,
-            )  # fmt: skip
-        except _UnknownError as unknown:
-            (positions,) = unknown.args
-            candidates = [values_at(self.space, position) for position in positions]
-            return [Particle(len(known) + number, self._of(settings), values=_pairs(values))
-                    for number, values in enumerate(candidates)]  # fmt: skip
-        return []
+        particle_swarm(
+            lambda position: math.nan, np.zeros(size), np.ones(size), particles,
+            math.ceil(settings.trials / particles), settings.search_seed,
+            start=np.array([each.range.share_of(began[each.name]) for each in self.space]),
+            evaluate=evaluate,
+        )  # fmt: skip
+        generation = unknown[0].tolist() if unknown else []
+        return [
+            Turn(number, self._of(settings), self._values_at(shares))
+            for number, shares in enumerate(generation, len(known))
+        ]
+
+    def _values_at(self, shares: Sequence[float]) -> Pairs:
+        each_share = zip(self.space, shares, strict=True)
+        return tuple((each.name, each.range.value_at(share)) for each, share in each_share)
 
     def later(self, results: Results) -> list[Cell]:
         """The swarm's next generation; when the search has ended its finalists; then the judged."""
         settings, trials = results.settings, tried(results)
         more = self.next_generation(settings, trials) if self.swarm else []
         if more:
-            return [Cell(particle, TRIAL, 0, settings) for particle in more]
+            return [Cell(particle, search.TRIAL, 0, settings) for particle in more]
         of = self._of(settings)
         cells = [
-            Cell(Finalist(_pairs(each.values), of), _trial(each), seed, settings)
+            Cell(Candidate(_pairs(each.values), of), _trial(each), seed, settings)
             for each in finalists(trials)
             for seed in range(FINAL_SEEDS)
         ]
@@ -193,7 +165,7 @@ class Tuning:
             return cells
         told = {TUNED: _pairs(self.chosen(results).values)}
         return cells + [
-            Cell(Judged(task, told.get(name, ()), of), name, seed, settings)
+            Cell(Candidate(told.get(name, ()), of, task), name, seed, settings)
             for task in self.tasks
             for name in self.contenders(settings)
             for seed in range(settings.seeds)
@@ -218,15 +190,48 @@ class Tuning:
 
     def rows(self, results: Results) -> list[Row]:
         """The values beside those printed, what the search came to, tuned over shipped."""
-        trials, finals = ranked(tried(results)), self.final_costs(results)
-        shares = importance(trials, {each.name: each.range for each in self.space})
-        values = value_rows(
-            self.space, self.shipped(results.settings), self.chosen(results).values, shares
-        )
-        return [*values, *search_rows(tried(results), finals, _trial(self.chosen(results))),
-                *self.ratios(results)]  # fmt: skip
+        values = (SHIPPED, self.shipped(results.settings)), (TUNED, self.chosen(results).values)
+        return [
+            *(self._value_row(name, each, told[each.name])
+              for name, told in values for each in self.space),
+            *(_row("values", "importance", name, share)
+              for name, share in self._importance(results).items() if share is not None),
+            *self._search_rows(results),
+            *self._ratios(results),
+        ]  # fmt: skip
 
-    def ratios(self, results: Results) -> list[Row]:
+    def _value_row(self, method: str, parameter: Parameter, value: Any) -> Row:
+        """Of Table VI or VII: ours in the table's unit, what was printed beside it."""
+        printed = parameter.printed(value)
+        text = f"{value:.4g}" if isinstance(value, float) else str(value)
+        note = f"{parameter.name} = {text}; range {parameter.told}" if method == TUNED else ""
+        published = dict(zip(KINDS, map(float, parameter.published), strict=False))
+        number = math.nan if isinstance(printed, str) else float(printed)
+        return _row("values", method, parameter.label, number, published=published, note=note)
+
+    def _importance(self, results: Results) -> dict[str, float | None]:
+        """Label -> share of each parameter; None where nothing is known."""
+        ranges = {each.name: each.range for each in self.space}
+        shares = search.importance(ranked(tried(results)), ranges)
+        return {each.label: shares.get(each.name) for each in self.space}
+
+    def _search_rows(self, results: Results) -> list[Row]:
+        """What the search came to, and what its cheap runs are worth."""
+        trials, finals = tried(results), self.final_costs(results)
+        costs, best = {_trial(each): each.cost for each in trials}, _trial(self.chosen(results))
+        agreement = math.nan
+        if len(finals) > 2:
+            agreement = spearmanr([costs[name] for name in finals], list(finals.values())).statistic
+        return [
+            _row("search", "all", "trials", len(trials)),
+            _row("search", "first trial", "cost", trials[0].cost),
+            _row("search", "best trial", "cost", ranked(trials)[0].cost),
+            *(_row(FULL_EFFORT, name, "cost", cost, note="the tuned values" * (name == best))
+              for name, cost in finals.items()),
+            _row(FULL_EFFORT, "all", "rank correlation with the search", agreement),
+        ]  # fmt: skip
+
+    def _ratios(self, results: Results) -> list[Row]:
         """What "tuned" makes of "shipped", seed by seed."""
         rows = []
         for case in map(name_of, self.tasks):
@@ -243,15 +248,17 @@ class Tuning:
         trials, best = tried(results), self.chosen(results)
         content = self.content(results.settings, best.values)
         (directory / "tuned.yaml").write_text(yaml.safe_dump(dict(content), sort_keys=False))
-        names = [each.name for each in self.space]
-        write_trials(directory / "trials.json", names, trials)
-        finite = ranked(trials)
-        shares = importance(finite, {each.name: each.range for each in self.space})
-        draw_search(directory / "search.png", self.space, trials, best, shares)
+        write_trials(directory, [each.name for each in self.space], trials)
+        draw_search(directory, self.space, trials, best, self._importance(results))
 
 
-class _UnknownError(Exception):
-    """The costs at some positions of the swarm are not known yet."""
+def streams(cell: Cell, longer: float | None = None) -> tuple[int, int]:
+    """Seeds of plant and controller: no stage of a tuning sees another one's noise.
+
+    `longer` says how many times as long as the search's the runs are; None: they are judged.
+    """
+    stage = "judged" if longer is None else "search" if longer == 1.0 else "full effort"
+    return cell.stream(f"plant, {stage}"), cell.stream(f"controller, {stage}")
 
 
 def finalists(trials: Sequence[Tried]) -> list[Tried]:
@@ -269,107 +276,57 @@ def finalists(trials: Sequence[Tried]) -> list[Tried]:
     return [*first, *chosen]
 
 
-def value_rows(
-    space: Sequence[Parameter], shipped: Values, tuned: Values, shares: Mapping[str, float]
-) -> list[Row]:
-    """Table VI or VII: ours in the table's units, what was printed beside them."""
-    rows = []
-    for name, values in ((SHIPPED, shipped), (TUNED, tuned)):
-        for each in space:
-            printed, value = each.printed(values[each.name]), values[each.name]
-            text = f"{value:.4g}" if isinstance(value, float) else str(value)
-            number = math.nan if isinstance(printed, str) else float(printed)
-            published = {kind: float(figure) for kind, figure in each.published.items()}
-            rows.append(
-                Row("values", name, each.symbol or each.name, number, 0.0, "-", 1, published,
-                    note=f"{each.name} = {text}; range {each.told}" * (name == TUNED))
-            )  # fmt: skip
-    return rows + [
-        Row("values", "importance", each.symbol or each.name, shares[each.name], 0.0, "-", 1)
-        for each in space
-        if each.name in shares
-    ]
-
-
-def search_rows(trials: Sequence[Tried], finals: Mapping[str, float], best: str) -> list[Row]:
-    """What the search came to, and what its cheap runs are worth.
-
-    Args:
-        trials: of the search.
-        finals: finalist -> cost at full effort.
-        best: of them.
-    """
-    order, costs = ranked(trials), {_trial(each): each.cost for each in trials}
-
-    def row(case: str, method: str, quantity: str, value: float, note: str = "") -> Row:
-        return Row(case, method, quantity, value, 0.0, "-", 1, note=note)
-
-    found = math.nan
-    if len(finals) > 2:
-        found = float(spearmanr([costs[name] for name in finals], list(finals.values())).statistic)
-    return [
-        row("search", "all", "trials", float(len(trials))),
-        row("search", "first trial", "cost", trials[0].cost),
-        row("search", "best trial", "cost", order[0].cost),
-        *(row(FULL_EFFORT, name, "cost", cost, "the tuned values" * (name == best))
-          for name, cost in finals.items()),
-        row(FULL_EFFORT, "all", "rank correlation with the search", found),
-    ]  # fmt: skip
-
-
-def write_trials(path: Path, names: Sequence[str], trials: Sequence[Tried]) -> None:
+def write_trials(directory: Path, names: Sequence[str], trials: Sequence[Tried]) -> None:
     """A line for each trial: its cost, then its values; JSON knows no infinity: null."""
     lines = [
         json.dumps([each.cost if math.isfinite(each.cost) else None, *map(each.values.get, names)])
         for each in trials
     ]
     body = ",\n".join(f"  {line}" for line in lines)
-    columns = json.dumps(["cost", *names])
-    path.write_text(f'{{\n "columns": {columns},\n "trials": [\n{body}\n ]\n}}\n')
+    text = f'{{\n "columns": {json.dumps(["cost", *names])},\n "trials": [\n{body}\n ]\n}}\n'
+    (directory / "trials.json").write_text(text)
 
 
 def draw_search(
-    path: Path, space: Sequence[Parameter], trials: Sequence[Tried], best: Tried,
-    shares: Mapping[str, float],
+    directory: Path, space: Sequence[Parameter], trials: Sequence[Tried], best: Tried,
+    shares: Mapping[str, float | None],
 ) -> None:  # fmt: skip
     """Cost over the trials, what the parameters matter, cost over each of them; the best green."""
     costs = np.array([each.cost for each in trials])
     finite = np.isfinite(costs)
+    low, top = costs[finite].min(), float(np.quantile(costs[finite], 0.9))
     rows = 1 + math.ceil(len(space) / 4)
     figure = plt.figure(figsize=(11.0, 2.3 * rows), layout="constrained")
     grid = figure.add_gridspec(rows, 4)
-    history = figure.add_subplot(grid[0, :2])
+    history, bars = figure.add_subplot(grid[0, :2]), figure.add_subplot(grid[0, 2:])
     history.plot(np.flatnonzero(finite), costs[finite], "C0.", markersize=3, label="trial")
     history.step(range(len(costs)), np.minimum.accumulate(costs), "C2", where="post", label="best")
-    low, top = costs[finite].min(), float(np.quantile(costs[finite], 0.9))
     history.set(xlabel="trial", ylabel="cost", ylim=(low - 0.05 * (top - low), top + 1e-12))
     history.legend()
-    bars = figure.add_subplot(grid[0, 2:])
-    names = [each.symbol or each.name for each in space]
-    bars.bar(range(len(names)), [shares.get(each.name, 0.0) for each in space])
-    bars.set_xticks(range(len(names)), names, rotation=60, ha="right", fontsize=7)
+    bars.bar(range(len(shares)), [share or 0.0 for share in shares.values()])
+    bars.set_xticks(range(len(shares)), list(shares), rotation=60, ha="right", fontsize=7)
     bars.set_ylabel("importance")
     for number, each in enumerate(space):
         axes = figure.add_subplot(grid[1 + number // 4, number % 4])
-        values = [_drawn(trial.values[each.name]) for trial in trials]
-        axes.plot(np.array(values)[finite], costs[finite], "C0.", markersize=3)
-        axes.plot(_drawn(best.values[each.name]), best.cost, "C2o")
+        values = np.array([trial.values[each.name] for trial in trials])
+        values = values.astype(str) if each.range.choices else values
+        axes.plot(values[finite], costs[finite], "C0.", markersize=3)
+        axes.plot(values[best.number], best.cost, "C2o")
         if each.range.log:
             axes.set_xscale("log")
             axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set(xlabel=each.name, ylim=history.get_ylim())
-    figure.savefig(path, dpi=75)
+    figure.savefig(directory / "search.png", dpi=75)
     plt.close(figure)
 
 
-def _pairs(values: Values) -> tuple[tuple[str, Any], ...]:
+def _row(case: str, method: str, quantity: str, value: float, **more: Any) -> Row:
+    return Row(case, method, quantity, float(value), 0.0, "-", 1, **more)
+
+
+def _pairs(values: Values) -> Pairs:
     return tuple(values.items())
 
 
 def _trial(each: Tried) -> str:
     return f"trial {each.number}"
-
-
-def _drawn(value: Any) -> Any:
-    """Words and truths stand on an axis as words."""
-    return str(value) if isinstance(value, bool | str) else value
