@@ -10,8 +10,9 @@ import numpy as np
 
 @contextmanager
 def panels(
-    path: Path, labels: Sequence[str], columns: int = 1, *, x: str = "time / s", sharex: bool = True
-) -> Iterator[np.ndarray]:
+    path: Path, labels: Sequence[str], columns: int = 1, *, x: str = "time / s", title: str = "",
+    sharex: bool = True, sharey: bool | str = False, height: float = 1.8,
+) -> Iterator[np.ndarray]:  # fmt: skip
     """Axes to draw into, (rows, columns), or (rows,) of a single column; written afterwards.
 
     A panel whose lines have names gets a legend.
@@ -21,18 +22,23 @@ def panels(
         labels: of the rows.
         columns: how many.
         x: label below the last row.
-        sharex: whether all panels have the same x axis.
+        title: of the figure.
+        sharex, sharey: as of `matplotlib.pyplot.subplots`.
+        height: of a row [inch].
     """
-    size = max(4.0 * columns, 8.0), max(1.8 * len(labels) + 0.6, 4.0)
+    size = max(4.0 * columns, 8.0), max(height * len(labels) + 0.6, 4.0)
     figure, grid = plt.subplots(
-        len(labels), columns, figsize=size, sharex=sharex, squeeze=False, layout="constrained"
-    )
+        len(labels), columns, figsize=size, sharex=sharex, sharey=sharey, squeeze=False,
+        layout="constrained",
+    )  # fmt: skip
+    figure.suptitle(title)
     for axes, label in zip(grid[:, 0], labels, strict=True):
         axes.set_ylabel(label)
     for axes in grid[-1]:
         axes.set_xlabel(x)
     yield grid if columns > 1 else grid[:, 0]
     for axes in grid.flat:
+        axes.grid(alpha=0.3)
         if axes.get_legend_handles_labels()[0]:
             axes.legend(loc="upper right", ncols=2)
     figure.savefig(path)

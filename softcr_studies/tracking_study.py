@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 from pydantic import Field
 
@@ -13,6 +12,7 @@ from softcr_runtime.registry import GRADIENT_MPC, NEMPC
 from softcr_runtime.system import Parameters
 from softcr_studies.closed_loop import mean_error_mm
 from softcr_studies.koopman_baseline import baseline
+from softcr_studies.panels import panels
 from softcr_studies.study import (
     Cell,
     Metric,
@@ -172,25 +172,11 @@ def _draw(results: Results, directory: Path) -> None:
 
 def _draw_case(path: Path, title: str, runs: Mapping[str, Result]) -> None:
     """Tip against reference, error and commands of each method."""
-    figure, grid = plt.subplots(
-        3, len(runs), figsize=(4.0 * len(runs), 7.0), sharex=True, sharey="row", squeeze=False,
-        layout="constrained",
-    )  # fmt: skip
-    for column, (method, found) in zip(grid.T, runs.items(), strict=True):
-        column[0].plot(found["times"], 1e3 * found["tips"], label=list("xyz"))
-        column[0].plot(found["times"], 1e3 * found["wanted"], "k--", linewidth=0.8)
-        column[1].semilogy(found["times"], 1e3 * np.maximum(found["error"], 1e-6), "C3")
-        column[2].plot(found["times"], 1e-3 * found["commands"], label=["1", "2", "3"])
-        column[0].set_title(method)
-        column[2].set_xlabel("time [s]")
-        for plot in column:
-            plot.grid(alpha=0.3)
-    for plot, label in zip(
-        grid[:, 0], ("tip (reference dashed) [mm]", "tip error [mm]", "command [kPa]"), strict=True
-    ):
-        plot.set_ylabel(label)
-    for plot in (grid[0, 0], grid[2, 0]):
-        plot.legend(loc="upper right")
-    figure.suptitle(title)
-    figure.savefig(path, dpi=80)
-    plt.close(figure)
+    labels = ("tip (reference dashed) [mm]", "tip error [mm]", "command [kPa]")
+    with panels(path, labels, len(runs), title=title, sharey="row", height=2.1) as grid:
+        for column, (method, found) in zip(grid.reshape(3, -1).T, runs.items(), strict=True):
+            column[0].plot(found["times"], 1e3 * found["tips"], label=list("xyz"))
+            column[0].plot(found["times"], 1e3 * found["wanted"], "k--", linewidth=0.8)
+            column[1].semilogy(found["times"], 1e3 * np.maximum(found["error"], 1e-6), "C3")
+            column[2].plot(found["times"], 1e-3 * found["commands"], label=["1", "2", "3"])
+            column[0].set_title(method)
