@@ -15,8 +15,8 @@ def publish_truth(actuator: EmulatedActuator, stop: threading.Event) -> None:
     import rclpy
 
     from softcr_runtime.messages import pose_to_message
+    from softcr_runtime.ros_context import ros_context
     from softcr_runtime.topics import TOPICS, qos
-    from softcr_tools.ros_context import ros_context
 
     with ros_context():
         node = rclpy.create_node(f"softcr_emulated_bench_{os.getpid()}")

@@ -80,7 +80,7 @@ def run_hardware(options: HardwareOptions, results: Path) -> int:
 
 
 def _run(system_of: Callable[[Path], System], options: RunOptions, results: Path) -> int:
-    from softcr_tools.supervisor import Supervisor
+    from softcr_runtime.ros_executor.supervisor import Supervisor
 
     console = Console()
     directory = new_run_directory(results)

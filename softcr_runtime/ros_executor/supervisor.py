@@ -28,22 +28,22 @@ from rosgraph_msgs.msg import Clock
 
 from softcr_models.errors import UserError
 from softcr_runtime.console import FAILED, USER_ERROR, complain, say, signals_call, step
-from softcr_runtime.system import System
-from softcr_runtime.topics import qos
-from softcr_tools.beginning import refusal
-from softcr_tools.connections import Ends, ends_in, missing_connections
-from softcr_tools.lifecycle import (
+from softcr_runtime.diagnostics import diagnostics_from_message
+from softcr_runtime.ros_context import set_environment
+from softcr_runtime.ros_executor.connections import Ends, ends_in, missing_connections
+from softcr_runtime.ros_executor.node_process import Exit, NodeProcess
+from softcr_runtime.ros_executor.node_services import (
     ACTIVATE,
     CLEAN_UP,
     CONFIGURE,
     DEACTIVATE,
     Change,
     LifecycleClient,
-    says_finished,
+    refusal,
 )
-from softcr_tools.processes import Exit, NodeProcess
-from softcr_tools.ros_context import set_environment
-from softcr_tools.run_record import EndReason, RunRecord
+from softcr_runtime.ros_executor.run_record import EndReason, RunRecord
+from softcr_runtime.system import System
+from softcr_runtime.topics import qos
 
 NODE_ENVIRONMENT = {
     # one BLAS thread: the nodes share the cores, and their matrices are small
@@ -393,7 +393,9 @@ class Supervisor:
                 raise self._failure(left[0], "stopped being active")
 
     def _has_left(self, name: str) -> bool:
-        return self._active and not self._going_down and not self._clients[name].is_active()
+        if not self._active or self._going_down:
+            return False
+        return bool(self._clients[name].state != State.PRIMARY_STATE_ACTIVE)
 
     def _tell_death(self, process: NodeProcess, end: Exit) -> None:
         who, complaint = _titled(process.names), process.complaint()
@@ -467,9 +469,10 @@ class Supervisor:
                 process.close()
 
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
-        self._finished |= says_finished(message)
-        known = {name: ends for name, ends in ends_in(message).items() if name in self._names}
-        self._connections |= known
+        reports = diagnostics_from_message(message)
+        self._finished |= any(report.values.get("finished") is True for report in reports)
+        ends = ends_in(reports)
+        self._connections |= {name: ends[name] for name in self._names if name in ends}
 
     def _on_safety(self, status: DiagnosticStatus) -> None:
         """A vent lasts until a person enables the valves again: it ends the run."""
