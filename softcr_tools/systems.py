@@ -4,7 +4,6 @@
 nothing else.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +53,7 @@ def simulation_system(options: SimulationOptions, bag: Path) -> System:
 
 
 def arm_system(options: SimulationOptions, bag: Path) -> System:
-    """Simulated arm, its reference, `apcc_controller` and recorder around one arm file.
-
-    In the order of `simulation_system`, for its reasons.
-    """
+    """Simulated arm, its reference, `apcc_controller` and recorder, in the same order."""
     common: Parameters = {"robot": options.robot, "mode": options.mode, "rate_hz": ARM_RATE}
     simulator = _simulator(
         options,
@@ -81,20 +77,14 @@ def arm_system(options: SimulationOptions, bag: Path) -> System:
 
 
 def loop_parts(options: RunOptions, common: Parameters, bag: Path) -> tuple[Part, Part, Part, Part]:
-    """Recorder, estimator, reference and controller, which every closed loop has.
-
-    Args:
-        options: of the run.
-        common: parameters of all of them.
-        bag: to record into.
-    """
+    """Recorder into a bag, estimator, reference and controller, which every closed loop has."""
     estimator = registry.part(
         "estimator",
         options.estimator,
         common
         | _model(options, options.filter_model)
         | priority(common, 30)
-        | _of_plugin(options, "estimator"),
+        | options.plugin_settings.get("estimator", {}),
     )
     controller = _controller(options, common)
     reference = _reference(options, common, controller)
@@ -131,21 +121,17 @@ def _simulator(options: SimulationOptions, common: Parameters, of_own_plant: Par
     plant = options.plant or own
     parameters = common | {"seed": options.seed} | priority(common, 40) | ends
     parameters |= of_own_plant if plant == own else {}
-    return registry.part("plant", plant, parameters | _of_plugin(options, "plant"))
+    return registry.part("plant", plant, parameters | options.plugin_settings.get("plant", {}))
 
 
 def _controller(options: RunOptions, common: Parameters) -> Part:
     parameters = common | {"seed": options.seed} | priority(common, 20)
     parameters |= _model(options, options.model)
-    chosen: Parameters = {
-        "controller_file": options.controller_file,
-        "horizon": options.horizon,
-        "population": options.population,
-    }
-    # 0 and nothing leave it to the controller
-    parameters |= {name: value for name, value in chosen.items() if value}
+    for name in ("controller_file", "horizon", "population"):
+        if value := getattr(options, name):  # 0 and nothing leave it to the controller
+            parameters[name] = value
     return registry.part(
-        "controller", options.controller, parameters | _of_plugin(options, "controller")
+        "controller", options.controller, parameters | options.plugin_settings.get("controller", {})
     )
 
 
@@ -155,7 +141,7 @@ def _reference(options: RunOptions, common: Parameters, controller: Part) -> Par
     horizon = _setting(controller, "horizon")
     parameters |= {"horizon": horizon} if horizon else {}
     parameters |= {"file": options.reference_file} if options.reference_file else {}
-    parameters |= _of_plugin(options, "reference")
+    parameters |= options.plugin_settings.get("reference", {})
     if ":" in options.reference:
         return registry.part("reference", options.reference, parameters)
     return Part(
@@ -171,13 +157,6 @@ def _setting(part: Part, name: str) -> Any:
     return getattr(block.settings_of(part.parameters), name, None)
 
 
-def _of_plugin(options: RunOptions, role: str) -> Parameters:
-    given: Mapping[str, Parameters] = options.plugin_settings
-    return dict(given.get(role, {}))
-
-
 def _model(options: RunOptions, model: str) -> Parameters:
-    if model == "rod":
-        return {}
-    chosen: Parameters = {"model": model}
-    return chosen | ({"network": options.network} if options.network else {})
+    chosen: Parameters = {} if model == "rod" else {"model": model, "network": options.network}
+    return {name: value for name, value in chosen.items() if value}
