@@ -221,39 +221,35 @@ class _Play:
     works: list[Callable[[], None]] = field(default_factory=list)
 
     def run(self, fault: FaultKind = "ok") -> int:
-        """Play the devices until `stop`, perhaps with a fault from the beginning."""
+        """Play until `stop`, perhaps with a fault from the beginning.
+
+        The first device runs in this thread, the rest beside it, all of one priority: they share
+        Python's lock, and one that had to wait for a processor with it would stop the others.
+        """
+        from softcr_runtime.realtime import schedule_realtime
+
         if fault != "ok":
             for device in self.devices.values():
                 device.inject(fault)
         _in_background(lambda: _listen(self.devices))
-        _run(self)
+        # the collector would look through all that is loaded: 30 ms in which no device answers
+        gc.collect()
+        gc.freeze()
+        sys.setswitchinterval(_SWITCH_INTERVAL)
+        if problem := schedule_realtime(self.priority):
+            say(self.console, f"ordinary scheduling: {problem}")
+        first, *others = self.devices.values()
+        threads = [threading.Thread(target=device.run, args=(self.stop,)) for device in others]
+        for thread in threads:
+            thread.start()
+        for work in self.works:
+            _in_background(work)
+        named = "a device and a fault, as optitrack off" if others else "a fault, or ok"
+        say(self.console, f"emulating {', '.join(self.devices)}; type {named}; Ctrl-C ends")
+        first.run(self.stop)
+        for thread in threads:
+            thread.join()
         return 0
-
-
-def _run(play: _Play) -> None:
-    """The first device in this thread, the rest beside it, all of one priority.
-
-    They share Python's lock: one that had to wait for a processor with it would stop the others.
-    """
-    from softcr_runtime.realtime import schedule_realtime
-
-    # the collector would look through all that has been loaded: 30 ms in which no device answers
-    gc.collect()
-    gc.freeze()
-    sys.setswitchinterval(_SWITCH_INTERVAL)
-    if problem := schedule_realtime(play.priority):
-        say(play.console, f"ordinary scheduling: {problem}")
-    first, *others = play.devices.values()
-    threads = [threading.Thread(target=device.run, args=(play.stop,)) for device in others]
-    for thread in threads:
-        thread.start()
-    for work in play.works:
-        _in_background(work)
-    named = "a device and a fault, as optitrack off" if others else "a fault, or ok"
-    say(play.console, f"emulating {', '.join(play.devices)}; type {named}; Ctrl-C ends")
-    first.run(play.stop)
-    for thread in threads:
-        thread.join()
 
 
 # --- devices ------------------------------------------------------------------------------------
