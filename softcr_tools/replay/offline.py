@@ -42,36 +42,25 @@ class Spread:
 class Comparison:
     """A replay beside its record; None is what there was no data for.
 
-    Attributes:
-        estimates, commands: how many, and how many are equal to the bit.
-        tip_difference_mm, shape_difference_mm: between recorded and replayed estimate at equal
-            stamps, of the tip and of all nodes.
-        compliance_difference: likewise [rad/(N m m)].
-        command_difference_kpa: between recorded and replayed commands, over all chambers.
-        tip_error_against: what the tip errors are against: the simulator's truth, or mocap.
-        recorded_tip_error_mm, replayed_tip_error_mm: at the stamps that both have.
-        true_compliance: of the plant [rad/(N m m)].
-        recorded_compliance, replayed_compliance: last estimates.
-        duration_s: of the replayed stretch of the run.
-        real_time_factor: duration over the time the replay took.
-        notes: one line for everything to know beside the numbers.
+    Differences are between recorded and replayed values at equal stamps, of all nodes or chambers;
+    the tip errors are at the stamps that both runs have.
     """
 
     estimates: Counts
     commands: Counts | None
-    tip_difference_mm: Spread | None
-    shape_difference_mm: Spread | None
-    compliance_difference: Spread | None
+    tip_difference_mm: Spread | None  # of the estimated tip
+    shape_difference_mm: Spread | None  # of the estimated nodes
+    compliance_difference: Spread | None  # of the estimate [rad/(N m m)]
     command_difference_kpa: Spread | None
-    tip_error_against: str | None
+    tip_error_against: str | None  # the simulator's truth, or mocap
     recorded_tip_error_mm: Spread | None
     replayed_tip_error_mm: Spread | None
-    true_compliance: float | None
-    recorded_compliance: float | None
+    true_compliance: float | None  # of the plant [rad/(N m m)]
+    recorded_compliance: float | None  # the last estimate
     replayed_compliance: float | None
-    duration_s: float
-    real_time_factor: float
-    notes: Sequence[str]
+    duration_s: float  # of the replayed stretch of the run
+    real_time_factor: float  # duration over the time the replay took
+    notes: Sequence[str]  # one line for everything to know beside the numbers
 
     def table(self) -> RenderableType:
         """The comparison on one screen."""
