@@ -135,7 +135,6 @@ def ethercat(*, interface: str, given: _Terminals) -> int:
     Args:
         interface: network interface, as bench1.
     """
-
     with _playing(given) as play:
         actuator = _actuator(given, play.console, given.rod)
         play.devices["ethercat"] = _terminals(given, interface, actuator, play.log)
@@ -148,7 +147,6 @@ def ethercat(*, interface: str, given: _Terminals) -> int:
 @command
 def optitrack(given: _Motive) -> int:
     """Motive, which tracks the tip of the resting rod; answers a NatNet client as it would."""
-
     with _playing(given) as play:
         play.devices["optitrack"] = _cameras(given, _actuator(given, play.console), play.log)
         return play.run(given.fault)
@@ -161,7 +159,6 @@ def force_torque(given: _NetFt) -> int:
 
     Serves records over UDP and its calibration over HTTP as a Net F/T does.
     """
-
     with _playing(given) as play:
         actuator = _actuator(given, play.console)
         actuator.see(time.monotonic())
@@ -181,7 +178,6 @@ def bench(*, interface: str = "", given: _Bench) -> int:
         interface: network interface of the valves, as `softcr emulate ethercat --help` tells; none:
             the rod rests.
     """
-
     with _playing(given) as play:
         actuator = _actuator(given, play.console)
         actuator.see(time.monotonic())

@@ -74,7 +74,7 @@ def schedule(bag: Bag) -> Iterator[Moment]:
 def publish(bag: Bag, rate: float, wait: float, console: Console) -> None:
     """Publish the recorded inputs of a bag, and /clock, as fast as they were recorded times a rate.
 
-    Waits so long [s] for somebody who subscribes the first of them.
+    Somebody who subscribes the first of them is waited for `wait` [s] at most.
 
     Raises:
         UserError: a rate or time is not allowed, the bag has none of the inputs.
