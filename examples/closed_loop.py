@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from softcr_runtime.virtual import VirtualExecutor
-from softcr_tools.run_options import simulation_options
+from softcr_tools.run_options import SimulationOptions
 from softcr_tools.systems import simulation_system
 
 
@@ -31,7 +31,7 @@ def tip_errors(**options: str) -> np.ndarray:
             wanted[output.stamp] = output.value.tip_positions[0]  # where it should be now
 
     executor = VirtualExecutor(
-        simulation_system(simulation_options(texts), Path("unused")), observe
+        simulation_system(SimulationOptions.of_options(texts), Path("unused")), observe
     )
     executor.run()
     if executor.complaints:

@@ -35,6 +35,21 @@ def say(console: "Console", line: str, style: str = "") -> None:
     console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
+def compile_kernels(console: "Console") -> None:
+    """Compile the rod's kernels, once per version and machine, rather than in five nodes at a time.
+
+    Raises:
+        UserError: they could not be compiled.
+    """
+    from softcr_models.errors import UserError
+    from softcr_models.warm_up import ensure_warm, is_warm
+
+    if not is_warm():
+        with step(console, "compiling the rod's kernels, once on this machine"):
+            if not ensure_warm():
+                raise UserError("the rod's kernels could not be compiled: see above")
+
+
 @contextmanager
 def ended_by_signals() -> Iterator[threading.Event]:
     """An event that SIGINT, SIGTERM and SIGHUP set."""

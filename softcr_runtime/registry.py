@@ -137,11 +137,13 @@ def resolve(kind: Kind, name: str) -> Any:
 
 
 def part(kind: Kind, name: str, parameters: Parameters) -> Part:
-    """What runs the class that a name or a place means, with these parameters.
+    """What runs the class that a name or a place means, or a motion's, with these parameters.
 
     Raises:
         UserError: it cannot be used.
     """
+    if kind == "reference" and name in MOTIONS:
+        return Part("reference", _BLOCKS[kind], {kind: name, **parameters})
     found, known = resolve(kind, name), entry(kind, name)
     if issubclass(found, BlockBase):
         return Part(known.node or found.name, known.place, parameters)

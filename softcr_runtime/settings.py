@@ -3,9 +3,7 @@
 A field tells range, unit and meaning once, and everything else follows from it: the declared
 parameter, the check of every value, the list printed by `--help`:
 
-    delay: float = Field(
-        0.01, ge=0.0, le=1.0, description="of the camera", json_schema_extra={"unit": "s"}
-    )
+    delay: Seconds = Field(0.01, ge=0.0, le=1.0, description="of the camera")
 
 A field that is itself a model becomes parameters with dotted names (`cost.tip_position`). A field
 with `json_schema_extra={"live": True}` may change while the node is configured or active; one with
@@ -17,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -26,6 +24,17 @@ from softcr_models.problems import Problem, first_problem
 
 Model = TypeVar("Model", bound=BaseModel)
 Kind = Literal["boolean", "integer", "number", "string"]
+
+
+def unit(name: str) -> Any:
+    """The unit of a number, behind its type: `Annotated[float, unit("1/m")]`."""
+    return Field(json_schema_extra={"unit": name})
+
+
+Seconds = Annotated[float, unit("s")]
+Hertz = Annotated[float, unit("Hz")]
+Millimetres = Annotated[float, unit("mm")]
+Kilograms = Annotated[float, unit("kg")]
 
 _ACCEPTED: dict[Kind, tuple[type, ...]] = {
     "boolean": (bool,),
@@ -53,13 +62,7 @@ class NodeSettings(BaseModel):
     mode: Literal["wall", "lockstep"] = Field(
         "wall", description="paced by the wall clock, or each cycle waiting for the one before"
     )
-    rate_hz: float = Field(
-        70.0,
-        ge=1.0,
-        le=1000.0,
-        description="cycles per second",
-        json_schema_extra={"unit": "Hz"},
-    )
+    rate_hz: Hertz = Field(70.0, ge=1.0, le=1000.0, description="cycles per second")
     seed: int = Field(0, ge=0, le=2**31 - 1, description="of every random number the node draws")
     realtime_priority: int = Field(
         0, ge=0, le=90, description="while active (SCHED_FIFO); 0 for the ordinary scheduler"
@@ -82,13 +85,7 @@ class ArmNodeSettings(NodeSettings):
     robot: str = Field(
         "dalenberg_robot1", min_length=1, description="an arm of config/robots, or a YAML file"
     )
-    rate_hz: float = Field(
-        50.0,
-        ge=1.0,
-        le=1000.0,
-        description="of the cameras' frames",
-        json_schema_extra={"unit": "Hz"},
-    )
+    rate_hz: Hertz = Field(50.0, ge=1.0, le=1000.0, description="of the cameras' frames")
 
 
 class SampledNodeSettings(NodeSettings):

@@ -2,11 +2,12 @@
 
 import gc
 import json
+import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
@@ -19,10 +20,13 @@ from softcr_hardware.faults import FAULT_KINDS, FaultKind
 from softcr_models.errors import UserError
 from softcr_runtime.command_line import command, new_app
 from softcr_runtime.console import complain, ended_by_signals, say, step
+from softcr_runtime.settings import Hertz
 
 if TYPE_CHECKING:
     from softcr_hardware.actuator import EmulatedActuator
+    from softcr_hardware.plant import Measurement
 
+_TRUTH = "simulation/truth/tip/pose"
 _ROD_PERIOD = 1 / 70  # [s]
 _LOG_PERIOD = 1.0  # [s] between lines about the rod
 _SWITCH_INTERVAL = 1e-3  # [s] a device computes on while another one is due; Python's own: 5 ms
@@ -71,9 +75,7 @@ class _Cameras(_Address):
     calibration: str = Field("licher2025", description="of the cameras; name or file")
     command_port: int = Field(1510, ge=0, le=65535, description="UDP")
     group: str = Field("", description="multicast group to stream to, as 239.255.42.99")
-    frame_rate: float = Field(
-        120.0, ge=1.0, le=1000.0, description="of the cameras", json_schema_extra={"unit": "Hz"}
-    )
+    frame_rate: Hertz = Field(120.0, ge=1.0, le=1000.0, description="of the cameras")
     natnet: Literal["3.0", "3.1", "4.0", "4.1", "4.2"] = Field(
         "4.1", description="version of the protocol"
     )
@@ -83,9 +85,7 @@ class _Cameras(_Address):
 class _Sensor(_Address):
     rdt_port: int = Field(49152, ge=0, le=65535, description="UDP")
     http_port: int = Field(8080, ge=0, le=65535, description="TCP; 80 needs root")
-    record_rate: float = Field(
-        1000.0, ge=1.0, le=7000.0, description="of records", json_schema_extra={"unit": "Hz"}
-    )
+    record_rate: Hertz = Field(1000.0, ge=1.0, le=7000.0, description="of records")
 
 
 class _Terminals(_Valves, _OneDevice):
@@ -135,25 +135,21 @@ def ethercat(*, interface: str, given: _Terminals) -> int:
     Args:
         interface: network interface, as bench1.
     """
-
-    def made(play: "_Play") -> dict[str, Device]:
+    with _playing(given) as play:
         actuator = _actuator(given, play.console, given.rod)
+        play.devices["ethercat"] = _terminals(given, interface, actuator, play.log)
         if given.rod:
             play.works.append(lambda: _log_rod(actuator, play, moves=True))
-        return {"ethercat": _terminals(given, interface, actuator, play.log)}
-
-    return _emulate(given, made, given.fault)
+        return play.run(given.fault)
 
 
 @app.command
 @command
 def optitrack(given: _Motive) -> int:
     """Motive, which tracks the tip of the resting rod; answers a NatNet client as it would."""
-
-    def made(play: "_Play") -> dict[str, Device]:
-        return {"optitrack": _cameras(given, _actuator(given, play.console, True), play.log)}
-
-    return _emulate(given, made, given.fault)
+    with _playing(given) as play:
+        play.devices["optitrack"] = _cameras(given, _actuator(given, play.console), play.log)
+        return play.run(given.fault)
 
 
 @app.command
@@ -163,13 +159,11 @@ def force_torque(given: _NetFt) -> int:
 
     Serves records over UDP and its calibration over HTTP as a Net F/T does.
     """
-
-    def made(play: "_Play") -> dict[str, Device]:
-        actuator = _actuator(given, play.console, True)
+    with _playing(given) as play:
+        actuator = _actuator(given, play.console)
         actuator.see(time.monotonic())
-        return {"force-torque": _sensor(given, actuator, play.log)}
-
-    return _emulate(given, made, given.fault)
+        play.devices["force-torque"] = _sensor(given, actuator, play.log)
+        return play.run(given.fault)
 
 
 @app.command
@@ -184,80 +178,74 @@ def bench(*, interface: str = "", given: _Bench) -> int:
         interface: network interface of the valves, as `softcr emulate ethercat --help` tells; none:
             the rod rests.
     """
-
-    def made(play: "_Play") -> dict[str, Device]:
-        actuator = _actuator(given, play.console, True)
+    with _playing(given) as play:
+        actuator = _actuator(given, play.console)
         actuator.see(time.monotonic())
-        devices: dict[str, Device] = {}
         if interface:
-            devices["ethercat"] = _terminals(given, interface, actuator, play.log)
+            play.devices["ethercat"] = _terminals(given, interface, actuator, play.log)
         else:
             say(play.console, "no --interface: no valves, the rod rests")
-        devices["optitrack"] = _cameras(given, actuator, play.log)
-        devices["force-torque"] = _sensor(given, actuator, play.log)
+        play.devices["optitrack"] = _cameras(given, actuator, play.log)
+        play.devices["force-torque"] = _sensor(given, actuator, play.log)
         play.works.append(lambda: _log_rod(actuator, play, moves=False))
         if given.truth:
-            from softcr_tools.emulated_truth import publish_truth
-
-            play.works.append(lambda: publish_truth(actuator, play.stop))
-        return devices
-
-    return _emulate(given, made)
+            play.works.append(lambda: _publish_truth(actuator, play.stop))
+        return play.run()
 
 
 # --- playing ------------------------------------------------------------------------------------
 
 
+@contextmanager
+def _playing(given: _Common) -> Iterator["_Play"]:
+    """An emulation to be filled with devices and run, until a signal comes."""
+    with ExitStack() as stack:
+        stop = stack.enter_context(ended_by_signals())
+        stream = stack.enter_context(Path(given.log).open("w")) if given.log else sys.stdout
+        yield _Play(Console(stderr=True), _file_log(stream), stop, given.realtime_priority)
+
+
 @dataclass(frozen=True)
 class _Play:
-    """What devices are made with; `works` are done beside them, each in a thread."""
+    """One emulation; `works` are done beside its devices, each in a thread."""
 
     console: Console
     log: Log
     stop: threading.Event
+    priority: int
+    devices: dict[str, Device] = field(default_factory=dict)
     works: list[Callable[[], None]] = field(default_factory=list)
 
+    def run(self, fault: FaultKind = "ok") -> int:
+        """Play until `stop`, perhaps with a fault from the beginning.
 
-def _emulate(
-    given: _Common, made: Callable[[_Play], dict[str, Device]], fault: FaultKind = "ok"
-) -> int:
-    with ExitStack() as stack:
-        stop = stack.enter_context(ended_by_signals())
-        stream = stack.enter_context(Path(given.log).open("w")) if given.log else sys.stdout
-        play = _Play(Console(stderr=True), _file_log(stream), stop)
-        devices = made(play)
+        The first device runs in this thread, the rest beside it, all of one priority: they share
+        Python's lock, and one that had to wait for a processor with it would stop the others.
+        """
+        from softcr_runtime.realtime import schedule_realtime
+
         if fault != "ok":
-            for device in devices.values():
+            for device in self.devices.values():
                 device.inject(fault)
-        _in_background(lambda: _listen(devices))
-        _run(devices, play, given.realtime_priority)
-    return 0
-
-
-def _run(devices: Mapping[str, Device], play: _Play, priority: int) -> None:
-    """The first device in this thread, the rest beside it, all of one priority.
-
-    They share Python's lock: one that had to wait for a processor with it would stop the others.
-    """
-    from softcr_runtime.realtime import schedule_realtime
-
-    # the collector would look through all that has been loaded: 30 ms in which no device answers
-    gc.collect()
-    gc.freeze()
-    sys.setswitchinterval(_SWITCH_INTERVAL)
-    if problem := schedule_realtime(priority):
-        say(play.console, f"ordinary scheduling: {problem}")
-    first, *others = devices.values()
-    threads = [threading.Thread(target=device.run, args=(play.stop,)) for device in others]
-    for thread in threads:
-        thread.start()
-    for work in play.works:
-        _in_background(work)
-    named = "a device and a fault, as optitrack off" if others else "a fault, or ok"
-    say(play.console, f"emulating {', '.join(devices)}; type {named}; Ctrl-C ends")
-    first.run(play.stop)
-    for thread in threads:
-        thread.join()
+        _in_background(lambda: _listen(self.devices))
+        # the collector would look through all that is loaded: 30 ms in which no device answers
+        gc.collect()
+        gc.freeze()
+        sys.setswitchinterval(_SWITCH_INTERVAL)
+        if problem := schedule_realtime(self.priority):
+            say(self.console, f"ordinary scheduling: {problem}")
+        first, *others = self.devices.values()
+        threads = [threading.Thread(target=device.run, args=(self.stop,)) for device in others]
+        for thread in threads:
+            thread.start()
+        for work in self.works:
+            _in_background(work)
+        named = "a device and a fault, as optitrack off" if others else "a fault, or ok"
+        say(self.console, f"emulating {', '.join(self.devices)}; type {named}; Ctrl-C ends")
+        first.run(self.stop)
+        for thread in threads:
+            thread.join()
+        return 0
 
 
 # --- devices ------------------------------------------------------------------------------------
@@ -302,7 +290,7 @@ def _sensor(given: _Sensor, actuator: "EmulatedActuator", log: Log) -> Device:
     return NetFtEmulator(box, given.host, given.rdt_port, given.http_port, log)
 
 
-def _actuator(given: Any, console: Console, with_rod: bool) -> "EmulatedActuator":
+def _actuator(given: Any, console: Console, with_rod: bool = True) -> "EmulatedActuator":
     from softcr_hardware.actuator import EmulatedActuator
     from softcr_hardware.ethercat.terminals import load_station
 
@@ -343,6 +331,28 @@ def _log_rod(actuator: "EmulatedActuator", play: _Play, moves: bool) -> None:
             tip = measured.true_tip_pose[:3, 3].round(5).tolist()
             pressures = measured.true_pressures.round(1).tolist()
             play.log({"time": now, "event": "rod", "tip_m": tip, "pressures_pa": pressures})
+
+
+def _publish_truth(actuator: "EmulatedActuator", stop: threading.Event) -> None:
+    """Publish the true tip at each exposure of the cameras, for a recorder, until `stop`."""
+    import rclpy
+
+    from softcr_runtime.messages import pose_to_message
+    from softcr_runtime.ros_context import ros_context
+    from softcr_runtime.topics import TOPICS, qos
+
+    with ros_context():
+        node = rclpy.create_node(f"softcr_emulated_bench_{os.getpid()}")
+        publisher = node.create_publisher(TOPICS[_TRUTH].message_class(), _TRUTH, qos(_TRUTH))
+
+        def tell(measured: "Measurement") -> None:
+            stamp = time.time_ns() - (time.monotonic_ns() - measured.stamp)
+            publisher.publish(pose_to_message(measured.true_tip_pose, stamp))
+
+        actuator.on_seen = tell
+        stop.wait()
+        actuator.on_seen = None
+        node.destroy_node()
 
 
 # --- the person ---------------------------------------------------------------------------------

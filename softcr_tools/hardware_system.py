@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from softcr_runtime.settings import NodeSettings
+from softcr_runtime.settings import Hertz, NodeSettings
 from softcr_runtime.system import Parameters, Part, System
 from softcr_tools.run_options import RunOptions
 from softcr_tools.systems import loop_parts, priority
@@ -20,10 +20,7 @@ valves and the recorder are alone, so that nothing of the loop can hold them up 
 
 
 class HardwareOptions(RunOptions):
-    """The closed loop on the bench.
-
-    `softcr up hardware` and launch/hardware.launch.py offer every field by its name.
-    """
+    """The closed loop on the bench."""
 
     interface: str = Field("eth1", min_length=1, description="network interface of the terminals")
     station: str = Field(
@@ -59,19 +56,11 @@ class HardwareOptions(RunOptions):
     )
     force_torque_port: int = Field(49152, ge=1, le=65535, description="of its records (UDP)")
     force_torque_http_port: int = Field(80, ge=1, le=65535, description="of its calibration (TCP)")
-    force_torque_records_hz: float = Field(
-        1000.0,
-        ge=1.0,
-        le=7000.0,
-        description="RDT output rate set in it",
-        json_schema_extra={"unit": "Hz"},
+    force_torque_records_hz: Hertz = Field(
+        1000.0, ge=1.0, le=7000.0, description="RDT output rate set in it"
     )
-    force_torque_rate_hz: float = Field(
-        200.0,
-        ge=1.0,
-        le=1000.0,
-        description="of published wrenches",
-        json_schema_extra={"unit": "Hz"},
+    force_torque_rate_hz: Hertz = Field(
+        200.0, ge=1.0, le=1000.0, description="of published wrenches"
     )
 
     @model_validator(mode="after")
@@ -89,26 +78,26 @@ def hardware_system(options: HardwareOptions, bag: Path) -> System:
     safety handshake has been accepted.
     """
     common: Parameters = {"robot": options.robot, "mode": "wall"}
-    recorder, estimator, reference, controller = loop_parts(options, common, bag)
     separate: Parameters = {"sampling": "separate"}
-    estimator = estimator.with_parameters(separate | {"patience": _PATIENCE})
-    reference = reference.with_parameters(separate | {"start": "service"})
     rate = NodeSettings.model_fields["rate_hz"].default
     command_age: Parameters = {"command_age": options.delay_periods / rate}
-    controller = controller.with_parameters(separate | command_age)
-    cameras, sensor, valves = _devices(options, common)
-    valves = valves.with_parameters(command_age)
-    cameras, sensor = (part.in_process(SENSORS) for part in (cameras, sensor))
-    estimator, reference, controller = (
-        part.in_process(LOOP) for part in (estimator, reference, controller)
+    recorder, estimator, reference, controller = loop_parts(options, common, bag)
+    loop = (
+        estimator.with_parameters(separate | {"patience": _PATIENCE}),
+        reference.with_parameters(separate | {"start": "service"}),
+        controller.with_parameters(separate | command_age),
+    )
+    valves = _valves(options, common).with_parameters(command_age)
+    parts = (
+        recorder,
+        *(part.in_process(SENSORS) for part in _sensors(options, common)),
+        *(part.in_process(LOOP) for part in loop),
+        valves,
     )
     return System(
         name="hardware",
-        parts=(recorder, cameras, sensor, estimator, reference, controller, valves),
-        activation=tuple(
-            node.name
-            for node in (recorder, cameras, sensor, estimator, reference, controller, valves)
-        ),
+        parts=parts,
+        activation=tuple(part.name for part in parts),
         duration=options.duration,
         simulated_time=False,
         controller=controller.name,
@@ -116,44 +105,40 @@ def hardware_system(options: HardwareOptions, bag: Path) -> System:
     )
 
 
-def _devices(options: HardwareOptions, common: Parameters) -> tuple[Part, Part, Part]:
+def _sensors(options: HardwareOptions, common: Parameters) -> tuple[Part, Part]:
     multicast: Parameters = {"multicast": True, "group": options.group} if options.group else {}
-    cameras = Part(
-        "optitrack",
-        "softcr_hardware.nodes.optitrack",
-        common
-        | {
-            "server": options.optitrack,
-            "command_port": options.optitrack_port,
-            "local": options.local,
-            "body": options.body,
-            "calibration": options.calibration,
-        }
-        | multicast
-        | priority(common, 50),
+    cameras: Parameters = {
+        "server": options.optitrack,
+        "command_port": options.optitrack_port,
+        "local": options.local,
+        "body": options.body,
+        "calibration": options.calibration,
+    }
+    force_torque: Parameters = {
+        "host": options.force_torque,
+        "rdt_port": options.force_torque_port,
+        "http_port": options.force_torque_http_port,
+        "box_rate_hz": options.force_torque_records_hz,
+        "rate_hz": options.force_torque_rate_hz,
+    }
+    return (
+        Part(
+            "optitrack",
+            "softcr_hardware.nodes.optitrack",
+            common | cameras | multicast | priority(common, 50),
+        ),
+        Part(
+            "force_torque",
+            "softcr_hardware.nodes.force_torque",
+            common | force_torque | priority(common, 15),  # nothing in the loop waits for it
+        ),
     )
-    sensor = Part(
-        "force_torque",
-        "softcr_hardware.nodes.force_torque",
-        common
-        | {
-            "host": options.force_torque,
-            "rdt_port": options.force_torque_port,
-            "http_port": options.force_torque_http_port,
-            "box_rate_hz": options.force_torque_records_hz,
-            "rate_hz": options.force_torque_rate_hz,
-        }
-        | priority(common, 15),  # nothing in the loop waits for it
-    )
-    valves = Part(
-        "valves",
-        "softcr_hardware.nodes.valves",
-        common
-        | {
-            "interface": options.interface,
-            "station": options.station,
-            "safety.require_operator": options.deadman != "none",
-        }
-        | priority(common, 70),
-    )
-    return cameras, sensor, valves
+
+
+def _valves(options: HardwareOptions, common: Parameters) -> Part:
+    told: Parameters = {
+        "interface": options.interface,
+        "station": options.station,
+        "safety.require_operator": options.deadman != "none",
+    }
+    return Part("valves", "softcr_hardware.nodes.valves", common | told | priority(common, 70))

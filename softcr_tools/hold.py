@@ -24,7 +24,7 @@ from rich.markup import escape
 from softcr_models.errors import UserError
 from softcr_runtime.command_line import command
 from softcr_runtime.console import ended_by_signals, say
-from softcr_tools.ros_context import ros_context
+from softcr_runtime.ros_context import ros_context
 
 FIRST_GAP = 0.7
 """A keyboard repeats for the first time after 0.66 s at most, unless somebody changed it [s]."""

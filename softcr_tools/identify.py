@@ -4,27 +4,16 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.figure import Figure
 from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from threadpoolctl import threadpool_limits
 
-from softcr_estimation.identification.stages import (
-    MODEL_INTERVALS,
-    STAGES,
-    UNITS,
-    Identified,
-    Material,
-    read_material,
-    write_robot,
-)
-from softcr_estimation.identification.stages import identify as identified
+from softcr_estimation.identification import stages
+from softcr_estimation.identification.stages import UNITS, Identified, Material
 from softcr_models import Robot, load_robot
 from softcr_models.identification import parameters_of, predicted_motion
 from softcr_runtime.command_line import command
@@ -72,29 +61,21 @@ def run(
     robot: Robot,
     recordings: Sequence[Path],
     results: Path,
-    intervals: int = MODEL_INTERVALS,
+    intervals: int = stages.MODEL_INTERVALS,
     console: Console | None = None,
 ) -> Identified:
-    """Identifies a robot and writes what was found.
+    """Identify a robot, from a first guess, with a model rod of so many intervals; see `identify`.
 
-    Args:
-        robot: the first guess.
-        recordings: bags, and files ending in .csv.
-        results: where a directory is made.
-        intervals: of the model's rod.
-        console: for progress and table.
-
-    Raises:
-        UserError: a recording cannot be used, or the results cannot be written.
+    Progress and table go to the console, all else to a new directory in `results`.
     """
     console = console or Console()
     sources = ", ".join(map(str, recordings))
-    material = read_material(recordings, robot)
+    material = stages.read_material(recordings, robot)
     directory = new_run_directory(results)
     columns = TextColumn("{task.description:12}"), BarColumn(), TimeElapsedColumn()
     with threadpool_limits(limits=1, user_api="blas"), Progress(*columns, console=console) as bar:
-        task = bar.add_task("", total=STAGES)
-        found = identified(
+        task = bar.add_task("", total=stages.STAGES)
+        found = stages.identify(
             robot, material, intervals, lambda what: bar.update(task, description=what, advance=1)
         )
         errors = _compare(robot, found.robot, material, intervals, directory)
@@ -110,12 +91,13 @@ def run(
         say(console, note)
     report = _report(robot, found, material, cells, notes, sources)
     (directory / "report.md").write_text(report, encoding="utf-8")
-    write_robot(found.robot, directory / "identified.yaml", _comments(robot, found, sources))
+    described = directory / "identified.yaml"
+    stages.write_robot(found.robot, described, _comments(robot, found, sources))
     content = {"experiment": "identification", "sources": sources,
                "rows": _rows(found, errors, robot.length)}  # fmt: skip
     (directory / "table.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     point_latest_to(directory)
-    say(console, f"robot file: {directory / 'identified.yaml'}")
+    say(console, f"robot file: {described}")
     say(console, f"report: {directory / 'report.md'}")
     return found
 
@@ -168,14 +150,14 @@ def _comments(first: Robot, found: Identified, sources: str) -> list[str]:
 
 def _rows(found: Identified, errors: dict[str, float], length: float) -> list[dict[str, object]]:
     """As in the tables of studies."""
-    figures: list[tuple[object, ...]] = []
-    for name, one in found.found.items():
-        figures.append((name, "least squares", "value", one.value, UNITS[name]))
-        figures.append((name, "least squares", "95 % interval, half", 100 * one.width, "%"))
-    for who, error in errors.items():
-        figures.append(("motion", who, "tip error", 100 * error / length, "% of length"))
     names = ("case", "method", "quantity", "mean", "unit")
-    return [dict(zip(names, figure, strict=True)) for figure in figures]
+    rows: list[tuple[object, ...]] = []
+    for name, one in found.found.items():
+        rows.append((name, "least squares", "value", one.value, UNITS[name]))
+        rows.append((name, "least squares", "95 % interval, half", 100 * one.width, "%"))
+    for who, error in errors.items():
+        rows.append(("motion", who, "tip error", 100 * error / length, "% of length"))
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def _compare(
@@ -190,7 +172,8 @@ def _compare(
         "first guess": predicted_motion(first, recording, intervals),
         "identified": predicted_motion(found, recording, intervals),
     }
-    figure, plots = plt.subplots(3, 1, figsize=(9.0, 7.0), sharex=True, layout="constrained")
+    figure = Figure(figsize=(9.0, 7.0), layout="constrained")
+    plots = figure.subplots(3, 1, sharex=True)
     lines = {"recorded": recording.tips, **tips}
     for (who, positions), style in zip(lines.items(), ("k", "C1:", "C2--"), strict=True):
         for plot, axis, column in zip(plots, "xyz", positions.T, strict=True):
@@ -200,6 +183,5 @@ def _compare(
     plots[0].legend(loc="upper right")
     plots[-1].set_xlabel("time [s]")
     figure.savefig(directory / "motion.png", dpi=120)
-    plt.close(figure)
     off = {who: np.linalg.norm(each - recording.tips, axis=1) for who, each in tips.items()}
     return {who: float(each[recording.run_in :].mean()) for who, each in off.items()}

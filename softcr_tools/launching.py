@@ -27,24 +27,12 @@ def launch_description(system: str, kind: type[RunOptions], results: str) -> Lau
         results: directory for the results where no other one is given.
     """
     defaults = {name: str(each.default) for name, each in declared_settings(kind).items()}
-    arguments = [
-        DeclareLaunchArgument(
-            setting.name,
-            default_value=defaults[setting.name],
-            description=f"{setting.description}; {setting.allowed}",
-        )
-        for setting in declared_settings(kind).values()
+    offered = [
+        (name, defaults[name], f"{setting.description}; {setting.allowed}")
+        for name, setting in declared_settings(kind).items()
     ]
-    arguments += [
-        DeclareLaunchArgument(
-            "results", default_value=results, description="where the run's directory is made"
-        ),
-        DeclareLaunchArgument(
-            "args",
-            default_value="",
-            description="more words for softcr up, such as '--controller.kp 3'",
-        ),
-    ]
+    offered.append(("results", results, "where the run's directory is made"))
+    offered.append(("args", "", "more words for softcr up, such as '--controller.kp 3'"))
 
     def made(context: LaunchContext) -> list[LaunchDescriptionEntity]:
         def chosen(name: str) -> str:
@@ -67,4 +55,8 @@ def launch_description(system: str, kind: type[RunOptions], results: str) -> Lau
             )
         ]
 
+    arguments = [
+        DeclareLaunchArgument(name, default_value=default, description=said)
+        for name, default, said in offered
+    ]
     return LaunchDescription([*arguments, OpaqueFunction(function=made)])

@@ -14,7 +14,6 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 
 import numpy as np
 
@@ -42,15 +41,10 @@ _CYCLE = 0.001  # [s]
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a rehearsal would need of this machine now.
+    """What a rehearsal would need of this machine now."""
 
-    Attributes:
-        cycle: time that one cycle of the work takes on the slowest of the cores [s].
-        cores: how many took part.
-    """
-
-    cycle: float
-    cores: int
+    cycle: float  # time that one cycle of the work takes on the slowest of the cores [s]
+    cores: int  # how many took part
 
     @property
     def needed(self) -> float:
@@ -83,23 +77,13 @@ def forecast() -> Forecast:
     """Measure for a second what the cores that this process may use give now."""
     cores = min(len(os.sched_getaffinity(0)), CORES)
     context = multiprocessing.get_context("fork")  # everything is loaded already
-    ends: list[Connection] = []
-    workers = []
-    for _ in range(cores):
-        ours, theirs = context.Pipe(duplex=False)
-        worker = context.Process(target=_work, args=(theirs,), daemon=True)
-        worker.start()
-        ends.append(ours)
-        workers.append(worker)
-    cycles = [end.recv() for end in ends]
-    for worker in workers:
-        worker.join()
-    return Forecast(max(cycles), cores)
+    with context.Pool(cores) as workers:
+        return Forecast(max(workers.map(_measured_cycle, range(cores), chunksize=1)), cores)
 
 
-def _work(end: Connection) -> None:
+def _measured_cycle(_: int) -> float:
     schedule_realtime(_PRIORITY)
-    end.send(typical_cycle(loop_work()))
+    return typical_cycle(loop_work())
 
 
 def typical_cycle(work: Callable[[], None]) -> float:

@@ -2,11 +2,8 @@
 
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.figure import Figure
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from threadpoolctl import threadpool_limits
@@ -80,7 +77,8 @@ def write(plan: Plan, path: Path) -> None:
 def draw(plan: Plan, path: Path) -> None:
     """Wanted and planned tip, their distance, the pressures."""
     times = plan.period * np.arange(len(plan.pressures))
-    figure, (tip, deviation, pressure) = plt.subplots(3, 1, figsize=(8.0, 8.0), sharex=True)
+    figure = Figure(figsize=(8.0, 8.0))
+    tip, deviation, pressure = figure.subplots(3, 1, sharex=True)
     for axis, name in enumerate("xyz"):
         tip.plot(times, 1e3 * plan.tips[:, axis], f"C{axis}", label=name)
         tip.plot(times, 1e3 * plan.wanted_tips[:, axis], "k--", linewidth=0.8)
@@ -97,4 +95,3 @@ def draw(plan: Plan, path: Path) -> None:
         axes.grid(alpha=0.3)
     figure.tight_layout()
     figure.savefig(path, dpi=120)
-    plt.close(figure)

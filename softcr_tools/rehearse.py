@@ -14,6 +14,7 @@ from softcr_models.plugins import Place
 from softcr_runtime.command_line import command
 from softcr_runtime.console import say, step
 from softcr_runtime.registry import GRADIENT_MPC
+from softcr_runtime.settings import Hertz
 from softcr_tools.hardware_system import HardwareOptions
 from softcr_tools.machine_speed import forecast
 from softcr_tools.run_options import PlantOptions
@@ -33,15 +34,9 @@ class RehearsalOptions(HardwareOptions, PlantOptions):
         3, ge=1, le=4, description="control periods from a sample to the pressures that answer it"
     )
     # nothing in the loop hears these
-    force_torque_records_hz: float = Field(
-        100.0, ge=1.0, le=7000.0, description="of its records", json_schema_extra={"unit": "Hz"}
-    )
-    force_torque_rate_hz: float = Field(
-        50.0,
-        ge=1.0,
-        le=1000.0,
-        description="of published wrenches",
-        json_schema_extra={"unit": "Hz"},
+    force_torque_records_hz: Hertz = Field(100.0, ge=1.0, le=7000.0, description="of its records")
+    force_torque_rate_hz: Hertz = Field(
+        50.0, ge=1.0, le=1000.0, description="of published wrenches"
     )
 
     @model_validator(mode="before")
@@ -80,7 +75,11 @@ def rehearse(
     if lacking := what_a_wire_lacks():
         raise UserError(f"a rehearsal {lacking}")
     if not anyway:
-        _refuse_a_slow_machine()
+        found = forecast()
+        if not found.enough:
+            line = f"too slow for a rehearsal: {found.words}; --anyway starts it all the same"
+            raise UserError(line)
+        say(Console(), found.words)
     results.mkdir(parents=True, exist_ok=True)
     command, records, web = _free_ports()
     with cable() as (near, far), ExitStack() as devices:
@@ -111,27 +110,11 @@ def rehearse(
         return run_hardware(options.model_copy(update=bench), results)
 
 
-def _refuse_a_slow_machine() -> None:
-    """Say what the machine gives.
-
-    Raises:
-        UserError: it is less than a rehearsal needs.
-    """
-    found = forecast()
-    if not found.enough:
-        raise UserError(f"too slow for a rehearsal: {found.words}; --anyway starts it all the same")
-    say(Console(), found.words)
-
-
-def _free_ports() -> tuple[int, int, int]:
+def _free_ports() -> list[int]:
     """Two of UDP and one of TCP that nobody uses."""
     kinds = (socket.SOCK_DGRAM, socket.SOCK_DGRAM, socket.SOCK_STREAM)
-    found = []
-    sockets = [socket.socket(socket.AF_INET, kind) for kind in kinds]
-    for bound in sockets:
-        bound.bind(("127.0.0.1", 0))
-        found.append(bound.getsockname()[1])
-    for bound in sockets:
-        bound.close()
-    command, records, web = found
-    return command, records, web
+    with ExitStack() as bound:
+        sockets = [bound.enter_context(socket.socket(socket.AF_INET, kind)) for kind in kinds]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]

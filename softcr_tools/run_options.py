@@ -1,7 +1,7 @@
 """What people can choose of a run: options with unit and range, from the words of a command line.
 
-`softcr up`, launch files and make offer every field by its name. The settings of a controller,
-estimator, plant or reference that is named stand behind its role: `controller.population`.
+`softcr up` and launch files offer every field by its name. The settings of a controller, estimator,
+plant or reference that is named stand behind its role: `controller.population`.
 """
 
 from collections.abc import Mapping
@@ -17,11 +17,22 @@ from softcr_models.robot import WORDS, Kind, kind_of, load_robot
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_runtime import registry
 from softcr_runtime.plugin_settings import settings_class
-from softcr_runtime.settings import Setting, build_settings, declared_settings, parsed
+from softcr_runtime.settings import (
+    Kilograms,
+    Millimetres,
+    Seconds,
+    Setting,
+    build_settings,
+    declared_settings,
+    parsed,
+    unit,
+)
 from softcr_runtime.system import Parameters
 
 ROLES: tuple[registry.Kind, ...] = ("controller", "estimator", "plant", "reference")
 """Options that name something of the registry, or a class in a file."""
+
+Options = TypeVar("Options", bound="RunOptions")
 
 
 def _absolute_robot(place: str) -> str:
@@ -30,16 +41,13 @@ def _absolute_robot(place: str) -> str:
     return str(path.resolve()) if path.suffix in (".yaml", ".yml") and path.is_file() else place
 
 
-RobotPlace = Annotated[str, AfterValidator(_absolute_robot)]
-
-
-def _or_a_place(role: registry.Kind) -> str:
-    """The known names of a role, and how another one is named."""
-    return f": {', '.join(registry.choices(role))}; {_A_PLACE}"
-
-
 _A_PLACE = "or package.module:Class, or path/file.py:Class"
-_MODELS = f": {', '.join(MODELS)}; {_A_PLACE}"
+
+
+def _named(default: str, said: str, known: tuple[str, ...]) -> Any:
+    """An option that is one of some names, or a place."""
+    said = f"{said}: {', '.join(known)}; {_A_PLACE}"
+    return Field(default, min_length=1, description=said)
 
 
 class RunOptions(BaseModel):
@@ -53,28 +61,22 @@ class RunOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    robot: RobotPlace = Field("licher2025", description="a robot of config/robots, or a YAML file")
-    duration: float = Field(
-        30.0, ge=1.0, le=3600.0, description="length of the run", json_schema_extra={"unit": "s"}
+    robot: Annotated[str, AfterValidator(_absolute_robot)] = Field(
+        "licher2025", description="a robot of config/robots, or a YAML file"
     )
+    duration: Seconds = Field(30.0, ge=1.0, le=3600.0, description="length of the run")
     seed: int = Field(1, ge=0, le=2**31 - 1, description="of sensor noise and optimiser")
-    reference: Place = Field(
-        "trajectory", min_length=1, description="what it should do" + _or_a_place("reference")
-    )
+    reference: Place = _named("trajectory", "what it should do", registry.choices("reference"))
     reference_file: str = Field("", description="CSV or NPZ with the reference 'file'")
-    estimator: Place = Field(
-        "rod", min_length=1, description="who finds the state" + _or_a_place("estimator")
-    )
-    controller: Place = Field(
-        "nempc", min_length=1, description="who moves the robot" + _or_a_place("controller")
-    )
+    estimator: Place = _named("rod", "who finds the state", registry.choices("estimator"))
+    controller: Place = _named("nempc", "who moves the robot", registry.choices("controller"))
     controller_file: str = Field(
         "",
         description="the controller's numbers: of config/controllers, or a YAML file; empty: "
         "its own",
     )
-    model: Place = Field("rod", min_length=1, description="of the controller" + _MODELS)
-    filter_model: Place = Field("rod", min_length=1, description="of the filter" + _MODELS)
+    model: Place = _named("rod", "of the controller", tuple(MODELS))
+    filter_model: Place = _named("rod", "of the filter", tuple(MODELS))
     network: str = Field("", description="path of another network than the robot's own")
     population: int = Field(
         0,
@@ -100,9 +102,7 @@ class RunOptions(BaseModel):
             UserError: what is named cannot be used.
         """
         more = {}
-        for role in ROLES:
-            if role not in cls.model_fields:
-                continue
+        for role in [role for role in ROLES if role in cls.model_fields]:
             addressed = any(name.startswith(f"{role}.") for name in given)
             named = given.get(role, cls.model_fields[role].default if addressed else "")
             if named and named not in registry.MOTIONS:
@@ -112,14 +112,18 @@ class RunOptions(BaseModel):
         return more
 
     @classmethod
-    def of_options(cls: "type[Options]", values: Mapping[str, Any]) -> "Options":
-        """Options from values by name, those of what plays a role by `role.name`.
+    def of_options(cls: type[Options], values: Mapping[str, Any]) -> Options:
+        """Options from values or texts by name, those of what plays a role by `role.name`.
 
         Raises:
             UserError: one is unknown, not allowed, or without effect; a file cannot be loaded.
         """
-        own = {name: value for name, value in values.items() if name.partition(".")[0] not in ROLES}
-        own |= {name: values[name] for name in ROLES if name in values}
+        declared = declared_settings(cls)
+        own = {
+            name: _value(declared[name], value) if name in declared else value
+            for name, value in values.items()
+            if name in ROLES or name.partition(".")[0] not in ROLES
+        }
         options = build_settings(cls, own, "option")
         load_robot(options.robot, options.kinds)
         _check_fit(options, kind_of(options.robot))
@@ -141,7 +145,7 @@ class RunOptions(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _file_fits_reference(self) -> "RunOptions":
+    def _numbers_and_files_fit(self) -> "RunOptions":
         if (self.reference == "file") != bool(self.reference_file):
             raise ValueError(
                 f"reference = {self.reference!r} with reference_file = {self.reference_file!r}: "
@@ -170,29 +174,21 @@ class PlantOptions(RunOptions):
     tip_mass_factor: float = Field(
         1.1, ge=0.0, le=5.0, description="tip mass of the plant over the robot file's"
     )
-    tip_noise_mm: float = Field(
-        0.2,
-        ge=0.0,
-        le=50.0,
-        description="standard deviation of measured positions",
-        json_schema_extra={"unit": "mm"},
+    tip_noise_mm: Millimetres = Field(
+        0.2, ge=0.0, le=50.0, description="standard deviation of measured positions"
     )
 
 
 class SimulationOptions(PlantOptions):
-    """The closed loop in simulation.
-
-    `softcr up simulation` and launch/simulation.launch.py offer every field by its name.
-    """
+    """The closed loop in simulation."""
 
     kinds: ClassVar[tuple[Kind, ...]] = ("rod", "arm")
 
-    tip_noise_mm: float = Field(
+    tip_noise_mm: Millimetres = Field(
         -1.0,
         ge=-1.0,
         le=50.0,
         description="standard deviation of measured positions; below 0 for the robot file's",
-        json_schema_extra={"unit": "mm"},
     )
     mode: Literal["wall", "lockstep"] = Field(
         "wall", description="paced by the wall clock, or each cycle waiting for the one before"
@@ -201,15 +197,12 @@ class SimulationOptions(PlantOptions):
         10, ge=2, le=MAX_INTERVALS, description="intervals of the simulated rod"
     )
     plant: Place = Field("", description=f"empty: the robot's own; {_A_PLACE}")
-    payload_kg: float = Field(
-        0.0, ge=0.0, le=10.0, description="of an arm", json_schema_extra={"unit": "kg"}
-    )
-    adaptation: float = Field(
+    payload_kg: Kilograms = Field(0.0, ge=0.0, le=10.0, description="of an arm")
+    adaptation: Annotated[float, unit("1/m")] = Field(
         0.0,
         ge=0.0,
         le=100.0,
         description="of an arm's section lengths, Gamma; over many setpoints they drift with it",
-        json_schema_extra={"unit": "1/m"},
     )
 
     @model_validator(mode="after")
@@ -246,34 +239,13 @@ _MEANINGLESS: dict[Kind, set[str]] = {
 }
 """Options that say nothing to a robot of a kind."""
 
-_ROD_REFERENCES = ("circle", "chirp_circle")
-"""References made of pressures, which an arm has not."""
+
+def _value(setting: Setting, value: Any) -> Any:
+    return parsed(setting, value, f"option {setting.name}") if isinstance(value, str) else value
 
 
-Options = TypeVar("Options", bound=RunOptions)
-
-
-def options_of(kind: type[Options], texts: Mapping[str, str]) -> Options:
-    """Options from texts by name; what is not named keeps its default.
-
-    Raises:
-        UserError: an option is unknown or out of range, or the robot cannot be loaded.
-    """
-    declared = declared_settings(kind)
-    return kind.of_options(
-        {
-            name: parsed(declared[name], text, f"option {name}") if name in declared else text
-            for name, text in texts.items()
-        }
-    )
-
-
-def plugin_class(options: RunOptions, role: registry.Kind) -> Any:
-    """The class that plays a role; None where the robot's own plant or a known reference does.
-
-    Raises:
-        UserError: it cannot be used.
-    """
+def _plugin_class(options: RunOptions, role: registry.Kind) -> Any:
+    """The class that plays a role; None where the robot's own plant or a known reference does."""
     named = getattr(options, role, "")
     if not named or (role == "reference" and ":" not in named):
         return None
@@ -281,15 +253,11 @@ def plugin_class(options: RunOptions, role: registry.Kind) -> Any:
 
 
 def _of_plugins(options: RunOptions, given: Mapping[str, Any]) -> dict[str, Parameters]:
-    """Settings of all that is named, by role and name, from values or texts by `role.name`.
-
-    Raises:
-        UserError: one is unknown or not allowed.
-    """
+    """Settings of all that is named, by role and name, from values or texts by `role.name`."""
     declared = {
         f"{role}.{name}": setting
         for role in ROLES
-        if plugin_class(options, role) is not None
+        if _plugin_class(options, role) is not None
         for name, setting in registry.declared(role, getattr(options, role)).items()
     }
     found: dict[str, Parameters] = {}
@@ -304,7 +272,7 @@ def _of_plugins(options: RunOptions, given: Mapping[str, Any]) -> dict[str, Para
     for role in ROLES:
         if role in found and ":" in getattr(options, role):
             try:
-                build_settings(settings_class(plugin_class(options, role)), found[role])
+                build_settings(settings_class(_plugin_class(options, role)), found[role])
             except UserError as error:
                 raise UserError(f"{role} {getattr(options, role)!r}: {error}") from None
     return found
@@ -319,8 +287,8 @@ def _check_classes(options: RunOptions) -> None:
         if ":" in model:
             model_class(model)
     if ":" in options.estimator:
-        gives = getattr(plugin_class(options, "estimator"), "gives_state", True)
-        needs = getattr(plugin_class(options, "controller"), "needs_state", True)
+        gives = getattr(_plugin_class(options, "estimator"), "gives_state", True)
+        needs = getattr(_plugin_class(options, "controller"), "needs_state", True)
         if needs and not gives:
             raise UserError(
                 f"controller = {options.controller!r} with estimator = {options.estimator!r}: "
@@ -334,7 +302,8 @@ def _check_fit(options: RunOptions, kind: Kind) -> None:
         _refuse_others(options, _MEANINGLESS[kind], f"robot {options.robot!r}, {WORDS[kind]}")
     except ValueError as error:
         raise UserError(str(error)) from None
-    if kind == "arm" and (options.reference in _ROD_REFERENCES or ":" in options.reference):
+    made_of_pressures = options.reference in ("circle", "chirp_circle") or ":" in options.reference
+    if kind == "arm" and made_of_pressures:
         raise UserError(
             f"reference = {options.reference!r} for robot {options.robot!r}: is a rod's; "
             "an arm's is one of setpoint, trajectory, tip_circle, file"
@@ -347,8 +316,3 @@ def _refuse_others(options: RunOptions, names: set[str], what: str) -> None:
         value = getattr(options, name)
         if name in names and value != declared.default:
             raise ValueError(f"{name} = {value!r}: has no meaning for {what}")
-
-
-def simulation_options(texts: Mapping[str, str]) -> SimulationOptions:
-    """Options of a simulation from texts by name, see `options_of`."""
-    return options_of(SimulationOptions, texts)

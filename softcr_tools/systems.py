@@ -4,9 +4,7 @@
 nothing else.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from softcr_models.plugins import load_class
 from softcr_models.robot import kind_of
@@ -31,16 +29,13 @@ def simulation_system(options: SimulationOptions, bag: Path) -> System:
     if kind_of(options.robot) == "arm":
         return arm_system(options, bag)
     common: Parameters = {"robot": options.robot, "mode": options.mode}
-    simulator = _simulator(
-        options,
-        common,
-        {
-            "intervals": options.plant_intervals,
-            "bending_compliance_factor": options.bending_compliance_factor,
-            "tip_mass_factor": options.tip_mass_factor,
-            "tip_noise": options.tip_noise_mm * 1e-3,
-        },
-    )
+    rod: Parameters = {
+        "intervals": options.plant_intervals,
+        "bending_compliance_factor": options.bending_compliance_factor,
+        "tip_mass_factor": options.tip_mass_factor,
+        "tip_noise": options.tip_noise_mm * 1e-3,
+    }
+    simulator = _simulator(options, common, rod)
     recorder, estimator, reference, controller = loop_parts(options, common, bag)
     if options.estimator == "cc":
         estimator = registry.part("estimator", "cc", common | priority(common, 30))
@@ -54,16 +49,10 @@ def simulation_system(options: SimulationOptions, bag: Path) -> System:
 
 
 def arm_system(options: SimulationOptions, bag: Path) -> System:
-    """Simulated arm, its reference, `apcc_controller` and recorder around one arm file.
-
-    In the order of `simulation_system`, for its reasons.
-    """
+    """Simulated arm, its reference, `apcc_controller` and recorder, in the same order."""
     common: Parameters = {"robot": options.robot, "mode": options.mode, "rate_hz": ARM_RATE}
-    simulator = _simulator(
-        options,
-        common,
-        {"payload": options.payload_kg, "tip_noise": options.tip_noise_mm * 1e-3},
-    )
+    arm: Parameters = {"payload": options.payload_kg, "tip_noise": options.tip_noise_mm * 1e-3}
+    simulator = _simulator(options, common, arm)
     reference = Part(
         "tip_reference",
         "softcr_control.tip_reference_block:TipReferenceBlock",
@@ -81,21 +70,10 @@ def arm_system(options: SimulationOptions, bag: Path) -> System:
 
 
 def loop_parts(options: RunOptions, common: Parameters, bag: Path) -> tuple[Part, Part, Part, Part]:
-    """Recorder, estimator, reference and controller, which every closed loop has.
-
-    Args:
-        options: of the run.
-        common: parameters of all of them.
-        bag: to record into.
-    """
-    estimator = registry.part(
-        "estimator",
-        options.estimator,
-        common
-        | _model(options, options.filter_model)
-        | priority(common, 30)
-        | _of_plugin(options, "estimator"),
-    )
+    """Recorder into a bag, estimator, reference and controller, which every closed loop has."""
+    parameters = common | _model(options, options.filter_model) | priority(common, 30)
+    parameters |= options.plugin_settings.get("estimator", {})
+    estimator = registry.part("estimator", options.estimator, parameters)
     controller = _controller(options, common)
     reference = _reference(options, common, controller)
     return _recorder(common, bag), estimator, reference, controller
@@ -131,53 +109,31 @@ def _simulator(options: SimulationOptions, common: Parameters, of_own_plant: Par
     plant = options.plant or own
     parameters = common | {"seed": options.seed} | priority(common, 40) | ends
     parameters |= of_own_plant if plant == own else {}
-    return registry.part("plant", plant, parameters | _of_plugin(options, "plant"))
+    return registry.part("plant", plant, parameters | options.plugin_settings.get("plant", {}))
 
 
 def _controller(options: RunOptions, common: Parameters) -> Part:
     parameters = common | {"seed": options.seed} | priority(common, 20)
     parameters |= _model(options, options.model)
-    chosen: Parameters = {
-        "controller_file": options.controller_file,
-        "horizon": options.horizon,
-        "population": options.population,
-    }
-    # 0 and nothing leave it to the controller
-    parameters |= {name: value for name, value in chosen.items() if value}
-    return registry.part(
-        "controller", options.controller, parameters | _of_plugin(options, "controller")
-    )
+    for name in ("controller_file", "horizon", "population"):
+        if value := getattr(options, name):  # 0 and nothing leave it to the controller
+            parameters[name] = value
+    parameters |= options.plugin_settings.get("controller", {})
+    return registry.part("controller", options.controller, parameters)
 
 
 def _reference(options: RunOptions, common: Parameters, controller: Part) -> Part:
-    """As far ahead as the controller looks."""
+    """As far ahead as the controller looks: by the settings that its block will have."""
+    block: type[BlockBase] = load_class(controller.runs, "block", BlockBase)
+    horizon = getattr(block.settings_of(controller.parameters), "horizon", None)
     parameters = common | {"duration": options.duration} | priority(common, 25)
-    horizon = _setting(controller, "horizon")
     parameters |= {"horizon": horizon} if horizon else {}
     parameters |= {"file": options.reference_file} if options.reference_file else {}
-    parameters |= _of_plugin(options, "reference")
-    if ":" in options.reference:
-        return registry.part("reference", options.reference, parameters)
-    return Part(
-        "reference",
-        "softcr_control.reference_block:ReferenceBlock",
-        {"reference": options.reference, **parameters},
-    )
-
-
-def _setting(part: Part, name: str) -> Any:
-    """A setting as the part's block will have it; None where it has none of that name."""
-    block: type[BlockBase] = load_class(part.runs, "block", BlockBase)
-    return getattr(block.settings_of(part.parameters), name, None)
-
-
-def _of_plugin(options: RunOptions, role: str) -> Parameters:
-    given: Mapping[str, Parameters] = options.plugin_settings
-    return dict(given.get(role, {}))
+    parameters |= options.plugin_settings.get("reference", {})
+    return registry.part("reference", options.reference, parameters)
 
 
 def _model(options: RunOptions, model: str) -> Parameters:
     if model == "rod":
         return {}
-    chosen: Parameters = {"model": model}
-    return chosen | ({"network": options.network} if options.network else {})
+    return dict(model=model, **({"network": options.network} if options.network else {}))

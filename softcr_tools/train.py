@@ -1,7 +1,7 @@
 """`softcr train`: a robot file in, a network with its card out."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -83,10 +83,15 @@ def train(
     output = output or Path("results/surrogates") / described.name
     console = Console()
     say(console, f"training a surrogate of {described.name}, {settings.iterations} iterations")
-    shown = _Shown(console)
     begun = time.monotonic()
-    with shown.bars:
-        _, card = training.train(described, settings, output, shown, resume=not fresh, start=start)
+    columns = (
+        TextColumn("{task.description:24}"), BarColumn(), TaskProgressColumn(),
+        TimeRemainingColumn(), TextColumn("{task.fields[figures]}"),
+    )  # fmt: skip
+    with Progress(*columns, console=console) as bars:
+        _, card = training.train(
+            described, settings, output, _showing(bars), resume=not fresh, start=start
+        )
     for name, value in card.validation.items():
         say(console, f"{name.removesuffix(' mm')}: {value:.3f} mm mean over 4 s of free running")
     say(console, f"{time.monotonic() - begun:.0f} s in all; {files_of(output)[0]}")
@@ -94,28 +99,17 @@ def train(
     return 0
 
 
-class _Shown:
-    """Progress bars of a training, called with what it reports."""
+def _showing(bars: Progress) -> Callable[[training.Progress], None]:
+    """What shows the reports of a training on progress bars, one for each of its phases."""
+    tasks: dict[str, Any] = {}
 
-    def __init__(self, console: Console) -> None:
-        self.bars = Progress(
-            TextColumn("{task.description:24}"),
-            BarColumn(),
-            TaskProgressColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[figures]}"),
-            console=console,
-        )
-        self._tasks: dict[str, Any] = {}
-
-    def __call__(self, progress: training.Progress) -> None:
-        if progress.phase not in self._tasks:
-            self._tasks[progress.phase] = self.bars.add_task(progress.phase, total=1.0, figures="")
-        figures = [f"{name} {value:.2g}" for name, value in progress.losses.items()]
+    def show(told: training.Progress) -> None:
+        if told.phase not in tasks:
+            tasks[told.phase] = bars.add_task(told.phase, total=1.0, figures="")
+        figures = [f"{name} {value:.2g}" for name, value in told.losses.items()]
         figures += [
-            f"{name.removesuffix(' mm')} {value:.2f} mm"
-            for name, value in progress.validation.items()
+            f"{name.removesuffix(' mm')} {value:.2f} mm" for name, value in told.validation.items()
         ]
-        self.bars.update(
-            self._tasks[progress.phase], completed=progress.done, figures=", ".join(figures)
-        )
+        bars.update(tasks[told.phase], completed=told.done, figures=", ".join(figures))
+
+    return show

@@ -7,9 +7,8 @@ from pathlib import Path
 from rich.console import Console
 
 from softcr_models.errors import UserError
-from softcr_models.warm_up import ensure_warm, is_warm
 from softcr_runtime.command_line import command, new_app
-from softcr_runtime.console import USER_ERROR, complain, say, step
+from softcr_runtime.console import USER_ERROR, compile_kernels, complain, say
 from softcr_runtime.results import new_run_directory, point_latest_to
 from softcr_runtime.system import System
 from softcr_tools.hardware_system import HardwareOptions, hardware_system
@@ -80,7 +79,7 @@ def run_hardware(options: HardwareOptions, results: Path) -> int:
 
 
 def _run(system_of: Callable[[Path], System], options: RunOptions, results: Path) -> int:
-    from softcr_tools.supervisor import Supervisor
+    from softcr_runtime.ros_executor.supervisor import Supervisor
 
     console = Console()
     directory = new_run_directory(results)
@@ -96,29 +95,13 @@ def _run(system_of: Callable[[Path], System], options: RunOptions, results: Path
     if not outcome.ran:
         say(console, f"the run did not begin; what the nodes said is in {directory / 'log'}")
         return outcome.exit_code
+    from softcr_tools import report
+
     try:
-        _report(directory, console)
+        summary = report.build(directory / "bag", directory)
+        console.print(summary.table())
+        say(console, f"report: {directory / 'report.html'}")
     except UserError as error:
         complain(str(error))
         return outcome.exit_code or USER_ERROR
     return outcome.exit_code
-
-
-def compile_kernels(console: Console) -> None:
-    """Once per version and machine, here rather than in five nodes at a time.
-
-    Raises:
-        UserError: they could not be compiled.
-    """
-    if not is_warm():
-        with step(console, "compiling the rod's kernels, once on this machine"):
-            if not ensure_warm():
-                raise UserError("the rod's kernels could not be compiled: see above")
-
-
-def _report(directory: Path, console: Console) -> None:
-    from softcr_tools import report
-
-    summary = report.build(directory / "bag", directory)
-    console.print(summary.table())
-    say(console, f"report: {directory / 'report.html'}")

@@ -4,8 +4,12 @@ import pytest
 
 pytest.importorskip("rclpy")
 
-from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_to_message
-from softcr_tools.connections import Ends, ends_in, missing_connections
+from softcr_runtime.diagnostics import (
+    DiagnosticReport,
+    diagnostics_from_message,
+    diagnostics_to_message,
+)
+from softcr_runtime.ros_executor.connections import Ends, ends_in, missing_connections
 
 PLANT = Ends({"/state": 2}, {"/command": 1})
 WATCHER = Ends({}, {"/state": 1})
@@ -34,5 +38,5 @@ def test_connections_are_read_from_diagnostics():
         DiagnosticReport("plant: loop", 0, "", "", {"publishes": {"/state": 2}, "receives": {}}),
         DiagnosticReport("other: disk", 0, "", "", {"free": 3}),
     ]
-    found = ends_in(diagnostics_to_message(reports, 1))
+    found = ends_in(diagnostics_from_message(diagnostics_to_message(reports, 1)))
     assert found == {"plant": Ends({"/state": 2}, {})}

@@ -7,7 +7,6 @@ import socket
 import struct
 import threading
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,14 +20,10 @@ from softcr_hardware.ethercat.slave import EmulatedSlave
 from softcr_hardware.ethercat.terminals import load_station
 from softcr_hardware.nodes.valves import ValvesSettings
 from softcr_tools import cli
-from softcr_tools.doctor import gather
-from softcr_tools.doctor.command import as_json, verdict
-from softcr_tools.doctor.examination import INTERFACE, Patient, examine
+from softcr_tools.doctor import machine, network, software
+from softcr_tools.doctor.command import INTERFACE, Patient, as_json, examine, verdict
 from softcr_tools.doctor.finding import Finding, Level
 from softcr_tools.doctor.machine import (
-    ClockFacts,
-    RealtimeFacts,
-    SpaceFacts,
     check_clock_kept,
     check_clock_rate,
     check_clock_source,
@@ -40,11 +35,6 @@ from softcr_tools.doctor.machine import (
     check_shared_memory,
 )
 from softcr_tools.doctor.network import (
-    DdsFacts,
-    DeviceFacts,
-    InterfaceFacts,
-    PortFacts,
-    TerminalFacts,
     check_device,
     check_discovery_range,
     check_domain,
@@ -54,9 +44,6 @@ from softcr_tools.doctor.network import (
     check_terminals,
 )
 from softcr_tools.doctor.software import (
-    CacheFacts,
-    CalibrationFacts,
-    PackageFacts,
     check_cache,
     check_calibration,
     check_extra,
@@ -66,122 +53,128 @@ from softcr_tools.doctor.software import (
 
 OK, WARN, FAIL = Level
 
-ADAPTER = InterfaceFacts("eth1", ("lo", "eth1"))
-TERMINALS = TerminalFacts(("EK1100", "EL3164", "EL4004"), 3)
-PORT = PortFacts("live view", "tcp 8080", "", WARN, "softcr view --port 8081")
-DEVICE = DeviceFacts("OptiTrack server", "--optitrack", "10.0.0.2", "Motive, NatNet 4.1")
-DDS = DdsFacts("42", "LOCALHOST", None, (32768, 60999))
-CLOCKS = ClockFacts(0.1, 0.1, 2026, True, "tsc")
-REALTIME = RealtimeFacts("", None, True, "6.1-rt", "performance", 4)
-SPACE = SpaceFacts("results", 10**12, True, 3, 10**9)
-PACKAGES = PackageFacts((), (), {"view": (), "ethercat": ("pysoem",)})
-CACHE = CacheFacts(True, "/cache", True)
-STATION = CalibrationFacts("valve station", "a.yaml", "", False, "measure them")
-
-
-def extra_view(facts):
-    return check_extra(facts, "view", "softcr view", WARN)
-
-
-def extra_ethercat(facts):
-    return check_extra(facts, "ethercat", "the valves", FAIL)
+ADAPTER = {
+    "name": "eth1", "there": ("lo", "eth1"), "wireless": False, "up": True, "carrier": True,
+}  # fmt: skip
+TERMINALS = {"expected": ("EK1100", "EL3164", "EL4004"), "found": 3}
+PORT = {
+    "use": "live view", "port": "tcp 8080", "error": "", "level": WARN,
+    "mend": "softcr view --port 8081",
+}  # fmt: skip
+DEVICE = {
+    "name": "OptiTrack server", "option": "--optitrack", "address": "10.0.0.2",
+    "answer": "Motive, NatNet 4.1", "error": "",
+}  # fmt: skip
+DOMAIN = {"domain": "42", "ephemeral_ports": (32768, 60999)}
+RANGE = {"discovery_range": "LOCALHOST", "localhost_only": None}
+CLOCKS = {"monotonic_passed": 0.1, "system_passed": 0.1, "year": 2026}
+KERNEL = {"release": "6.1-rt", "preempt_rt": True}
+PROCESSOR = {"cores": 4, "governor": "performance"}
+DISK = {"directory": "results", "free": 10**12, "writable": True}
+SHARED = {"segments": 3, "free": 10**9}
+VIEW = {"missing": [], "extra": "view", "use": "softcr view", "level": WARN}
+ETHERCAT = {"missing": ["pysoem"], "extra": "ethercat", "use": "the valves", "level": FAIL}
+CACHE = {"complete": True, "directory": "/cache", "writable": True}
+STATION = {
+    "what": "valve station", "path": "a.yaml", "error": "", "assumed": False, "how": "measure them",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("check", "facts", "level", "found", "mend"),
     [
         (check_interface, ADAPTER, OK, "eth1: up, connected", ""),
-        (check_interface, replace(ADAPTER, name="eth7"), FAIL, "there are lo, eth1", "--interface"),
-        (check_interface, replace(ADAPTER, wireless=True), FAIL, "wireless", "--interface"),
-        (check_interface, replace(ADAPTER, up=False), FAIL, "off", "sudo ip link set eth1 up"),
-        (check_interface, replace(ADAPTER, carrier=False), FAIL, "other end", "EK1100"),
-        (check_raw_frames, ADAPTER, OK, "permitted", ""),
+        (check_interface, ADAPTER | {"name": "eth7"}, FAIL, "there are lo, eth1", "--interface"),
+        (check_interface, ADAPTER | {"wireless": True}, FAIL, "wireless", "--interface"),
+        (check_interface, ADAPTER | {"up": False}, FAIL, "off", "sudo ip link set eth1 up"),
+        (check_interface, ADAPTER | {"carrier": False}, FAIL, "other end", "EK1100"),
+        (check_raw_frames, {"error": ""}, OK, "permitted", ""),
         (
             check_raw_frames,
-            replace(ADAPTER, raw_error="Operation not permitted"),
+            {"error": "Operation not permitted"},
             FAIL,
             "Operation not permitted",
             "setcap cap_net_raw",
         ),
         (check_terminals, TERMINALS, OK, "3 answer", ""),
-        (check_terminals, replace(TERMINALS, found=0), FAIL, "none answers", "24 V"),
-        (check_terminals, replace(TERMINALS, found=2), FAIL, "2 answer, must be 3", "number 3"),
-        (check_terminals, replace(TERMINALS, found=4), FAIL, "4 answer, must be 3", "--station"),
-        (check_terminals, replace(TERMINALS, expected=()), OK, "3 answer", ""),
-        (check_terminals, TerminalFacts(why_not="not permitted"), WARN, "not permitted", "above"),
-        (check_terminals, TerminalFacts(why_not="process 7", in_use=True), OK, "process 7", ""),
+        (check_terminals, TERMINALS | {"found": 0}, FAIL, "none answers", "24 V"),
+        (check_terminals, TERMINALS | {"found": 2}, FAIL, "2 answer, must be 3", "number 3"),
+        (check_terminals, TERMINALS | {"found": 4}, FAIL, "4 answer, must be 3", "--station"),
+        (check_terminals, TERMINALS | {"expected": ()}, OK, "3 answer", ""),
+        (check_terminals, {"why_not": "not permitted"}, WARN, "not permitted", "above"),
+        (check_terminals, {"why_not": "process 7", "in_use": True}, OK, "process 7", ""),
         (check_port, PORT, OK, "tcp 8080: free", ""),
-        (check_port, replace(PORT, error="in use"), WARN, "in use", "--port 8081"),
+        (check_port, PORT | {"error": "in use"}, WARN, "in use", "--port 8081"),
         (check_device, DEVICE, OK, "10.0.0.2: Motive, NatNet 4.1", ""),
-        (check_device, replace(DEVICE, address=""), WARN, "not asked", "--optitrack ADDRESS"),
-        (check_device, replace(DEVICE, error="no answer"), FAIL, "no answer", "ping 10.0.0.2"),
-        (check_domain, DDS, OK, "42: ports from 17900", ""),
-        (check_domain, replace(DDS, domain=None), WARN, "domain 0", "export ROS_DOMAIN_ID"),
-        (check_domain, replace(DDS, domain="233"), FAIL, "0 to 232", "export ROS_DOMAIN_ID"),
-        (check_domain, replace(DDS, domain="many"), FAIL, "many", "export ROS_DOMAIN_ID"),
-        (check_domain, replace(DDS, domain="-1"), FAIL, "-1", "export ROS_DOMAIN_ID"),
-        (check_domain, replace(DDS, domain="110"), WARN, "34900", "export ROS_DOMAIN_ID"),
-        (check_discovery_range, DDS, OK, "this machine", ""),
-        (check_discovery_range, replace(DDS, discovery_range=None), WARN, "not set", "LOCALHOST"),
-        (check_discovery_range, replace(DDS, discovery_range="subnet"), WARN, "SUBNET", "LOCALH"),
-        (check_discovery_range, replace(DDS, discovery_range="OFF"), FAIL, "not find", "LOCALH"),
-        (check_discovery_range, replace(DDS, discovery_range="HERE"), FAIL, "one of", "LOCALHOST"),
-        (check_discovery_range, replace(DDS, localhost_only="1"), WARN, "deprecated", "unset"),
+        (check_device, DEVICE | {"address": ""}, WARN, "not asked", "--optitrack ADDRESS"),
+        (check_device, DEVICE | {"error": "no answer"}, FAIL, "no answer", "ping 10.0.0.2"),
+        (check_domain, DOMAIN, OK, "42: ports from 17900", ""),
+        (check_domain, DOMAIN | {"domain": None}, WARN, "domain 0", "export ROS_DOMAIN_ID"),
+        (check_domain, DOMAIN | {"domain": "233"}, FAIL, "0 to 232", "export ROS_DOMAIN_ID"),
+        (check_domain, DOMAIN | {"domain": "many"}, FAIL, "many", "export ROS_DOMAIN_ID"),
+        (check_domain, DOMAIN | {"domain": "-1"}, FAIL, "-1", "export ROS_DOMAIN_ID"),
+        (check_domain, DOMAIN | {"domain": "110"}, WARN, "34900", "export ROS_DOMAIN_ID"),
+        (check_discovery_range, RANGE, OK, "this machine", ""),
+        (check_discovery_range, RANGE | {"discovery_range": None}, WARN, "not set", "LOCALHOST"),
+        (check_discovery_range, RANGE | {"discovery_range": "subnet"}, WARN, "SUBNET", "LOCALH"),
+        (check_discovery_range, RANGE | {"discovery_range": "OFF"}, FAIL, "not find", "LOCALH"),
+        (check_discovery_range, RANGE | {"discovery_range": "HERE"}, FAIL, "one of", "LOCALHOST"),
+        (check_discovery_range, RANGE | {"localhost_only": "1"}, WARN, "deprecated", "unset"),
         (check_clock_rate, CLOCKS, OK, "+0.000 ms", ""),
-        (check_clock_rate, replace(CLOCKS, system_passed=0.2), FAIL, "+100.0 ms", "chrony"),
-        (check_clock_rate, replace(CLOCKS, system_passed=-9.0), FAIL, "jumped", "chrony"),
-        (check_clock_rate, replace(CLOCKS, system_passed=math.nan), FAIL, "jumped", "chrony"),
-        (check_clock_rate, replace(CLOCKS, year=1970), FAIL, "1970", "timedatectl"),
-        (check_clock_kept, CLOCKS, OK, "NTP", ""),
-        (check_clock_kept, replace(CLOCKS, synchronised=False), WARN, "nobody", "set-ntp true"),
-        (check_clock_kept, replace(CLOCKS, synchronised=None), WARN, "not say", "timedatectl"),
-        (check_clock_source, CLOCKS, OK, "tsc", ""),
-        (check_clock_source, replace(CLOCKS, source="hpet"), WARN, "slow to read", "tsc"),
-        (check_realtime_priority, REALTIME, OK, "70", ""),
+        (check_clock_rate, CLOCKS | {"system_passed": 0.2}, FAIL, "+100.0 ms", "chrony"),
+        (check_clock_rate, CLOCKS | {"system_passed": -9.0}, FAIL, "jumped", "chrony"),
+        (check_clock_rate, CLOCKS | {"system_passed": math.nan}, FAIL, "jumped", "chrony"),
+        (check_clock_rate, CLOCKS | {"year": 1970}, FAIL, "1970", "timedatectl"),
+        (check_clock_kept, {"synchronised": True}, OK, "NTP", ""),
+        (check_clock_kept, {"synchronised": False}, WARN, "nobody", "set-ntp true"),
+        (check_clock_kept, {"synchronised": None}, WARN, "not say", "timedatectl"),
+        (check_clock_source, {"source": "tsc"}, OK, "tsc", ""),
+        (check_clock_source, {"source": "hpet"}, WARN, "slow to read", "tsc"),
+        (check_realtime_priority, {"error": ""}, OK, "70", ""),
         (
             check_realtime_priority,
-            replace(REALTIME, priority_error="Operation not permitted"),
+            {"error": "Operation not permitted"},
             WARN,
             "Operation not permitted",
             "rtprio",
         ),
-        (check_locked_memory, REALTIME, OK, "unlimited", ""),
-        (check_locked_memory, replace(REALTIME, locked_memory=2**23), WARN, "8 MiB", "memlock"),
-        (check_kernel, REALTIME, OK, "PREEMPT_RT", ""),
-        (check_kernel, replace(REALTIME, preempt_rt=False), WARN, "6.1-rt", "linux-image-rt"),
-        (check_processor, REALTIME, OK, "4 cores, performance", ""),
-        (check_processor, replace(REALTIME, governor="powersave"), WARN, "powersave", "cpupower"),
-        (check_processor, replace(REALTIME, cores=1), WARN, "one core", "taskset"),
-        (check_disk, SPACE, OK, "1000.0 GB free in results", ""),
-        (check_disk, replace(SPACE, free=5 * 10**9), WARN, "0.9 h", "remove old runs"),
-        (check_disk, replace(SPACE, free=10**8), FAIL, "0.1 GB", "remove old runs"),
-        (check_disk, replace(SPACE, writable=False), FAIL, "not be written", "chown"),
-        (check_shared_memory, SPACE, OK, "3 segments", ""),
-        (check_shared_memory, replace(SPACE, segments=500), WARN, "500", "rm /dev/shm"),
-        (check_shared_memory, replace(SPACE, shared_free=10**6), WARN, "1 MB", "rm /dev/shm"),
-        (check_packages, PACKAGES, OK, "all there", ""),
-        (check_packages, replace(PACKAGES, missing=("numba>=1",)), FAIL, "numba>=1", "make setup"),
-        (check_ros, PACKAGES, OK, "all there", ""),
-        (check_ros, replace(PACKAGES, ros_missing=("rclpy",)), FAIL, "rclpy", "setup.bash"),
-        (extra_view, PACKAGES, OK, "softcr view", ""),
-        (extra_ethercat, PACKAGES, FAIL, "pysoem", "pip install 'softcr[ethercat]'"),
-        (extra_ethercat, replace(PACKAGES, extra_missing={}), FAIL, "extra ethercat", "pip"),
+        (check_locked_memory, {"allowed": None}, OK, "unlimited", ""),
+        (check_locked_memory, {"allowed": 2**23}, WARN, "8 MiB", "memlock"),
+        (check_kernel, KERNEL, OK, "PREEMPT_RT", ""),
+        (check_kernel, KERNEL | {"preempt_rt": False}, WARN, "6.1-rt", "linux-image-rt"),
+        (check_processor, PROCESSOR, OK, "4 cores, performance", ""),
+        (check_processor, PROCESSOR | {"governor": "powersave"}, WARN, "powersave", "cpupower"),
+        (check_processor, PROCESSOR | {"cores": 1}, WARN, "one core", "taskset"),
+        (check_disk, DISK, OK, "1000.0 GB free in results", ""),
+        (check_disk, DISK | {"free": 5 * 10**9}, WARN, "0.9 h", "remove old runs"),
+        (check_disk, DISK | {"free": 10**8}, FAIL, "0.1 GB", "remove old runs"),
+        (check_disk, DISK | {"writable": False}, FAIL, "not be written", "chown"),
+        (check_shared_memory, SHARED, OK, "3 segments", ""),
+        (check_shared_memory, SHARED | {"segments": 500}, WARN, "500", "rm /dev/shm"),
+        (check_shared_memory, SHARED | {"free": 10**6}, WARN, "1 MB", "rm /dev/shm"),
+        (check_packages, {"missing": []}, OK, "all there", ""),
+        (check_packages, {"missing": ["numba>=1"]}, FAIL, "numba>=1", "make setup"),
+        (check_ros, {"missing": []}, OK, "all there", ""),
+        (check_ros, {"missing": ["rclpy"]}, FAIL, "rclpy", "setup.bash"),
+        (check_extra, VIEW, OK, "softcr view", ""),
+        (check_extra, ETHERCAT, FAIL, "pysoem", "pip install 'softcr[ethercat]'"),
+        (check_extra, ETHERCAT | {"missing": None}, FAIL, "extra ethercat", "pip"),
         (check_cache, CACHE, OK, "/cache", ""),
-        (check_cache, replace(CACHE, complete=False), WARN, "compiles", "softcr_models.warm_up"),
+        (check_cache, CACHE | {"complete": False}, WARN, "compiles", "softcr_models.warm_up"),
         (
             check_cache,
-            replace(CACHE, complete=False, writable=False),
+            CACHE | {"complete": False, "writable": False},
             FAIL,
             "not be written",
             "chown",
         ),
         (check_calibration, STATION, OK, "a.yaml", ""),
-        (check_calibration, replace(STATION, error="a.yaml: gone"), FAIL, "gone", "edit a.yaml"),
-        (check_calibration, replace(STATION, assumed=True), WARN, "[D]", "measure them"),
+        (check_calibration, STATION | {"error": "a.yaml: gone"}, FAIL, "gone", "edit a.yaml"),
+        (check_calibration, STATION | {"assumed": True}, WARN, "[D]", "measure them"),
     ],
 )
 def test_check(check, facts, level, found, mend):
-    finding = check(facts)
+    finding = check(**facts)
     assert finding.level is level
     assert found in finding.found
     assert mend in finding.mend
@@ -191,7 +184,7 @@ def test_check(check, facts, level, found, mend):
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(max_size=8))
 def test_a_domain_is_a_number_of_the_standard_or_refused(text):
-    finding = check_domain(replace(DDS, domain=text))
+    finding = check_domain(text, DOMAIN["ephemeral_ports"])
     number = int(text.strip()) if text.strip().isdecimal() else None
     if not text.strip():
         assert finding.level is WARN
@@ -241,9 +234,10 @@ def server_info(name: bytes) -> bytes:
 
 def test_motive_is_asked_who_it_is():
     with udp_server(server_info(b"Motive")) as (port, asked):
-        facts = gather.optitrack_facts("127.0.0.1", port)
+        finding = network.optitrack("127.0.0.1", port)
     assert struct.unpack_from("<H", asked[0]) == (0,)  # NAT_CONNECT
-    assert (facts.error, facts.answer[:19]) == ("", "Motive, NatNet 4.1.")
+    assert finding.level is OK
+    assert finding.found.startswith("127.0.0.1: Motive, NatNet 4.1.")
 
 
 @pytest.mark.parametrize(
@@ -252,17 +246,20 @@ def test_motive_is_asked_who_it_is():
 )
 def test_an_answer_that_is_none_of_motive_is_told(answer, error):
     with udp_server(answer) as (port, _):
-        assert error in gather.optitrack_facts("127.0.0.1", port).error
+        finding = network.optitrack("127.0.0.1", port)
+    assert finding.level is FAIL
+    assert error in finding.found
 
 
 def test_nobody_there_is_told():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as closed:
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
-    assert gather.optitrack_facts("127.0.0.1", port).error == "Connection refused"
-    assert gather.force_torque_facts("127.0.0.1", port).error == "Connection refused"
-    assert gather.force_torque_facts("no such host").error
-    assert gather.optitrack_facts("").address == ""
+    refused = "127.0.0.1: Connection refused"
+    assert network.optitrack("127.0.0.1", port).found == refused
+    assert network.force_torque("127.0.0.1", port).found == refused
+    assert network.force_torque("no such host").level is FAIL
+    assert network.optitrack("").level is WARN
 
 
 @pytest.mark.parametrize(
@@ -282,10 +279,10 @@ def test_the_net_ft_box_is_asked_for_its_calibration(page, error):
     with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.handle_request)
         thread.start()
-        facts = gather.force_torque_facts("127.0.0.1", server.server_address[1])
+        finding = network.force_torque("127.0.0.1", server.server_address[1])
         thread.join()
-    assert error in facts.error
-    assert bool(error) == bool(facts.error)
+    assert error in finding.found
+    assert finding.level is (FAIL if error else OK)
 
 
 def test_a_taken_port_is_told_with_its_reason():
@@ -293,27 +290,24 @@ def test_a_taken_port_is_told_with_its_reason():
         holder.bind(("127.0.0.1", 0))
         holder.listen()
         port = holder.getsockname()[1]
-        assert gather.port_error(socket.SOCK_STREAM, "127.0.0.1", port) == "Address already in use"
-    assert gather.port_error(socket.SOCK_STREAM, "127.0.0.1", port) == ""
+        assert network.port_error(socket.SOCK_STREAM, "127.0.0.1", port) == "Address already in use"
+    assert network.port_error(socket.SOCK_STREAM, "127.0.0.1", port) == ""
 
 
 def test_adapters_are_read_from_the_kernel():
-    loopback = gather.interface_facts("lo")
-    assert loopback.up
-    assert loopback.carrier
-    assert not loopback.wireless
-    assert check_interface(gather.interface_facts("nosuch0")).level is FAIL
+    assert network.ethercat("lo", "licher2025")[0].found == "lo: up, connected"
+    assert network.ethercat("nosuch0", "licher2025")[0].level is FAIL
 
 
 def test_terminals_on_an_adapter_are_counted_and_their_master_left_alone():
-    facts = gather.terminal_facts("eth99", "licher2025")
-    assert facts.expected == ("EK1100", "EL3164", "EL4004")
-    assert facts.found is None
-    assert facts.why_not
+    facts = network.terminal_facts("eth99", "licher2025")
+    assert facts["expected"] == ("EK1100", "EL3164", "EL4004")
+    assert "found" not in facts
+    assert facts["why_not"]
     with own_interface("eth98"):
-        held = gather.terminal_facts("eth98", "licher2025")
-    assert held.in_use
-    assert "is the EtherCAT master already" in held.why_not
+        held = network.terminal_facts("eth98", "licher2025")
+    assert held["in_use"]
+    assert "is the EtherCAT master already" in held["why_not"]
 
 
 @given(st.binary(max_size=80))
@@ -334,23 +328,24 @@ def test_a_roll_call_counts_the_slaves_it_passes_and_changes_none():
 
 
 def test_space_is_that_of_the_nearest_directory_there_is(tmp_path):
-    facts = gather.space_facts(tmp_path / "not" / "yet")
-    assert facts.free > 0
-    assert facts.writable
+    finding, _ = machine.space(tmp_path / "not" / "yet")
+    assert "may not be written" not in finding.found
+    assert not finding.found.startswith("0.0 GB")
 
 
 def test_calibration_files_are_loaded_and_searched_for_marks(tmp_path):
-    assert check_calibration(gather.robot_facts("licher2025")).level is OK
-    wrong = check_calibration(gather.robot_facts("nosuch"))
+    assert software.robot("licher2025").level is OK
+    wrong = software.robot("nosuch")
     assert wrong.level is FAIL
     assert "licher2025" in wrong.found  # which ones there are
-    shipped = gather.station_facts("licher2025", "licher2025")
-    assert check_calibration(shipped).level is WARN
+    shipped = software.station("licher2025", "licher2025")
+    assert shipped.level is WARN
+    path = Path(shipped.found.partition(":")[0])
     measured = tmp_path / "measured.yaml"
-    measured.write_text(Path(shipped.path).read_text().replace("[D]", ""))
-    assert check_calibration(gather.station_facts(str(measured), "licher2025")).level is OK
+    measured.write_text(path.read_text().replace("[D]", ""))
+    assert software.station(str(measured), "licher2025").level is OK
     measured.write_text("terminals: []")
-    broken = check_calibration(gather.station_facts(str(measured), "licher2025"))
+    broken = software.station(str(measured), "licher2025")
     assert broken.level is FAIL
     assert str(measured) in broken.mend
 

@@ -19,7 +19,7 @@ from softcr_runtime.virtual import VirtualExecutor
 from softcr_studies.cell import Cell, StudySettings
 from softcr_studies.closed_loop import closed_loop, tracked
 from softcr_studies.command import app
-from softcr_tools.run_options import simulation_options
+from softcr_tools.run_options import SimulationOptions
 from softcr_tools.systems import simulation_system
 
 ROOT = Path(__file__).parents[1]
@@ -40,7 +40,7 @@ def _in_the_repository(monkeypatch):
 def run_on_virtual_time(duration=3, **texts):
     """Topic -> stamp -> what was published, and the executor."""
     given = {"mode": "lockstep", "duration": str(duration), **texts}
-    system = simulation_system(simulation_options(given), Path("nowhere"))
+    system = simulation_system(SimulationOptions.of_options(given), Path("nowhere"))
     published = {}
     executor = VirtualExecutor(
         system,

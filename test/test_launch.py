@@ -17,7 +17,7 @@ from launch import LaunchContext
 from launch.actions import DeclareLaunchArgument, ExecuteProcess, OpaqueFunction
 
 from softcr_tools.hardware_system import HardwareOptions
-from softcr_tools.run_options import SimulationOptions, simulation_options
+from softcr_tools.run_options import SimulationOptions
 
 ROOT = Path(__file__).parents[1]
 LAUNCHED = """
@@ -77,7 +77,7 @@ def test_defaults_are_left_to_softcr_up():
     assert words_of("simulation")[5:] == ["--results=results/sim"]
     texts = {name: str(value) for name, value in SimulationOptions().model_dump().items()}
     texts.pop("plugin_settings")
-    assert simulation_options(texts) == SimulationOptions()
+    assert SimulationOptions.of_options(texts) == SimulationOptions()
 
 
 def launched(results, manner, *arguments):

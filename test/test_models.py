@@ -20,7 +20,7 @@ from softcr_studies.closed_loop import mean_error_mm
 from softcr_studies.licher2025 import models
 from softcr_studies.results import Results, Store
 from softcr_studies.tracking_loop import SETTLED
-from softcr_tools.run_options import simulation_options
+from softcr_tools.run_options import SimulationOptions
 from softcr_tools.systems import simulation_system
 
 ROBOT = load_robot("licher2025")
@@ -61,14 +61,14 @@ def test_options_reach_filter_and_controller():
         ({"model": "ddpinn", "filter_model": "ddpinn"}, ("ddpinn", "ddpinn")),
         ({}, (None, None)),
     ):
-        system = simulation_system(simulation_options(asked), Path("bag"))
+        system = simulation_system(SimulationOptions.of_options(asked), Path("bag"))
         told = {node.name: node.parameters.get("model") for node in system.parts}
         assert (told["estimator"], told["nempc_controller"]) == expected
         assert told["simulator"] is None
     for asked, told in (({}, []), ({"model": "ddpinn"}, []), ({"population": "64"}, [64])):
-        nodes = simulation_system(simulation_options(asked), Path("bag")).parts
+        nodes = simulation_system(SimulationOptions.of_options(asked), Path("bag")).parts
         assert [n.parameters["population"] for n in nodes if "population" in n.parameters] == told
-    gradient = simulation_options({"model": "ddpinn", "controller": "rod_mpc"})
+    gradient = SimulationOptions.of_options({"model": "ddpinn", "controller": "rod_mpc"})
     (told,) = (n for n in simulation_system(gradient, Path("bag")).parts if n.name == "rod_mpc")
     assert told.parameters["model"] == "ddpinn"
     for wrong, match in (
@@ -76,7 +76,7 @@ def test_options_reach_filter_and_controller():
         ({"network": "x"}, "goes with model 'ddpinn'"),
     ):
         with pytest.raises(UserError, match=match):
-            simulation_options(wrong)
+            SimulationOptions.of_options(wrong)
     values = {"controller": "nempc", "model": "ddpinn", "device": "cpu"}
     assert ControllerBlock.settings_of(values).model == "ddpinn"
 

@@ -23,7 +23,7 @@ from softcr_models.config import config_directory
 from softcr_runtime import registry
 from softcr_studies.catalogue import study_files
 from softcr_tools.hardware_system import HardwareOptions, hardware_system
-from softcr_tools.run_options import SimulationOptions, options_of
+from softcr_tools.run_options import SimulationOptions
 from softcr_tools.systems import simulation_system
 
 ROOT = Path(__file__).parents[1]
@@ -186,7 +186,7 @@ def test_ros2_run_finds_every_node_of_every_system(prefix):
         if os.access(path, os.X_OK)
     }
     systems = [
-        simulation_system(options_of(SimulationOptions, options), Path("bag"))
+        simulation_system(SimulationOptions.of_options(options), Path("bag"))
         for options in ({}, {"robot": "dalenberg_robot1"}, {"estimator": "cc"})
     ]
     systems.append(hardware_system(HardwareOptions(), Path("bag")))

@@ -12,7 +12,7 @@ from softcr_runtime.guard import MOST_KINDS, MOST_REFUSALS
 from softcr_runtime.virtual import VirtualExecutor
 from softcr_tools import up
 from softcr_tools.cli import main
-from softcr_tools.run_options import simulation_options
+from softcr_tools.run_options import SimulationOptions
 from softcr_tools.systems import simulation_system
 
 ROOT = Path(__file__).parents[1]
@@ -58,7 +58,7 @@ def controller(tmp_path, what="pass", when="False"):
 
 def system_of(duration=1, mode="lockstep", **texts):
     given = {"mode": mode, "duration": str(duration), "plant": SPRING, "estimator": VELOCITY}
-    return simulation_system(simulation_options(given | texts), Path("nowhere"))
+    return simulation_system(SimulationOptions.of_options(given | texts), Path("nowhere"))
 
 
 def played(system, duration=None):
@@ -78,7 +78,7 @@ def played(system, duration=None):
 def test_a_relative_file_is_made_absolute_where_options_are_read(tmp_path, monkeypatch):
     named = controller(tmp_path)
     monkeypatch.chdir(tmp_path)
-    options = simulation_options({"controller": "mine.py:Mine", "estimator": VELOCITY})
+    options = SimulationOptions.of_options({"controller": "mine.py:Mine", "estimator": VELOCITY})
     assert options.controller == named
     system = simulation_system(options, Path("nowhere"))
     assert system.part("controller").parameters["controller"] == named
@@ -155,7 +155,7 @@ def test_help_lists_the_settings_of_what_is_named(tmp_path, capsys, monkeypatch)
 )
 def test_a_wrong_name_or_setting_is_one_line(options, line):
     with pytest.raises(UserError) as caught:
-        simulation_system(simulation_options(options), Path("nowhere"))
+        simulation_system(SimulationOptions.of_options(options), Path("nowhere"))
     assert line in str(caught.value).replace("an estimator", "a estimator")
     assert "\n" not in str(caught.value)
 
@@ -181,7 +181,7 @@ def test_a_file_that_cannot_be_used_is_one_line(tmp_path, text, line):
     path.write_text(("from pydantic import BaseModel as B\n" if "(B)" in text else "") + text
                     + (methods if "class Mine" in text else ""))  # fmt: skip
     with pytest.raises(UserError) as caught:
-        simulation_options({"controller": f"{path}:Mine"})
+        SimulationOptions.of_options({"controller": f"{path}:Mine"})
     assert line in str(caught.value)
     assert "\n" not in str(caught.value)
 

@@ -49,7 +49,7 @@ from softcr_runtime.topics import TOPICS
 from softcr_runtime.values import Pose
 from softcr_tools import cli
 from softcr_tools.replay.command import _changes
-from softcr_tools.replay.comparison import compare
+from softcr_tools.replay.offline import compare
 from softcr_tools.replay.online import CLOCK_PERIOD, schedule
 
 ROBOT = load_robot("licher2025")

@@ -19,9 +19,9 @@ from rclpy.lifecycle import LifecycleNode  # noqa: E402
 from rich.console import Console  # noqa: E402
 
 from softcr_models.errors import UserError  # noqa: E402
+from softcr_runtime.ros_executor import node_services, supervisor  # noqa: E402
+from softcr_runtime.ros_executor.supervisor import Supervisor  # noqa: E402
 from softcr_runtime.system import Part, System  # noqa: E402
-from softcr_tools import beginning, supervisor  # noqa: E402
-from softcr_tools.supervisor import Supervisor  # noqa: E402
 
 NAMES = ("plant", "watcher", "mover")
 
@@ -210,7 +210,7 @@ def test_a_run_begins_when_everybody_asked_has_agreed(tmp_path):
 def test_a_refused_beginning_is_one_line_and_everything_goes_down(
     tmp_path, capfd, monkeypatch, service, timeout, why
 ):
-    monkeypatch.setattr(beginning.refusal, "__defaults__", (timeout,))
+    monkeypatch.setattr(node_services.refusal, "__defaults__", (timeout,))
     run = Run(tmp_path, begin=(f"mover/{service}",), mover="disagrees")
     assert not run.outcome.ran
     assert run.outcome.exit_code == 1

@@ -13,14 +13,14 @@ from softcr_models.plugins import load_class
 from softcr_runtime.settings import build_settings, declared_settings
 from softcr_runtime.system import Part, System
 from softcr_tools.hardware_system import HardwareOptions, hardware_system
-from softcr_tools.run_options import SimulationOptions, options_of, simulation_options
+from softcr_tools.run_options import SimulationOptions
 from softcr_tools.systems import simulation_system
 
 BAG = Path("somewhere/bag")
 
 
 def system_of(**texts):
-    return simulation_system(simulation_options(texts), BAG)
+    return simulation_system(SimulationOptions.of_options(texts), BAG)
 
 
 def parameters_of(system, name):
@@ -57,7 +57,7 @@ def parameters_of(system, name):
 )
 def test_a_wrong_option_is_one_line_with_name_value_and_what_is_allowed(texts, line):
     with pytest.raises(UserError) as caught:
-        simulation_options(texts)
+        SimulationOptions.of_options(texts)
     assert line in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -66,14 +66,16 @@ def test_a_robot_file_that_is_no_yaml_is_told_by_line(tmp_path):
     file = tmp_path / "robot.yaml"
     file.write_text("name: [\n")
     with pytest.raises(UserError, match=rf"{file}: line \d"):
-        simulation_options({"robot": str(file)})
+        SimulationOptions.of_options({"robot": str(file)})
 
 
 def test_options_written_out_and_read_again_are_the_same():
-    options = simulation_options({"population": "512", "tip_noise_mm": "0.5", "mode": "lockstep"})
+    options = SimulationOptions.of_options(
+        {"population": "512", "tip_noise_mm": "0.5", "mode": "lockstep"}
+    )
     texts = {name: str(value) for name, value in options.model_dump().items()}
     texts.pop("plugin_settings")
-    assert simulation_options(texts) == options
+    assert SimulationOptions.of_options(texts) == options
 
 
 def settings_of(part):
@@ -101,7 +103,7 @@ def test_every_part_accepts_its_parameters(mode, chosen):
 
 
 def hardware_of(**texts):
-    return hardware_system(options_of(HardwareOptions, texts), BAG)
+    return hardware_system(HardwareOptions.of_options(texts), BAG)
 
 
 def test_parts_of_the_bench_accept_their_parameters_and_sample_separately():

@@ -15,7 +15,7 @@ from generate.nodes import NodePage, all_nodes, talkers
 from softcr_runtime.codecs import codec
 from softcr_runtime.topics import TOPICS, Topic, qos
 from softcr_runtime.virtual import VirtualExecutor
-from softcr_tools.run_options import simulation_options
+from softcr_tools.run_options import SimulationOptions
 from softcr_tools.systems import simulation_system
 
 _SHORT = {"mode": "lockstep", "duration": "1", "controller": "rod_mpc"}
@@ -75,7 +75,7 @@ def examples() -> dict[str, tuple[str, Any]]:
     found: dict[str, tuple[str, Any]] = {}
     for title, texts in _RUNS:
         said: dict[str, list[tuple[str, Any]]] = {}
-        system = simulation_system(simulation_options(texts), Path("unused"))
+        system = simulation_system(SimulationOptions.of_options(texts), Path("unused"))
         executor = VirtualExecutor(
             system,
             lambda part, output, said=said: said.setdefault(output.topic, []).append(

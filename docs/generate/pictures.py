@@ -13,7 +13,7 @@ from softcr_runtime.block import BlockBase
 from softcr_runtime.system import Part, System
 from softcr_runtime.topics import TOPICS
 from softcr_tools.hardware_system import HardwareOptions, hardware_system
-from softcr_tools.run_options import simulation_options
+from softcr_tools.run_options import SimulationOptions
 from softcr_tools.systems import simulation_system
 
 _COLUMN, _ROW, _TOP, _LEFT = 142, 34, 62, 190
@@ -28,9 +28,9 @@ def pages() -> dict[str, str]:
     """An SVG of each system."""
     bag = Path("bag")
     systems = {
-        "simulation": simulation_system(simulation_options({}), bag),
+        "simulation": simulation_system(SimulationOptions.of_options({}), bag),
         "hardware": hardware_system(HardwareOptions(), bag),
-        "arm": simulation_system(simulation_options({"robot": "dalenberg_robot1"}), bag),
+        "arm": simulation_system(SimulationOptions.of_options({"robot": "dalenberg_robot1"}), bag),
     }
     made = {f"system_{name}.svg": _drawing(system) for name, system in systems.items()}
     for name in systems:

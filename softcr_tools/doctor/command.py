@@ -1,20 +1,43 @@
-"""`softcr doctor`: the command line and the table."""
+"""`softcr doctor`: the command, the checks in the order a person would mend things, the table."""
 
 import json as json_format
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Literal
 
+from pydantic import BaseModel, ConfigDict, Field
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from softcr_runtime.command_line import command
 from softcr_runtime.console import FAILED
-from softcr_tools.doctor.examination import Patient, examine
-from softcr_tools.doctor.finding import Finding, Level
+from softcr_tools.doctor import machine, network, software
+from softcr_tools.doctor.finding import FAIL, WARN, Finding, Level
+from softcr_tools.viewer.command import PORT
+
+INTERFACE = "eth1"
+"""As the valves node has it by default."""
 
 _STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red"}
+
+
+class Patient(BaseModel):
+    """The files, addresses and places of a system."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    robot: str = Field("licher2025", description="name or file")
+    station: str = Field("", description="of the valves, name or file; empty: the robot's name")
+    calibration: str = Field("", description="of the cameras, likewise")
+    interface: str = Field(INTERFACE, description="network adapter of the EtherCAT terminals")
+    optitrack: str = Field("", description="address of Motive's machine, to ask it")
+    force_torque: str = Field(
+        "", description="address of the Net F/T box, as HOST or HOST:PORT, to ask it"
+    )
+    view_port: int = Field(PORT, ge=1, le=65535, description="of the live view")
+    results: Path = Field(Path("results"), description="directory where runs are recorded to")
 
 
 @command
@@ -44,6 +67,54 @@ def doctor(
         console.print(as_table(findings))
         console.print(verdict(findings), markup=False, highlight=False)
     return FAILED if any(finding.level is Level.FAIL for finding in findings) else 0
+
+
+def examine(patient: Patient, hardware: bool) -> Iterator[Finding]:
+    """Every check, of the bench too if it is `hardware`; one that fails to run is a finding."""
+    for subject, look in _looks(patient, hardware):
+        try:
+            yield from look()
+        except Exception as error:
+            yield Finding(
+                subject, FAIL, f"cannot be checked: {type(error).__name__}: {error}",
+                "see the message; if it is a mistake of softcr's, tell its authors",
+            )  # fmt: skip
+
+
+def _looks(patient: Patient, hardware: bool) -> list[tuple[str, Callable[[], list[Finding]]]]:
+    station, view = patient.station or patient.robot, patient.view_port
+    mend = f"softcr view --port {view + 1}, unless a view runs there already"
+    looks: list[tuple[str, Callable[[], list[Finding]]]] = [
+        ("packages", lambda: software.packages(hardware)),
+        ("compiled kernels", lambda: [software.compiled_kernels()]),
+        ("robot", lambda: [software.robot(patient.robot)]),
+        ("space", lambda: machine.space(patient.results)),
+        ("clocks", machine.clocks),
+        ("real time", machine.realtime),
+        ("discovery", network.discovery),
+        ("ports", lambda: [network.port("live view", "127.0.0.1", "tcp", view, WARN, mend)]),
+        (
+            "EtherCAT",
+            lambda: [
+                *network.ethercat(patient.interface, station),
+                software.station(station, patient.robot),
+            ],
+        ),
+        ("OptiTrack", lambda: _optitrack(patient)),
+        ("force and torque", lambda: [network.force_torque(patient.force_torque)]),
+    ]
+    return looks if hardware else looks[:-3]
+
+
+def _optitrack(patient: Patient) -> list[Finding]:
+    from softcr_hardware.optitrack.protocol import DATA_PORT as data
+
+    mend = f"stop who has it (ss -ulpn | grep {data}), or let Motive send unicast"
+    return [
+        network.optitrack(patient.optitrack),
+        network.port("OptiTrack multicast", "0.0.0.0", "udp", data, WARN, mend),
+        software.cameras(patient.calibration or patient.robot),
+    ]
 
 
 def as_table(findings: Iterable[Finding]) -> Table:

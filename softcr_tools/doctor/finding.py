@@ -29,7 +29,7 @@ class Finding:
             raise ValueError(f"{self.subject}: what is not OK, and only that, has a mend")
 
 
-def judged(subject: str, found: str, *problems: tuple[bool, Level, str, str]) -> Finding:
+def judged(subject: str, found: str, *problems: tuple[object, Level, str, str]) -> Finding:
     """The first of the problems that there is, or all is well.
 
     Args:

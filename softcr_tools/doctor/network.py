@@ -1,8 +1,19 @@
-"""Checks of adapters, ports, devices and of what DDS is told. Pure functions of facts."""
+"""Adapters, ports, devices and what DDS is told: pure checks, and the questions they answer."""
 
-from dataclasses import dataclass
+import http.client
+import os
+import socket
+import urllib.request
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
+from softcr_models.errors import UserError
 from softcr_tools.doctor.finding import FAIL, WARN, Finding, Level, judged
+from softcr_tools.doctor.machine import kernel_text
+
+ANSWER_TIME = 1.0
+"""How long a device is given to answer [s]."""
 
 LARGEST_DOMAIN = 232
 """With a larger ROS_DOMAIN_ID the ports would lie beyond 65535."""
@@ -13,126 +24,225 @@ _ANOTHER_DOMAIN = "export ROS_DOMAIN_ID=42  (any from 1 to 101)"
 _DOMAIN_PORTS = 7400, 250  # of domain 0, and between two domains (RTPS 2.2, section 9.6.1)
 
 
-@dataclass(frozen=True)
-class InterfaceFacts:
-    """A network adapter."""
-
-    name: str  # that is asked for
-    there: tuple[str, ...]  # all adapters of the machine
-    wireless: bool = False  # whether it is radio
-    up: bool = True  # whether it is switched on
-    carrier: bool = True  # whether something is at the other end of its cable
-    raw_error: str = ""  # why raw frames cannot be sent on it; empty if they can
+# --- EtherCAT -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class TerminalFacts:
-    """The EtherCAT terminals, asked by a frame that changes nothing."""
-
-    # names of those the station has, in order; empty if it cannot be read
-    expected: tuple[str, ...] = ()
-    found: int | None = None  # how many answer; None if they were not asked
-    why_not: str = ""  # why they were not asked; empty if they were
-    in_use: bool = False  # whether the reason is that their master runs
-
-
-@dataclass(frozen=True)
-class PortFacts:
-    """A port of this machine."""
-
-    use: str  # what needs it
-    port: str  # as in "udp 1511"
-    error: str  # why it cannot be had; empty if it can
-    level: Level  # how bad that would be
-    mend: str  # what to do then
+def ethercat(interface: str, station: str) -> list[Finding]:
+    """The adapter of the valves, and the terminals on it."""
+    there = tuple(found for _, found in socket.if_nameindex())
+    place = Path("/sys/class/net") / interface
+    return [
+        check_interface(
+            interface,
+            there,
+            wireless=(place / "wireless").exists(),
+            up=bool(int(kernel_text(place / "flags") or "0", 16) & 1),  # IFF_UP
+            carrier=kernel_text(place / "carrier") == "1",
+        ),
+        check_raw_frames(_raw_error(interface if interface in there else None)),
+        check_terminals(**terminal_facts(interface, station)),
+    ]
 
 
-@dataclass(frozen=True)
-class DeviceFacts:
-    """A device of the bench, asked over the network."""
-
-    name: str  # of the device
-    option: str  # of the command line for its address
-    address: str = ""  # where it was asked; empty if it was not
-    answer: str = ""  # what it said of itself
-    error: str = ""  # why there is no answer; empty if there is one
-
-
-@dataclass(frozen=True)
-class DdsFacts:
-    """What ROS 2 is told by its environment; None where it is not."""
-
-    domain: str | None  # ROS_DOMAIN_ID
-    discovery_range: str | None  # ROS_AUTOMATIC_DISCOVERY_RANGE
-    localhost_only: str | None  # ROS_LOCALHOST_ONLY, which Jazzy heeds above the range
-    ephemeral_ports: tuple[int, int]  # first and last port that the kernel gives away
-
-
-def check_interface(facts: InterfaceFacts) -> Finding:
-    """The EtherCAT adapter: there, wired, switched on, connected."""
-    name = facts.name
+def check_interface(
+    name: str, there: tuple[str, ...], wireless: bool, up: bool, carrier: bool
+) -> Finding:
+    """The EtherCAT adapter among those that are there: wired, switched on, connected."""
     return judged("EtherCAT adapter", f"{name}: up, connected",
-        (name not in facts.there, FAIL, f"{name}: not there; there are {', '.join(facts.there)}",
+        (name not in there, FAIL, f"{name}: not there; there are {', '.join(there)}",
          "name the right one: softcr doctor --interface NAME, and parameter interface of valves"),
-        (facts.wireless, FAIL, f"{name}: wireless; EtherCAT needs a cable",
+        (wireless, FAIL, f"{name}: wireless; EtherCAT needs a cable",
          "name a wired one: softcr doctor --interface NAME, and parameter interface of valves"),
-        (not facts.up, FAIL, f"{name}: switched off", f"sudo ip link set {name} up"),
-        (not facts.carrier, FAIL, f"{name}: nothing at the other end of the cable",
+        (not up, FAIL, f"{name}: switched off", f"sudo ip link set {name} up"),
+        (not carrier, FAIL, f"{name}: nothing at the other end of the cable",
          "plug the cable into port IN of the EK1100 and switch its 24 V on")
     )  # fmt: skip
 
 
-def check_raw_frames(facts: InterfaceFacts) -> Finding:
-    """Whether this process may send EtherCAT frames."""
+def check_raw_frames(error: str) -> Finding:
+    """Whether this process may send EtherCAT frames; `error` is why not."""
     return judged("EtherCAT frames", "permitted",
-        (bool(facts.raw_error), FAIL, f"refused: {facts.raw_error}",
+        (error, FAIL, f"refused: {error}",
          "sudo setcap cap_net_raw+ep $(readlink -f .venv/bin/python), or run as root")
     )  # fmt: skip
 
 
-def check_terminals(facts: TerminalFacts) -> Finding:
-    """Whether as many terminals answer as the station has; which ones they are the valves check."""
-    count = len(facts.expected)
-    names = ", ".join(facts.expected)
-    return judged("EtherCAT terminals", facts.why_not if facts.in_use else f"{facts.found} answer",
-        (bool(facts.why_not) and not facts.in_use, WARN, f"not asked: {facts.why_not}",
+def terminal_facts(interface: str, station: str) -> dict[str, Any]:
+    """What `check_terminals` wants, unless the terminals have a master: he would find foreign
+    frames."""
+    from softcr_hardware.ethercat.interfaces import own_interface
+    from softcr_hardware.ethercat.roll_call import count_terminals
+    from softcr_hardware.ethercat.terminals import load_station
+
+    expected: tuple[str, ...] = ()
+    with suppress(UserError):  # told of beside its file
+        expected = tuple(terminal.name for terminal in load_station(station).terminals)
+    try:
+        with own_interface(interface):
+            return {"expected": expected, "found": count_terminals(interface)}
+    except UserError as error:
+        return {"expected": expected, "why_not": str(error), "in_use": True}
+    except OSError as error:
+        return {"expected": expected, "why_not": error.strerror or str(error)}
+
+
+def check_terminals(
+    expected: tuple[str, ...] = (),
+    found: int | None = None,
+    why_not: str = "",
+    in_use: bool = False,
+) -> Finding:
+    """Whether as many terminals answer as the station has; which ones they are the valves check.
+
+    Args:
+        expected: names of those the station has, in order; empty if it cannot be read.
+        found: how many answer; None if they were not asked.
+        why_not: why they were not asked.
+        in_use: whether the reason is that their master runs.
+    """
+    count = len(expected)
+    return judged("EtherCAT terminals", why_not if in_use else f"{found} answer",
+        (why_not and not in_use, WARN, f"not asked: {why_not}",
          "first what is said above of adapter and frames"),
-        (facts.found == 0, FAIL, "none answers",
+        (found == 0, FAIL, "none answers",
          "plug the cable into port IN of the EK1100 and switch its 24 V on"),
-        (facts.found is not None and bool(count) and facts.found != count, FAIL,
-         f"{facts.found} answer, must be {count}: {names}",
-         f"push number {min(facts.found or 0, count - 1) + 1} onto its neighbour until it "
+        (found is not None and count and found != count, FAIL,
+         f"{found} answer, must be {count}: {', '.join(expected)}",
+         f"push number {min(found or 0, count - 1) + 1} onto its neighbour until it "
          "clicks, or name another --station")
     )  # fmt: skip
 
 
-def check_port(facts: PortFacts) -> Finding:
-    """Whether a port can be had."""
-    return judged(facts.use, f"{facts.port}: free",
-        (bool(facts.error), facts.level, f"{facts.port}: {facts.error}", facts.mend)
+def _raw_error(interface: str | None) -> str:
+    """Why raw frames cannot be sent, on an interface or at all; empty if they can."""
+    from softcr_hardware.ethercat.roll_call import ETHERCAT
+
+    try:
+        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETHERCAT)) as probe:
+            if interface is not None:
+                probe.bind((interface, ETHERCAT))
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+# --- devices that are asked over the network ----------------------------------------------------
+
+
+def optitrack(address: str, port: int | None = None) -> Finding:
+    """Motive, asked who it is."""
+    answer = error = ""
+    if address:
+        try:
+            from softcr_hardware.optitrack import protocol
+
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+                asking.settimeout(ANSWER_TIME)
+                asking.connect((address, protocol.COMMAND_PORT if port is None else port))
+                asking.send(protocol.request(protocol.CONNECT))
+                server = protocol.read(asking.recv(65536), None)
+            if isinstance(server, protocol.ServerInfo):
+                answer = f"{server.name}, NatNet {'.'.join(map(str, server.version))}"
+            else:
+                error = "answers, but not who it is"
+        except (OSError, ImportError) as problem:
+            error = _why(problem)
+        except protocol.ProtocolError as problem:
+            error = f"answers nonsense: {problem}"
+    return check_device("OptiTrack server", "--optitrack", address, answer, error)
+
+
+def force_torque(address: str, port: int | None = None) -> Finding:
+    """The Net F/T box, asked for its configuration, which it serves as a page."""
+    answer = error = ""
+    if address:
+        url = f"http://{address}{'' if port is None else f':{port}'}/netftapi2.xml"
+        try:
+            with urllib.request.urlopen(url, timeout=ANSWER_TIME) as page:
+                serves = b"<cfgcpf>" in page.read(1 << 16)
+            if serves:  # counts per force: without it counts are not newtons
+                answer = "serves its calibration"
+            else:
+                error = "serves no calibration: not a Net F/T?"
+        except (OSError, ValueError, http.client.HTTPException) as problem:
+            error = _why(problem)
+    return check_device("force-torque sensor", "--force-torque", address, answer, error)
+
+
+def check_device(name: str, option: str, address: str, answer: str, error: str) -> Finding:
+    """Whether a device answers at its address, which an option of the command line tells."""
+    return judged(name, f"{address}: {answer}",
+        (not address, WARN, "not asked: no address given", f"softcr doctor {option} ADDRESS"),
+        (error, FAIL, f"{address}: {error}",
+         f"check that it is on and its cable: ping {address.partition(':')[0]}")
     )  # fmt: skip
 
 
-def check_device(facts: DeviceFacts) -> Finding:
-    """Whether a device answers."""
-    return judged(facts.name, f"{facts.address}: {facts.answer}",
-        (not facts.address, WARN, "not asked: no address given",
-         f"softcr doctor {facts.option} ADDRESS"),
-        (bool(facts.error), FAIL, f"{facts.address}: {facts.error}",
-         f"check that it is on and its cable: ping {facts.address.partition(':')[0]}")
-    )  # fmt: skip
+def _why(error: Exception) -> str:
+    if isinstance(error, TimeoutError) or "timed out" in str(error):
+        return f"no answer within {ANSWER_TIME:g} s"
+    reason = getattr(error, "reason", error)
+    return str(getattr(reason, "strerror", None) or reason)
 
 
-def check_domain(facts: DdsFacts) -> Finding:
+# --- ports: who needs them, and what to do when somebody else has them --------------------------
+
+
+def port(use: str, address: str, protocol: str, number: int, level: Level, mend: str) -> Finding:
+    """A port of "tcp" or "udp"; `level` and `mend` hold where it cannot be had."""
+    kind = socket.SOCK_STREAM if protocol == "tcp" else socket.SOCK_DGRAM
+    return check_port(use, f"{protocol} {number}", port_error(kind, address, number), level, mend)
+
+
+def check_port(use: str, port: str, error: str, level: Level, mend: str) -> Finding:
+    """Whether a port, as in "udp 1511", can be had."""
+    return judged(use, f"{port}: free", (error, level, f"{port}: {error}", mend))
+
+
+def port_error(kind: int, address: str, port: int) -> str:
+    """Why a port of socket.SOCK_STREAM or SOCK_DGRAM cannot be had; empty if it can."""
+    try:
+        with socket.socket(socket.AF_INET, kind) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((address, port))
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+# --- DDS ----------------------------------------------------------------------------------------
+
+
+def discovery() -> list[Finding]:
+    """What ROS 2 is told by its environment, and whether its port is free."""
+    low, high = (
+        kernel_text(Path("/proc/sys/net/ipv4/ip_local_port_range")) or "32768 60999"
+    ).split()
+    text = os.environ.get("ROS_DOMAIN_ID") or ""
+    found = [
+        check_domain(text, (int(low), int(high))),
+        check_discovery_range(
+            os.environ.get("ROS_AUTOMATIC_DISCOVERY_RANGE"), os.environ.get("ROS_LOCALHOST_ONLY")
+        ),
+    ]
+    domain = int(text) if text.isdecimal() else 0
+    if domain <= LARGEST_DOMAIN:
+        first, step = _DOMAIN_PORTS
+        mend = "another ROS_DOMAIN_ID; ss -ulpn shows who has the port"
+        found.append(port("DDS discovery", "0.0.0.0", "udp", first + step * domain, FAIL, mend))
+    return found
+
+
+def check_domain(domain: str | None, ephemeral_ports: tuple[int, int]) -> Finding:
     """ROS_DOMAIN_ID: a number whose ports exist and that the kernel does not give to others."""
     subject = "ROS_DOMAIN_ID"
-    text = (facts.domain or "").strip()
+    text = (domain or "").strip()
     if not text:
         said = "not set: domain 0, which everybody uses who has not set it either"
         return Finding(subject, WARN, said, _ANOTHER_DOMAIN)
     number = int(text) if text.isdecimal() else -1
     first, step = _DOMAIN_PORTS[0] + _DOMAIN_PORTS[1] * number, _DOMAIN_PORTS[1]
-    low, high = facts.ephemeral_ports
+    low, high = ephemeral_ports
     return judged(subject, f"{number}: ports from {first}",
         (not 0 <= number <= LARGEST_DOMAIN, FAIL,
          f"{text}: must be a whole number from 0 to {LARGEST_DOMAIN}", _ANOTHER_DOMAIN),
@@ -142,17 +252,19 @@ def check_domain(facts: DdsFacts) -> Finding:
     )  # fmt: skip
 
 
-def check_discovery_range(facts: DdsFacts) -> Finding:
-    """How far nodes are heard: on a bench, not beyond the machine."""
-    subject = "ROS discovery range"
-    chosen = (facts.discovery_range or "").strip().upper()
+def check_discovery_range(discovery_range: str | None, localhost_only: str | None) -> Finding:
+    """How far nodes are heard: on a bench, not beyond the machine.
+
+    ROS_LOCALHOST_ONLY is heeded by Jazzy above ROS_AUTOMATIC_DISCOVERY_RANGE.
+    """
+    chosen = (discovery_range or "").strip().upper()
     here = "export ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST"
-    return judged(subject,
+    return judged("ROS discovery range",
         f"{chosen}: nodes of this machine only" if chosen == "LOCALHOST" else "this machine only",
-        (facts.localhost_only == "1", WARN,
+        (localhost_only == "1", WARN,
          "ROS_LOCALHOST_ONLY=1: works, but is deprecated and overrides the range",
          f"unset ROS_LOCALHOST_ONLY; {here}"),
-        (bool(chosen) and chosen not in DISCOVERY_RANGES, FAIL,
+        (chosen and chosen not in DISCOVERY_RANGES, FAIL,
          f"{chosen}: must be one of {', '.join(DISCOVERY_RANGES)}", here),
         (chosen == "OFF", FAIL, "OFF: the nodes will not find each other, not even on this machine",
          here),

@@ -1,78 +1,167 @@
-"""Checks of what is installed, compiled and calibrated. Pure functions of facts."""
+"""What is installed, compiled and calibrated: pure checks, and what they are told of this place."""
 
-from dataclasses import dataclass
+import importlib.metadata
+import importlib.util
+import os
+from collections.abc import Callable
+from pathlib import Path
 
+from packaging.requirements import InvalidRequirement, Requirement
+
+from softcr_models.errors import UserError
 from softcr_tools.doctor.finding import FAIL, WARN, Finding, Level, judged
+from softcr_tools.doctor.machine import existing
+
+_ASSUMED = "[D]"  # mark of values in configuration files that nobody measured
+_ROS_MODULES = (
+    *("rclpy", "builtin_interfaces", "diagnostic_msgs", "geometry_msgs", "lifecycle_msgs"),
+    *("nav_msgs", "rosgraph_msgs", "sensor_msgs", "std_msgs", "std_srvs", "visualization_msgs"),
+)
 
 
-@dataclass(frozen=True)
-class PackageFacts:
-    """Python packages."""
-
-    missing: tuple[str, ...]  # what softcr requires and is not installed, or not as required
-    ros_missing: tuple[str, ...]  # modules of ROS 2 that cannot be found
-    extra_missing: dict[str, tuple[str, ...]]  # by extra, what it requires and is not installed
-
-
-@dataclass(frozen=True)
-class CacheFacts:
-    """Compiled kernels: whether they are there, where, and whether that may be written."""
-
-    complete: bool
-    directory: str
-    writable: bool
-
-
-@dataclass(frozen=True)
-class CalibrationFacts:
-    """A file that describes the bench."""
-
-    what: str  # it describes
-    path: str  # of the file, or the name it was asked for by
-    error: str  # why it cannot be used; empty if it can
-    assumed: bool  # whether it has marks [D]: values that were not measured on this bench
-    how: str  # to measure them
+def packages(hardware: bool) -> list[Finding]:
+    """What is installed beside softcr, by its own metadata; of a bench its driver's, too."""
+    needed: list[Requirement] = []
+    extras: dict[str, list[Requirement]] = {}
+    declared = importlib.metadata.metadata("softcr").get_all("Provides-Extra") or []
+    for text in importlib.metadata.requires("softcr") or []:
+        requirement = Requirement(text)
+        if requirement.name.startswith("ros-"):
+            continue  # wheels, or packages of a workspace: see _ROS_MODULES
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+            needed.append(requirement)
+        for extra in declared:
+            if requirement.marker is not None and requirement.marker.evaluate({"extra": extra}):
+                extras.setdefault(extra, []).append(requirement)
+    extra_missing = {extra: _missing(extras.get(extra, [])) for extra in declared}
+    ros_missing = [name for name in _ROS_MODULES if importlib.util.find_spec(name) is None]
+    found = [check_packages(_missing(needed)), check_ros(ros_missing)]
+    if hardware:
+        found.append(check_extra(extra_missing.get("ethercat"), "ethercat", "the valves", FAIL))
+    return [*found, check_extra(extra_missing.get("view"), "view", "softcr view", WARN)]
 
 
-def check_packages(facts: PackageFacts) -> Finding:
+def check_packages(missing: list[str]) -> Finding:
     """Everything that softcr requires."""
     return judged("Python packages", "all there",
-        (bool(facts.missing), FAIL, "missing: " + ", ".join(facts.missing), "make setup")
+        (missing, FAIL, "missing: " + ", ".join(missing), "make setup")
     )  # fmt: skip
 
 
-def check_ros(facts: PackageFacts) -> Finding:
+def check_ros(missing: list[str]) -> Finding:
     """ROS 2, from wheels or from a workspace."""
     return judged("ROS 2", "all there",
-        (bool(facts.ros_missing), FAIL, "modules missing: " + ", ".join(facts.ros_missing),
+        (missing, FAIL, "modules missing: " + ", ".join(missing),
          "make setup, or source /opt/ros/jazzy/setup.bash")
     )  # fmt: skip
 
 
-def check_extra(facts: PackageFacts, extra: str, use: str, level: Level) -> Finding:
-    """An extra; `level` is how bad it is without it, `use` what it is for."""
-    missing = facts.extra_missing.get(extra, (f"extra {extra} itself",))
+def check_extra(missing: list[str] | None, extra: str, use: str, level: Level) -> Finding:
+    """An extra, None where it is not known: `level` is how bad it is without, `use` its use."""
+    missing = [f"extra {extra} itself"] if missing is None else missing
     return judged(f"extra {extra}", f"installed: {use}",
-        (bool(missing), level, f"missing: {', '.join(missing)}; needed for {use}",
+        (missing, level, f"missing: {', '.join(missing)}; needed for {use}",
          f"pip install 'softcr[{extra}]'")
     )  # fmt: skip
 
 
-def check_cache(facts: CacheFacts) -> Finding:
-    """The rod's compiled kernels."""
-    return judged("compiled kernels", f"in {facts.directory}",
-        (not facts.complete and not facts.writable, FAIL,
-         f"{facts.directory}: may not be written, so every node compiles for a minute",
-         f"sudo chown -R $USER {facts.directory}"),
-        (not facts.complete, WARN, "not there yet: the first start compiles for a minute",
+def compiled_kernels() -> Finding:
+    """The rod's."""
+    from softcr_models.rod.compilation import cache_directory
+    from softcr_models.warm_up import is_warm
+
+    directory = cache_directory()
+    return check_cache(is_warm(), str(directory), os.access(existing(directory), os.W_OK))
+
+
+def check_cache(complete: bool, directory: str, writable: bool) -> Finding:
+    """Compiled kernels: whether they are there, where, and whether that may be written."""
+    return judged("compiled kernels", f"in {directory}",
+        (not complete and not writable, FAIL,
+         f"{directory}: may not be written, so every node compiles for a minute",
+         f"sudo chown -R $USER {directory}"),
+        (not complete, WARN, "not there yet: the first start compiles for a minute",
          "python -m softcr_models.warm_up")
     )  # fmt: skip
 
 
-def check_calibration(facts: CalibrationFacts) -> Finding:
-    """A file of the bench: can be used, and is measured."""
-    return judged(facts.what, facts.path,
-        (bool(facts.error), FAIL, facts.error, f"edit {facts.path}"),
-        (facts.assumed, WARN,
-         f"{facts.path}: what is marked [D] there was not measured on this bench", facts.how)
+def robot(name: str) -> Finding:
+    """A robot's file; there the mark stands for data sheets."""
+    from softcr_models.robot import load_robot
+
+    return _file("robot", name, "robots", lambda: load_robot(name), how="")
+
+
+def station(name: str, robot: str) -> Finding:
+    """The valves' station file."""
+    from softcr_hardware.ethercat.terminals import load_station
+    from softcr_models.robot import load_robot
+
+    return _file(
+        "valve station",
+        name,
+        "ethercat",
+        lambda: load_station(name, load_robot(robot).chamber_names),
+        how="measure them; zeros with the chambers vented: "
+        "ros2 service call /valves/calibrate_zero std_srvs/srv/Trigger",
+    )
+
+
+def cameras(calibration: str) -> Finding:
+    """The file from the cameras' world to the base."""
+
+    def load() -> object:
+        from softcr_hardware.optitrack.calibration import load_calibration
+
+        return load_calibration(calibration)
+
+    return _file(
+        "cameras to base",
+        calibration,
+        "optitrack",
+        load,
+        how="with the rod vented: ros2 service call /optitrack/calibrate_base "
+        "std_srvs/srv/Trigger, into a file of your own",
+    )
+
+
+def _file(what: str, name: str, folder: str, load: Callable[[], object], how: str) -> Finding:
+    """A file in a folder of config/, or at a path.
+
+    Args:
+        what: it describes.
+        name: of it, or its path.
+        folder: of config/.
+        load: raises what is wrong with it.
+        how: its values are measured; empty where a mark does not say that they were not.
+    """
+    from softcr_models.config import config_directory
+
+    path = Path(name)
+    if path.suffix not in (".yaml", ".yml"):
+        path = config_directory() / folder / f"{name}.yaml"
+    try:
+        load()
+    except (UserError, ImportError) as error:
+        return check_calibration(what, str(path), str(error), False, how)
+    return check_calibration(what, str(path), "", bool(how) and _ASSUMED in path.read_text(), how)
+
+
+def check_calibration(what: str, path: str, error: str, assumed: bool, how: str) -> Finding:
+    """A file of the bench: can be used, and is measured, not assumed."""
+    return judged(what, path,
+        (error, FAIL, error, f"edit {path}"),
+        (assumed, WARN, f"{path}: what is marked [D] there was not measured on this bench", how)
     )  # fmt: skip
+
+
+def _missing(requirements: list[Requirement]) -> list[str]:
+    return [str(needed).split(";")[0] for needed in requirements if not _is_there(needed)]
+
+
+def _is_there(needed: Requirement) -> bool:
+    try:
+        installed = importlib.metadata.version(needed.name)
+        return needed.specifier.contains(installed, prereleases=True)
+    except (importlib.metadata.PackageNotFoundError, InvalidRequirement):
+        return False

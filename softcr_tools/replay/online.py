@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from softcr_models.errors import UserError
 from softcr_runtime.bags.message_bytes import header_stamp
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.console import say
-from softcr_runtime.cycle_timer import Clock, MonotonicClock
+from softcr_runtime.cycle_timer import MonotonicClock
 from softcr_runtime.messages import clock_to_message
 from softcr_runtime.replay.recorded_messages import require_topics
 from softcr_runtime.topics import TOPICS, qos
@@ -74,11 +74,7 @@ def schedule(bag: Bag) -> Iterator[Moment]:
 def publish(bag: Bag, rate: float, wait: float, console: Console) -> None:
     """Publish the recorded inputs of a bag, and /clock, as fast as they were recorded times a rate.
 
-    Args:
-        bag: what to publish.
-        rate: times real time.
-        wait: how long to wait for somebody who subscribes the pressures [s].
-        console: told how it goes.
+    Somebody who subscribes the first of them is waited for `wait` [s] at most.
 
     Raises:
         UserError: a rate or time is not allowed, the bag has none of the inputs.
@@ -95,55 +91,46 @@ def publish(bag: Bag, rate: float, wait: float, console: Console) -> None:
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     try:
         node = rclpy.create_node("replay")
-        replay = _OnlineReplay(node, bag)
-        if not replay.finds_a_reader(wait):
+        held = [topic for topic in INPUTS if bag.find(topic)]
+        # as in lock-step: reliable, so that readers of either kind get everything
+        publishers = {
+            topic: node.create_publisher(
+                TOPICS[topic].message_class(), topic, qos(topic, lockstep=True)
+            )
+            for topic in (*held, "/clock")
+        }
+        if not _finds_a_reader(publishers[held[0]], wait):
             say(console, f"nobody subscribed within {wait:g} s: publishing all the same")
-        replay.play(rate, console, MonotonicClock())
+        _play(bag, publishers, rate, console)
         time.sleep(_LAST_WORDS_TIME)
         node.destroy_node()
     finally:
         rclpy.try_shutdown()
 
 
-class _OnlineReplay:
-    def __init__(self, node: Any, bag: Bag):
-        self._bag = bag
-        held = [topic for topic in INPUTS if bag.find(topic)]
-        # as in lock-step: reliable, so that readers of either kind get everything
-        self._publishers = {
-            topic: node.create_publisher(
-                TOPICS[topic].message_class(), topic, qos(topic, lockstep=True)
-            )
-            for topic in (*held, "/clock")
-        }
-        self._watched = self._publishers[held[0]]
+def _finds_a_reader(publisher: Any, wait: float) -> bool:
+    """Whether somebody subscribes within `wait` [s]."""
+    end = time.monotonic() + wait
+    while not publisher.get_subscription_count():
+        if time.monotonic() >= end:
+            return False
+        time.sleep(_SEARCH_PERIOD)
+    return True
 
-    def finds_a_reader(self, wait: float) -> bool:
-        """Whether somebody subscribes the first of the topics within `wait` [s]."""
-        end = time.monotonic() + wait
-        while not self._watched.get_subscription_count():
-            if time.monotonic() >= end:
-                return False
-            time.sleep(_SEARCH_PERIOD)
-        return True
 
-    def play(self, rate: float, console: Console, clock: Clock) -> None:
-        """Publish everything, each moment when the clock, times `rate`, shows it."""
-        total = 1e-9 * self._duration()
-        began, first = clock.now(), None
-        with Progress(console=console) as progress:
-            task = progress.add_task("publishing", total=total)
-            for moment in schedule(self._bag):
-                first = moment.time if first is None else first
-                passed = 1e-9 * (moment.time - first)
-                clock.sleep_until(began + passed / rate)
-                self._publishers["/clock"].publish(clock_to_message(moment.time))
-                if moment.topic is not None:
-                    self._publishers[moment.topic].publish(moment.payload)
-                progress.update(task, completed=passed)
-
-    def _duration(self) -> int:
-        first = last = 0
-        for moment in schedule(self._bag):
-            first, last = first or moment.time, moment.time
-        return last - first
+def _play(bag: Bag, publishers: Mapping[str, Any], rate: float, console: Console) -> None:
+    """Publish everything, each moment when the clock, times `rate`, shows it."""
+    first = last = 0
+    for moment in schedule(bag):
+        first, last = first or moment.time, moment.time
+    clock = MonotonicClock()
+    began = clock.now()
+    with Progress(console=console) as progress:
+        task = progress.add_task("publishing", total=1e-9 * (last - first))
+        for moment in schedule(bag):
+            passed = 1e-9 * (moment.time - first)
+            clock.sleep_until(began + passed / rate)
+            publishers["/clock"].publish(clock_to_message(moment.time))
+            if moment.topic is not None:
+                publishers[moment.topic].publish(moment.payload)
+            progress.update(task, completed=passed)

@@ -14,7 +14,7 @@ from softcr_models.errors import UserError
 from softcr_models.robot import load_robot
 from softcr_runtime.command_line import command
 from softcr_runtime.console import ended_by_signals, say, step
-from softcr_tools.ros_context import ros_context
+from softcr_runtime.ros_context import ros_context
 
 PORT = 8090
 """Of the page; 8080 is the emulated Net F/T box's."""

@@ -17,33 +17,29 @@ from typing import Any
 
 import rclpy
 import yaml
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from lifecycle_msgs.msg import State
 from rclpy.executors import SingleThreadedExecutor
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
-from rosgraph_msgs.msg import Clock
 
 from softcr_models.errors import UserError
 from softcr_runtime.console import FAILED, USER_ERROR, complain, say, signals_call, step
-from softcr_runtime.system import System
-from softcr_runtime.topics import qos
-from softcr_tools.beginning import refusal
-from softcr_tools.connections import Ends, ends_in, missing_connections
-from softcr_tools.lifecycle import (
+from softcr_runtime.ros_context import set_environment
+from softcr_runtime.ros_executor.connections import missing_connections
+from softcr_runtime.ros_executor.heard import Heard
+from softcr_runtime.ros_executor.node_process import Exit, NodeProcess
+from softcr_runtime.ros_executor.node_services import (
     ACTIVATE,
     CLEAN_UP,
     CONFIGURE,
     DEACTIVATE,
     Change,
     LifecycleClient,
-    says_finished,
+    refusal,
 )
-from softcr_tools.processes import Exit, NodeProcess
-from softcr_tools.ros_context import set_environment
-from softcr_tools.run_record import EndReason, RunRecord
+from softcr_runtime.ros_executor.run_record import EndReason, RunRecord
+from softcr_runtime.system import System
 
 NODE_ENVIRONMENT = {
     # one BLAS thread: the nodes share the cores, and their matrices are small
@@ -118,14 +114,10 @@ class Supervisor:
         self._process_of: dict[str, NodeProcess] = {}
         self._clients: dict[str, LifecycleClient] = {}
         self._ends: dict[str, Exit] = {}
-        self._connections: dict[str, Ends] = {}
         self._wishes_to_end = 0
         self._going_up = False
         self._going_down = False
         self._active = False
-        self._simulated_time = 0.0
-        self._finished = False
-        self._disarmed = ""  # why the valves are vented
         self._record = RunRecord(directory / "system.json", system.name, options, list(self._names))
 
     def run(self) -> Outcome:
@@ -237,16 +229,17 @@ class Supervisor:
 
     def _connect(self) -> None:
         """Wait until every node sees all others; the run can begin without, and lose messages."""
-        self._connections.clear()  # what was told before all were configured
+        connections = self._heard.connections
+        connections.clear()  # what was told before all were configured
 
         def connected() -> bool:
-            all_told = self._connections.keys() >= set(self._names)
-            return all_told and not missing_connections(self._connections)
+            all_told = connections.keys() >= set(self._names)
+            return all_told and not missing_connections(connections)
 
         if not self._wait(connected, CONNECT_TIMEOUT):
-            silent = [name for name in self._names if name not in self._connections]
+            silent = [name for name in self._names if name not in connections]
             lines = [f"{name} does not tell" for name in silent]
-            lines += missing_connections(self._connections)
+            lines += missing_connections(connections)
             self._record.add("unconnected", detail="; ".join(lines))
             say(self._console, f"not all nodes are connected: {lines[0]}", "yellow")
 
@@ -257,7 +250,7 @@ class Supervisor:
         with step(self._console, f"asking {' and '.join(self._system.begin)}"):
             line = refusal(self._node, self._system.begin, self._wait)
             # what safety said before is not the end of this run
-            self._wait(lambda: not self._disarmed, 1.0)
+            self._wait(lambda: not self._heard.disarmed, 1.0)
         if line:
             raise _RunFailure(line)
         for service in self._system.begin:
@@ -279,15 +272,16 @@ class Supervisor:
         ) as progress:
             task = progress.add_task("run", total=duration)
             # In simulated time only the plant knows when its last cycle is complete: it says so.
-            while not self._finished and (self._system.simulated_time or seen < duration):
+            while not self._heard.finished and (self._system.simulated_time or seen < duration):
                 self._rest(REST_TIME)
                 self._turn()
                 now = time.monotonic()
-                time_now = self._simulated_time if self._system.simulated_time else now - began
+                simulated = self._system.simulated_time
+                time_now = self._heard.simulated_time if simulated else now - began
                 if time_now > seen:
                     seen, progressed = time_now, now
-                if self._disarmed:
-                    raise _RunFailure(f"the valves vented: {self._disarmed}")
+                if self._heard.disarmed:
+                    raise _RunFailure(f"the valves vented: {self._heard.disarmed}")
                 if now - progressed > STALL_TIMEOUT:
                     raise _RunFailure(f"simulated time stands still at {seen:.3f} s")
                 progress.update(task, completed=min(seen, duration))
@@ -393,7 +387,9 @@ class Supervisor:
                 raise self._failure(left[0], "stopped being active")
 
     def _has_left(self, name: str) -> bool:
-        return self._active and not self._going_down and not self._clients[name].is_active()
+        if not self._active or self._going_down:
+            return False
+        return bool(self._clients[name].state != State.PRIMARY_STATE_ACTIVE)
 
     def _tell_death(self, process: NodeProcess, end: Exit) -> None:
         who, complaint = _titled(process.names), process.complaint()
@@ -443,14 +439,7 @@ class Supervisor:
             start_parameter_services=False,
         )
         self._executor.add_node(self._node)
-        self._node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
-        if self._system.begin:
-            self._node.create_subscription(
-                DiagnosticStatus, "safety/state", self._on_safety, qos("safety/state")
-            )
-        if self._system.simulated_time:
-            newest = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-            self._node.create_subscription(Clock, "/clock", self._on_clock, newest)
+        self._heard = Heard(self._node, self._system)
         try:
             yield
         finally:
@@ -465,19 +454,6 @@ class Supervisor:
         finally:
             for process in self._processes:
                 process.close()
-
-    def _on_diagnostics(self, message: DiagnosticArray) -> None:
-        self._finished |= says_finished(message)
-        known = {name: ends for name, ends in ends_in(message).items() if name in self._names}
-        self._connections |= known
-
-    def _on_safety(self, status: DiagnosticStatus) -> None:
-        """A vent lasts until a person enables the valves again: it ends the run."""
-        enabled = any(value.key == "enabled" and value.value == "true" for value in status.values)
-        self._disarmed = "" if enabled else status.message
-
-    def _on_clock(self, message: Clock) -> None:
-        self._simulated_time = message.clock.sec + message.clock.nanosec * 1e-9
 
 
 def _titled(names: Sequence[str]) -> str:

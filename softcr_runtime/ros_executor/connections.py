@@ -9,9 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from diagnostic_msgs.msg import DiagnosticArray
-
-from softcr_runtime.diagnostics import diagnostics_from_message
+from softcr_runtime.diagnostics import DiagnosticReport
 
 
 @dataclass(frozen=True)
@@ -27,11 +25,11 @@ class Ends:
     receives: Mapping[str, int] = field(default_factory=dict)
 
 
-def ends_in(message: DiagnosticArray) -> dict[str, Ends]:
+def ends_in(reports: Iterable[DiagnosticReport]) -> dict[str, Ends]:
     """Node name -> its connections, of the nodes that tell them in their diagnostics."""
     return {
         report.name.split(":")[0]: Ends(report.values["publishes"], report.values["receives"])
-        for report in diagnostics_from_message(message)
+        for report in reports
         if {"publishes", "receives"} <= report.values.keys()
     }
 

@@ -139,8 +139,7 @@ def _parsed(line: str) -> LogLine:
 def _words(parts: Sequence[Part]) -> tuple[str, ...]:
     """What runs some nodes as a process, behind `python -m`."""
     if len(parts) == 1:
-        (part,) = parts
-        return (*part.command, "--ros-args", "-r", f"__node:={part.name}")
+        return (*parts[0].command, "--ros-args", "-r", f"__node:={parts[0].name}")
     pairs = [word for part in parts for word in (part.runs, part.name)]
     return ("softcr_runtime.run_blocks", *pairs, "--ros-args")
 

@@ -1,12 +1,20 @@
-"""Driving lifecycle nodes from outside, by their standard services."""
+"""What nodes are asked by their standard services: to change state, and to agree to a beginning."""
 
+import time
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.msg import State, Transition, TransitionEvent
 from lifecycle_msgs.srv import ChangeState, GetState
 from rclpy.node import Node
 from rclpy.task import Future
+from std_srvs.srv import Trigger
+
+AGREEMENT_TIMEOUT = 15.0
+"""For all to agree: poses must flow, and a person take the deadman's switch in hand [s]."""
+
+_PAUSE = 0.3  # between two questions [s]
+_NOT_RUNNING = "no such service is running"
 
 
 class Change(NamedTuple):
@@ -37,12 +45,6 @@ CLEAN_UP = Change(
 )  # fmt: skip
 
 
-def says_finished(message: DiagnosticArray) -> bool:
-    """Whether a node tells in its diagnostics that the run is complete."""
-    values = (value for status in message.status for value in status.values)
-    return any(value.key == "finished" and value.value == "true" for value in values)
-
-
 class LifecycleClient:
     """Asks one lifecycle node for its state, `state` being the last known, or for changes of it."""
 
@@ -53,21 +55,14 @@ class LifecycleClient:
             node: ROS node that asks; somebody must spin it.
             name: of the lifecycle node, in the namespace of `node`.
         """
-        self.name = name
         self.state = State.PRIMARY_STATE_UNKNOWN
         self._change = node.create_client(ChangeState, f"{name}/change_state")
         self._get = node.create_client(GetState, f"{name}/get_state")
-        self._events = node.create_subscription(
-            TransitionEvent, f"{name}/transition_event", self._on_event, 10
-        )
+        node.create_subscription(TransitionEvent, f"{name}/transition_event", self._on_event, 10)
 
     def is_ready(self) -> bool:
         """Whether both services have been discovered."""
         return self._get.service_is_ready() and self._change.service_is_ready()
-
-    def is_active(self) -> bool:
-        """Whether the last known state is active."""
-        return self.state == State.PRIMARY_STATE_ACTIVE
 
     def request_state(self) -> Future:
         """Ask for the state; a future of lifecycle_msgs/srv/GetState_Response."""
@@ -81,3 +76,39 @@ class LifecycleClient:
 
     def _on_event(self, event: TransitionEvent) -> None:
         self.state = event.goal_state.id
+
+
+def refusal(
+    node: Node,
+    services: Sequence[str],
+    wait: Callable[[Callable[[], bool], float], bool],
+    timeout: float = AGREEMENT_TIMEOUT,
+) -> str:
+    """Ask services, as the safety handshake, in order, until each has agreed.
+
+    Args:
+        node: that asks.
+        services: of std_srvs/srv/Trigger.
+        wait: spins the node until a condition holds; whether it did within a time [s].
+        timeout: for all of them [s].
+
+    Returns:
+        One line about who refused, and why; empty when all have agreed.
+    """
+    deadline = time.monotonic() + timeout
+    for name in services:
+        client = node.create_client(Trigger, name)
+        said = _NOT_RUNNING
+        while True:
+            if wait(client.service_is_ready, max(deadline - time.monotonic(), 0.0)):
+                answer = client.call_async(Trigger.Request())
+                if wait(answer.done, max(deadline - time.monotonic(), 0.0)):
+                    if answer.result().success:
+                        break
+                    said = answer.result().message
+                elif said == _NOT_RUNNING:  # what it answered before tells more
+                    said = "no answer"
+            if time.monotonic() + _PAUSE >= deadline:
+                return f"{name} refused for {timeout:.0f} s: {said}"
+            wait(lambda: False, _PAUSE)
+    return ""

@@ -3,34 +3,14 @@
 import json
 import os
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal
 
-from softcr_tools.processes import Exit
+from softcr_runtime.ros_executor.node_process import Exit
 
 EndReason = Literal["duration", "interrupt", "death", "failure"]
-
-
-@dataclass(frozen=True)
-class Event:
-    """Something that happened `time` seconds after the start, to a node or (None) to the system."""
-
-    time: float
-    node: str | None
-    event: str
-    detail: str | None
-
-
-@dataclass(frozen=True)
-class Death:
-    """A node that ended before it was asked to."""
-
-    node: str
-    signal: int | None
-    exit_code: int | None
-    time: float
 
 
 @dataclass
@@ -45,36 +25,37 @@ class RunRecord:
     system: str
     options: dict[str, Any]
     nodes: list[str]
-    started: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
-    events: list[Event] = field(default_factory=list)
-    deaths: list[Death] = field(default_factory=list)
     ended_by: EndReason | None = None
     error: str | None = None
     exit_code: int | None = None
     unwritten: str | None = None
+    _events: list[dict[str, Any]] = field(default_factory=list)
+    _deaths: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._start = time.monotonic()
+        self._started = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
 
     def add(self, event: str, node: str | None = None, detail: str | None = None) -> None:
-        """Note that something happened now."""
-        self.events.append(Event(self._now(), node, event, detail))
+        """Note that something happened now, to a node or (None) to the system."""
+        self._events.append({"time": self._now(), "node": node, "event": event, "detail": detail})
         self.write()
 
     def add_death(self, node: str, end: Exit) -> None:
         """Note that a node ended before it was asked to."""
-        self.deaths.append(Death(node, end.signal, end.code, self._now()))
+        death = {"node": node, "signal": end.signal, "exit_code": end.code, "time": self._now()}
+        self._deaths.append(death)
         self.add("died", node, str(end))
 
     def write(self) -> None:
         """Write the file anew, in one piece."""
         content = {
             "system": self.system,
-            "started": self.started.isoformat(timespec="milliseconds"),
+            "started": self._started,
             "options": self.options,
             "nodes": self.nodes,
-            "events": [asdict(event) for event in self.events],
-            "deaths": [asdict(death) for death in self.deaths],
+            "events": self._events,
+            "deaths": self._deaths,
             "ended_by": self.ended_by,
             "error": self.error,
             "exit_code": self.exit_code,
@@ -88,4 +69,5 @@ class RunRecord:
             self.unwritten = f"{self.path}: {error.strerror}"
 
     def _now(self) -> float:
+        """Time since the start [s]."""
         return round(time.monotonic() - self._start, 3)

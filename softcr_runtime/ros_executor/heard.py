@@ -1,0 +1,56 @@
+"""What a supervisor hears of a running system."""
+
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rosgraph_msgs.msg import Clock
+
+from softcr_runtime.diagnostics import diagnostics_from_message
+from softcr_runtime.ros_executor.connections import Ends, ends_in
+from softcr_runtime.system import System
+from softcr_runtime.topics import qos
+
+
+class Heard:
+    """What a system's nodes have said so far; somebody must spin the node that listens.
+
+    Attributes:
+        connections: what each of its nodes sees of the others, by name.
+        finished: whether a node has told that simulated time is at its end.
+        disarmed: why the valves are vented; empty while they are enabled.
+        simulated_time: on /clock [s].
+    """
+
+    def __init__(self, node: Node, system: System) -> None:
+        """Listen.
+
+        Args:
+            node: that listens.
+            system: safety is heard where its beginning must be agreed, /clock in simulated time.
+        """
+        self.connections: dict[str, Ends] = {}
+        self.finished = False
+        self.disarmed = ""
+        self.simulated_time = 0.0
+        self._names = [part.name for part in system.parts]
+        node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
+        if system.begin:
+            topic = "safety/state"
+            node.create_subscription(DiagnosticStatus, topic, self._on_safety, qos(topic))
+        if system.simulated_time:
+            newest = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+            node.create_subscription(Clock, "/clock", self._on_clock, newest)
+
+    def _on_diagnostics(self, message: DiagnosticArray) -> None:
+        reports = diagnostics_from_message(message)
+        self.finished |= any(report.values.get("finished") is True for report in reports)
+        ends = ends_in(reports)
+        self.connections |= {name: ends[name] for name in self._names if name in ends}
+
+    def _on_safety(self, status: DiagnosticStatus) -> None:
+        """A vent lasts until a person enables the valves again: it ends the run."""
+        enabled = any(value.key == "enabled" and value.value == "true" for value in status.values)
+        self.disarmed = "" if enabled else status.message
+
+    def _on_clock(self, message: Clock) -> None:
+        self.simulated_time = message.clock.sec + message.clock.nanosec * 1e-9
