@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from softcr_control.references import Reference
 from softcr_studies.closed_loop import closed_loop, mean_error_mm, tracked
-from softcr_studies.study import Cell, Metric, Must, Result, Study, StudySettings
+from softcr_studies.study import Cell, Metric, Must, Result, Seeds, Study, StudySettings
 
 DURATION, SETTLED = 5.0, 2.0  # [s]
 HEIGHT = 0.166  # of the figure above the base [m]
@@ -63,7 +63,7 @@ def run(cell: Cell) -> Result:
 class Settings(StudySettings):
     """Three seeds unless `--seeds` says otherwise."""
 
-    seeds: int = StudySettings.of_seeds(3)
+    seeds: Seeds = 3
 
 
 STUDY = Study(

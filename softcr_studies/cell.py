@@ -9,11 +9,11 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-Seconds = Annotated[float, Field(json_schema_extra={"unit": "s"})]
-"""A time among settings."""
-
 Result = Mapping[str, Any]
 """What a cell gives: name -> number, text or array; other kinds of values cannot be kept."""
+
+
+Seeds = Annotated[int, Field(ge=1, le=100, description="runs of each case and method")]
 
 
 class StudySettings(BaseModel):
@@ -21,12 +21,7 @@ class StudySettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    seeds: int = Field(5, ge=1, le=100, description="runs of each case and method")
-
-    @staticmethod
-    def of_seeds(default: int) -> Any:
-        """The field `seeds` with another default."""
-        return Field(default, ge=1, le=100, description="runs of each case and method")
+    seeds: Seeds = 5
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,10 @@ import numpy as np
 
 from softcr_runtime import registry
 from softcr_runtime.block import Output
-from softcr_runtime.system import Parameter, Parameters, Part, System
+from softcr_runtime.system import Parameter, Parameters, System
+from softcr_runtime.virtual_run import run_system
 from softcr_studies.cell import Cell, Result
-from softcr_studies.virtual_runs import run_system
 
-_REFERENCE = "softcr_control.reference_block:ReferenceBlock"
 _TRUE_TIP = "simulation/truth/tip/pose"
 _ESTIMATED_TIP = "estimate/tip/pose"
 _REFERENCES = ("reference/rod", "reference/output")
@@ -59,9 +58,9 @@ def closed_loop(
             common | {"seed": cell.stream("plant"), "duration": duration} | given.get("plant", {}),
         ),
         registry.part("estimator", estimator, on_model | given.get("estimator", {})),
-        Part(
-            "reference", _REFERENCE,
-            on_model | {"reference": reference, "duration": duration} | given.get("reference", {}),
+        registry.part(
+            "reference", reference,
+            on_model | {"duration": duration} | given.get("reference", {}),
         ),
         registry.part(
             "controller", controller,

@@ -26,11 +26,12 @@ from softcr_control.koopman_file import KoopmanDesign, load_design, save_design
 from softcr_control.koopman_lqr import StaticModel, Weights
 from softcr_control.koopman_selection import select
 from softcr_control.reference_settings import ReferenceSettings
+from softcr_hardware.different_plant import Difference, DifferentPlant
 from softcr_models import Robot
 from softcr_models.errors import UserError
+from softcr_runtime.virtual_run import Log, run_blocks
 from softcr_studies.closed_loop import mean_error_mm
 from softcr_studies.code_version import code_version
-from softcr_studies.different_plant import Difference, DifferentPlant
 from softcr_studies.tracking_loop import (
     BASELINE,
     PERIOD,
@@ -40,7 +41,7 @@ from softcr_studies.tracking_loop import (
     run_loop,
     sampled_reference,
 )
-from softcr_studies.virtual_runs import Log, open_loop, run_blocks
+from softcr_studies.virtual_runs import open_loop
 
 VALIDATION = (
     (ReferenceSettings(kind="trajectory", frequencies=(0.15, 0.5, 1.1)), 6.0),

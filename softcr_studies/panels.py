@@ -11,7 +11,7 @@ import numpy as np
 @contextmanager
 def panels(
     path: Path, labels: Sequence[str], columns: int = 1, *, x: str = "time / s", title: str = "",
-    sharex: bool = True, sharey: bool | str = False, height: float = 1.8,
+    sharex: bool = True, sharey: bool = False, height: float = 1.8,
 ) -> Iterator[np.ndarray]:  # fmt: skip
     """Axes to draw into, (rows, columns), or (rows,) of a single column; written afterwards.
 
@@ -23,13 +23,13 @@ def panels(
         columns: how many.
         x: label below the last row.
         title: of the figure.
-        sharex, sharey: as of `matplotlib.pyplot.subplots`.
+        sharex, sharey: whether all panels have one x axis, those of a row one y axis.
         height: of a row [inch].
     """
     size = max(4.0 * columns, 8.0), max(height * len(labels) + 0.6, 4.0)
     figure, grid = plt.subplots(
-        len(labels), columns, figsize=size, sharex=sharex, sharey=sharey, squeeze=False,
-        layout="constrained",
+        len(labels), columns, figsize=size, sharex=sharex, sharey="row" if sharey else False,
+        squeeze=False, layout="constrained",
     )  # fmt: skip
     figure.suptitle(title)
     for axes, label in zip(grid[:, 0], labels, strict=True):

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from softcr_studies.cell import Cell, Result, StudySettings
+from softcr_studies.cell import Cell, Result, Seeds, StudySettings
 from softcr_studies.results import Results
 from softcr_studies.table import Kind, Row
 
-__all__ = ["Cell", "Metric", "Must", "Published", "Result", "Results", "Row", "Study",
-           "StudySettings"]  # fmt: skip
+__all__ = ["Cell", "Metric", "Must", "Published", "Result", "Results", "Row", "Seeds",
+           "Study", "StudySettings"]  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from softcr_control.reference_block import ReferenceBlock, ReferenceBlockSetting
 from softcr_control.reference_settings import ReferenceSettings
 from softcr_control.references import SampledReference, at_nodes
 from softcr_estimation import EstimatorSettings
+from softcr_hardware.different_plant import Difference, DifferentPlant, plant_of
 from softcr_models import CosseratRod, Robot
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.state import restrict_to_nodes
@@ -26,16 +27,14 @@ from softcr_runtime.block import Output
 from softcr_runtime.settings import build_settings
 from softcr_runtime.system import Parameters
 from softcr_runtime.virtual import Observer
+from softcr_runtime.virtual_run import Log, run_blocks
 from softcr_studies.cell import Result
-from softcr_studies.different_plant import Difference, DifferentPlant, plant_of
 from softcr_studies.virtual_runs import (
     ESTIMATOR,
     REFERENCE,
     SIMULATOR,
-    Log,
     common,
     estimator,
-    run_blocks,
     simulator,
 )
 

@@ -173,7 +173,7 @@ def _draw(results: Results, directory: Path) -> None:
 def _draw_case(path: Path, title: str, runs: Mapping[str, Result]) -> None:
     """Tip against reference, error and commands of each method."""
     labels = ("tip (reference dashed) [mm]", "tip error [mm]", "command [kPa]")
-    with panels(path, labels, len(runs), title=title, sharey="row", height=2.1) as grid:
+    with panels(path, labels, len(runs), title=title, sharey=True, height=2.1) as grid:
         for column, (method, found) in zip(grid.reshape(3, -1).T, runs.items(), strict=True):
             column[0].plot(found["times"], 1e3 * found["tips"], label=list("xyz"))
             column[0].plot(found["times"], 1e3 * found["wanted"], "k--", linewidth=0.8)

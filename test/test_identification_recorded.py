@@ -35,8 +35,9 @@ from softcr_models.identification import (
 from softcr_runtime.bags.offline_bag import OfflineBag
 from softcr_runtime.command_line import new_app, run
 from softcr_runtime.messages import pressures_to_message
+from softcr_runtime.virtual_run import run_blocks
 from softcr_studies.licher2025.identification import hidden_robot
-from softcr_studies.virtual_runs import open_loop, run_blocks
+from softcr_studies.virtual_runs import open_loop
 from softcr_tools import identify as command
 
 ROBOT = load_robot("licher2025")

@@ -36,7 +36,7 @@ class Case:
 
 
 class Settings(StudySettings):
-    seeds: int = StudySettings.of_seeds(3)
+    seeds: Seeds = 3
     gain: float = 1.0
 
 

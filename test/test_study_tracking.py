@@ -11,6 +11,7 @@ from softcr_control.controller import ControllerBlock
 from softcr_control.koopman import Lift
 from softcr_control.koopman_lqr import Weights
 from softcr_control.reference_settings import ReferenceSettings
+from softcr_hardware.different_plant import Difference, plant_of
 from softcr_models import load_robot
 from softcr_models.rod.description import rod_inputs
 from softcr_runtime.bags.reading import Bag
@@ -18,7 +19,6 @@ from softcr_studies import koopman_baseline, tracking_study
 from softcr_studies.catalogue import load_study, study_files
 from softcr_studies.cell import Cell
 from softcr_studies.control.rate import CASES as RATES
-from softcr_studies.different_plant import Difference, plant_of
 from softcr_studies.koopman_baseline import Recipe, baseline, cache_directory, random_steps
 from softcr_studies.licher2025 import adaptation, compliance
 from softcr_studies.results import Results, Store

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from softcr_control.controller_file import named_settings
 from softcr_estimation import EstimatorSettings, RodEstimator
+from softcr_hardware.different_plant import Difference
 from softcr_hardware.plant import Mismatch
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
@@ -24,7 +25,6 @@ from softcr_models.prediction import RodPrediction
 from softcr_models.rod.description import rod_layout
 from softcr_models.rod.state import RodState
 from softcr_studies.catalogue import load_study
-from softcr_studies.different_plant import Difference
 from softcr_studies.runner import Runner
 from softcr_studies.search import Tried, ranked
 from softcr_studies.table import read_table

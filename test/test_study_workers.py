@@ -38,7 +38,7 @@ def run(cell):
     return {"value": cell.random("plant").normal(float(cell.case), 1.0)}
 
 class Settings(StudySettings):
-    seeds: int = StudySettings.of_seeds(5)
+    seeds: Seeds = 5
 """
 CELLS = """
 STUDY = Study(name="tmp/cells", source="", summary="quick cells", run=run, settings=Settings,

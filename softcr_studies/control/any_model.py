@@ -13,7 +13,7 @@ from softcr_models.robot import load_robot
 from softcr_runtime.registry import GRADIENT_MPC, NEMPC
 from softcr_runtime.system import Parameters, System
 from softcr_studies.closed_loop import closed_loop, mean_error_mm, tracked
-from softcr_studies.study import Cell, Metric, Must, Study, StudySettings
+from softcr_studies.study import Cell, Metric, Must, Seeds, Study, StudySettings
 
 RADIUS, FREQUENCY = 0.015, 0.5  # of the circle [m], [Hz]
 DURATION = 5.0  # [s]
@@ -81,7 +81,7 @@ def system_of(cell: Cell, duration: float) -> System:
 class Settings(StudySettings):
     """See StudySettings."""
 
-    seeds: int = StudySettings.of_seeds(3)
+    seeds: Seeds = 3
 
 
 STUDY = Study(

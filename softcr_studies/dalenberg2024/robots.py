@@ -22,7 +22,7 @@ from pydantic import Field
 from softcr_models.constant_curvature.arm import Arm
 from softcr_models.constant_curvature.arm_dynamics import TendonGains
 from softcr_models.robot import load_arm
-from softcr_studies.cell import Seconds
+from softcr_runtime.settings import Seconds
 from softcr_studies.dalenberg2024.published import Comparison
 from softcr_studies.dalenberg2024.setpoint_run import FIXED, draw_runs, law, steer
 from softcr_studies.study import Cell, Metric, Result, Results, Row, Study, StudySettings

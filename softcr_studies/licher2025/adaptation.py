@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from softcr_hardware.different_plant import Difference
 from softcr_hardware.plant import Mismatch
 from softcr_studies import tracking_study as tracking
 from softcr_studies.closed_loop import mean_error_mm
-from softcr_studies.different_plant import Difference
 from softcr_studies.licher2025.tracking_slow import SLOW
 from softcr_studies.study import Results, Row
 from softcr_studies.tracking_loop import SETTLED, Case

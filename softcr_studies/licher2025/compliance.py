@@ -5,14 +5,15 @@ from pathlib import Path
 import numpy as np
 
 from softcr_control import signals
+from softcr_hardware.different_plant import Difference, DifferentPlant
 from softcr_hardware.plant import Mismatch
 from softcr_models import load_robot
-from softcr_studies.different_plant import Difference, DifferentPlant
+from softcr_runtime.virtual_run import Log, run_blocks
 from softcr_studies.panels import panels
 from softcr_studies.study import Cell, Metric, Must, Published, Result, Results, Study
 from softcr_studies.tracking_loop import MODEL_INTERVALS, PERIOD, RATE_HZ
 from softcr_studies.tracking_study import Settings
-from softcr_studies.virtual_runs import ESTIMATOR, Log, common, estimator, open_loop, run_blocks
+from softcr_studies.virtual_runs import ESTIMATOR, common, estimator, open_loop
 
 TRUE_COMPLIANCE = 45.0  # [rad/(N m m)]; the file says 49.9
 DURATION = 100.0  # [s]

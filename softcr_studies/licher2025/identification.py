@@ -21,8 +21,9 @@ from softcr_hardware.plants import RodPlant
 from softcr_models import Robot, identification, load_robot
 from softcr_models.identification import STATIC_PARAMETERS, Recording, parameters_of
 from softcr_models.particle_swarm import particle_swarm
+from softcr_runtime.virtual_run import Log, run_blocks
 from softcr_studies.study import Cell, Result, Results, Row, Study, StudySettings
-from softcr_studies.virtual_runs import Log, open_loop, run_blocks
+from softcr_studies.virtual_runs import open_loop
 
 PLANT_INTERVALS, MODEL_INTERVALS = 20, stages.MODEL_INTERVALS
 TIP_NOISE, FORCE_NOISE, MOMENT_NOISE, PRESSURE_NOISE = 2e-4, 0.02, 5e-4, 50.0

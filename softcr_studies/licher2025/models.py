@@ -15,7 +15,7 @@ from softcr_models.models import DeviceName, ModelName
 from softcr_runtime.registry import GRADIENT_MPC, NEMPC
 from softcr_runtime.system import Parameters
 from softcr_studies.closed_loop import mean_error_mm
-from softcr_studies.study import Cell, Metric, Result, Results, Row, Study, StudySettings
+from softcr_studies.study import Cell, Metric, Result, Results, Row, Seeds, Study, StudySettings
 from softcr_studies.tracking_loop import FAST, SETTLED, reference_of, run_loop
 from softcr_studies.tracking_study import PLANT, SENSORS, SETTLED_TIP, SIMPLER, TIP, settled
 
@@ -61,7 +61,7 @@ def ways() -> dict[tuple[str, str], Way]:
 class Settings(StudySettings):
     """See StudySettings."""
 
-    seeds: int = StudySettings.of_seeds(3)
+    seeds: Seeds = 3
     network: str = Field("", description="path of the network without ending; empty: the shipped")
 
 

@@ -18,7 +18,8 @@ from pydantic import Field
 from softcr_estimation.identification.constant_curvature import FITTED, identified
 from softcr_models import CosseratRod, Robot, load_robot
 from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
-from softcr_studies.cell import Seconds, StudySettings
+from softcr_runtime.settings import Seconds
+from softcr_studies.cell import Seeds, StudySettings
 from softcr_studies.mehl2024.filters import FILTERS, LEFT_OUT, corrected, see, see_as_rod
 from softcr_studies.mehl2024.plant import DT, deflection, sensed_run, table_one_robot
 from softcr_studies.panels import panels
@@ -48,7 +49,7 @@ class Case:
 class Settings(StudySettings):
     """See StudySettings."""
 
-    seeds: int = StudySettings.of_seeds(3)
+    seeds: Seeds = 3
     robot: str = Field(
         "", description="plant, a name in config/robots or a path; empty: Mehl et al., Table I"
     )

@@ -23,12 +23,12 @@ from softcr_runtime import registry
 from softcr_runtime.block import BlockBase
 from softcr_runtime.plugin_settings import plugin_settings
 from softcr_runtime.registry import GRADIENT_MPC, NEMPC
+from softcr_runtime.settings import Seconds
 from softcr_runtime.system import Parameters, Part, System
 from softcr_runtime.virtual import block_of
-from softcr_studies.cell import Seconds
+from softcr_runtime.virtual_run import Log, run_system
 from softcr_studies.closed_loop import closed_loop, mean_error_mm, tracked
-from softcr_studies.study import Cell, Metric, Result, Study, StudySettings
-from softcr_studies.virtual_runs import Log, run_system
+from softcr_studies.study import Cell, Metric, Result, Seeds, Study, StudySettings
 
 SETTLED = 2.0  # from here on the motion has faded in [s]
 ROBOT = "licher2025"
@@ -119,7 +119,7 @@ _KEYS = tuple(each.key for each in VARIATIONS)
 class Settings(StudySettings):
     """How long, and which variations."""
 
-    seeds: int = StudySettings.of_seeds(3)
+    seeds: Seeds = 3
     duration: Seconds = Field(12.0, gt=SETTLED, le=3600.0, description="of a run")
     only: str = Field(
         "", description=f"run these alone, separated by commas; allowed are {', '.join(_KEYS)}"

@@ -18,11 +18,11 @@ from matplotlib.colors import LogNorm
 from PIL import Image
 
 from softcr_control.reference_settings import ReferenceSettings
+from softcr_hardware.different_plant import Difference
 from softcr_hardware.plant import Mismatch
 from softcr_runtime.registry import GRADIENT_MPC
 from softcr_studies import tracking_study
 from softcr_studies.closed_loop import mean_error_mm
-from softcr_studies.different_plant import Difference
 from softcr_studies.study import Cell, Result, Results, Row, Study, StudySettings
 from softcr_studies.tracking_loop import FAST, SETTLED, Case
 from softcr_studies.tracking_study import PLANT, SENSORS, SHIPPED, SIMPLER, Settings

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from softcr_studies.different_plant import Difference
+from softcr_hardware.different_plant import Difference
 from softcr_studies.tracking_loop import FAST
 from softcr_studies.tracking_study import PLANT, SENSORS, SIMPLER, musts, tracking_study
 

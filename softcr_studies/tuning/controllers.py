@@ -19,10 +19,10 @@ from softcr_control.controller_file import (
     named_settings,
 )
 from softcr_control.reference_settings import ReferenceSettings
+from softcr_hardware.different_plant import Difference
 from softcr_hardware.plant import Mismatch
 from softcr_models import Robot, load_robot
 from softcr_runtime.settings import setting_values
-from softcr_studies.different_plant import Difference
 from softcr_studies.koopman_baseline import VALIDATION
 from softcr_studies.search import SearchSettings
 from softcr_studies.study import Cell, Result, Study

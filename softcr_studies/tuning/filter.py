@@ -16,10 +16,10 @@ from pydantic import Field
 
 from softcr_control.reference_settings import ReferenceSettings
 from softcr_estimation import EstimatorSettings
+from softcr_hardware.different_plant import Difference
 from softcr_hardware.plant import Mismatch
 from softcr_models import Robot, load_robot
 from softcr_runtime.registry import GRADIENT_MPC
-from softcr_studies.different_plant import Difference
 from softcr_studies.search import SearchSettings, Trials
 from softcr_studies.study import Cell, Result
 from softcr_studies.tracking_loop import PERIOD, SETTLED, Case

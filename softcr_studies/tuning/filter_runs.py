@@ -14,14 +14,15 @@ from scipy.spatial.transform import Rotation
 from softcr_control import signals
 from softcr_control.references import SampledReference
 from softcr_estimation import Estimate, EstimatorSettings, RodEstimator
+from softcr_hardware.different_plant import Difference, DifferentPlant, plant_of
 from softcr_models import CosseratRod, Robot
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.state import RodState, restrict_to_nodes
 from softcr_runtime.registry import GRADIENT_MPC
 from softcr_runtime.values import StateEstimate
-from softcr_studies.different_plant import Difference, DifferentPlant, plant_of
+from softcr_runtime.virtual_run import Log, run_blocks
 from softcr_studies.tracking_loop import MODEL_INTERVALS, PERIOD, RATE_HZ, Case, run_loop
-from softcr_studies.virtual_runs import Log, open_loop, run_blocks
+from softcr_studies.virtual_runs import open_loop
 
 _TRUTH = ("simulation/truth/tip/pose", "simulation/truth/rod")
 MEAN, AMPLITUDE = 35e3, 20e3  # of the commands [Pa]

@@ -1,4 +1,4 @@
-"""The plant of the tracking studies: a rod, sensors and valves that differ from their file."""
+"""A plant whose rod, sensors and valves differ from their file, each by a stated number."""
 
 from collections import deque
 from dataclasses import dataclass, field, replace
