@@ -6,17 +6,16 @@ None is what could not be computed.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from softcr_models.constant_curvature.shape_error import shape_error
 from softcr_runtime.bags.signals import Signal
-from softcr_tools.report.arc import summarize_arc
-from softcr_tools.report.page import KeyFigure, in_unit, listed
-from softcr_tools.report.run import REFERENCES, Run
+from softcr_tools.report.page import KeyFigure, key_figure
+from softcr_tools.report.run import ARC, REFERENCES, Run
 
 SETTLING_TIME = 2.0
 """From here on an error counts as settled; after the start of the evaluated window [s]."""
@@ -30,39 +29,46 @@ STANDING = 1e-6
 SHORTEST_DWELL, DWELL_END = 2.0, 1.0
 """A reference that stands still for less is a motion; a setpoint's error is the mean of its end."""
 
+ARC_BEGIN = 0.1
+"""Seconds at the start in which an estimated arc does not count, Mehl et al., Sec. III-B."""
+
+_SHAPES_EVERY = 25  # samples between two shapes that are compared
 _LOOP = (
     "rate_hz", "p50_ms", "p99_ms", "max_ms", "missed_cycles", "cycles", "deadline_ms",
     "rejected_messages",
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """A part of the summary: numbers by key, cards, lines of what is not as it should be."""
 
     numbers: dict[str, Any]
-    cards: list[KeyFigure] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    cards: Sequence[KeyFigure] = ()
+    notes: Sequence[str] = ()
+
+
+def sections(run: Run) -> list[Section]:
+    """Those of a run, in the order of their cards."""
+    return [section(run) for section in (_OF_ARM if run.is_tendon_driven else _OF_ROD)]
 
 
 def identity(run: Run) -> Section:
     """What ran: robot, reference, mode, seed, duration, the controller and its settings."""
-    bag = run.bag
-    payload = {"payload_kg": number(bag.said("simulator", "payload"))}
-    return Section(
-        {
-            "robot": bag.robot.get("name"),
-            "reference": run.said(REFERENCES, "reference"),
-            "mode": run.said(("simulator", "estimator", run.controller), "mode"),
-            "seed": number(bag.said("simulator", "seed")),
-            "duration_s": _duration(run.tip),
-            "controller": run.controller,
-            "population": number(bag.said(run.controller, "population")),
-            "horizon": number(bag.said(run.controller, "horizon")),
-            "plant_mismatch": bag.said("simulator", "plant_mismatch"),
-            **(payload if run.is_tendon_driven else {}),
-        }
-    )
+    bag, control = run.bag, run.controller
+    numbers = {
+        "robot": bag.robot.get("name"),
+        "reference": run.said(REFERENCES, "reference"),
+        "mode": run.said(("simulator", "estimator", control), "mode"),
+        "seed": number(bag.said("simulator", "seed")),
+        "duration_s": 1e-9 * float(np.ptp(run.tip.stamps)) if len(run.tip) else None,
+        "controller": control,
+        "population": number(bag.said(control, "population")),
+        "horizon": number(bag.said(control, "horizon")),
+        "plant_mismatch": bag.said("simulator", "plant_mismatch"),
+    }
+    if run.is_tendon_driven:
+        numbers["payload_kg"] = number(bag.said("simulator", "payload"))
+    return Section(numbers)
 
 
 def tracking(run: Run) -> Section:
@@ -91,14 +97,15 @@ def tracking(run: Run) -> Section:
         "setpoint_error_max_mm": reduced(np.max, standing),
         "setpoint_errors_mm": dwells,
     }
-    told = [f"{in_unit(part, '%')} of the length"] * (part is not None)
-    told.append(f"settled {in_unit(numbers['tip_aed_settled_mm'], 'mm')}")
+    told = ["settled {tip_aed_settled_mm:2 mm}", "largest {tip_error_max_mm:2 mm}"]
     if dwells and run.is_tendon_driven:
-        told.append(f"in the last second of {len(dwells)} setpoints {np.mean(dwells):.2f} mm")
-    told.append(f"largest {in_unit(numbers['tip_error_max_mm'], 'mm')}")
+        dwell = f"in the last second of {len(dwells)} setpoints {np.mean(dwells):.2f} mm"
+        told.insert(1, dwell)
+    if part is not None:
+        told.insert(0, "{tip_aed_percent_of_length:2 %} of the length")
+    note = f"{told[0]}; {', '.join(told[1:])}"
     goal = "setpoint" if run.reference_tip.topic == "reference/tip" else "reference"
-    note = told[0] + ("; " + ", ".join(told[1:]) if len(told) > 1 else "")
-    card = KeyFigure(f"tip to {goal} (AED)", in_unit(mean, "mm"), note)
+    card = key_figure(f"tip to {goal} (AED)", "{tip_aed_mm:2 mm}", note, **numbers)
     return Section(numbers, [card], _tracking_notes(run, len(error)))
 
 
@@ -131,7 +138,8 @@ def _dwells(target: Signal, error: Signal) -> list[float]:
 def estimation(run: Run) -> Section:
     """`estimate_tip_aed_mm`: mean distance of the estimated from the true tip at equal stamps."""
     mean = reduced(np.mean, 1e3 * run.estimation_error().values)
-    card = KeyFigure("estimated to true tip", in_unit(mean, "mm"), "mean distance at equal stamps")
+    note = "mean distance at equal stamps"
+    card = key_figure("estimated to true tip", "{mean:2 mm}", note, mean=mean)
     return Section({"estimate_tip_aed_mm": mean}, [card])
 
 
@@ -153,12 +161,12 @@ def parameters(run: Run) -> Section:
     if run.is_tendon_driven:
         return Section({"parameters": found})
     told = _compliance(run)
-    card = KeyFigure(
+    card = key_figure(
         "bending compliance",
-        in_unit(told["estimated"], "rad/(N m m)"),
-        f"true {in_unit(told['true'])}, first guess {in_unit(told['initial'])}; error "
-        f"{in_unit(told['error_percent'], '%')}, at worst "
-        f"{in_unit(told['worst_error_percent'], '%')} from 5 s on",
+        "{estimated:2 rad/(N m m)}",
+        "true {true:2}, first guess {initial:2}; error {error_percent:2 %}, "
+        "at worst {worst_error_percent:2 %} from 5 s on",
+        **told,
     )
     cards = [card] * (told["estimated"] is not None)
     return Section({"parameters": found, "bending_compliance": told}, cards)
@@ -182,26 +190,45 @@ def _compliance(run: Run) -> dict[str, float | None]:
 
 
 def constant_curvature(run: Run) -> Section:
-    """`constant_curvature`: the arc of the constant-curvature estimator beside the truth."""
-    arc = summarize_arc(run)
-    if arc is None:
+    """`constant_curvature`: what a filter with one constant-curvature arc saw of a rod; None where
+    it saw nothing.
+
+    `nrmse_percent` is scored as in Mehl et al., Table II: root mean square error over the largest
+    true magnitude of Delta_x, Delta_y, dL and their rates; None without a simulator's truth.
+    `bending_stiffness` [N/m] is the last estimate, which takes up what constant curvature leaves
+    out; `std` its deviation.
+    """
+    arc, truth, scores = run.estimated_arc(), run.true_arc(), None
+    if not len(arc):
         return Section({} if run.is_tendon_driven else {"constant_curvature": None})
-    stiffness = in_unit(arc["bending_stiffness"], "N/m", digits=0)
-    card = KeyFigure(
+    if len(truth):
+        counted = int(truth.stamps[0]) + round(1e9 * ARC_BEGIN), int(truth.stamps[-1])
+        errors, values = arc.minus(truth).between(*counted).values, truth.between(*counted).values
+        if len(errors):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                nrmse = 100.0 * np.sqrt(np.mean(errors**2, axis=0)) / np.abs(values).max(axis=0)
+            if np.isfinite(nrmse[:-1]).all():
+                scores = dict(zip(ARC[:-1], nrmse[:-1].tolist(), strict=True))
+    numbers = {
+        "nrmse_percent": scores,
+        "nrmse_mean_percent": None if scores is None else float(np.mean([*scores.values()])),
+        "bending_stiffness": float(arc.values[-1, -1]),
+        "bending_stiffness_std": float(run.estimated_arc("_std").values[-1, -1]),
+    }
+    card = key_figure(
         "constant curvature",
-        f"{in_unit(arc['nrmse_mean_percent'], '%', digits=1)} NRMSE",
-        f"mean of coordinates and rates; bending stiffness {stiffness}",
+        "{nrmse_mean_percent:1 %} NRMSE",
+        "mean of coordinates and rates; bending stiffness {bending_stiffness:0 N/m}",
+        **numbers,
     )
-    return Section({"constant_curvature": arc}, [card])
+    return Section({"constant_curvature": numbers}, [card])
 
 
 def chambers(run: Run) -> Section:
     """`pressure`: extremes over all chambers [kPa], how often a command stood at a limit [%]."""
-    if run.is_tendon_driven:
-        return Section({})
     commanded, measured = 1e-3 * run.commands.values, 1e-3 * run.readings.values
-    at_limit, limits = None, run.limits()
-    if limits and commanded.size:
+    at_limit = None
+    if (limits := run.limits()) and commanded.size:
         low, high = 1e-3 * limits[0], 1e-3 * limits[1]
         margin = 1e-3 * (high - low)
         outside = (commanded <= low + margin) | (commanded >= high - margin)
@@ -213,19 +240,17 @@ def chambers(run: Run) -> Section:
         "measured_max_kpa": reduced(np.max, measured),
         "at_limit_percent": at_limit,
     }
-    card = KeyFigure(
+    card = key_figure(
         "commanded pressures",
-        f"{in_unit(numbers['commanded_min_kpa'], digits=1)} to "
-        f"{in_unit(numbers['commanded_max_kpa'], 'kPa', digits=1)}",
-        f"at a limit {in_unit(at_limit, '%', digits=1)} of the time",
+        "{commanded_min_kpa:1} to {commanded_max_kpa:1 kPa}",
+        "at a limit {at_limit_percent:1 %} of the time",
+        **numbers,
     )
     return Section({"pressure": numbers}, [card])
 
 
 def tendons(run: Run) -> Section:
     """`tendons`: changes of length [mm]; forces [N]: largest pull and, were it no tendon, push."""
-    if not run.is_tendon_driven:
-        return Section({})
     commanded, forces = 1e3 * run.commands.values, run.bag.signal("tendon/state", "force").values
     following = 1e3 * np.abs(run.commands.minus(run.readings).values)
     numbers = {
@@ -236,12 +261,12 @@ def tendons(run: Run) -> Section:
         "push_max_n": reduced(np.max, forces),
     }
     holds = number(run.bag.said(run.controller, "holds"))
-    card = KeyFigure(
+    card = key_figure(
         "tendons",
-        f"{in_unit(numbers['commanded_min_mm'], digits=0)} to "
-        f"{in_unit(numbers['commanded_max_mm'], 'mm', digits=0)}",
-        f"largest pull {in_unit(numbers['pull_max_n'], 'N', digits=1)}; "
-        f"held {in_unit(holds, digits=0)} times",
+        "{commanded_min_mm:0} to {commanded_max_mm:0 mm}",
+        "largest pull {pull_max_n:1 N}; held {holds:0} times",
+        holds=holds,
+        **numbers,
     )
     pushes = "tendons push at times, as in the thesis's simulations; a real tendon goes slack"
     notes = [pushes] * bool((forces > 0.0).any())
@@ -250,8 +275,6 @@ def tendons(run: Run) -> Section:
 
 def base_sensor(run: Run) -> Section:
     """`wrench`: magnitudes at the force-torque sensor [N], [N m]."""
-    if run.is_tendon_driven:
-        return Section({})
     wrench = run.bag.signal("force_torque/wrench", "wrench").values
     forces, moments = (np.linalg.norm(part, axis=1) for part in (wrench[:, :3], wrench[:, 3:]))
     numbers = {
@@ -266,15 +289,14 @@ def base_sensor(run: Run) -> Section:
 def timing(run: Run) -> Section:
     """`loops`: how each node kept its deadline, in its own words; None where it said nothing.
 
-    `simulator`, `estimator`, `nempc_controller` and `other_nodes` hold the same numbers under the
-    names that scripts outside know.
+    `simulator`, `estimator`, `nempc_controller` and `other_nodes` hold the same numbers of a rod's
+    run under the names that scripts outside know.
     """
     loops = {node: _loop(run, node) for node in run.bag.nodes}
     if run.is_tendon_driven:
         return Section({"loops": loops})
-    named = ("simulator", "estimator", "nempc_controller")
-    numbers = {node: _loop(run, node) for node in named}
-    others = {node: loop for node, loop in loops.items() if node not in named}
+    numbers = {node: _loop(run, node) for node in ("simulator", "estimator", "nempc_controller")}
+    others = {node: loop for node, loop in loops.items() if node not in numbers}
     return Section({"loops": loops, **numbers, "other_nodes": others})
 
 
@@ -291,15 +313,13 @@ def safety(run: Run) -> Section:
 
 
 def arm_model(run: Run) -> Section:
-    """The model of an arm beside the arm; nothing where no sections were estimated.
+    """The model of an arm beside the arm.
 
     `shape_error_mm` is E_shape of Dalenberg (MSc thesis), (52): the mean distance of equal parts of
     the arm's and the model's backbones, twice a second. `elongation_mm` is the mean of Psi, (50).
     Section lengths are the controller's estimates of rest lengths; `sections_measured_mm` where the
     racks are in the arm file. Sensor errors are what the model leaves of what the cameras see.
     """
-    if not run.is_tendon_driven:
-        return Section({})
     lengths = 1e3 * run.of_arm("rest_lengths").values
     psi = np.linalg.norm(run.of_arm("q").values[:, 2::3], axis=1)
     numbers = {
@@ -313,18 +333,18 @@ def arm_model(run: Run) -> Section:
         "ticks_at_bounds": number(run.bag.said(run.controller, "ticks_at_bounds")),
     }
     cards = [
-        KeyFigure(
+        key_figure(
             "model to arm",
-            in_unit(numbers["shape_error_mm"], "mm"),
-            f"E_shape; sensors {in_unit(numbers['sensor_distance_mm'], 'mm')} and "
-            f"{in_unit(numbers['sensor_angle_mrad'], 'mrad', digits=1)}",
+            "{shape_error_mm:2 mm}",
+            "E_shape; sensors {sensor_distance_mm:2 mm} and {sensor_angle_mrad:1 mrad}",
+            **numbers,
         ),
-        KeyFigure(
+        key_figure(
             "section lengths",
-            f"{listed(numbers['section_lengths_mm'])} mm",
-            f"at first {listed(numbers['section_lengths_initial_mm'])} mm, racks "
-            f"{listed(numbers['sections_measured_mm'])} mm; bounds met in "
-            f"{in_unit(numbers['ticks_at_bounds'], digits=0)} ticks",
+            "{section_lengths_mm} mm",
+            "at first {section_lengths_initial_mm} mm, racks {sections_measured_mm} mm; "
+            "bounds met in {ticks_at_bounds:0} ticks",
+            **numbers,
         ),
     ]
     return Section(numbers, cards)
@@ -332,8 +352,6 @@ def arm_model(run: Run) -> Section:
 
 def shape_errors(run: Run) -> Signal:
     """(K,) E_shape [m] twice a second; empty without a truth, an estimate or the arm's data."""
-    from softcr_models.constant_curvature.shape_error import shape_error
-
     true, found, lengths = run.of_arm("q", True), run.of_arm("q"), run.of_arm("rest_lengths")
     stamps, of_true, of_found = np.intersect1d(
         true.stamps, found.stamps, assume_unique=True, return_indices=True
@@ -351,13 +369,14 @@ def shape_errors(run: Run) -> Signal:
     return Signal(stamps[picked], np.array(errors))
 
 
-_SHAPES_EVERY = 25  # samples between two shapes that are compared
-
-SECTIONS: tuple[Callable[[Run], Section], ...] = (
-    identity, tracking, estimation, arm_model, constant_curvature, parameters, chambers, tendons,
-    base_sensor, safety, timing,
+_OF_ROD: tuple[Callable[[Run], Section], ...] = (
+    identity, tracking, estimation, constant_curvature, parameters, chambers, base_sensor, safety,
+    timing,
 )  # fmt: skip
-"""In the order of their cards."""
+_OF_ARM: tuple[Callable[[Run], Section], ...] = (
+    identity, tracking, estimation, arm_model, constant_curvature, parameters, tendons, safety,
+    timing,
+)  # fmt: skip
 
 
 def reduced(reduce: Callable[[np.ndarray], Any], values: np.ndarray) -> float | None:
@@ -370,8 +389,3 @@ def number(value: Any) -> Any:
     """What a node said, if it is a finite number."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return value if is_number and math.isfinite(value) else None
-
-
-def _duration(signal: Signal) -> float | None:
-    """From the first to the last sample [s]."""
-    return 1e-9 * float(signal.stamps[-1] - signal.stamps[0]) if len(signal) else None

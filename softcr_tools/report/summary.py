@@ -1,14 +1,15 @@
 """A run's summary: every section that applies, and what is not as it should be."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rich.console import RenderableType
 
-from softcr_tools.report.page import KeyFigure, ReportPage, loop_row, terminal_table
+from softcr_tools.report.page import KeyFigure, ReportFigure, html_page, terminal_table
 from softcr_tools.report.plant import plant
 from softcr_tools.report.run import Run
-from softcr_tools.report.sections import SECTIONS
+from softcr_tools.report.sections import sections
 
 ALARMS_SHOWN = 3
 """How many different warnings, and how many reasons of rejection, are listed of a node."""
@@ -38,87 +39,41 @@ class Summary:
         numbers: content of `summary.json`; see the sections for the keys. `plant` says what of the
             simulated plant is exact, what differs from the models, and what is not told;
             `node_deaths`, `ended_by` and `problems` (a line each) tell how the run went.
-        page: what the terminal and report.html show.
+        cards: the numbers a reader looks for first.
     """
 
     numbers: dict[str, Any]
-    page: ReportPage
+    cards: Sequence[KeyFigure]
 
     def __getitem__(self, key: str) -> Any:
         return self.numbers[key]
 
     def table(self) -> RenderableType:
         """The summary on one screen, to be printed on a rich console."""
-        return terminal_table(self.page)
+        return terminal_table(self.numbers, self.cards)
+
+    def html(self, figures: Sequence[ReportFigure]) -> str:
+        """The summary and its figures as one HTML document; OSError: a figure is not readable."""
+        return html_page(self.numbers, self.cards, figures)
 
 
 def summarize(run: Run) -> Summary:
     """Compute the numbers of a run."""
-    numbers: dict[str, Any] = {}
-    cards: list[KeyFigure] = []
-    notes: list[str] = []
-    for section in SECTIONS:
-        found = section(run)
-        numbers |= found.numbers
-        cards += found.cards
-        notes += found.notes
-    failed = [run.system["error"]] if run.system.get("error") else []
-    problems = [
-        *failed, *run.bag.problems, *_missing(run), *notes, *_silences(run), *_alarms(run)
-    ]  # fmt: skip
-    numbers |= {
+    parts = sections(run)
+    problems = [run.system["error"]] if run.system.get("error") else []
+    problems += [
+        *run.bag.problems,
+        *_missing(run),
+        *(note for part in parts for note in part.notes),
+    ]
+    problems += [*_silences(run), *_alarms(run)]
+    numbers = {key: value for part in parts for key, value in part.numbers.items()} | {
         "plant": plant(run),
         "node_deaths": list(run.system.get("deaths", ())),
         "ended_by": run.system.get("ended_by"),
         "problems": problems,
     }
-    return Summary(numbers, _page(numbers, cards, run))
-
-
-def _page(numbers: dict[str, Any], cards: list[KeyFigure], run: Run) -> ReportPage:
-    shown = {node: numbers["loops"][node] for node in sorted(numbers["loops"], key=_rank(run))}
-    return ReportPage(
-        headline=_headline(numbers),
-        settings=_settings(numbers),
-        deaths=[_death(death) for death in numbers["node_deaths"]],
-        figures=cards,
-        loops=[loop_row(node, loop) for node, loop in shown.items()],
-        problems=numbers["problems"],
-        safety=[f"{row['time_s']:.2f} s: {row['what']}" for row in numbers.get("safety", ())],
-        plant={name: numbers["plant"][name] for name in ("exact", "differs", "unknown")},
-    )
-
-
-def _rank(run: Run) -> Any:
-    """Plant, estimator and controller first, the others as they were heard."""
-    first = ("simulator", "estimator", run.controller)
-    return lambda node: first.index(node) if node in first else len(first)
-
-
-def _headline(numbers: dict[str, Any]) -> str:
-    parts = [numbers["robot"] or "unknown robot"]
-    parts += [f"{name} {numbers[name]}" for name in ("reference", "mode") if numbers[name]]
-    if numbers["duration_s"] is not None:
-        parts.append(f"{numbers['duration_s']:.1f} s")
-    return ", ".join(parts)
-
-
-def _settings(numbers: dict[str, Any]) -> str:
-    """The settings that matter for comparing runs."""
-    parts = []
-    if numbers["population"] is not None:
-        parts.append(f"population {numbers['population']}, horizon {numbers['horizon']}")
-    if numbers.get("payload_kg") is not None:
-        parts.append(f"payload {numbers['payload_kg']:g} kg")
-    if numbers["seed"] is not None:
-        parts.append(f"seed {numbers['seed']}")
-    return " · ".join(parts)
-
-
-def _death(death: dict[str, Any]) -> str:
-    signal = death.get("signal")
-    how = f"signal {signal}" if signal is not None else f"exit code {death.get('exit_code')}"
-    return f"node {death.get('node')} died ({how})"
+    return Summary(numbers, [card for part in parts for card in part.cards])
 
 
 def _missing(run: Run) -> list[str]:
@@ -129,33 +84,27 @@ def _missing(run: Run) -> list[str]:
     return [f"nothing was recorded on {', '.join(missing)}"] if missing else []
 
 
-def _silences(run: Run) -> list[str]:
+def _silences(run: Run) -> Iterator[str]:
     """Which nodes fell silent before the end."""
-    end = run.bag.last_heard
-    ages = {node: 1e-9 * (end - status.last_heard) for node, status in run.bag.nodes.items()}
-    return [
-        f"{node} fell silent {age:.1f} s before the end of the recording"
-        for node, age in ages.items()
-        if age > SILENCE
-    ]
+    for node, status in run.bag.nodes.items():
+        age = 1e-9 * (run.bag.last_heard - status.last_heard)
+        if age > SILENCE:
+            yield f"{node} fell silent {age:.1f} s before the end of the recording"
 
 
-def _alarms(run: Run) -> list[str]:
+def _alarms(run: Run) -> Iterator[str]:
     """Why nodes rejected messages and answers, their warnings and errors; a few of each node."""
-    lines: list[str] = []
     for node, status in run.bag.nodes.items():
         told = [
             f"{word}{reason}, {count} times"
             for name, word in (("rejections", "rejected "), ("refusals", ""))
             for reason, count in (status.values.get(name) or {}).items()
         ]
-        alarms = sorted(status.alarms.values(), key=lambda alarm: -alarm[1])
         warned = [
             f"{line} (the last of {count})" if differed else f"{line}, {count} times"
-            for line, count, differed in alarms
+            for line, count, differed in sorted(status.alarms.values(), key=lambda each: -each[1])
         ]
         shown = told[:ALARMS_SHOWN] + warned[:ALARMS_SHOWN]
-        lines += [f"{node}: {line}" for line in shown]
+        yield from (f"{node}: {line}" for line in shown)
         if (more := len(told) + len(warned) - len(shown)) > 0:
-            lines.append(f"{node}: and {more} more")
-    return lines
+            yield f"{node}: and {more} more"
