@@ -14,9 +14,9 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 from rclpy.context import Context
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.executors import SingleThreadedExecutor
@@ -35,10 +35,11 @@ from softcr_runtime.mailbox import LeftAlone, Mailbox
 from softcr_runtime.messages import MessageError, from_stamp, pressures_to_message
 from softcr_runtime.sample import Sample
 from softcr_runtime.topics import TOPICS, qos
+from softcr_tools.viewer.drawing import markers_message, path_message
 from softcr_tools.viewer.hand import HandControl, Surroundings
-from softcr_tools.viewer.markers import markers_message, path_message
-from softcr_tools.viewer.page import Page, Slid, Switched, size_of
+from softcr_tools.viewer.page import Page, Slid, Switched
 from softcr_tools.viewer.picture import HEARD, Picture
+from softcr_tools.viewer.scene import size_of
 
 RATE = 30.0
 """Of drawing, and of commands by hand [Hz]; the valves hold after 0.1 s without one."""
@@ -55,6 +56,7 @@ _BESIDE = (
 )  # fmt: skip
 """Topics that are heard beside those whose flow is shown."""
 
+_NO_PRESSURES = PressureLimits(minimum=0.0, maximum=1.0, maximum_rate=1.0)
 _NAME = "viewer_"  # of every view, before the number of its process
 _COMMAND, _SHAPE = "pressure/command", "estimate/shape"
 _DEPTH = 200  # messages that wait while the machine is busy elsewhere: seconds of each topic
@@ -74,31 +76,27 @@ class Viewer(Node):
         namespace: str = "/",
         context: Context | None = None,
     ):
-        """Subscribe and serve the page.
+        """Subscribe what a robot's system says, in a namespace, and serve the page.
 
-        Args:
-            robot: whose chambers or tendons are expected.
-            host: address the page is served on.
-            port: its port, which must be free.
-            with_hand: whether the page has sliders, which an arm has not.
-            namespace: of the system that is watched.
-            context: of rclpy.
+        `host` and `port`, which must be free, are the page's; `with_hand`: whether it has sliders,
+        which an arm has not.
         """
         # two views at a time must not take each other's commands for their own
         super().__init__(
             f"{_NAME}{os.getpid()}", namespace=namespace, context=context,
             start_parameter_services=False,
         )  # fmt: skip
-        self._robot, self._size = robot, size_of(robot)
+        self._robot, self._radius = robot, size_of(robot).radius
         self._executor = SingleThreadedExecutor(context=self.context)
         self._executor.add_node(self)
         self._rejected: Counter[str] = Counter()
         self._inbox = Mailbox(self.context, self._reject)
         self.picture = Picture(robot)
-        self._chambers = robot.chamber_names if isinstance(robot, Robot) else ()
-        limits = robot.pressure_limits if isinstance(robot, Robot) else _NO_PRESSURES
+        limits, with_hand = _NO_PRESSURES, with_hand and isinstance(robot, Robot)
+        self._chambers: tuple[str, ...] = ()
+        if isinstance(robot, Robot):
+            limits, self._chambers = robot.pressure_limits, robot.chamber_names
         self.hand = HandControl(limits, len(self._chambers))
-        with_hand &= isinstance(robot, Robot)
         self._hand_page: int | None = None  # whose page switched the sliders on
         self._command = self.create_publisher(
             TOPICS[_COMMAND].message_class(), _COMMAND, qos(_COMMAND)
@@ -143,7 +141,7 @@ class Viewer(Node):
     def close(self) -> None:
         """Say a last command of zero if the sliders were in use, and go."""
         self.hand.switch(False)
-        self._use_hand(0.0)
+        self._use_hand(passed=0.0)
         self.page.close()
         self._inbox.destroy()
         self._executor.shutdown()
@@ -165,13 +163,12 @@ class Viewer(Node):
                 return None
             return Sample(topic, stamp, value, received)
 
-        row = TOPICS[topic]
-        profile = qos(topic)
-        if row.profile not in ("latched", "diagnostics"):
+        kind, profile = TOPICS[topic], qos(topic)
+        if kind.profile not in ("latched", "diagnostics"):
             profile.reliability = QoSReliabilityPolicy.BEST_EFFORT
             profile.depth = _DEPTH
         subscription = self.create_subscription(
-            row.message_class(), row.name, lambda _: None, profile, callback_group=LeftAlone(),
+            kind.message_class(), kind.name, lambda _: None, profile, callback_group=LeftAlone(),
             event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),
         )  # fmt: skip
         self._inbox.add(topic, subscription, read)
@@ -179,7 +176,7 @@ class Viewer(Node):
     def _decoder(self, topic: str) -> Callable[[Any], tuple[int, Any]]:
         """What makes (stamp [ns], value) of a message of a topic."""
         if topic == "safety/state":
-            return lambda message: (0, diagnostics_from_message(_Statuses([message]))[0])
+            return lambda one: (0, diagnostics_from_message(SimpleNamespace(status=[one]))[0])
         if topic == "/diagnostics":
             return lambda message: (0, diagnostics_from_message(message))
         decodes: list[Callable[[Any], Any]] = []
@@ -208,15 +205,15 @@ class Viewer(Node):
             self.picture.sample()
 
     def _draw_for_rviz(self, now: float) -> None:
-        if now - self._marked < MARKER_PERIOD or not self.picture.stamp:
+        picture = self.picture
+        if now - self._marked < MARKER_PERIOD or not picture.stamp:
             return
         self._marked = now
-        shape = self.picture.estimate
-        is_ours = self.picture.shape_topic != _SHAPE  # and somebody else listens beside this node
-        if shape is not None and is_ours and self._shape.get_subscription_count() > 1:
-            self._shape.publish(path_message(shape, self.picture.frame))
+        is_ours = picture.shape_topic != _SHAPE  # and somebody else listens beside this node
+        if picture.estimate and is_ours and self._shape.get_subscription_count() > 1:
+            self._shape.publish(path_message(picture.estimate, picture.frame))
         if self._markers.get_subscription_count():
-            self._markers.publish(markers_message(self.picture, self._size.radius))
+            self._markers.publish(markers_message(self.picture, self._radius))
 
     # --- the hand ---------------------------------------------------------------------------
 
@@ -232,16 +229,10 @@ class Viewer(Node):
         pressures = self.hand.update(self._surroundings(), passed)
         if not self.hand.on:
             self._hand_page = None
-        if pressures is not None:
-            self._say_command(pressures)
-
-    def _say_command(self, pressures: np.ndarray) -> None:
-        if self._command is None:
-            return
-        stamp = self.get_clock().now().nanoseconds
-        self._own_stamps.append(stamp)
-        message = pressures_to_message(pressures, self._chambers, stamp)
-        self._command.publish(message)
+        if pressures is not None and self._command is not None:
+            stamp = self.get_clock().now().nanoseconds
+            self._own_stamps.append(stamp)
+            self._command.publish(pressures_to_message(pressures, self._chambers, stamp))
 
     def _surroundings(self) -> Surroundings:
         safety = self.picture.safety
@@ -273,13 +264,3 @@ class Viewer(Node):
         else:
             return
         self._venting = None
-
-
-_NO_PRESSURES = PressureLimits(minimum=0.0, maximum=1.0, maximum_rate=1.0)
-
-
-class _Statuses:
-    """What `diagnostics_from_message` reads, around single statuses."""
-
-    def __init__(self, status: list[Any]):
-        self.status = status

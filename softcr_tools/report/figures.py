@@ -279,7 +279,12 @@ def _parameter(run: Run, name: str) -> Row:
     drawn = _curve(run, signal, color=ESTIMATE, label="estimate")
     if len(std) == len(signal):
         time, half = run.bag.seconds(signal), 2 * std.values
-        band = {"color": ESTIMATE, "alpha": 0.18, "linewidth": 0, "label": "2 standard deviations"}
+        band: Any = {
+            "color": ESTIMATE,
+            "alpha": 0.18,
+            "linewidth": 0,
+            "label": "2 standard deviations",
+        }
         low, high = signal.values - half, signal.values + half
         drawn.insert(0, lambda axes: axes.fill_between(time, low, high, **band))
     if (true := run.bag.true_parameter(name)) is not None:

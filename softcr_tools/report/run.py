@@ -139,7 +139,7 @@ class Run:
         return (limits["minimum"], limits["maximum"]) if limits else None
 
     def estimated_arc(self, ending: str = "") -> Signal:
-        """(T, 7) the fields of `ARC`, or with `_std` their deviations; empty without an estimate."""
+        """(T, 7) fields of `ARC`, or with `_std` their deviations; empty without an estimate."""
         found = [self.bag.signal("estimate/constant_curvature", name + ending) for name in ARC]
         if not all(map(len, found)):
             return found[0].between(1, 0)

@@ -14,7 +14,7 @@ In simulation, where there are no valves, they move the rod.
 """
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,8 +27,7 @@ FOREIGN_AGE = 1.0
 """Another's command keeps the sliders locked for this long [s]."""
 
 
-@dataclass(frozen=True)
-class Surroundings:
+class Surroundings(NamedTuple):
     """What the sliders depend on.
 
     Attributes:
@@ -59,17 +58,15 @@ class Surroundings:
     @property
     def blocker(self) -> str:
         """Why the sliders are locked, in a line; empty if they are not."""
-        if self.taken:
-            return self.taken
-        if self.enabled:
-            return "the valves are armed"
-        if self.valves and self.enabled is None:
-            return "the valves have not said yet whether they are armed"
-        if self.simulated_clock:
-            return "simulated time: a lock-step run or a replay is under way"
-        if not self.page_open:
-            return "the page that used them was closed"
-        return ""
+        unknown = self.valves and self.enabled is None
+        reasons = {
+            self.taken: bool(self.taken),
+            "the valves are armed": self.enabled,
+            "the valves have not said yet whether they are armed": unknown,
+            "simulated time: a lock-step run or a replay is under way": self.simulated_clock,
+            "the page that used them was closed": not self.page_open,
+        }
+        return next((reason for reason, holds in reasons.items() if holds), "")
 
 
 class HandControl:
@@ -83,13 +80,10 @@ class HandControl:
 
     def __init__(self, limits: PressureLimits, chambers: int):
         """Off, all sliders at the limit next to zero."""
-        self.on = False
-        self.blocker = "nothing is known yet"
-        self._limits = limits
+        self.on, self.blocker = False, "nothing is known yet"
+        self._limits, self._last_word = limits, False
         self._rest = np.clip(np.zeros(chambers), limits.minimum, limits.maximum)
-        self.wanted = self._rest.copy()
-        self._said = self._rest.copy()
-        self._last_word = False
+        self.wanted, self._said = self._rest.copy(), self._rest.copy()
 
     def switch(self, on: bool) -> None:
         """A person switches the sliders on, which a blocker forbids, or off."""
@@ -102,8 +96,7 @@ class HandControl:
     def want(self, chamber: int, pressure: float) -> None:
         """A person moves a slider [Pa]; what is no number is not heard, the limits hold."""
         if self.on and math.isfinite(pressure):
-            bounded = min(max(pressure, self._limits.minimum), self._limits.maximum)
-            self.wanted[chamber] = bounded
+            self.wanted[chamber] = np.clip(pressure, self._limits.minimum, self._limits.maximum)
 
     def update(self, surroundings: Surroundings, passed: float) -> np.ndarray | None:
         """What to command now.
@@ -128,10 +121,8 @@ class HandControl:
         return self._said.copy()
 
     def _let_go(self, with_last_word: bool) -> None:
-        self.on = False
-        self._last_word = with_last_word
+        self.on, self._last_word = False, with_last_word
         self._rewind()
 
     def _rewind(self) -> None:
-        self.wanted = self._rest.copy()
-        self._said = self._rest.copy()
+        self.wanted, self._said = self._rest.copy(), self._rest.copy()

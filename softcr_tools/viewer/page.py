@@ -5,9 +5,8 @@ import io
 import queue
 from collections.abc import Callable
 from contextlib import redirect_stdout
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import viser
@@ -17,13 +16,8 @@ from softcr_models.robot import Robot
 from softcr_tools.viewer.hand import HandControl
 from softcr_tools.viewer.picture import Picture
 from softcr_tools.viewer.plots import PANEL_WIDTH, Plots
-from softcr_tools.viewer.scene import Scene, Size
-from softcr_tools.viewer.words import (
-    HAND_RULES,
-    safety_html,
-    state_html,
-    values_html,
-)
+from softcr_tools.viewer.scene import Scene, size_of
+from softcr_tools.viewer.words import HAND_RULES, safety_html, state_html, values_html
 
 SCENE_PERIOD = 1 / 15
 """Between two drawings of the rod, at least [s]."""
@@ -32,20 +26,21 @@ PLOT_PERIOD = 0.25
 """Between two drawings of plots and words, at least [s]."""
 
 
-@dataclass(frozen=True)
-class Switched:
+class Switched(NamedTuple):
     """A person switched the sliders on or off, on the page of `client`."""
 
     on: bool
     client: int
 
 
-@dataclass(frozen=True)
-class Slid:
+class Slid(NamedTuple):
     """A person moved the slider of a chamber to a pressure [Pa]."""
 
     chamber: int
     pressure: float
+
+
+Events = queue.SimpleQueue[Switched | Slid]
 
 
 class Page:
@@ -69,7 +64,7 @@ class Page:
             vent: called in a thread of its own when somebody presses the button.
             with_hand: whether there are sliders at all.
         """
-        self.events: queue.SimpleQueue[Switched | Slid] = queue.SimpleQueue()
+        self.events: Events = queue.SimpleQueue()
         self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         with redirect_stdout(io.StringIO()):  # a banner that cannot be switched off
             self._server = viser.ViserServer(host, port, label="softcr", verbose=False)
@@ -104,12 +99,12 @@ class Page:
     def say(self, line: str) -> None:
         """Show the answer to a press of the button."""
         if self._answer is not None:
-            _assign(self._answer, "content", _padded(html.escape(line)))
+            self._answer.content = _padded(html.escape(line))
 
     def draw(
         self, picture: Picture, hand: HandControl, rejected: dict[str, int], now: float
     ) -> None:
-        """Bring the page up to date.
+        """Bring the page up to date; viser sends the browsers what differs.
 
         Args:
             picture: what is known.
@@ -125,56 +120,45 @@ class Page:
             if now - self._plots_drawn < PLOT_PERIOD:
                 return
             self._plots_drawn = now
-            _assign(self._safety, "content", _padded(safety_html(picture)))
+            self._safety.content = _padded(safety_html(picture))
             state = state_html(picture, now, rejected) + values_html(picture, now)
-            _assign(self._state, "content", _padded(state))
+            self._state.content = _padded(state)
             self._plots.draw(picture)
             if self._hand is not None:
                 self._hand.draw(hand)
 
 
-def size_of(robot: Robot | Arm) -> Size:
-    """Of what is drawn of a robot."""
-    if isinstance(robot, Robot):
-        return Size(robot.length, 0.5 * robot.outer_diameter)
-    return Size(sum(robot.bodies), robot.radius, hangs=bool(robot.base[2, 2] < 0.0))
-
-
 class _HandPanel:
     """A switch and a slider per chamber."""
 
-    def __init__(
-        self, server: viser.ViserServer, robot: Robot, events: "queue.SimpleQueue[Switched | Slid]"
-    ):
-        self._events = events
+    def __init__(self, server: viser.ViserServer, robot: Robot, events: Events):
+        self._events, gui = events, server.gui
         low, high = 1e-3 * robot.pressure_limits.minimum, 1e-3 * robot.pressure_limits.maximum
-        with server.gui.add_folder("Pressures by hand"):
-            self._why = server.gui.add_html("")
-            self._switch = server.gui.add_checkbox("command by hand", False, disabled=True)
+        step, rest = 0.1 if high - low <= 1e3 else 1.0, min(max(0.0, low), high)
+        with gui.add_folder("Pressures by hand"):
+            self._why = gui.add_html("")
+            self._switch: Any = gui.add_checkbox("command by hand", False, disabled=True)
             self._switch.on_update(self._switched)
-            rest = min(max(0.0, low), high)
-            self._sliders = [
-                server.gui.add_slider(
-                    f"{name} [kPa]", low, high, 0.1 if high - low <= 1e3 else 1.0, rest,
-                    disabled=True,
-                )
+            self._sliders: list[Any] = [
+                gui.add_slider(f"{name} [kPa]", low, high, step, rest, disabled=True)
                 for name in robot.chamber_names
-            ]  # fmt: skip
+            ]
             for chamber, slider in enumerate(self._sliders):
                 slider.on_update(partial(self._slid, chamber))
-            server.gui.add_markdown(HAND_RULES)
+            gui.add_markdown(HAND_RULES)
 
     def draw(self, hand: HandControl) -> None:
         """Lock, unlock and show the pressures that the sliders stand for."""
-        why = hand.blocker or ("commanding" if hand.on else "may be switched on")
-        text = f"<b>locked:</b> {html.escape(why)}" if hand.blocker else why
-        _assign(self._why, "content", _padded(text))
-        _assign(self._switch, "disabled", bool(hand.blocker))
+        text = "commanding" if hand.on else "may be switched on"
+        if hand.blocker:
+            text = f"<b>locked:</b> {html.escape(hand.blocker)}"
+        self._why.content = _padded(text)
+        self._switch.disabled = bool(hand.blocker)
         for slider, wanted in zip(self._sliders, hand.wanted, strict=True):
-            _assign(slider, "disabled", not hand.on)
+            slider.disabled = not hand.on
             if not hand.on:  # a slider that is being moved is its owner's
-                _assign(slider, "value", 1e-3 * float(wanted))
-        _assign(self._switch, "value", hand.on)
+                slider.value = 1e-3 * float(wanted)
+        self._switch.value = hand.on
 
     def _switched(self, event: Any) -> None:
         if event.client is not None:  # a person, not `draw`
@@ -183,12 +167,6 @@ class _HandPanel:
     def _slid(self, chamber: int, event: Any) -> None:
         if event.client is not None:
             self._events.put(Slid(chamber, 1e3 * float(event.target.value)))
-
-
-def _assign(element: Any, name: str, value: Any) -> None:
-    """Change a property of an element only if it changes: each change is sent to every browser."""
-    if getattr(element, name) != value:
-        setattr(element, name, value)
 
 
 def _padded(content: str) -> str:

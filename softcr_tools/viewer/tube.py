@@ -43,20 +43,16 @@ def tube(
 
 
 def _faces() -> np.ndarray:
-    here = np.arange(AROUND)
-    there = np.roll(here, -1)
-    base, tip = ALONG * AROUND, ALONG * AROUND + 1
-    top = AROUND * (ALONG - 1)
-    walls = [
-        np.stack(corners, axis=1) + AROUND * ring
-        for ring in range(ALONG - 1)
-        for corners in ((here, there, there + AROUND), (here, there + AROUND, here + AROUND))
-    ]
-    ends = [
-        np.stack([there, here, np.full(AROUND, base)], axis=1),
-        np.stack([here + top, there + top, np.full(AROUND, tip)], axis=1),
-    ]
-    return np.concatenate(walls + ends)
+    corners = np.arange(ALONG * AROUND).reshape(ALONG, AROUND)
+    here, there = corners, np.roll(corners, -1, axis=1)
+    base, tip = np.full(AROUND, ALONG * AROUND), np.full(AROUND, ALONG * AROUND + 1)
+    triangles = (
+        (here[:-1], there[:-1], there[1:]),
+        (here[:-1], there[1:], here[1:]),
+        (there[0], here[0], base),
+        (here[-1], there[-1], tip),
+    )
+    return np.concatenate([np.stack(each, axis=-1).reshape(-1, 3) for each in triangles])
 
 
 _FACES = _faces()
