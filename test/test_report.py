@@ -27,9 +27,9 @@ from softcr_runtime.bags.signals import Signal, read_signals
 from softcr_runtime.rod_clouds import ROD_FIELDS
 from softcr_runtime.topics import TOPICS
 from softcr_tools import report
-from softcr_tools.report.page import key_figure
+from softcr_tools.report.page import KeyFigure, Summary
 from softcr_tools.report.run import ARC, Run
-from softcr_tools.report.summary import Summary, summarize
+from softcr_tools.report.sections import summarize
 
 TYPESTORE = get_typestore(Stores.ROS2_JAZZY)
 TYPES = TYPESTORE.types
@@ -272,7 +272,7 @@ def test_an_arc_is_scored_against_the_one_to_the_true_tip(tmp_path):
     assert scores["delta_x_rate"] == pytest.approx(100 / np.sqrt(2), rel=0.2)  # it says 0
     assert summary["constant_curvature"]["bending_stiffness"] == 500.0
     assert not any("nothing was recorded" in line for line in summary["problems"])
-    assert "N/m" in summary.cards[2].note
+    assert "N/m" in summary.figures[2].note
 
 
 def test_summary_json_has_the_agreed_keys(complete_run):
@@ -602,6 +602,6 @@ def test_a_plant_that_tells_nothing_is_not_called_exact(tmp_path):
 
 
 def test_a_key_figure_shows_digits_and_unit_and_a_dash_for_nothing():
-    told = key_figure("x", "{a:1} to {a:0 1/s}", "{none:2 mm}, {row} and {nil}", a=2.0, none=None,
-                      row=[1.0, 2.25], nil=[])  # fmt: skip
+    numbers = {"a": 2.0, "none": None, "row": [1.0, 2.25], "nil": []}
+    told = KeyFigure("x", "{a:1} to {a:0 1/s}", "{none:2 mm}, {row} and {nil}").filled(numbers)
     assert told == ("x", "2.0 to 2 1/s", "-, 1.0, 2.2 and -")

@@ -12,8 +12,9 @@ from softcr_runtime.bags.signals import read_signals
 from softcr_runtime.command_line import command
 from softcr_runtime.console import say
 from softcr_tools.report.figures import draw_figures
+from softcr_tools.report.page import Summary
 from softcr_tools.report.run import Run
-from softcr_tools.report.summary import Summary, summarize
+from softcr_tools.report.sections import summarize
 
 
 def build(bag: Path, output: Path) -> Summary:

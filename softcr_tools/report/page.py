@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from string import Formatter
@@ -13,13 +14,11 @@ from rich.table import Table
 from rich.text import Text
 
 MISSING = "-"
-SAFETY_SHOWN = 5
-"""Transitions on the terminal; report.html has all."""
+SAFETY_SHOWN = 5  # transitions on the terminal; report.html has all
 LOOP_COLUMNS = {
     "Hz": "{rate_hz:1}", "p50 ms": "{p50_ms:2}", "p99 ms": "{p99_ms:2}", "max ms": "{max_ms:2}",
     "cycles": "{cycles:0}", "missed": "{missed_cycles:0}", "rejected": "{rejected_messages:0}",
 }  # fmt: skip
-"""Beside the name of the node."""
 PLANT_WORDS = {
     "exact": "exact in the simulated plant",
     "differs": "differs from the models",
@@ -28,11 +27,22 @@ PLANT_WORDS = {
 
 
 class KeyFigure(NamedTuple):
-    """One number a reader looks for first, and what to know beside it."""
+    """One number a reader looks for first, and what to know beside it.
+
+    Value and note begin as templates: `{name:1 mm}` stands for a number with one digit and its
+    unit, `{name}` for a list of numbers; None and an empty list become a dash.
+    """
 
     name: str
     value: str
     note: str
+
+    def filled(self, numbers: dict[str, Any]) -> "KeyFigure":
+        """With numbers in their places, and with those of the mappings among them."""
+        flat = dict(numbers)
+        for part in numbers.values():
+            flat |= part if isinstance(part, dict) else {}
+        return KeyFigure(self.name, _filled(self.value, flat), _filled(self.note, flat))
 
 
 class ReportFigure(NamedTuple):
@@ -43,90 +53,122 @@ class ReportFigure(NamedTuple):
     caption: str
 
 
-def terminal_table(numbers: dict[str, Any], cards: Sequence[KeyFigure]) -> RenderableType:
-    """A run on one screen, for a rich console: the numbers of summary.json, its key figures."""
-    figures = Table.grid(padding=(0, 2))
-    for name, value, note in cards:
-        figures.add_row(Text(name), Text(value, style="bold"), Text(note))
-    loops = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
-    loops.add_column("node")
-    for name in LOOP_COLUMNS:
-        loops.add_column(name, justify="right")
-    for row in _loops(numbers):
-        loops.add_row(*map(Text, row))
-    plant = [f"{words}: {'; '.join(lines)}" for words, lines in _plant(numbers)]
-    return Group(
-        Text(_headline(numbers), style="bold"),
-        Text(_settings(numbers), style="dim"),
-        *(Text(line, style="dim") for line in reversed(plant)),
-        *(Text(line, style="bold red") for line in _deaths(numbers)),
-        "",
-        figures,
-        "",
-        loops,
-        *(Text(f"safety at {line}", style="dim") for line in _safety(numbers)[-SAFETY_SHOWN:]),
-        *(Text(line, style="yellow") for line in numbers["problems"]),
-    )
+@dataclass(frozen=True)
+class Summary:
+    """One run in numbers and in words.
 
-
-def html_page(
-    numbers: dict[str, Any], cards: Sequence[KeyFigure], figures: Sequence[ReportFigure]
-) -> str:
-    """The report as one HTML document, which needs neither a network nor its neighbours.
-
-    Args:
-        numbers: of summary.json.
-        cards: the numbers a reader looks for first.
-        figures: embedded in this order; their files must exist.
-
-    Raises:
-        OSError: a figure's file cannot be read.
+    Attributes:
+        numbers: content of `summary.json`; see the sections for the keys. `plant` says what of the
+            simulated plant is exact, what differs from the models, and what is not told;
+            `node_deaths`, `ended_by` and `problems` (a line each) tell how the run went.
+        figures: the numbers a reader looks for first.
     """
-    images = [
-        (title, caption, base64.b64encode(path.read_bytes()).decode("ascii"))
-        for path, title, caption in figures
-    ]
-    plant = "".join(
-        f"<p>{words[0].upper()}{words[1:]}:</p>{_list('plant', lines)}"
-        for words, lines in _plant(numbers)
-    )
-    title, safety = escape(_headline(numbers)), _safety(numbers)
-    header = "".join(f"<th>{name}</th>" for name in ("node", *LOOP_COLUMNS))
-    loops = _each(f"<tr>{'<td>{}</td>' * (1 + len(LOOP_COLUMNS))}</tr>", _loops(numbers))
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>{_STYLE}</style>
-</head>
-<body><main>
-<h1>{title}</h1>
-<p>{escape(_settings(numbers))}</p>
-{_list("deaths", _deaths(numbers))}
-<div class="cards">{_each(_CARD, cards)}</div>
-{_list("problems", numbers["problems"])}
-{"<h2>Plant</h2>" if plant else ""}{plant}
-{"<h2>Safety</h2>" if safety else ""}{_list("safety", safety)}
-<h2>Loops</h2>
-<div class="panel"><table><tr>{header}</tr>{loops}</table></div>
-{_each(_FIGURE, images)}
-<h2>All numbers</h2>
-<div class="panel"><details><summary>summary.json</summary>
-<pre>{escape(json.dumps(numbers, indent=2))}</pre></details></div>
-</main></body>
-</html>
-"""
 
+    numbers: dict[str, Any]
+    figures: Sequence[KeyFigure]
 
-def key_figure(name: str, value: str, note: str, **numbers: Any) -> KeyFigure:
-    """A key figure from templates.
+    def __getitem__(self, key: str) -> Any:
+        return self.numbers[key]
 
-    `{name:1 mm}` stands for a number with one digit and its unit, `{name}` for a list of numbers; a
-    dash for None or for an empty list.
-    """
-    return KeyFigure(name, _filled(value, numbers), _filled(note, numbers))
+    def table(self) -> RenderableType:
+        """The summary on one screen, to be printed on a rich console."""
+        figures = Table.grid(padding=(0, 2))
+        for name, value, note in self.figures:
+            figures.add_row(Text(name), Text(value, style="bold"), Text(note))
+        loops = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
+        loops.add_column("node")
+        for name in LOOP_COLUMNS:
+            loops.add_column(name, justify="right")
+        for row in self._loops():
+            loops.add_row(*map(Text, row))
+        plant = [f"{words}: {'; '.join(lines)}" for words, lines in self._plant()]
+        safety = [f"safety at {line}" for line in self._safety()[-SAFETY_SHOWN:]]
+        return Group(
+            Text(self._headline(), style="bold"),
+            *(Text(line, style="dim") for line in (self._settings(), *reversed(plant))),
+            *(Text(line, style="bold red") for line in self._deaths()),
+            "",
+            figures,
+            "",
+            loops,
+            *(Text(line, style="dim") for line in safety),
+            *(Text(line, style="yellow") for line in self["problems"]),
+        )
+
+    def html(self, figures: Sequence[ReportFigure]) -> str:
+        """The report as one HTML document, which needs neither a network nor its neighbours.
+
+        `figures` are embedded in this order. OSError: a figure's file cannot be read.
+        """
+        plant = "".join(
+            f"<p>{words[0].upper()}{words[1:]}:</p>{_list('plant', lines)}"
+            for words, lines in self._plant()
+        )
+        safety = _list("safety", self._safety())
+        row = f"<tr>{'<td>{}</td>' * (1 + len(LOOP_COLUMNS))}</tr>"
+        header = row.replace("td>", "th>").format("node", *LOOP_COLUMNS)
+        images = (
+            (title, caption, base64.b64encode(path.read_bytes()).decode("ascii"))
+            for path, title, caption in figures
+        )
+        return _PAGE.format(
+            style=_STYLE,
+            title=escape(self._headline()),
+            settings=escape(self._settings()),
+            deaths=_list("deaths", self._deaths()),
+            cards=_each(_CARD, self.figures),
+            problems=_list("problems", self["problems"]),
+            plant=f"<h2>Plant</h2>{plant}" if plant else "",
+            safety=f"<h2>Safety</h2>{safety}" if safety else "",
+            loops=header + _each(row, self._loops()),
+            figures=_each(_FIGURE, images),
+            numbers=escape(json.dumps(self.numbers, indent=2)),
+        )
+
+    def _headline(self) -> str:
+        parts = [self["robot"] or "unknown robot"]
+        parts += [f"{name} {self[name]}" for name in ("reference", "mode") if self[name]]
+        if self["duration_s"] is not None:
+            parts.append(f"{self['duration_s']:.1f} s")
+        return ", ".join(parts)
+
+    def _settings(self) -> str:
+        """The settings that matter for comparing runs."""
+        templates = {
+            "population": "population {population}, horizon {horizon}",
+            "payload_kg": "payload {payload_kg:g} kg",
+            "seed": "seed {seed}",
+        }
+        told = (text for name, text in templates.items() if self.numbers.get(name) is not None)
+        return " · ".join(text.format(**self.numbers) for text in told)
+
+    def _plant(self) -> list[tuple[str, list[str]]]:
+        """What there is to say of the plant, under each of `PLANT_WORDS`."""
+        return [(word, self["plant"][n]) for n, word in PLANT_WORDS.items() if self["plant"][n]]
+
+    def _deaths(self) -> list[str]:
+        """Who ended before it was asked to."""
+        lines = []
+        for death in self["node_deaths"]:
+            signal, code = death.get("signal"), death.get("exit_code")
+            how = f"exit code {code}" if signal is None else f"signal {signal}"
+            lines.append(f"node {death.get('node')} died ({how})")
+        return lines
+
+    def _safety(self) -> list[str]:
+        return [f"{row['time_s']:.2f} s: {row['what']}" for row in self.numbers.get("safety", ())]
+
+    def _loops(self) -> list[list[str]]:
+        """The table of loops: plant, estimator and controller first, the others as heard."""
+        first = {"simulator": 0, "estimator": 1, self["controller"]: 2}
+        rows = []
+        for node in sorted(self["loops"], key=lambda node: first.get(node, 3)):
+            loop = self["loops"][node]
+            told = {name: _filled(template, loop) for name, template in LOOP_COLUMNS.items()}
+            if (missed := loop["missed_cycles"]) and (cycles := loop["cycles"]):
+                told["missed"] += f" ({100 * missed / cycles:.1f} %)"
+            rows.append([node, *told.values()])
+        return rows
 
 
 class _Words(Formatter):
@@ -139,67 +181,6 @@ class _Words(Formatter):
 
 def _filled(template: str, numbers: dict[str, Any]) -> str:
     return _Words().vformat(template, (), numbers)
-
-
-# --- what both show -------------------------------------------------------------------------------
-
-
-def _headline(numbers: dict[str, Any]) -> str:
-    parts = [numbers["robot"] or "unknown robot"]
-    parts += [f"{name} {numbers[name]}" for name in ("reference", "mode") if numbers[name]]
-    if numbers["duration_s"] is not None:
-        parts.append(f"{numbers['duration_s']:.1f} s")
-    return ", ".join(parts)
-
-
-def _settings(numbers: dict[str, Any]) -> str:
-    """The settings that matter for comparing runs."""
-    parts = []
-    if numbers["population"] is not None:
-        parts.append(f"population {numbers['population']}, horizon {numbers['horizon']}")
-    if numbers.get("payload_kg") is not None:
-        parts.append(f"payload {numbers['payload_kg']:g} kg")
-    if numbers["seed"] is not None:
-        parts.append(f"seed {numbers['seed']}")
-    return " · ".join(parts)
-
-
-def _plant(numbers: dict[str, Any]) -> list[tuple[str, list[str]]]:
-    """What there is to say of the plant, under each of `PLANT_WORDS`."""
-    told = ((words, numbers["plant"][name]) for name, words in PLANT_WORDS.items())
-    return [(words, lines) for words, lines in told if lines]
-
-
-def _deaths(numbers: dict[str, Any]) -> list[str]:
-    """Who ended before it was asked to."""
-    lines = []
-    for death in numbers["node_deaths"]:
-        signal, code = death.get("signal"), death.get("exit_code")
-        how = f"exit code {code}" if signal is None else f"signal {signal}"
-        lines.append(f"node {death.get('node')} died ({how})")
-    return lines
-
-
-def _safety(numbers: dict[str, Any]) -> list[str]:
-    return [f"{row['time_s']:.2f} s: {row['what']}" for row in numbers.get("safety", ())]
-
-
-def _loops(numbers: dict[str, Any]) -> list[list[str]]:
-    """The table of loops: plant, estimator and controller first, the others as heard."""
-    first = ("simulator", "estimator", numbers["controller"])
-    loops = numbers["loops"]
-    nodes = sorted(loops, key=lambda node: first.index(node) if node in first else len(first))
-    return [_loop(node, loops[node]) for node in nodes]
-
-
-def _loop(node: str, loop: dict[str, Any]) -> list[str]:
-    told = {name: _filled(template, loop) for name, template in LOOP_COLUMNS.items()}
-    if (missed := loop["missed_cycles"]) and (cycles := loop["cycles"]):
-        told["missed"] += f" ({100 * missed / cycles:.1f} %)"
-    return [node, *told.values()]
-
-
-# --- HTML -----------------------------------------------------------------------------------------
 
 
 def _each(template: str, rows: Iterable[Sequence[str]]) -> str:
@@ -216,6 +197,31 @@ _CARD = '<div class="card"><span>{}</span><b>{}</b><span>{}</span></div>'
 _FIGURE = (
     '<h2>{0}</h2><p>{1}</p><div class="panel"><img alt="{0}" src="data:image/png;base64,{2}"></div>'
 )
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body><main>
+<h1>{title}</h1>
+<p>{settings}</p>
+{deaths}
+<div class="cards">{cards}</div>
+{problems}
+{plant}
+{safety}
+<h2>Loops</h2>
+<div class="panel"><table>{loops}</table></div>
+{figures}
+<h2>All numbers</h2>
+<div class="panel"><details><summary>summary.json</summary>
+<pre>{numbers}</pre></details></div>
+</main></body>
+</html>
+"""
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1f2933; background: #f5f7fa; margin: 0; }
 main { max-width: 1080px; margin: 0 auto; padding: 28px 20px 60px; }

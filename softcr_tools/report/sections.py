@@ -1,12 +1,13 @@
-"""The sections of a run's summary: each computes the numbers of what the bag holds.
+"""A run's summary: its sections, each of which computes the numbers of what the bag holds.
 
-A section is a function of the run; it returns numbers under the keys of `summary.json`, the cards
-that a reader looks at first, and notes. Distances are in mm, times in s or ms, as the keys say;
-None is what could not be computed.
+A section is a function of the run; it returns numbers under the keys of `summary.json`, the key
+figures that a reader looks at first, as templates to be filled with them, and lines of what is not
+as it should be. Distances are in mm, times in s or ms, as the keys say; None is what could not be
+computed.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -14,42 +15,64 @@ import numpy as np
 
 from softcr_models.constant_curvature.shape_error import shape_error
 from softcr_runtime.bags.signals import Signal
-from softcr_tools.report.page import KeyFigure, key_figure
+from softcr_tools.report.page import KeyFigure, Summary
+from softcr_tools.report.plant import plant
 from softcr_tools.report.run import ARC, REFERENCES, Run
 
-SETTLING_TIME = 2.0
-"""From here on an error counts as settled; after the start of the evaluated window [s]."""
-
-COMPLIANCE_SETTLING_TIME = 5.0
-"""From here on the estimated bending compliance must be right; after the first estimate [s]."""
-
-STANDING = 1e-6
-"""A reference that moves less than this stands still [m]."""
-
-SHORTEST_DWELL, DWELL_END = 2.0, 1.0
-"""A reference that stands still for less is a motion; a setpoint's error is the mean of its end."""
-
-ARC_BEGIN = 0.1
-"""Seconds at the start in which an estimated arc does not count, Mehl et al., Sec. III-B."""
+SETTLING_TIME = 2.0  # after the start of the evaluated window an error counts as settled [s]
+COMPLIANCE_SETTLING_TIME = 5.0  # after its first estimate a compliance must be right [s]
+STANDING = 1e-6  # a reference that moves less than this stands still [m]
+SHORTEST_DWELL = 2.0  # a reference that stands still for less is a motion [s]
+DWELL_END = 1.0  # a setpoint's error is the mean over so long at its end [s]
+ARC_BEGIN = 0.1  # at the start an estimated arc does not count, Mehl et al., Sec. III-B [s]
+SILENCE = 2.5  # a node unheard for so long at the end, at one status a second, had stopped [s]
+ALARMS_SHOWN = 3  # different warnings, and reasons of rejection, that are listed of a node
 
 _SHAPES_EVERY = 25  # samples between two shapes that are compared
 _LOOP = (
     "rate_hz", "p50_ms", "p99_ms", "max_ms", "missed_cycles", "cycles", "deadline_ms",
     "rejected_messages",
 )  # fmt: skip
+_ESTIMATES = ("estimate/rod", "estimate/constant_curvature", "estimate/state")
+# of each group the bag of a run holds one topic; without, the first is said to be missing
+_TOPICS_OF_ROD: tuple[tuple[str, ...], ...] = (
+    ("pressure/state",), ("pressure/command",), ("simulation/truth/tip/pose",),
+    ("simulation/truth/rod",), ("mocap/tip/pose",), ("estimate/tip/pose",), _ESTIMATES,
+    ("reference/rod", "reference/output"), ("force_torque/wrench",),
+)  # fmt: skip
+_TOPICS_OF_ARM: tuple[tuple[str, ...], ...] = (
+    ("mocap/arm/poses",), ("reference/tip", "reference/output"), ("tendon/command",),
+    ("tendon/state",), ("estimate/arm", "estimate/state"), ("simulation/truth/arm",),
+    ("simulation/truth/tip/pose",),
+)  # fmt: skip
 
 
 class Section(NamedTuple):
-    """A part of the summary: numbers by key, cards, lines of what is not as it should be."""
+    """A part of the summary: numbers by key, key figures, lines of what is wrong."""
 
     numbers: dict[str, Any]
-    cards: Sequence[KeyFigure] = ()
+    figures: Sequence[KeyFigure] = ()
     notes: Sequence[str] = ()
 
 
-def sections(run: Run) -> list[Section]:
-    """Those of a run, in the order of their cards."""
-    return [section(run) for section in (_OF_ARM if run.is_tendon_driven else _OF_ROD)]
+def summarize(run: Run) -> Summary:
+    """Compute the numbers of a run."""
+    sections = [section(run) for section in (_OF_ARM if run.is_tendon_driven else _OF_ROD)]
+    numbers: dict[str, Any] = {}
+    figures: list[KeyFigure] = []
+    for section in sections:
+        numbers |= section.numbers
+        figures += [figure.filled(section.numbers) for figure in section.figures]
+    problems = [run.system["error"]] if run.system.get("error") else []
+    problems += [*run.bag.problems, *_missing(run)]
+    problems += [note for section in sections for note in section.notes]
+    numbers |= {
+        "plant": plant(run),
+        "node_deaths": list(run.system.get("deaths", ())),
+        "ended_by": run.system.get("ended_by"),
+        "problems": [*problems, *_silences(run), *_alarms(run)],
+    }
+    return Summary(numbers, figures)
 
 
 def identity(run: Run) -> Section:
@@ -105,8 +128,8 @@ def tracking(run: Run) -> Section:
         told.insert(0, "{tip_aed_percent_of_length:2 %} of the length")
     note = f"{told[0]}; {', '.join(told[1:])}"
     goal = "setpoint" if run.reference_tip.topic == "reference/tip" else "reference"
-    card = key_figure(f"tip to {goal} (AED)", "{tip_aed_mm:2 mm}", note, **numbers)
-    return Section(numbers, [card], _tracking_notes(run, len(error)))
+    figure = KeyFigure(f"tip to {goal} (AED)", "{tip_aed_mm:2 mm}", note)
+    return Section(numbers, [figure], _tracking_notes(run, len(error)))
 
 
 def _tracking_notes(run: Run, followed: int) -> list[str]:
@@ -138,9 +161,9 @@ def _dwells(target: Signal, error: Signal) -> list[float]:
 def estimation(run: Run) -> Section:
     """`estimate_tip_aed_mm`: mean distance of the estimated from the true tip at equal stamps."""
     mean = reduced(np.mean, 1e3 * run.estimation_error().values)
-    note = "mean distance at equal stamps"
-    card = key_figure("estimated to true tip", "{mean:2 mm}", note, mean=mean)
-    return Section({"estimate_tip_aed_mm": mean}, [card])
+    value, note = "{estimate_tip_aed_mm:2 mm}", "mean distance at equal stamps"
+    figure = KeyFigure("estimated to true tip", value, note)
+    return Section({"estimate_tip_aed_mm": mean}, [figure])
 
 
 def parameters(run: Run) -> Section:
@@ -161,15 +184,14 @@ def parameters(run: Run) -> Section:
     if run.is_tendon_driven:
         return Section({"parameters": found})
     told = _compliance(run)
-    card = key_figure(
+    figure = KeyFigure(
         "bending compliance",
         "{estimated:2 rad/(N m m)}",
         "true {true:2}, first guess {initial:2}; error {error_percent:2 %}, "
         "at worst {worst_error_percent:2 %} from 5 s on",
-        **told,
     )
-    cards = [card] * (told["estimated"] is not None)
-    return Section({"parameters": found, "bending_compliance": told}, cards)
+    figures = [figure] * (told["estimated"] is not None)
+    return Section({"parameters": found, "bending_compliance": told}, figures)
 
 
 def _compliance(run: Run) -> dict[str, float | None]:
@@ -215,13 +237,12 @@ def constant_curvature(run: Run) -> Section:
         "bending_stiffness": float(arc.values[-1, -1]),
         "bending_stiffness_std": float(run.estimated_arc("_std").values[-1, -1]),
     }
-    card = key_figure(
+    figure = KeyFigure(
         "constant curvature",
         "{nrmse_mean_percent:1 %} NRMSE",
         "mean of coordinates and rates; bending stiffness {bending_stiffness:0 N/m}",
-        **numbers,
     )
-    return Section({"constant_curvature": numbers}, [card])
+    return Section({"constant_curvature": numbers}, [figure])
 
 
 def chambers(run: Run) -> Section:
@@ -240,13 +261,12 @@ def chambers(run: Run) -> Section:
         "measured_max_kpa": reduced(np.max, measured),
         "at_limit_percent": at_limit,
     }
-    card = key_figure(
+    figure = KeyFigure(
         "commanded pressures",
         "{commanded_min_kpa:1} to {commanded_max_kpa:1 kPa}",
         "at a limit {at_limit_percent:1 %} of the time",
-        **numbers,
     )
-    return Section({"pressure": numbers}, [card])
+    return Section({"pressure": numbers}, [figure])
 
 
 def tendons(run: Run) -> Section:
@@ -261,16 +281,14 @@ def tendons(run: Run) -> Section:
         "push_max_n": reduced(np.max, forces),
     }
     holds = number(run.bag.said(run.controller, "holds"))
-    card = key_figure(
+    figure = KeyFigure(
         "tendons",
         "{commanded_min_mm:0} to {commanded_max_mm:0 mm}",
         "largest pull {pull_max_n:1 N}; held {holds:0} times",
-        holds=holds,
-        **numbers,
     )
     pushes = "tendons push at times, as in the thesis's simulations; a real tendon goes slack"
     notes = [pushes] * bool((forces > 0.0).any())
-    return Section({"tendons": numbers, "holds": holds}, [card], notes)
+    return Section({"tendons": numbers, "holds": holds}, [figure], notes)
 
 
 def base_sensor(run: Run) -> Section:
@@ -332,22 +350,20 @@ def arm_model(run: Run) -> Section:
         "sensor_angle_mrad": reduced(np.mean, 1e3 * run.of_arm("angles").values),
         "ticks_at_bounds": number(run.bag.said(run.controller, "ticks_at_bounds")),
     }
-    cards = [
-        key_figure(
+    figures = [
+        KeyFigure(
             "model to arm",
             "{shape_error_mm:2 mm}",
             "E_shape; sensors {sensor_distance_mm:2 mm} and {sensor_angle_mrad:1 mrad}",
-            **numbers,
         ),
-        key_figure(
+        KeyFigure(
             "section lengths",
             "{section_lengths_mm} mm",
             "at first {section_lengths_initial_mm} mm, racks {sections_measured_mm} mm; "
             "bounds met in {ticks_at_bounds:0} ticks",
-            **numbers,
         ),
     ]
-    return Section(numbers, cards)
+    return Section(numbers, figures)
 
 
 def shape_errors(run: Run) -> Signal:
@@ -367,6 +383,40 @@ def shape_errors(run: Run) -> Signal:
         for k in picked
     ]  # fmt: skip
     return Signal(stamps[picked], np.array(errors))
+
+
+def _missing(run: Run) -> list[str]:
+    recorded = {topic for topic, _ in run.bag.signals}
+    groups = _TOPICS_OF_ARM if run.is_tendon_driven else _TOPICS_OF_ROD
+    missing = [group[0] for group in groups if not recorded & {*group}]
+    missing += ["/diagnostics"] * (not run.bag.nodes)
+    return [f"nothing was recorded on {', '.join(missing)}"] if missing else []
+
+
+def _silences(run: Run) -> Iterator[str]:
+    """Which nodes fell silent before the end."""
+    for node, status in run.bag.nodes.items():
+        age = 1e-9 * (run.bag.last_heard - status.last_heard)
+        if age > SILENCE:
+            yield f"{node} fell silent {age:.1f} s before the end of the recording"
+
+
+def _alarms(run: Run) -> Iterator[str]:
+    """Why nodes rejected messages and answers, their warnings and errors; a few of each node."""
+    for node, status in run.bag.nodes.items():
+        told = [
+            f"{word}{reason}, {count} times"
+            for name, word in (("rejections", "rejected "), ("refusals", ""))
+            for reason, count in (status.values.get(name) or {}).items()
+        ]
+        warned = [
+            f"{line} (the last of {count})" if differed else f"{line}, {count} times"
+            for line, count, differed in sorted(status.alarms.values(), key=lambda each: -each[1])
+        ]
+        shown = told[:ALARMS_SHOWN] + warned[:ALARMS_SHOWN]
+        yield from (f"{node}: {line}" for line in shown)
+        if (more := len(told) + len(warned) - len(shown)) > 0:
+            yield f"{node}: and {more} more"
 
 
 _OF_ROD: tuple[Callable[[Run], Section], ...] = (
