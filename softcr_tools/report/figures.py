@@ -4,6 +4,7 @@ A figure is a function; its name is that of its file, its docstring says title a
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +21,19 @@ from softcr_runtime import figure_style as style
 from softcr_runtime.bags.signals import Signal
 from softcr_runtime.figure_style import COMMANDED, ESTIMATE, LIMIT, MEASURED, TRUTH
 from softcr_tools.report.page import ReportFigure
-from softcr_tools.report.run import Run
+from softcr_tools.report.run import ARC, Run
 from softcr_tools.report.sections import COMPLIANCE_SETTLING_TIME, SETTLING_TIME, shape_errors
 
-SNAPSHOTS = 9
-"""Shapes drawn of a run."""
-
-CLOSE_UP = 3.0
-"""Length of the close-up at the end of a long run [s]."""
-
+SNAPSHOTS = 9  # shapes drawn of a run
+CLOSE_UP = 3.0  # length of the close-up at the end of a long run [s]
 _COLOURS = (ESTIMATE, COMMANDED, TRUTH, MEASURED)
-_BOLD = {"color": TRUTH, "linewidth": 1.8}
+_BLUE: dict[str, Any] = {"color": ESTIMATE}
+_BLACK: dict[str, Any] = {"color": TRUTH}
+_BOLD: dict[str, Any] = {"color": TRUTH, "linewidth": 1.8}
+_STEPS: dict[str, Any] = {"color": COMMANDED, "drawstyle": "steps-post"}
+_LIMITS: dict[str, Any] = {"color": LIMIT, "linestyle": ":", "label": "limits"}
 
-Row = tuple[str, Sequence[Callable[[Axes], Any]]]
+Row = tuple[str, list[Callable[[Axes], Any]]]
 """The label of an axis over time, and what draws on it."""
 
 
@@ -73,17 +74,26 @@ def _level(value: float, **look: Any) -> Callable[[Axes], Any]:
     return lambda axes: axes.axhline(value, **look)
 
 
-def _over_time(
-    run: Run, rows: Sequence[Row], height: float, close_up: bool = True
-) -> Figure | None:
-    """A row of axes over the whole run and, if that is long, its last seconds; None of nothing.
+def _columns(
+    run: Run, labels: Sequence[str], scale: float, *kinds: tuple[str, Signal, dict[str, Any]]
+) -> list[Row]:
+    """A row of axes for each column of signals, which have a name and a look; units as labelled."""
+    return [
+        (
+            label,
+            [
+                draw
+                for name, signal, look in kinds
+                for draw in _curve(run, signal, scale, column, label=name, **look)
+            ],
+        )
+        for column, label in enumerate(labels)
+    ]
 
-    Args:
-        run: what was recorded.
-        rows: from above.
-        height: of a row [inch].
-        close_up: whether the last seconds may be shown beside the whole.
-    """
+
+def _over_time(run: Run, rows: list[Row], height: float, close_up: bool = True) -> Figure | None:
+    """Rows of axes, `height` each [inch], over the whole run and, if that is long and `close_up`,
+    its last seconds; None of nothing."""
     if not any(drawn for _, drawn in rows):
         return None
     ends = [run.bag.seconds(s)[-1] for s in (run.tip, run.estimated_tip, run.readings) if len(s)]
@@ -117,19 +127,11 @@ def tip_tracking(run: Run) -> Figure | None:
     """Tip and reference: position of the tip in the frame of the robot's base."""
     if not len(run.tip) and not len(run.estimated_tip):
         return None
-    kinds = (
-        (run.measured_tip, {"label": "mocap", **style.DOTS}),
-        (run.true_tip, {"label": "tip", **_BOLD}),
-        (run.estimated_tip, {"label": "estimate", "color": ESTIMATE}),
-        (run.reference_tip, {"label": "reference", **style.DASHES}),
-    )
-    rows = [
-        (
-            f"{name} [mm]",
-            [draw for tip, how in kinds for draw in _curve(run, tip, 1e3, axis, **how)],
-        )
-        for axis, name in enumerate("xyz")
-    ]
+    rows = _columns(
+        run, ["x [mm]", "y [mm]", "z [mm]"], 1e3,
+        ("mocap", run.measured_tip, style.DOTS), ("tip", run.true_tip, _BOLD),
+        ("estimate", run.estimated_tip, _BLUE), ("reference", run.reference_tip, style.DASHES),
+    )  # fmt: skip
     return _over_time(run, rows, height=1.7)
 
 
@@ -174,11 +176,9 @@ def tip_path(run: Run) -> Figure | None:
         axes.plot(*reference.T[:axis_count], **style.BROAD, marker=points, label="reference")
         axes.plot(*tip.T[:axis_count], color=TRUTH, linewidth=0.8, label="tip")
         axes.plot(*tip[:1].T[:axis_count], "o", color=TRUTH, markersize=4, label="start")
-        axes.set_xlabel("x [mm]")
-        axes.set_ylabel("y [mm]")
-    space.set_zlabel("z [mm]")
+        axes.set(xlabel="x [mm]", ylabel="y [mm]")
     _scale_equally(space, np.concatenate([tip, reference]))
-    space.set_title("path of the tip")
+    space.set(zlabel="z [mm]", title="path of the tip")
     above.set_aspect("equal", adjustable="datalim")
     above.set_title("seen from above")
     above.legend(loc="upper right")
@@ -202,27 +202,19 @@ def pressures(run: Run) -> Figure | None:
     names = run.readings.columns or run.commands.columns
     if run.is_tendon_driven or not names:
         return None
-    asked = {"color": COMMANDED, "drawstyle": "steps-post", "label": "commanded"}
-    limit = {"color": LIMIT, "linestyle": ":", "label": "limits"}
-    limits = [_level(1e-3 * bound, **limit) for bound in run.limits() or ()]
-    rows = [
-        (
-            f"{name}\n[kPa]",
-            limits
-            + _curve(run, run.commands, 1e-3, chamber, **asked)
-            + _curve(run, run.readings, 1e-3, chamber, color=TRUTH, label="measured"),
-        )
-        for chamber, name in enumerate(names)
-    ]
-    return _over_time(run, rows, height=1.6)
+    rows = _columns(
+        run, [f"{name}\n[kPa]" for name in names], 1e-3,
+        ("commanded", run.commands, _STEPS), ("measured", run.readings, _BLACK),
+    )  # fmt: skip
+    limits = [_level(1e-3 * bound, **_LIMITS) for bound in run.limits() or ()]
+    return _over_time(run, [(label, limits + drawn) for label, drawn in rows], height=1.6)
 
 
 def tendon_lengths(run: Run) -> Figure | None:
     """Tendon lengths: changes against the zero state, what the controller asked for and what was
     measured."""
-    return _tendons(
-        run, "[mm]", 1e3, ("wanted", run.commands, "--"), ("measured", run.readings, "-")
-    )
+    kinds = ("wanted", run.commands, "--"), ("measured", run.readings, "-")
+    return _tendons(run, "[mm]", 1e3, *kinds)
 
 
 def tendon_forces(run: Run) -> Figure | None:
@@ -276,41 +268,32 @@ def parameters(run: Run) -> Figure | None:
 
 def _parameter(run: Run, name: str) -> Row:
     signal, std = run.parameters()[name]
-    drawn = _curve(run, signal, color=ESTIMATE, label="estimate")
+    true, drawn = run.bag.true_parameter(name), _curve(run, signal, label="estimate", **_BLUE)
     if len(std) == len(signal):
-        time, half = run.bag.seconds(signal), 2 * std.values
-        band: Any = {
-            "color": ESTIMATE,
-            "alpha": 0.18,
-            "linewidth": 0,
-            "label": "2 standard deviations",
-        }
-        low, high = signal.values - half, signal.values + half
-        drawn.insert(0, lambda axes: axes.fill_between(time, low, high, **band))
-    if (true := run.bag.true_parameter(name)) is not None:
-        drawn.insert(0, _level(true, color=TRUTH, label="truth"))
+        low, high = (signal.values + side * 2 * std.values for side in (-1, 1))
+        drawn.insert(0, partial(_draw_band, run.bag.seconds(signal), low, high))
+    if true is not None:
+        drawn.insert(0, _level(true, label="truth", **_BLACK))
     unit = f"[{signal.unit}]" * (signal.unit not in ("", "-"))
     return f"{name.replace('_', chr(10), 1).replace('_', ' ')}\n{unit}", drawn
+
+
+def _draw_band(time: np.ndarray, low: np.ndarray, high: np.ndarray, axes: Axes) -> None:
+    label = "2 standard deviations"
+    axes.fill_between(time, low, high, color=ESTIMATE, alpha=0.18, linewidth=0, label=label)
 
 
 def constant_curvature(run: Run) -> Figure | None:
     """Constant curvature: the arc that is estimated from the sensor under the base, and the one
     from the rod's true base to its true tip. The stiffness takes up what constant curvature
     leaves out."""
-    arc, truth = run.estimated_arc(), run.true_arc()
-    labels = {"$\\Delta_x$ [mm]": 0, "$\\Delta_y$ [mm]": 1, "$\\delta L$ [mm]": 2}
-    rows = [
-        (
-            label,
-            _curve(run, truth, 1e3, column, label="true arc", **_BOLD)
-            + _curve(run, arc, 1e3, column, color=ESTIMATE, label="estimate"),
-        )
-        for label, column in labels.items()
-    ]
-    stiffness = _curve(run, arc, 1.0, 6, color=ESTIMATE, label="estimate")
-    return (
-        _over_time(run, [*rows, ("stiffness\n[N/m]", stiffness)], height=1.5) if len(arc) else None
-    )
+    arc, labels = run.estimated_arc(), ["$\\Delta_x$ [mm]", "$\\Delta_y$ [mm]", "$\\delta L$ [mm]"]
+    if not len(arc):
+        return None
+    both = ("true arc", run.true_arc(), _BOLD), ("estimate", arc, _BLUE)
+    stiffness = _curve(run, arc, column=ARC.index("bending_stiffness"), label="estimate", **_BLUE)
+    rows = [*_columns(run, labels, 1e3, *both), ("stiffness\n[N/m]", stiffness)]
+    return _over_time(run, rows, height=1.5)
 
 
 def section_lengths(run: Run) -> Figure | None:
@@ -320,17 +303,13 @@ def section_lengths(run: Run) -> Figure | None:
     if not len(rest):
         return None
     whole = rest.like(rest.stamps, rest.values + run.of_arm("q").values[:, 2::3])
-    measured = [] if run.arm is None else (1e3 * run.arm.model_lengths).tolist()
-    between = {**style.THIN_DASHES, "label": "between racks"}
-    rows = [
-        (
-            f"section {section + 1}\n[mm]",
-            [_level(length, **between) for length in measured[section : section + 1]]
-            + _curve(run, whole, 1e3, section, color=MEASURED, label="with elongation")
-            + _curve(run, rest, 1e3, section, color=ESTIMATE, label="rest length"),
-        )
-        for section in range(rest.values.shape[1])
-    ]
+    rows = _columns(
+        run, [f"section {number + 1}\n[mm]" for number in range(rest.values.shape[1])], 1e3,
+        ("with elongation", whole, {"color": MEASURED}), ("rest length", rest, _BLUE),
+    )  # fmt: skip
+    if run.arm is not None:
+        for (_, drawn), length in zip(rows, 1e3 * run.arm.model_lengths, strict=False):
+            drawn.insert(0, _level(length, label="between racks", **style.THIN_DASHES))
     return _over_time(run, rows, height=1.5)
 
 
@@ -349,19 +328,17 @@ def shape(run: Run) -> Figure | None:
     colours = ScalarMappable(Normalize(times[0], max(times[-1], times[0] + 1e-9)), "viridis")
     figure = style.new_figure(4.4, right=0.4)
     panels = figure.subplots(1, 2, sharey=True, gridspec_kw={"wspace": 0.08})
-    for index, time in zip(picked.tolist(), times, strict=True):
-        points, beside = 1e3 * at(index), estimated.get(int(stamps[index]))
-        for axes, column in zip(panels, (0, 1), strict=True):
+    for axes, column, name in zip(panels, (0, 1), "xy", strict=True):
+        for index, time in zip(picked.tolist(), times, strict=True):
+            points, beside = 1e3 * at(index), estimated.get(int(stamps[index]))
             marks = "." if len(points) < 30 else None
             axes.plot(points[:, column], points[:, 2], marker=marks, color=colours.to_rgba(time))
             if beside is not None:
                 model = 1e3 * seen_at(beside)
                 axes.plot(model[:, column], model[:, 2], **style.THIN_DASHES)
-    for axes, name in zip(panels, "xy", strict=True):
         axes.set_xlabel(f"{name} [mm]")
         axes.set_aspect("equal", adjustable="datalim")
-    panels[0].set_ylabel("z [mm]")
-    panels[0].set_title("centre line of the robot")
+    panels[0].set(ylabel="z [mm]", title="centre line of the robot")
     kinds = [Line2D([], [], color=TRUTH, label="true" if len(true) else "estimated")]
     if estimated:
         kinds.append(Line2D([], [], **style.THIN_DASHES, label="estimated"))
@@ -373,14 +350,15 @@ def shape(run: Run) -> Figure | None:
 def tick_times(run: Run) -> Figure | None:
     """Cycle times: from complete input to published output, over the whole run, as the nodes report
     it."""
-    histograms = {node: told for node in run.bag.nodes if (told := _histogram(run, node))}
+    told = {node: run.bag.said(node, "tick_time_histogram_ms") for node in run.bag.nodes}
+    histograms = {n: t for n, t in told.items() if isinstance(t, dict) and any(t.get("counts", ()))}
     if not histograms:
         return None
     figure = style.new_figure(1.4 * len(histograms) + 0.8, right=1.6)
     figure.subplots_adjust(hspace=0.35)
     rows = figure.subplots(len(histograms), 1, sharex=True, squeeze=False)[:, 0]
-    for axes, (node, (edges, counts)) in zip(rows, histograms.items(), strict=True):
-        axes.stairs(counts, edges, fill=True, color=ESTIMATE, alpha=0.75)
+    for axes, (node, histogram) in zip(rows, histograms.items(), strict=True):
+        axes.stairs(histogram["counts"], histogram["edges"], fill=True, color=ESTIMATE, alpha=0.75)
         for name, colour, line in (
             ("p50", TRUTH, "-"), ("p99", TRUTH, "--"), ("deadline", LIMIT, ":")
         ):  # fmt: skip
@@ -394,14 +372,6 @@ def tick_times(run: Run) -> Figure | None:
     rows[-1].set_xlabel("time of a cycle [ms]")
     rows[-1].xaxis.set_major_formatter("{x:g}")
     return figure
-
-
-def _histogram(run: Run, node: str) -> tuple[np.ndarray, np.ndarray] | None:
-    """Edges [ms] and counts of a node's cycle times; None when it told none."""
-    told = run.bag.said(node, "tick_time_histogram_ms")
-    if not isinstance(told, dict) or not any(told.get("counts", ())):
-        return None
-    return np.array(told["edges"]), np.array(told["counts"])
 
 
 _FIGURES: tuple[Callable[[Run], Figure | None], ...] = (
