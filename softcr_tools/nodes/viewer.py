@@ -41,21 +41,13 @@ from softcr_tools.viewer.page import Page, Slid, Switched
 from softcr_tools.viewer.picture import HEARD, Picture
 from softcr_tools.viewer.scene import size_of
 
-RATE = 30.0
-"""Of drawing, and of commands by hand [Hz]; the valves hold after 0.1 s without one."""
-
-MARKER_PERIOD = 0.1
-"""Between two drawings for RViz [s]."""
-
-VENT_ANSWER_TIME = 2.0
-"""How long an answer to the vent button is waited for [s]."""
-
-_BESIDE = (
+RATE = 30.0  # of drawing, and of commands by hand [Hz]; valves hold after 0.1 s without one
+MARKER_PERIOD = 0.1  # between two drawings for RViz [s]
+VENT_ANSWER_TIME = 2.0  # how long an answer to the vent button is waited for [s]
+_BESIDE = (  # topics that are heard beside those whose flow is shown
     "estimate/tip/pose", "simulation/truth/rod", "simulation/truth/arm", "safety/state",
     "/diagnostics",
 )  # fmt: skip
-"""Topics that are heard beside those whose flow is shown."""
-
 _NO_PRESSURES = PressureLimits(minimum=0.0, maximum=1.0, maximum_rate=1.0)
 _NAME = "viewer_"  # of every view, before the number of its process
 _COMMAND, _SHAPE = "pressure/command", "estimate/shape"

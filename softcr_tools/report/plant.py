@@ -1,8 +1,6 @@
 """What of a run's plant is exact, and what differs from what filter and controller assume.
 
-An error in a simulation says little before it is known what the plant shares with the model. The
-plant's own description in the diagnostics is put into words here; what it does not say is said to
-be unknown.
+The plant's own description in the diagnostics is put into words; what it does not say is unknown.
 """
 
 from collections.abc import Iterator
@@ -11,8 +9,7 @@ from typing import Any
 from softcr_tools.report.page import PLANT_WORDS
 from softcr_tools.report.run import Run
 
-Lines = Iterator[tuple[str, str]]
-"""One of `PLANT_WORDS`, and a line under it."""
+Lines = Iterator[tuple[str, str]]  # one of `PLANT_WORDS`, and a line under it
 
 _FILE = {
     "rod": "geometry, gravity and material law of the robot file",
@@ -20,7 +17,6 @@ _FILE = {
 }
 _UNITS = {"_mm": "mm", "_pa": "Pa", "_cycles": "cycles", "_percent": "%"}
 _ON_ANY_MODEL = ("nempc", "rod_mpc", "rod")  # the house's controllers and its filter
-_KINDS = ("exact", "differs")
 _ABSOLUTE = ("missing_poses", "lag_pole")  # no part of the file's value
 _NOISES = {
     "pressure_noise": ("pressure readings", "Pa"),
@@ -74,10 +70,7 @@ def _lines(run: Run) -> Lines:
         yield from _arm(run)
     for name, (what, unit) in _NOISES.items() if mismatch is not None else ():
         if f"{name}_pa" not in mismatch and (noise := _noise(run, settings, name)) is not None:
-            yield (
-                _KINDS[noise != 0],
-                f"{what}: " + (f"noise {noise:g} {unit}" if noise else "no noise"),
-            )
+            yield _either(noise, f"{what}: noise {noise:g} {unit}", f"{what}: no noise")
 
 
 def _settings_of(run: Run) -> dict[str, dict[str, Any]]:
@@ -100,22 +93,22 @@ def _told(name: str, value: float) -> tuple[str, str]:
     """A difference in words: 0 is as in the file, or none."""
     ending = next((each for each in _UNITS if name.endswith(each)), "")
     words = name.removesuffix(ending).replace("_", " ")
-    if not value:
-        return (
-            "exact",
-            f"no {words}" if ending or name in _ABSOLUTE else f"{words} of the robot file",
-        )
-    if ending:
-        return "differs", f"{words} {value:g} {_UNITS[ending]}"
-    return "differs", f"{words} {value:g}" if name in _ABSOLUTE else f"{words} {100 * value:+g} %"
+    if ending or name in _ABSOLUTE:
+        unit = _UNITS.get(ending, "")
+        return _either(value, f"{words} {value:g} {unit}".rstrip(), f"no {words}")
+    return _either(value, f"{words} {100 * value:+g} %", f"{words} of the robot file")
+
+
+def _either(deviation: float | bool, differs: str, exact: str) -> tuple[str, str]:
+    return ("differs", differs) if deviation else ("exact", exact)
 
 
 def _intervals(run: Run, own: int) -> Lines:
     told = {role: settings.get("intervals") for role, settings in _settings_of(run).items()}
     theirs = {role: number for role, number in told.items() if number is not None}
     if theirs:
-        line = "".join(f", {role} {number}" for role, number in theirs.items())
-        yield _KINDS[{*theirs.values()} != {own}], f"intervals: plant {own}{line}"
+        line = f"intervals: plant {own}" + "".join(f", {role} {n}" for role, n in theirs.items())
+        yield _either({*theirs.values()} != {own}, line, line)
 
 
 def _arm(run: Run) -> Lines:
@@ -123,10 +116,10 @@ def _arm(run: Run) -> Lines:
     if run.arm is not None:
         bodies, sections = len(run.arm.bodies), len(run.arm.racks)
         line = f"{bodies} bodies, the controller's model {sections} sections"
-        yield _KINDS[bodies != sections], line
+        yield _either(bodies != sections, line, line)
     if payload is not None:
-        line = f"payload {payload:g} kg, unknown to the controller" if payload else "no payload"
-        yield _KINDS[payload != 0], line
+        differs = f"payload {payload:g} kg, unknown to the controller"
+        yield _either(payload, differs, "no payload")
     if noise is not None:
         yield _told("tip_noise_mm", noise)
     yield "exact", "tendon lengths are read without noise"

@@ -12,23 +12,16 @@ from softcr_models.constant_curvature.kinematics import coordinates_of_tip
 from softcr_runtime import registry
 from softcr_runtime.bags.signals import BagSignals, Signal
 
-LONGEST_HOLE = 0.03
-"""Between poses of a camera that are interpolated [s]."""
-
+LONGEST_HOLE = 0.03  # between poses of a camera that are interpolated [s]
+REFERENCES = ("reference", "tip_reference")  # nodes that say what shall be followed
 CONTROLLERS = (*registry.nodes("controller"), "controller", "apcc_controller", "feedforward")
 """Nodes that may control; the first stands in the summary even where none ran."""
-
-REFERENCES = ("reference", "tip_reference")
-"""Nodes that say what shall be followed."""
 
 ARC = (
     "delta_x", "delta_y", "elongation",
     "delta_x_rate", "delta_y_rate", "elongation_rate", "bending_stiffness",
 )  # fmt: skip
 """What estimate/constant_curvature tells, each with its standard deviation."""
-
-Shapes = tuple[np.ndarray, Callable[[int], np.ndarray]]
-"""(T,) stamps [ns] and what makes (k, 3) points along the robot [m] of an index of them."""
 
 _POINTS = 40  # of a backbone that is made from sections
 
@@ -81,8 +74,9 @@ class Run:
         lengths = self.of_arm("rest_lengths").values
         return q.like(q.stamps, self.arm.model.position(q.values, lengths))
 
-    def shapes(self, truth: bool) -> Shapes:
-        """The true, or the estimated, robot over time; no stamps where it was not recorded."""
+    def shapes(self, truth: bool) -> tuple[np.ndarray, Callable[[int], np.ndarray]]:
+        """(T,) stamps [ns] of the true, or the estimated, robot, none where it was not recorded,
+        and what makes (k, 3) points along it [m] of an index of them."""
         told = self.bag.role("true shape" if truth else "estimated shape")
         if len(told) or self.arm is None:
             return told.stamps, told.values.__getitem__

@@ -11,12 +11,8 @@ from softcr_runtime.values import Pose
 from softcr_tools.viewer.picture import Picture
 from softcr_tools.viewer.shape import Shape
 
-TRAIL = 8.0
-"""How long the tip's trail is [s]."""
-
-DOT_SIZE = 0.15
-"""Width of a dot over the rod's radius."""
-
+TRAIL = 8.0  # how long the tip's trail is [s]
+DOT_SIZE = 0.15  # width of a dot over the rod's radius
 _METRES_PER_PIXEL = 5e-4  # markers have no pixels
 _ROD_ALPHA = 0.45
 

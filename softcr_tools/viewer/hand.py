@@ -20,11 +20,8 @@ import numpy as np
 
 from softcr_models.robot import PressureLimits
 
-HAND_RATE = 5e4
-"""The chambers follow a slider no faster than this [Pa/s]."""
-
-FOREIGN_AGE = 1.0
-"""Another's command keeps the sliders locked for this long [s]."""
+HAND_RATE = 5e4  # the chambers follow a slider no faster than this [Pa/s]
+FOREIGN_AGE = 1.0  # another's command keeps the sliders locked for this long [s]
 
 
 class Surroundings(NamedTuple):

@@ -19,11 +19,8 @@ from softcr_tools.viewer.plots import PANEL_WIDTH, Plots
 from softcr_tools.viewer.scene import Scene, size_of
 from softcr_tools.viewer.words import HAND_RULES, safety_html, state_html, values_html
 
-SCENE_PERIOD = 1 / 15
-"""Between two drawings of the rod, at least [s]."""
-
-PLOT_PERIOD = 0.25
-"""Between two drawings of plots and words, at least [s]."""
+SCENE_PERIOD = 1 / 15  # between two drawings of the rod, at least [s]
+PLOT_PERIOD = 0.25  # between two drawings of plots and words, at least [s]
 
 
 class Switched(NamedTuple):

@@ -20,15 +20,10 @@ from softcr_runtime.rod_clouds import ReferenceCloud
 from softcr_runtime.values import ReferenceRows
 from softcr_tools.viewer.shape import Shape, shape_makers
 
-WINDOW = 30.0
-"""How far back the plots and the trail go [s]."""
-
-SAMPLE_PERIOD = 1 / 30
-"""Between two rows of the table, at least [s]."""
-
-STALE = 0.5
-"""What is older than this beside the newest stamp is not drawn as present [s]."""
-
+WINDOW = 30.0  # how far back the plots and the trail go [s]
+SAMPLE_PERIOD = 1 / 30  # between two rows of the table, at least [s]
+STALE = 0.5  # what is older than this beside the newest stamp is not drawn as present [s]
+COMPLIANCE = "bending_compliance"
 HEARD = {
     "estimate/rod": "estimate", "estimate/arm": "estimate", "estimate/state": "estimate",
     "estimate/constant_curvature": "estimated arc", "estimate/shape": "estimated shape",
@@ -38,8 +33,6 @@ HEARD = {
     "tendon/state": "tendons", "pressure/command": "commands", "tendon/command": "commands",
 }  # fmt: skip
 """Topics whose flow is shown, with a word for each."""
-
-COMPLIANCE = "bending_compliance"
 
 _RESTART = 1.0  # a stamp so far back begins a new story: a replay that was started again [s]
 _STANDS = 1.0  # a setpoint has no horizon: its only row stands for itself [s]

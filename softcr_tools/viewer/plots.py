@@ -15,7 +15,6 @@ from softcr_tools.viewer.picture import WINDOW, Picture
 from softcr_tools.viewer.words import input_colour, input_unit
 
 PANEL_WIDTH = 370  # pixels
-
 _PLOT_HEIGHT = 215  # pixels
 _BAND = "#a8c7fa"  # colour of the limits of an uncertainty
 

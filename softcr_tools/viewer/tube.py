@@ -4,11 +4,8 @@ import numpy as np
 from scipy.interpolate import CubicHermiteSpline
 from scipy.spatial.transform import Rotation, Slerp
 
-ALONG = 24
-"""Rings of a tube."""
-
-AROUND = 24
-"""Corners of a ring."""
+ALONG = 24  # rings of a tube
+AROUND = 24  # corners of a ring
 
 
 def tube(
