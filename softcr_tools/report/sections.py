@@ -1,9 +1,7 @@
 """A run's summary: its sections, each of which computes the numbers of what the bag holds.
 
-A section is a function of the run; it returns numbers under the keys of `summary.json`, the key
-figures that a reader looks at first, as templates to be filled with them, and lines of what is not
-as it should be. Distances are in mm, times in s or ms, as the keys say; None is what could not be
-computed.
+A section is a function of the run. Its numbers stand under the keys of `summary.json`, which tell
+their units; None is what could not be computed.
 """
 
 import math
@@ -33,11 +31,11 @@ _LOOP = (
     "rate_hz", "p50_ms", "p99_ms", "max_ms", "missed_cycles", "cycles", "deadline_ms",
     "rejected_messages",
 )  # fmt: skip
-_ESTIMATES = ("estimate/rod", "estimate/constant_curvature", "estimate/state")
 # of each group the bag of a run holds one topic; without, the first is said to be missing
 _TOPICS_OF_ROD: tuple[tuple[str, ...], ...] = (
     ("pressure/state",), ("pressure/command",), ("simulation/truth/tip/pose",),
-    ("simulation/truth/rod",), ("mocap/tip/pose",), ("estimate/tip/pose",), _ESTIMATES,
+    ("simulation/truth/rod",), ("mocap/tip/pose",), ("estimate/tip/pose",),
+    ("estimate/rod", "estimate/constant_curvature", "estimate/state"),
     ("reference/rod", "reference/output"), ("force_torque/wrench",),
 )  # fmt: skip
 _TOPICS_OF_ARM: tuple[tuple[str, ...], ...] = (
@@ -48,7 +46,7 @@ _TOPICS_OF_ARM: tuple[tuple[str, ...], ...] = (
 
 
 class Section(NamedTuple):
-    """A part of the summary: numbers by key, key figures, lines of what is wrong."""
+    """Numbers by key, templates of key figures, lines of what is not as it should be."""
 
     numbers: dict[str, Any]
     figures: Sequence[KeyFigure] = ()
@@ -104,28 +102,26 @@ def tracking(run: Run) -> Section:
     `setpoint_errors_mm` are means over the last second of each stretch of 2 s or more in which it
     stands still.
     """
-    error = run.tracking_error()
-    settled = 1e3 * run.tracking_error(after=SETTLING_TIME).values
+    error, settled = (1e3 * run.tracking_error(after).values for after in (0.0, SETTLING_TIME))
     tips, length = run.reference_tip.values, run.bag.robot.get("length")
     stands = len(tips) > 0 and float(np.ptp(tips, axis=0).max()) < STANDING
     standing = settled if stands else np.empty(0)
-    mean, dwells = reduced(np.mean, 1e3 * error.values), _dwells(run.reference_tip, error)
+    mean, dwells = reduced(np.mean, error), _dwells(run)
     part = None if mean is None or not length else mean / (10 * length)
     numbers: dict[str, Any] = {
         "tip_aed_mm": mean,
         "tip_aed_percent_of_length": part,
         "tip_aed_settled_mm": reduced(np.mean, settled),
-        "tip_error_max_mm": reduced(np.max, 1e3 * error.values),
+        "tip_error_max_mm": reduced(np.max, error),
         "setpoint_error_mm": reduced(np.mean, standing),
         "setpoint_error_max_mm": reduced(np.max, standing),
         "setpoint_errors_mm": dwells,
     }
-    told = ["settled {tip_aed_settled_mm:2 mm}", "largest {tip_error_max_mm:2 mm}"]
+    told = ["{tip_aed_percent_of_length:2 %} of the length"] * (part is not None)
+    told.append("settled {tip_aed_settled_mm:2 mm}")
     if dwells and run.is_tendon_driven:
-        dwell = f"in the last second of {len(dwells)} setpoints {np.mean(dwells):.2f} mm"
-        told.insert(1, dwell)
-    if part is not None:
-        told.insert(0, "{tip_aed_percent_of_length:2 %} of the length")
+        told.append(f"in the last second of {len(dwells)} setpoints {np.mean(dwells):.2f} mm")
+    told.append("largest {tip_error_max_mm:2 mm}")
     note = f"{told[0]}; {', '.join(told[1:])}"
     goal = "setpoint" if run.reference_tip.topic == "reference/tip" else "reference"
     figure = KeyFigure(f"tip to {goal} (AED)", "{tip_aed_mm:2 mm}", note)
@@ -145,25 +141,25 @@ def _tracking_notes(run: Run, followed: int) -> list[str]:
     return notes
 
 
-def _dwells(target: Signal, error: Signal) -> list[float]:
-    """Mean error [mm] at the end of each stretch in which the target stood still."""
+def _dwells(run: Run) -> list[float]:
+    """Mean error [mm] at the end of each stretch in which the reference stood still."""
+    error, target = run.tracking_error(), run.reference_tip
     moved = np.linalg.norm(np.diff(target.values, axis=0), axis=-1) > STANDING
     bounds = [0, *(np.flatnonzero(moved) + 1), len(target)] if len(target) else []
     found = []
     for begin, end in pairwise(bounds):
         first, last = int(target.stamps[begin]), int(target.stamps[end - 1])
-        if last - first >= 1e9 * SHORTEST_DWELL:
-            late = error.between(last - round(1e9 * DWELL_END), last)
-            found += [1e3 * float(late.values.mean())] * (len(late) > 0)
+        late = error.between(last - round(1e9 * DWELL_END), last)
+        if last - first >= 1e9 * SHORTEST_DWELL and len(late):
+            found.append(1e3 * float(late.values.mean()))
     return found
 
 
 def estimation(run: Run) -> Section:
     """`estimate_tip_aed_mm`: mean distance of the estimated from the true tip at equal stamps."""
     mean = reduced(np.mean, 1e3 * run.estimation_error().values)
-    value, note = "{estimate_tip_aed_mm:2 mm}", "mean distance at equal stamps"
-    figure = KeyFigure("estimated to true tip", value, note)
-    return Section({"estimate_tip_aed_mm": mean}, [figure])
+    texts = "estimated to true tip", "{estimate_tip_aed_mm:2 mm}", "mean distance at equal stamps"
+    return Section({"estimate_tip_aed_mm": mean}, [KeyFigure(*texts)])
 
 
 def parameters(run: Run) -> Section:
