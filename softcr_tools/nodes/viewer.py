@@ -1,10 +1,8 @@
 """The live view as a node: subscribes what there is, draws it, passes on what a person presses.
 
-Beside the page it draws for RViz: estimate/shape and markers, ten times a second while somebody
-subscribes them.
-
-An ordinary node, not a lifecycle one: it may come and go at any time without anybody noticing. It
-asks for best-effort delivery, so that no publisher ever waits for a browser.
+Beside the page it draws for RViz: estimate/shape and markers, while somebody subscribes them. It is
+no lifecycle node: it may come and go at any time without anybody noticing. It asks for best-effort
+delivery, so that no publisher ever waits for a browser.
 """
 
 import math
@@ -49,7 +47,7 @@ _BESIDE = (  # topics that are heard beside those whose flow is shown
     "/diagnostics",
 )  # fmt: skip
 _NO_PRESSURES = PressureLimits(minimum=0.0, maximum=1.0, maximum_rate=1.0)
-_NAME = "viewer_"  # of every view, before the number of its process
+_NAME = "viewer_"  # of every view, before its process's number; other views are heard if they speak
 _COMMAND, _SHAPE = "pressure/command", "estimate/shape"
 _DEPTH = 200  # messages that wait while the machine is busy elsewhere: seconds of each topic
 _OWN_STAMPS = 100  # remembered, to tell our commands from those of others
@@ -81,6 +79,7 @@ class Viewer(Node):
         self._robot, self._radius = robot, size_of(robot).radius
         self._executor = SingleThreadedExecutor(context=self.context)
         self._executor.add_node(self)
+        self._decoders: dict[str, Callable[[Any], Any]] = {}
         self._rejected: Counter[str] = Counter()
         self._inbox = Mailbox(self.context, self._reject)
         self.picture = Picture(robot)
@@ -90,13 +89,8 @@ class Viewer(Node):
             limits, self._chambers = robot.pressure_limits, robot.chamber_names
         self.hand = HandControl(limits, len(self._chambers))
         self._hand_page: int | None = None  # whose page switched the sliders on
-        self._command = self.create_publisher(
-            TOPICS[_COMMAND].message_class(), _COMMAND, qos(_COMMAND)
-        ) if with_hand else None  # fmt: skip
-        self._shape, self._markers = (
-            self.create_publisher(TOPICS[topic].message_class(), topic, qos(topic))
-            for topic in (_SHAPE, "markers")
-        )
+        self._command = self._offer(_COMMAND) if with_hand else None
+        self._shape, self._markers = self._offer(_SHAPE), self._offer("markers")
         self._marked = -math.inf  # when it was drawn for RViz [s]
         self._own_stamps: deque[int] = deque(maxlen=_OWN_STAMPS)
         self._foreign = -math.inf  # when a command of another was heard [s]
@@ -139,22 +133,10 @@ class Viewer(Node):
         self._executor.shutdown()
         self.destroy_node()
 
-    # --- messages ---------------------------------------------------------------------------
+    def _offer(self, topic: str) -> Any:
+        return self.create_publisher(TOPICS[topic].message_class(), topic, qos(topic))
 
     def _receive(self, topic: str) -> None:
-        decode = self._decoder(topic)
-
-        def read(message: Any, received: float) -> Sample | None:
-            try:
-                stamp, value = decode(message)
-            except MessageError as error:
-                self._reject(error.topic, error.what)
-                return None
-            except Exception as error:  # whatever it was, the view goes on
-                self._reject(topic, f"{type(error).__name__}: {error}")
-                return None
-            return Sample(topic, stamp, value, received)
-
         kind, profile = TOPICS[topic], qos(topic)
         if kind.profile not in ("latched", "diagnostics"):
             profile.reliability = QoSReliabilityPolicy.BEST_EFFORT
@@ -163,25 +145,31 @@ class Viewer(Node):
             kind.message_class(), kind.name, lambda _: None, profile, callback_group=LeftAlone(),
             event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),
         )  # fmt: skip
-        self._inbox.add(topic, subscription, read)
+        self._inbox.add(topic, subscription, partial(self._read, topic))
 
-    def _decoder(self, topic: str) -> Callable[[Any], tuple[int, Any]]:
-        """What makes (stamp [ns], value) of a message of a topic."""
+    def _read(self, topic: str, message: Any, received: float) -> Sample | None:
+        try:
+            stamp, value = self._decoded(topic, message)
+        except MessageError as error:
+            self._reject(error.topic, error.what)
+            return None
+        except Exception as error:  # whatever it was, the view goes on
+            self._reject(topic, f"{type(error).__name__}: {error}")
+            return None
+        return Sample(topic, stamp, value, received)
+
+    def _decoded(self, topic: str, message: Any) -> tuple[int, Any]:
+        """Stamp [ns] and value of a message."""
         if topic == "safety/state":
-            return lambda one: (0, diagnostics_from_message(SimpleNamespace(status=[one]))[0])
+            return 0, diagnostics_from_message(SimpleNamespace(status=[message]))[0]
         if topic == "/diagnostics":
-            return lambda message: (0, diagnostics_from_message(message))
-        decodes: list[Callable[[Any], Any]] = []
-
-        def stamped(message: Any) -> tuple[int, Any]:
-            frame = message.header.frame_id
-            if topic == "mocap/tip/pose" and frame not in (self.picture.frame, ""):
-                raise MessageError(topic, f"frame {frame!r} must be {self.picture.frame!r}")
-            if not decodes:  # the first message of a state tells what it holds
-                decodes.append(decoder(topic, message, expected_of(self._robot)))
-            return from_stamp(message, topic), decodes[0](message)
-
-        return stamped
+            return 0, diagnostics_from_message(message)
+        frame = message.header.frame_id
+        if topic == "mocap/tip/pose" and frame not in (self.picture.frame, ""):
+            raise MessageError(topic, f"frame {frame!r} must be {self.picture.frame!r}")
+        if topic not in self._decoders:  # the first message of a state tells what it holds
+            self._decoders[topic] = decoder(topic, message, expected_of(self._robot))
+        return from_stamp(message, topic), self._decoders[topic](message)
 
     def _reject(self, topic: str, reason: str) -> None:
         key = f"{topic}: {reason}"
@@ -205,9 +193,7 @@ class Viewer(Node):
         if picture.estimate and is_ours and self._shape.get_subscription_count() > 1:
             self._shape.publish(path_message(picture.estimate, picture.frame))
         if self._markers.get_subscription_count():
-            self._markers.publish(markers_message(self.picture, self._radius))
-
-    # --- the hand ---------------------------------------------------------------------------
+            self._markers.publish(markers_message(picture, self._radius))
 
     def _use_hand(self, passed: float) -> None:
         """Do what persons did with the sliders, and command what is to be commanded."""
@@ -229,30 +215,25 @@ class Viewer(Node):
     def _surroundings(self) -> Surroundings:
         safety = self.picture.safety
         enabled = None if safety is None else safety.values.get("enabled") is not False
+        offering = self.get_publishers_info_by_topic(self.resolve_topic_name(_COMMAND))
+        others = {each.node_name for each in offering}
         return Surroundings(
-            others=tuple(sorted({
-                there.node_name
-                for there in self.get_publishers_info_by_topic(self.resolve_topic_name(_COMMAND))
-                if not there.node_name.startswith(_NAME)  # heard, if they speak
-            })),
+            others=tuple(sorted(name for name in others if not name.startswith(_NAME))),
             foreign_age=time.monotonic() - self._foreign,
             valves=self.count_publishers("safety/state") > 0,
             enabled=enabled,
             simulated_clock=self.count_publishers("/clock") > 0,
             page_open=self._hand_page is None or self._hand_page in self.page.clients(),
-        )  # fmt: skip
-
-    # --- the vent button --------------------------------------------------------------------
+        )
 
     def _tell_vent_answer(self, now: float) -> None:
         if self._venting is None:
             return
         asked, answer = self._venting
+        line = f"no answer within {VENT_ANSWER_TIME:g} s: press again, or shut the air"
         if answer.done():
             result = answer.result()
-            self.page.say(result.message if result else "the valves' answer was lost: press again")
-        elif now - asked > VENT_ANSWER_TIME:
-            self.page.say(f"no answer within {VENT_ANSWER_TIME:g} s: press again, or shut the air")
-        else:
-            return
-        self._venting = None
+            line = result.message if result else "the valves' answer was lost: press again"
+        if answer.done() or now - asked > VENT_ANSWER_TIME:
+            self.page.say(line)
+            self._venting = None
