@@ -27,7 +27,7 @@ from softcr_runtime.bags.signals import Signal, read_signals
 from softcr_runtime.rod_clouds import ROD_FIELDS
 from softcr_runtime.topics import TOPICS
 from softcr_tools import report
-from softcr_tools.report.page import KeyFigure, Summary
+from softcr_tools.report.page import Summary, filled
 from softcr_tools.report.run import ARC, Run
 from softcr_tools.report.sections import summarize
 
@@ -603,5 +603,5 @@ def test_a_plant_that_tells_nothing_is_not_called_exact(tmp_path):
 
 def test_a_key_figure_shows_digits_and_unit_and_a_dash_for_nothing():
     numbers = {"a": 2.0, "none": None, "row": [1.0, 2.25], "nil": []}
-    told = KeyFigure("x", "{a:1} to {a:0 1/s}", "{none:2 mm}, {row} and {nil}").filled(numbers)
-    assert told == ("x", "2.0 to 2 1/s", "-, 1.0, 2.2 and -")
+    told = filled(numbers, "{a:1} to {a:0 1/s}", "{none:2 mm}, {row} and {nil}")
+    assert told == ["2.0 to 2 1/s", "-, 1.0, 2.2 and -"]

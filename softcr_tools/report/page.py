@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -27,22 +27,11 @@ PLANT_WORDS = {
 
 
 class KeyFigure(NamedTuple):
-    """One number a reader looks for first, and what to know beside it.
-
-    Value and note begin as templates: `{name:1 mm}` stands for a number with one digit and its
-    unit, `{name}` for a list of numbers; None and an empty list become a dash.
-    """
+    """One number a reader looks for first, and what to know beside it."""
 
     name: str
     value: str
     note: str
-
-    def filled(self, numbers: dict[str, Any]) -> "KeyFigure":
-        """With numbers in their places, and with those of the mappings among them."""
-        flat = dict(numbers)
-        for part in numbers.values():
-            flat |= part if isinstance(part, dict) else {}
-        return KeyFigure(self.name, _filled(self.value, flat), _filled(self.note, flat))
 
 
 class ReportFigure(NamedTuple):
@@ -164,7 +153,7 @@ class Summary:
         rows = []
         for node in sorted(self["loops"], key=lambda node: first.get(node, 3)):
             loop = self["loops"][node]
-            told = {name: _filled(template, loop) for name, template in LOOP_COLUMNS.items()}
+            told = dict(zip(LOOP_COLUMNS, filled(loop, *LOOP_COLUMNS.values()), strict=True))
             if (missed := loop["missed_cycles"]) and (cycles := loop["cycles"]):
                 told["missed"] += f" ({100 * missed / cycles:.1f} %)"
             rows.append([node, *told.values()])
@@ -179,8 +168,10 @@ class _Words(Formatter):
         return MISSING if value is None else f"{value:.{digits}f} {unit}".rstrip()
 
 
-def _filled(template: str, numbers: dict[str, Any]) -> str:
-    return _Words().vformat(template, (), numbers)
+def filled(numbers: Mapping[str, Any], *templates: str) -> list[str]:
+    """Templates with numbers in their places: `{name:1 mm}` stands for a number with one digit and
+    its unit, `{name}` for a list of numbers; None and an empty list become a dash."""
+    return [_Words().vformat(template, (), numbers) for template in templates]
 
 
 def _each(template: str, rows: Iterable[Sequence[str]]) -> str:

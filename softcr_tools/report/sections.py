@@ -1,19 +1,19 @@
-"""A run's summary: its sections, each of which computes the numbers of what the bag holds.
+"""A run's summary: numbers of what the bag holds, key figures made of them, and what went wrong.
 
-A section is a function of the run. Its numbers stand under the keys of `summary.json`, which tell
+A section is a function of the run; it returns numbers under the keys of `summary.json`, which tell
 their units; None is what could not be computed.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from softcr_models.constant_curvature.shape_error import shape_error
 from softcr_runtime.bags.signals import Signal
-from softcr_tools.report.page import KeyFigure, Summary
+from softcr_tools.report.page import KeyFigure, Summary, filled
 from softcr_tools.report.plant import plant
 from softcr_tools.report.run import ARC, REFERENCES, Run
 
@@ -23,6 +23,7 @@ STANDING = 1e-6  # a reference that moves less than this stands still [m]
 SHORTEST_DWELL = 2.0  # a reference that stands still for less is a motion [s]
 DWELL_END = 1.0  # a setpoint's error is the mean over so long at its end [s]
 ARC_BEGIN = 0.1  # at the start an estimated arc does not count, Mehl et al., Sec. III-B [s]
+COVERED = 0.95  # of the evaluated ticks at least this part should have an error
 SILENCE = 2.5  # a node unheard for so long at the end, at one status a second, had stopped [s]
 ALARMS_SHOWN = 3  # different warnings, and reasons of rejection, that are listed of a node
 
@@ -45,35 +46,74 @@ _TOPICS_OF_ARM: tuple[tuple[str, ...], ...] = (
 )  # fmt: skip
 
 
-class Section(NamedTuple):
-    """Numbers by key, templates of key figures, lines of what is not as it should be."""
+Numbers = dict[str, Any]
 
-    numbers: dict[str, Any]
-    figures: Sequence[KeyFigure] = ()
-    notes: Sequence[str] = ()
+_KEY_FIGURES = {
+    "estimate_tip_aed_mm": (
+        "estimated to true tip", "{estimate_tip_aed_mm:2 mm}", "mean distance at equal stamps"
+    ),
+    "shape_error_mm": (
+        "model to arm", "{shape_error_mm:2 mm}",
+        "E_shape; sensors {sensor_distance_mm:2 mm} and {sensor_angle_mrad:1 mrad}",
+    ),
+    "section_lengths_mm": (
+        "section lengths", "{section_lengths_mm} mm",
+        "at first {section_lengths_initial_mm} mm, racks {sections_measured_mm} mm; "
+        "bounds met in {ticks_at_bounds:0} ticks",
+    ),
+    "nrmse_mean_percent": (
+        "constant curvature", "{nrmse_mean_percent:1 %} NRMSE",
+        "mean of coordinates and rates; bending stiffness {bending_stiffness:0 N/m}",
+    ),
+    "estimated": (
+        "bending compliance", "{estimated:2 rad/(N m m)}",
+        "true {true:2}, first guess {initial:2}; error {error_percent:2 %}, "
+        "at worst {worst_error_percent:2 %} from 5 s on",
+    ),
+    "commanded_min_kpa": (
+        "commanded pressures", "{commanded_min_kpa:1} to {commanded_max_kpa:1 kPa}",
+        "at a limit {at_limit_percent:1 %} of the time",
+    ),
+    "commanded_min_mm": (
+        "tendons", "{commanded_min_mm:0} to {commanded_max_mm:0 mm}",
+        "largest pull {pull_max_n:1 N}; held {holds:0} times",
+    ),
+}  # fmt: skip
+"""By a number that must be there: name, value and note, with numbers to be filled in."""
 
 
 def summarize(run: Run) -> Summary:
     """Compute the numbers of a run."""
-    sections = [section(run) for section in (_OF_ARM if run.is_tendon_driven else _OF_ROD)]
-    numbers: dict[str, Any] = {}
-    figures: list[KeyFigure] = []
-    for section in sections:
-        numbers |= section.numbers
-        figures += [figure.filled(section.numbers) for figure in section.figures]
-    problems = [run.system["error"]] if run.system.get("error") else []
-    problems += [*run.bag.problems, *_missing(run)]
-    problems += [note for section in sections for note in section.notes]
+    numbers: Numbers = {}
+    for section in _OF_ARM if run.is_tendon_driven else _OF_ROD:
+        numbers |= section(run)
     numbers |= {
         "plant": plant(run),
         "node_deaths": list(run.system.get("deaths", ())),
         "ended_by": run.system.get("ended_by"),
-        "problems": [*problems, *_silences(run), *_alarms(run)],
+        "problems": [*_problems(run), *_silences(run), *_alarms(run)],
     }
-    return Summary(numbers, figures)
+    return Summary(numbers, [*_key_figures(run, numbers)])
 
 
-def identity(run: Run) -> Section:
+def _key_figures(run: Run, numbers: Numbers) -> Iterator[KeyFigure]:
+    goal = "setpoint" if run.reference_tip.topic == "reference/tip" else "reference"
+    part, dwells = numbers["tip_aed_percent_of_length"], numbers["setpoint_errors_mm"]
+    told = ["{tip_aed_percent_of_length:2 %} of the length"] * (part is not None)
+    told.append("settled {tip_aed_settled_mm:2 mm}")
+    if dwells and run.is_tendon_driven:
+        told.append(f"in the last second of {len(dwells)} setpoints {np.mean(dwells):.2f} mm")
+    note = f"{told[0]}; {', '.join([*told[1:], 'largest {tip_error_max_mm:2 mm}'])}"
+    yield KeyFigure(f"tip to {goal} (AED)", *filled(numbers, "{tip_aed_mm:2 mm}", note))
+    flat = dict(numbers)
+    for part in numbers.values():
+        flat |= part if isinstance(part, dict) else {}
+    for key, (name, *templates) in _KEY_FIGURES.items():
+        if key in flat and (key != "estimated" or flat[key] is not None):
+            yield KeyFigure(name, *filled(flat, *templates))
+
+
+def identity(run: Run) -> Numbers:
     """What ran: robot, reference, mode, seed, duration, the controller and its settings."""
     bag, control = run.bag, run.controller
     numbers = {
@@ -89,10 +129,10 @@ def identity(run: Run) -> Section:
     }
     if run.is_tendon_driven:
         numbers["payload_kg"] = number(bag.said("simulator", "payload"))
-    return Section(numbers)
+    return numbers
 
 
-def tracking(run: Run) -> Section:
+def tracking(run: Run) -> Numbers:
     """Distance of the tip from its reference at equal stamps.
 
     AED (`tip_aed_mm`) is the mean Euclidean distance of the true tip (on a bench: of the seen one,
@@ -106,39 +146,17 @@ def tracking(run: Run) -> Section:
     tips, length = run.reference_tip.values, run.bag.robot.get("length")
     stands = len(tips) > 0 and float(np.ptp(tips, axis=0).max()) < STANDING
     standing = settled if stands else np.empty(0)
-    mean, dwells = reduced(np.mean, error), _dwells(run)
+    mean = reduced(np.mean, error)
     part = None if mean is None or not length else mean / (10 * length)
-    numbers: dict[str, Any] = {
+    return {
         "tip_aed_mm": mean,
         "tip_aed_percent_of_length": part,
         "tip_aed_settled_mm": reduced(np.mean, settled),
         "tip_error_max_mm": reduced(np.max, error),
         "setpoint_error_mm": reduced(np.mean, standing),
         "setpoint_error_max_mm": reduced(np.max, standing),
-        "setpoint_errors_mm": dwells,
+        "setpoint_errors_mm": _dwells(run),
     }
-    told = ["{tip_aed_percent_of_length:2 %} of the length"] * (part is not None)
-    told.append("settled {tip_aed_settled_mm:2 mm}")
-    if dwells and run.is_tendon_driven:
-        told.append(f"in the last second of {len(dwells)} setpoints {np.mean(dwells):.2f} mm")
-    told.append("largest {tip_error_max_mm:2 mm}")
-    note = f"{told[0]}; {', '.join(told[1:])}"
-    goal = "setpoint" if run.reference_tip.topic == "reference/tip" else "reference"
-    figure = KeyFigure(f"tip to {goal} (AED)", "{tip_aed_mm:2 mm}", note)
-    return Section(numbers, [figure], _tracking_notes(run, len(error)))
-
-
-def _tracking_notes(run: Run, followed: int) -> list[str]:
-    notes = []
-    if len(run.reference_tip) and not len(run.true_tip) and len(run.measured_tip):
-        notes.append("without a simulator's truth the tip errors are against mocap, noise included")
-    if not run.bag.robot:
-        missing = "shape and the model's tip" if run.is_tendon_driven else "errors per length"
-        notes.append(f"no node told its robot: {missing} are missing")
-    ticks = len(run.tip.between(*(run.window or (0, 0))))
-    if followed < 0.95 * ticks:
-        notes.append(f"tip errors cover {followed} of {ticks} ticks: the others had no reference")
-    return notes
 
 
 def _dwells(run: Run) -> list[float]:
@@ -155,14 +173,13 @@ def _dwells(run: Run) -> list[float]:
     return found
 
 
-def estimation(run: Run) -> Section:
+def estimation(run: Run) -> Numbers:
     """`estimate_tip_aed_mm`: mean distance of the estimated from the true tip at equal stamps."""
     mean = reduced(np.mean, 1e3 * run.estimation_error().values)
-    texts = "estimated to true tip", "{estimate_tip_aed_mm:2 mm}", "mean distance at equal stamps"
-    return Section({"estimate_tip_aed_mm": mean}, [KeyFigure(*texts)])
+    return {"estimate_tip_aed_mm": mean}
 
 
-def parameters(run: Run) -> Section:
+def parameters(run: Run) -> Numbers:
     """`parameters`: estimated, std and true value by name; `bending_compliance` [rad/(N m m)].
 
     Of the bending compliance also the first guess and the errors; `worst_error_percent` is the
@@ -178,16 +195,8 @@ def parameters(run: Run) -> Section:
         for name, (signal, std) in run.parameters().items()
     }
     if run.is_tendon_driven:
-        return Section({"parameters": found})
-    told = _compliance(run)
-    figure = KeyFigure(
-        "bending compliance",
-        "{estimated:2 rad/(N m m)}",
-        "true {true:2}, first guess {initial:2}; error {error_percent:2 %}, "
-        "at worst {worst_error_percent:2 %} from 5 s on",
-    )
-    figures = [figure] * (told["estimated"] is not None)
-    return Section({"parameters": found, "bending_compliance": told}, figures)
+        return {"parameters": found}
+    return {"parameters": found, "bending_compliance": _compliance(run)}
 
 
 def _compliance(run: Run) -> dict[str, float | None]:
@@ -207,7 +216,7 @@ def _compliance(run: Run) -> dict[str, float | None]:
     return {"true": true, "initial": initial, **told}
 
 
-def constant_curvature(run: Run) -> Section:
+def constant_curvature(run: Run) -> Numbers:
     """`constant_curvature`: what a filter with one constant-curvature arc saw of a rod; None where
     it saw nothing.
 
@@ -218,7 +227,7 @@ def constant_curvature(run: Run) -> Section:
     """
     arc, truth, scores = run.estimated_arc(), run.true_arc(), None
     if not len(arc):
-        return Section({} if run.is_tendon_driven else {"constant_curvature": None})
+        return {} if run.is_tendon_driven else {"constant_curvature": None}
     if len(truth):
         counted = int(truth.stamps[0]) + round(1e9 * ARC_BEGIN), int(truth.stamps[-1])
         errors, values = arc.minus(truth).between(*counted).values, truth.between(*counted).values
@@ -233,15 +242,10 @@ def constant_curvature(run: Run) -> Section:
         "bending_stiffness": float(arc.values[-1, -1]),
         "bending_stiffness_std": float(run.estimated_arc("_std").values[-1, -1]),
     }
-    figure = KeyFigure(
-        "constant curvature",
-        "{nrmse_mean_percent:1 %} NRMSE",
-        "mean of coordinates and rates; bending stiffness {bending_stiffness:0 N/m}",
-    )
-    return Section({"constant_curvature": numbers}, [figure])
+    return {"constant_curvature": numbers}
 
 
-def chambers(run: Run) -> Section:
+def chambers(run: Run) -> Numbers:
     """`pressure`: extremes over all chambers [kPa], how often a command stood at a limit [%]."""
     commanded, measured = 1e-3 * run.commands.values, 1e-3 * run.readings.values
     at_limit = None
@@ -257,15 +261,10 @@ def chambers(run: Run) -> Section:
         "measured_max_kpa": reduced(np.max, measured),
         "at_limit_percent": at_limit,
     }
-    figure = KeyFigure(
-        "commanded pressures",
-        "{commanded_min_kpa:1} to {commanded_max_kpa:1 kPa}",
-        "at a limit {at_limit_percent:1 %} of the time",
-    )
-    return Section({"pressure": numbers}, [figure])
+    return {"pressure": numbers}
 
 
-def tendons(run: Run) -> Section:
+def tendons(run: Run) -> Numbers:
     """`tendons`: changes of length [mm]; forces [N]: largest pull and, were it no tendon, push."""
     commanded, forces = 1e3 * run.commands.values, run.bag.signal("tendon/state", "force").values
     following = 1e3 * np.abs(run.commands.minus(run.readings).values)
@@ -276,18 +275,10 @@ def tendons(run: Run) -> Section:
         "pull_max_n": reduced(np.max, -forces),
         "push_max_n": reduced(np.max, forces),
     }
-    holds = number(run.bag.said(run.controller, "holds"))
-    figure = KeyFigure(
-        "tendons",
-        "{commanded_min_mm:0} to {commanded_max_mm:0 mm}",
-        "largest pull {pull_max_n:1 N}; held {holds:0} times",
-    )
-    pushes = "tendons push at times, as in the thesis's simulations; a real tendon goes slack"
-    notes = [pushes] * bool((forces > 0.0).any())
-    return Section({"tendons": numbers, "holds": holds}, [figure], notes)
+    return {"tendons": numbers, "holds": number(run.bag.said(run.controller, "holds"))}
 
 
-def base_sensor(run: Run) -> Section:
+def base_sensor(run: Run) -> Numbers:
     """`wrench`: magnitudes at the force-torque sensor [N], [N m]."""
     wrench = run.bag.signal("force_torque/wrench", "wrench").values
     forces, moments = (np.linalg.norm(part, axis=1) for part in (wrench[:, :3], wrench[:, 3:]))
@@ -297,10 +288,10 @@ def base_sensor(run: Run) -> Section:
         "moment_mean_nm": reduced(np.mean, moments),
         "moment_max_nm": reduced(np.max, moments),
     }
-    return Section({"wrench": numbers})
+    return {"wrench": numbers}
 
 
-def timing(run: Run) -> Section:
+def timing(run: Run) -> Numbers:
     """`loops`: how each node kept its deadline, in its own words; None where it said nothing.
 
     `simulator`, `estimator`, `nempc_controller` and `other_nodes` hold the same numbers of a rod's
@@ -308,10 +299,10 @@ def timing(run: Run) -> Section:
     """
     loops = {node: _loop(run, node) for node in run.bag.nodes}
     if run.is_tendon_driven:
-        return Section({"loops": loops})
+        return {"loops": loops}
     numbers = {node: _loop(run, node) for node in ("simulator", "estimator", "nempc_controller")}
     others = {node: loop for node, loop in loops.items() if node not in numbers}
-    return Section({"loops": loops, **numbers, "other_nodes": others})
+    return {"loops": loops, **numbers, "other_nodes": others}
 
 
 def _loop(run: Run, node: str) -> dict[str, Any]:
@@ -319,14 +310,14 @@ def _loop(run: Run, node: str) -> dict[str, Any]:
     return told | {"rejections": run.bag.said(node, "rejections")}
 
 
-def safety(run: Run) -> Section:
+def safety(run: Run) -> Numbers:
     """`safety`: a row {time_s, what} for every transition."""
     start = run.bag.start
     rows = [{"time_s": round(1e-9 * (t - start), 3), "what": w} for t, w in run.bag.safety]
-    return Section({"safety": rows} if rows or not run.is_tendon_driven else {})
+    return {"safety": rows} if rows or not run.is_tendon_driven else {}
 
 
-def arm_model(run: Run) -> Section:
+def arm_model(run: Run) -> Numbers:
     """The model of an arm beside the arm.
 
     `shape_error_mm` is E_shape of Dalenberg (MSc thesis), (52): the mean distance of equal parts of
@@ -336,7 +327,7 @@ def arm_model(run: Run) -> Section:
     """
     lengths = 1e3 * run.of_arm("rest_lengths").values
     psi = np.linalg.norm(run.of_arm("q").values[:, 2::3], axis=1)
-    numbers = {
+    return {
         "shape_error_mm": reduced(np.mean, 1e3 * shape_errors(run).values),
         "elongation_mm": reduced(np.mean, 1e3 * psi),
         "section_lengths_mm": lengths[-1].tolist() if len(lengths) else [],
@@ -346,20 +337,6 @@ def arm_model(run: Run) -> Section:
         "sensor_angle_mrad": reduced(np.mean, 1e3 * run.of_arm("angles").values),
         "ticks_at_bounds": number(run.bag.said(run.controller, "ticks_at_bounds")),
     }
-    figures = [
-        KeyFigure(
-            "model to arm",
-            "{shape_error_mm:2 mm}",
-            "E_shape; sensors {sensor_distance_mm:2 mm} and {sensor_angle_mrad:1 mrad}",
-        ),
-        KeyFigure(
-            "section lengths",
-            "{section_lengths_mm} mm",
-            "at first {section_lengths_initial_mm} mm, racks {sections_measured_mm} mm; "
-            "bounds met in {ticks_at_bounds:0} ticks",
-        ),
-    ]
-    return Section(numbers, figures)
 
 
 def shape_errors(run: Run) -> Signal:
@@ -381,12 +358,26 @@ def shape_errors(run: Run) -> Signal:
     return Signal(stamps[picked], np.array(errors))
 
 
-def _missing(run: Run) -> list[str]:
+def _problems(run: Run) -> Iterator[str]:
+    """What is missing or not as it should be."""
+    if run.system.get("error"):
+        yield run.system["error"]
+    yield from run.bag.problems
     recorded = {topic for topic, _ in run.bag.signals}
     groups = _TOPICS_OF_ARM if run.is_tendon_driven else _TOPICS_OF_ROD
     missing = [group[0] for group in groups if not recorded & {*group}]
-    missing += ["/diagnostics"] * (not run.bag.nodes)
-    return [f"nothing was recorded on {', '.join(missing)}"] if missing else []
+    if missing := missing + ["/diagnostics"] * (not run.bag.nodes):
+        yield f"nothing was recorded on {', '.join(missing)}"
+    if len(run.reference_tip) and not len(run.true_tip) and len(run.measured_tip):
+        yield "without a simulator's truth the tip errors are against mocap, noise included"
+    if not run.bag.robot:
+        what = "shape and the model's tip" if run.is_tendon_driven else "errors per length"
+        yield f"no node told its robot: {what} are missing"
+    ticks, followed = len(run.tip.between(*(run.window or (0, 0)))), len(run.tracking_error())
+    if followed < COVERED * ticks:
+        yield f"tip errors cover {followed} of {ticks} ticks: the others had no reference"
+    if (run.bag.signal("tendon/state", "force").values > 0.0).any():
+        yield "tendons push at times, as in the thesis's simulations; a real tendon goes slack"
 
 
 def _silences(run: Run) -> Iterator[str]:
@@ -415,11 +406,11 @@ def _alarms(run: Run) -> Iterator[str]:
             yield f"{node}: and {more} more"
 
 
-_OF_ROD: tuple[Callable[[Run], Section], ...] = (
+_OF_ROD: tuple[Callable[[Run], Numbers], ...] = (
     identity, tracking, estimation, constant_curvature, parameters, chambers, base_sensor, safety,
     timing,
 )  # fmt: skip
-_OF_ARM: tuple[Callable[[Run], Section], ...] = (
+_OF_ARM: tuple[Callable[[Run], Numbers], ...] = (
     identity, tracking, estimation, arm_model, constant_curvature, parameters, tendons, safety,
     timing,
 )  # fmt: skip
