@@ -1,13 +1,10 @@
 """Pressures by hand: when the page's sliders may command, and what they then say. Pure logic.
 
-A browser page is no place to drive an armed robot from: it has no deadman's switch, and it may be
-slow without anybody seeing it. So the sliders speak only while nobody else does and nothing is
-armed; when that changes they let go by themselves, and must be switched on again by a person:
-
-- another node offers pressure/command, or a command of another has been heard: silence at once,
-  the chambers are the other's;
-- the valves become enabled, the page that switched them on is closed, a simulated clock appears:
-  one last command of zero, then silence, which ends in a vent by the valves' own rules.
+A browser page has no deadman's switch and may be slow without anybody seeing it. So the sliders
+speak only while nobody else does and nothing is armed; when that changes they let go by themselves,
+and must be switched on again by a person. Where another commands they are silent at once: the
+chambers are the other's. Otherwise they say one last command of zero, then silence, which ends in a
+vent by the valves' own rules.
 
 On the bench the disarmed valves stay vented whatever is commanded: the sliders test the way there.
 In simulation, where there are no valves, they move the rod.
@@ -96,15 +93,8 @@ class HandControl:
             self.wanted[chamber] = np.clip(pressure, self._limits.minimum, self._limits.maximum)
 
     def update(self, surroundings: Surroundings, passed: float) -> np.ndarray | None:
-        """What to command now.
-
-        Args:
-            surroundings: as they are now.
-            passed: since the last call [s].
-
-        Returns:
-            (m,) pressures [Pa], or None for silence.
-        """
+        """(m,) pressures [Pa] to command now, or None for silence; `passed`: since the last call
+        [s]."""
         self.blocker = surroundings.blocker
         if self.on and self.blocker:
             self._let_go(with_last_word=not surroundings.taken)

@@ -51,15 +51,10 @@ class Page:
     def __init__(
         self, robot: Robot | Arm, host: str, port: int, vent: Callable[[], None], with_hand: bool
     ):
-        """Serve the page.
+        """Serve the page of a robot on an address and a free port.
 
-        Args:
-            robot: whose radius, chambers and limits are drawn; for an arm there is neither vent
-                button nor slider.
-            host: address to listen on.
-            port: must be free.
-            vent: called in a thread of its own when somebody presses the button.
-            with_hand: whether there are sliders at all.
+        An arm has neither vent button nor sliders, and who is not `with_hand` no sliders. `vent` is
+        called in a thread of its own when somebody presses the button.
         """
         self.events: Events = queue.SimpleQueue()
         self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
@@ -103,11 +98,8 @@ class Page:
     ) -> None:
         """Bring the page up to date; viser sends the browsers what differs.
 
-        Args:
-            picture: what is known.
-            hand: whether the sliders are locked.
-            rejected: how often messages were refused, by reason.
-            now: on the clock of `Picture.received` [s].
+        `rejected`: how often messages were refused, by reason; `now` on the clock of
+        `Picture.received` [s].
         """
         if now - self._scene_drawn < SCENE_PERIOD:
             return

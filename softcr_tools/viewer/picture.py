@@ -84,17 +84,9 @@ class Picture:
         self._columns = dict.fromkeys(_ALWAYS)
         self._rows: deque[tuple[int, dict[str, float]]] = deque()
 
-    # --- in -------------------------------------------------------------------------------------
-
     def hear(self, topic: str, stamp: int, value: Any, received: float) -> None:
-        """Take a decoded message.
-
-        Args:
-            topic: name in the table of topics.
-            stamp: of the message [ns].
-            value: what the topic's codec made of it.
-            received: when, on the monotonic clock [s].
-        """
+        """Take what a topic's codec made of a message with a stamp [ns], received at a time on the
+        monotonic clock [s]."""
         self.received[topic] = received
         if topic == "safety/state":
             self.safety = value
@@ -117,8 +109,6 @@ class Picture:
         self._rows.append((stamp, row))
         while self._rows[0][0] < stamp - round(1e9 * WINDOW):
             self._rows.popleft()
-
-    # --- out ------------------------------------------------------------------------------------
 
     @property
     def stamp(self) -> int:
@@ -181,9 +171,7 @@ class Picture:
     @property
     def parameters(self) -> dict[str, tuple[float, float]]:
         """Estimated parameters and their standard deviations by name; what is stale is left out.
-
-        Of an arc its bending stiffness counts as a bending compliance [rad/(N m m)].
-        """
+        Of an arc its bending stiffness counts as a bending compliance [rad/(N m m)]."""
         topic = self._flowing(("estimate/rod", "estimate/state"))
         if topic is not None:
             found = self.newest(topic)[1]
@@ -226,11 +214,8 @@ class Picture:
         return now - self.received.get(topic, -np.inf) <= STALE
 
     def table(self) -> dict[str, np.ndarray]:
-        """The last `WINDOW` seconds, oldest row first, NaN where nothing was known.
-
-        Returns:
-            By name, each (rows,): `time` before the newest row [s, at most 0], and the columns.
-        """
+        """The last `WINDOW` seconds, oldest row first, NaN where nothing was known: by name, each
+        (rows,), `time` before the newest row [s, at most 0] and the columns."""
         time = np.array([1e-9 * (stamp - self._rows[-1][0]) for stamp, _ in self._rows])
         return {"time": time} | {
             name: np.array([row.get(name, np.nan) for _, row in self._rows])
@@ -245,8 +230,6 @@ class Picture:
         """Value of the newest message, unless it is stale."""
         stamp, value = self.newest(topic)
         return value if self.stamp - stamp <= 1e9 * STALE else None
-
-    # --- inside ---------------------------------------------------------------------------------
 
     def _flowing(self, topics: Iterable[str]) -> str | None:
         """The first of some topics that is not stale."""

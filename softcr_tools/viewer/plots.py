@@ -71,11 +71,9 @@ def _curves(picture: Picture, table: dict[str, np.ndarray]) -> dict[str, list[Cu
     what, scale, unit = input_unit(picture)
     actuators = [(name, input_colour(number)) for number, name in enumerate(picture.actuators)]
     plots[f"{what} [{unit}], dashed: commanded"] = [
-        *((_series(n, colour), scale * table[f"measured_{n}"]) for n, colour in actuators),
-        *(
-            (_series(f"{n}, commanded", colour, dashed=True), scale * table[f"commanded_{n}"])
-            for n, colour in actuators
-        ),
+        (_series(f"{name}{ending}", colour, ending != ""), scale * table[f"{word}_{name}"])
+        for word, ending in (("measured", ""), ("commanded", ", commanded"))
+        for name, colour in actuators
     ]
     return plots
 
@@ -99,12 +97,9 @@ class Plot:
             series=self._series(),
             scales={"x": uplot.Scale(time=False, range=(-WINDOW, 0.0))},
             axes=(uplot.Axis(label="time [s]", labelSize=18, size=28), uplot.Axis(size=48)),
-            title=title,
             legend=uplot.Legend(show=False),
-            height=_PLOT_HEIGHT,
-            padding=(10, 20, 0, 0),
-            order=order,
-        )
+            title=title, height=_PLOT_HEIGHT, padding=(10, 20, 0, 0), order=order,
+        )  # fmt: skip
 
     def draw(self, time: np.ndarray, values: Sequence[np.ndarray]) -> None:
         """Replace the curves: (k,) times [s] and values."""
@@ -126,11 +121,8 @@ class Plot:
 def known_curves(
     time: np.ndarray, values: Sequence[np.ndarray]
 ) -> tuple[tuple[int, ...], tuple[np.ndarray, ...]]:
-    """What can be drawn, without any NaN: one would spoil uPlot's choice of the span.
-
-    Args:
-        time: (k,), k >= 1.
-        values: curves, (k,) each.
+    """What can be drawn of curves (k,) each, without any NaN: one would spoil uPlot's choice of the
+    span. Times are (k,), k >= 1.
 
     Returns:
         Indices of the curves whose last value is known; times and those curves, from where all of

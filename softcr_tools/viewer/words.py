@@ -38,23 +38,19 @@ def safety_html(picture: Picture) -> str:
 
 
 def state_html(picture: Picture, now: float, rejected: dict[str, int]) -> str:
-    """What is heard, how large the errors are and how the nodes feel.
-
-    Args:
-        picture: what is known.
-        now: on the clock of `Picture.received` [s].
-        rejected: how often messages were refused, by reason.
-    """
+    """What is heard, how large the errors are and how the nodes feel; `now` on the clock of
+    `Picture.received` [s], `rejected`: how often messages were refused, by reason."""
     health = [
         (_dotted(_level(report.level), name), escape(report.message))
         for name, report in sorted(picture.diagnostics.items())
     ]
-    refused = (_small(f"refused {n} x {escape(reason)}") for reason, n in rejected.items())
     errors = (_error(picture, kind, now) for kind in ("estimate", "measured"))
-    numbers = _table([*errors, _model(picture, now)])
-    flows = _table(_flow(picture, topic, now) for topic in _shown(picture))
-    nodes = _table(health) if health else _small("no node tells its health")
-    return f"{numbers}{flows}{nodes}{''.join(refused)}"
+    return "".join((
+        _table([*errors, _model(picture, now)]),
+        _table(_flow(picture, topic, now) for topic in _shown(picture)),
+        _table(health) if health else _small("no node tells its health"),
+        *(_small(f"refused {count} x {escape(reason)}") for reason, count in rejected.items()),
+    ))  # fmt: skip
 
 
 def values_html(picture: Picture, now: float) -> str:
