@@ -3,7 +3,7 @@
 A figure is a function; its name is that of its file, its docstring says title and caption.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,16 +33,13 @@ _BOLD: dict[str, Any] = {"color": TRUTH, "linewidth": 1.8}
 _STEPS: dict[str, Any] = {"color": COMMANDED, "drawstyle": "steps-post"}
 _LIMITS: dict[str, Any] = {"color": LIMIT, "linestyle": ":", "label": "limits"}
 
-Row = tuple[str, list[Callable[[Axes], Any]]]
-"""The label of an axis over time, and what draws on it."""
+Draw = Callable[[Axes], Any]
+Row = tuple[str, list[Draw]]  # the label of an axis over time, and what draws on it
+Kind = tuple[str, Signal, dict[str, Any]]  # name and look of a curve; units follow from a scale
 
 
 def draw_figures(run: Run, directory: Path) -> list[ReportFigure]:
-    """Draw every figure the run has signals for.
-
-    Args:
-        run: what was recorded.
-        directory: for the PNG files; its parent must exist.
+    """Draw every figure the run has signals for, as PNG files in a directory, whose parent exists.
 
     Raises:
         OSError: the directory cannot be written.
@@ -60,35 +57,25 @@ def draw_figures(run: Run, directory: Path) -> list[ReportFigure]:
     return drawn
 
 
-def _curve(
-    run: Run, signal: Signal, scale: float = 1.0, column: int | None = None, **look: Any
-) -> list[Callable[[Axes], Any]]:
-    """Draws a signal, or a column of it, times a scale over time; nothing of an empty one."""
-    if not len(signal):
-        return []
-    values = signal.values if column is None else signal.values[:, column]
-    return [lambda axes: axes.plot(run.bag.seconds(signal), scale * values, **look)]
+def _curves(
+    run: Run, kinds: Iterable[Kind], scale: float = 1.0, column: int | None = None
+) -> list[Draw]:
+    """Draw signals, or a column of each, times a scale over time; nothing of empty ones."""
+
+    def curve(name: str, signal: Signal, look: dict[str, Any]) -> Draw:
+        values = signal.values if column is None else signal.values[:, column]
+        return lambda axes: axes.plot(run.bag.seconds(signal), scale * values, label=name, **look)
+
+    return [curve(*kind) for kind in kinds if len(kind[1])]
 
 
-def _level(value: float, **look: Any) -> Callable[[Axes], Any]:
+def _columns(run: Run, labels: Iterable[str], scale: float, *kinds: Kind) -> list[Row]:
+    """A row of axes for each column of signals."""
+    return [(label, _curves(run, kinds, scale, column)) for column, label in enumerate(labels)]
+
+
+def _level(value: float, **look: Any) -> Draw:
     return lambda axes: axes.axhline(value, **look)
-
-
-def _columns(
-    run: Run, labels: Sequence[str], scale: float, *kinds: tuple[str, Signal, dict[str, Any]]
-) -> list[Row]:
-    """A row of axes for each column of signals, which have a name and a look; units as labelled."""
-    return [
-        (
-            label,
-            [
-                draw
-                for name, signal, look in kinds
-                for draw in _curve(run, signal, scale, column, label=name, **look)
-            ],
-        )
-        for column, label in enumerate(labels)
-    ]
 
 
 def _over_time(run: Run, rows: list[Row], height: float, close_up: bool = True) -> Figure | None:
@@ -138,22 +125,23 @@ def tip_tracking(run: Run) -> Figure | None:
 def tip_error(run: Run) -> Figure | None:
     """Errors: distance of the tip from its reference, and of the estimate from the truth, at equal
     stamps. E_shape: mean distance of the model's from the arm's backbone."""
-    curves: list[Callable[[Axes], Any]] = []
-    for error, colour, what in (
-        (run.tracking_error(), TRUTH, "tip to reference"),
-        (run.estimation_error(), ESTIMATE, "estimated to true tip"),
-        (shape_errors(run), COMMANDED, "E_shape"),
-    ):
-        if len(error):
-            label = f"{what}: mean {1e3 * error.values.mean():.2f} mm"
-            curves += _curve(run, error, 1e3, color=colour, label=label)
-    settled = run.tracking_error(after=SETTLING_TIME)
-    if len(settled):
+    errors = (
+        ("tip to reference", run.tracking_error(), TRUTH),
+        ("estimated to true tip", run.estimation_error(), ESTIMATE),
+        ("E_shape", shape_errors(run), COMMANDED),
+    )
+    kinds: list[Kind] = [
+        (f"{what}: mean {1e3 * error.values.mean():.2f} mm", error, {"color": colour})
+        for what, error, colour in errors
+        if len(error)
+    ]
+    if len(settled := run.tracking_error(after=SETTLING_TIME)):
         mean = settled.values.mean()
         label = f"from {SETTLING_TIME:.0f} s on: mean {1e3 * mean:.2f} mm"
         ends = settled.like(settled.stamps[[0, -1]], np.full(2, mean))
-        curves += _curve(run, ends, 1e3, label=label, **style.DASHES)
-    figure = _over_time(run, [("distance [mm]", curves)], height=2.5, close_up=False)
+        kinds.append((label, ends, style.DASHES))
+    rows = [("distance [mm]", _curves(run, kinds, 1e3))]
+    figure = _over_time(run, rows, height=2.5, close_up=False)
     if figure is not None:
         axes = figure.axes[0]
         jumps = run.reference_tip.topic == "reference/tip"  # from one setpoint to the next
@@ -231,15 +219,15 @@ def _tendons(run: Run, unit: str, scale: float, *kinds: tuple[str, Signal, str])
     rows = []
     for rack in range(1, max(racks, default=0) + 1):
         columns = [column for column, fixed_at in enumerate(racks) if fixed_at == rack]
-        curves = [
-            draw
-            for number, column in enumerate(columns) for what, signal, linestyle in kinds
-            for draw in _curve(
-                run, signal, scale, column, label=f"tendon {number + 1}, {what}",
-                color=_COLOURS[number % len(_COLOURS)], linestyle=linestyle,
+        drawn: list[Draw] = []
+        for number, column in enumerate(columns):
+            look = {"color": _COLOURS[number % len(_COLOURS)]}
+            named = (
+                (f"tendon {number + 1}, {what}", signal, {**look, "linestyle": line})
+                for what, signal, line in kinds
             )
-        ]  # fmt: skip
-        rows.append((f"rack {rack}\n{unit}", curves))
+            drawn += _curves(run, named, scale, column)
+        rows.append((f"rack {rack}\n{unit}", drawn))
     return _over_time(run, rows, height=1.7)
 
 
@@ -268,7 +256,7 @@ def parameters(run: Run) -> Figure | None:
 
 def _parameter(run: Run, name: str) -> Row:
     signal, std = run.parameters()[name]
-    true, drawn = run.bag.true_parameter(name), _curve(run, signal, label="estimate", **_BLUE)
+    true, drawn = run.bag.true_parameter(name), _curves(run, [("estimate", signal, _BLUE)])
     if len(std) == len(signal):
         low, high = (signal.values + side * 2 * std.values for side in (-1, 1))
         drawn.insert(0, partial(_draw_band, run.bag.seconds(signal), low, high))
@@ -291,7 +279,7 @@ def constant_curvature(run: Run) -> Figure | None:
     if not len(arc):
         return None
     both = ("true arc", run.true_arc(), _BOLD), ("estimate", arc, _BLUE)
-    stiffness = _curve(run, arc, column=ARC.index("bending_stiffness"), label="estimate", **_BLUE)
+    stiffness = _curves(run, both[1:], column=ARC.index("bending_stiffness"))
     rows = [*_columns(run, labels, 1e3, *both), ("stiffness\n[N/m]", stiffness)]
     return _over_time(run, rows, height=1.5)
 
