@@ -44,14 +44,7 @@ class ReportFigure(NamedTuple):
 
 @dataclass(frozen=True)
 class Summary:
-    """One run in numbers and in words.
-
-    Attributes:
-        numbers: content of `summary.json`; see the sections for the keys. `plant` says what of the
-            simulated plant is exact, what differs from the models, and what is not told;
-            `node_deaths`, `ended_by` and `problems` (a line each) tell how the run went.
-        figures: the numbers a reader looks for first.
-    """
+    """One run: the content of `summary.json`, see the sections for the keys, and key figures."""
 
     numbers: dict[str, Any]
     figures: Sequence[KeyFigure]
@@ -85,10 +78,8 @@ class Summary:
         )
 
     def html(self, figures: Sequence[ReportFigure]) -> str:
-        """The report as one HTML document, which needs neither a network nor its neighbours.
-
-        `figures` are embedded in this order. OSError: a figure's file cannot be read.
-        """
+        """The report with its figures as one HTML document, which needs neither a network nor its
+        neighbours. OSError: a figure's file cannot be read."""
         plant = "".join(
             f"<p>{words[0].upper()}{words[1:]}:</p>{_list('plant', lines)}"
             for words, lines in self._plant()

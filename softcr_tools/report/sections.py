@@ -85,14 +85,19 @@ _KEY_FIGURES = {
 def summarize(run: Run) -> Summary:
     """Compute the numbers of a run."""
     numbers: Numbers = {}
-    for section in _OF_ARM if run.is_tendon_driven else _OF_ROD:
+    others = (arm_model, tendons) if run.is_tendon_driven else (chambers, base_sensor)
+    for section in (identity, tracking, estimation, constant_curvature, parameters, *others):
         numbers |= section(run)
-    numbers |= {
-        "plant": plant(run),
-        "node_deaths": list(run.system.get("deaths", ())),
-        "ended_by": run.system.get("ended_by"),
-        "problems": [*_problems(run), *_silences(run), *_alarms(run)],
-    }
+    numbers |= (
+        safety(run)
+        | timing(run)
+        | {
+            "plant": plant(run),
+            "node_deaths": list(run.system.get("deaths", ())),
+            "ended_by": run.system.get("ended_by"),
+            "problems": [*_problems(run), *_silences(run), *_alarms(run)],
+        }
+    )
     return Summary(numbers, [*_key_figures(run, numbers)])
 
 
@@ -135,12 +140,10 @@ def identity(run: Run) -> Numbers:
 def tracking(run: Run) -> Numbers:
     """Distance of the tip from its reference at equal stamps.
 
-    AED (`tip_aed_mm`) is the mean Euclidean distance of the true tip (on a bench: of the seen one,
-    interpolated between the cameras' frames) from the reference over the evaluated window: from the
-    first to the last stamp that had a reference and a controller's answer. `settled` begins 2 s
-    later. `setpoint_error` is the settled error when the reference never moves;
-    `setpoint_errors_mm` are means over the last second of each stretch of 2 s or more in which it
-    stands still.
+    AED is the mean Euclidean distance of the true tip (on a bench: of the seen one, interpolated
+    between the cameras' frames) from the reference over the evaluated window, see `Run.window`;
+    `settled` begins 2 s later. `setpoint_error` is the settled error when the reference never
+    moves; `setpoint_errors_mm` are means at the end of each stretch in which it stands still.
     """
     error, settled = (1e3 * run.tracking_error(after).values for after in (0.0, SETTLING_TIME))
     tips, length = run.reference_tip.values, run.bag.robot.get("length")
@@ -175,16 +178,12 @@ def _dwells(run: Run) -> list[float]:
 
 def estimation(run: Run) -> Numbers:
     """`estimate_tip_aed_mm`: mean distance of the estimated from the true tip at equal stamps."""
-    mean = reduced(np.mean, 1e3 * run.estimation_error().values)
-    return {"estimate_tip_aed_mm": mean}
+    return {"estimate_tip_aed_mm": reduced(np.mean, 1e3 * run.estimation_error().values)}
 
 
 def parameters(run: Run) -> Numbers:
-    """`parameters`: estimated, std and true value by name; `bending_compliance` [rad/(N m m)].
-
-    Of the bending compliance also the first guess and the errors; `worst_error_percent` is the
-    largest from 5 s on.
-    """
+    """`parameters`: estimated, std and true value by name; `bending_compliance` [rad/(N m m)] with
+    the first guess and errors, of which `worst_error_percent` is the largest from 5 s on."""
     found = {
         name: {
             "estimated": float(signal.values[-1]),
@@ -217,13 +216,11 @@ def _compliance(run: Run) -> dict[str, float | None]:
 
 
 def constant_curvature(run: Run) -> Numbers:
-    """`constant_curvature`: what a filter with one constant-curvature arc saw of a rod; None where
-    it saw nothing.
+    """`constant_curvature`: what a filter with one constant-curvature arc saw of a rod, if any.
 
     `nrmse_percent` is scored as in Mehl et al., Table II: root mean square error over the largest
-    true magnitude of Delta_x, Delta_y, dL and their rates; None without a simulator's truth.
-    `bending_stiffness` [N/m] is the last estimate, which takes up what constant curvature leaves
-    out; `std` its deviation.
+    true magnitude; None without a simulator's truth. `bending_stiffness` [N/m] is the last
+    estimate, which takes up what constant curvature leaves out.
     """
     arc, truth, scores = run.estimated_arc(), run.true_arc(), None
     if not len(arc):
@@ -250,7 +247,7 @@ def chambers(run: Run) -> Numbers:
     commanded, measured = 1e-3 * run.commands.values, 1e-3 * run.readings.values
     at_limit = None
     if (limits := run.limits()) and commanded.size:
-        low, high = 1e-3 * limits[0], 1e-3 * limits[1]
+        low, high = 1e-3 * np.array(limits)
         margin = 1e-3 * (high - low)
         outside = (commanded <= low + margin) | (commanded >= high - margin)
         at_limit = 100 * float(outside.any(axis=1).mean())
@@ -283,20 +280,15 @@ def base_sensor(run: Run) -> Numbers:
     wrench = run.bag.signal("force_torque/wrench", "wrench").values
     forces, moments = (np.linalg.norm(part, axis=1) for part in (wrench[:, :3], wrench[:, 3:]))
     numbers = {
-        "force_mean_n": reduced(np.mean, forces),
-        "force_max_n": reduced(np.max, forces),
-        "moment_mean_nm": reduced(np.mean, moments),
-        "moment_max_nm": reduced(np.max, moments),
-    }
+        "force_mean_n": reduced(np.mean, forces), "force_max_n": reduced(np.max, forces),
+        "moment_mean_nm": reduced(np.mean, moments), "moment_max_nm": reduced(np.max, moments),
+    }  # fmt: skip
     return {"wrench": numbers}
 
 
 def timing(run: Run) -> Numbers:
-    """`loops`: how each node kept its deadline, in its own words; None where it said nothing.
-
-    `simulator`, `estimator`, `nempc_controller` and `other_nodes` hold the same numbers of a rod's
-    run under the names that scripts outside know.
-    """
+    """`loops`: how each node kept its deadline, in its own words; None where it said nothing. Of a
+    rod's run the same stands beside it under the names that scripts outside know."""
     loops = {node: _loop(run, node) for node in run.bag.nodes}
     if run.is_tendon_driven:
         return {"loops": loops}
@@ -321,9 +313,9 @@ def arm_model(run: Run) -> Numbers:
     """The model of an arm beside the arm.
 
     `shape_error_mm` is E_shape of Dalenberg (MSc thesis), (52): the mean distance of equal parts of
-    the arm's and the model's backbones, twice a second. `elongation_mm` is the mean of Psi, (50).
-    Section lengths are the controller's estimates of rest lengths; `sections_measured_mm` where the
-    racks are in the arm file. Sensor errors are what the model leaves of what the cameras see.
+    both backbones. `elongation_mm` is the mean of Psi, (50). Section lengths are estimated rest
+    lengths, `sections_measured_mm` those of the racks in the arm file; sensor errors are what the
+    model leaves of what the cameras see.
     """
     lengths = 1e3 * run.of_arm("rest_lengths").values
     psi = np.linalg.norm(run.of_arm("q").values[:, 2::3], axis=1)
@@ -404,16 +396,6 @@ def _alarms(run: Run) -> Iterator[str]:
         yield from (f"{node}: {line}" for line in shown)
         if (more := len(told) + len(warned) - len(shown)) > 0:
             yield f"{node}: and {more} more"
-
-
-_OF_ROD: tuple[Callable[[Run], Numbers], ...] = (
-    identity, tracking, estimation, constant_curvature, parameters, chambers, base_sensor, safety,
-    timing,
-)  # fmt: skip
-_OF_ARM: tuple[Callable[[Run], Numbers], ...] = (
-    identity, tracking, estimation, arm_model, constant_curvature, parameters, tendons, safety,
-    timing,
-)  # fmt: skip
 
 
 def reduced(reduce: Callable[[np.ndarray], Any], values: np.ndarray) -> float | None:
