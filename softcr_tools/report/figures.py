@@ -45,7 +45,7 @@ def draw_figures(run: Run, directory: Path) -> list[ReportFigure]:
         OSError: the directory cannot be written.
     """
     directory.mkdir(exist_ok=True)
-    drawn = []
+    drawn: list[ReportFigure] = []
     for draw in _FIGURES:
         with rc_context(style.STYLE):
             if (figure := draw(run)) is None:
@@ -53,7 +53,7 @@ def draw_figures(run: Run, directory: Path) -> list[ReportFigure]:
             path = directory / f"{draw.__name__}.png"
             figure.savefig(path)
         title, _, caption = " ".join((draw.__doc__ or "").split()).partition(": ")
-        drawn.append(ReportFigure(path, title, caption[:1].upper() + caption[1:]))
+        drawn.append((path, title, caption[:1].upper() + caption[1:]))
     return drawn
 
 

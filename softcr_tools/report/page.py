@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from string import Formatter
-from typing import Any, NamedTuple
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -26,20 +26,8 @@ PLANT_WORDS = {
 }
 
 
-class KeyFigure(NamedTuple):
-    """One number a reader looks for first, and what to know beside it."""
-
-    name: str
-    value: str
-    note: str
-
-
-class ReportFigure(NamedTuple):
-    """A figure on disk, with what to say about it."""
-
-    path: Path
-    title: str
-    caption: str
+KeyFigure = tuple[str, ...]  # name, value and note of what a reader looks for first
+ReportFigure = tuple[Path, str, str]  # a figure on disk, its title and its caption
 
 
 @dataclass(frozen=True)
@@ -91,19 +79,32 @@ class Summary:
             (title, caption, base64.b64encode(path.read_bytes()).decode("ascii"))
             for path, title, caption in figures
         )
-        return _PAGE.format(
-            style=_STYLE,
-            title=escape(self._headline()),
-            settings=escape(self._settings()),
-            deaths=_list("deaths", self._deaths()),
-            cards=_each(_CARD, self.figures),
-            problems=_list("problems", self["problems"]),
-            plant=f"<h2>Plant</h2>{plant}" if plant else "",
-            safety=f"<h2>Safety</h2>{safety}" if safety else "",
-            loops=header + _each(row, self._loops()),
-            figures=_each(_FIGURE, images),
-            numbers=escape(json.dumps(self.numbers, indent=2)),
-        )
+        title = escape(self._headline())
+        return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>{_STYLE}</style>
+</head>
+<body><main>
+<h1>{title}</h1>
+<p>{escape(self._settings())}</p>
+{_list("deaths", self._deaths())}
+<div class="cards">{_each(_CARD, self.figures)}</div>
+{_list("problems", self["problems"])}
+{"<h2>Plant</h2>" if plant else ""}{plant}
+{"<h2>Safety</h2>" if safety else ""}{safety}
+<h2>Loops</h2>
+<div class="panel"><table>{header}{_each(row, self._loops())}</table></div>
+{_each(_FIGURE, images)}
+<h2>All numbers</h2>
+<div class="panel"><details><summary>summary.json</summary>
+<pre>{escape(json.dumps(self.numbers, indent=2))}</pre></details></div>
+</main></body>
+</html>
+"""
 
     def _headline(self) -> str:
         parts = [self["robot"] or "unknown robot"]
@@ -179,31 +180,6 @@ _CARD = '<div class="card"><span>{}</span><b>{}</b><span>{}</span></div>'
 _FIGURE = (
     '<h2>{0}</h2><p>{1}</p><div class="panel"><img alt="{0}" src="data:image/png;base64,{2}"></div>'
 )
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>{style}</style>
-</head>
-<body><main>
-<h1>{title}</h1>
-<p>{settings}</p>
-{deaths}
-<div class="cards">{cards}</div>
-{problems}
-{plant}
-{safety}
-<h2>Loops</h2>
-<div class="panel"><table>{loops}</table></div>
-{figures}
-<h2>All numbers</h2>
-<div class="panel"><details><summary>summary.json</summary>
-<pre>{numbers}</pre></details></div>
-</main></body>
-</html>
-"""
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1f2933; background: #f5f7fa; margin: 0; }
 main { max-width: 1080px; margin: 0 auto; padding: 28px 20px 60px; }

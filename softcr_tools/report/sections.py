@@ -109,13 +109,13 @@ def _key_figures(run: Run, numbers: Numbers) -> Iterator[KeyFigure]:
     if dwells and run.is_tendon_driven:
         told.append(f"in the last second of {len(dwells)} setpoints {np.mean(dwells):.2f} mm")
     note = f"{told[0]}; {', '.join([*told[1:], 'largest {tip_error_max_mm:2 mm}'])}"
-    yield KeyFigure(f"tip to {goal} (AED)", *filled(numbers, "{tip_aed_mm:2 mm}", note))
+    yield f"tip to {goal} (AED)", *filled(numbers, "{tip_aed_mm:2 mm}", note)
     flat = dict(numbers)
     for part in numbers.values():
         flat |= part if isinstance(part, dict) else {}
     for key, (name, *templates) in _KEY_FIGURES.items():
         if key in flat and (key != "estimated" or flat[key] is not None):
-            yield KeyFigure(name, *filled(flat, *templates))
+            yield name, *filled(flat, *templates)
 
 
 def identity(run: Run) -> Numbers:
