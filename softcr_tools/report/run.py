@@ -27,15 +27,10 @@ _POINTS = 40  # of a backbone that is made from sections
 
 
 class Run:
-    """A recorded run. What was not recorded is an empty signal.
-
-    Attributes:
-        bag: the signals of the bag, and what its nodes said.
-        system: content of the run's system.json, which knows who died; empty if there is none.
-        controller: name of the node that controls.
-    """
+    """A recorded run. What was not recorded is an empty signal."""
 
     def __init__(self, bag: BagSignals, system: Mapping[str, Any] | None = None) -> None:
+        """From a bag's signals and the run's system.json, which knows who died."""
         self.bag, self.system = bag, system or {}
         self.controller = next((name for name in CONTROLLERS if name in bag.nodes), CONTROLLERS[0])
         self.commands, self.readings = bag.role("commands"), bag.role("readings")

@@ -78,12 +78,8 @@ def path_message(rod: Shape, frame: str) -> Any:
 
 
 def markers_message(picture: Picture, radius: float) -> Any:
-    """visualization_msgs/MarkerArray of rod, lines and dots; what is not known is taken away.
-
-    Args:
-        picture: what is known.
-        radius: of the rod [m].
-    """
+    """visualization_msgs/MarkerArray of a rod with a radius [m], lines and dots; what is not known
+    is taken away."""
     from visualization_msgs.msg import Marker, MarkerArray
 
     rod, strip, ball = picture.estimate, Marker.LINE_STRIP, Marker.SPHERE

@@ -22,23 +22,14 @@ FOREIGN_AGE = 1.0  # another's command keeps the sliders locked for this long [s
 
 
 class Surroundings(NamedTuple):
-    """What the sliders depend on.
+    """What the sliders depend on."""
 
-    Attributes:
-        others: names of other nodes that offer pressure/command.
-        foreign_age: of the last command that was not ours [s]; infinite for never.
-        valves: whether anybody offers safety/state.
-        enabled: whether safety/state says that the valves are; None while it was not heard.
-        simulated_clock: whether anybody offers /clock.
-        page_open: whether the page that switched the sliders on is still there.
-    """
-
-    others: tuple[str, ...] = ()
-    foreign_age: float = math.inf
-    valves: bool = False
-    enabled: bool | None = None
-    simulated_clock: bool = False
-    page_open: bool = True
+    others: tuple[str, ...] = ()  # names of other nodes that offer pressure/command
+    foreign_age: float = math.inf  # of the last command that was not ours [s]; infinite: never
+    valves: bool = False  # whether anybody offers safety/state
+    enabled: bool | None = None  # what safety/state says of the valves; None: not heard
+    simulated_clock: bool = False  # whether anybody offers /clock
+    page_open: bool = True  # whether the page that switched the sliders on is still there
 
     @property
     def taken(self) -> str:
@@ -64,13 +55,8 @@ class Surroundings(NamedTuple):
 
 
 class HandControl:
-    """The sliders' side of pressure/command.
-
-    Attributes:
-        on: whether the sliders command.
-        blocker: why they are locked, as of the last `update`.
-        wanted: (m,) pressures of the sliders [Pa].
-    """
+    """The sliders' side of pressure/command: whether they are `on`, the `blocker` that locks them,
+    as of the last `update`, and their pressures, `wanted` (m,) [Pa]."""
 
     def __init__(self, limits: PressureLimits, chambers: int):
         """Off, all sliders at the limit next to zero."""

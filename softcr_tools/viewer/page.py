@@ -41,21 +41,13 @@ Events = queue.SimpleQueue[Switched | Slid]
 
 
 class Page:
-    """The page and what persons do on it.
-
-    Attributes:
-        events: what persons did with the sliders, oldest first.
-        url: where a browser finds the page.
-    """
+    """The page, found by a browser at `url`, and what persons do with its sliders: `events`."""
 
     def __init__(
         self, robot: Robot | Arm, host: str, port: int, vent: Callable[[], None], with_hand: bool
     ):
-        """Serve the page of a robot on an address and a free port.
-
-        An arm has neither vent button nor sliders, and who is not `with_hand` no sliders. `vent` is
-        called in a thread of its own when somebody presses the button.
-        """
+        """Serve the page of a robot on an address and a free port; an arm has neither the button,
+        which calls `vent` in a thread of its own, nor sliders."""
         self.events: Events = queue.SimpleQueue()
         self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         with redirect_stdout(io.StringIO()):  # a banner that cannot be switched off
@@ -96,11 +88,8 @@ class Page:
     def draw(
         self, picture: Picture, hand: HandControl, rejected: dict[str, int], now: float
     ) -> None:
-        """Bring the page up to date; viser sends the browsers what differs.
-
-        `rejected`: how often messages were refused, by reason; `now` on the clock of
-        `Picture.received` [s].
-        """
+        """Bring the page up to date; viser sends the browsers what differs. `rejected`: how often
+        messages were refused, by reason; `now` on the clock of `Picture.received` [s]."""
         if now - self._scene_drawn < SCENE_PERIOD:
             return
         self._scene_drawn = now

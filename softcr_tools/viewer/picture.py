@@ -56,12 +56,10 @@ class Picture:
         actuators: their names; inputs are in this order.
         has_chambers: whether they are chambers; tendons otherwise.
         expected: topics that are said to be silent where nothing like them was heard.
-        topics: those of the robot's commands and sensors.
+        topics, tip_topics: of the robot's commands and sensors; of estimated and measured tips.
         frame: that positions are in.
-        diagnostics: the newest status of each node, by its name.
-        safety: the newest safety/state; None while nobody has told it.
+        diagnostics, safety: the newest status of each node by its name, and safety/state.
         received: when each topic was last heard, on the monotonic clock [s].
-        tip_topics: those that tell the estimated and the measured tip.
     """
 
     def __init__(self, robot: Robot | Arm) -> None:

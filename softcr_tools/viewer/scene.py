@@ -104,16 +104,12 @@ class Scene:
 def tube(
     positions: np.ndarray, quaternions: np.ndarray, radius: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Surface of a rod from the poses along it.
+    """Surface of a rod with a radius [m] from the poses along it: positions (k, 3) [m], two of them
+    at least different, and quaternions (k, 4), x y z w, z along the rod.
 
     Between two poses the centre line is the cubic that has the directions of their z axes, as long
     as the points are apart; the cross-sections turn evenly. A pose at the same place as the one
     before (both sides of the base) is left out.
-
-    Args:
-        positions: (k, 3) points along the centre line, k >= 2 of them different [m].
-        quaternions: (k, 4) orientations x y z w; z along the rod.
-        radius: of the tube [m].
 
     Returns:
         (ALONG * AROUND + 2, 3) vertices [m], the last two the middles of both ends, and

@@ -14,21 +14,14 @@ _ARC_POINTS, _ARM_POINTS = 13, 25  # of a backbone that is drawn
 
 
 class Shape(NamedTuple):
-    """What is drawn of a robot.
+    """What is drawn of a robot."""
 
-    Attributes:
-        stamp: time of the state [ns].
-        positions: (k, 3) points along the centre line [m].
-        quaternions: (k, 4) their orientations, x y z w; z along the robot.
-    """
-
-    stamp: int
-    positions: np.ndarray
-    quaternions: np.ndarray
+    stamp: int  # of the state [ns]
+    positions: np.ndarray  # (k, 3) points along the centre line [m]
+    quaternions: np.ndarray  # (k, 4) their orientations, x y z w; z along the robot
 
 
-ShapeMaker = Callable[[Any, int], Shape]
-"""Makes a shape of a decoded value and its stamp [ns]."""
+ShapeMaker = Callable[[Any, int], Shape]  # of a decoded value and its stamp [ns]
 
 
 def shape_makers(robot: Robot | Arm) -> dict[str, ShapeMaker]:
