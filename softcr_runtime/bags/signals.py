@@ -91,7 +91,7 @@ class Signal:
         return self.like(stamps, values - other.values[theirs] if len(stamps) else values)
 
     def sampled(self, stamps: np.ndarray, longest_hole: float) -> np.ndarray:
-        """(K, ...) linear between samples at stamps (K,) [ns]; NaN in holes longer than so many s."""
+        """(K, ...) linear between samples at stamps (K,) [ns]; NaN in holes longer than that."""
         after = np.clip(np.searchsorted(self.stamps, stamps), 1, len(self) - 1)
         before = after - 1
         hole = self.stamps[after] - self.stamps[before]

@@ -66,11 +66,8 @@ class Viewer(Node):
         namespace: str = "/",
         context: Context | None = None,
     ):
-        """Subscribe what a robot's system says, in a namespace, and serve the page.
-
-        `host` and `port`, which must be free, are the page's; `with_hand`: whether it has sliders,
-        which an arm has not.
-        """
+        """Subscribe what a robot's system says, in a namespace, and serve the page on an address
+        and a free port; `with_hand`: whether it has sliders, which an arm has not."""
         # two views at a time must not take each other's commands for their own
         super().__init__(
             f"{_NAME}{os.getpid()}", namespace=namespace, context=context,

@@ -400,8 +400,7 @@ def _alarms(run: Run) -> Iterator[str]:
 
 def reduced(reduce: Callable[[np.ndarray], Any], values: np.ndarray) -> float | None:
     """One number of many; None of none, or when one is not finite."""
-    found = float(reduce(values)) if values.size else math.nan
-    return found if math.isfinite(found) else None
+    return number(float(reduce(values))) if values.size else None
 
 
 def number(value: Any) -> Any:

@@ -38,11 +38,12 @@ def lines(picture: Picture) -> dict[str, Line]:
     table = picture.table()
     trail = np.stack([table[f"tip_{axis}"] for axis in "xyz"], axis=1)
     trail = trail[(table["time"] >= -TRAIL) & np.isfinite(trail).all(axis=1)]
+    ahead = np.empty((0, 3)) if reference is None else reference.tip_positions
     return {
         "reference": Line(picture.reference_shape, REFERENCE, 3.0),
-        "horizon": _line(None if reference is None else reference.tip_positions, REFERENCE, 2.0),
+        "horizon": Line(ahead if len(ahead) > 1 else None, REFERENCE, 2.0),
         "truth": Line(None if truth is None else truth.positions, TRUTH, 2.0),
-        "trail": _line(trail, ESTIMATE, 1.5),
+        "trail": Line(trail if len(trail) > 1 else None, ESTIMATE, 1.5),
     }
 
 
@@ -62,19 +63,13 @@ def rgb(colour: str) -> tuple[int, int, int]:
     return red, green, blue
 
 
-def _line(points: np.ndarray | None, colour: str, width: float) -> Line:
-    return Line(points if points is not None and len(points) >= 2 else None, colour, width)
-
-
 def path_message(rod: Shape, frame: str) -> Any:
     """nav_msgs/Path of a robot: the poses along its centre line."""
     from nav_msgs.msg import Path
 
-    poses = map(Pose, rod.positions, rod.quaternions)
-    return Path(
-        header=header(rod.stamp, frame),
-        poses=[pose_to_message(pose, rod.stamp, frame) for pose in poses],
-    )
+    places = map(Pose, rod.positions, rod.quaternions)
+    poses = [pose_to_message(pose, rod.stamp, frame) for pose in places]
+    return Path(header=header(rod.stamp, frame), poses=poses)
 
 
 def markers_message(picture: Picture, radius: float) -> Any:
@@ -84,7 +79,8 @@ def markers_message(picture: Picture, radius: float) -> Any:
 
     rod, strip, ball = picture.estimate, Marker.LINE_STRIP, Marker.SPHERE
     shape = None if rod is None else rod.positions
-    markers = [_marker(picture, "rod", strip, shape, ESTIMATE, 2 * radius, _ROD_ALPHA)]
+    markers = [_marker(picture, "rod", strip, shape, ESTIMATE, 2 * radius)]
+    markers[0].color.a = _ROD_ALPHA
     for name, (points, colour, pixels) in lines(picture).items():
         markers.append(_marker(picture, name, strip, points, colour, _METRES_PER_PIXEL * pixels))
     for name, (position, colour) in dots(picture).items():
@@ -93,13 +89,7 @@ def markers_message(picture: Picture, radius: float) -> Any:
 
 
 def _marker(
-    picture: Picture,
-    name: str,
-    kind: int,
-    points: np.ndarray | None,
-    colour: str,
-    width: float,
-    alpha: float = 1.0,
+    picture: Picture, name: str, kind: int, points: np.ndarray | None, colour: str, width: float
 ) -> Any:
     """A line through points (k, 3), or a sphere at a point (3,); `width` [m]."""
     from geometry_msgs.msg import Point, Vector3
@@ -113,7 +103,7 @@ def _marker(
         ns=name,
         type=kind,
         action=Marker.DELETE if points is None else Marker.ADD,
-        color=ColorRGBA(r=red, g=green, b=blue, a=alpha),
+        color=ColorRGBA(r=red, g=green, b=blue, a=1.0),
         scale=Vector3(x=width, y=depth, z=depth),
     )
     marker.pose.orientation.w = 1.0

@@ -18,8 +18,7 @@ PANEL_WIDTH = 370  # pixels
 _PLOT_HEIGHT = 215  # pixels
 _BAND = "#a8c7fa"  # colour of the limits of an uncertainty
 
-Curve = tuple[uplot.Series, np.ndarray]
-"""How a curve looks, and its (k,) values."""
+Curve = tuple[uplot.Series, np.ndarray]  # how it looks, and its (k,) values
 
 
 class Plots:

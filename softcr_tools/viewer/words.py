@@ -30,7 +30,9 @@ def safety_html(picture: Picture) -> str:
         silence = _pill("no valves", MEASURED) + _small("nothing tells safety/state: a simulation?")
         return silence if picture.has_chambers else ""
     armed = report.values.get("enabled") is True
-    lines = _pill("ARMED", _level(report.level)) if armed else _pill("disarmed", MEASURED)
+    lines = (
+        _pill("ARMED", _LEVELS.get(report.level, LIMIT)) if armed else _pill("disarmed", MEASURED)
+    )
     lines += f" {escape(report.message)}"
     if blockers := report.values.get("blockers"):
         lines += _small("in the way of arming: " + escape(", ".join(map(str, blockers))))
@@ -41,7 +43,7 @@ def state_html(picture: Picture, now: float, rejected: dict[str, int]) -> str:
     """What is heard, how large the errors are and how the nodes feel; `now` on the clock of
     `Picture.received` [s], `rejected`: how often messages were refused, by reason."""
     health = [
-        (_dotted(_level(report.level), name), escape(report.message))
+        (_dotted(_LEVELS.get(report.level, LIMIT), name), escape(report.message))
         for name, report in sorted(picture.diagnostics.items())
     ]
     errors = (_error(picture, kind, now) for kind in ("estimate", "measured"))
@@ -131,10 +133,6 @@ def _flow(picture: Picture, topic: str, now: float) -> tuple[str, str]:
 
 def _in_unit(value: float, unit: str) -> str:
     return f"{value:.1f} {unit}" if math.isfinite(value) else "-"
-
-
-def _level(level: int) -> str:
-    return _LEVELS.get(level, LIMIT)
 
 
 def _pill(text: str, colour: str) -> str:
