@@ -85,19 +85,18 @@ _KEY_FIGURES = {
 def summarize(run: Run) -> Summary:
     """Compute the numbers of a run."""
     numbers: Numbers = {}
-    others = (arm_model, tendons) if run.is_tendon_driven else (chambers, base_sensor)
-    for section in (identity, tracking, estimation, constant_curvature, parameters, *others):
+    for section in (
+        identity, tracking, estimation, constant_curvature, parameters,
+        *((arm_model, tendons) if run.is_tendon_driven else (chambers, base_sensor)),
+        safety, timing,
+    ):  # fmt: skip
         numbers |= section(run)
-    numbers |= (
-        safety(run)
-        | timing(run)
-        | {
-            "plant": plant(run),
-            "node_deaths": list(run.system.get("deaths", ())),
-            "ended_by": run.system.get("ended_by"),
-            "problems": [*_problems(run), *_silences(run), *_alarms(run)],
-        }
-    )
+    numbers |= {
+        "plant": plant(run),
+        "node_deaths": list(run.system.get("deaths", ())),
+        "ended_by": run.system.get("ended_by"),
+        "problems": [*_problems(run), *_silences(run), *_alarms(run)],
+    }
     return Summary(numbers, [*_key_figures(run, numbers)])
 
 
