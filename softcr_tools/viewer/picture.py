@@ -80,7 +80,7 @@ class Picture:
         self._newest: dict[str, tuple[int, Any]] = {}
         self._shapes: dict[str, Shape] = {}
         self._columns = dict.fromkeys(_ALWAYS)
-        self._rows: deque[tuple[int, dict[str, float]]] = deque()
+        self._rows: deque[tuple[int, np.ndarray]] = deque()
 
     def hear(self, topic: str, stamp: int, value: Any, received: float) -> None:
         """Take what a topic's codec made of a message with a stamp [ns], received at a time on the
@@ -104,7 +104,7 @@ class Picture:
             return
         row = self._row()
         self._columns |= dict.fromkeys(row)
-        self._rows.append((stamp, row))
+        self._rows.append((stamp, np.array([row.get(name, np.nan) for name in self._columns])))
         while self._rows[0][0] < stamp - round(1e9 * WINDOW):
             self._rows.popleft()
 
@@ -215,10 +215,10 @@ class Picture:
         """The last `WINDOW` seconds, oldest row first, NaN where nothing was known: by name, each
         (rows,), `time` before the newest row [s, at most 0] and the columns."""
         time = np.array([1e-9 * (stamp - self._rows[-1][0]) for stamp, _ in self._rows])
-        return {"time": time} | {
-            name: np.array([row.get(name, np.nan) for _, row in self._rows])
-            for name in self._columns
-        }
+        rows = np.full((len(self._rows), len(self._columns)), np.nan)
+        for into, (_, row) in zip(rows, self._rows, strict=True):
+            into[: len(row)] = row
+        return {"time": time} | dict(zip(self._columns, rows.T, strict=True))
 
     def newest(self, topic: str) -> tuple[int, Any]:
         """Stamp [ns] and value of the newest message; 0 and None when there is none."""

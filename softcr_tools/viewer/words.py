@@ -29,10 +29,8 @@ def safety_html(picture: Picture) -> str:
     if report is None:  # between an arm's controller and its motors no node stands
         silence = _pill("no valves", MEASURED) + _small("nothing tells safety/state: a simulation?")
         return silence if picture.has_chambers else ""
-    armed = report.values.get("enabled") is True
-    lines = (
-        _pill("ARMED", _LEVELS.get(report.level, LIMIT)) if armed else _pill("disarmed", MEASURED)
-    )
+    armed, colour = report.values.get("enabled") is True, _LEVELS.get(report.level, LIMIT)
+    lines = _pill("ARMED", colour) if armed else _pill("disarmed", MEASURED)
     lines += f" {escape(report.message)}"
     if blockers := report.values.get("blockers"):
         lines += _small("in the way of arming: " + escape(", ".join(map(str, blockers))))
