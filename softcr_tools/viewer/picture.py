@@ -243,8 +243,8 @@ class Picture:
         return self._shapes[topic]
 
     def _row(self) -> dict[str, float]:
-        tip = self.estimated_tip[1]
-        errors = self._error(*self.estimated_tip), self._error(*self.measured_tip)
+        told_at, tip = self.estimated_tip
+        errors = self._error(told_at, tip), self._error(*self.measured_tip)
         row = dict(zip(_ALWAYS, (*errors, *(_NOWHERE if tip is None else tip)), strict=True))
         for word, topic in (("measured", self.topics.state), ("commanded", self.topics.command)):
             names = (f"{word}_{name}" for name in self.actuators)
