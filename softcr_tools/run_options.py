@@ -15,6 +15,7 @@ from softcr_models.models import MODELS, model_class
 from softcr_models.plugins import Place
 from softcr_models.robot import WORDS, Kind, kind_of, load_robot
 from softcr_models.rod.kernel import MAX_INTERVALS
+from softcr_models.rod_model import RodModel
 from softcr_runtime import registry
 from softcr_runtime.plugin_settings import settings_class
 from softcr_runtime.settings import (
@@ -286,14 +287,20 @@ def _check_classes(options: RunOptions) -> None:
     for model in (options.model, options.filter_model):
         if ":" in model:
             model_class(model)
-    if ":" in options.estimator:
-        gives = getattr(_plugin_class(options, "estimator"), "gives_state", True)
-        needs = getattr(_plugin_class(options, "controller"), "needs_state", True)
-        if needs and not gives:
-            raise UserError(
-                f"controller = {options.controller!r} with estimator = {options.estimator!r}: "
-                "needs a state and gets the tip alone; must be one with needs_state = False"
-            )
+    if not getattr(_plugin_class(options, "controller"), "needs_state", True):
+        return
+    if not getattr(_plugin_class(options, "estimator"), "gives_state", True):
+        raise UserError(
+            f"controller = {options.controller!r} with estimator = {options.estimator!r}: "
+            "needs a state and gets the tip alone; must be one with needs_state = False"
+        )
+    models = options.model, options.filter_model
+    rods = [issubclass(model_class(model), RodModel) for model in models]
+    if models[0] != models[1] and not all(rods):
+        raise UserError(
+            f"model = {models[0]!r} with filter_model = {models[1]!r}: the controller gets states "
+            "of another model; must be the same, or both of rods: rod, ddpinn"
+        )
 
 
 def _check_fit(options: RunOptions, kind: Kind) -> None:

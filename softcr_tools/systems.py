@@ -123,11 +123,12 @@ def _controller(options: RunOptions, common: Parameters) -> Part:
 
 
 def _reference(options: RunOptions, common: Parameters, controller: Part) -> Part:
-    """As far ahead as the controller looks: by the settings that its block will have."""
+    """What the controller's model follows, as far ahead as the settings of its block look."""
     block: type[BlockBase] = load_class(controller.runs, "block", BlockBase)
     horizon = getattr(block.settings_of(controller.parameters), "horizon", None)
     parameters = common | {"duration": options.duration} | priority(common, 25)
     parameters |= {"horizon": horizon} if horizon else {}
+    parameters |= {"model": options.model} if options.model != "rod" else {}
     parameters |= {"file": options.reference_file} if options.reference_file else {}
     parameters |= options.plugin_settings.get("reference", {})
     return registry.part("reference", options.reference, parameters)

@@ -327,8 +327,8 @@ def test_the_live_view_knows_the_arm(recorded, plain):
 
 def test_the_page_draws_an_arm(recorded):
     """Whatever viser refuses would be raised here; browsers are for test_viewer."""
+    from softcr_tools.viewer.drawing import markers_message, path_message
     from softcr_tools.viewer.hand import HandControl
-    from softcr_tools.viewer.markers import markers_message, path_message
     from softcr_tools.viewer.page import Page
 
     messages, picture = heard(recorded), Picture(ARM)

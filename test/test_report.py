@@ -27,11 +27,9 @@ from softcr_runtime.bags.signals import Signal, read_signals
 from softcr_runtime.rod_clouds import ROD_FIELDS
 from softcr_runtime.topics import TOPICS
 from softcr_tools import report
-from softcr_tools.report.arc import ARC
-from softcr_tools.report.html import render
-from softcr_tools.report.page import in_unit
-from softcr_tools.report.run import Run
-from softcr_tools.report.summary import Summary, summarize
+from softcr_tools.report.page import Summary, filled
+from softcr_tools.report.run import ARC, Run
+from softcr_tools.report.sections import summarize
 
 TYPESTORE = get_typestore(Stores.ROS2_JAZZY)
 TYPES = TYPESTORE.types
@@ -274,7 +272,7 @@ def test_an_arc_is_scored_against_the_one_to_the_true_tip(tmp_path):
     assert scores["delta_x_rate"] == pytest.approx(100 / np.sqrt(2), rel=0.2)  # it says 0
     assert summary["constant_curvature"]["bending_stiffness"] == 500.0
     assert not any("nothing was recorded" in line for line in summary["problems"])
-    assert "N/m" in summary.page.figures[2].note
+    assert "N/m" in summary.figures[2][2]
 
 
 def test_summary_json_has_the_agreed_keys(complete_run):
@@ -548,7 +546,7 @@ def test_every_transition_of_safety_is_told_with_its_time(tmp_path):
     console = Console(width=80, record=True, file=io.StringIO())
     console.print(summary.table())
     assert "s: hold: poses late" in console.export_text()
-    assert "s: hold: poses late" in render(summary.page, summary.numbers, [])
+    assert "s: hold: poses late" in summary.html([])
 
 
 def told_by_plant(settings, mismatch, **values):
@@ -603,7 +601,7 @@ def test_a_plant_that_tells_nothing_is_not_called_exact(tmp_path):
     assert not numbers_of(tmp_path / "bench")["plant"]["simulated"]
 
 
-def test_a_number_without_a_dimension_has_no_unit():
-    assert in_unit(2.0, "1", digits=1) == in_unit(2.0, digits=1) == "2.0"
-    assert in_unit(2.0, "1/s", digits=1) == "2.0 1/s"
-    assert in_unit(None, "1") == "-"
+def test_a_key_figure_shows_digits_and_unit_and_a_dash_for_nothing():
+    numbers = {"a": 2.0, "none": None, "row": [1.0, 2.25], "nil": []}
+    told = filled(numbers, "{a:1} to {a:0 1/s}", "{none:2 mm}, {row} and {nil}")
+    assert told == ["2.0 to 2 1/s", "-, 1.0, 2.2 and -"]

@@ -47,7 +47,7 @@ from softcr_tools.viewer.hand import FOREIGN_AGE, HAND_RATE, HandControl, Surrou
 from softcr_tools.viewer.page import Slid, Switched
 from softcr_tools.viewer.picture import WINDOW, Picture, tip_at
 from softcr_tools.viewer.plots import known_curves
-from softcr_tools.viewer.tube import ALONG, AROUND, tube
+from softcr_tools.viewer.scene import ALONG, AROUND, tube
 from softcr_tools.viewer.words import safety_html, state_html, values_html
 
 ROBOT = load_robot("licher2025")

@@ -14,6 +14,7 @@ from softcr_models.errors import UserError
 from softcr_models.identification import Recording
 from softcr_models.robot import Robot
 from softcr_runtime.bags.reading import Bag
+from softcr_runtime.bags.signals import Signal
 from softcr_runtime.messages import (
     MessageError,
     from_stamp,
@@ -29,32 +30,6 @@ WRENCH_COLUMNS = ("force_x", "force_y", "force_z", "moment_x", "moment_y", "mome
 
 
 @dataclass(frozen=True, eq=False)
-class Series:
-    """Samples of one quantity.
-
-    Attributes:
-        stamps: (T,) ascending, none twice [ns].
-        values: (T, n) what was sampled.
-    """
-
-    stamps: np.ndarray
-    values: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.stamps)
-
-    def at(self, stamps: np.ndarray, longest_hole: float) -> np.ndarray:
-        """(K, n) linear between samples at stamps (K,) [ns]; NaN in holes longer than that [s]."""
-        after = np.clip(np.searchsorted(self.stamps, stamps), 1, len(self) - 1)
-        hole = self.stamps[after] - self.stamps[after - 1]
-        part = (stamps - self.stamps[after - 1]) / hole
-        known = (part >= 0.0) & (part <= 1.0) & (hole <= 1e9 * longest_hole)
-        part = np.where(known, part, np.nan)[:, None]
-        values: np.ndarray = (1.0 - part) * self.values[after - 1] + part * self.values[after]
-        return values
-
-
-@dataclass(frozen=True, eq=False)
 class Signals:
     """What sensors said, each at its own stamps.
 
@@ -67,13 +42,13 @@ class Signals:
     """
 
     source: str
-    pressures: Series
-    tips: Series
-    wrenches: Series
-    commands: Series | None
+    pressures: Signal
+    tips: Signal
+    wrenches: Signal
+    commands: Signal | None
 
 
-def read_topic(bag: Bag, topic: str, decode: Callable[[Any, str], np.ndarray]) -> Series:
+def read_topic(bag: Bag, topic: str, decode: Callable[[Any, str], np.ndarray]) -> Signal:
     """The readable messages of a topic by stamp, of one stamp the first; empty without any."""
     found: dict[int, np.ndarray] = {}
     for message in bag.messages(topic) if bag.find(topic) else ():
@@ -81,7 +56,7 @@ def read_topic(bag: Bag, topic: str, decode: Callable[[Any, str], np.ndarray]) -
             content = message.decode()
             found.setdefault(from_stamp(content, topic), decode(content, topic))
     stamps = sorted(found)
-    return Series(np.array(stamps, np.int64), np.array([found[stamp] for stamp in stamps]))
+    return Signal(np.array(stamps, np.int64), np.array([found[stamp] for stamp in stamps]))
 
 
 def pressures_of(robot: Robot) -> Callable[[Any, str], np.ndarray]:
@@ -168,10 +143,10 @@ def read_csv(path: Path, robot: Robot) -> Signals | Recording:
     stamps = np.round(1e9 * times).astype(np.int64)
     return Signals(
         str(path),
-        Series(stamps, columns(pressures)),
-        Series(stamps, columns(TIP_COLUMNS)),
-        Series(stamps, columns(WRENCH_COLUMNS)),
-        Series(stamps, columns(asked)) if asked else None,
+        Signal(stamps, columns(pressures)),
+        Signal(stamps, columns(TIP_COLUMNS)),
+        Signal(stamps, columns(WRENCH_COLUMNS)),
+        Signal(stamps, columns(asked)) if asked else None,
     )
 
 

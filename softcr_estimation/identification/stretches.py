@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from softcr_estimation.identification.signals import Series, Signals
+from softcr_estimation.identification.signals import Signals
 from softcr_models.errors import UserError
 from softcr_models.identification import Recording
+from softcr_runtime.bags.signals import Signal
 
 PERIOD = 1 / 70  # of the grid, unless the recording is slower [s]
 LONGEST_HOLE = 0.05  # that is interpolated, unless the recording is slower [s]
@@ -34,7 +35,7 @@ class Samples:
     source: str
     stamps: np.ndarray
     recording: Recording
-    commands: Series | None
+    commands: Signal | None
 
     def part(self, begin: int, end: int, run_in: int = 0) -> "Samples":
         """The rows from `begin` to before `end`; `run_in` of them are not judged."""
@@ -59,7 +60,7 @@ def stretches(signals: Signals) -> list[Samples]:
     last = min(int(series.stamps[-1]) for series in sensors)
     count = 1 + max(0, int((last - first) / (1e9 * period)))
     grid = first + np.round(1e9 * period * np.arange(count)).astype(np.int64)
-    found = [series.at(grid, hole) for series in sensors]
+    found = [series.sampled(grid, hole) for series in sensors]
     known = np.all([np.isfinite(values).all(axis=1) for values in found], axis=0)
     result = [
         Samples(signals.source, grid[rows],
@@ -119,7 +120,7 @@ def longest_motion(samples: Samples) -> Samples | None:
     return longest if longest and len(longest) * period >= SHORTEST_MOTION else None
 
 
-def held_commands(commands: Series, stamps: np.ndarray, delay: int) -> np.ndarray:
+def held_commands(commands: Signal, stamps: np.ndarray, delay: int) -> np.ndarray:
     """(T, m) what was asked for `delay` [ns] before each stamp; NaN before the first command."""
     places = np.searchsorted(commands.stamps, stamps - delay, side="right") - 1
     held: np.ndarray = commands.values[np.maximum(places, 0)].astype(float)

@@ -90,17 +90,23 @@ class Signal:
         values = self.values[mine]
         return self.like(stamps, values - other.values[theirs] if len(stamps) else values)
 
-    def at(self, stamps: np.ndarray, longest_hole: float) -> "Signal":
-        """Linear between samples, at those stamps that lie in no hole longer than that [s]."""
-        if len(self) < 2:
-            return self.between(1, 0)
+    def sampled(self, stamps: np.ndarray, longest_hole: float) -> np.ndarray:
+        """(K, ...) linear between samples at stamps (K,) [ns]; NaN in holes longer than that."""
         after = np.clip(np.searchsorted(self.stamps, stamps), 1, len(self) - 1)
         before = after - 1
         hole = self.stamps[after] - self.stamps[before]
         part = (stamps - self.stamps[before]) / hole
         known = (part >= 0.0) & (part <= 1.0) & (hole <= 1e9 * longest_hole)
-        part = part.reshape(-1, *[1] * (self.values.ndim - 1))
-        values = (1.0 - part) * self.values[before] + part * self.values[after]
+        part = np.where(known, part, np.nan).reshape(-1, *[1] * (self.values.ndim - 1))
+        values: np.ndarray = (1.0 - part) * self.values[before] + part * self.values[after]
+        return values
+
+    def at(self, stamps: np.ndarray, longest_hole: float) -> "Signal":
+        """As `sampled`, at those stamps that lie in no such hole."""
+        if len(self) < 2:
+            return self.between(1, 0)
+        values = self.sampled(stamps, longest_hole)
+        known = np.isfinite(values).all(axis=tuple(range(1, values.ndim)))
         return self.like(stamps[known], values[known])
 
     def norm(self) -> "Signal":

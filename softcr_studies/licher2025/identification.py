@@ -14,13 +14,13 @@ from pydantic import Field
 
 from softcr_control import signals
 from softcr_estimation.identification import stages
-from softcr_estimation.identification.signals import Series
 from softcr_estimation.identification.stretches import PERIOD, Samples
 from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
 from softcr_hardware.plants import RodPlant
 from softcr_models import Robot, identification, load_robot
 from softcr_models.identification import STATIC_PARAMETERS, Recording, parameters_of
 from softcr_models.particle_swarm import particle_swarm
+from softcr_runtime.bags.signals import Signal
 from softcr_runtime.virtual_run import Log, run_blocks
 from softcr_studies.study import Cell, Result, Results, Row, Study, StudySettings
 from softcr_studies.virtual_runs import open_loop
@@ -74,7 +74,7 @@ def motion(truth: Robot, frequencies: tuple[float, ...], seed: int) -> Samples:
     tips = np.array([pose.position for pose in poses])
     recording = Recording(np.array(pressures), tips, np.array(wrenches), PERIOD)
     stamps = np.round(1e9 * PERIOD * np.arange(len(tips))).astype(np.int64)
-    return Samples("hidden robot", stamps, recording, Series(stamps, commands))
+    return Samples("hidden robot", stamps, recording, Signal(stamps, commands))
 
 
 def _plant(truth: Robot, seed: int) -> SimulatedPlant:

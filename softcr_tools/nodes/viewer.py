@@ -1,10 +1,8 @@
 """The live view as a node: subscribes what there is, draws it, passes on what a person presses.
 
-Beside the page it draws for RViz: estimate/shape and markers, ten times a second while somebody
-subscribes them.
-
-An ordinary node, not a lifecycle one: it may come and go at any time without anybody noticing. It
-asks for best-effort delivery, so that no publisher ever waits for a browser.
+Beside the page it draws for RViz: estimate/shape and markers, while somebody subscribes them. It is
+no lifecycle node: it may come and go at any time without anybody noticing. It asks for best-effort
+delivery, so that no publisher ever waits for a browser.
 """
 
 import math
@@ -14,9 +12,9 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 from rclpy.context import Context
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.executors import SingleThreadedExecutor
@@ -35,27 +33,21 @@ from softcr_runtime.mailbox import LeftAlone, Mailbox
 from softcr_runtime.messages import MessageError, from_stamp, pressures_to_message
 from softcr_runtime.sample import Sample
 from softcr_runtime.topics import TOPICS, qos
+from softcr_tools.viewer.drawing import markers_message, path_message
 from softcr_tools.viewer.hand import HandControl, Surroundings
-from softcr_tools.viewer.markers import markers_message, path_message
-from softcr_tools.viewer.page import Page, Slid, Switched, size_of
+from softcr_tools.viewer.page import Page, Slid, Switched
 from softcr_tools.viewer.picture import HEARD, Picture
+from softcr_tools.viewer.scene import size_of
 
-RATE = 30.0
-"""Of drawing, and of commands by hand [Hz]; the valves hold after 0.1 s without one."""
-
-MARKER_PERIOD = 0.1
-"""Between two drawings for RViz [s]."""
-
-VENT_ANSWER_TIME = 2.0
-"""How long an answer to the vent button is waited for [s]."""
-
-_BESIDE = (
+RATE = 30.0  # of drawing, and of commands by hand [Hz]; valves hold after 0.1 s without one
+MARKER_PERIOD = 0.1  # between two drawings for RViz [s]
+VENT_ANSWER_TIME = 2.0  # how long an answer to the vent button is waited for [s]
+_BESIDE = (  # topics that are heard beside those whose flow is shown
     "estimate/tip/pose", "simulation/truth/rod", "simulation/truth/arm", "safety/state",
     "/diagnostics",
 )  # fmt: skip
-"""Topics that are heard beside those whose flow is shown."""
-
-_NAME = "viewer_"  # of every view, before the number of its process
+_NO_PRESSURES = PressureLimits(minimum=0.0, maximum=1.0, maximum_rate=1.0)
+_NAME = "viewer_"  # of every view, before its process's number; other views are heard if they speak
 _COMMAND, _SHAPE = "pressure/command", "estimate/shape"
 _DEPTH = 200  # messages that wait while the machine is busy elsewhere: seconds of each topic
 _OWN_STAMPS = 100  # remembered, to tell our commands from those of others
@@ -74,39 +66,28 @@ class Viewer(Node):
         namespace: str = "/",
         context: Context | None = None,
     ):
-        """Subscribe and serve the page.
-
-        Args:
-            robot: whose chambers or tendons are expected.
-            host: address the page is served on.
-            port: its port, which must be free.
-            with_hand: whether the page has sliders, which an arm has not.
-            namespace: of the system that is watched.
-            context: of rclpy.
-        """
+        """Subscribe what a robot's system says, in a namespace, and serve the page on an address
+        and a free port; `with_hand`: whether it has sliders, which an arm has not."""
         # two views at a time must not take each other's commands for their own
         super().__init__(
             f"{_NAME}{os.getpid()}", namespace=namespace, context=context,
             start_parameter_services=False,
         )  # fmt: skip
-        self._robot, self._size = robot, size_of(robot)
+        self._robot, self._radius = robot, size_of(robot).radius
         self._executor = SingleThreadedExecutor(context=self.context)
         self._executor.add_node(self)
+        self._decoders: dict[str, Callable[[Any], Any]] = {}
         self._rejected: Counter[str] = Counter()
         self._inbox = Mailbox(self.context, self._reject)
         self.picture = Picture(robot)
-        self._chambers = robot.chamber_names if isinstance(robot, Robot) else ()
-        limits = robot.pressure_limits if isinstance(robot, Robot) else _NO_PRESSURES
+        limits, with_hand = _NO_PRESSURES, with_hand and isinstance(robot, Robot)
+        self._chambers: tuple[str, ...] = ()
+        if isinstance(robot, Robot):
+            limits, self._chambers = robot.pressure_limits, robot.chamber_names
         self.hand = HandControl(limits, len(self._chambers))
-        with_hand &= isinstance(robot, Robot)
         self._hand_page: int | None = None  # whose page switched the sliders on
-        self._command = self.create_publisher(
-            TOPICS[_COMMAND].message_class(), _COMMAND, qos(_COMMAND)
-        ) if with_hand else None  # fmt: skip
-        self._shape, self._markers = (
-            self.create_publisher(TOPICS[topic].message_class(), topic, qos(topic))
-            for topic in (_SHAPE, "markers")
-        )
+        self._command = self._offer(_COMMAND) if with_hand else None
+        self._shape, self._markers = self._offer(_SHAPE), self._offer("markers")
         self._marked = -math.inf  # when it was drawn for RViz [s]
         self._own_stamps: deque[int] = deque(maxlen=_OWN_STAMPS)
         self._foreign = -math.inf  # when a command of another was heard [s]
@@ -143,56 +124,49 @@ class Viewer(Node):
     def close(self) -> None:
         """Say a last command of zero if the sliders were in use, and go."""
         self.hand.switch(False)
-        self._use_hand(0.0)
+        self._use_hand(passed=0.0)
         self.page.close()
         self._inbox.destroy()
         self._executor.shutdown()
         self.destroy_node()
 
-    # --- messages ---------------------------------------------------------------------------
+    def _offer(self, topic: str) -> Any:
+        return self.create_publisher(TOPICS[topic].message_class(), topic, qos(topic))
 
     def _receive(self, topic: str) -> None:
-        decode = self._decoder(topic)
-
-        def read(message: Any, received: float) -> Sample | None:
-            try:
-                stamp, value = decode(message)
-            except MessageError as error:
-                self._reject(error.topic, error.what)
-                return None
-            except Exception as error:  # whatever it was, the view goes on
-                self._reject(topic, f"{type(error).__name__}: {error}")
-                return None
-            return Sample(topic, stamp, value, received)
-
-        row = TOPICS[topic]
-        profile = qos(topic)
-        if row.profile not in ("latched", "diagnostics"):
+        kind, profile = TOPICS[topic], qos(topic)
+        if kind.profile not in ("latched", "diagnostics"):
             profile.reliability = QoSReliabilityPolicy.BEST_EFFORT
             profile.depth = _DEPTH
         subscription = self.create_subscription(
-            row.message_class(), row.name, lambda _: None, profile, callback_group=LeftAlone(),
+            kind.message_class(), kind.name, lambda _: None, profile, callback_group=LeftAlone(),
             event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),
         )  # fmt: skip
-        self._inbox.add(topic, subscription, read)
+        self._inbox.add(topic, subscription, partial(self._read, topic))
 
-    def _decoder(self, topic: str) -> Callable[[Any], tuple[int, Any]]:
-        """What makes (stamp [ns], value) of a message of a topic."""
+    def _read(self, topic: str, message: Any, received: float) -> Sample | None:
+        try:
+            stamp, value = self._decoded(topic, message)
+        except MessageError as error:
+            self._reject(error.topic, error.what)
+            return None
+        except Exception as error:  # whatever it was, the view goes on
+            self._reject(topic, f"{type(error).__name__}: {error}")
+            return None
+        return Sample(topic, stamp, value, received)
+
+    def _decoded(self, topic: str, message: Any) -> tuple[int, Any]:
+        """Stamp [ns] and value of a message."""
         if topic == "safety/state":
-            return lambda message: (0, diagnostics_from_message(_Statuses([message]))[0])
+            return 0, diagnostics_from_message(SimpleNamespace(status=[message]))[0]
         if topic == "/diagnostics":
-            return lambda message: (0, diagnostics_from_message(message))
-        decodes: list[Callable[[Any], Any]] = []
-
-        def stamped(message: Any) -> tuple[int, Any]:
-            frame = message.header.frame_id
-            if topic == "mocap/tip/pose" and frame not in (self.picture.frame, ""):
-                raise MessageError(topic, f"frame {frame!r} must be {self.picture.frame!r}")
-            if not decodes:  # the first message of a state tells what it holds
-                decodes.append(decoder(topic, message, expected_of(self._robot)))
-            return from_stamp(message, topic), decodes[0](message)
-
-        return stamped
+            return 0, diagnostics_from_message(message)
+        frame = message.header.frame_id
+        if topic == "mocap/tip/pose" and frame not in (self.picture.frame, ""):
+            raise MessageError(topic, f"frame {frame!r} must be {self.picture.frame!r}")
+        if topic not in self._decoders:  # the first message of a state tells what it holds
+            self._decoders[topic] = decoder(topic, message, expected_of(self._robot))
+        return from_stamp(message, topic), self._decoders[topic](message)
 
     def _reject(self, topic: str, reason: str) -> None:
         key = f"{topic}: {reason}"
@@ -208,17 +182,15 @@ class Viewer(Node):
             self.picture.sample()
 
     def _draw_for_rviz(self, now: float) -> None:
-        if now - self._marked < MARKER_PERIOD or not self.picture.stamp:
+        picture = self.picture
+        if now - self._marked < MARKER_PERIOD or not picture.stamp:
             return
         self._marked = now
-        shape = self.picture.estimate
-        is_ours = self.picture.shape_topic != _SHAPE  # and somebody else listens beside this node
-        if shape is not None and is_ours and self._shape.get_subscription_count() > 1:
-            self._shape.publish(path_message(shape, self.picture.frame))
+        is_ours = picture.shape_topic != _SHAPE  # and somebody else listens beside this node
+        if picture.estimate and is_ours and self._shape.get_subscription_count() > 1:
+            self._shape.publish(path_message(picture.estimate, picture.frame))
         if self._markers.get_subscription_count():
-            self._markers.publish(markers_message(self.picture, self._size.radius))
-
-    # --- the hand ---------------------------------------------------------------------------
+            self._markers.publish(markers_message(picture, self._radius))
 
     def _use_hand(self, passed: float) -> None:
         """Do what persons did with the sliders, and command what is to be commanded."""
@@ -232,54 +204,33 @@ class Viewer(Node):
         pressures = self.hand.update(self._surroundings(), passed)
         if not self.hand.on:
             self._hand_page = None
-        if pressures is not None:
-            self._say_command(pressures)
-
-    def _say_command(self, pressures: np.ndarray) -> None:
-        if self._command is None:
-            return
-        stamp = self.get_clock().now().nanoseconds
-        self._own_stamps.append(stamp)
-        message = pressures_to_message(pressures, self._chambers, stamp)
-        self._command.publish(message)
+        if pressures is not None and self._command is not None:
+            stamp = self.get_clock().now().nanoseconds
+            self._own_stamps.append(stamp)
+            self._command.publish(pressures_to_message(pressures, self._chambers, stamp))
 
     def _surroundings(self) -> Surroundings:
         safety = self.picture.safety
         enabled = None if safety is None else safety.values.get("enabled") is not False
+        offering = self.get_publishers_info_by_topic(self.resolve_topic_name(_COMMAND))
+        others = {each.node_name for each in offering}
         return Surroundings(
-            others=tuple(sorted({
-                there.node_name
-                for there in self.get_publishers_info_by_topic(self.resolve_topic_name(_COMMAND))
-                if not there.node_name.startswith(_NAME)  # heard, if they speak
-            })),
+            others=tuple(sorted(name for name in others if not name.startswith(_NAME))),
             foreign_age=time.monotonic() - self._foreign,
             valves=self.count_publishers("safety/state") > 0,
             enabled=enabled,
             simulated_clock=self.count_publishers("/clock") > 0,
             page_open=self._hand_page is None or self._hand_page in self.page.clients(),
-        )  # fmt: skip
-
-    # --- the vent button --------------------------------------------------------------------
+        )
 
     def _tell_vent_answer(self, now: float) -> None:
         if self._venting is None:
             return
         asked, answer = self._venting
+        line = f"no answer within {VENT_ANSWER_TIME:g} s: press again, or shut the air"
         if answer.done():
             result = answer.result()
-            self.page.say(result.message if result else "the valves' answer was lost: press again")
-        elif now - asked > VENT_ANSWER_TIME:
-            self.page.say(f"no answer within {VENT_ANSWER_TIME:g} s: press again, or shut the air")
-        else:
-            return
-        self._venting = None
-
-
-_NO_PRESSURES = PressureLimits(minimum=0.0, maximum=1.0, maximum_rate=1.0)
-
-
-class _Statuses:
-    """What `diagnostics_from_message` reads, around single statuses."""
-
-    def __init__(self, status: list[Any]):
-        self.status = status
+            line = result.message if result else "the valves' answer was lost: press again"
+        if answer.done() or now - asked > VENT_ANSWER_TIME:
+            self.page.say(line)
+            self._venting = None

@@ -12,31 +12,29 @@ from softcr_runtime.bags.signals import read_signals
 from softcr_runtime.command_line import command
 from softcr_runtime.console import say
 from softcr_tools.report.figures import draw_figures
-from softcr_tools.report.html import render
+from softcr_tools.report.page import Summary
 from softcr_tools.report.run import Run
-from softcr_tools.report.summary import Summary, summarize
+from softcr_tools.report.sections import summarize
 
 
-def build(bag: Path, output: Path, system: dict[str, Any] | None = None) -> Summary:
+def build(bag: Path, output: Path) -> Summary:
     """Write the report of a run of any system.
 
     Args:
         bag: a bag directory, one of its files, or a run's directory with a bag in `bag/`.
         output: directory for summary.json, report.html and figures/*.png; made if needed.
-        system: content of the run's system.json; read from beside the bag when not given.
 
     Raises:
         UserError: there is no readable bag, or `output` cannot be written.
     """
     opened = Bag(bag)
-    run = Run(read_signals(opened), _system_beside(opened.path) if system is None else system)
+    run = Run(read_signals(opened), _system_beside(opened.path))
     summary = summarize(run)
     try:
         output.mkdir(parents=True, exist_ok=True)
-        figures = draw_figures(run, output / "figures")
+        page = summary.html(draw_figures(run, output / "figures"))
         content = json.dumps(summary.numbers, indent=2, allow_nan=False)
         (output / "summary.json").write_text(content + "\n", encoding="utf-8")
-        page = render(summary.page, summary.numbers, figures)
         (output / "report.html").write_text(page, encoding="utf-8")
     except OSError as error:
         raise UserError(f"cannot write the report to {output}: {error.strerror}") from None
@@ -54,7 +52,7 @@ def report(bag: Path, /, *, output: Path | None = None) -> int:
     Raises:
         UserError: there is no readable bag, or the report cannot be written.
     """
-    output = output or _home_of(bag)
+    output = output or _home_of(bag.resolve())
     console = Console()
     console.print(build(bag, output).table())
     say(console, f"report: {output / 'report.html'}")
@@ -63,7 +61,6 @@ def report(bag: Path, /, *, output: Path | None = None) -> int:
 
 def _home_of(bag: Path) -> Path:
     """The directory of the run; a bag recorded elsewhere gets a directory beside it."""
-    bag = bag.resolve()
     if (bag / "bag").is_dir():
         return bag
     return bag.parent if bag.name == "bag" else bag.parent / f"{bag.stem}_report"

@@ -4,198 +4,144 @@ A figure is a function; its name is that of its file, its docstring says title a
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib import rc_context
+from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, NullLocator
 
+from softcr_runtime import figure_style as style
 from softcr_runtime.bags.signals import Signal
-from softcr_runtime.figure_style import (
-    BROAD,
-    COMMANDED,
-    DASHES,
-    DOTS,
-    ESTIMATE,
-    LIMIT,
-    MEASURED,
-    STYLE,
-    THIN_DASHES,
-    TRUTH,
-    legend_above,
-    new_figure,
-)
-from softcr_tools.report.arc import estimated_arc, true_arc
-from softcr_tools.report.run import Run
+from softcr_runtime.figure_style import COMMANDED, ESTIMATE, LIMIT, MEASURED, TRUTH
+from softcr_tools.report.page import ReportFigure
+from softcr_tools.report.run import ARC, Run
 from softcr_tools.report.sections import COMPLIANCE_SETTLING_TIME, SETTLING_TIME, shape_errors
 
-SNAPSHOTS = 9
-"""Shapes drawn of a run."""
-
-CLOSE_UP = 3.0
-"""Length of the close-up at the end of a long run [s]."""
-
+SNAPSHOTS = 9  # shapes drawn of a run
+CLOSE_UP = 3.0  # length of the close-up at the end of a long run [s]
 _COLOURS = (ESTIMATE, COMMANDED, TRUTH, MEASURED)
+_BLUE: dict[str, Any] = {"color": ESTIMATE}
+_BLACK: dict[str, Any] = {"color": TRUTH}
+_BOLD: dict[str, Any] = {"color": TRUTH, "linewidth": 1.8}
+_STEPS: dict[str, Any] = {"color": COMMANDED, "drawstyle": "steps-post"}
+_LIMITS: dict[str, Any] = {"color": LIMIT, "linestyle": ":", "label": "limits"}
 
-
-@dataclass(frozen=True)
-class ReportFigure:
-    """A figure on disk, with what to say about it."""
-
-    path: Path
-    title: str
-    caption: str
+Draw = Callable[[Axes], Any]
+Row = tuple[str, list[Draw]]  # the label of an axis over time, and what draws on it
+Kind = tuple[str, Signal, dict[str, Any]]  # name and look of a curve; units follow from a scale
 
 
 def draw_figures(run: Run, directory: Path) -> list[ReportFigure]:
-    """Draw every figure the run has signals for.
-
-    Args:
-        run: what was recorded.
-        directory: for the PNG files; its parent must exist.
+    """Draw every figure the run has signals for, as PNG files in a directory, whose parent exists.
 
     Raises:
         OSError: the directory cannot be written.
     """
     directory.mkdir(exist_ok=True)
-    drawn = []
+    drawn: list[ReportFigure] = []
     for draw in _FIGURES:
-        with rc_context(STYLE):
-            figure = draw(run)
-            if figure is None:
+        with rc_context(style.STYLE):
+            if (figure := draw(run)) is None:
                 continue
             path = directory / f"{draw.__name__}.png"
             figure.savefig(path)
         title, _, caption = " ".join((draw.__doc__ or "").split()).partition(": ")
-        drawn.append(ReportFigure(path, title, caption[:1].upper() + caption[1:]))
+        drawn.append((path, title, caption[:1].upper() + caption[1:]))
     return drawn
 
 
-@dataclass(frozen=True)
-class _Curve:
-    """A signal, or one column of it, times a scale, in a style of matplotlib's plot."""
+def _curves(
+    run: Run, kinds: Iterable[Kind], scale: float = 1.0, column: int | None = None
+) -> list[Draw]:
+    """Draw signals, or a column of each, times a scale over time; nothing of empty ones."""
 
-    signal: Signal
-    label: str
-    style: dict[str, Any]
-    column: int | None = None
-    scale: float = 1.0
+    def curve(name: str, signal: Signal, look: dict[str, Any]) -> Draw:
+        values = signal.values if column is None else signal.values[:, column]
+        return lambda axes: axes.plot(run.bag.seconds(signal), scale * values, label=name, **look)
 
-    def draw(self, axes: Any, run: Run) -> None:
-        if len(self.signal):
-            values = self.signal.values
-            values = values if self.column is None else values[:, self.column]
-            time = run.bag.seconds(self.signal)
-            axes.plot(time, self.scale * values, label=self.label, **self.style)
+    return [curve(*kind) for kind in kinds if len(kind[1])]
 
 
-@dataclass(frozen=True)
-class _Row:
-    """Curves over time, horizontal lines with their style, a band (signal, half width)."""
-
-    label: str
-    curves: list[_Curve]
-    lines: list[tuple[float, dict[str, Any]]] = field(default_factory=list)
-    band: tuple[Signal, np.ndarray] | None = None
+def _columns(run: Run, labels: Iterable[str], scale: float, *kinds: Kind) -> list[Row]:
+    """A row of axes for each column of signals."""
+    return [(label, _curves(run, kinds, scale, column)) for column, label in enumerate(labels)]
 
 
-def _over_time(run: Run, rows: list[_Row], height: float, close_up: bool = True) -> Figure | None:
-    """A row of axes over the whole run and, if that is long, its last seconds; None of nothing.
+def _level(value: float, **look: Any) -> Draw:
+    return lambda axes: axes.axhline(value, **look)
 
-    Args:
-        run: what was recorded.
-        rows: from above.
-        height: of a row [inch].
-        close_up: whether the last seconds may be shown beside the whole.
-    """
-    shown = [curve for row in rows for curve in row.curves if len(curve.signal)]
-    if not shown:
+
+def _over_time(run: Run, rows: list[Row], height: float, close_up: bool = True) -> Figure | None:
+    """Rows of axes, `height` each [inch], over the whole run and, if that is long and `close_up`,
+    its last seconds; None of nothing."""
+    if not any(drawn for _, drawn in rows):
         return None
-    end, followed_until = _end(run), _end(run)
+    ends = [run.bag.seconds(s)[-1] for s in (run.tip, run.estimated_tip, run.readings) if len(s)]
+    followed_until = end = max([1e-3, *ends])  # of what was measured or estimated
     if run.window is not None:
         followed_until = 1e-9 * (run.window[1] - run.bag.start)
-    spans, titles = [(0.0, end)], ["whole run"] if close_up else [""]
+    spans = {"whole run" if close_up else "": (0.0, end)}
     if close_up and followed_until > 2 * CLOSE_UP:
-        spans.append((followed_until - CLOSE_UP, followed_until))
-        titles.append(f"the last {CLOSE_UP:.0f} s")
-    figure = new_figure(height * len(rows) + 1.1, left=1.1, top=0.6)
+        spans[f"the last {CLOSE_UP:.0f} s"] = followed_until - CLOSE_UP, followed_until
+    figure = style.new_figure(height * len(rows) + 1.1, left=1.1, top=0.6)
     grid = figure.subplots(
         len(rows), len(spans), sharex="col", sharey="row", squeeze=False,
         width_ratios=[5, 3][: len(spans)], gridspec_kw={"wspace": 0.04, "hspace": 0.1},
     )  # fmt: skip
-    for column, span, title in zip(grid.T, spans, titles, strict=True):
-        column[0].set_xlim(span)
-        column[0].set_title(title)
+    for column, (title, span) in zip(grid.T, spans.items(), strict=True):
+        column[0].set(xlim=span, title=title)
         column[-1].set_xlabel("time [s]")
-    for line, row in zip(grid, rows, strict=True):
-        line[0].set_ylabel(row.label)
+    for line, (label, drawn) in zip(grid, rows, strict=True):
+        line[0].set_ylabel(label)
         if followed_until < end:
             line[0].axvspan(followed_until, end, color=MEASURED, alpha=0.25, label="not evaluated")
         for axes in line:
-            for value, style in row.lines:
-                axes.axhline(value, **style)
-            if row.band is not None:
-                signal, half = row.band
-                axes.fill_between(
-                    run.bag.seconds(signal), signal.values - half, signal.values + half,
-                    color=ESTIMATE, alpha=0.18, linewidth=0, label="2 standard deviations",
-                )  # fmt: skip
-            for curve in row.curves:
-                curve.draw(axes, run)
+            for draw in drawn:
+                draw(axes)
     figure.align_ylabels()
-    legend_above(figure, grid[0, 0])
+    style.legend_above(figure, grid[0, 0])
     return figure
-
-
-def _end(run: Run) -> float:
-    """Last stamp of what was measured or estimated, since the start [s]."""
-    signals = (run.tip, run.estimated_tip, run.readings)
-    return max(max((float(run.bag.seconds(s)[-1]) for s in signals if len(s)), default=0.0), 1e-3)
 
 
 def tip_tracking(run: Run) -> Figure | None:
     """Tip and reference: position of the tip in the frame of the robot's base."""
     if not len(run.tip) and not len(run.estimated_tip):
         return None
-    kinds = (
-        (run.measured_tip, "mocap", DOTS),
-        (run.true_tip, "tip", {"color": TRUTH, "linewidth": 1.8}),
-        (run.estimated_tip, "estimate", {"color": ESTIMATE}),
-        (run.reference_tip, "reference", DASHES),
-    )
-    rows = [
-        _Row(f"{name} [mm]", [_Curve(signal, label, style, axis, 1e3)
-                              for signal, label, style in kinds])
-        for axis, name in enumerate("xyz")
-    ]  # fmt: skip
+    rows = _columns(
+        run, ["x [mm]", "y [mm]", "z [mm]"], 1e3,
+        ("mocap", run.measured_tip, style.DOTS), ("tip", run.true_tip, _BOLD),
+        ("estimate", run.estimated_tip, _BLUE), ("reference", run.reference_tip, style.DASHES),
+    )  # fmt: skip
     return _over_time(run, rows, height=1.7)
 
 
 def tip_error(run: Run) -> Figure | None:
     """Errors: distance of the tip from its reference, and of the estimate from the truth, at equal
     stamps. E_shape: mean distance of the model's from the arm's backbone."""
-    curves = []
-    for error, colour, what in (
-        (run.tracking_error(), TRUTH, "tip to reference"),
-        (run.estimation_error(), ESTIMATE, "estimated to true tip"),
-        (shape_errors(run), COMMANDED, "E_shape"),
-    ):
-        if len(error):
-            label = f"{what}: mean {1e3 * error.values.mean():.2f} mm"
-            curves.append(_Curve(error, label, {"color": colour}, scale=1e3))
-    settled = run.tracking_error(after=SETTLING_TIME)
-    if len(settled):
+    errors = (
+        ("tip to reference", run.tracking_error(), TRUTH),
+        ("estimated to true tip", run.estimation_error(), ESTIMATE),
+        ("E_shape", shape_errors(run), COMMANDED),
+    )
+    kinds: list[Kind] = [
+        (f"{what}: mean {1e3 * error.values.mean():.2f} mm", error, {"color": colour})
+        for what, error, colour in errors
+        if len(error)
+    ]
+    if len(settled := run.tracking_error(after=SETTLING_TIME)):
         mean = settled.values.mean()
         label = f"from {SETTLING_TIME:.0f} s on: mean {1e3 * mean:.2f} mm"
         ends = settled.like(settled.stamps[[0, -1]], np.full(2, mean))
-        curves.append(_Curve(ends, label, DASHES, scale=1e3))
-    figure = _over_time(run, [_Row("distance [mm]", curves)], height=2.5, close_up=False)
+        kinds.append((label, ends, style.DASHES))
+    rows = [("distance [mm]", _curves(run, kinds, 1e3))]
+    figure = _over_time(run, rows, height=2.5, close_up=False)
     if figure is not None:
         axes = figure.axes[0]
         jumps = run.reference_tip.topic == "reference/tip"  # from one setpoint to the next
@@ -207,7 +153,7 @@ def tip_path(run: Run) -> Figure | None:
     """Path of the tip: the evaluated part of the run."""
     if run.window is None or not len(run.tip):
         return None
-    figure = new_figure(4.6, left=0.1)
+    figure = style.new_figure(4.6, left=0.1)
     figure.subplots_adjust(wspace=0.2)
     space: Any = figure.add_subplot(1, 2, 1, projection="3d")
     above = figure.add_subplot(1, 2, 2)
@@ -215,14 +161,12 @@ def tip_path(run: Run) -> Figure | None:
     reference = 1e3 * run.reference_tip.between(*run.window).values
     points = "o" if np.ptp(reference, axis=0).max() == 0.0 else None
     for axes, axis_count in ((space, 3), (above, 2)):
-        axes.plot(*reference.T[:axis_count], **BROAD, marker=points, label="reference")
+        axes.plot(*reference.T[:axis_count], **style.BROAD, marker=points, label="reference")
         axes.plot(*tip.T[:axis_count], color=TRUTH, linewidth=0.8, label="tip")
         axes.plot(*tip[:1].T[:axis_count], "o", color=TRUTH, markersize=4, label="start")
-        axes.set_xlabel("x [mm]")
-        axes.set_ylabel("y [mm]")
-    space.set_zlabel("z [mm]")
+        axes.set(xlabel="x [mm]", ylabel="y [mm]")
     _scale_equally(space, np.concatenate([tip, reference]))
-    space.set_title("path of the tip")
+    space.set(zlabel="z [mm]", title="path of the tip")
     above.set_aspect("equal", adjustable="datalim")
     above.set_title("seen from above")
     above.legend(loc="upper right")
@@ -246,37 +190,27 @@ def pressures(run: Run) -> Figure | None:
     names = run.readings.columns or run.commands.columns
     if run.is_tendon_driven or not names:
         return None
-    style = {"color": COMMANDED, "drawstyle": "steps-post"}
-    limit = {"color": LIMIT, "linestyle": ":", "label": "limits"}
-    rows = [
-        _Row(
-            f"{name}\n[kPa]",
-            [
-                _Curve(run.commands, "commanded", style, chamber, 1e-3),
-                _Curve(run.readings, "measured", {"color": TRUTH}, chamber, 1e-3),
-            ],
-            [(1e-3 * bound, limit) for bound in run.limits() or ()],
-        )
-        for chamber, name in enumerate(names)
-    ]
-    return _over_time(run, rows, height=1.6)
+    rows = _columns(
+        run, [f"{name}\n[kPa]" for name in names], 1e-3,
+        ("commanded", run.commands, _STEPS), ("measured", run.readings, _BLACK),
+    )  # fmt: skip
+    limits = [_level(1e-3 * bound, **_LIMITS) for bound in run.limits() or ()]
+    return _over_time(run, [(label, limits + drawn) for label, drawn in rows], height=1.6)
 
 
 def tendon_lengths(run: Run) -> Figure | None:
     """Tendon lengths: changes against the zero state, what the controller asked for and what was
     measured."""
-    kinds = ((run.commands, "wanted", "--"), (run.readings, "measured", "-"))
-    return _tendons(run, "[mm]", 1e3, kinds)
+    kinds = ("wanted", run.commands, "--"), ("measured", run.readings, "-")
+    return _tendons(run, "[mm]", 1e3, *kinds)
 
 
 def tendon_forces(run: Run) -> Figure | None:
     """Tendon forces: negative where a tendon pulls."""
-    return _tendons(run, "[N]", 1.0, ((run.bag.signal("tendon/state", "force"), "force", "-"),))
+    return _tendons(run, "[N]", 1.0, ("force", run.bag.signal("tendon/state", "force"), "-"))
 
 
-def _tendons(
-    run: Run, unit: str, scale: float, kinds: Iterable[tuple[Signal, str, str]]
-) -> Figure | None:
+def _tendons(run: Run, unit: str, scale: float, *kinds: tuple[str, Signal, str]) -> Figure | None:
     """A row of axes per rack, a colour per tendon of it, a line style per kind."""
     if not run.is_tendon_driven:
         return None
@@ -285,14 +219,15 @@ def _tendons(
     rows = []
     for rack in range(1, max(racks, default=0) + 1):
         columns = [column for column, fixed_at in enumerate(racks) if fixed_at == rack]
-        curves = [
-            _Curve(
-                signal, f"tendon {number + 1}, {what}",
-                {"color": _COLOURS[number % len(_COLOURS)], "linestyle": style}, column, scale,
+        drawn: list[Draw] = []
+        for number, column in enumerate(columns):
+            look = {"color": _COLOURS[number % len(_COLOURS)]}
+            named = (
+                (f"tendon {number + 1}, {what}", signal, {**look, "linestyle": line})
+                for what, signal, line in kinds
             )
-            for number, column in enumerate(columns) for signal, what, style in kinds
-        ]  # fmt: skip
-        rows.append(_Row(f"rack {rack}\n{unit}", curves))
+            drawn += _curves(run, named, scale, column)
+        rows.append((f"rack {rack}\n{unit}", drawn))
     return _over_time(run, rows, height=1.7)
 
 
@@ -305,9 +240,9 @@ def bending_compliance(run: Run) -> Figure | None:
     figure = _over_time(run, [_parameter(run, name)], height=2.5, close_up=False)
     true, time = run.bag.true_parameter(name), run.bag.seconds(run.parameters()[name][0])
     if figure is not None and true is not None:
-        axes, start = figure.axes[0], min(time[0] + COMPLIANCE_SETTLING_TIME, time[-1])
-        axes.fill_between(
-            [start, time[-1]], 0.99 * true, 1.01 * true, color=TRUTH, alpha=0.12, linewidth=0
+        span = [min(time[0] + COMPLIANCE_SETTLING_TIME, time[-1]), time[-1]]
+        figure.axes[0].fill_between(
+            span, 0.99 * true, 1.01 * true, color=TRUTH, alpha=0.12, linewidth=0
         )
     return figure
 
@@ -315,33 +250,38 @@ def bending_compliance(run: Run) -> Figure | None:
 def parameters(run: Run) -> Figure | None:
     """Parameters: what the estimator believes of the model's other numbers, with its own
     uncertainty."""
-    names = [name for name in run.parameters() if name != "bending_compliance"]
-    return _over_time(run, [_parameter(run, name) for name in names], height=1.3, close_up=False)
+    rows = [_parameter(run, name) for name in run.parameters() if name != "bending_compliance"]
+    return _over_time(run, rows, height=1.3, close_up=False)
 
 
-def _parameter(run: Run, name: str) -> _Row:
+def _parameter(run: Run, name: str) -> Row:
     signal, std = run.parameters()[name]
-    true, unit = run.bag.true_parameter(name), f"[{signal.unit}]" * (signal.unit not in ("", "-"))
-    lines = [] if true is None else [(true, {"color": TRUTH, "label": "truth"})]
-    band = (signal, 2 * std.values) if len(std) == len(signal) else None
-    label = f"{name.replace('_', chr(10), 1).replace('_', ' ')}\n{unit}"
-    return _Row(label, [_Curve(signal, "estimate", {"color": ESTIMATE})], lines, band)
+    true, drawn = run.bag.true_parameter(name), _curves(run, [("estimate", signal, _BLUE)])
+    if len(std) == len(signal):
+        low, high = (signal.values + side * 2 * std.values for side in (-1, 1))
+        drawn.insert(0, partial(_draw_band, run.bag.seconds(signal), low, high))
+    if true is not None:
+        drawn.insert(0, _level(true, label="truth", **_BLACK))
+    unit = f"[{signal.unit}]" * (signal.unit not in ("", "-"))
+    return f"{name.replace('_', chr(10), 1).replace('_', ' ')}\n{unit}", drawn
+
+
+def _draw_band(time: np.ndarray, low: np.ndarray, high: np.ndarray, axes: Axes) -> None:
+    label = "2 standard deviations"
+    axes.fill_between(time, low, high, color=ESTIMATE, alpha=0.18, linewidth=0, label=label)
 
 
 def constant_curvature(run: Run) -> Figure | None:
     """Constant curvature: the arc that is estimated from the sensor under the base, and the one
     from the rod's true base to its true tip. The stiffness takes up what constant curvature
     leaves out."""
-    arc, truth = estimated_arc(run), true_arc(run)
-    labels = ("$\\Delta_x$ [mm]", "$\\Delta_y$ [mm]", "$\\delta L$ [mm]", "stiffness\n[N/m]")
-    rows = []
-    for label, column, scale in zip(labels, (0, 1, 2, 6), (1e3, 1e3, 1e3, 1.0), strict=True):
-        curves = [_Curve(arc, "estimate", {"color": ESTIMATE}, column, scale)]
-        if truth is not None and column < 6:
-            style = {"color": TRUTH, "linewidth": 1.8}
-            curves.insert(0, _Curve(truth, "true arc", style, column, scale))
-        rows.append(_Row(label, curves))
-    return _over_time(run, rows, height=1.5) if len(arc) else None
+    arc, labels = run.estimated_arc(), ["$\\Delta_x$ [mm]", "$\\Delta_y$ [mm]", "$\\delta L$ [mm]"]
+    if not len(arc):
+        return None
+    both = ("true arc", run.true_arc(), _BOLD), ("estimate", arc, _BLUE)
+    stiffness = _curves(run, both[1:], column=ARC.index("bending_stiffness"))
+    rows = [*_columns(run, labels, 1e3, *both), ("stiffness\n[N/m]", stiffness)]
+    return _over_time(run, rows, height=1.5)
 
 
 def section_lengths(run: Run) -> Figure | None:
@@ -351,19 +291,13 @@ def section_lengths(run: Run) -> Figure | None:
     if not len(rest):
         return None
     whole = rest.like(rest.stamps, rest.values + run.of_arm("q").values[:, 2::3])
-    measured = [] if run.arm is None else (1e3 * run.arm.model_lengths).tolist()
-    rows = [
-        _Row(
-            f"section {section + 1}\n[mm]",
-            [
-                _Curve(whole, "with elongation", {"color": MEASURED}, section, 1e3),
-                _Curve(rest, "rest length", {"color": ESTIMATE}, section, 1e3),
-            ],
-            [(length, {**THIN_DASHES, "label": "between racks"})
-             for length in measured[section : section + 1]],
-        )
-        for section in range(rest.values.shape[1])
-    ]  # fmt: skip
+    rows = _columns(
+        run, [f"section {number + 1}\n[mm]" for number in range(rest.values.shape[1])], 1e3,
+        ("with elongation", whole, {"color": MEASURED}), ("rest length", rest, _BLUE),
+    )  # fmt: skip
+    if run.arm is not None:
+        for (_, drawn), length in zip(rows, 1e3 * run.arm.model_lengths, strict=False):
+            drawn.insert(0, _level(length, label="between racks", **style.THIN_DASHES))
     return _over_time(run, rows, height=1.5)
 
 
@@ -380,24 +314,22 @@ def shape(run: Run) -> Figure | None:
     times = run.bag.seconds(Signal(stamps[picked], stamps[picked]))
     estimated = {stamp: index for index, stamp in enumerate(seen.tolist())} if len(true) else {}
     colours = ScalarMappable(Normalize(times[0], max(times[-1], times[0] + 1e-9)), "viridis")
-    figure = new_figure(4.4, right=0.4)
+    figure = style.new_figure(4.4, right=0.4)
     panels = figure.subplots(1, 2, sharey=True, gridspec_kw={"wspace": 0.08})
-    for index, time in zip(picked.tolist(), times, strict=True):
-        points, beside = 1e3 * at(index), estimated.get(int(stamps[index]))
-        for axes, column in zip(panels, (0, 1), strict=True):
+    for axes, column, name in zip(panels, (0, 1), "xy", strict=True):
+        for index, time in zip(picked.tolist(), times, strict=True):
+            points, beside = 1e3 * at(index), estimated.get(int(stamps[index]))
             marks = "." if len(points) < 30 else None
             axes.plot(points[:, column], points[:, 2], marker=marks, color=colours.to_rgba(time))
             if beside is not None:
                 model = 1e3 * seen_at(beside)
-                axes.plot(model[:, column], model[:, 2], **THIN_DASHES)
-    for axes, name in zip(panels, "xy", strict=True):
+                axes.plot(model[:, column], model[:, 2], **style.THIN_DASHES)
         axes.set_xlabel(f"{name} [mm]")
         axes.set_aspect("equal", adjustable="datalim")
-    panels[0].set_ylabel("z [mm]")
-    panels[0].set_title("centre line of the robot")
+    panels[0].set(ylabel="z [mm]", title="centre line of the robot")
     kinds = [Line2D([], [], color=TRUTH, label="true" if len(true) else "estimated")]
     if estimated:
-        kinds.append(Line2D([], [], **THIN_DASHES, label="estimated"))
+        kinds.append(Line2D([], [], **style.THIN_DASHES, label="estimated"))
     panels[1].legend(handles=kinds, loc="best")
     figure.colorbar(colours, ax=panels, label="time [s]", pad=0.02, fraction=0.06)
     return figure
@@ -406,20 +338,21 @@ def shape(run: Run) -> Figure | None:
 def tick_times(run: Run) -> Figure | None:
     """Cycle times: from complete input to published output, over the whole run, as the nodes report
     it."""
-    histograms = {node: told for node in run.bag.nodes if (told := _histogram(run, node))}
+    told = {node: run.bag.said(node, "tick_time_histogram_ms") for node in run.bag.nodes}
+    histograms = {n: t for n, t in told.items() if isinstance(t, dict) and any(t.get("counts", ()))}
     if not histograms:
         return None
-    figure = new_figure(1.4 * len(histograms) + 0.8, right=1.6)
+    figure = style.new_figure(1.4 * len(histograms) + 0.8, right=1.6)
     figure.subplots_adjust(hspace=0.35)
     rows = figure.subplots(len(histograms), 1, sharex=True, squeeze=False)[:, 0]
-    for axes, (node, (edges, counts)) in zip(rows, histograms.items(), strict=True):
-        axes.stairs(counts, edges, fill=True, color=ESTIMATE, alpha=0.75)
-        for name, colour, style in (
+    for axes, (node, histogram) in zip(rows, histograms.items(), strict=True):
+        axes.stairs(histogram["counts"], histogram["edges"], fill=True, color=ESTIMATE, alpha=0.75)
+        for name, colour, line in (
             ("p50", TRUTH, "-"), ("p99", TRUTH, "--"), ("deadline", LIMIT, ":")
         ):  # fmt: skip
             if isinstance(time := run.bag.said(node, f"{name}_ms"), float):
                 label = f"{name} {time:.2f} ms"
-                axes.axvline(time, color=colour, linestyle=style, label=label)
+                axes.axvline(time, color=colour, linestyle=line, label=label)
         axes.set(xscale="log", yscale="log", ylabel="cycles", title=node)
         axes.set_ylim(bottom=0.7)
         axes.yaxis.set_minor_locator(NullLocator())
@@ -427,14 +360,6 @@ def tick_times(run: Run) -> Figure | None:
     rows[-1].set_xlabel("time of a cycle [ms]")
     rows[-1].xaxis.set_major_formatter("{x:g}")
     return figure
-
-
-def _histogram(run: Run, node: str) -> tuple[np.ndarray, np.ndarray] | None:
-    """Edges [ms] and counts of a node's cycle times; None when it told none."""
-    told = run.bag.said(node, "tick_time_histogram_ms")
-    if not isinstance(told, dict) or not any(told.get("counts", ())):
-        return None
-    return np.array(told["edges"]), np.array(told["counts"])
 
 
 _FIGURES: tuple[Callable[[Run], Figure | None], ...] = (

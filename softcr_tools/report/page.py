@@ -1,6 +1,12 @@
-"""What terminal and report.html show of a run; how numbers are written."""
+"""What the terminal and report.html show of a run; how numbers are written."""
 
-from dataclasses import dataclass, field
+import base64
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from string import Formatter
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -8,11 +14,11 @@ from rich.table import Table
 from rich.text import Text
 
 MISSING = "-"
-SAFETY_SHOWN = 5
-"""Transitions on the terminal; report.html has all."""
-LOOP_COLUMNS = (
-    "node", "Hz", "p50 ms", "p99 ms", "max ms", "cycles", "missed", "rejected",
-)  # fmt: skip
+SAFETY_SHOWN = 5  # transitions on the terminal; report.html has all
+LOOP_COLUMNS = {
+    "Hz": "{rate_hz:1}", "p50 ms": "{p50_ms:2}", "p99 ms": "{p99_ms:2}", "max ms": "{max_ms:2}",
+    "cycles": "{cycles:0}", "missed": "{missed_cycles:0}", "rejected": "{rejected_messages:0}",
+}  # fmt: skip
 PLANT_WORDS = {
     "exact": "exact in the simulated plant",
     "differs": "differs from the models",
@@ -20,90 +26,182 @@ PLANT_WORDS = {
 }
 
 
-@dataclass(frozen=True)
-class KeyFigure:
-    """One number a reader looks for first, and what to know beside it."""
-
-    name: str
-    value: str
-    note: str
+KeyFigure = tuple[str, ...]  # name, value and note of what a reader looks for first
+ReportFigure = tuple[Path, str, str]  # a figure on disk, its title and its caption
 
 
 @dataclass(frozen=True)
-class ReportPage:
-    """What terminal and report.html both show of a run.
+class Summary:
+    """One run: the content of `summary.json`, see the sections for the keys, and key figures."""
 
-    Attributes:
-        headline: what ran, in a few words.
-        settings: those that matter for comparing runs, in a line.
-        deaths: who ended before it was asked to.
-        figures: the numbers a reader looks for first.
-        loops: rows of `LOOP_COLUMNS`.
-        problems: what is missing or not as it should be.
-        safety: every transition, with its time.
-        plant: lines about the simulated plant under each of `PLANT_WORDS`.
-    """
+    numbers: dict[str, Any]
+    figures: Sequence[KeyFigure]
 
-    headline: str
-    settings: str
-    deaths: list[str]
-    figures: list[KeyFigure]
-    loops: list[tuple[str, ...]]
-    problems: list[str]
-    safety: list[str] = field(default_factory=list)
-    plant: dict[str, list[str]] = field(default_factory=dict)
+    def __getitem__(self, key: str) -> Any:
+        return self.numbers[key]
+
+    def table(self) -> RenderableType:
+        """The summary on one screen, to be printed on a rich console."""
+        figures = Table.grid(padding=(0, 2))
+        for name, value, note in self.figures:
+            figures.add_row(Text(name), Text(value, style="bold"), Text(note))
+        loops = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
+        loops.add_column("node")
+        for name in LOOP_COLUMNS:
+            loops.add_column(name, justify="right")
+        for row in self._loops():
+            loops.add_row(*map(Text, row))
+        plant = [f"{words}: {'; '.join(lines)}" for words, lines in self._plant()]
+        safety = [f"safety at {line}" for line in self._safety()[-SAFETY_SHOWN:]]
+        return Group(
+            Text(self._headline(), style="bold"),
+            *(Text(line, style="dim") for line in (self._settings(), *reversed(plant))),
+            *(Text(line, style="bold red") for line in self._deaths()),
+            "",
+            figures,
+            "",
+            loops,
+            *(Text(line, style="dim") for line in safety),
+            *(Text(line, style="yellow") for line in self["problems"]),
+        )
+
+    def html(self, figures: Sequence[ReportFigure]) -> str:
+        """The report with its figures as one HTML document, which needs neither a network nor its
+        neighbours. OSError: a figure's file cannot be read."""
+        plant = "".join(
+            f"<p>{words[0].upper()}{words[1:]}:</p>{_list('plant', lines)}"
+            for words, lines in self._plant()
+        )
+        safety = _list("safety", self._safety())
+        row = f"<tr>{'<td>{}</td>' * (1 + len(LOOP_COLUMNS))}</tr>"
+        header = row.replace("td>", "th>").format("node", *LOOP_COLUMNS)
+        images = (
+            (title, caption, base64.b64encode(path.read_bytes()).decode("ascii"))
+            for path, title, caption in figures
+        )
+        title = escape(self._headline())
+        return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>{_STYLE}</style>
+</head>
+<body><main>
+<h1>{title}</h1>
+<p>{escape(self._settings())}</p>
+{_list("deaths", self._deaths())}
+<div class="cards">{_each(_CARD, self.figures)}</div>
+{_list("problems", self["problems"])}
+{"<h2>Plant</h2>" if plant else ""}{plant}
+{"<h2>Safety</h2>" if safety else ""}{safety}
+<h2>Loops</h2>
+<div class="panel"><table>{header}{_each(row, self._loops())}</table></div>
+{_each(_FIGURE, images)}
+<h2>All numbers</h2>
+<div class="panel"><details><summary>summary.json</summary>
+<pre>{escape(json.dumps(self.numbers, indent=2))}</pre></details></div>
+</main></body>
+</html>
+"""
+
+    def _headline(self) -> str:
+        parts = [self["robot"] or "unknown robot"]
+        parts += [f"{name} {self[name]}" for name in ("reference", "mode") if self[name]]
+        if self["duration_s"] is not None:
+            parts.append(f"{self['duration_s']:.1f} s")
+        return ", ".join(parts)
+
+    def _settings(self) -> str:
+        """The settings that matter for comparing runs."""
+        templates = {
+            "population": "population {population}, horizon {horizon}",
+            "payload_kg": "payload {payload_kg:g} kg",
+            "seed": "seed {seed}",
+        }
+        told = (text for name, text in templates.items() if self.numbers.get(name) is not None)
+        return " · ".join(text.format(**self.numbers) for text in told)
+
+    def _plant(self) -> list[tuple[str, list[str]]]:
+        """What there is to say of the plant, under each of `PLANT_WORDS`."""
+        return [(word, self["plant"][n]) for n, word in PLANT_WORDS.items() if self["plant"][n]]
+
+    def _deaths(self) -> list[str]:
+        """Who ended before it was asked to."""
+        lines = []
+        for death in self["node_deaths"]:
+            signal, code = death.get("signal"), death.get("exit_code")
+            how = f"exit code {code}" if signal is None else f"signal {signal}"
+            lines.append(f"node {death.get('node')} died ({how})")
+        return lines
+
+    def _safety(self) -> list[str]:
+        return [f"{row['time_s']:.2f} s: {row['what']}" for row in self.numbers.get("safety", ())]
+
+    def _loops(self) -> list[list[str]]:
+        """The table of loops: plant, estimator and controller first, the others as heard."""
+        first = {"simulator": 0, "estimator": 1, self["controller"]: 2}
+        rows = []
+        for node in sorted(self["loops"], key=lambda node: first.get(node, 3)):
+            loop = self["loops"][node]
+            told = dict(zip(LOOP_COLUMNS, filled(loop, *LOOP_COLUMNS.values()), strict=True))
+            if (missed := loop["missed_cycles"]) and (cycles := loop["cycles"]):
+                told["missed"] += f" ({100 * missed / cycles:.1f} %)"
+            rows.append([node, *told.values()])
+        return rows
 
 
-def loop_row(node: str, loop: dict[str, Any]) -> tuple[str, ...]:
-    """A row of `LOOP_COLUMNS`."""
-    missed, cycles = loop["missed_cycles"], loop["cycles"]
-    share = f" ({100 * missed / cycles:.1f} %)" if missed and cycles else ""
-    return (
-        node,
-        in_unit(loop["rate_hz"], digits=1),
-        *(in_unit(loop[name]) for name in ("p50_ms", "p99_ms", "max_ms")),
-        in_unit(cycles, digits=0),
-        in_unit(missed, digits=0) + share,
-        in_unit(loop["rejected_messages"], digits=0),
-    )
+class _Words(Formatter):
+    def format_field(self, value: Any, spec: str) -> str:
+        digits, _, unit = spec.partition(" ")
+        if not digits:
+            return ", ".join(f"{each:.1f}" for each in value) or MISSING
+        return MISSING if value is None else f"{value:.{digits}f} {unit}".rstrip()
 
 
-def terminal_table(page: ReportPage) -> RenderableType:
-    """A page on one screen, for a rich console."""
-    figures = Table.grid(padding=(0, 2))
-    for figure in page.figures:
-        figures.add_row(Text(figure.name), Text(figure.value, style="bold"), Text(figure.note))
-    loops = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
-    for name in LOOP_COLUMNS:
-        loops.add_column(Text(name), justify="left" if name == "node" else "right")
-    for row in page.loops:
-        loops.add_row(*map(Text, row))
-    return Group(
-        Text(page.headline, style="bold"),
-        Text(page.settings, style="dim"),
-        *(Text(line, style="dim") for line in plant_lines(page)[::-1]),
-        *(Text(line, style="bold red") for line in page.deaths),
-        "",
-        figures,
-        "",
-        loops,
-        *(Text(f"safety at {line}", style="dim") for line in page.safety[-SAFETY_SHOWN:]),
-        *(Text(line, style="yellow") for line in page.problems),
-    )
+def filled(numbers: Mapping[str, Any], *templates: str) -> list[str]:
+    """Templates with numbers in their places: `{name:1 mm}` stands for a number with one digit and
+    its unit, `{name}` for a list of numbers; None and an empty list become a dash."""
+    return [_Words().vformat(template, (), numbers) for template in templates]
 
 
-def plant_lines(page: ReportPage) -> list[str]:
-    """What is exact in the plant, what differs and what is not told, a line for each."""
-    told = ((words, page.plant.get(name, ())) for name, words in PLANT_WORDS.items())
-    return [f"{words}: {'; '.join(lines)}" for words, lines in told if lines]
+def _each(template: str, rows: Iterable[Sequence[str]]) -> str:
+    """A template filled with the texts of every row, which are escaped."""
+    return "".join(template.format(*map(escape, row)) for row in rows)
 
 
-def in_unit(value: float | None, unit: str = "", digits: int = 2) -> str:
-    """A number with its unit; a dash for none."""
-    unit = "" if unit in ("1", "-") else unit
-    return MISSING if value is None else f"{value:.{digits}f} {unit}".rstrip()
+def _list(kind: str, lines: Sequence[str]) -> str:
+    items = _each("<li>{}</li>", zip(lines, strict=True))
+    return f'<div class="panel {kind}"><ul>{items}</ul></div>' if lines else ""
 
 
-def listed(numbers: list[float]) -> str:
-    """Numbers in a row; a dash for none."""
-    return ", ".join(f"{each:.1f}" for each in numbers) or MISSING
+_CARD = '<div class="card"><span>{}</span><b>{}</b><span>{}</span></div>'
+_FIGURE = (
+    '<h2>{0}</h2><p>{1}</p><div class="panel"><img alt="{0}" src="data:image/png;base64,{2}"></div>'
+)
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; color: #1f2933; background: #f5f7fa; margin: 0; }
+main { max-width: 1080px; margin: 0 auto; padding: 28px 20px 60px; }
+h1 { font-size: 24px; margin: 0; }
+h2 { font-size: 17px; margin: 36px 0 4px; }
+p { margin: 2px 0 10px; color: #52606d; }
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(200px, 1fr)); gap: 12px;
+         margin: 20px 0; }
+.card, .panel { background: #fff; border: 1px solid #e4e7eb; border-radius: 8px; }
+.card { padding: 12px 16px; }
+.card b { display: block; font-size: 22px; font-weight: 600; }
+.card span { color: #52606d; font-size: 13px; }
+.panel { padding: 8px 12px; overflow-x: auto; }
+.problems { border-left: 4px solid #e8710a; }
+.deaths { border-left: 4px solid #c5221f; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { padding: 5px 10px; text-align: right; border-bottom: 1px solid #e4e7eb; }
+th { color: #52606d; font-weight: 600; font-size: 13px; }
+tr:last-child td { border-bottom: none; }
+th:first-child, td:first-child { text-align: left; }
+img { width: 100%; height: auto; display: block; }
+ul { margin: 6px 0; padding-left: 20px; }
+pre { font-size: 12px; margin: 6px 0; }
+summary { cursor: pointer; color: #52606d; }
+"""

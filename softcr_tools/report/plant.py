@@ -1,13 +1,15 @@
 """What of a run's plant is exact, and what differs from what filter and controller assume.
 
-An error in a simulation says little before it is known what the plant shares with the model. The
-plant's own description in the diagnostics is put into words here; what it does not say is said to
-be unknown.
+The plant's own description in the diagnostics is put into words; what it does not say is unknown.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
+from softcr_tools.report.page import PLANT_WORDS
 from softcr_tools.report.run import Run
+
+Lines = Iterator[tuple[str, str]]  # one of `PLANT_WORDS`, and a line under it
 
 _FILE = {
     "rod": "geometry, gravity and material law of the robot file",
@@ -29,47 +31,52 @@ def plant(run: Run) -> dict[str, Any]:
     Returns:
         `simulated`: whether a simulator ran; `exact`, `differs`, `unknown`: lines.
     """
+    lines: dict[str, list[str]] = {kind: [] for kind in PLANT_WORDS}
+    for kind, line in _lines(run):
+        lines[kind].append(line)
+    return {"simulated": "simulator" in run.bag.nodes or len(run.true_tip) > 0, **lines}
+
+
+def _lines(run: Run) -> Lines:
     bag = run.bag
-    told: dict[str, list[str]] = {"exact": [], "differs": [], "unknown": []}
-    exact, differs, unknown = told.values()
     if "simulator" not in bag.nodes:
-        simulated = len(run.true_tip) > 0
-        unknown += ["the simulator's own description was not recorded"] * simulated
-        return {"simulated": simulated, **told}
+        if len(run.true_tip):
+            yield "unknown", "the simulator's own description was not recorded"
+        return
     settings = bag.said("simulator", "settings") or {}
     mismatch = bag.said("simulator", "plant_mismatch")
-    roles = (("controller", run.controller), ("estimator", "estimator"))
     kind = str(settings.get("plant") or ("arm" if run.is_tendon_driven else "rod"))
     own = str(bag.said("simulator", "plant_model") or kind)
-    models = {role: _model(bag.said(node, "settings") or {}, role, kind) for role, node in roles}
-    same = [role for role, model in models.items() if model == own]
-    exact += [f"same equations as the model of {' and '.join(same)} ({own})"] * bool(same)
-    if own in _FILE or own != kind:
-        others = [f"{role} {model}" for role, model in models.items() if model not in ("", own)]
-        differs += [f"equations: plant {own}, {', '.join(others)}"] * bool(others)
-    if kind in _FILE and own == kind:
-        exact.append(_FILE[kind])
+    models = {role: _model(told, role, kind) for role, told in _settings_of(run).items()}
+    if same := [role for role, model in models.items() if model == own]:
+        yield "exact", f"same equations as the model of {' and '.join(same)} ({own})"
+    others = [f"{role} {model}" for role, model in models.items() if model not in ("", own)]
+    if others and (own in _FILE or own != kind):
+        yield "differs", f"equations: plant {own}, {', '.join(others)}"
+    if own == kind and kind in _FILE:
+        yield "exact", _FILE[kind]
     elif own == kind:
-        unknown.append(f"plant {kind} does not say how it differs from the models")
-    if mismatch is None:
-        unknown += ["how the plant differs from the robot file"] * (kind == "rod")
-    exact += ["pressure lag of the robot file"] * ("lag_pole" not in (mismatch or ["lag_pole"]))
+        yield "unknown", f"plant {kind} does not say how it differs from the models"
+    if mismatch is None and kind == "rod":
+        yield "unknown", "how the plant differs from the robot file"
+    if mismatch and "lag_pole" not in mismatch:
+        yield "exact", "pressure lag of the robot file"
     for name, value in (mismatch or {}).items():
-        if name == "intervals":
-            _compare_intervals(run, int(value), exact, differs)
-        else:
-            (differs if value else exact).append(_told(name, value))
-    for name, value in (
-        (bag.said("simulator", "true_parameters") or {}).items() if own != kind else ()
-    ):
-        differs.append(f"{name.replace('_', ' ')} {value:g}")
+        yield from _intervals(run, int(value)) if name == "intervals" else [_told(name, value)]
+    if own != kind:
+        for name, value in (bag.said("simulator", "true_parameters") or {}).items():
+            yield "differs", f"{name.replace('_', ' ')} {value:g}"
     if kind == "arm":
-        _compare_arm(run, exact, differs)
+        yield from _arm(run)
     for name, (what, unit) in _NOISES.items() if mismatch is not None else ():
         if f"{name}_pa" not in mismatch and (noise := _noise(run, settings, name)) is not None:
-            line = f"{what}: noise {noise:g} {unit}" if noise else f"{what}: no noise"
-            (differs if noise else exact).append(line)
-    return {"simulated": True, **told}
+            yield _either(noise, f"{what}: noise {noise:g} {unit}", f"{what}: no noise")
+
+
+def _settings_of(run: Run) -> dict[str, dict[str, Any]]:
+    """Settings of the controller and of the estimator, as far as they were told."""
+    nodes = {"controller": run.controller, "estimator": "estimator"}
+    return {role: run.bag.said(node, "settings") or {} for role, node in nodes.items()}
 
 
 def _model(settings: dict[str, Any], role: str, kind: str) -> str:
@@ -82,38 +89,40 @@ def _model(settings: dict[str, Any], role: str, kind: str) -> str:
     return str(settings["model"] or (kind if kind in _FILE else "rod"))
 
 
-def _told(name: str, value: float) -> str:
+def _told(name: str, value: float) -> tuple[str, str]:
     """A difference in words: 0 is as in the file, or none."""
     ending = next((each for each in _UNITS if name.endswith(each)), "")
     words = name.removesuffix(ending).replace("_", " ")
-    if ending:
-        return f"{words} {value:g} {_UNITS[ending]}" if value else f"no {words}"
-    if name in _ABSOLUTE:
-        return f"{words} {value:g}" if value else f"no {words}"
-    return f"{words} {100 * value:+g} %" if value else f"{words} of the robot file"
+    if ending or name in _ABSOLUTE:
+        unit = _UNITS.get(ending, "")
+        return _either(value, f"{words} {value:g} {unit}".rstrip(), f"no {words}")
+    return _either(value, f"{words} {100 * value:+g} %", f"{words} of the robot file")
 
 
-def _compare_intervals(run: Run, own: int, exact: list[str], differs: list[str]) -> None:
-    nodes = (("controller", run.controller), ("estimator", "estimator"))
-    told = {role: (run.bag.said(node, "settings") or {}).get("intervals") for role, node in nodes}
+def _either(deviation: float | bool, differs: str, exact: str) -> tuple[str, str]:
+    return ("differs", differs) if deviation else ("exact", exact)
+
+
+def _intervals(run: Run, own: int) -> Lines:
+    told = {role: settings.get("intervals") for role, settings in _settings_of(run).items()}
     theirs = {role: number for role, number in told.items() if number is not None}
     if theirs:
-        line = "".join(f", {role} {number}" for role, number in theirs.items())
-        (exact if {*theirs.values()} == {own} else differs).append(f"intervals: plant {own}{line}")
+        line = f"intervals: plant {own}" + "".join(f", {role} {n}" for role, n in theirs.items())
+        yield _either({*theirs.values()} != {own}, line, line)
 
 
-def _compare_arm(run: Run, exact: list[str], differs: list[str]) -> None:
+def _arm(run: Run) -> Lines:
     payload, noise = (run.bag.said("simulator", name) for name in ("payload", "tip_noise_mm"))
     if run.arm is not None:
         bodies, sections = len(run.arm.bodies), len(run.arm.racks)
         line = f"{bodies} bodies, the controller's model {sections} sections"
-        (exact if bodies == sections else differs).append(line)
+        yield _either(bodies != sections, line, line)
     if payload is not None:
-        line = f"payload {payload:g} kg, unknown to the controller" if payload else "no payload"
-        (differs if payload else exact).append(line)
+        differs = f"payload {payload:g} kg, unknown to the controller"
+        yield _either(payload, differs, "no payload")
     if noise is not None:
-        (differs if noise else exact).append(_told("tip_noise_mm", noise))
-    exact.append("tendon lengths are read without noise")
+        yield _told("tip_noise_mm", noise)
+    yield "exact", "tendon lengths are read without noise"
 
 
 def _noise(run: Run, settings: dict[str, Any], name: str) -> float | None:

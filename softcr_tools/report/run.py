@@ -8,34 +8,29 @@ import numpy as np
 from pydantic import ValidationError
 
 from softcr_models.constant_curvature.arm import Arm
+from softcr_models.constant_curvature.kinematics import coordinates_of_tip
 from softcr_runtime import registry
 from softcr_runtime.bags.signals import BagSignals, Signal
 
-LONGEST_HOLE = 0.03
-"""Between poses of a camera that are interpolated [s]."""
-
+LONGEST_HOLE = 0.03  # between poses of a camera that are interpolated [s]
+REFERENCES = ("reference", "tip_reference")  # nodes that say what shall be followed
 CONTROLLERS = (*registry.nodes("controller"), "controller", "apcc_controller", "feedforward")
 """Nodes that may control; the first stands in the summary even where none ran."""
 
-REFERENCES = ("reference", "tip_reference")
-"""Nodes that say what shall be followed."""
-
-Shapes = tuple[np.ndarray, Callable[[int], np.ndarray]]
-"""(T,) stamps [ns] and what makes (k, 3) points along the robot [m] of an index of them."""
+ARC = (
+    "delta_x", "delta_y", "elongation",
+    "delta_x_rate", "delta_y_rate", "elongation_rate", "bending_stiffness",
+)  # fmt: skip
+"""What estimate/constant_curvature tells, each with its standard deviation."""
 
 _POINTS = 40  # of a backbone that is made from sections
 
 
 class Run:
-    """A recorded run. What was not recorded is an empty signal.
-
-    Attributes:
-        bag: the signals of the bag, and what its nodes said.
-        system: content of the run's system.json, which knows who died; empty if there is none.
-        controller: name of the node that controls.
-    """
+    """A recorded run. What was not recorded is an empty signal."""
 
     def __init__(self, bag: BagSignals, system: Mapping[str, Any] | None = None) -> None:
+        """From a bag's signals and the run's system.json, which knows who died."""
         self.bag, self.system = bag, system or {}
         self.controller = next((name for name in CONTROLLERS if name in bag.nodes), CONTROLLERS[0])
         self.commands, self.readings = bag.role("commands"), bag.role("readings")
@@ -71,23 +66,22 @@ class Run:
         told, q = self.bag.role("estimated tip"), self.of_arm("q")
         if len(told) or self.arm is None or not len(q):
             return told
-        return q.like(
-            q.stamps, self.arm.model.position(q.values, self.of_arm("rest_lengths").values)
-        )
+        lengths = self.of_arm("rest_lengths").values
+        return q.like(q.stamps, self.arm.model.position(q.values, lengths))
 
-    def shapes(self, truth: bool) -> Shapes:
-        """The true, or the estimated, robot over time; no stamps where it was not recorded."""
-        told, q = (
-            self.bag.role("true shape" if truth else "estimated shape"),
-            self.of_arm("q", truth),
-        )
+    def shapes(self, truth: bool) -> tuple[np.ndarray, Callable[[int], np.ndarray]]:
+        """(T,) stamps [ns] of the true, or the estimated, robot, none where it was not recorded,
+        and what makes (k, 3) points along it [m] of an index of them."""
+        told = self.bag.role("true shape" if truth else "estimated shape")
         if len(told) or self.arm is None:
-            return told.stamps, lambda index: told.values[index]
+            return told.stamps, told.values.__getitem__
         chain = self.arm.chain if truth else self.arm.model
-        lengths = self.of_arm("rest_lengths", truth).values
-        return q.stamps, lambda index: chain.backbone(q.values[index], lengths[index], _POINTS)[
-            :, :3, 3
-        ]
+        q, lengths = self.of_arm("q", truth), self.of_arm("rest_lengths", truth)
+
+        def points(index: int) -> np.ndarray:
+            return chain.backbone(q.values[index], lengths.values[index], _POINTS)[:, :3, 3]
+
+        return q.stamps, points
 
     @cached_property
     def window(self) -> tuple[int, int] | None:
@@ -110,9 +104,8 @@ class Run:
     def tracking_error(self, after: float = 0.0) -> Signal:
         """(T,) distance of tip and reference [m], from `after` [s] on within the window."""
         error = _at(self.tip, self.reference_tip.stamps).minus(self.reference_tip).norm()
-        if self.window is None:
-            return error.between(1, 0)
-        return error.between(self.window[0] + round(1e9 * after), self.window[1])
+        start, end = self.window or (1, 0)
+        return error.between(start + round(1e9 * after), end)
 
     def estimation_error(self) -> Signal:
         """(T,) distance of estimated and true tip [m]; empty without a simulator's truth."""
@@ -126,17 +119,34 @@ class Run:
             for topic, field in self.bag.signals
             if topic in ("estimate/rod", "estimate/state") and field.startswith("parameter.")
         )
-        return {
-            name: (
-                self.bag.signal(topic, f"parameter.{name}"), self.bag.signal(topic, f"std.{name}")
-            )
-            for topic, name in names
-        }  # fmt: skip
+        signal = self.bag.signal
+        return {n: (signal(t, f"parameter.{n}"), signal(t, f"std.{n}")) for t, n in names}
 
     def limits(self) -> tuple[float, float] | None:
         """Lowest and highest allowed pressure [Pa]; None when no node told it."""
         limits = self.bag.robot.get("pressure_limits")
         return (limits["minimum"], limits["maximum"]) if limits else None
+
+    def estimated_arc(self, ending: str = "") -> Signal:
+        """(T, 7) fields of `ARC`, or with `_std` their deviations; empty without an estimate."""
+        found = [self.bag.signal("estimate/constant_curvature", name + ending) for name in ARC]
+        if not all(map(len, found)):
+            return found[0].between(1, 0)
+        return found[0].like(found[0].stamps, np.stack([each.values for each in found], axis=1))
+
+    def true_arc(self) -> Signal:
+        """(T, 7) coordinates [m] of the arc from the rod's true base to its true tip, their rates
+        [m/s] by differences, NaN for the stiffness, which has no truth; empty without a truth.
+        """
+        robot, backbone = self.bag.robot, self.bag.signal("simulation/truth/rod", "positions")
+        if len(backbone) < 3 or not {"length", "outer_diameter"} <= robot.keys():
+            return Signal(np.empty(0, np.int64), np.empty((0, len(ARC))))
+        # point 0 is the mounting side of the base, point 1 where the rod begins
+        tips = backbone.values[:, -1] - backbone.values[:, 1]
+        coordinates = coordinates_of_tip(tips, robot["length"], 0.5 * robot["outer_diameter"])
+        rates = np.gradient(coordinates, 1e-9 * (backbone.stamps - backbone.stamps[0]), axis=0)
+        unknown = np.full((len(tips), 1), np.nan)
+        return Signal(backbone.stamps, np.hstack([coordinates, rates, unknown]))
 
 
 def _at(tip: Signal, stamps: np.ndarray) -> Signal:

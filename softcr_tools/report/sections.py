@@ -1,146 +1,188 @@
-"""The sections of a run's summary: each computes the numbers of what the bag holds.
+"""A run's summary: numbers of what the bag holds, key figures made of them, and what went wrong.
 
-A section is a function of the run; it returns numbers under the keys of `summary.json`, the cards
-that a reader looks at first, and notes. Distances are in mm, times in s or ms, as the keys say;
-None is what could not be computed.
+A section is a function of the run; it returns numbers under the keys of `summary.json`, which tell
+their units; None is what could not be computed.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from softcr_models.constant_curvature.shape_error import shape_error
 from softcr_runtime.bags.signals import Signal
-from softcr_tools.report.arc import summarize_arc
-from softcr_tools.report.page import KeyFigure, in_unit, listed
-from softcr_tools.report.run import REFERENCES, Run
+from softcr_tools.report.page import KeyFigure, Summary, filled
+from softcr_tools.report.plant import plant
+from softcr_tools.report.run import ARC, REFERENCES, Run
 
-SETTLING_TIME = 2.0
-"""From here on an error counts as settled; after the start of the evaluated window [s]."""
+SETTLING_TIME = 2.0  # after the start of the evaluated window an error counts as settled [s]
+COMPLIANCE_SETTLING_TIME = 5.0  # after its first estimate a compliance must be right [s]
+STANDING = 1e-6  # a reference that moves less than this stands still [m]
+SHORTEST_DWELL = 2.0  # a reference that stands still for less is a motion [s]
+DWELL_END = 1.0  # a setpoint's error is the mean over so long at its end [s]
+ARC_BEGIN = 0.1  # at the start an estimated arc does not count, Mehl et al., Sec. III-B [s]
+COVERED = 0.95  # of the evaluated ticks at least this part should have an error
+SILENCE = 2.5  # a node unheard for so long at the end, at one status a second, had stopped [s]
+ALARMS_SHOWN = 3  # different warnings, and reasons of rejection, that are listed of a node
 
-COMPLIANCE_SETTLING_TIME = 5.0
-"""From here on the estimated bending compliance must be right; after the first estimate [s]."""
-
-STANDING = 1e-6
-"""A reference that moves less than this stands still [m]."""
-
-SHORTEST_DWELL, DWELL_END = 2.0, 1.0
-"""A reference that stands still for less is a motion; a setpoint's error is the mean of its end."""
-
+_SHAPES_EVERY = 25  # samples between two shapes that are compared
 _LOOP = (
     "rate_hz", "p50_ms", "p99_ms", "max_ms", "missed_cycles", "cycles", "deadline_ms",
     "rejected_messages",
 )  # fmt: skip
+# of each group the bag of a run holds one topic; without, the first is said to be missing
+_TOPICS_OF_ROD: tuple[tuple[str, ...], ...] = (
+    ("pressure/state",), ("pressure/command",), ("simulation/truth/tip/pose",),
+    ("simulation/truth/rod",), ("mocap/tip/pose",), ("estimate/tip/pose",),
+    ("estimate/rod", "estimate/constant_curvature", "estimate/state"),
+    ("reference/rod", "reference/output"), ("force_torque/wrench",),
+)  # fmt: skip
+_TOPICS_OF_ARM: tuple[tuple[str, ...], ...] = (
+    ("mocap/arm/poses",), ("reference/tip", "reference/output"), ("tendon/command",),
+    ("tendon/state",), ("estimate/arm", "estimate/state"), ("simulation/truth/arm",),
+    ("simulation/truth/tip/pose",),
+)  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Section:
-    """A part of the summary: numbers by key, cards, lines of what is not as it should be."""
+Numbers = dict[str, Any]
 
-    numbers: dict[str, Any]
-    cards: list[KeyFigure] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+_KEY_FIGURES = {
+    "estimate_tip_aed_mm": (
+        "estimated to true tip", "{estimate_tip_aed_mm:2 mm}", "mean distance at equal stamps"
+    ),
+    "shape_error_mm": (
+        "model to arm", "{shape_error_mm:2 mm}",
+        "E_shape; sensors {sensor_distance_mm:2 mm} and {sensor_angle_mrad:1 mrad}",
+    ),
+    "section_lengths_mm": (
+        "section lengths", "{section_lengths_mm} mm",
+        "at first {section_lengths_initial_mm} mm, racks {sections_measured_mm} mm; "
+        "bounds met in {ticks_at_bounds:0} ticks",
+    ),
+    "nrmse_mean_percent": (
+        "constant curvature", "{nrmse_mean_percent:1 %} NRMSE",
+        "mean of coordinates and rates; bending stiffness {bending_stiffness:0 N/m}",
+    ),
+    "estimated": (
+        "bending compliance", "{estimated:2 rad/(N m m)}",
+        "true {true:2}, first guess {initial:2}; error {error_percent:2 %}, "
+        "at worst {worst_error_percent:2 %} from 5 s on",
+    ),
+    "commanded_min_kpa": (
+        "commanded pressures", "{commanded_min_kpa:1} to {commanded_max_kpa:1 kPa}",
+        "at a limit {at_limit_percent:1 %} of the time",
+    ),
+    "commanded_min_mm": (
+        "tendons", "{commanded_min_mm:0} to {commanded_max_mm:0 mm}",
+        "largest pull {pull_max_n:1 N}; held {holds:0} times",
+    ),
+}  # fmt: skip
+"""By a number that must be there: name, value and note, with numbers to be filled in."""
 
 
-def identity(run: Run) -> Section:
+def summarize(run: Run) -> Summary:
+    """Compute the numbers of a run."""
+    numbers: Numbers = {}
+    for section in (
+        identity, tracking, estimation, constant_curvature, parameters,
+        *((arm_model, tendons) if run.is_tendon_driven else (chambers, base_sensor)),
+        safety, timing,
+    ):  # fmt: skip
+        numbers |= section(run)
+    numbers |= {
+        "plant": plant(run),
+        "node_deaths": list(run.system.get("deaths", ())),
+        "ended_by": run.system.get("ended_by"),
+        "problems": [*_problems(run), *_silences(run), *_alarms(run)],
+    }
+    return Summary(numbers, [*_key_figures(run, numbers)])
+
+
+def _key_figures(run: Run, numbers: Numbers) -> Iterator[KeyFigure]:
+    goal = "setpoint" if run.reference_tip.topic == "reference/tip" else "reference"
+    part, dwells = numbers["tip_aed_percent_of_length"], numbers["setpoint_errors_mm"]
+    told = ["{tip_aed_percent_of_length:2 %} of the length"] * (part is not None)
+    told.append("settled {tip_aed_settled_mm:2 mm}")
+    if dwells and run.is_tendon_driven:
+        told.append(f"in the last second of {len(dwells)} setpoints {np.mean(dwells):.2f} mm")
+    note = f"{told[0]}; {', '.join([*told[1:], 'largest {tip_error_max_mm:2 mm}'])}"
+    yield f"tip to {goal} (AED)", *filled(numbers, "{tip_aed_mm:2 mm}", note)
+    flat = dict(numbers)
+    for part in numbers.values():
+        flat |= part if isinstance(part, dict) else {}
+    for key, (name, *templates) in _KEY_FIGURES.items():
+        if key in flat and (key != "estimated" or flat[key] is not None):
+            yield name, *filled(flat, *templates)
+
+
+def identity(run: Run) -> Numbers:
     """What ran: robot, reference, mode, seed, duration, the controller and its settings."""
-    bag = run.bag
-    payload = {"payload_kg": number(bag.said("simulator", "payload"))}
-    return Section(
-        {
-            "robot": bag.robot.get("name"),
-            "reference": run.said(REFERENCES, "reference"),
-            "mode": run.said(("simulator", "estimator", run.controller), "mode"),
-            "seed": number(bag.said("simulator", "seed")),
-            "duration_s": _duration(run.tip),
-            "controller": run.controller,
-            "population": number(bag.said(run.controller, "population")),
-            "horizon": number(bag.said(run.controller, "horizon")),
-            "plant_mismatch": bag.said("simulator", "plant_mismatch"),
-            **(payload if run.is_tendon_driven else {}),
-        }
-    )
+    bag, control = run.bag, run.controller
+    numbers = {
+        "robot": bag.robot.get("name"),
+        "reference": run.said(REFERENCES, "reference"),
+        "mode": run.said(("simulator", "estimator", control), "mode"),
+        "seed": number(bag.said("simulator", "seed")),
+        "duration_s": 1e-9 * float(np.ptp(run.tip.stamps)) if len(run.tip) else None,
+        "controller": control,
+        "population": number(bag.said(control, "population")),
+        "horizon": number(bag.said(control, "horizon")),
+        "plant_mismatch": bag.said("simulator", "plant_mismatch"),
+    }
+    if run.is_tendon_driven:
+        numbers["payload_kg"] = number(bag.said("simulator", "payload"))
+    return numbers
 
 
-def tracking(run: Run) -> Section:
+def tracking(run: Run) -> Numbers:
     """Distance of the tip from its reference at equal stamps.
 
-    AED (`tip_aed_mm`) is the mean Euclidean distance of the true tip (on a bench: of the seen one,
-    interpolated between the cameras' frames) from the reference over the evaluated window: from the
-    first to the last stamp that had a reference and a controller's answer. `settled` begins 2 s
-    later. `setpoint_error` is the settled error when the reference never moves;
-    `setpoint_errors_mm` are means over the last second of each stretch of 2 s or more in which it
-    stands still.
+    AED is the mean Euclidean distance of the true tip (on a bench: of the seen one, interpolated
+    between the cameras' frames) from the reference over the evaluated window, see `Run.window`;
+    `settled` begins 2 s later. `setpoint_error` is the settled error when the reference never
+    moves; `setpoint_errors_mm` are means at the end of each stretch in which it stands still.
     """
-    error = run.tracking_error()
-    settled = 1e3 * run.tracking_error(after=SETTLING_TIME).values
+    error, settled = (1e3 * run.tracking_error(after).values for after in (0.0, SETTLING_TIME))
     tips, length = run.reference_tip.values, run.bag.robot.get("length")
     stands = len(tips) > 0 and float(np.ptp(tips, axis=0).max()) < STANDING
     standing = settled if stands else np.empty(0)
-    mean, dwells = reduced(np.mean, 1e3 * error.values), _dwells(run.reference_tip, error)
+    mean = reduced(np.mean, error)
     part = None if mean is None or not length else mean / (10 * length)
-    numbers: dict[str, Any] = {
+    return {
         "tip_aed_mm": mean,
         "tip_aed_percent_of_length": part,
         "tip_aed_settled_mm": reduced(np.mean, settled),
-        "tip_error_max_mm": reduced(np.max, 1e3 * error.values),
+        "tip_error_max_mm": reduced(np.max, error),
         "setpoint_error_mm": reduced(np.mean, standing),
         "setpoint_error_max_mm": reduced(np.max, standing),
-        "setpoint_errors_mm": dwells,
+        "setpoint_errors_mm": _dwells(run),
     }
-    told = [f"{in_unit(part, '%')} of the length"] * (part is not None)
-    told.append(f"settled {in_unit(numbers['tip_aed_settled_mm'], 'mm')}")
-    if dwells and run.is_tendon_driven:
-        told.append(f"in the last second of {len(dwells)} setpoints {np.mean(dwells):.2f} mm")
-    told.append(f"largest {in_unit(numbers['tip_error_max_mm'], 'mm')}")
-    goal = "setpoint" if run.reference_tip.topic == "reference/tip" else "reference"
-    note = told[0] + ("; " + ", ".join(told[1:]) if len(told) > 1 else "")
-    card = KeyFigure(f"tip to {goal} (AED)", in_unit(mean, "mm"), note)
-    return Section(numbers, [card], _tracking_notes(run, len(error)))
 
 
-def _tracking_notes(run: Run, followed: int) -> list[str]:
-    notes = []
-    if len(run.reference_tip) and not len(run.true_tip) and len(run.measured_tip):
-        notes.append("without a simulator's truth the tip errors are against mocap, noise included")
-    if not run.bag.robot:
-        missing = "shape and the model's tip" if run.is_tendon_driven else "errors per length"
-        notes.append(f"no node told its robot: {missing} are missing")
-    ticks = len(run.tip.between(*(run.window or (0, 0))))
-    if followed < 0.95 * ticks:
-        notes.append(f"tip errors cover {followed} of {ticks} ticks: the others had no reference")
-    return notes
-
-
-def _dwells(target: Signal, error: Signal) -> list[float]:
-    """Mean error [mm] at the end of each stretch in which the target stood still."""
+def _dwells(run: Run) -> list[float]:
+    """Mean error [mm] at the end of each stretch in which the reference stood still."""
+    error, target = run.tracking_error(), run.reference_tip
     moved = np.linalg.norm(np.diff(target.values, axis=0), axis=-1) > STANDING
     bounds = [0, *(np.flatnonzero(moved) + 1), len(target)] if len(target) else []
     found = []
     for begin, end in pairwise(bounds):
         first, last = int(target.stamps[begin]), int(target.stamps[end - 1])
-        if last - first >= 1e9 * SHORTEST_DWELL:
-            late = error.between(last - round(1e9 * DWELL_END), last)
-            found += [1e3 * float(late.values.mean())] * (len(late) > 0)
+        late = error.between(last - round(1e9 * DWELL_END), last)
+        if last - first >= 1e9 * SHORTEST_DWELL and len(late):
+            found.append(1e3 * float(late.values.mean()))
     return found
 
 
-def estimation(run: Run) -> Section:
+def estimation(run: Run) -> Numbers:
     """`estimate_tip_aed_mm`: mean distance of the estimated from the true tip at equal stamps."""
-    mean = reduced(np.mean, 1e3 * run.estimation_error().values)
-    card = KeyFigure("estimated to true tip", in_unit(mean, "mm"), "mean distance at equal stamps")
-    return Section({"estimate_tip_aed_mm": mean}, [card])
+    return {"estimate_tip_aed_mm": reduced(np.mean, 1e3 * run.estimation_error().values)}
 
 
-def parameters(run: Run) -> Section:
-    """`parameters`: estimated, std and true value by name; `bending_compliance` [rad/(N m m)].
-
-    Of the bending compliance also the first guess and the errors; `worst_error_percent` is the
-    largest from 5 s on.
-    """
+def parameters(run: Run) -> Numbers:
+    """`parameters`: estimated, std and true value by name; `bending_compliance` [rad/(N m m)] with
+    the first guess and errors, of which `worst_error_percent` is the largest from 5 s on."""
     found = {
         name: {
             "estimated": float(signal.values[-1]),
@@ -151,17 +193,8 @@ def parameters(run: Run) -> Section:
         for name, (signal, std) in run.parameters().items()
     }
     if run.is_tendon_driven:
-        return Section({"parameters": found})
-    told = _compliance(run)
-    card = KeyFigure(
-        "bending compliance",
-        in_unit(told["estimated"], "rad/(N m m)"),
-        f"true {in_unit(told['true'])}, first guess {in_unit(told['initial'])}; error "
-        f"{in_unit(told['error_percent'], '%')}, at worst "
-        f"{in_unit(told['worst_error_percent'], '%')} from 5 s on",
-    )
-    cards = [card] * (told["estimated"] is not None)
-    return Section({"parameters": found, "bending_compliance": told}, cards)
+        return {"parameters": found}
+    return {"parameters": found, "bending_compliance": _compliance(run)}
 
 
 def _compliance(run: Run) -> dict[str, float | None]:
@@ -181,28 +214,39 @@ def _compliance(run: Run) -> dict[str, float | None]:
     return {"true": true, "initial": initial, **told}
 
 
-def constant_curvature(run: Run) -> Section:
-    """`constant_curvature`: the arc of the constant-curvature estimator beside the truth."""
-    arc = summarize_arc(run)
-    if arc is None:
-        return Section({} if run.is_tendon_driven else {"constant_curvature": None})
-    stiffness = in_unit(arc["bending_stiffness"], "N/m", digits=0)
-    card = KeyFigure(
-        "constant curvature",
-        f"{in_unit(arc['nrmse_mean_percent'], '%', digits=1)} NRMSE",
-        f"mean of coordinates and rates; bending stiffness {stiffness}",
-    )
-    return Section({"constant_curvature": arc}, [card])
+def constant_curvature(run: Run) -> Numbers:
+    """`constant_curvature`: what a filter with one constant-curvature arc saw of a rod, if any.
+
+    `nrmse_percent` is scored as in Mehl et al., Table II: root mean square error over the largest
+    true magnitude; None without a simulator's truth. `bending_stiffness` [N/m] is the last
+    estimate, which takes up what constant curvature leaves out.
+    """
+    arc, truth, scores = run.estimated_arc(), run.true_arc(), None
+    if not len(arc):
+        return {} if run.is_tendon_driven else {"constant_curvature": None}
+    if len(truth):
+        counted = int(truth.stamps[0]) + round(1e9 * ARC_BEGIN), int(truth.stamps[-1])
+        errors, values = arc.minus(truth).between(*counted).values, truth.between(*counted).values
+        if len(errors):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                nrmse = 100.0 * np.sqrt(np.mean(errors**2, axis=0)) / np.abs(values).max(axis=0)
+            if np.isfinite(nrmse[:-1]).all():
+                scores = dict(zip(ARC[:-1], nrmse[:-1].tolist(), strict=True))
+    numbers = {
+        "nrmse_percent": scores,
+        "nrmse_mean_percent": None if scores is None else float(np.mean([*scores.values()])),
+        "bending_stiffness": float(arc.values[-1, -1]),
+        "bending_stiffness_std": float(run.estimated_arc("_std").values[-1, -1]),
+    }
+    return {"constant_curvature": numbers}
 
 
-def chambers(run: Run) -> Section:
+def chambers(run: Run) -> Numbers:
     """`pressure`: extremes over all chambers [kPa], how often a command stood at a limit [%]."""
-    if run.is_tendon_driven:
-        return Section({})
     commanded, measured = 1e-3 * run.commands.values, 1e-3 * run.readings.values
-    at_limit, limits = None, run.limits()
-    if limits and commanded.size:
-        low, high = 1e-3 * limits[0], 1e-3 * limits[1]
+    at_limit = None
+    if (limits := run.limits()) and commanded.size:
+        low, high = 1e-3 * np.array(limits)
         margin = 1e-3 * (high - low)
         outside = (commanded <= low + margin) | (commanded >= high - margin)
         at_limit = 100 * float(outside.any(axis=1).mean())
@@ -213,19 +257,11 @@ def chambers(run: Run) -> Section:
         "measured_max_kpa": reduced(np.max, measured),
         "at_limit_percent": at_limit,
     }
-    card = KeyFigure(
-        "commanded pressures",
-        f"{in_unit(numbers['commanded_min_kpa'], digits=1)} to "
-        f"{in_unit(numbers['commanded_max_kpa'], 'kPa', digits=1)}",
-        f"at a limit {in_unit(at_limit, '%', digits=1)} of the time",
-    )
-    return Section({"pressure": numbers}, [card])
+    return {"pressure": numbers}
 
 
-def tendons(run: Run) -> Section:
+def tendons(run: Run) -> Numbers:
     """`tendons`: changes of length [mm]; forces [N]: largest pull and, were it no tendon, push."""
-    if not run.is_tendon_driven:
-        return Section({})
     commanded, forces = 1e3 * run.commands.values, run.bag.signal("tendon/state", "force").values
     following = 1e3 * np.abs(run.commands.minus(run.readings).values)
     numbers = {
@@ -235,47 +271,29 @@ def tendons(run: Run) -> Section:
         "pull_max_n": reduced(np.max, -forces),
         "push_max_n": reduced(np.max, forces),
     }
-    holds = number(run.bag.said(run.controller, "holds"))
-    card = KeyFigure(
-        "tendons",
-        f"{in_unit(numbers['commanded_min_mm'], digits=0)} to "
-        f"{in_unit(numbers['commanded_max_mm'], 'mm', digits=0)}",
-        f"largest pull {in_unit(numbers['pull_max_n'], 'N', digits=1)}; "
-        f"held {in_unit(holds, digits=0)} times",
-    )
-    pushes = "tendons push at times, as in the thesis's simulations; a real tendon goes slack"
-    notes = [pushes] * bool((forces > 0.0).any())
-    return Section({"tendons": numbers, "holds": holds}, [card], notes)
+    return {"tendons": numbers, "holds": number(run.bag.said(run.controller, "holds"))}
 
 
-def base_sensor(run: Run) -> Section:
+def base_sensor(run: Run) -> Numbers:
     """`wrench`: magnitudes at the force-torque sensor [N], [N m]."""
-    if run.is_tendon_driven:
-        return Section({})
     wrench = run.bag.signal("force_torque/wrench", "wrench").values
     forces, moments = (np.linalg.norm(part, axis=1) for part in (wrench[:, :3], wrench[:, 3:]))
     numbers = {
-        "force_mean_n": reduced(np.mean, forces),
-        "force_max_n": reduced(np.max, forces),
-        "moment_mean_nm": reduced(np.mean, moments),
-        "moment_max_nm": reduced(np.max, moments),
-    }
-    return Section({"wrench": numbers})
+        "force_mean_n": reduced(np.mean, forces), "force_max_n": reduced(np.max, forces),
+        "moment_mean_nm": reduced(np.mean, moments), "moment_max_nm": reduced(np.max, moments),
+    }  # fmt: skip
+    return {"wrench": numbers}
 
 
-def timing(run: Run) -> Section:
-    """`loops`: how each node kept its deadline, in its own words; None where it said nothing.
-
-    `simulator`, `estimator`, `nempc_controller` and `other_nodes` hold the same numbers under the
-    names that scripts outside know.
-    """
+def timing(run: Run) -> Numbers:
+    """`loops`: how each node kept its deadline, in its own words; None where it said nothing. Of a
+    rod's run the same stands beside it under the names that scripts outside know."""
     loops = {node: _loop(run, node) for node in run.bag.nodes}
     if run.is_tendon_driven:
-        return Section({"loops": loops})
-    named = ("simulator", "estimator", "nempc_controller")
-    numbers = {node: _loop(run, node) for node in named}
-    others = {node: loop for node, loop in loops.items() if node not in named}
-    return Section({"loops": loops, **numbers, "other_nodes": others})
+        return {"loops": loops}
+    numbers = {node: _loop(run, node) for node in ("simulator", "estimator", "nempc_controller")}
+    others = {node: loop for node, loop in loops.items() if node not in numbers}
+    return {"loops": loops, **numbers, "other_nodes": others}
 
 
 def _loop(run: Run, node: str) -> dict[str, Any]:
@@ -283,26 +301,24 @@ def _loop(run: Run, node: str) -> dict[str, Any]:
     return told | {"rejections": run.bag.said(node, "rejections")}
 
 
-def safety(run: Run) -> Section:
+def safety(run: Run) -> Numbers:
     """`safety`: a row {time_s, what} for every transition."""
     start = run.bag.start
     rows = [{"time_s": round(1e-9 * (t - start), 3), "what": w} for t, w in run.bag.safety]
-    return Section({"safety": rows} if rows or not run.is_tendon_driven else {})
+    return {"safety": rows} if rows or not run.is_tendon_driven else {}
 
 
-def arm_model(run: Run) -> Section:
-    """The model of an arm beside the arm; nothing where no sections were estimated.
+def arm_model(run: Run) -> Numbers:
+    """The model of an arm beside the arm.
 
     `shape_error_mm` is E_shape of Dalenberg (MSc thesis), (52): the mean distance of equal parts of
-    the arm's and the model's backbones, twice a second. `elongation_mm` is the mean of Psi, (50).
-    Section lengths are the controller's estimates of rest lengths; `sections_measured_mm` where the
-    racks are in the arm file. Sensor errors are what the model leaves of what the cameras see.
+    both backbones. `elongation_mm` is the mean of Psi, (50). Section lengths are estimated rest
+    lengths, `sections_measured_mm` those of the racks in the arm file; sensor errors are what the
+    model leaves of what the cameras see.
     """
-    if not run.is_tendon_driven:
-        return Section({})
     lengths = 1e3 * run.of_arm("rest_lengths").values
     psi = np.linalg.norm(run.of_arm("q").values[:, 2::3], axis=1)
-    numbers = {
+    return {
         "shape_error_mm": reduced(np.mean, 1e3 * shape_errors(run).values),
         "elongation_mm": reduced(np.mean, 1e3 * psi),
         "section_lengths_mm": lengths[-1].tolist() if len(lengths) else [],
@@ -312,28 +328,10 @@ def arm_model(run: Run) -> Section:
         "sensor_angle_mrad": reduced(np.mean, 1e3 * run.of_arm("angles").values),
         "ticks_at_bounds": number(run.bag.said(run.controller, "ticks_at_bounds")),
     }
-    cards = [
-        KeyFigure(
-            "model to arm",
-            in_unit(numbers["shape_error_mm"], "mm"),
-            f"E_shape; sensors {in_unit(numbers['sensor_distance_mm'], 'mm')} and "
-            f"{in_unit(numbers['sensor_angle_mrad'], 'mrad', digits=1)}",
-        ),
-        KeyFigure(
-            "section lengths",
-            f"{listed(numbers['section_lengths_mm'])} mm",
-            f"at first {listed(numbers['section_lengths_initial_mm'])} mm, racks "
-            f"{listed(numbers['sections_measured_mm'])} mm; bounds met in "
-            f"{in_unit(numbers['ticks_at_bounds'], digits=0)} ticks",
-        ),
-    ]
-    return Section(numbers, cards)
 
 
 def shape_errors(run: Run) -> Signal:
     """(K,) E_shape [m] twice a second; empty without a truth, an estimate or the arm's data."""
-    from softcr_models.constant_curvature.shape_error import shape_error
-
     true, found, lengths = run.of_arm("q", True), run.of_arm("q"), run.of_arm("rest_lengths")
     stamps, of_true, of_found = np.intersect1d(
         true.stamps, found.stamps, assume_unique=True, return_indices=True
@@ -351,27 +349,60 @@ def shape_errors(run: Run) -> Signal:
     return Signal(stamps[picked], np.array(errors))
 
 
-_SHAPES_EVERY = 25  # samples between two shapes that are compared
+def _problems(run: Run) -> Iterator[str]:
+    """What is missing or not as it should be."""
+    if run.system.get("error"):
+        yield run.system["error"]
+    yield from run.bag.problems
+    recorded = {topic for topic, _ in run.bag.signals}
+    groups = _TOPICS_OF_ARM if run.is_tendon_driven else _TOPICS_OF_ROD
+    missing = [group[0] for group in groups if not recorded & {*group}]
+    if missing := missing + ["/diagnostics"] * (not run.bag.nodes):
+        yield f"nothing was recorded on {', '.join(missing)}"
+    if len(run.reference_tip) and not len(run.true_tip) and len(run.measured_tip):
+        yield "without a simulator's truth the tip errors are against mocap, noise included"
+    if not run.bag.robot:
+        what = "shape and the model's tip" if run.is_tendon_driven else "errors per length"
+        yield f"no node told its robot: {what} are missing"
+    ticks, followed = len(run.tip.between(*(run.window or (0, 0)))), len(run.tracking_error())
+    if followed < COVERED * ticks:
+        yield f"tip errors cover {followed} of {ticks} ticks: the others had no reference"
+    if (run.bag.signal("tendon/state", "force").values > 0.0).any():
+        yield "tendons push at times, as in the thesis's simulations; a real tendon goes slack"
 
-SECTIONS: tuple[Callable[[Run], Section], ...] = (
-    identity, tracking, estimation, arm_model, constant_curvature, parameters, chambers, tendons,
-    base_sensor, safety, timing,
-)  # fmt: skip
-"""In the order of their cards."""
+
+def _silences(run: Run) -> Iterator[str]:
+    """Which nodes fell silent before the end."""
+    for node, status in run.bag.nodes.items():
+        age = 1e-9 * (run.bag.last_heard - status.last_heard)
+        if age > SILENCE:
+            yield f"{node} fell silent {age:.1f} s before the end of the recording"
+
+
+def _alarms(run: Run) -> Iterator[str]:
+    """Why nodes rejected messages and answers, their warnings and errors; a few of each node."""
+    for node, status in run.bag.nodes.items():
+        told = [
+            f"{word}{reason}, {count} times"
+            for name, word in (("rejections", "rejected "), ("refusals", ""))
+            for reason, count in (status.values.get(name) or {}).items()
+        ]
+        warned = [
+            f"{line} (the last of {count})" if differed else f"{line}, {count} times"
+            for line, count, differed in sorted(status.alarms.values(), key=lambda each: -each[1])
+        ]
+        shown = told[:ALARMS_SHOWN] + warned[:ALARMS_SHOWN]
+        yield from (f"{node}: {line}" for line in shown)
+        if (more := len(told) + len(warned) - len(shown)) > 0:
+            yield f"{node}: and {more} more"
 
 
 def reduced(reduce: Callable[[np.ndarray], Any], values: np.ndarray) -> float | None:
     """One number of many; None of none, or when one is not finite."""
-    found = float(reduce(values)) if values.size else math.nan
-    return found if math.isfinite(found) else None
+    return number(float(reduce(values))) if values.size else None
 
 
 def number(value: Any) -> Any:
     """What a node said, if it is a finite number."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return value if is_number and math.isfinite(value) else None
-
-
-def _duration(signal: Signal) -> float | None:
-    """From the first to the last sample [s]."""
-    return 1e-9 * float(signal.stamps[-1] - signal.stamps[0]) if len(signal) else None

@@ -16,8 +16,7 @@ from softcr_runtime.command_line import command
 from softcr_runtime.console import ended_by_signals, say, step
 from softcr_runtime.ros_context import ros_context
 
-PORT = 8090
-"""Of the page; 8080 is the emulated Net F/T box's."""
+PORT = 8090  # of the page; 8080 is the emulated Net F/T box's
 
 
 @command
@@ -50,8 +49,7 @@ def view(
     if importlib.util.find_spec("viser") is None:
         raise UserError("viser is not installed: pip install 'softcr[view]'")
     described = load_robot(robot, ("rod", "arm"))
-    check_free(host, port)
-    console, with_hand = Console(), _is_this_machine(host)
+    console, with_hand = Console(), ipaddress.ip_address(check_free(host, port)).is_loopback
     with ended_by_signals() as stop, ros_context():
         with step(console, "starting the live view"):
             from softcr_tools.nodes.viewer import Viewer
@@ -60,7 +58,8 @@ def view(
         say(console, f"live view: {viewer.page.url} (Ctrl-C ends)")
         if not with_hand:
             say(console, f"--host {host}: others see the page, so it has no sliders")
-        if not no_browser and _has_display():
+        # without a display a browser might take over the terminal
+        if not no_browser and (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
             webbrowser.open(viewer.page.url)
         try:
             viewer.run(stop)
@@ -69,8 +68,8 @@ def view(
     return 0
 
 
-def check_free(host: str, port: int) -> None:
-    """Refuse a port that is in use: viser would silently take another one.
+def check_free(host: str, port: int) -> str:
+    """The IP address of a host, whose port must be free: viser would silently take another one.
 
     Raises:
         UserError: the address is none of this machine, or the port is taken.
@@ -86,14 +85,11 @@ def check_free(host: str, port: int) -> None:
         raise UserError(
             f"--host {host} --port {port}: {error.strerror}; name another one"
         ) from None
+    return str(address[0])
 
 
 def _namespace(name: str) -> str:
-    """The namespace, absolute.
-
-    Raises:
-        UserError: ROS allows no such name.
-    """
+    """The namespace, absolute; UserError where ROS allows no such name."""
     from rclpy.exceptions import InvalidNamespaceException
     from rclpy.validate_namespace import validate_namespace
 
@@ -105,16 +101,3 @@ def _namespace(name: str) -> str:
             f"--namespace {name!r}: letters, digits and _ between slashes, no digit first"
         ) from None
     return absolute
-
-
-def _is_this_machine(host: str) -> bool:
-    """Whether only browsers of this machine reach an address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _has_display() -> bool:
-    """Whether a browser would have a window; without one it might take over the terminal."""
-    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

@@ -1,21 +1,23 @@
-"""What is drawn beside the rod, as lines and dots: for the browser page and for RViz alike."""
+"""What is drawn beside the rod, as lines and dots: for the browser page, and as messages for RViz,
+which does not show clouds of float64, as rods travel."""
 
-from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from softcr_runtime.figure_style import ESTIMATE, MEASURED, REFERENCE, TRUTH
+from softcr_runtime.messages import header, pose_to_message
+from softcr_runtime.values import Pose
 from softcr_tools.viewer.picture import Picture
+from softcr_tools.viewer.shape import Shape
 
-TRAIL = 8.0
-"""How long the tip's trail is [s]."""
+TRAIL = 8.0  # how long the tip's trail is [s]
+DOT_SIZE = 0.15  # width of a dot over the rod's radius
+_METRES_PER_PIXEL = 5e-4  # markers have no pixels
+_ROD_ALPHA = 0.45
 
-DOT_SIZE = 0.15
-"""Width of a dot over the rod's radius."""
 
-
-@dataclass(frozen=True, eq=False)
-class Line:
+class Line(NamedTuple):
     """(k, 3) points [m] in the picture's frame, k >= 2, or None; `width` in pixels."""
 
     points: np.ndarray | None
@@ -23,8 +25,7 @@ class Line:
     width: float
 
 
-@dataclass(frozen=True, eq=False)
-class Dot:
+class Dot(NamedTuple):
     """(3,) position [m] in the picture's frame, or None."""
 
     position: np.ndarray | None
@@ -34,11 +35,15 @@ class Dot:
 def lines(picture: Picture) -> dict[str, Line]:
     """Every line by name; those of which nothing is known have no points."""
     reference, truth = picture.reference, picture.truth
+    table = picture.table()
+    trail = np.stack([table[f"tip_{axis}"] for axis in "xyz"], axis=1)
+    trail = trail[(table["time"] >= -TRAIL) & np.isfinite(trail).all(axis=1)]
+    ahead = np.empty((0, 3)) if reference is None else reference.tip_positions
     return {
         "reference": Line(picture.reference_shape, REFERENCE, 3.0),
-        "horizon": _line(None if reference is None else reference.tip_positions, REFERENCE, 2.0),
+        "horizon": Line(ahead if len(ahead) > 1 else None, REFERENCE, 2.0),
         "truth": Line(None if truth is None else truth.positions, TRUTH, 2.0),
-        "trail": _line(_trail(picture), ESTIMATE, 1.5),
+        "trail": Line(trail if len(trail) > 1 else None, ESTIMATE, 1.5),
     }
 
 
@@ -47,24 +52,63 @@ def dots(picture: Picture) -> dict[str, Dot]:
     reference = picture.reference
     return {
         "target": Dot(None if reference is None else reference.tip_positions[0], REFERENCE),
-        "tip": Dot(picture.estimated_tip, ESTIMATE),
-        "measured": Dot(picture.measured_tip, MEASURED),
+        "tip": Dot(picture.estimated_tip[1], ESTIMATE),
+        "measured": Dot(picture.measured_tip[1], MEASURED),
     }
 
 
 def rgb(colour: str) -> tuple[int, int, int]:
     """Red, green, blue from 0 to 255 of #rrggbb."""
-    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
+    red, green, blue = bytes.fromhex(colour[1:])
+    return red, green, blue
 
 
-def _line(points: np.ndarray | None, colour: str, width: float) -> Line:
-    return Line(points if points is not None and len(points) >= 2 else None, colour, width)
+def path_message(rod: Shape, frame: str) -> Any:
+    """nav_msgs/Path of a robot: the poses along its centre line."""
+    from nav_msgs.msg import Path
+
+    places = map(Pose, rod.positions, rod.quaternions)
+    poses = [pose_to_message(pose, rod.stamp, frame) for pose in places]
+    return Path(header=header(rod.stamp, frame), poses=poses)
 
 
-def _trail(picture: Picture) -> np.ndarray:
-    """(k, 3) where the estimated tip has been lately [m]."""
-    table = picture.table()
-    if not len(table["time"]):
-        return np.empty((0, 3))
-    points = np.stack([table["tip_x"], table["tip_y"], table["tip_z"]], axis=1)
-    return points[(table["time"] >= -TRAIL) & np.isfinite(points).all(axis=1)]
+def markers_message(picture: Picture, radius: float) -> Any:
+    """visualization_msgs/MarkerArray of a rod with a radius [m], lines and dots; what is not known
+    is taken away."""
+    from visualization_msgs.msg import Marker, MarkerArray
+
+    rod, strip, ball = picture.estimate, Marker.LINE_STRIP, Marker.SPHERE
+    shape = None if rod is None else rod.positions
+    markers = [_marker(picture, "rod", strip, shape, ESTIMATE, 2 * radius)]
+    markers[0].color.a = _ROD_ALPHA
+    for name, (points, colour, pixels) in lines(picture).items():
+        markers.append(_marker(picture, name, strip, points, colour, _METRES_PER_PIXEL * pixels))
+    for name, (position, colour) in dots(picture).items():
+        markers.append(_marker(picture, name, ball, position, colour, DOT_SIZE * radius))
+    return MarkerArray(markers=markers)
+
+
+def _marker(
+    picture: Picture, name: str, kind: int, points: np.ndarray | None, colour: str, width: float
+) -> Any:
+    """A line through points (k, 3), or a sphere at a point (3,); `width` [m]."""
+    from geometry_msgs.msg import Point, Vector3
+    from std_msgs.msg import ColorRGBA
+    from visualization_msgs.msg import Marker
+
+    depth = width if kind == Marker.SPHERE else 0.0
+    red, green, blue = (value / 255 for value in rgb(colour))
+    marker = Marker(
+        header=header(picture.stamp, picture.frame),
+        ns=name,
+        type=kind,
+        action=Marker.DELETE if points is None else Marker.ADD,
+        color=ColorRGBA(r=red, g=green, b=blue, a=1.0),
+        scale=Vector3(x=width, y=depth, z=depth),
+    )
+    marker.pose.orientation.w = 1.0
+    places = () if points is None else np.atleast_2d(points).tolist()
+    marker.points = [Point(x=x, y=y, z=z) for x, y, z in places]
+    if kind == Marker.SPHERE and places:
+        marker.pose.position = marker.points.pop()
+    return marker

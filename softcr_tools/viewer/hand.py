@@ -1,51 +1,35 @@
 """Pressures by hand: when the page's sliders may command, and what they then say. Pure logic.
 
-A browser page is no place to drive an armed robot from: it has no deadman's switch, and it may be
-slow without anybody seeing it. So the sliders speak only while nobody else does and nothing is
-armed; when that changes they let go by themselves, and must be switched on again by a person:
-
-- another node offers pressure/command, or a command of another has been heard: silence at once,
-  the chambers are the other's;
-- the valves become enabled, the page that switched them on is closed, a simulated clock appears:
-  one last command of zero, then silence, which ends in a vent by the valves' own rules.
+A browser page has no deadman's switch and may be slow without anybody seeing it. So the sliders
+speak only while nobody else does and nothing is armed; when that changes they let go by themselves,
+and must be switched on again by a person. Where another commands they are silent at once: the
+chambers are the other's. Otherwise they say one last command of zero, then silence, which ends in a
+vent by the valves' own rules.
 
 On the bench the disarmed valves stay vented whatever is commanded: the sliders test the way there.
 In simulation, where there are no valves, they move the rod.
 """
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from softcr_models.robot import PressureLimits
 
-HAND_RATE = 5e4
-"""The chambers follow a slider no faster than this [Pa/s]."""
-
-FOREIGN_AGE = 1.0
-"""Another's command keeps the sliders locked for this long [s]."""
+HAND_RATE = 5e4  # the chambers follow a slider no faster than this [Pa/s]
+FOREIGN_AGE = 1.0  # another's command keeps the sliders locked for this long [s]
 
 
-@dataclass(frozen=True)
-class Surroundings:
-    """What the sliders depend on.
+class Surroundings(NamedTuple):
+    """What the sliders depend on."""
 
-    Attributes:
-        others: names of other nodes that offer pressure/command.
-        foreign_age: of the last command that was not ours [s]; infinite for never.
-        valves: whether anybody offers safety/state.
-        enabled: whether safety/state says that the valves are; None while it was not heard.
-        simulated_clock: whether anybody offers /clock.
-        page_open: whether the page that switched the sliders on is still there.
-    """
-
-    others: tuple[str, ...] = ()
-    foreign_age: float = math.inf
-    valves: bool = False
-    enabled: bool | None = None
-    simulated_clock: bool = False
-    page_open: bool = True
+    others: tuple[str, ...] = ()  # names of other nodes that offer pressure/command
+    foreign_age: float = math.inf  # of the last command that was not ours [s]; infinite: never
+    valves: bool = False  # whether anybody offers safety/state
+    enabled: bool | None = None  # what safety/state says of the valves; None: not heard
+    simulated_clock: bool = False  # whether anybody offers /clock
+    page_open: bool = True  # whether the page that switched the sliders on is still there
 
     @property
     def taken(self) -> str:
@@ -59,37 +43,27 @@ class Surroundings:
     @property
     def blocker(self) -> str:
         """Why the sliders are locked, in a line; empty if they are not."""
-        if self.taken:
-            return self.taken
-        if self.enabled:
-            return "the valves are armed"
-        if self.valves and self.enabled is None:
-            return "the valves have not said yet whether they are armed"
-        if self.simulated_clock:
-            return "simulated time: a lock-step run or a replay is under way"
-        if not self.page_open:
-            return "the page that used them was closed"
-        return ""
+        unknown = self.valves and self.enabled is None
+        reasons = {
+            self.taken: bool(self.taken),
+            "the valves are armed": self.enabled,
+            "the valves have not said yet whether they are armed": unknown,
+            "simulated time: a lock-step run or a replay is under way": self.simulated_clock,
+            "the page that used them was closed": not self.page_open,
+        }
+        return next((reason for reason, holds in reasons.items() if holds), "")
 
 
 class HandControl:
-    """The sliders' side of pressure/command.
-
-    Attributes:
-        on: whether the sliders command.
-        blocker: why they are locked, as of the last `update`.
-        wanted: (m,) pressures of the sliders [Pa].
-    """
+    """The sliders' side of pressure/command: whether they are `on`, the `blocker` that locks them,
+    as of the last `update`, and their pressures, `wanted` (m,) [Pa]."""
 
     def __init__(self, limits: PressureLimits, chambers: int):
         """Off, all sliders at the limit next to zero."""
-        self.on = False
-        self.blocker = "nothing is known yet"
-        self._limits = limits
+        self.on, self.blocker = False, "nothing is known yet"
+        self._limits, self._last_word = limits, False
         self._rest = np.clip(np.zeros(chambers), limits.minimum, limits.maximum)
-        self.wanted = self._rest.copy()
-        self._said = self._rest.copy()
-        self._last_word = False
+        self.wanted, self._said = self._rest.copy(), self._rest.copy()
 
     def switch(self, on: bool) -> None:
         """A person switches the sliders on, which a blocker forbids, or off."""
@@ -102,19 +76,11 @@ class HandControl:
     def want(self, chamber: int, pressure: float) -> None:
         """A person moves a slider [Pa]; what is no number is not heard, the limits hold."""
         if self.on and math.isfinite(pressure):
-            bounded = min(max(pressure, self._limits.minimum), self._limits.maximum)
-            self.wanted[chamber] = bounded
+            self.wanted[chamber] = np.clip(pressure, self._limits.minimum, self._limits.maximum)
 
     def update(self, surroundings: Surroundings, passed: float) -> np.ndarray | None:
-        """What to command now.
-
-        Args:
-            surroundings: as they are now.
-            passed: since the last call [s].
-
-        Returns:
-            (m,) pressures [Pa], or None for silence.
-        """
+        """(m,) pressures [Pa] to command now, or None for silence; `passed`: since the last call
+        [s]."""
         self.blocker = surroundings.blocker
         if self.on and self.blocker:
             self._let_go(with_last_word=not surroundings.taken)
@@ -128,10 +94,8 @@ class HandControl:
         return self._said.copy()
 
     def _let_go(self, with_last_word: bool) -> None:
-        self.on = False
-        self._last_word = with_last_word
+        self.on, self._last_word = False, with_last_word
         self._rewind()
 
     def _rewind(self) -> None:
-        self.wanted = self._rest.copy()
-        self._said = self._rest.copy()
+        self.wanted, self._said = self._rest.copy(), self._rest.copy()

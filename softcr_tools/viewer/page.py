@@ -5,9 +5,8 @@ import io
 import queue
 from collections.abc import Callable
 from contextlib import redirect_stdout
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import viser
@@ -17,59 +16,39 @@ from softcr_models.robot import Robot
 from softcr_tools.viewer.hand import HandControl
 from softcr_tools.viewer.picture import Picture
 from softcr_tools.viewer.plots import PANEL_WIDTH, Plots
-from softcr_tools.viewer.scene import Scene, Size
-from softcr_tools.viewer.words import (
-    HAND_RULES,
-    safety_html,
-    state_html,
-    values_html,
-)
+from softcr_tools.viewer.scene import Scene, size_of
+from softcr_tools.viewer.words import HAND_RULES, safety_html, state_html, values_html
 
-SCENE_PERIOD = 1 / 15
-"""Between two drawings of the rod, at least [s]."""
-
-PLOT_PERIOD = 0.25
-"""Between two drawings of plots and words, at least [s]."""
+SCENE_PERIOD = 1 / 15  # between two drawings of the rod, at least [s]
+PLOT_PERIOD = 0.25  # between two drawings of plots and words, at least [s]
 
 
-@dataclass(frozen=True)
-class Switched:
+class Switched(NamedTuple):
     """A person switched the sliders on or off, on the page of `client`."""
 
     on: bool
     client: int
 
 
-@dataclass(frozen=True)
-class Slid:
+class Slid(NamedTuple):
     """A person moved the slider of a chamber to a pressure [Pa]."""
 
     chamber: int
     pressure: float
 
 
-class Page:
-    """The page and what persons do on it.
+Events = queue.SimpleQueue[Switched | Slid]
 
-    Attributes:
-        events: what persons did with the sliders, oldest first.
-        url: where a browser finds the page.
-    """
+
+class Page:
+    """The page, found by a browser at `url`, and what persons do with its sliders: `events`."""
 
     def __init__(
         self, robot: Robot | Arm, host: str, port: int, vent: Callable[[], None], with_hand: bool
     ):
-        """Serve the page.
-
-        Args:
-            robot: whose radius, chambers and limits are drawn; for an arm there is neither vent
-                button nor slider.
-            host: address to listen on.
-            port: must be free.
-            vent: called in a thread of its own when somebody presses the button.
-            with_hand: whether there are sliders at all.
-        """
-        self.events: queue.SimpleQueue[Switched | Slid] = queue.SimpleQueue()
+        """Serve the page of a robot on an address and a free port; an arm has neither the button,
+        which calls `vent` in a thread of its own, nor sliders."""
+        self.events: Events = queue.SimpleQueue()
         self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         with redirect_stdout(io.StringIO()):  # a banner that cannot be switched off
             self._server = viser.ViserServer(host, port, label="softcr", verbose=False)
@@ -104,19 +83,13 @@ class Page:
     def say(self, line: str) -> None:
         """Show the answer to a press of the button."""
         if self._answer is not None:
-            _assign(self._answer, "content", _padded(html.escape(line)))
+            self._answer.content = _padded(html.escape(line))
 
     def draw(
         self, picture: Picture, hand: HandControl, rejected: dict[str, int], now: float
     ) -> None:
-        """Bring the page up to date.
-
-        Args:
-            picture: what is known.
-            hand: whether the sliders are locked.
-            rejected: how often messages were refused, by reason.
-            now: on the clock of `Picture.received` [s].
-        """
+        """Bring the page up to date; viser sends the browsers what differs. `rejected`: how often
+        messages were refused, by reason; `now` on the clock of `Picture.received` [s]."""
         if now - self._scene_drawn < SCENE_PERIOD:
             return
         self._scene_drawn = now
@@ -125,56 +98,45 @@ class Page:
             if now - self._plots_drawn < PLOT_PERIOD:
                 return
             self._plots_drawn = now
-            _assign(self._safety, "content", _padded(safety_html(picture)))
+            self._safety.content = _padded(safety_html(picture))
             state = state_html(picture, now, rejected) + values_html(picture, now)
-            _assign(self._state, "content", _padded(state))
+            self._state.content = _padded(state)
             self._plots.draw(picture)
             if self._hand is not None:
                 self._hand.draw(hand)
 
 
-def size_of(robot: Robot | Arm) -> Size:
-    """Of what is drawn of a robot."""
-    if isinstance(robot, Robot):
-        return Size(robot.length, 0.5 * robot.outer_diameter)
-    return Size(sum(robot.bodies), robot.radius, hangs=bool(robot.base[2, 2] < 0.0))
-
-
 class _HandPanel:
     """A switch and a slider per chamber."""
 
-    def __init__(
-        self, server: viser.ViserServer, robot: Robot, events: "queue.SimpleQueue[Switched | Slid]"
-    ):
-        self._events = events
+    def __init__(self, server: viser.ViserServer, robot: Robot, events: Events):
+        self._events, gui = events, server.gui
         low, high = 1e-3 * robot.pressure_limits.minimum, 1e-3 * robot.pressure_limits.maximum
-        with server.gui.add_folder("Pressures by hand"):
-            self._why = server.gui.add_html("")
-            self._switch = server.gui.add_checkbox("command by hand", False, disabled=True)
+        step, rest = 0.1 if high - low <= 1e3 else 1.0, min(max(0.0, low), high)
+        with gui.add_folder("Pressures by hand"):
+            self._why = gui.add_html("")
+            self._switch: Any = gui.add_checkbox("command by hand", False, disabled=True)
             self._switch.on_update(self._switched)
-            rest = min(max(0.0, low), high)
-            self._sliders = [
-                server.gui.add_slider(
-                    f"{name} [kPa]", low, high, 0.1 if high - low <= 1e3 else 1.0, rest,
-                    disabled=True,
-                )
+            self._sliders: list[Any] = [
+                gui.add_slider(f"{name} [kPa]", low, high, step, rest, disabled=True)
                 for name in robot.chamber_names
-            ]  # fmt: skip
+            ]
             for chamber, slider in enumerate(self._sliders):
                 slider.on_update(partial(self._slid, chamber))
-            server.gui.add_markdown(HAND_RULES)
+            gui.add_markdown(HAND_RULES)
 
     def draw(self, hand: HandControl) -> None:
         """Lock, unlock and show the pressures that the sliders stand for."""
-        why = hand.blocker or ("commanding" if hand.on else "may be switched on")
-        text = f"<b>locked:</b> {html.escape(why)}" if hand.blocker else why
-        _assign(self._why, "content", _padded(text))
-        _assign(self._switch, "disabled", bool(hand.blocker))
+        text = "commanding" if hand.on else "may be switched on"
+        if hand.blocker:
+            text = f"<b>locked:</b> {html.escape(hand.blocker)}"
+        self._why.content = _padded(text)
+        self._switch.disabled = bool(hand.blocker)
         for slider, wanted in zip(self._sliders, hand.wanted, strict=True):
-            _assign(slider, "disabled", not hand.on)
+            slider.disabled = not hand.on
             if not hand.on:  # a slider that is being moved is its owner's
-                _assign(slider, "value", 1e-3 * float(wanted))
-        _assign(self._switch, "value", hand.on)
+                slider.value = 1e-3 * float(wanted)
+        self._switch.value = hand.on
 
     def _switched(self, event: Any) -> None:
         if event.client is not None:  # a person, not `draw`
@@ -183,12 +145,6 @@ class _HandPanel:
     def _slid(self, chamber: int, event: Any) -> None:
         if event.client is not None:
             self._events.put(Slid(chamber, 1e3 * float(event.target.value)))
-
-
-def _assign(element: Any, name: str, value: Any) -> None:
-    """Change a property of an element only if it changes: each change is sent to every browser."""
-    if getattr(element, name) != value:
-        setattr(element, name, value)
 
 
 def _padded(content: str) -> str:

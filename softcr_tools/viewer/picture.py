@@ -18,17 +18,12 @@ from softcr_runtime.diagnostics import DiagnosticReport
 from softcr_runtime.robot_topics import inputs_of, robot_topics
 from softcr_runtime.rod_clouds import ReferenceCloud
 from softcr_runtime.values import ReferenceRows
-from softcr_tools.viewer.shape import Arc, Shape, shape_makers
+from softcr_tools.viewer.shape import Shape, shape_makers
 
-WINDOW = 30.0
-"""How far back the plots and the trail go [s]."""
-
-SAMPLE_PERIOD = 1 / 30
-"""Between two rows of the table, at least [s]."""
-
-STALE = 0.5
-"""What is older than this beside the newest stamp is not drawn as present [s]."""
-
+WINDOW = 30.0  # how far back the plots and the trail go [s]
+SAMPLE_PERIOD = 1 / 30  # between two rows of the table, at least [s]
+STALE = 0.5  # what is older than this beside the newest stamp is not drawn as present [s]
+COMPLIANCE = "bending_compliance"
 HEARD = {
     "estimate/rod": "estimate", "estimate/arm": "estimate", "estimate/state": "estimate",
     "estimate/constant_curvature": "estimated arc", "estimate/shape": "estimated shape",
@@ -39,14 +34,14 @@ HEARD = {
 }  # fmt: skip
 """Topics whose flow is shown, with a word for each."""
 
-COMPLIANCE = "bending_compliance"
-
 _RESTART = 1.0  # a stamp so far back begins a new story: a replay that was started again [s]
-_ARC = "estimate/constant_curvature"
+_STANDS = 1.0  # a setpoint has no horizon: its only row stands for itself [s]
+_ARC, _STIFFNESS = "estimate/constant_curvature", "bending_stiffness"
 _REFERENCES = ("reference/rod", "reference/output")
 _MEASURED_TIPS = ("mocap/tip/pose", "mocap/arm/poses")
 _TIP = "estimate/tip/pose"
-_STANDS = 1.0  # a setpoint has no horizon: its only row stands for itself [s]
+_ALWAYS = ("estimate_error", "measured_error", "tip_x", "tip_y", "tip_z")
+_NOWHERE = np.full(3, np.nan)
 
 
 class Picture:
@@ -61,10 +56,9 @@ class Picture:
         actuators: their names; inputs are in this order.
         has_chambers: whether they are chambers; tendons otherwise.
         expected: topics that are said to be silent where nothing like them was heard.
-        topics: those of the robot's commands and sensors.
+        topics, tip_topics: of the robot's commands and sensors; of estimated and measured tips.
         frame: that positions are in.
-        diagnostics: the newest status of each node, by its name.
-        safety: the newest safety/state; None while nobody has told it.
+        diagnostics, safety: the newest status of each node by its name, and safety/state.
         received: when each topic was last heard, on the monotonic clock [s].
     """
 
@@ -80,31 +74,22 @@ class Picture:
         self.diagnostics: dict[str, DiagnosticReport] = {}
         self.safety: DiagnosticReport | None = None
         self.received: dict[str, float] = {}
-        self._arc = Arc.of_robot(robot) if isinstance(robot, Robot) else None
-        self._makers = shape_makers(robot)
+        self._robot, self._makers = robot, shape_makers(robot)
         self._estimates = tuple(topic for topic in self._makers if topic.startswith("estimate/"))
+        self.tip_topics = {"estimate": (_TIP, *self._estimates), "measured": _MEASURED_TIPS}
         self._newest: dict[str, tuple[int, Any]] = {}
         self._shapes: dict[str, Shape] = {}
-        self._columns: dict[str, int] = {}
+        self._columns = dict.fromkeys(_ALWAYS)
         self._rows: deque[tuple[int, np.ndarray]] = deque()
 
-    # --- in -------------------------------------------------------------------------------------
-
     def hear(self, topic: str, stamp: int, value: Any, received: float) -> None:
-        """Take a decoded message.
-
-        Args:
-            topic: name in the table of topics.
-            stamp: of the message [ns].
-            value: what the topic's codec made of it.
-            received: when, on the monotonic clock [s].
-        """
+        """Take what a topic's codec made of a message with a stamp [ns], received at a time on the
+        monotonic clock [s]."""
         self.received[topic] = received
         if topic == "safety/state":
             self.safety = value
         elif topic == "/diagnostics":
-            for report in value:
-                self.diagnostics[report.name.partition(":")[0]] = report
+            self.diagnostics |= {report.name.partition(":")[0]: report for report in value}
         else:
             if stamp < self.stamp - round(1e9 * _RESTART):
                 self._newest.clear()
@@ -118,13 +103,10 @@ class Picture:
         if not self._newest or stamp < due:
             return
         row = self._row()
-        for name in row:
-            self._columns.setdefault(name, len(self._columns))
+        self._columns |= dict.fromkeys(row)
         self._rows.append((stamp, np.array([row.get(name, np.nan) for name in self._columns])))
         while self._rows[0][0] < stamp - round(1e9 * WINDOW):
             self._rows.popleft()
-
-    # --- out ------------------------------------------------------------------------------------
 
     @property
     def stamp(self) -> int:
@@ -163,35 +145,40 @@ class Picture:
         return points if points is not None and np.isfinite(points).all() else None
 
     @property
-    def measured_tip(self) -> np.ndarray | None:
-        """(3,) tip seen by the cameras [m], unless it is stale."""
-        return self._measured_tip()[1]
+    def measured_tip(self) -> tuple[int, np.ndarray | None]:
+        """Stamp [ns] and (3,) tip seen by the cameras [m]; 0 and None when it is stale."""
+        topic = self._flowing(_MEASURED_TIPS)
+        if topic is None:
+            return 0, None
+        stamp, value = self.newest(topic)
+        fields = fields_of(topic, value)
+        return stamp, fields.get("tip", fields.get("position"))
 
     @property
-    def estimated_tip(self) -> np.ndarray | None:
-        """(3,) estimated tip [m], unless it is stale: of its own topic, which knows the end of the
-        cap on the last node, otherwise the end of the shape."""
+    def estimated_tip(self) -> tuple[int, np.ndarray | None]:
+        """Stamp [ns] and (3,) estimated tip [m]; 0 and None when it is stale: of its own topic,
+        which knows the end of the cap on the last node, otherwise the end of the shape."""
         told = self.present(_TIP)
         if told is not None:
-            return told.pose().position
+            return self.newest(_TIP)[0], told.pose().position
         shape = None if self.present("estimate/rod") is not None else self.estimate
-        return None if shape is None or self.shape_topic == _ARC else shape.positions[-1]
+        if shape is None or self.shape_topic == _ARC:
+            return 0, None
+        return shape.stamp, shape.positions[-1]
 
     @property
     def parameters(self) -> dict[str, tuple[float, float]]:
         """Estimated parameters and their standard deviations by name; what is stale is left out.
-
-        Of an arc its bending stiffness counts as a bending compliance [rad/(N m m)].
-        """
+        Of an arc its bending stiffness counts as a bending compliance [rad/(N m m)]."""
         topic = self._flowing(("estimate/rod", "estimate/state"))
         if topic is not None:
             found = self.newest(topic)[1]
             std = found.parameters_std
             return {n: (v, std.get(n, np.nan)) for n, v in found.parameters.items()}
-        arc = self.present(_ARC)
-        if arc is None or self._arc is None or not {_STIFFNESS, f"{_STIFFNESS}_std"} <= arc.keys():
+        arc, robot = self.present(_ARC) or {}, self._robot
+        if isinstance(robot, Arm) or not {_STIFFNESS, f"{_STIFFNESS}_std"} <= arc.keys():
             return {}
-        value = self._arc.compliance(arc[_STIFFNESS])
+        value = 1.0 / (arc[_STIFFNESS] * robot.length * (0.5 * robot.outer_diameter) ** 2)
         return {COMPLIANCE: (value, value * arc[f"{_STIFFNESS}_std"] / arc[_STIFFNESS])}
 
     @property
@@ -216,11 +203,6 @@ class Picture:
         value = self.present(self.topics.state)
         return value[1] if isinstance(value, tuple) else None
 
-    @property
-    def tip_topics(self) -> dict[str, tuple[str, ...]]:
-        """Topics that tell the estimated and the measured tip."""
-        return {"estimate": (_TIP, *self._estimates), "measured": _MEASURED_TIPS}
-
     def shape_flows(self, now: float) -> bool:
         """Whether an estimated shape was heard lately; `now` on the clock of `received` [s]."""
         return any(self.flows(topic, now) for topic in self._estimates)
@@ -230,16 +212,13 @@ class Picture:
         return now - self.received.get(topic, -np.inf) <= STALE
 
     def table(self) -> dict[str, np.ndarray]:
-        """The last `WINDOW` seconds, oldest row first, NaN where nothing was known.
-
-        Returns:
-            By name, each (rows,): `time` before the newest row [s, at most 0], and the columns.
-        """
+        """The last `WINDOW` seconds, oldest row first, NaN where nothing was known: by name, each
+        (rows,), `time` before the newest row [s, at most 0] and the columns."""
+        time = np.array([1e-9 * (stamp - self._rows[-1][0]) for stamp, _ in self._rows])
         rows = np.full((len(self._rows), len(self._columns)), np.nan)
         for into, (_, row) in zip(rows, self._rows, strict=True):
             into[: len(row)] = row
-        times = np.array([1e-9 * (stamp - self._rows[-1][0]) for stamp, _ in self._rows])
-        return {"time": times, **dict(zip(self._columns, rows.T, strict=True))}
+        return {"time": time} | dict(zip(self._columns, rows.T, strict=True))
 
     def newest(self, topic: str) -> tuple[int, Any]:
         """Stamp [ns] and value of the newest message; 0 and None when there is none."""
@@ -250,8 +229,6 @@ class Picture:
         stamp, value = self.newest(topic)
         return value if self.stamp - stamp <= 1e9 * STALE else None
 
-    # --- inside ---------------------------------------------------------------------------------
-
     def _flowing(self, topics: Iterable[str]) -> str | None:
         """The first of some topics that is not stale."""
         return next((topic for topic in topics if self.present(topic) is not None), None)
@@ -261,27 +238,14 @@ class Picture:
         if topic is None:
             return None
         stamp, value = self.newest(topic)
-        made = self._shapes.get(topic)
-        if made is None or made.stamp != stamp:
-            made = self._shapes[topic] = self._makers[topic](value, stamp)
-        return made
-
-    def _measured_tip(self) -> tuple[int, np.ndarray | None]:
-        topic = self._flowing(_MEASURED_TIPS)
-        if topic is None:
-            return 0, None
-        stamp, value = self.newest(topic)
-        fields = fields_of(topic, value)
-        return stamp, fields.get("tip", fields.get("position"))
+        if topic not in self._shapes or self._shapes[topic].stamp != stamp:
+            self._shapes[topic] = self._makers[topic](value, stamp)
+        return self._shapes[topic]
 
     def _row(self) -> dict[str, float]:
-        tip, (seen_at, seen) = self.estimated_tip, self._measured_tip()
-        told_at = self.newest(_TIP if self.present(_TIP) is not None else self.shape_topic or "")[0]
-        row = {
-            "estimate_error": self._error(tip, told_at),
-            "measured_error": self._error(seen, seen_at),
-            **dict(zip(("tip_x", "tip_y", "tip_z"), _NOWHERE if tip is None else tip, strict=True)),
-        }
+        told_at, tip = self.estimated_tip
+        errors = self._error(told_at, tip), self._error(*self.measured_tip)
+        row = dict(zip(_ALWAYS, (*errors, *(_NOWHERE if tip is None else tip)), strict=True))
         for word, topic in (("measured", self.topics.state), ("commanded", self.topics.command)):
             names = (f"{word}_{name}" for name in self.actuators)
             row |= dict(zip(names, self.inputs(topic), strict=True))
@@ -289,18 +253,14 @@ class Picture:
             row |= {name: value, f"{name}_std": deviation}
         return row | {f"rest_length_{k}": v for k, v in enumerate(self.rest_lengths, start=1)}
 
-    def _error(self, tip: np.ndarray | None, stamp: int) -> float:
+    def _error(self, stamp: int, tip: np.ndarray | None) -> float:
         """Distance [m] of a tip from the reference at a stamp [ns]."""
-        if tip is None or self.reference is None:
-            return np.nan
         rows = self.reference
-        if rows.states is None and len(rows.tip_positions) == 1:  # a setpoint, which holds
-            return float(np.linalg.norm(tip - rows.tip_positions[0]))
-        return float(np.linalg.norm(tip - tip_at(rows, stamp)))
-
-
-_NOWHERE = (np.nan,) * 3
-_STIFFNESS = "bending_stiffness"
+        if tip is None or rows is None:
+            return np.nan
+        holds = rows.states is None and len(rows.tip_positions) == 1  # a setpoint
+        wanted = rows.tip_positions[0] if holds else tip_at(rows, stamp)
+        return float(np.linalg.norm(tip - wanted))
 
 
 def tip_at(reference: ReferenceCloud | ReferenceRows, stamp: int) -> np.ndarray:
@@ -309,8 +269,7 @@ def tip_at(reference: ReferenceCloud | ReferenceRows, stamp: int) -> np.ndarray:
     Half a period outside is taken as the end: stamps of two clocks that tick alike never are equal.
     """
     step = 1e-9 * (stamp - reference.stamp) / reference.period
-    last = len(reference.tip_positions) - 1
-    if not -0.5 <= step <= last + 0.5:
-        return np.full(3, np.nan)
-    rows = np.arange(last + 1)
+    rows = np.arange(len(reference.tip_positions))
+    if not -0.5 <= step <= rows[-1] + 0.5:
+        return _NOWHERE
     return np.array([np.interp(step, rows, axis) for axis in reference.tip_positions.T])

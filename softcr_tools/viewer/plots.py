@@ -4,7 +4,6 @@ A plot is made when the first of what it shows arrives.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import viser
@@ -16,24 +15,10 @@ from softcr_tools.viewer.picture import WINDOW, Picture
 from softcr_tools.viewer.words import input_colour, input_unit
 
 PANEL_WIDTH = 370  # pixels
-
 _PLOT_HEIGHT = 215  # pixels
 _BAND = "#a8c7fa"  # colour of the limits of an uncertainty
 
-
-@dataclass(frozen=True, eq=False)
-class _Curve:
-    """A curve: its name, colour, (k,) values, and whether it is dashed."""
-
-    label: str
-    colour: str
-    values: np.ndarray
-    dashed: bool = False
-
-    def series(self) -> uplot.Series:
-        if self.dashed:
-            return uplot.Series(label=self.label, stroke=self.colour, dash=(4.0, 4.0))
-        return uplot.Series(label=self.label, stroke=self.colour, width=2)
+Curve = tuple[uplot.Series, np.ndarray]  # how it looks, and its (k,) values
 
 
 class Plots:
@@ -52,69 +37,70 @@ class Plots:
         if not len(table["time"]):
             return
         for order, (title, curves) in enumerate(_curves(picture, table).items()):
+            series, values = zip(*curves, strict=True)
             if title not in self._plots:
-                if not any(np.isfinite(curve.values).any() for curve in curves):
+                if not np.isfinite(values).any():
                     continue
-                series = [curve.series() for curve in curves]
                 with self._tab:
-                    self._plots[title] = Plot(self._server, title, *series, order=order)
-            self._plots[title].draw(table["time"], *(curve.values for curve in curves))
+                    self._plots[title] = Plot(self._server, title, series, order)
+            self._plots[title].draw(table["time"], values)
 
 
-def _curves(picture: Picture, table: dict[str, np.ndarray]) -> dict[str, list[_Curve]]:
+def _curves(picture: Picture, table: dict[str, np.ndarray]) -> dict[str, list[Curve]]:
     """What there is to draw, by the title of its plot, from above."""
     plots = {
         "tip to reference [mm]": [
-            _Curve("estimated", ESTIMATE, 1e3 * table["estimate_error"]),
-            _Curve("measured", MEASURED, 1e3 * table["measured_error"]),
+            (_series("estimated", ESTIMATE), 1e3 * table["estimate_error"]),
+            (_series("measured", MEASURED), 1e3 * table["measured_error"]),
         ]
     }
     if name := picture.parameter:
         value, band = table[name], 2.0 * table[f"{name}_std"]
         unit = f" [{unit_of(name)}]" if unit_of(name) not in ("", "-") else ""
         plots[f"{name.replace('_', ' ')}{unit}"] = [
-            _Curve("estimate", ESTIMATE, value),
-            _Curve("+ 2 sd", _BAND, value + band),
-            _Curve("- 2 sd", _BAND, value - band),
+            (_series("estimate", ESTIMATE), value),
+            (_series("+ 2 sd", _BAND), value + band),
+            (_series("- 2 sd", _BAND), value - band),
         ]
     if sections := [name for name in table if name.startswith("rest_length_")]:
         plots["rest lengths of the sections [mm]"] = [
-            _Curve(f"section {number + 1}", input_colour(number), 1e3 * table[name])
+            (_series(f"section {number + 1}", input_colour(number)), 1e3 * table[name])
             for number, name in enumerate(sections)
         ]
     what, scale, unit = input_unit(picture)
+    actuators = [(name, input_colour(number)) for number, name in enumerate(picture.actuators)]
     plots[f"{what} [{unit}], dashed: commanded"] = [
-        _Curve(
-            f"{name}{ending}", input_colour(number), scale * table[f"{word}_{name}"], ending != ""
-        )
+        (_series(f"{name}{ending}", colour, ending != ""), scale * table[f"{word}_{name}"])
         for word, ending in (("measured", ""), ("commanded", ", commanded"))
-        for number, name in enumerate(picture.actuators)
+        for name, colour in actuators
     ]
     return plots
+
+
+def _series(label: str, colour: str, dashed: bool = False) -> uplot.Series:
+    if dashed:
+        return uplot.Series(label=label, stroke=colour, dash=(4.0, 4.0))
+    return uplot.Series(label=label, stroke=colour, width=2)
 
 
 class Plot:
     """Curves over the last seconds: those whose newest value is known, from where all are."""
 
     def __init__(
-        self, server: viser.ViserServer, title: str, *curves: uplot.Series, order: float = 0.0
+        self, server: viser.ViserServer, title: str, curves: Sequence[uplot.Series], order: float
     ):
         """An empty plot."""
-        self._curves = curves
-        self._shown: tuple[int, ...] = tuple(range(len(curves)))
+        self._curves, self._shown = curves, tuple(range(len(curves)))
         self._plot = server.gui.add_uplot(
-            data=(np.array([-WINDOW, 0.0]), *(np.full(2, np.nan) for _ in curves)),
+            data=(np.array([-WINDOW, 0.0]), *np.full((len(curves), 2), np.nan)),
             series=self._series(),
             scales={"x": uplot.Scale(time=False, range=(-WINDOW, 0.0))},
             axes=(uplot.Axis(label="time [s]", labelSize=18, size=28), uplot.Axis(size=48)),
-            title=title,
             legend=uplot.Legend(show=False),
-            height=_PLOT_HEIGHT,
-            padding=(10, 20, 0, 0),
-            order=order,
-        )
+            title=title, height=_PLOT_HEIGHT, padding=(10, 20, 0, 0), order=order,
+        )  # fmt: skip
 
-    def draw(self, time: np.ndarray, *values: np.ndarray) -> None:
+    def draw(self, time: np.ndarray, values: Sequence[np.ndarray]) -> None:
         """Replace the curves: (k,) times [s] and values."""
         shown, data = known_curves(time, values)
         if not shown:
@@ -134,11 +120,8 @@ class Plot:
 def known_curves(
     time: np.ndarray, values: Sequence[np.ndarray]
 ) -> tuple[tuple[int, ...], tuple[np.ndarray, ...]]:
-    """What can be drawn, without any NaN: one would spoil uPlot's choice of the span.
-
-    Args:
-        time: (k,), k >= 1.
-        values: curves, (k,) each.
+    """What can be drawn of curves (k,) each, without any NaN: one would spoil uPlot's choice of the
+    span. Times are (k,), k >= 1.
 
     Returns:
         Indices of the curves whose last value is known; times and those curves, from where all of

@@ -1,19 +1,23 @@
 """The page's 3-D scene: the estimated rod as a tube, lines and dots beside it."""
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import viser
+from scipy.interpolate import CubicHermiteSpline
+from scipy.spatial.transform import Rotation, Slerp
 
+from softcr_models.constant_curvature.arm import Arm
+from softcr_models.robot import Robot
 from softcr_runtime.figure_style import ESTIMATE, MEASURED
-from softcr_tools.viewer.drawing import DOT_SIZE, Dot, Line, dots, lines, rgb
+from softcr_tools.viewer.drawing import DOT_SIZE, dots, lines, rgb
 from softcr_tools.viewer.picture import Picture
-from softcr_tools.viewer.tube import tube
+
+ALONG = 24  # rings of a tube
+AROUND = 24  # corners of a ring
 
 
-@dataclass(frozen=True)
-class Size:
+class Size(NamedTuple):
     """Of what is drawn: `length`, `radius` [m]; `hangs` below its base, or stands on it."""
 
     length: float
@@ -21,38 +25,55 @@ class Size:
     hangs: bool = False
 
 
+def size_of(robot: Robot | Arm) -> Size:
+    """Of what is drawn of a robot."""
+    if isinstance(robot, Robot):
+        return Size(robot.length, 0.5 * robot.outer_diameter)
+    return Size(sum(robot.bodies), robot.radius, hangs=bool(robot.base[2, 2] < 0.0))
+
+
 class Scene:
     """Robot, reference, trail, cameras' tip and, in simulation, the true robot; in metres."""
 
     def __init__(self, server: viser.ViserServer, size: Size):
+        length, self._radius, hangs = size
         self._scene = scene = server.scene
-        self._radius, length = size.radius, size.length
-        middle = -0.5 * length if size.hangs else 0.5 * length
+        middle = -0.5 * length if hangs else 0.5 * length
         scene.set_up_direction("+z")
         scene.configure_default_lights(cast_shadow=False)  # half the work of a weak graphics card
         fine = 0.01 if length < 0.3 else 0.05
         scene.add_grid(
             "/ground", width=4 * length, height=4 * length, cell_size=fine, section_size=5 * fine,
-            plane="xy", position=(0.0, 0.0, -1.5 * length if size.hangs else 0.0),
+            plane="xy", position=(0.0, 0.0, -1.5 * length if hangs else 0.0),
         )  # fmt: skip
         scene.add_frame("/base", axes_length=0.3 * length, axes_radius=0.008 * length)
         server.initial_camera.position = (1.5 * length, -1.7 * length, middle + 0.8 * length)
         server.initial_camera.look_at = (0.0, 0.0, middle)
-        self._dots: Any = None
-        self._tube: Any = None
+        straight = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, length]]), np.eye(4)[[3, 3]]
+        self._tube = scene.add_mesh_simple(
+            "/rod", *tube(*straight, self._radius), color=rgb(ESTIMATE), opacity=0.45,
+            side="double", cast_shadow=False, receive_shadow=False, visible=False,
+        )  # fmt: skip
+        # one cloud: browsers that are slow move whole objects before they redraw shapes
+        self._dots = scene.add_point_cloud(
+            "/dots", np.empty((0, 3)), np.empty((0, 3), np.uint8),
+            point_size=DOT_SIZE * self._radius, point_shape="circle", precision="float32",
+        )  # fmt: skip
         self._nodes: Any = None
         self._lines: dict[str, Any] = {}
 
     def draw(self, picture: Picture, flows: bool) -> None:
         """Move everything to where it is; hide what is not known, grey a rod of the past."""
+        self._tube.color = rgb(ESTIMATE if flows else MEASURED)
         self._draw_rod(picture)
-        if self._tube is not None:
-            colour = rgb(ESTIMATE if flows else MEASURED)
-            if self._tube.color != colour:  # each change is sent to every browser
-                self._tube.color = colour
-        self._draw_dots([dot for dot in dots(picture).values() if dot.position is not None])
-        for name, line in lines(picture).items():
-            self._draw_line(name, line)
+        known = [dot for dot in dots(picture).values() if dot.position is not None]
+        self._dots.points = np.array([dot.position for dot in known]).reshape(-1, 3)
+        self._dots.colors = np.array([rgb(dot.colour) for dot in known], np.uint8).reshape(-1, 3)
+        for name, (points, colour, width) in lines(picture).items():
+            if name in self._lines:
+                self._lines[name].visible = points is not None
+            if points is not None:
+                self._draw_line(name, np.stack([points[:-1], points[1:]], axis=1), colour, width)
 
     def _draw_rod(self, picture: Picture) -> None:
         estimate = picture.estimate
@@ -61,48 +82,63 @@ class Scene:
                 part.visible = estimate is not None
         if estimate is None:
             return
-        vertices, faces = tube(estimate.positions, estimate.quaternions, self._radius)
+        self._tube.vertices, _ = tube(estimate.positions, estimate.quaternions, self._radius)
         turns = estimate.quaternions[:, [3, 0, 1, 2]]
-        if self._tube is None:
-            self._tube = self._scene.add_mesh_simple(
-                "/rod", vertices, faces, color=rgb(ESTIMATE), opacity=0.45, side="double",
-                cast_shadow=False, receive_shadow=False,
-            )  # fmt: skip
         if self._nodes is None or len(self._nodes.batched_positions) != len(turns):
             self._nodes = self._scene.add_batched_axes(
                 "/nodes", turns, estimate.positions,
                 axes_length=0.9 * self._radius, axes_radius=0.03 * self._radius,
             )  # fmt: skip
-        self._tube.vertices = vertices
         self._nodes.batched_wxyzs = turns
         self._nodes.batched_positions = estimate.positions
 
-    def _draw_dots(self, known: list[Dot]) -> None:
-        """As one cloud: browsers that are slow move whole objects before they redraw shapes."""
-        points = np.array([dot.position for dot in known], np.float32).reshape(-1, 3)
-        colours = np.array([rgb(dot.colour) for dot in known], np.uint8).reshape(-1, 3)
-        if self._dots is None:
-            self._dots = self._scene.add_point_cloud(
-                "/dots",
-                points,
-                colours,
-                point_size=DOT_SIZE * self._radius,
-                point_shape="circle",
-                precision="float32",
-            )
-        self._dots.points, self._dots.colors = points, colours
-
-    def _draw_line(self, name: str, line: Line) -> None:
-        drawn = self._lines.get(name)
-        if drawn is not None:
-            drawn.visible = line.points is not None
-        if line.points is None:
-            return
-        segments = np.stack([line.points[:-1], line.points[1:]], axis=1).astype(np.float32)
-        if drawn is None:
-            self._lines[name] = self._scene.add_line_segments(
-                f"/{name}", segments, rgb(line.colour), thickness=line.width,
-                thickness_units="screen",
-            )  # fmt: skip
+    def _draw_line(self, name: str, segments: np.ndarray, colour: str, width: float) -> None:
+        if name in self._lines:
+            self._lines[name].points = segments
         else:
-            drawn.points = segments
+            self._lines[name] = self._scene.add_line_segments(
+                f"/{name}", segments, rgb(colour), thickness=width, thickness_units="screen"
+            )
+
+
+def tube(
+    positions: np.ndarray, quaternions: np.ndarray, radius: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Surface of a rod with a radius [m] from the poses along it: positions (k, 3) [m], two of them
+    at least different, and quaternions (k, 4), x y z w, z along the rod.
+
+    Between two poses the centre line is the cubic that has the directions of their z axes, as long
+    as the points are apart; the cross-sections turn evenly. A pose at the same place as the one
+    before (both sides of the base) is left out.
+
+    Returns:
+        (ALONG * AROUND + 2, 3) vertices [m], the last two the middles of both ends, and
+        (2 * AROUND * ALONG, 3) corners of triangles, seen from outside in positive sense.
+    """
+    apart = np.linalg.norm(np.diff(positions, axis=0), axis=1)
+    kept = np.concatenate([[True], apart > 1e-9])
+    arc = np.concatenate([[0.0], np.cumsum(apart[apart > 1e-9])])
+    poses = Rotation.from_quat(quaternions[kept])
+    line = CubicHermiteSpline(arc, positions[kept], poses.apply([0.0, 0.0, 1.0]))
+    at = np.linspace(0.0, arc[-1], ALONG)
+    angles = np.linspace(0.0, 2.0 * np.pi, AROUND, endpoint=False)
+    ring = radius * np.stack([np.cos(angles), np.sin(angles), np.zeros(AROUND)], axis=1)
+    turned = np.einsum("aij,rj->ari", Slerp(arc, poses)(at).as_matrix(), ring)
+    skin = (line(at)[:, np.newaxis] + turned).reshape(-1, 3)
+    return np.concatenate([skin, line(at[[0, -1]])]), _FACES
+
+
+def _faces() -> np.ndarray:
+    corners = np.arange(ALONG * AROUND).reshape(ALONG, AROUND)
+    here, there = corners, np.roll(corners, -1, axis=1)
+    base, tip = np.full(AROUND, ALONG * AROUND), np.full(AROUND, ALONG * AROUND + 1)
+    triangles = (
+        (here[:-1], there[:-1], there[1:]),
+        (here[:-1], there[1:], here[1:]),
+        (there[0], here[0], base),
+        (here[-1], there[-1], tip),
+    )
+    return np.concatenate([np.stack(each, axis=-1).reshape(-1, 3) for each in triangles])
+
+
+_FACES = _faces()

@@ -1,7 +1,8 @@
 """The live view in words: HTML of what is known, every foreign text escaped. No ROS, no browser."""
 
-import html
 import math
+from collections.abc import Iterable
+from html import escape
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from softcr_runtime.figure_style import ESTIMATE, LIMIT, MEASURED, REFERENCE
 from softcr_tools.viewer.picture import HEARD, Picture
 
 GOOD = "#188038"
-_LEVELS = {0: GOOD, 1: REFERENCE, 2: LIMIT, 3: MEASURED}
+_LEVELS = {0: GOOD, 1: REFERENCE, 3: MEASURED}
 _INPUT_COLOURS = ("#1a73e8", "#188038", "#b8860b", "#7b3fa0", "#c5221f", "#1f2933")
 _MEAN_OVER = 1.0  # [s] errors in words are means
 
@@ -25,67 +26,58 @@ HAND_RULES = (
 def safety_html(picture: Picture) -> str:
     """The safety state: action, reason and what keeps the valves from being enabled."""
     report = picture.safety
-    if report is None and not picture.has_chambers:
-        return ""  # no node stands between controller and motors
-    if report is None:
-        return _pill("no valves", MEASURED) + _small("nothing tells safety/state: a simulation?")
-    armed = report.values.get("enabled") is True
-    blockers = report.values.get("blockers") or []
-    lines = _pill("ARMED" if armed else "disarmed", _level(report.level) if armed else MEASURED)
-    lines += f" {_escaped(report.message)}"
-    if blockers:
-        lines += _small("in the way of arming: " + _escaped(", ".join(map(str, blockers))))
+    if report is None:  # between an arm's controller and its motors no node stands
+        silence = _pill("no valves", MEASURED) + _small("nothing tells safety/state: a simulation?")
+        return silence if picture.has_chambers else ""
+    armed, colour = report.values.get("enabled") is True, _LEVELS.get(report.level, LIMIT)
+    lines = _pill("ARMED", colour) if armed else _pill("disarmed", MEASURED)
+    lines += f" {escape(report.message)}"
+    if blockers := report.values.get("blockers"):
+        lines += _small("in the way of arming: " + escape(", ".join(map(str, blockers))))
     return lines
 
 
 def state_html(picture: Picture, now: float, rejected: dict[str, int]) -> str:
-    """What is heard, how large the errors are and how the nodes feel.
-
-    Args:
-        picture: what is known.
-        now: on the clock of `Picture.received` [s].
-        rejected: how often messages were refused, by reason.
-    """
-    heard = "".join(_heard(picture, topic, name, now) for topic, name in _shown(picture))
-    nodes = "".join(
-        f"<tr><td>{_dot(_level(report.level))} {_escaped(name)}</td>"
-        f"<td>{_escaped(report.message)}</td></tr>"
+    """What is heard, how large the errors are and how the nodes feel; `now` on the clock of
+    `Picture.received` [s], `rejected`: how often messages were refused, by reason."""
+    health = [
+        (_dotted(_LEVELS.get(report.level, LIMIT), name), escape(report.message))
         for name, report in sorted(picture.diagnostics.items())
-    )
-    refused = "".join(
-        _small(f"refused {count} x {_escaped(reason)}") for reason, count in rejected.items()
-    )
-    return (
-        f"{_numbers(picture, now)}{_table(heard)}"
-        f"{_table(nodes) if nodes else _small('no node tells its health')}{refused}"
-    )
+    ]
+    errors = (_error(picture, kind, now) for kind in ("estimate", "measured"))
+    return "".join((
+        _table([*errors, _model(picture, now)]),
+        _table(_flow(picture, topic, now) for topic in _shown(picture)),
+        _table(health) if health else _small("no node tells its health"),
+        *(_small(f"refused {count} x {escape(reason)}") for reason, count in rejected.items()),
+    ))  # fmt: skip
 
 
 def values_html(picture: Picture, now: float) -> str:
     """What the actuators are asked for and what is measured of them, in the colours of the plot."""
-    _, scale, unit = input_unit(picture)
+    topics, (_, scale, unit) = picture.topics, input_unit(picture)
     columns = {
-        word: (scale * picture.inputs(topic) * (1.0 if picture.flows(topic, now) else np.nan), unit)
-        for word, topic in (
-            ("measured", picture.topics.state), ("commanded", picture.topics.command)
+        word: (topic, scale * picture.inputs(topic), unit)
+        for word, topic in (("measured", topics.state), ("commanded", topics.command))
+    }
+    if (forces := picture.forces()) is not None and picture.flows(topics.state, now):
+        columns["force"] = topics.state, forces, "N"
+    rows = [
+        (
+            _dotted(input_colour(index), name),
+            *(
+                _in_unit(values[index] if picture.flows(topic, now) else math.nan, of)
+                for topic, values, of in columns.values()
+            ),
         )
-    }  # fmt: skip
-    if (forces := picture.forces()) is not None and picture.flows(picture.topics.state, now):
-        columns["force"] = forces, "N"
-    rows = "".join(
-        f"<tr><td>{_dot(input_colour(index))} {_escaped(name)}</td>"
-        + "".join(f"<td>{_in_unit(values[index], of)}</td>" for values, of in columns.values())
-        + "</tr>"
         for index, name in enumerate(picture.actuators)
-    )
-    return _table(f"<tr><td></td>{''.join(f'<td>{word}</td>' for word in columns)}</tr>{rows}")
+    ]
+    return _table([("", *columns), *rows])
 
 
 def input_unit(picture: Picture) -> tuple[str, float, str]:
     """What the inputs of a robot are, a factor from SI and the unit they are shown in."""
-    if picture.has_chambers:
-        return "gauge pressures", 1e-3, "kPa"
-    return "tendons", 1e3, "mm"
+    return ("gauge pressures", 1e-3, "kPa") if picture.has_chambers else ("tendons", 1e3, "mm")
 
 
 def input_colour(index: int) -> str:
@@ -93,45 +85,33 @@ def input_colour(index: int) -> str:
     return _INPUT_COLOURS[index % len(_INPUT_COLOURS)]
 
 
-def _numbers(picture: Picture, now: float) -> str:
+def _error(picture: Picture, kind: str, now: float) -> tuple[str, str]:
     table = picture.table()
-    lately = table["time"] >= -_MEAN_OVER
-    rows = ""
-    for kind, what, colour in (
-        ("estimate", "estimated tip to reference", ESTIMATE),
-        ("measured", "measured tip to reference", MEASURED),
-    ):
-        errors = table.get(f"{kind}_error", np.empty(0))[lately]
-        known = errors[np.isfinite(errors)]
-        topics = picture.tip_topics[kind]
-        fresh = len(known) and any(picture.flows(topic, now) for topic in topics)
-        text = f"{1e3 * known.mean():.2f} mm" if fresh else "-"
-        rows += f"<tr><td>{_dot(colour)} {what}</td><td>{text}</td></tr>"
-    return _table(rows + _model_row(picture, now))
+    errors = table[f"{kind}_error"][table["time"] >= -_MEAN_OVER]
+    known = errors[np.isfinite(errors)]
+    fresh = len(known) and any(picture.flows(topic, now) for topic in picture.tip_topics[kind])
+    what, colour = ("estimated", ESTIMATE) if kind == "estimate" else ("measured", MEASURED)
+    text = f"{1e3 * known.mean():.2f} mm" if fresh else "-"
+    return _dotted(colour, f"{what} tip to reference"), text
 
 
-def _model_row(picture: Picture, now: float) -> str:
+def _model(picture: Picture, now: float) -> tuple[str, str]:
     """What the model of the robot is believed to be: its sections' lengths, or a parameter."""
-    lengths, parameters = picture.rest_lengths, picture.parameters
     name, text = "bending compliance" if picture.has_chambers else "section lengths", "-"
-    if len(lengths):
-        text = ", ".join(f"{1e3 * length:.1f}" for length in lengths) + " mm"
-    elif picture.parameter in parameters:
-        chosen = picture.parameter
-        value, deviation = parameters[chosen]
-        name, unit = chosen.replace("_", " "), unit_of(chosen).removeprefix("-")
-        text = f"{value:.2f} &plusmn; {2 * deviation:.2f} {unit}".rstrip()
-    if not picture.shape_flows(now):
-        text = "-"
-    return f"<tr><td>{_dot(ESTIMATE)} {_escaped(name)}</td><td>{text}</td></tr>"
+    if len(picture.rest_lengths):
+        text = ", ".join(f"{1e3 * length:.1f}" for length in picture.rest_lengths) + " mm"
+    elif found := picture.parameters.get(picture.parameter):
+        name, unit = picture.parameter.replace("_", " "), unit_of(picture.parameter)
+        text = f"{found[0]:.2f} &plusmn; {2 * found[1]:.2f} {unit.removeprefix('-')}".rstrip()
+    return _dotted(ESTIMATE, name), text if picture.shape_flows(now) else "-"
 
 
-def _shown(picture: Picture) -> list[tuple[str, str]]:
+def _shown(picture: Picture) -> list[str]:
     """Topics whose flow is told: those that were heard, and of what is expected the others."""
     heard = [topic for topic in HEARD if topic in picture.received]
     told = {_purpose(topic) for topic in heard}
-    missing = [each for each in picture.expected if _purpose(each) not in told]
-    return [(topic, word) for topic, word in HEARD.items() if topic in (*heard, *missing)]
+    missing = [topic for topic in picture.expected if _purpose(topic) not in told]
+    return [topic for topic in HEARD if topic in (*heard, *missing)]
 
 
 def _purpose(topic: str) -> str:
@@ -140,27 +120,17 @@ def _purpose(topic: str) -> str:
     return first if first in ("estimate", "reference") else topic
 
 
-def _heard(picture: Picture, topic: str, name: str, now: float) -> str:
-    age = now - picture.received.get(topic, -math.inf)
+def _flow(picture: Picture, topic: str, now: float) -> tuple[str, str]:
     if picture.flows(topic, now):
-        colour, text = GOOD, "flows"
-    elif math.isfinite(age):
-        colour, text = LIMIT, f"silent for {age:.0f} s"
-    else:
-        colour, text = MEASURED, "never heard"
-    return f"<tr><td>{_dot(colour)} {name}</td><td>{text}</td></tr>"
+        return _dotted(GOOD, HEARD[topic]), "flows"
+    if topic in picture.received:
+        age = now - picture.received[topic]
+        return _dotted(LIMIT, HEARD[topic]), f"silent for {age:.0f} s"
+    return _dotted(MEASURED, HEARD[topic]), "never heard"
 
 
 def _in_unit(value: float, unit: str) -> str:
     return f"{value:.1f} {unit}" if math.isfinite(value) else "-"
-
-
-def _level(level: int) -> str:
-    return _LEVELS.get(level, LIMIT)
-
-
-def _escaped(text: object) -> str:
-    return html.escape(str(text))
 
 
 def _pill(text: str, colour: str) -> str:
@@ -168,13 +138,16 @@ def _pill(text: str, colour: str) -> str:
     return f'<span style="{style}"><b>{text}</b></span>'
 
 
-def _dot(colour: str) -> str:
-    return f'<span style="color:{colour}">&#9679;</span>'
+def _dotted(colour: str, text: str) -> str:
+    return f'<span style="color:{colour}">&#9679;</span> {escape(text)}'
 
 
 def _small(text: str) -> str:
     return f'<div style="font-size:85%;opacity:0.8">{text}</div>'
 
 
-def _table(rows: str) -> str:
-    return f'<table style="width:100%;margin:0.4em 0;font-size:85%;border-spacing:0">{rows}</table>'
+def _table(rows: Iterable[Iterable[str]]) -> str:
+    lines = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    return (
+        f'<table style="width:100%;margin:0.4em 0;font-size:85%;border-spacing:0">{lines}</table>'
+    )
