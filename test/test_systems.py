@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from softcr_models import load_robot
 from softcr_models.errors import UserError
 from softcr_models.plugins import load_class
 from softcr_runtime.settings import build_settings, declared_settings
@@ -52,6 +53,7 @@ def parameters_of(system, name):
         ({"estimator": "cc", "reference": "tip_circle"}, "in open loop one that is made of"),
         ({"reference": "file"}, "a file goes with reference 'file'"),
         ({"reference_file": "x.csv"}, "a file goes with reference 'file'"),
+        ({"model": "constant_curvature"}, "with filter_model = 'rod': the controller gets states"),
         ({"reference": "file", "reference_file": "x.csv"}, "'x.csv': no such file"),
     ],
 )
@@ -161,6 +163,17 @@ def test_the_gradient_controller_is_a_part_of_its_own():
     assert system.controller == "rod_mpc"
     assert settings_of(system.part("rod_mpc")).horizon == 12
     assert "nempc_controller" not in [part.name for part in system.parts]
+
+
+@pytest.mark.parametrize("model", ["rod", "ddpinn", "constant_curvature"])
+def test_what_a_controller_listens_to_is_told_by_others(model):
+    system = system_of(controller="rod_mpc", model=model, filter_model=model, mode="lockstep")
+    made = {}
+    for name in ("estimator", "reference", "rod_mpc"):
+        part = system.part(name)
+        made[name] = load_class(part.runs, "block")(load_robot("licher2025"), settings_of(part))
+    told = {*made["estimator"].outputs, *made["reference"].outputs}
+    assert {each.topic for each in made["rod_mpc"].inputs} <= told
 
 
 def test_units_at_the_boundary():
