@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from typing import Protocol
 
 import numba
 from threadpoolctl import threadpool_limits
@@ -47,17 +46,7 @@ class Job:
     @property
     def cell(self) -> Cell:
         """To be run."""
-        cell: Cell = pickle.loads(self.pickled)
-        return cell
-
-
-class Workers(Protocol):
-    """Runs jobs in any order."""
-
-    count: int
-
-    def outcomes(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, Result]]:
-        """Each job with its result, as they end; what a cell raises is raised."""
+        return pickle.loads(self.pickled)  # type: ignore[no-any-return]
 
 
 def run_job(job: Job) -> Result:
@@ -85,15 +74,14 @@ def run_job(job: Job) -> Result:
         raise UserError(f"study {study.name}, {_names([job])}: {in_a_line(error)}") from error
 
 
+@dataclass(frozen=True)
 class LocalWorkers:
-    """Processes of this machine; of one worker, this process."""
+    """Processes of this machine, so many; of one worker, this process."""
 
-    def __init__(self, count: int) -> None:
-        """So many workers."""
-        self.count = count
+    count: int
 
     def outcomes(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, Result]]:
-        """See Workers."""
+        """Each job with its result, as they end; what a cell raises is raised."""
         ensure_warm()
         if self.count == 1:
             yield from ((job, run_job(job)) for job in jobs)
@@ -155,7 +143,7 @@ class ClusterWorkers:
         self.count = len(self._client.nthreads())
 
     def outcomes(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, Result]]:
-        """See Workers; the scheduler itself gives a lost worker's cells to others."""
+        """See LocalWorkers; the scheduler itself gives a lost worker's cells to others."""
         from concurrent.futures import CancelledError
 
         from distributed import KilledWorker, as_completed
@@ -179,6 +167,10 @@ class ClusterWorkers:
                 yield job, result
         finally:  # what is still to be run belongs to a study that has ended
             self._client.cancel(list(futures))
+
+
+Workers = LocalWorkers | ClusterWorkers
+"""Run jobs in any order; `count` of them at once."""
 
 
 def _on_cluster(job: Job) -> Result:
