@@ -8,9 +8,9 @@ import pytest
 import torch
 from surrogate_models import SMALL, small_network
 
-from softcr_learning.surrogate import timing
 from softcr_models.surrogate import files
 from softcr_studies import verify_surrogate as verify
+from softcr_studies.speed import surrogate_steps
 from softcr_tools import train
 from softcr_tools.cli import main as softcr
 
@@ -64,9 +64,11 @@ def test_wrong_options_are_one_line(options, match, capsys):
 
 @pytest.fixture
 def _few_repeats(monkeypatch):
-    monkeypatch.setattr(timing, "REPEATS", 2)
-    monkeypatch.setattr(timing, "TICK_REPEATS", 1)
-    monkeypatch.setattr(timing, "TICK", timing.TICK.model_copy(update={"population": 40}))
+    few = surrogate_steps.STEPS.model_copy(update={"repeats": 1})
+    monkeypatch.setattr(surrogate_steps, "STEPS", few)
+    monkeypatch.setattr(surrogate_steps, "TICKS", few)
+    tick = surrogate_steps.TICK.model_copy(update={"population": 40})
+    monkeypatch.setattr(surrogate_steps, "TICK", tick)
 
 
 @pytest.mark.usefixtures("_few_repeats")
