@@ -13,28 +13,13 @@ import torch
 from pydantic import Field
 from rich.console import Console
 
-from softcr_learning.surrogate.verification import (
-    FINER,
-    MOTIONS,
-    QUANTITIES,
-    Verification,
-    load_network,
-)
+from softcr_learning.surrogate.verification import MOTIONS, QUANTITIES, Verification, load_network
 from softcr_models import CosseratRod, load_robot
 from softcr_models.surrogate.card import Card
 from softcr_runtime.command_line import command
 from softcr_runtime.console import say, step
 from softcr_runtime.results import new_run_directory, point_latest_to
-from softcr_studies.licher2025.surrogate_accuracy import (
-    FAMILY,
-    HORIZONS,
-    NETWORK,
-    STUDY,
-    TICKS,
-    draw_horizons,
-    draw_states,
-    save,
-)
+from softcr_studies.licher2025 import surrogate_accuracy as study
 from softcr_studies.machine import describe_machine
 from softcr_studies.speed.surrogate_steps import FAST, StepTime, step_times
 from softcr_studies.table import Row, print_table, write_table
@@ -80,7 +65,9 @@ def verify_surrogate(
             say(console, _time_line(time))
         return 0
     directory = new_run_directory(results)
-    rows, found = _verified(Verification(rod, judged, motions, TICKS), card, directory, console)
+    rows, found = _verified(
+        Verification(rod, judged, motions, study.TICKS), card, directory, console
+    )
     found |= {"machine": describe_machine(), "card": card.model_dump(mode="json")}
     write_table(directory / "table.json", {"network": card.robot, "motions": motions}, rows)
     (directory / "verification.json").write_text(json.dumps(found, indent=1) + "\n")
@@ -103,24 +90,26 @@ def _verified(
         with step(console, name):
             motions = verification.motions(name)
             table, states = verification.table(motions)
-            horizons[name] = verification.over_horizon(motions, HORIZONS)
+            horizons[name] = verification.over_horizon(motions, study.HORIZONS)
         rows += [
-            Row(name, NETWORK, quantity, *table[quantity], unit, verification.count,
-                **STUDY.asked(name, NETWORK, quantity))
+            Row(name, study.NETWORK, quantity, *table[quantity], unit, verification.count,
+                **study.STUDY.asked(name, study.NETWORK, quantity))
             for quantity, unit in QUANTITIES.items()
         ]  # fmt: skip
-        if name == FAMILY:
+        if name == study.FAMILY:
             for mark, mm in zip(
                 ("t_s/3", "2 t_s/3", "t_s"), verification.inside_step(motions), strict=True
             ):
                 rows.append(_one_step(mark, mm, goal=0.1))
             rows.append(_one_step("noisy state", verification.from_noisy_states(motions), goal=0.2))
-            draw_states(states[0], motions.states[0, 1:], verification.network.period, directory)
+            study.draw_states(
+                states[0], motions.states[0, 1:], verification.network.period, directory
+            )
         if name == "smooth 100 %":
             ours, theirs = verification.from_finer_rod(motions, states)
             found["from a rod of 20 intervals [mm]"] = {"network": ours, "its rod": theirs}
-    found["tip over horizon [mm]"] = {"steps": HORIZONS, **horizons}
-    draw_horizons(HORIZONS, horizons, directory)
+    found["tip over horizon [mm]"] = {"steps": study.HORIZONS, **horizons}
+    study.draw_horizons(study.HORIZONS, horizons, directory)
 
     with step(console, "stability"):
         found["spectral radius of the linear part"] = verification.network.spectral_radius()
@@ -152,7 +141,9 @@ def _verified(
 
 
 def _one_step(what: str, mm: float, goal: float) -> Row:
-    return Row(f"one step, {what}", NETWORK, "tip position", mm, 0.0, "mm", 1, must=0.5, goal=goal)
+    return Row(
+        f"one step, {what}", study.NETWORK, "tip position", mm, 0.0, "mm", 1, must=0.5, goal=goal
+    )
 
 
 def _draw_map(pressures: np.ndarray, cells: np.ndarray, directory: Path) -> None:
@@ -165,7 +156,7 @@ def _draw_map(pressures: np.ndarray, cells: np.ndarray, directory: Path) -> None
     for (row, column), error in np.ndenumerate(cells):
         axis.text(column, row, f"{error:.2f}", ha="center", va="center", color="w")
     figure.colorbar(image, label="mean tip distance [mm]")
-    save(figure, directory / "map.png")
+    study.save(figure, directory / "map.png")
 
 
 def _lines(found: dict[str, Any]) -> list[str]:
@@ -174,7 +165,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
     radius = found["spectral radius of the linear part"]
     lines.append(f"spectral radius of the linear part {radius:.4f}: below 1, nothing can grow")
     finer = found["from a rod of 20 intervals [mm]"]
-    lines.append(f"from a rod of {FINER} intervals: network {finer['network']:.2f} mm, "
+    lines.append(f"from a rod of 20 intervals: network {finer['network']:.2f} mm, "
                  f"the rod it stands for {finer['its rod']:.2f} mm")  # fmt: skip
     return lines + [_time_line(StepTime(**row)) for row in found["times"]]
 

@@ -83,12 +83,12 @@ def test_times_alone_name_every_way_and_tick(capsys):
 
 @pytest.mark.usefixtures("_few_repeats")
 def test_verify_writes_table_figures_and_numbers(tmp_path, monkeypatch):
-    monkeypatch.setattr(verify, "HORIZONS", [1, 8])
+    monkeypatch.setattr(verify.study, "HORIZONS", [1, 8])
     monkeypatch.setattr(verify, "COMPLIANCES", verify.COMPLIANCES[::4])
     monkeypatch.setattr(verify, "PRESSURE_PARTS", verify.PRESSURE_PARTS[::4])
     monkeypatch.setattr(verify, "STABILITY", {"lagged_steps": 8})
     monkeypatch.setattr(verify, "LONG", (4, 200))
-    monkeypatch.setattr(verify, "TICKS", 60)
+    monkeypatch.setattr(verify.study, "TICKS", 60)
     _, _, path = small_network()
     arguments = ["--network", str(path), "--motions", "2", "--results", str(tmp_path)]
     assert softcr(["verify-surrogate", *arguments]) == 0

@@ -24,10 +24,6 @@ class ParameterRange:
     high: float
 
 
-# of the motions that networks are judged by
-JUDGED = {"bending_compliance": ParameterRange(0.8, 1.2)}
-
-
 def factor_bounds(ranges: Mapping[str, ParameterRange]) -> tuple[np.ndarray, np.ndarray]:
     """Lowest and highest factors (P,) of all parameters: one where there is no range."""
     found = [ranges.get(name, ParameterRange(1.0, 1.0)) for name in PARAMETERS]
@@ -88,6 +84,27 @@ def draw_inputs(
         if name in ranges:
             factors[:, column] = rng.uniform(ranges[name].low, ranges[name].high, count)
     return levels, rod.nominal_parameters * factors
+
+
+def judged_inputs(
+    rod: CosseratRod,
+    family: str,
+    count: int,
+    ticks: int,
+    period: float,
+    seed: list[int],
+    highest: float | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs of motions that networks are judged by: compliance +-20 % from motion to motion.
+
+    Args:
+        family: of the signals, up to `highest` [Pa] or the robot's limit.
+        count: motions, of so many ticks of a period [s].
+        seed: of everything random.
+    """
+    signal, rng = Signal.of(rod.robot, ticks, period, highest), np.random.default_rng(seed)
+    compliance = {"bending_compliance": ParameterRange(0.8, 1.2)}
+    return draw_inputs(rod, signal, {family: 1.0}, compliance, count, rng)
 
 
 def _draw_levels(

@@ -15,25 +15,10 @@ import numpy as np
 import torch
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from softcr_learning.surrogate.initial_network import (
-    blank_network,
-    fit_coordinates,
-    fit_linear_part,
-)
+from softcr_learning.surrogate import initial_network, training_data
 from softcr_learning.surrogate.losses import PhysicsLoss, error_size, loop_error
 from softcr_learning.surrogate.rod_residual import RodResidual
-from softcr_learning.surrogate.training_data import (
-    Physics,
-    RodData,
-    Samples,
-    Windows,
-    box_points,
-    chosen,
-    encoded_steps,
-    ends_of_steps,
-    on_device,
-    rod_data,
-)
+from softcr_learning.surrogate.training_data import Physics, RodData, Samples, Windows, chosen
 from softcr_learning.surrogate.training_settings import Stage, TrainingSettings
 from softcr_learning.surrogate.validation import Validation
 from softcr_models.devices import gpu_name, processor_name, resolve_device
@@ -114,7 +99,9 @@ def train(
     rod = CosseratRod(robot, settings.intervals)
     begin, begin_card = _checked_start(start, robot, settings) if start else (None, None)
     if data is None:
-        data = rod_data(rod, settings, lambda phase, done: report(Progress(phase, done)))
+        data = training_data.rod_data(
+            rod, settings, lambda phase, done: report(Progress(phase, done))
+        )
     network, tensors = _prepared(rod, data, settings, begin, report)
     validation = Validation(rod, settings)
     prepared = time.monotonic() - begun
@@ -170,12 +157,12 @@ def _prepared(
     report: Report,
 ) -> tuple[DDPINN, _Data]:
     motions = data.motions
-    network = blank_network(rod, settings)
+    network = initial_network.blank_network(rod, settings)
     shared = network.architecture.shapes == "shared"
     if start is None:
         if shared:
             report(Progress("shapes of the ansatz", 0.0))
-        fit_coordinates(network, rod, motions, settings)
+        initial_network.fit_coordinates(network, rod, motions, settings)
     else:
         network.load_state_dict(start.state_dict())
     device = torch.device(resolve_device(settings.device, "torch"))
@@ -183,15 +170,19 @@ def _prepared(
     noisy = points = physics = None
     if data.noisy is not None:
         points, answers = data.noisy
-        noisy = on_device(encoded_steps(network, points, answers), device)
+        noisy = training_data.on_device(
+            training_data.encoded_steps(network, points, answers), device
+        )
     if settings.box_samples:
-        points = box_points(rod, motions, settings)
+        points = training_data.box_points(rod, motions, settings)
     if settings.physics and points is not None:
-        loss = PhysicsLoss(RodResidual(rod, device=device), ends_of_steps(motions, every=50))
-        physics = loss, on_device(points, device)
+        loss = PhysicsLoss(
+            RodResidual(rod, device=device), training_data.ends_of_steps(motions, every=50)
+        )
+        physics = loss, training_data.on_device(points, device)
     network.on(device)
     if start is None and shared:
-        fit_linear_part(network, windows, noisy, settings)
+        initial_network.fit_linear_part(network, windows, noisy, settings)
     return network, _Data(windows, noisy, physics)
 
 

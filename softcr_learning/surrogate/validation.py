@@ -5,8 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from softcr_learning.surrogate.sampling import JUDGED, Trajectories, draw_inputs, simulate
-from softcr_learning.surrogate.signals import Signal
+from softcr_learning.surrogate.sampling import Trajectories, judged_inputs, simulate
 from softcr_learning.surrogate.training_data import as_tensor, told_of
 from softcr_learning.surrogate.training_settings import TrainingSettings
 from softcr_models.rod import stepper
@@ -26,11 +25,10 @@ class Validation:
         """Simulates the motions, of 4 s."""
         self._rod = rod
         self._sets: dict[str, Trajectories] = {}
-        signal = Signal.of(rod.robot, _TICKS, settings.period)
         for number, (name, family) in enumerate(_SETS.items()):
-            rng = np.random.default_rng([settings.seed, 9, number])
-            inputs = draw_inputs(rod, signal, {family: 1.0}, JUDGED, _COUNT, rng)
-            self._sets[name] = simulate(rod, *inputs, settings.period)
+            seed, period = [settings.seed, 9, number], settings.period
+            inputs = judged_inputs(rod, family, _COUNT, _TICKS, period, seed)
+            self._sets[name] = simulate(rod, *inputs, period)
 
     def __call__(self, network: DDPINN) -> dict[str, float]:
         """Name of the set -> mean tip distance [mm]; infinite where a motion diverged."""

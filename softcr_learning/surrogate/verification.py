@@ -4,14 +4,7 @@ import numpy as np
 import torch
 from scipy.spatial.transform import Rotation
 
-from softcr_learning.surrogate.sampling import (
-    JUDGED,
-    Trajectories,
-    draw_inputs,
-    simulate,
-    step_pieces,
-)
-from softcr_learning.surrogate.signals import Signal
+from softcr_learning.surrogate.sampling import Trajectories, judged_inputs, simulate, step_pieces
 from softcr_learning.surrogate.training_data import as_tensor, told_of
 from softcr_learning.surrogate.validation import (
     diverged,
@@ -37,12 +30,7 @@ MOTIONS = {
 }
 # what is compared, and its unit: the angle between the tips' orientations; the wrench that the
 # sensor below the base sees
-QUANTITIES = {
-    "tip position": "mm",
-    "tip rotation": "rad",
-    "base force": "N",
-    "base moment": "N mm",
-}
+QUANTITIES = {"tip position": "mm", "tip rotation": "rad", "base force": "N", "base moment": "N mm"}
 FINER = 20  # intervals of the finer rod
 _WRENCH_EVERY = 5  # ticks: wrenches are computed one by one
 _NOISY_EVERY = 10  # ticks
@@ -85,9 +73,9 @@ class Verification:
         """The rod's motions of a family of MOTIONS, compliance +-20 % from motion to motion."""
         family, part = MOTIONS[name]
         highest = part * self.rod.robot.pressure_limits.maximum
-        stream = list(MOTIONS).index(name)
-        inputs = self._inputs(family, self.count, self.ticks, highest, [stream])
-        return simulate(self.rod, *inputs, self.network.period)
+        seed, period = [self.seed, list(MOTIONS).index(name)], self.network.period
+        inputs = judged_inputs(self.rod, family, self.count, self.ticks, period, seed, highest)
+        return simulate(self.rod, *inputs, period)
 
     def table(self, motions: Trajectories) -> tuple[dict[str, tuple[float, float]], np.ndarray]:
         """Table IV for one family, and the network's states (B, T, nx).
@@ -162,8 +150,8 @@ class Verification:
         Bounded: every coordinate below what the linear part and the hidden layers can reach; a
         finite number alone is no test.
         """
-        highest = self.rod.robot.pressure_limits.maximum
-        inputs = self._inputs(family, count, ticks, highest, [99])
+        period = self.network.period
+        inputs = judged_inputs(self.rod, family, count, ticks, period, [self.seed, 99])
         rest = np.zeros((count, 1, self.rod.state_size), np.float32)
         largest = torch.zeros(count)
         for coordinates in run_freely(self.network, Trajectories(rest, rest, *inputs)):
@@ -180,17 +168,16 @@ class Verification:
             pressures: (P,) [Pa] highest of the chambers; compliances: (C,) factors.
             directions: motions per cell; ticks: of a motion.
         """
-        cells = np.empty((len(pressures), len(compliances)))
+        cells, period = np.empty((len(pressures), len(compliances))), self.network.period
         for row, pressure in enumerate(pressures):
-            levels, _ = self._inputs("smooth", directions, ticks, float(pressure), [6, row])
+            seed = [self.seed, 6, row]
+            levels, _ = judged_inputs(self.rod, "smooth", directions, ticks, period, seed, pressure)
             for column, factor in enumerate(compliances):
                 parameters = np.repeat(self.rod.nominal_parameters[None], directions, axis=0)
                 parameters[:, 0] *= factor
-                motions = simulate(self.rod, levels, parameters, self.network.period)
-                cells[row, column] = mean_tip_distance(
-                    self.rod, free_run(self.network, motions), motions.states[:, 1:],
-                    motions.parameters,
-                )  # fmt: skip
+                motions = simulate(self.rod, levels, parameters, period)
+                ours, true = free_run(self.network, motions), motions.states[:, 1:]
+                cells[row, column] = mean_tip_distance(self.rod, ours, true, motions.parameters)
         return cells
 
     def from_finer_rod(self, motions: Trajectories, states: np.ndarray) -> tuple[float, float]:
@@ -208,14 +195,6 @@ class Verification:
         return float(network), float(rod)
 
     # -- inner workings ---------------------------------------------------------------------------
-
-    def _inputs(
-        self, family: str, count: int, ticks: int, highest: float, stream: list[int]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Levels up to a pressure [Pa], and parameters, drawn from a stream of random numbers."""
-        signal = Signal.of(self.rod.robot, ticks, self.network.period, highest)
-        rng = np.random.default_rng([self.seed, *stream])
-        return draw_inputs(self.rod, signal, {family: 1.0}, JUDGED, count, rng)
 
     @torch.no_grad()
     def _free_run_with_rates(self, motions: Trajectories) -> tuple[np.ndarray, np.ndarray]:
