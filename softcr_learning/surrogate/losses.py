@@ -17,11 +17,7 @@ def error_size(error: torch.Tensor, distance: float) -> torch.Tensor:
 
 
 def loop_error(
-    network: DDPINN,
-    first: torch.Tensor,
-    states: torch.Tensor,
-    told: torch.Tensor,
-    distance: float,
+    network: DDPINN, first: torch.Tensor, states: torch.Tensor, told: torch.Tensor, distance: float
 ) -> torch.Tensor:
     """Mean error size in scaled states over the steps after the first, fed with its own answers.
 

@@ -111,26 +111,20 @@ def train(
     trainer.run(validation, report)
     figures = validation(network)
     report(Progress("done", 1.0, validation=figures))
+    hardware = {
+        "processor": processor_name(),
+        "threads": str(settings.threads),
+        "torch": torch.__version__,
+        "gpu": gpu_name() if resolve_device(settings.device, "torch") == "cuda" else "",
+        "bfloat16 units": str(_bfloat16_pays()),
+    }
     card = Card(
-        robot=robot.name,
-        rod=rod_fields(robot),
-        relaxation_times=list(robot.relaxation_times),
-        intervals=settings.intervals,
-        architecture=network.architecture,
-        inputs=network.inputs,
-        training=settings.model_dump(mode="json"),
-        hardware={
-            "processor": processor_name(),
-            "threads": str(settings.threads),
-            "torch": torch.__version__,
-            "gpu": gpu_name() if resolve_device(settings.device, "torch") == "cuda" else "",
-            "bfloat16 units": str(_bfloat16_pays()),
-        },
+        robot=robot.name, rod=rod_fields(robot), relaxation_times=list(robot.relaxation_times),
+        intervals=settings.intervals, architecture=network.architecture, inputs=network.inputs,
+        training=settings.model_dump(mode="json"), hardware=hardware,
         seconds={"data": round(prepared, 1), "training": round(trainer.seconds, 1)},
-        iterations=trainer.iteration,
-        validation=figures,
-        start=begin_card,
-    )
+        iterations=trainer.iteration, validation=figures, start=begin_card,
+    )  # fmt: skip
     network.on(torch.device("cpu"))
     files.save(network, card, path)
     trainer.checkpoint_path.unlink(missing_ok=True)
@@ -265,8 +259,13 @@ class _Trainer:
         if torch.isfinite(norm):
             for optimiser in self.optimisers:
                 optimiser.step()
-        else:
-            self._skip()
+        else:  # nothing is changed
+            self.skipped += 1
+        if self.skipped > 100:
+            raise UserError(
+                f"training: losses not finite in {self.skipped} iterations up to {self.iteration}; "
+                "lower learning_rate, or the steps of the stages"
+            )
         self.iteration += 1
         values = {name: value.item() / _UNIT for name, value in losses.items()}
         self.epoch_loss += sum(values.values())
@@ -317,15 +316,6 @@ class _Trainer:
             residual = physics(network, some, self.generator)
             losses["physics"] = _UNIT * settings.physics * residual
         return losses
-
-    def _skip(self) -> None:
-        """An iteration without finite gradients changes nothing; many of them end the training."""
-        self.skipped += 1
-        if self.skipped > 100:
-            raise UserError(
-                f"training: losses not finite in {self.skipped} iterations up to {self.iteration}; "
-                "lower learning_rate, or the steps of the stages"
-            )
 
     def save(self) -> None:
         """Everything needed to go on later."""
