@@ -6,7 +6,7 @@ import re
 import numba
 import pytest
 import torch
-from surrogate_models import SMALL, small_network
+from surrogate_models import SMALL, quick_fits, small_network
 
 from softcr_models.surrogate import files
 from softcr_studies import verify_surrogate as verify
@@ -20,7 +20,8 @@ FEW = SMALL.model_copy(update={"iterations": 30, "trajectories": 24, "noisy_samp
 @pytest.fixture(autouse=True)
 def one_thread():
     threads = numba.get_num_threads(), torch.get_num_threads()
-    yield
+    with quick_fits():
+        yield
     numba.set_num_threads(threads[0])
     torch.set_num_threads(threads[1])
 

@@ -21,8 +21,8 @@ from softcr_models.surrogate.coordinates import Coordinates, modes_of_motion, sc
 from softcr_models.surrogate.ddpinn import DDPINN, inputs_of
 
 _RIDGE = 1e-6
-_WINDOWS, _NOISY = 200_000, 100_000  # samples that the linear part is fitted to
-_SHAPE_SAMPLES = 2000
+WINDOWS, NOISY = 200_000, 100_000  # samples that the linear part is fitted to
+SHAPE_SAMPLES = 2000
 
 
 def blank_network(rod: CosseratRod, settings: TrainingSettings) -> DDPINN:
@@ -66,7 +66,7 @@ def _fitted_shapes(
     them: what holds at the marks then holds all along the step.
     """
     period = settings.period
-    steps = motions.random_steps(_SHAPE_SAMPLES, np.random.default_rng([settings.seed, 4]))
+    steps = motions.random_steps(SHAPE_SAMPLES, np.random.default_rng([settings.seed, 4]))
     after = step_pieces(rod, *steps, period, pieces=2 * PIECES)
     moved = ((after - steps[0][:, None]) @ coordinates.encode.T) * coordinates.weight
     moved = moved[np.isfinite(moved).all(axis=(1, 2))]
@@ -104,20 +104,20 @@ def fit_linear_part(
     excite decays. Outputs of the network are measured in what the linear part leaves over.
     """
     generator = torch.Generator().manual_seed(settings.seed)
-    states, told, inner = windows.draw(_WINDOWS, 1, generator)
+    states, told, inner = windows.draw(WINDOWS, 1, generator)
     parts = [Samples(states[:, 0], torch.cat((inner, states[:, 1:]), dim=1), told[:, 0])]
     if noisy is not None:
-        parts.append(chosen(noisy, _NOISY, generator))
+        parts.append(chosen(noisy, NOISY, generator))
     before, after, beside = map(torch.cat, zip(*parts, strict=True))
     weights = before.new_ones(len(before), 1)
     seen = torch.cat((before, beside, weights), dim=-1).double()
-    weights[_WINDOWS:] = settings.noisy
+    weights[WINDOWS:] = settings.noisy
     size, terms = network.state_size, network.architecture.terms
     wanted = after[:, -terms:].flatten(1).double()
     weighted = seen * weights.double()
     normal = weighted.T @ seen + _RIDGE * len(seen) * torch.eye(seen.shape[1], device=seen.device)
     solution = torch.linalg.solve(normal, weighted.T @ wanted).T
     left_over = wanted - seen @ solution.T
-    network.output_scale.copy_(left_over[:_WINDOWS].std(dim=0).clamp_min(1e-6))
+    network.output_scale.copy_(left_over[:WINDOWS].std(dim=0).clamp_min(1e-6))
     solution[:, :size] -= torch.eye(size, device=seen.device).repeat(terms, 1)
     network.linear.copy_(solution)
