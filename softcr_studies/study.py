@@ -150,13 +150,13 @@ class Study:
             for metric in self.metrics:
                 values = [value for value in map(metric.of, found) if value is not None]
                 if values:
-                    about = self._asked(case, method, metric.quantity) | {
+                    about = self.asked(case, method, metric.quantity) | {
                         "timing": metric.timing, "note": note,
                     }  # fmt: skip
                     rows.append(Row.of(case, method, metric.quantity, values, metric.unit, **about))
         return [*rows, *(self.further_rows(results) if self.further_rows else ())]
 
-    def _asked(self, case: str, method: str, quantity: str) -> dict[str, Any]:
+    def asked(self, case: str, method: str, quantity: str) -> dict[str, Any]:
         """What was published for a row, and what it is asked."""
 
         def meant(each: Published | Must) -> bool:

@@ -3,7 +3,9 @@
 import functools
 import tempfile
 from pathlib import Path
+from unittest.mock import patch
 
+from softcr_learning.surrogate import initial_network
 from softcr_learning.surrogate.training import train
 from softcr_learning.surrogate.training_settings import Stage, TrainingSettings
 from softcr_models import load_robot
@@ -29,9 +31,16 @@ SMALL = TrainingSettings(
 _DIRECTORY = tempfile.TemporaryDirectory(prefix="softcr_network_")  # gone with the process
 
 
+def quick_fits():
+    """While it lasts, a network begins from a tenth of the samples: plenty for small trainings."""
+    few = {"WINDOWS": 20_000, "NOISY": 10_000, "SHAPE_SAMPLES": 200}
+    return patch.multiple(initial_network, **few)
+
+
 @functools.cache
 def small_network() -> tuple[DDPINN, Card, Path]:
     """Network, card and the path of their files."""
     path = Path(_DIRECTORY.name) / "small"
-    network, card = train(load_robot("licher2025"), SMALL, path)
+    with quick_fits():
+        network, card = train(load_robot("licher2025"), SMALL, path)
     return network, card, path

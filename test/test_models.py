@@ -111,8 +111,8 @@ def test_the_shipped_network_keeps_what_its_card_says():
     assert network.spectral_radius() < 1.0
     verification = Verification(CosseratRod(ROBOT, 5), network, count=3, ticks=280)
     motions = verification.motions("smooth 70 %")
-    deviation, _ = verification.table(motions)
-    assert deviation.position_mm[0] < 0.549  # Table IV
+    table, _ = verification.table(motions)
+    assert table["tip position"][0] < 0.549  # Table IV
     assert all(value < 0.1 for value in verification.inside_step(motions))
     assert verification.from_noisy_states(motions) < 0.5
     for family in ("lagged_steps", "white_noise"):

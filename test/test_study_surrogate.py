@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from softcr_learning.surrogate.timing import StepTime
 from softcr_learning.surrogate.verification import MOTIONS
 from softcr_models.errors import UserError
 from softcr_runtime.bags.reading import Bag
@@ -15,6 +14,7 @@ from softcr_studies.cell import Cell
 from softcr_studies.licher2025 import surrogate_accuracy
 from softcr_studies.licher2025.surrogate_accuracy import FAMILY, STUDY, TIMES
 from softcr_studies.results import Results, Store
+from softcr_studies.speed.surrogate_steps import StepTime
 
 WAYS = [
     ("exact rod, float32", 1),

@@ -8,13 +8,14 @@ import optuna
 import pytest
 import torch
 from rich.console import Console
-from surrogate_models import SMALL
+from surrogate_models import SMALL, quick_fits
 
 from softcr_learning.surrogate.training_settings import TrainingSettings
 from softcr_models.errors import UserError
 from softcr_studies.catalogue import load_study
 from softcr_studies.runner import Runner
 from softcr_studies.search import Search, Tried
+from softcr_studies.speed import surrogate_steps
 from softcr_studies.table import read_table
 from softcr_studies.tuning import surrogate_recipes, surrogate_structure
 from softcr_studies.tuning.surrogate_recipes import RECIPES, settings_of
@@ -26,7 +27,8 @@ QUIET = Console(file=io.StringIO())
 @pytest.fixture(autouse=True)
 def one_thread():
     threads = numba.get_num_threads(), torch.get_num_threads()
-    yield
+    with quick_fits():
+        yield
     numba.set_num_threads(threads[0])
     torch.set_num_threads(threads[1])
 
@@ -41,6 +43,8 @@ def test_every_recipe_is_trained_and_judged(tmp_path, monkeypatch):
     study = load_study("tuning/surrogate-recipes")
     monkeypatch.setattr(surrogate_recipes, "TICKS", 30)
     monkeypatch.setattr(surrogate_recipes, "LONG", (3, 40))
+    few_repeats = surrogate_steps.STEPS.model_copy(update={"repeats": 1})
+    monkeypatch.setattr(surrogate_steps, "STEPS", few_repeats)
     monkeypatch.setattr(surrogate_recipes, "settings_of", lambda recipe, part: few[recipe])
     monkeypatch.setitem(study.__dict__, "methods", list(few))
     directory = Runner(tmp_path, console=QUIET).run(study.name, study.settings(motions=2))

@@ -6,11 +6,11 @@ import re
 import numba
 import pytest
 import torch
-from surrogate_models import SMALL, small_network
+from surrogate_models import SMALL, quick_fits, small_network
 
-from softcr_learning.surrogate import timing
 from softcr_models.surrogate import files
 from softcr_studies import verify_surrogate as verify
+from softcr_studies.speed import surrogate_steps
 from softcr_tools import train
 from softcr_tools.cli import main as softcr
 
@@ -20,7 +20,8 @@ FEW = SMALL.model_copy(update={"iterations": 30, "trajectories": 24, "noisy_samp
 @pytest.fixture(autouse=True)
 def one_thread():
     threads = numba.get_num_threads(), torch.get_num_threads()
-    yield
+    with quick_fits():
+        yield
     numba.set_num_threads(threads[0])
     torch.set_num_threads(threads[1])
 
@@ -64,9 +65,11 @@ def test_wrong_options_are_one_line(options, match, capsys):
 
 @pytest.fixture
 def _few_repeats(monkeypatch):
-    monkeypatch.setattr(timing, "REPEATS", 2)
-    monkeypatch.setattr(timing, "TICK_REPEATS", 1)
-    monkeypatch.setattr(timing, "TICK", timing.TICK.model_copy(update={"population": 40}))
+    few = surrogate_steps.STEPS.model_copy(update={"repeats": 1})
+    monkeypatch.setattr(surrogate_steps, "STEPS", few)
+    monkeypatch.setattr(surrogate_steps, "TICKS", few)
+    tick = surrogate_steps.TICK.model_copy(update={"population": 40})
+    monkeypatch.setattr(surrogate_steps, "TICK", tick)
 
 
 @pytest.mark.usefixtures("_few_repeats")
@@ -81,12 +84,12 @@ def test_times_alone_name_every_way_and_tick(capsys):
 
 @pytest.mark.usefixtures("_few_repeats")
 def test_verify_writes_table_figures_and_numbers(tmp_path, monkeypatch):
-    monkeypatch.setattr(verify, "HORIZONS", [1, 8])
+    monkeypatch.setattr(verify.study, "HORIZONS", [1, 8])
     monkeypatch.setattr(verify, "COMPLIANCES", verify.COMPLIANCES[::4])
     monkeypatch.setattr(verify, "PRESSURE_PARTS", verify.PRESSURE_PARTS[::4])
     monkeypatch.setattr(verify, "STABILITY", {"lagged_steps": 8})
     monkeypatch.setattr(verify, "LONG", (4, 200))
-    monkeypatch.setattr(verify, "TICKS", 60)
+    monkeypatch.setattr(verify.study, "TICKS", 60)
     _, _, path = small_network()
     arguments = ["--network", str(path), "--motions", "2", "--results", str(tmp_path)]
     assert softcr(["verify-surrogate", *arguments]) == 0

@@ -3,7 +3,7 @@
 import torch
 
 from softcr_learning.surrogate.rod_residual import RodResidual
-from softcr_learning.surrogate.training_data import Physics, Samples
+from softcr_learning.surrogate.training_data import Physics, on_device
 from softcr_models.surrogate.ddpinn import DDPINN
 
 
@@ -16,29 +16,8 @@ def error_size(error: torch.Tensor, distance: float) -> torch.Tensor:
     return distance * ((error.square().sum(dim=-1) + distance**2).sqrt() - distance)
 
 
-def marks_error(
-    network: DDPINN,
-    before: torch.Tensor,
-    told: torch.Tensor,
-    marks: torch.Tensor,
-    distance: float,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Error sizes (S, I) in scaled states at the marks of a step, and the end (S, nx) itself.
-
-    Args:
-        before: (S, nx); told: (S, k); marks: (S, I, nx) what the rod does.
-    """
-    predicted = network.at_marks(before, told)
-    sizes = error_size((predicted - marks) * network.weight, distance)
-    return sizes, predicted[:, -1]
-
-
 def loop_error(
-    network: DDPINN,
-    first: torch.Tensor,
-    states: torch.Tensor,
-    told: torch.Tensor,
-    distance: float,
+    network: DDPINN, first: torch.Tensor, states: torch.Tensor, told: torch.Tensor, distance: float
 ) -> torch.Tensor:
     """Mean error size in scaled states over the steps after the first, fed with its own answers.
 
@@ -67,10 +46,8 @@ class PhysicsLoss:
         the root mean square of the residual without rates. Rows differ by 1e4 otherwise.
         """
         self._residual = residual
-        motions = motions.on(residual.device)
-        still = residual(
-            motions.states, torch.zeros_like(motions.states), motions.begin, motions.parameters
-        )
+        states, _, pressures, parameters = on_device(motions, residual.device)
+        still = residual(states, torch.zeros_like(states), pressures, parameters)
         size = still.square().mean(dim=0).sqrt()
         self.row_scale = size.clamp_min(1e-3 * float(size.max()))
 
@@ -86,17 +63,3 @@ class PhysicsLoss:
         pressures = points.begin + part[:, None] * (points.end - points.begin)
         rows = self._residual(states, state_rates, pressures, points.parameters)
         return (rows / self.row_scale).square().mean()
-
-
-def chosen(points: Physics, count: int, generator: torch.Generator) -> Physics:
-    """`count` random points."""
-    rows = torch.randint(0, len(points.states), (count,), generator=generator)
-    return Physics(
-        points.states[rows], points.begin[rows], points.end[rows], points.parameters[rows]
-    )
-
-
-def chosen_samples(samples: Samples, count: int, generator: torch.Generator) -> Samples:
-    """`count` random samples."""
-    rows = torch.randint(0, len(samples.before), (count,), generator=generator)
-    return Samples(samples.before[rows], samples.marks[rows], samples.told[rows])

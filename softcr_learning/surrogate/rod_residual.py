@@ -5,15 +5,12 @@ other: running that text on tensors takes thousands of small operations. A test 
 to 1e-10. Linear first, as there.
 """
 
+from functools import partial
+
 import torch
+from torch.linalg import cross
 
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_models.rod.parameters import PARAMETERS
-
-
-def cross(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """a x b of (..., 3)."""
-    return torch.linalg.cross(a, b)
 
 
 def ad(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -47,23 +44,21 @@ class RodResidual:
         dtype: torch.dtype = torch.float32,
         device: torch.device | None = None,
     ) -> None:
-        """Takes the constants of a rod to a device."""
+        """Takes the constants of a rod to a device; the processor, if none is given."""
         self.device = device or torch.device("cpu")
+        tensor = partial(torch.tensor, dtype=dtype, device=self.device)
         body, grid = rod.body, rod.grid
         self.intervals, self.subintervals = grid.intervals, grid.gravity_subintervals
         self.length = float(grid.interval_length)
-        self.strain_point = float(grid.strain_point)
-        self._line_density = float(body.line_density)
+        parts = torch.arange(self.subintervals, dtype=dtype, device=self.device)
+        self._points = (parts + float(grid.strain_point)) / self.subintervals
+        self._compliance, self._bending = tensor(body.compliance), tensor(body.bending_share)
+        self._relaxation = tensor(body.relaxation)
+        self._line_density, self._tip_share = float(body.line_density), tensor(body.tip_share)
+        self._actuation, self._gravity = tensor(body.actuation), tensor(grid.gravity)
         inertia = [1.0, 1.0, 1.0, grid.bending_inertia, grid.bending_inertia, grid.torsion_inertia]
-
-        def tensor(values):
-            return torch.tensor(values, dtype=dtype, device=self.device)
-
-        self._compliance, self._relaxation = tensor(body.compliance), tensor(body.relaxation)
-        self._tip_share, self._actuation = tensor(body.tip_share), tensor(body.actuation)
-        self._inertia, self._gravity = tensor(inertia), tensor(grid.gravity)
+        self._inertia = tensor(inertia)
         self._straight = tensor([0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
-        self._bending = tensor(body.bending_share)
 
     def __call__(
         self,
@@ -79,7 +74,6 @@ class RodResidual:
             pressures: (B, m) [Pa].
             parameters: (B, P) in the order of `softcr_models.rod.parameters.PARAMETERS`.
         """
-        assert parameters.shape[-1] == len(PARAMETERS)
         compliance = self._compliance + self._bending * parameters[:, :1]
         relaxation = self._relaxation * parameters[:, 2:3]
         density = (self._line_density + parameters[:, 1:2] * self._tip_share)[..., None]
@@ -106,10 +100,9 @@ class RodResidual:
     def _split(self, states):
         """Velocities with the clamped node in front and wrenches (B, n + 1, 6), base (B, 6)."""
         n, batch = self.intervals, len(states)
-        clamped = torch.zeros(batch, 1, 6, dtype=states.dtype, device=states.device)
-        velocities = torch.cat((clamped, states[:, : 6 * n].reshape(batch, n, 6)), dim=1)
-        wrenches = states[:, 6 * n : 12 * n + 6].reshape(batch, n + 1, 6)
-        return velocities, wrenches, states[:, -6:]
+        velocities = states[:, : 6 * n].reshape(batch, n, 6)
+        velocities = torch.cat((states.new_zeros(batch, 1, 6), velocities), dim=1)
+        return velocities, states[:, 6 * n : -6].reshape(batch, n + 1, 6), states[:, -6:]
 
     def _mean_up(self, s, compliance):
         """Algorithm 1: (B, n, 3) mean of g R^T e_z over each interval, trapezoidal as the kernel.
@@ -117,10 +110,10 @@ class RodResidual:
         Strains are linear in an interval, so the turns of all sub-intervals are known at once; only
         carrying the vector from one to the next is serial.
         """
-        parts = self.subintervals
-        points = (torch.arange(parts, dtype=s.dtype, device=s.device) + self.strain_point) / parts
-        moments = s[..., 3:]
-        at_points = moments[:, :-1, None] + points[:, None] * torch.diff(moments, dim=1)[:, :, None]
+        parts, moments = self.subintervals, s[..., 3:]
+        at_points = moments[:, :-1, None] + (
+            self._points[:, None] * torch.diff(moments, dim=1)[:, :, None]
+        )
         turns = (self.length / parts) * compliance[:, None, None, 3:] * at_points
         up = self._gravity.expand(len(s), 3)
         means = []

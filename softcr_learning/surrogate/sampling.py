@@ -5,35 +5,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from softcr_learning.surrogate.signals import FAMILIES, Levels, Signal
+from softcr_learning.surrogate.signals import FAMILIES, Signal
 from softcr_models.errors import UserError
-from softcr_models.robot import Robot
 from softcr_models.rod import stepper
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_models.rod.stepper import Run
+from softcr_models.rod.parameters import PARAMETERS
 from softcr_models.surrogate.ansatz import PIECES
 
 SUBSTEPS = 2  # of a piece; after jumps within 0.15 mm of steps of 1 ms (test_surrogate.py)
 TOGETHER = 512  # trajectories computed together
-
-
-@dataclass(frozen=True, eq=False)
-class Trajectories:
-    """Motions of the rod on a grid of ticks.
-
-    Attributes:
-        states: (B, T + 1, nx) at the ticks, float32.
-        inner: (B, T, PIECES - 1, nx) inside the steps, float32.
-        levels: pressures.
-        parameters: (B, P) constant over a trajectory.
-        lost: trajectories that left the numbers and are not among these.
-    """
-
-    states: np.ndarray
-    inner: np.ndarray
-    levels: Levels
-    parameters: np.ndarray
-    lost: int = 0
 
 
 @dataclass(frozen=True)
@@ -44,100 +24,138 @@ class ParameterRange:
     high: float
 
 
-def signal_of(robot: Robot, ticks: int, period: float, high: float | None = None) -> Signal:
-    """The signal of a robot's chambers, up to `high` [Pa] or to its limit."""
-    limits = robot.pressure_limits
-    top = limits.maximum if high is None else high
-    return Signal(ticks, period, len(robot.chambers), limits.minimum, top, robot.pressure_lag)
+def factor_bounds(ranges: Mapping[str, ParameterRange]) -> tuple[np.ndarray, np.ndarray]:
+    """Lowest and highest factors (P,) of all parameters: one where there is no range."""
+    found = [ranges.get(name, ParameterRange(1.0, 1.0)) for name in PARAMETERS]
+    return np.array([each.low for each in found]), np.array([each.high for each in found])
 
 
-def draw_parameters(
-    nominal: np.ndarray,
-    names: tuple[str, ...],
+@dataclass(frozen=True, eq=False)
+class Trajectories:
+    """Motions of the rod on a grid of ticks.
+
+    Attributes:
+        states: (B, T + 1, nx) at the ticks, float32.
+        inner: (B, T, PIECES - 1, nx) inside the steps, float32.
+        levels: (2, B, T, m) pressures at begin and end of the steps [Pa], see `signals`.
+        parameters: (B, P) constant over a trajectory.
+    """
+
+    states: np.ndarray
+    inner: np.ndarray
+    levels: np.ndarray
+    parameters: np.ndarray
+
+    def random_steps(
+        self, count: int, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """States (count, nx), pressures at begin and at end (count, m), parameters (count, P)."""
+        _, batch, ticks, _ = self.levels.shape
+        row, tick = rng.integers(0, batch, count), rng.integers(0, ticks, count)
+        begin, end = self.levels[:, row, tick]
+        return self.states[row, tick], begin, end, self.parameters[row]
+
+
+def draw_inputs(
+    rod: CosseratRod,
+    signal: Signal,
+    mix: Mapping[str, float],
     ranges: Mapping[str, ParameterRange],
     count: int,
     rng: np.random.Generator,
-) -> np.ndarray:
-    """(count, P) uniform in the ranges of those that have one, nominal otherwise.
+) -> tuple[np.ndarray, np.ndarray]:
+    """Levels (2, B, T, m) and parameters (B, P) of `count` motions.
+
+    Args:
+        rod: whose nominal parameters are multiplied.
+        signal: of its chambers.
+        mix: families of signals and their weights.
+        ranges: of parameters, drawn uniformly; those without one are nominal.
 
     Raises:
-        UserError: a range names a parameter that does not exist.
+        UserError: an unknown family or parameter, or no positive weight.
     """
+    levels = _draw_levels(signal, mix, count, rng)
     for name in ranges:
-        if name not in names:
-            raise UserError(f"parameters: {name!r} unknown; known are {', '.join(names)}")
-    factors = np.ones((count, len(names)))
-    for column, name in enumerate(names):
+        if name not in PARAMETERS:
+            raise UserError(f"parameters: {name!r} unknown; known are {', '.join(PARAMETERS)}")
+    factors = np.ones((count, len(PARAMETERS)))
+    for column, name in enumerate(PARAMETERS):
         if name in ranges:
             factors[:, column] = rng.uniform(ranges[name].low, ranges[name].high, count)
-    return nominal * factors
+    return levels, rod.nominal_parameters * factors
 
 
-def draw_levels(
-    mix: Mapping[str, float], signal: Signal, count: int, rng: np.random.Generator
-) -> Levels:
-    """Levels of `count` trajectories, families in the proportions of `mix`.
+def judged_inputs(
+    rod: CosseratRod,
+    family: str,
+    count: int,
+    ticks: int,
+    period: float,
+    seed: list[int],
+    highest: float | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs of motions that networks are judged by: compliance +-20 % from motion to motion.
 
-    Raises:
-        UserError: an unknown family, or no positive weight.
+    Args:
+        family: of the signals, up to `highest` [Pa] or the robot's limit.
+        count: motions, of so many ticks of a period [s].
+        seed: of everything random.
     """
+    signal, rng = Signal.of(rod.robot, ticks, period, highest), np.random.default_rng(seed)
+    compliance = {"bending_compliance": ParameterRange(0.8, 1.2)}
+    return draw_inputs(rod, signal, {family: 1.0}, compliance, count, rng)
+
+
+def _draw_levels(
+    signal: Signal, mix: Mapping[str, float], count: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Families in the proportions of `mix`, one after the other."""
     for name in mix:
         if name not in FAMILIES:
             raise UserError(f"signals: {name!r} unknown; known are {', '.join(FAMILIES)}")
     total = sum(mix.values())
     if not total > 0.0:
         raise UserError(f"signals: weights {dict(mix)} must have a positive sum")
-    marks = np.round(count * np.cumsum([0.0, *mix.values()]) / total).astype(int)
-    parts = [
-        FAMILIES[name](signal, int(end - begin), rng)
-        for name, begin, end in zip(mix, marks[:-1], marks[1:], strict=True)
-        if end > begin
-    ]
-    return Levels(
-        np.concatenate([part.begin for part in parts]), np.concatenate([part.end for part in parts])
-    )
+    ends = np.round(count * np.cumsum([*mix.values()]) / total).astype(int)
+    counts = np.diff(ends, prepend=0).tolist()
+    parts = [FAMILIES[name](signal, n, rng) for name, n in zip(mix, counts, strict=True) if n > 0]
+    return np.concatenate(parts, axis=1)
 
 
 def simulate(
     rod: CosseratRod,
-    levels: Levels,
+    levels: np.ndarray,
     parameters: np.ndarray,
     period: float,
     progress: Callable[[float], None] = lambda _: None,
 ) -> Trajectories:
-    """The rod from rest under pressures (B, T, m); `progress` is told the part that is done."""
-    kept, states, inner = [], [], []
-    for begin in range(0, len(parameters), TOGETHER):
-        rows = slice(begin, begin + TOGETHER)
-        chunk = Levels(levels.begin[rows], levels.end[rows])
-        computed = _simulate_chunk(rod, chunk, parameters[rows], period)
-        finite = np.isfinite(computed[:, -1, -1]).all(axis=1)
-        kept.append(finite)
-        states.append(computed[finite, :, -1].astype(np.float32))
-        inner.append(computed[finite, 1:, :-1].astype(np.float32))
-        progress(min(1.0, (begin + TOGETHER) / len(parameters)))
-    good = np.concatenate(kept)
+    """The rod from rest; motions whose state becomes NaN or infinite are left out.
+
+    Args:
+        levels: (2, B, T, m) [Pa]; parameters: (B, P).
+        period: of a step [s].
+        progress: is told the part that is done.
+    """
+    good, states, inner = [], [], []
+    for first in range(0, len(parameters), TOGETHER):
+        rows = slice(first, first + TOGETHER)
+        begin, end = levels[:, rows]
+        batch, ticks, _ = begin.shape
+        ends = np.zeros((batch, ticks + 1, PIECES, rod.state_size))  # of the pieces of each step
+        for tick in range(ticks):
+            ends[:, tick + 1] = step_pieces(
+                rod, ends[:, tick, -1], begin[:, tick], end[:, tick], parameters[rows], period
+            )
+        finite = np.isfinite(ends[:, -1, -1]).all(axis=1)
+        good.append(finite)
+        states.append(ends[finite, :, -1].astype(np.float32))
+        inner.append(ends[finite, 1:, :-1].astype(np.float32))
+        progress(min(1.0, (first + TOGETHER) / len(parameters)))
+    kept = np.concatenate(good)
     return Trajectories(
-        np.concatenate(states),
-        np.concatenate(inner),
-        Levels(levels.begin[good], levels.end[good]),
-        parameters[good],
-        int((~good).sum()),
+        np.concatenate(states), np.concatenate(inner), levels[:, kept], parameters[kept]
     )
-
-
-def _simulate_chunk(
-    rod: CosseratRod, levels: Levels, parameters: np.ndarray, period: float
-) -> np.ndarray:
-    """(B, T + 1, PIECES, nx): the ends of the pieces of each step; all rest at first."""
-    batch, ticks, _ = levels.begin.shape
-    computed = np.zeros((batch, ticks + 1, PIECES, rod.state_size))
-    for tick in range(ticks):
-        computed[:, tick + 1] = step_pieces(
-            rod, computed[:, tick, -1], levels.begin[:, tick], levels.end[:, tick], parameters,
-            period,
-        )  # fmt: skip
-    return computed
 
 
 def step_pieces(
@@ -147,9 +165,10 @@ def step_pieces(
     end: np.ndarray,
     parameters: np.ndarray,
     period: float,
+    pieces: int = PIECES,
 ) -> np.ndarray:
-    """(B, PIECES, nx) states at the ends of the pieces of one step of `period` [s]."""
-    marks = np.linspace(0.0, 1.0, PIECES + 1)[:, None]
+    """(B, pieces, nx) states at the ends of equal pieces of one step of `period` [s]."""
+    marks = np.linspace(0.0, 1.0, pieces + 1)[:, None]
     pressures = begin[:, None] + marks * (end - begin)[:, None]
-    run = Run(rod.body, rod.grid, period / PIECES, SUBSTEPS)
+    run = stepper.Run(rod.body, rod.grid, period / pieces, SUBSTEPS)
     return stepper.rollout(np.ascontiguousarray(states, float), pressures, parameters, run)

@@ -4,53 +4,41 @@ import csv
 import math
 import shutil
 import time
+from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 import torch
+from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from softcr_learning.surrogate.losses import (
-    PhysicsLoss,
-    chosen,
-    chosen_samples,
-    loop_error,
-    marks_error,
-)
+from softcr_learning.surrogate import initial_network, training_data
+from softcr_learning.surrogate.losses import PhysicsLoss, error_size, loop_error
 from softcr_learning.surrogate.rod_residual import RodResidual
-from softcr_learning.surrogate.shape_fit import fit_shapes
-from softcr_learning.surrogate.training_data import (
-    Physics,
-    RodData,
-    Samples,
-    Windows,
-    box_points,
-    coordinates_of,
-    encoded_steps,
-    ends_of_steps,
-    rod_data,
-)
+from softcr_learning.surrogate.training_data import Physics, RodData, Samples, Windows, chosen
 from softcr_learning.surrogate.training_settings import Stage, TrainingSettings
 from softcr_learning.surrogate.validation import Validation
 from softcr_models.devices import gpu_name, processor_name, resolve_device
 from softcr_models.errors import UserError
 from softcr_models.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_models.rod.parameters import PARAMETERS
 from softcr_models.surrogate import files
 from softcr_models.surrogate.card import Card, rod_fields
-from softcr_models.surrogate.ddpinn import DDPINN, inputs_of
+from softcr_models.surrogate.ddpinn import DDPINN
 from softcr_models.surrogate.freed_memory import keep_freed_memory
 
 WARM_UP = 300  # iterations until the learning rate is reached
 FLOAT32_TAIL = 0.04  # part of the training at its end that is never in bfloat16
 CHECKPOINT_EVERY = 60.0  # [s]
+# Licher et al. 2025, Sec. IV-B: the rate is halved when the mean loss of an epoch of so many
+# iterations has not fallen for so many epochs
+EPOCH, PATIENCE = 1000, 75
 _LEAST_RATE = 1e-3  # of the learning rate
 _UNIT = 100.0  # losses are squares of a few hundredths
-_RIDGE = 1e-6
+_LOSSES = ("one step", "noisy", "loop", "physics")
 
 
 @dataclass(frozen=True)
@@ -66,15 +54,14 @@ class Progress:
 
     phase: str
     done: float
-    losses: dict[str, float]
-    validation: dict[str, float]
+    losses: dict[str, float] = field(default_factory=dict)
+    validation: dict[str, float] = field(default_factory=dict)
 
 
 Report = Callable[[Progress], None]
 
 
-@dataclass(frozen=True, eq=False)
-class _Data:
+class _Data(NamedTuple):
     windows: Windows
     noisy: Samples | None
     physics: tuple[PhysicsLoss, Physics] | None  # and its collocation points
@@ -102,7 +89,7 @@ def train(
 
     Raises:
         UserError: a start that does not fit, settings that do not fit the robot, or losses that
-            left the numbers.
+            became NaN or infinite.
     """
     keep_freed_memory()
     begun = time.monotonic()
@@ -110,83 +97,38 @@ def train(
     numba.set_num_threads(min(settings.threads, numba.config.NUMBA_NUM_THREADS))
     torch.set_num_threads(settings.threads)
     rod = CosseratRod(robot, settings.intervals)
-    begin = _checked_start(start, robot, settings) if start else (None, None)
+    begin, begin_card = _checked_start(start, robot, settings) if start else (None, None)
     if data is None:
-        data = rod_data(rod, settings, lambda phase, done: report(Progress(phase, done, {}, {})))
-    network, prepared_data = _prepared(rod, data, settings, begin[0], report)
+        data = training_data.rod_data(
+            rod, settings, lambda phase, done: report(Progress(phase, done))
+        )
+    network, tensors = _prepared(rod, data, settings, begin, report)
     validation = Validation(rod, settings)
     prepared = time.monotonic() - begun
-    trainer = _Trainer(network, prepared_data, settings, path)
+    trainer = _Trainer(network, tensors, settings, path)
     if resume:
         trainer.resume()
     trainer.run(validation, report)
     figures = validation(network)
-    report(Progress("done", 1.0, {}, figures))
-    card = Card(
-        robot=robot.name,
-        rod=rod_fields(robot),
-        relaxation_times=list(robot.relaxation_times),
-        intervals=settings.intervals,
-        architecture=network.architecture,
-        inputs=network.inputs,
-        training=settings.model_dump(mode="json"),
-        hardware=hardware(settings),
-        seconds={"data": round(prepared, 1), "training": round(trainer.seconds, 1)},
-        iterations=trainer.iteration,
-        validation=figures,
-        start=begin[1],
-    )
-    network.on(torch.device("cpu"))
-    files.save(network, card, path)
-    trainer.checkpoint_path.unlink(missing_ok=True)
-    return network.eval().requires_grad_(False), card
-
-
-def hardware(settings: TrainingSettings) -> dict[str, str]:
-    """What it runs on, for cards and reports."""
-    return {
+    report(Progress("done", 1.0, validation=figures))
+    hardware = {
         "processor": processor_name(),
         "threads": str(settings.threads),
         "torch": torch.__version__,
         "gpu": gpu_name() if resolve_device(settings.device, "torch") == "cuda" else "",
         "bfloat16 units": str(_bfloat16_pays()),
     }
-
-
-def _prepared(
-    rod: CosseratRod,
-    data: RodData,
-    settings: TrainingSettings,
-    start: DDPINN | None,
-    report: Report,
-) -> tuple[DDPINN, _Data]:
-    motions = data.motions
-    network = _new_network(rod, settings)
-    if start is None:
-        coordinates = coordinates_of(motions, settings)
-        network.set_coordinates(coordinates, rod)
-        if network.architecture.shapes == "shared":
-            report(Progress("shapes of the ansatz", 0.0, {}, {}))
-            shapes = fit_shapes(rod, motions, coordinates, settings.period, settings.seed)
-            network.shapes.copy_(torch.as_tensor(shapes, dtype=torch.float32))
-    else:
-        network.load_state_dict(start.state_dict())
-    device = torch.device(resolve_device(settings.device, "torch"))
-    windows = Windows(network, motions, device)
-    noisy = points = None
-    if data.noisy is not None:
-        points, answers = data.noisy
-        noisy = encoded_steps(network, points, answers).on(device)
-    if settings.box_samples:
-        points = box_points(rod, motions, settings)
-    physics = None
-    if settings.physics and points is not None:
-        residual = RodResidual(rod, device=device)
-        physics = PhysicsLoss(residual, ends_of_steps(motions, every=50)), points.on(device)
-    network.on(device)
-    if start is None and network.architecture.shapes == "shared":
-        _fit_linear_part(network, windows, noisy, settings)
-    return network, _Data(windows, noisy, physics)
+    card = Card(
+        robot=robot.name, rod=rod_fields(robot), relaxation_times=list(robot.relaxation_times),
+        intervals=settings.intervals, architecture=network.architecture, inputs=network.inputs,
+        training=settings.model_dump(mode="json"), hardware=hardware,
+        seconds={"data": round(prepared, 1), "training": round(trainer.seconds, 1)},
+        iterations=trainer.iteration, validation=figures, start=begin_card,
+    )  # fmt: skip
+    network.on(torch.device("cpu"))
+    files.save(network, card, path)
+    trainer.checkpoint_path.unlink(missing_ok=True)
+    return network.eval().requires_grad_(False), card
 
 
 def _checked_start(start: Path, robot: Robot, settings: TrainingSettings) -> tuple[DDPINN, Card]:
@@ -201,63 +143,41 @@ def _checked_start(start: Path, robot: Robot, settings: TrainingSettings) -> tup
     return network, card
 
 
-def _new_network(rod: CosseratRod, settings: TrainingSettings) -> DDPINN:
-    nominal = rod.nominal_parameters
-    low, high = nominal.copy(), nominal.copy()
-    for column, name in enumerate(PARAMETERS):
-        if name in settings.ranges:
-            low[column] *= settings.ranges[name].low
-            high[column] *= settings.ranges[name].high
-    inputs = inputs_of(
-        rod.robot.actuation_matrix,
-        rod.robot.pressure_limits.maximum,
-        PARAMETERS,
-        nominal,
-        low,
-        high,
-        settings.period,
-    )
-    torch.manual_seed(settings.seed)
-    network = DDPINN(settings.architecture, inputs, rod.state_size)
-    with torch.no_grad():
-        network.last.weight.mul_(0.1)
-        network.last.bias.zero_()
-    return network
-
-
-@torch.no_grad()
-def _fit_linear_part(
-    network: DDPINN, windows: Windows, noisy: Samples | None, settings: TrainingSettings
-) -> None:
-    """Least squares over motions and noisy steps: what the hidden layers need not learn.
-
-    The ridge pulls the next state to zero, not the increment: a direction that the data do not
-    excite decays. Outputs of the network are measured in what the linear part leaves over.
-    """
-    generator = torch.Generator().manual_seed(settings.seed)
-    states, told, inner = windows.draw(200_000, 1, generator)
-    before = [states[:, 0]]
-    after = [torch.cat((inner, states[:, 1:]), dim=1)]
-    tolds, weights = [told[:, 0]], [states.new_ones(len(states))]
-    if noisy is not None:
-        some = chosen_samples(noisy, 100_000, generator)
-        before.append(some.before)
-        after.append(some.marks)
-        tolds.append(some.told)
-        weights.append(states.new_full((100_000,), settings.noisy))
-    seen = torch.cat((torch.cat(before), torch.cat(tolds)), dim=-1)
-    seen = torch.cat((seen, seen.new_ones(len(seen), 1)), dim=-1).double()
-    terms = network.architecture.terms
-    wanted = torch.cat(after)[:, -terms:].flatten(1).double()
-    weighted = seen * torch.cat(weights).double()[:, None]
-    normal = weighted.T @ seen + _RIDGE * len(seen) * torch.eye(seen.shape[1], device=seen.device)
-    solution = torch.linalg.solve(normal, weighted.T @ wanted).T
-    left_over = wanted - seen @ solution.T
-    network.output_scale.copy_(left_over[: len(states)].std(dim=0).clamp_min(1e-6))
-    solution[:, : network.state_size] -= torch.eye(network.state_size, device=seen.device).repeat(
-        terms, 1
-    )
-    network.linear.copy_(solution)
+def _prepared(
+    rod: CosseratRod,
+    data: RodData,
+    settings: TrainingSettings,
+    start: DDPINN | None,
+    report: Report,
+) -> tuple[DDPINN, _Data]:
+    motions = data.motions
+    network = initial_network.blank_network(rod, settings)
+    shared = network.architecture.shapes == "shared"
+    if start is None:
+        if shared:
+            report(Progress("shapes of the ansatz", 0.0))
+        initial_network.fit_coordinates(network, rod, motions, settings)
+    else:
+        network.load_state_dict(start.state_dict())
+    device = torch.device(resolve_device(settings.device, "torch"))
+    windows = Windows(network, motions, device)
+    noisy = points = physics = None
+    if data.noisy is not None:
+        points, answers = data.noisy
+        noisy = training_data.on_device(
+            training_data.encoded_steps(network, points, answers), device
+        )
+    if settings.box_samples:
+        points = training_data.box_points(rod, motions, settings)
+    if settings.physics and points is not None:
+        loss = PhysicsLoss(
+            RodResidual(rod, device=device), training_data.ends_of_steps(motions, every=50)
+        )
+        physics = loss, training_data.on_device(points, device)
+    network.on(device)
+    if start is None and shared:
+        initial_network.fit_linear_part(network, windows, noisy, settings)
+    return network, _Data(windows, noisy, physics)
 
 
 class _Trainer:
@@ -267,14 +187,15 @@ class _Trainer:
         self, network: DDPINN, data: _Data, settings: TrainingSettings, path: Path
     ) -> None:
         self.network, self.data, self.settings = network, data, settings
+        path.parent.mkdir(parents=True, exist_ok=True)
         self.checkpoint_path = path.with_name(path.name + ".checkpoint")
         self.log_path = path.with_name(path.name + ".csv")
         self.generator = torch.Generator().manual_seed(settings.seed)
         self.iteration, self.seconds, self.skipped = 0, 0.0, 0
-        trained = [*network.hidden, network.last]
+        self.epoch_loss = 0.0  # sum over the iterations of the epoch
+        trained, rate = [*network.hidden, network.last], settings.learning_rate
         matrices = [layer.weight for layer in trained]
         others = [layer.bias for layer in trained]
-        rate = settings.learning_rate
         if settings.optimiser == "muon":
             # after equal time (120 s, one pair of runs) 1.2 mm of free running, Adam 1.6 mm
             self.optimisers: list[torch.optim.Optimizer] = [
@@ -283,8 +204,11 @@ class _Trainer:
             ]
         else:
             self.optimisers = [torch.optim.Adam([*matrices, *others], lr=rate)]
-        self._rates = [optimiser.param_groups[0]["lr"] for optimiser in self.optimisers]
-        self._plateau = _Plateau()
+        self.plateaus = [
+            ReduceLROnPlateau(each, factor=0.5, patience=PATIENCE, threshold=0.0, eps=0.0)
+            for each in self.optimisers
+        ]
+        self._stateful: tuple[Any, ...] = (network, *self.optimisers, *self.plateaus)
         self._loop_error = _compiled_loop() if _compiling_pays(settings) else loop_error
         on_gpu = network.mean.device.type == "cuda"
         self._mixed = settings.precision == "mixed" and (on_gpu or _bfloat16_pays())
@@ -292,16 +216,15 @@ class _Trainer:
     def run(self, validation: Validation, report: Report) -> None:
         """All iterations that are left."""
         settings = self.settings
-        sums: dict[str, float] = {}
+        sums: dict[str, float] = defaultdict(float)
         figures: dict[str, float] = {}
         summed = 0
         saved = told = time.monotonic()
         next_validation = self.iteration / settings.iterations + settings.validate_every
         begun = time.monotonic() - self.seconds
         while self.iteration < settings.iterations:
-            losses = self._iterate()
-            for name, value in losses.items():
-                sums[name] = sums.get(name, 0.0) + value
+            for name, value in self._iterate().items():
+                sums[name] += value
             summed += 1
             done = self.iteration / settings.iterations
             now = time.monotonic()
@@ -312,7 +235,8 @@ class _Trainer:
                     next_validation += settings.validate_every
                     figures = validation(self.network)
                     self._log(means, figures, now - begun)
-                    sums, summed = {}, 0
+                    sums.clear()
+                    summed = 0
                 report(Progress("training", done, means, figures))
             if now - saved > CHECKPOINT_EVERY:
                 self.seconds = now - begun
@@ -326,26 +250,37 @@ class _Trainer:
         done = self.iteration / settings.iterations
         tail = done >= 1.0 - FLOAT32_TAIL
         network.compute_type = torch.bfloat16 if self._mixed and not tail else torch.float32
-        factor = self._rate_factor(done)
-        for optimiser, rate in zip(self.optimisers, self._rates, strict=True):
-            for group in optimiser.param_groups:
-                group["lr"] = factor * rate
+        self._set_rates(done)
         losses = self._losses(stage_at(settings.stages, done))
-        total = torch.stack(list(losses.values())).sum()
         for optimiser in self.optimisers:
             optimiser.zero_grad()
-        total.backward()
+        torch.stack(list(losses.values())).sum().backward()
         norm = torch.nn.utils.clip_grad_norm_(network.parameters(), settings.clip)
         if torch.isfinite(norm):
             for optimiser in self.optimisers:
                 optimiser.step()
-        else:
-            self._skip()
+        else:  # nothing is changed
+            self.skipped += 1
+        if self.skipped > 100:
+            raise UserError(
+                f"training: losses not finite in {self.skipped} iterations up to {self.iteration}; "
+                "lower learning_rate, or the steps of the stages"
+            )
         self.iteration += 1
         values = {name: value.item() / _UNIT for name, value in losses.items()}
-        if settings.schedule == "plateau":
-            self._plateau.add(sum(values.values()))
+        self.epoch_loss += sum(values.values())
         return values
+
+    def _set_rates(self, done: float) -> None:
+        if self.settings.schedule == "falling":
+            warm = min(1.0, (self.iteration + 1) / WARM_UP)
+            factor = warm * max(_LEAST_RATE, (1.0 - done) ** 2)
+            for optimiser in self.optimisers:
+                optimiser.param_groups[0]["lr"] = factor * optimiser.defaults["lr"]
+        elif self.iteration and self.iteration % EPOCH == 0:
+            for plateau in self.plateaus:
+                plateau.step(self.epoch_loss / EPOCH)
+            self.epoch_loss = 0.0
 
     def _losses(self, stage: Stage) -> dict[str, torch.Tensor]:
         settings, data, network = self.settings, self.data, self.network
@@ -357,11 +292,12 @@ class _Trainer:
             before, first_told = states[:, 0], told[:, 0]
             if data.noisy is not None:
                 extra = max(1, round(settings.noisy_share * count))
-                noisy = chosen_samples(data.noisy, extra, self.generator)
+                noisy = chosen(data.noisy, extra, self.generator)
                 before = torch.cat((before, noisy.before))
                 first_told = torch.cat((first_told, noisy.told))
                 marks = torch.cat((marks, noisy.marks))
-            errors, end = marks_error(network, before, first_told, marks, settings.distance)
+            answers = network.at_marks(before, first_told)
+            errors = error_size((answers - marks) * network.weight, settings.distance)
             inside = errors.new_full((errors.shape[1],), settings.inner)
             inside[-1] = 1.0
             errors = (errors * inside).sum(dim=-1) * _UNIT * settings.supervised
@@ -372,7 +308,7 @@ class _Trainer:
                 # the sum over the loop grows with its length: so does its weight, but slower
                 weight = _UNIT * settings.loop / math.sqrt(stage.steps)
                 losses["loop"] = weight * self._loop_error(
-                    network, end[:count], states, told, settings.distance
+                    network, answers[:count, -1], states, told, settings.distance
                 )
         if data.physics is not None and self.iteration % settings.physics_every == 0:
             physics, points = data.physics
@@ -381,53 +317,36 @@ class _Trainer:
             losses["physics"] = _UNIT * settings.physics * residual
         return losses
 
-    def _rate_factor(self, done: float) -> float:
-        if self.settings.schedule == "plateau":
-            return self._plateau.factor
-        warm = min(1.0, (self.iteration + 1) / WARM_UP)
-        return warm * max(_LEAST_RATE, (1.0 - done) ** 2)
-
-    def _skip(self) -> None:
-        """An iteration without finite gradients changes nothing; many of them end the training."""
-        self.skipped += 1
-        if self.skipped > 100:
-            raise UserError(
-                f"training: losses not finite in {self.skipped} iterations up to {self.iteration}; "
-                "lower learning_rate, or the steps of the stages"
-            )
-
     def save(self) -> None:
         """Everything needed to go on later."""
-        self.checkpoint_path.parent.mkdir(parents=True, exist_ok=True)
         part = self.checkpoint_path.with_name(self.checkpoint_path.name + ".part")
-        torch.save(
-            {
-                "settings": self.settings.model_dump_json(),
-                "network": self.network.state_dict(),
-                "optimisers": [optimiser.state_dict() for optimiser in self.optimisers],
-                "generator": self.generator.get_state(),
-                "numbers": [self.iteration, self.seconds, self.skipped, *self._plateau.numbers()],
-            },
-            part,
-        )
+        kept = {
+            "settings": self.settings.model_dump_json(),
+            "states": [each.state_dict() for each in self._stateful],
+            "generator": self.generator.get_state(),
+            "numbers": [self.iteration, self.seconds, self.skipped, self.epoch_loss],
+        }
+        torch.save(kept, part)
         part.replace(self.checkpoint_path)
 
     def resume(self) -> None:
-        """Goes on from a checkpoint of the same settings, if there is one."""
+        """Goes on from a checkpoint of the same settings, if there is one.
+
+        Raises:
+            UserError: it is one of other settings.
+        """
         if not self.checkpoint_path.is_file():
             return
         kept: dict[str, Any] = torch.load(self.checkpoint_path, weights_only=True)
-        if kept["settings"] != self.settings.model_dump_json():
+        if kept["settings"] != self.settings.model_dump_json() or "states" not in kept:
             raise UserError(
-                f"{self.checkpoint_path}: is of a training with other settings; remove it, "
-                "or train with --fresh"
+                f"{self.checkpoint_path}: is of a training with other settings, or by another "
+                "version of softcr; remove it, or train with --fresh"
             )
-        self.network.load_state_dict(kept["network"])
-        for optimiser, state in zip(self.optimisers, kept["optimisers"], strict=True):
-            optimiser.load_state_dict(state)
+        for each, state in zip(self._stateful, kept["states"], strict=True):
+            each.load_state_dict(state)
         self.generator.set_state(kept["generator"])
-        self.iteration, self.seconds, self.skipped, *plateau = kept["numbers"]
-        self._plateau.restore(plateau)
+        self.iteration, self.seconds, self.skipped, self.epoch_loss = kept["numbers"]
 
     def _log(self, losses: dict[str, float], figures: dict[str, float], seconds: float) -> None:
         row = {
@@ -437,43 +356,12 @@ class _Trainer:
             **{f"loss {name}": f"{losses.get(name, math.nan):.4g}" for name in _LOSSES},
             **{name: f"{value:.4g}" for name, value in figures.items()},
         }
-        new = not self.log_path.is_file() or self.iteration == 0
-        self.log_path.parent.mkdir(parents=True, exist_ok=True)
+        new = not self.log_path.is_file()
         with self.log_path.open("a", newline="") as file:
             writer = csv.DictWriter(file, row)
             if new:
                 writer.writeheader()
             writer.writerow(row)
-
-
-_LOSSES = ("one step", "noisy", "loop", "physics")
-
-
-class _Plateau:
-    """Halves the learning rate when the mean loss of an epoch has not fallen for 75 (Sec. IV-B)."""
-
-    epoch, patience, reduction = 1000, 75, 0.5
-
-    def __init__(self) -> None:
-        self.factor, self._best, self._bad = 1.0, math.inf, 0.0
-        self._sum, self._count = 0.0, 0.0
-
-    def add(self, loss: float) -> None:
-        self._sum, self._count = self._sum + loss, self._count + 1
-        if self._count < self.epoch:
-            return
-        mean = self._sum / self._count
-        self._sum, self._count = 0.0, 0.0
-        self._bad = 0.0 if mean < self._best else self._bad + 1
-        self._best = min(mean, self._best)
-        if self._bad > self.patience:
-            self.factor, self._bad = self.factor * self.reduction, 0.0
-
-    def numbers(self) -> list[float]:
-        return [self.factor, self._best, self._bad, self._sum, self._count]
-
-    def restore(self, numbers: list[float]) -> None:
-        self.factor, self._best, self._bad, self._sum, self._count = numbers
 
 
 def stage_at(stages: tuple[Stage, ...], done: float) -> Stage:

@@ -1,7 +1,9 @@
-"""Samples as tensors in a network's own coordinates, drawn batch by batch."""
+"""What a training learns from, as tensors of which it draws batch by batch."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -9,52 +11,59 @@ from scipy.stats import qmc
 
 from softcr_learning.surrogate.sampling import (
     Trajectories,
-    draw_levels,
-    draw_parameters,
-    signal_of,
+    draw_inputs,
+    factor_bounds,
     simulate,
     step_pieces,
 )
+from softcr_learning.surrogate.signals import Signal
 from softcr_learning.surrogate.training_settings import TrainingSettings
 from softcr_models.errors import UserError
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_models.rod.parameters import PARAMETERS
-from softcr_models.surrogate.coordinates import Coordinates, modes_of_motion, scaled_states
+from softcr_models.surrogate.ansatz import PIECES
+from softcr_models.surrogate.coordinates import scaled_states
 from softcr_models.surrogate.ddpinn import DDPINN
 
 _TOGETHER = 65_536
-_CPU = torch.device("cpu")
 # Part of the windows that lie at the beginning of a motion: the jump from rest, which every use
 # begins with, would otherwise be one sample in hundreds.
 BEGINNINGS = 0.05
 
 
-@dataclass(frozen=True, eq=False)
-class Samples:
-    """Single steps: (S, nx) before, (S, I, nx) at the marks, (S, k) what is told beside."""
+class Samples(NamedTuple):
+    """Single steps in a network's coordinates.
+
+    Attributes:
+        before: (S, nx); marks: (S, I, nx) at the ends of the parts of a step.
+        told: (S, k) what the network is told beside.
+    """
 
     before: torch.Tensor
     marks: torch.Tensor
     told: torch.Tensor
 
-    def on(self, device: torch.device) -> "Samples":
-        """The same on a device."""
-        return Samples(self.before.to(device), self.marks.to(device), self.told.to(device))
 
-
-@dataclass(frozen=True, eq=False)
-class Physics:
-    """Collocation points in physical units: states, pressures at begin and end, parameters."""
+class Physics(NamedTuple):
+    """Collocation points in physical units: (S, nx), (S, m), (S, m) and (S, P)."""
 
     states: torch.Tensor
     begin: torch.Tensor
     end: torch.Tensor
     parameters: torch.Tensor
 
-    def on(self, device: torch.device) -> "Physics":
-        """The same on a device."""
-        values = (self.states, self.begin, self.end, self.parameters)
-        return Physics(*(value.to(device) for value in values))
+
+Points = TypeVar("Points", Samples, Physics)
+
+
+def on_device(points: Points, device: torch.device) -> Points:
+    """The same on a device."""
+    return type(points)(*[values.to(device) for values in points])
+
+
+def chosen(points: Points, count: int, generator: torch.Generator) -> Points:
+    """`count` random ones."""
+    rows = torch.randint(0, len(points[0]), (count,), generator=generator)
+    return type(points)(*[values[rows] for values in points])
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,39 +89,19 @@ def rod_data(
     Raises:
         UserError: no motion stayed finite.
     """
-    motions = simulated(rod, settings, lambda done: report("motions of the rod", done))
+    rng = np.random.default_rng([settings.seed, 1])
+    signal = Signal.of(rod.robot, settings.ticks, settings.period)
+    inputs = draw_inputs(rod, signal, settings.signals, settings.ranges, settings.trajectories, rng)
+    motions = simulate(rod, *inputs, settings.period, partial(report, "motions of the rod"))
     if not len(motions.states):
         raise UserError("training: no simulated motion stayed finite; lower the signals' range")
     if not settings.noisy_samples:
         return RodData(motions, None)
-    return RodData(
-        motions,
-        noisy_steps(rod, motions, settings, lambda done: report("steps from noisy states", done)),
-    )
+    progress = partial(report, "steps from noisy states")
+    return RodData(motions, _noisy_steps(rod, motions, settings, progress))
 
 
-def simulated(
-    rod: CosseratRod, settings: TrainingSettings, progress: Callable[[float], None]
-) -> Trajectories:
-    """The motions of a training, from its seed."""
-    rng = np.random.default_rng([settings.seed, 1])
-    signal = signal_of(rod.robot, settings.ticks, settings.period)
-    levels = draw_levels(settings.signals, signal, settings.trajectories, rng)
-    count = len(levels.begin)
-    parameters = draw_parameters(rod.nominal_parameters, PARAMETERS, settings.ranges, count, rng)
-    return simulate(rod, levels, parameters, settings.period, progress)
-
-
-def coordinates_of(motions: Trajectories, settings: TrainingSettings) -> Coordinates:
-    """The coordinates that `settings` ask for, from a sample of the motions."""
-    states = motions.states.reshape(-1, motions.states.shape[-1])
-    sample = states[:: max(1, len(states) // 200_000)]
-    if settings.architecture.coordinates == "states":
-        return scaled_states(sample)
-    return modes_of_motion(sample, settings.architecture.least_spread)
-
-
-def noisy_steps(
+def _noisy_steps(
     rod: CosseratRod,
     motions: Trajectories,
     settings: TrainingSettings,
@@ -125,14 +114,11 @@ def noisy_steps(
     """
     rng = np.random.default_rng([settings.seed, 2])
     count = settings.noisy_samples
-    batch, ticks = motions.levels.begin.shape[:2]
-    row, tick = rng.integers(0, batch, count), rng.integers(0, ticks, count)
+    states, begin, end, parameters = motions.random_steps(count, rng)
     spread = motions.states.reshape(-1, rod.state_size).std(axis=0)
     size = rng.uniform(0.0, settings.noise, (count, 1))
-    states = motions.states[row, tick] + size * spread * rng.standard_normal((count, len(spread)))
-    begin, end = motions.levels.begin[row, tick], motions.levels.end[row, tick]
-    parameters = motions.parameters[row]
-    answers = np.empty((count, 3, rod.state_size), np.float32)
+    states = states + size * spread * rng.standard_normal(states.shape)
+    answers = np.empty((count, PIECES, rod.state_size), np.float32)
     for first in range(0, count, _TOGETHER):
         part = slice(first, first + _TOGETHER)
         answers[part] = step_pieces(
@@ -140,19 +126,15 @@ def noisy_steps(
         )
         progress(min(1.0, (first + _TOGETHER) / count))
     good = np.isfinite(answers).all(axis=(1, 2))
-    values = (states[good], begin[good], end[good], parameters[good])
-    return Physics(*map(_tensor, values)), answers[good]
+    points = (as_tensor(values[good]) for values in (states, begin, end, parameters))
+    return Physics(*points), answers[good]
 
 
 def ends_of_steps(motions: Trajectories, every: int) -> Physics:
     """Every so many ticks of the motions: states and the pressures they were reached under."""
-    states = motions.states[:, 1:][:, ::every]
-    end = motions.levels.end[:, ::every]
-    parameters = np.broadcast_to(
-        motions.parameters[:, None], (*states.shape[:2], motions.parameters.shape[1])
-    )
-    flat = (values.reshape(-1, values.shape[-1]) for values in (states, end, end, parameters))
-    return Physics(*map(_tensor, flat))
+    states, end = motions.states[:, 1::every], motions.levels[1, :, ::every]
+    parameters = np.repeat(motions.parameters[:, None], states.shape[1], axis=1)
+    return Physics(*(as_tensor(v).flatten(0, 1) for v in (states, end, end, parameters)))
 
 
 def box_points(rod: CosseratRod, motions: Trajectories, settings: TrainingSettings) -> Physics:
@@ -162,33 +144,26 @@ def box_points(rod: CosseratRod, motions: Trajectories, settings: TrainingSettin
     count, chambers = settings.box_samples, rod.input_size
     scaled = 0.5 * rng.standard_normal((count, rod.state_size))
     states = box.mean + scaled * np.diag(box.decode)
-    cube = qmc.LatinHypercube(chambers + len(PARAMETERS), rng=rng).random(count)
+    low, high = factor_bounds(settings.ranges)
+    cube = qmc.LatinHypercube(chambers + len(low), rng=rng).random(count)
     limits = rod.robot.pressure_limits
     pressures = limits.minimum + (limits.maximum - limits.minimum) * cube[:, :chambers]
-    factors = np.ones((count, len(PARAMETERS)))
-    for column, name in enumerate(PARAMETERS):
-        if name in settings.ranges:
-            part = settings.ranges[name]
-            factors[:, column] = part.low + (part.high - part.low) * cube[:, chambers + column]
-    parameters = rod.nominal_parameters * factors
-    return Physics(*map(_tensor, (states, pressures, pressures, parameters)))
+    parameters = rod.nominal_parameters * (low + (high - low) * cube[:, chambers:])
+    return Physics(*map(as_tensor, (states, pressures, pressures, parameters)))
 
 
 class Windows:
     """Motions in a network's coordinates, of which windows of any number of steps are drawn."""
 
-    def __init__(self, network: DDPINN, motions: Trajectories, device: torch.device = _CPU) -> None:
+    @torch.no_grad()
+    def __init__(self, network: DDPINN, motions: Trajectories, device: torch.device) -> None:
         """Encodes all motions once, and keeps them on a device."""
-        with torch.no_grad():
-            states = _encoded(network, motions.states)
-            inner = _encoded(network, motions.inner)
-            begin, end = _tensor(motions.levels.begin), _tensor(motions.levels.end)
-            parameters = _tensor(motions.parameters)[:, None].expand(-1, begin.shape[1], -1)
-            told = network.tell(begin, end, parameters)
+        told = told_of(network, motions)
         self.motions, self.ticks = told.shape[:2]
-        self._flat_states = states.flatten(0, 1).to(device)
-        self._flat_told = told.flatten(0, 1).to(device)
-        self._flat_inner = inner.flatten(0, 1).to(device)
+        states, inner = _encoded(network, motions.states), _encoded(network, motions.inner)
+        self._states, self._inner, self._told = (
+            values.flatten(0, 1).to(device) for values in (states, inner, told)
+        )
 
     def draw(
         self, count: int, steps: int, generator: torch.Generator
@@ -200,26 +175,29 @@ class Windows:
         tick = torch.where(begins, 0, tick)
         states = row * (self.ticks + 1) + tick + torch.arange(steps + 1)
         told = row * self.ticks + tick + torch.arange(steps)
-        return (
-            self._flat_states[states.flatten()].unflatten(0, states.shape),
-            self._flat_told[told.flatten()].unflatten(0, told.shape),
-            self._flat_inner[told[:, 0]],
-        )
+        return self._states[states], self._told[told], self._inner[told[:, 0]]
 
 
 def _encoded(network: DDPINN, states: np.ndarray) -> torch.Tensor:
-    return torch.cat(
-        [network.encode(torch.from_numpy(part)) for part in np.array_split(states, 16)]
-    )
+    """In parts, so that less memory is needed."""
+    return torch.cat([network.encode(as_tensor(part)) for part in np.array_split(states, 16)])
 
 
+def told_of(network: DDPINN, motions: Trajectories) -> torch.Tensor:
+    """(B, T, k) what a network is told over motions, on its device."""
+    device = network.mean.device
+    begin, end = as_tensor(motions.levels).to(device)
+    parameters = as_tensor(motions.parameters).to(device)[:, None]
+    return network.tell(begin, end, parameters.expand(-1, begin.shape[1], -1))
+
+
+@torch.no_grad()
 def encoded_steps(network: DDPINN, points: Physics, answers: np.ndarray) -> Samples:
     """Single steps in a network's coordinates."""
-    with torch.no_grad():
-        told = network.tell(points.begin, points.end, points.parameters)
-        marks = _encoded(network, answers)
-        return Samples(network.encode(points.states), marks, told)
+    told = network.tell(points.begin, points.end, points.parameters)
+    return Samples(network.encode(points.states), _encoded(network, answers), told)
 
 
-def _tensor(values: np.ndarray) -> torch.Tensor:
+def as_tensor(values: np.ndarray) -> torch.Tensor:
+    """In single precision."""
     return torch.as_tensor(np.ascontiguousarray(values, dtype=np.float32))

@@ -5,18 +5,13 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from softcr_learning.surrogate.sampling import ParameterRange
+from softcr_models.devices import DeviceName
 from softcr_models.surrogate.ddpinn import PUBLISHED, Architecture
 
 OUR_SIGNALS = {
-    "smooth": 0.15,
-    "swings": 0.16,
-    "rotating": 0.09,
-    "lagged_steps": 0.31,
-    "lagged_ramps": 0.08,
-    "lagged_jitter": 0.11,
-    "lagged_noisy_sines": 0.07,
-    "raw_steps": 0.03,
-}
+    "smooth": 0.15, "swings": 0.16, "rotating": 0.09, "lagged_steps": 0.31, "lagged_ramps": 0.08,
+    "lagged_jitter": 0.11, "lagged_noisy_sines": 0.07, "raw_steps": 0.03,
+}  # fmt: skip
 # wider than the +-20 % of compliance that is promised: at its edge a network is worst
 OUR_RANGES = {
     "bending_compliance": ParameterRange(0.75, 1.27),
@@ -110,7 +105,7 @@ class TrainingSettings(BaseModel):
         default="mixed", description="mixed: hidden layers in bfloat16 until near the end"
     )
     threads: int = Field(default=2, ge=1, le=256, description="of torch on a CPU")
-    device: Literal["auto", "cpu", "cuda"] = Field(default="auto", description="where it trains")
+    device: DeviceName = Field(default="auto", description="where it trains")
     validate_every: float = Field(default=0.05, gt=0.0, le=1.0, description="part of the training")
 
     @model_validator(mode="after")

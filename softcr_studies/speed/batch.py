@@ -72,7 +72,8 @@ def cuda(on_device: bool, effort: Effort) -> Result:
 
     batch = _make_batch(effort.periods)
     prediction = CudaRodPrediction(batch.rod, SUBSTEPS)
-    work = _rollout_on_device(batch, prediction) if on_device else lambda: _roll(batch, prediction)
+    on_gpu = rollout_on_device(prediction, batch.state, batch.pressures, PERIOD)
+    work = on_gpu if on_device else lambda: _roll(batch, prediction)
     durations = 1e6 / (CANDIDATES * HORIZON) * timing.measure(work, effort)
     note = f"on {gpu_name() or 'the simulator'}, float32, {SUBSTEPS} sub-steps"
     return told(durations, UNIT, _tip_error(batch, prediction), note)
@@ -100,19 +101,26 @@ def _roll(batch: Batch, prediction: RodModel, count: int | None = None) -> np.nd
     return prediction.rollout(batch.state, batch.pressures[:count], parameters, PERIOD)
 
 
-def _rollout_on_device(batch: Batch, prediction: "CudaRodPrediction") -> Callable[[], None]:
-    """The same with everything on the GPU, up to the end of the work there."""
+def rollout_on_device(
+    prediction: "CudaRodPrediction", state: np.ndarray, pressures: np.ndarray, period: float
+) -> Callable[[], object]:
+    """A rollout with everything on the GPU, up to the end of the work there.
+
+    Args:
+        state: (nx,) of all candidates; pressures: (B, T + 1, m) [Pa].
+        period: of a step [s].
+    """
     from numba import cuda
 
-    values = (batch.state[None], batch.pressures, prediction.nominal_parameters[None])
-    states, pressures, parameters = (
+    values = (state[None], pressures, prediction.nominal_parameters[None])
+    states, levels, parameters = (
         cuda.to_device(value.astype(prediction.dtype)) for value in values
     )
-    shape = (len(batch.pressures), HORIZON, prediction.state_size)
+    shape = (len(pressures), pressures.shape[1] - 1, prediction.state_size)
     out = cuda.device_array(shape, prediction.dtype)
 
     def work() -> None:
-        prediction.rollout_on_device(states, pressures, parameters, PERIOD, out)
+        prediction.rollout_on_device(states, levels, parameters, period, out)
         cuda.synchronize()
 
     return work

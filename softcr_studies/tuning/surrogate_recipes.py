@@ -60,8 +60,8 @@ def run(cell: Cell) -> Result:
     import torch
 
     from softcr_learning.surrogate import training
-    from softcr_learning.surrogate.timing import network_times
     from softcr_learning.surrogate.verification import MOTIONS, Verification
+    from softcr_studies.speed.surrogate_steps import network_times
 
     robot, settings = load_robot(cell.settings.robot), settings_of(cell.method, cell.settings.part)
     path = cell.folder / f"network-{RECIPES.index(cell.method)}"  # a stopped training goes on
@@ -72,7 +72,7 @@ def run(cell: Cell) -> Result:
     step = min(times, key=lambda time: time.median_ms)
     judged = Verification(rod, network, cell.settings.motions, TICKS)
     motions = {family: judged.motions(family) for family in MOTIONS}
-    errors = {family: judged.table(each)[0].position_mm for family, each in motions.items()}
+    errors = {family: judged.table(each)[0]["tip position"] for family, each in motions.items()}
     with np.errstate(over="ignore", invalid="ignore"):  # one step may be enough to diverge
         noisy = judged.from_noisy_states(next(iter(motions.values())))
     bounded, _ = judged.long_motions("raw_full_steps", *LONG)
