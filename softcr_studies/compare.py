@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from rich import box
@@ -16,38 +15,26 @@ SPREADS = 2.0
 """Two means differ when they are further apart than so many of their deviations together."""
 
 
-@dataclass(frozen=True)
-class Difference:
-    """A figure of two runs; None: the run has no such row."""
-
-    before: Row | None
-    after: Row | None
-
-    @property
-    def row(self) -> Row:
-        """Whichever there is, the newer one first."""
-        row = self.after or self.before
-        assert row is not None
-        return row
-
-    @property
-    def words(self) -> str:
-        """ "same", "within spread", "differs", "only before", "only after", or "now MISS"."""
-        if self.before is None or self.after is None:
-            return "only after" if self.before is None else "only before"
-        if self.after.mark == "MISS" and self.before.mark != "MISS":
-            return "now MISS"
-        before, after = self.before.mean, self.after.mean
-        if before == after or (math.isnan(before) and math.isnan(after)):
-            return "same"
-        spread = math.hypot(self.before.sd, self.after.sd)
-        return "within spread" if abs(after - before) <= SPREADS * spread else "differs"
+Pair = tuple[Row | None, Row | None]
+"""A figure before and after; None: the run has no such row."""
 
 
-def compare(before: Sequence[Row], after: Sequence[Row]) -> list[Difference]:
+def compare(before: Sequence[Row], after: Sequence[Row]) -> list[Pair]:
     """Rows of the same case, method and quantity, in the order of the newer run."""
     old, new = ({row.key: row for row in rows} for rows in (before, after))
-    return [Difference(old.get(key), new.get(key)) for key in dict.fromkeys((*new, *old))]
+    return [(old.get(key), new.get(key)) for key in dict.fromkeys((*new, *old))]
+
+
+def words(before: Row | None, after: Row | None) -> str:
+    """ "same", "within spread", "differs", "only before", "only after", or "now MISS"."""
+    if before is None or after is None:
+        return "only after" if before is None else "only before"
+    if after.mark == "MISS" and before.mark != "MISS":
+        return "now MISS"
+    if before.mean == after.mean or (math.isnan(before.mean) and math.isnan(after.mean)):
+        return "same"
+    spread = math.hypot(before.sd, after.sd)
+    return "within spread" if abs(after.mean - before.mean) <= SPREADS * spread else "differs"
 
 
 def table_of(run: str, results: Path) -> Path:
@@ -74,13 +61,11 @@ def print_comparison(console: Console, runs: tuple[Path, Path]) -> int:
     for column in ("case", "method", "quantity", "before", "sd", "after", "sd", "unit", ""):
         table.add_column(column)
     found = compare(before, after)
-    for each in found:
-        sides = (*_mean_and_sd(each.before), *_mean_and_sd(each.after))
-        words = each.words + (" (timing)" if each.row.timing else "")
-        table.add_row(*each.row.key, *sides, each.row.unit, words)
+    for pair in found:
+        row = pair[1] or pair[0]
+        assert row is not None
+        sides = [figure(number) for each in pair
+                 for number in ((each.mean, each.sd) if each else (None, None))]  # fmt: skip
+        table.add_row(*row.key, *sides, row.unit, words(*pair) + row.timing * " (timing)")
     console.print(table)
-    return sum(each.words == "now MISS" for each in found)
-
-
-def _mean_and_sd(row: Row | None) -> tuple[str, str]:
-    return ("", "") if row is None else (figure(row.mean), figure(row.sd))
+    return sum(words(*pair) == "now MISS" for pair in found)

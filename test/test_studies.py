@@ -13,6 +13,7 @@ from softcr_studies import catalogue, command
 from softcr_studies.catalogue import load_study, named_studies, study_files
 from softcr_studies.cell import Cell, StudySettings
 from softcr_studies.compare import compare, print_comparison, table_of
+from softcr_studies.compare import words as told
 from softcr_studies.page import write_pages
 from softcr_studies.results import Results, Store
 from softcr_studies.runner import Runner, check_needs
@@ -264,7 +265,8 @@ def test_two_runs_are_compared_row_by_row(tmp_path):
 
     before = [row("a", 1.0), row("b", 1.0), row("c", 1.0), row("d", 1.0), row("gone", 1.0)]
     after = [row("a", 1.0), row("b", 1.1), row("c", 1.9), row("d", 2.1), row("new", 1.0)]
-    words = {each.row.method: each.words for each in compare(before, after)}
+    pairs = compare(before, after)
+    words = {(pair[1] or pair[0]).method: told(*pair) for pair in pairs}
     assert words == {"a": "same", "b": "within spread", "c": "differs", "d": "now MISS",
                      "new": "only after", "gone": "only before"}  # fmt: skip
     paths = []
