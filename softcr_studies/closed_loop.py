@@ -5,7 +5,8 @@ same blocks, each with random numbers of its own.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +16,15 @@ from softcr_runtime.system import Parameter, Parameters, System
 from softcr_runtime.virtual_run import run_system
 from softcr_studies.cell import Cell, Result
 
-_TRUE_TIP = "simulation/truth/tip/pose"
-_ESTIMATED_TIP = "estimate/tip/pose"
-_REFERENCES = ("reference/rod", "reference/output")
-_COMMANDS = ("pressure/command", "tendon/command")
+_READ: dict[str, tuple[str, Callable[[Any], np.ndarray]]] = {
+    "simulation/truth/tip/pose": ("tips", lambda pose: pose.position),
+    "estimate/tip/pose": ("estimated", lambda tip: tip.pose().position),
+    **dict.fromkeys(
+        ("reference/rod", "reference/output"), ("wanted", lambda rows: rows.tip_positions[0])
+    ),
+    **dict.fromkeys(("pressure/command", "tendon/command"), ("commands", np.asarray)),
+}
+"""Topic -> what `tracked` calls it, and how it is read from a value."""
 
 
 def closed_loop(
@@ -83,30 +89,21 @@ def tracked(cell: Cell, system: System) -> Result:
         frame; error (T,) distance of the true tip from the wanted one [m]; commands (T, m), in the
         units of the robot's inputs; ticks (T,) of the controller [s].
     """
-    sent: dict[str, dict[int, np.ndarray]] = {}
+    sent: dict[str, dict[int, np.ndarray]] = {name: {} for name, _ in _READ.values()}
 
     def observe(_: str, output: Output) -> None:
-        if output.topic == _TRUE_TIP:
-            sent.setdefault(output.topic, {})[output.stamp] = output.value.position
-        elif output.topic == _ESTIMATED_TIP:
-            sent.setdefault(output.topic, {})[output.stamp] = output.value.pose().position
-        elif output.topic in _REFERENCES:
-            sent.setdefault("wanted", {})[output.stamp] = output.value.tip_positions[0]
-        elif output.topic in _COMMANDS:
-            sent.setdefault("commands", {})[output.stamp] = np.asarray(output.value)
+        if output.topic in _READ:
+            name, read = _READ[output.topic]
+            sent[name][output.stamp] = read(output.value)
 
     executor = run_system(system, observe, clock=time.perf_counter, bag=cell.bag)
-    tips, wanted, commands = sent[_TRUE_TIP], sent["wanted"], sent["commands"]
-    stamps = [stamp for stamp in wanted if stamp in tips and stamp in commands]
-    estimated = sent.get(_ESTIMATED_TIP, {})
-    nothing = np.full(3, np.nan)
-    rows = {
-        "tips": [tips[stamp] for stamp in stamps],
-        "wanted": [wanted[stamp] for stamp in stamps],
-        "estimated": [estimated.get(stamp, nothing) for stamp in stamps],
-        "commands": [commands[stamp] for stamp in stamps],
+    whole = [sent[name] for name in ("tips", "wanted", "commands")]
+    stamps = [stamp for stamp in sent["wanted"] if all(stamp in each for each in whole)]
+    nothing = np.full(3, np.nan)  # an estimate need not be there
+    arrays = {
+        name: np.array([values.get(stamp, nothing) for stamp in stamps])
+        for name, values in sent.items()
     }
-    arrays = {name: np.array(values) for name, values in rows.items()}
     error = np.linalg.norm(arrays["tips"] - arrays["wanted"], axis=1)
     ticks = np.array(executor.tick_times[system.controller or system.parts[-1].name])
     return arrays | {"times": 1e-9 * np.array(stamps), "error": error, "ticks": ticks}

@@ -8,11 +8,11 @@ import numpy as np
 from pydantic import Field
 
 from softcr_models import load_robot
+from softcr_runtime.panels import panels
 from softcr_runtime.registry import GRADIENT_MPC, NEMPC
 from softcr_runtime.system import Parameters
 from softcr_studies.closed_loop import mean_error_mm
 from softcr_studies.koopman_baseline import baseline
-from softcr_studies.panels import panels
 from softcr_studies.study import (
     Cell,
     Metric,

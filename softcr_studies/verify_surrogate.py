@@ -156,7 +156,9 @@ def _draw_map(pressures: np.ndarray, cells: np.ndarray, directory: Path) -> None
     for (row, column), error in np.ndenumerate(cells):
         axis.text(column, row, f"{error:.2f}", ha="center", va="center", color="w")
     figure.colorbar(image, label="mean tip distance [mm]")
-    study.save(figure, directory / "map.png")
+    figure.tight_layout()
+    figure.savefig(directory / "map.png", dpi=120)
+    plt.close(figure)
 
 
 def _lines(found: dict[str, Any]) -> list[str]:

@@ -46,7 +46,7 @@ class Job:
     @property
     def cell(self) -> Cell:
         """To be run."""
-        return pickle.loads(self.pickled)  # type: ignore[no-any-return]
+        return pickle.loads(self.pickled)
 
 
 def run_job(job: Job) -> Result:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
 from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -18,6 +17,7 @@ from softcr_models import Robot, load_robot
 from softcr_models.identification import parameters_of, predicted_motion
 from softcr_runtime.command_line import command
 from softcr_runtime.console import say
+from softcr_runtime.panels import panels
 from softcr_runtime.results import new_run_directory, point_latest_to
 
 _HEADS = ("parameter", "unit", "first guess", "identified", "95 % interval", "from")
@@ -172,16 +172,11 @@ def _compare(
         "first guess": predicted_motion(first, recording, intervals),
         "identified": predicted_motion(found, recording, intervals),
     }
-    figure = Figure(figsize=(9.0, 7.0), layout="constrained")
-    plots = figure.subplots(3, 1, sharex=True)
     lines = {"recorded": recording.tips, **tips}
-    for (who, positions), style in zip(lines.items(), ("k", "C1:", "C2--"), strict=True):
-        for plot, axis, column in zip(plots, "xyz", positions.T, strict=True):
-            plot.plot(times, 1e3 * column, style, label=who)
-            plot.set_ylabel(f"{axis} of the tip [mm]")
-            plot.grid(alpha=0.3)
-    plots[0].legend(loc="upper right")
-    plots[-1].set_xlabel("time [s]")
-    figure.savefig(directory / "motion.png", dpi=120)
+    labels = [f"{axis} of the tip [mm]" for axis in "xyz"]
+    with panels(directory / "motion.png", labels, x="time [s]", height=2.2) as plots:
+        for (who, positions), style in zip(lines.items(), ("k", "C1:", "C2--"), strict=True):
+            for plot, column in zip(plots, positions.T, strict=True):
+                plot.plot(times, 1e3 * column, style, label=who)
     off = {who: np.linalg.norm(each - recording.tips, axis=1) for who, each in tips.items()}
     return {who: float(each[recording.run_in :].mean()) for who, each in off.items()}

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from threadpoolctl import threadpool_limits
@@ -15,6 +14,7 @@ from softcr_models.errors import UserError
 from softcr_models.prediction import RodPrediction
 from softcr_runtime.command_line import command
 from softcr_runtime.console import say
+from softcr_runtime.panels import panels
 
 INTERVALS = 10
 PERIOD = 1 / 70
@@ -77,21 +77,10 @@ def write(plan: Plan, path: Path) -> None:
 def draw(plan: Plan, path: Path) -> None:
     """Wanted and planned tip, their distance, the pressures."""
     times = plan.period * np.arange(len(plan.pressures))
-    figure = Figure(figsize=(8.0, 8.0))
-    tip, deviation, pressure = figure.subplots(3, 1, sharex=True)
-    for axis, name in enumerate("xyz"):
-        tip.plot(times, 1e3 * plan.tips[:, axis], f"C{axis}", label=name)
-        tip.plot(times, 1e3 * plan.wanted_tips[:, axis], "k--", linewidth=0.8)
-    tip.set_ylabel("tip (wanted dashed) [mm]")
-    tip.legend(loc="upper right")
-    deviation.plot(times, 1e3 * plan.deviation, "C3")
-    deviation.set_ylabel("deviation [mm]")
-    for chamber, pressures in enumerate(plan.pressures.T):
-        pressure.plot(times, 1e-3 * pressures, label=f"chamber {chamber + 1}")
-    pressure.set_ylabel("pressure [kPa]")
-    pressure.set_xlabel("time [s]")
-    pressure.legend(loc="upper right")
-    for axes in (tip, deviation, pressure):
-        axes.grid(alpha=0.3)
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
+    labels = ("tip (wanted dashed) [mm]", "deviation [mm]", "pressure [kPa]")
+    with panels(path, labels, x="time [s]", height=2.5) as (tip, deviation, pressure):
+        tip.plot(times, 1e3 * plan.tips, label=list("xyz"))
+        tip.plot(times, 1e3 * plan.wanted_tips, "k--", linewidth=0.8)
+        deviation.plot(times, 1e3 * plan.deviation, "C3")
+        names = [f"chamber {number}" for number in range(1, 1 + plan.pressures.shape[1])]
+        pressure.plot(times, 1e-3 * plan.pressures, label=names)

@@ -27,7 +27,7 @@ from pathlib import Path
 
 import numpy as np
 
-from softcr_studies.study import Metric, Must, Published, Study, StudySettings
+from softcr_studies.study import Metric, Must, Published, Seeds, Study, StudySettings
 
 
 @dataclass(frozen=True)
@@ -250,7 +250,7 @@ def test_pages_hold_every_row_with_published_kinds_apart(tmp_path):
     assert page.name == "group.md"
     assert "published, simulation | published, bench | ours" in text
     assert r"| a \| b | us | error |  | 2 | 0.5 | 0.1 | mm | 3 | ≤ 1 | pass |" in text
-    assert "| c | us | error | 3 |  |  | 0 | mm | 1 |  |  |" in text
+    assert "| c | us | error | 3 |  |  |  | mm | 1 |  |  |" in text
     assert "(tables/group/name/error.png)" in text
     assert "2026-11-21, P, 2 cores at load 7.5" in text
     table.unlink()

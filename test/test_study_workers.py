@@ -27,7 +27,7 @@ STUDY = """
 import os, time, uuid
 import numpy as np
 from softcr_studies.search import TRIAL, Search, SearchSettings, ranked, tried, turns
-from softcr_studies.study import Cell, Metric, Row, Study, StudySettings
+from softcr_studies.study import Cell, Metric, Row, Seeds, Study, StudySettings
 
 def noted(cell, name):
     (cell.folder / f"{name}.{os.getpid()}.{uuid.uuid4().hex}").touch()

@@ -21,8 +21,8 @@ from softcr_control.apcc.adaptation import AdaptationSettings
 from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain, coverage_of
 from softcr_models.constant_curvature.shape_error import shape_error
 from softcr_models.constant_curvature.tendons import Tendons
+from softcr_runtime.panels import panels
 from softcr_runtime.settings import Seconds
-from softcr_studies.panels import panels
 from softcr_studies.study import Cell, Metric, Must, Result, Results, Row, Study, StudySettings
 
 CHAIN = ConstantCurvatureChain(3, base=np.diag([1.0, -1.0, -1.0, 1.0]))

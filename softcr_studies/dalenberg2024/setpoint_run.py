@@ -21,9 +21,9 @@ from softcr_models.constant_curvature.arm import Arm
 from softcr_models.constant_curvature.arm_dynamics import TendonGains
 from softcr_models.constant_curvature.shape_error import shape_error
 from softcr_runtime.block import BlockBase, Output
+from softcr_runtime.panels import panels
 from softcr_runtime.settings import build_settings
 from softcr_runtime.virtual_run import run_blocks
-from softcr_studies.panels import panels
 from softcr_studies.study import Result
 from softcr_studies.virtual_runs import SIMULATOR, common, simulator
 

@@ -8,8 +8,8 @@ from softcr_control import signals
 from softcr_hardware.different_plant import Difference, DifferentPlant
 from softcr_hardware.plant import Mismatch
 from softcr_models import load_robot
+from softcr_runtime.panels import panels
 from softcr_runtime.virtual_run import Log, run_blocks
-from softcr_studies.panels import panels
 from softcr_studies.study import Cell, Metric, Must, Published, Result, Results, Study
 from softcr_studies.tracking_loop import MODEL_INTERVALS, PERIOD, RATE_HZ
 from softcr_studies.tracking_study import Settings

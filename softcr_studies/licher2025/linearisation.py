@@ -21,7 +21,7 @@ from softcr_models.linear_rod import LinearRod
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_runtime.bags.motion_bag import write_motion_bag
-from softcr_studies.panels import panels
+from softcr_runtime.panels import panels
 from softcr_studies.study import Cell, Metric, Result, Results, Row, Study
 from softcr_studies.tracking_loop import PERIOD
 from softcr_studies.tracking_study import Settings

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from pydantic import Field
@@ -26,6 +25,7 @@ from softcr_learning.surrogate.verification import (
 from softcr_models import CosseratRod, load_robot
 from softcr_models.rod.state import RodState
 from softcr_runtime.bags.motion_bag import write_motion_bag
+from softcr_runtime.panels import panels
 from softcr_studies.speed.surrogate_steps import step_times
 from softcr_studies.study import Cell, Metric, Must, Published, Result, Results, Row, Study
 from softcr_studies.table import Kind
@@ -132,36 +132,21 @@ def draw_states(states: np.ndarray, rod_states: np.ndarray, period: float, direc
         "base force [N]": lambda of: of.wrenches[:, 0, :3],
         "base moment [N m]": lambda of: of.wrenches[:, 0, 3:],
     }
-    figure, axes = plt.subplots(len(shown), 1, figsize=(9.0, 9.0), sharex=True)
-    for axis, (label, part) in zip(axes, shown.items(), strict=True):
-        for k, name in enumerate("xyz"):
-            axis.plot(times, part(network)[:, k], f"C{k}", linewidth=1.0, label=name)
-            axis.plot(times, part(rod)[:, k], "k--", linewidth=0.6)
-        axis.set_ylabel(label)
-    axes[0].legend(loc="upper right", ncols=3)
-    axes[0].set_title("network (colours) and rod (dashed), free running")
-    axes[-1].set_xlabel("time [s]")
-    save(figure, directory / "states.png")
+    title = "network (colours) and rod (dashed), free running"
+    with panels(directory / "states.png", list(shown), x="time [s]", title=title) as axes:
+        for axis, part in zip(axes, shown.values(), strict=True):
+            axis.plot(times, part(network), linewidth=1.0, label=list("xyz"))
+            axis.plot(times, part(rod), "k--", linewidth=0.6)
 
 
 def draw_horizons(
     steps: Sequence[int], errors: Mapping[str, Sequence[float]], directory: Path
 ) -> None:
     """Tip error [mm] against the number of steps run freely, by name of the motions."""
-    figure, axis = plt.subplots(figsize=(7.0, 4.5))
-    for name, values in errors.items():
-        axis.loglog(steps, values, "o-", label=name)
-    axis.set(xlabel="free-running steps [-]", ylabel="mean tip distance from the rod [mm]")
-    axis.grid(True, which="both", alpha=0.3)
-    axis.legend()
-    save(figure, directory / "horizons.png")
-
-
-def save(figure: plt.Figure, path: Path) -> None:
-    """Writes a figure, and lets it go."""
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+    path, label = directory / "horizons.png", "mean tip distance from the rod [mm]"
+    with panels(path, [label], x="free-running steps [-]") as (axis,):
+        for name, values in errors.items():
+            axis.loglog(steps, values, "o-", label=name)
 
 
 def _draw(results: Results, directory: Path) -> None:

@@ -18,11 +18,11 @@ from pydantic import Field
 from softcr_estimation.identification.constant_curvature import FITTED, identified
 from softcr_models import CosseratRod, Robot, load_robot
 from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
+from softcr_runtime.panels import panels
 from softcr_runtime.settings import Seconds
 from softcr_studies.cell import Seeds, StudySettings
 from softcr_studies.mehl2024.filters import FILTERS, LEFT_OUT, corrected, see, see_as_rod
 from softcr_studies.mehl2024.plant import DT, deflection, sensed_run, table_one_robot
-from softcr_studies.panels import panels
 from softcr_studies.study import Cell, Metric, Must, Published, Result, Results, Study
 
 LOST = 0.010

@@ -19,8 +19,8 @@ from pydantic import Field
 from softcr_control.koopman import KoopmanModel, Lift, Trial, identified
 from softcr_control.koopman_selection import grid, rollout_errors, select
 from softcr_models.errors import UserError
+from softcr_runtime.panels import panels
 from softcr_runtime.settings import Seconds
-from softcr_studies.panels import panels
 from softcr_studies.study import Cell, Result, Results, Row, Study, StudySettings
 
 FILE = "bruder2020_train.npz"

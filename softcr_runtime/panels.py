@@ -1,11 +1,11 @@
-"""Figures of studies: rows of panels with labels, written when they have been drawn."""
+"""Figures of rows of panels with labels, written when they have been drawn."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.figure import Figure
 
 
 @contextmanager
@@ -27,10 +27,10 @@ def panels(
         height: of a row [inch].
     """
     size = max(4.0 * columns, 8.0), max(height * len(labels) + 0.6, 4.0)
-    figure, grid = plt.subplots(
-        len(labels), columns, figsize=size, sharex=sharex, sharey="row" if sharey else False,
-        squeeze=False, layout="constrained",
-    )  # fmt: skip
+    figure = Figure(figsize=size, layout="constrained")
+    grid: np.ndarray = figure.subplots(
+        len(labels), columns, sharex=sharex, sharey="row" if sharey else False, squeeze=False
+    )
     figure.suptitle(title)
     for axes, label in zip(grid[:, 0], labels, strict=True):
         axes.set_ylabel(label)
@@ -42,4 +42,3 @@ def panels(
         if axes.get_legend_handles_labels()[0]:
             axes.legend(loc="upper right", ncols=2)
     figure.savefig(path)
-    plt.close(figure)
