@@ -4,6 +4,7 @@ References are motions of the nominal rod, as fine as the plant, caused by press
 (35 +- 20 kPa unless said otherwise), so that a plant a few per cent stiffer can follow them.
 """
 
+import math
 import time
 from dataclasses import dataclass, field
 from functools import partial
@@ -152,8 +153,9 @@ def run_loop(
 
     Returns:
         As `closed_loop.tracked`, and: state_error (T,) root mean square of the true state's
-        distance from the wanted one, in the model's state scales [-]; compliance (T,) estimated,
-        true_compliance: bending compliance [rad/(N m m)]; repairs: of the filter.
+        distance from the wanted one, at the nodes that plant and model share, in the model's state
+        scales [-]; compliance (T,) estimated, true_compliance: bending compliance [rad/(N m m)];
+        repairs: of the filter.
 
     Raises:
         ArithmeticError, ValueError: the plant diverged, or the filter did.
@@ -189,9 +191,12 @@ def run_loop(
         "wanted": np.array([each.tip_positions[0] for each in rows]),
         "estimated": np.array([each.pose().position for each in estimated]),
     }
-    true = restrict_to_nodes(np.array([rod.state for rod in rods]), case.model_intervals)
-    scale = RodPrediction(CosseratRod(robot, case.model_intervals)).state_scale
-    astray = (true - np.array([each.states[0] for each in rows])) / scale
+    both = math.gcd(case.difference.intervals, case.model_intervals)  # nodes that both have
+    true, aimed = (
+        restrict_to_nodes(np.array(states), both)
+        for states in ([rod.state for rod in rods], [each.states[0] for each in rows])
+    )
+    astray = (true - aimed) / RodPrediction(CosseratRod(robot, both)).state_scale
     return places | {
         "times": np.arange(cycles) * case.period,
         "error": np.linalg.norm(places["tips"] - places["wanted"], axis=1),

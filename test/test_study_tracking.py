@@ -275,6 +275,16 @@ def test_rates_and_finer_models_reach_filter_and_controller():
     assert run["error"].max() < 1e-3
 
 
+@pytest.mark.parametrize(("plant", "model"), [(5, 10), (20, 5), (40, 10)])
+def test_states_are_compared_at_nodes_that_plant_and_model_have(plant, model):
+    case = dataclasses.replace(
+        FAST, duration=0.2, difference=Difference(intervals=plant), model_intervals=model
+    )
+    run = run_loop(ROBOT, case, reference_of(ROBOT, case), "rod_mpc", (0, 0))
+    assert len(run["state_error"]) == len(run["times"]) == 14
+    assert (run["state_error"] < 0.1).all()
+
+
 def test_latency_delays_what_is_sent():
     moved = {}
     for latency in (0, 2):
