@@ -137,13 +137,9 @@ def published_kinds(rows: Sequence[Row]) -> list[Kind]:
 
 def heads(kinds: Sequence[Kind]) -> dict[str, bool]:
     """Column -> whether it holds numbers."""
-    words = ("case", "method", "quantity")
-    numbers = (*(f"published, {kind}" for kind in kinds), "ours, simulation", "sd")
-    return (
-        dict.fromkeys(words, False)
-        | dict.fromkeys(numbers, True)
-        | {"unit": False, "seeds": True, "must": False, "": False}
-    )
+    columns = ("case", "method", "quantity", *(f"published, {kind}" for kind in kinds),
+               "ours, simulation", "sd", "unit", "seeds", "must", "")  # fmt: skip
+    return {name: name.startswith(("published", "ours", "sd", "seeds")) for name in columns}
 
 
 def print_table(console: Console, title: str, rows: Sequence[Row]) -> None:

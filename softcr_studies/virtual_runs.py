@@ -25,15 +25,7 @@ def common(robot: Robot | Arm, rate_hz: float, seed: int = 0) -> Parameters:
 def simulator(
     robot: Robot | Arm, plant: Plant, cycles: int, rate_hz: float, seed: int
 ) -> Simulator:
-    """A plant that lives through so many cycles.
-
-    Args:
-        robot: as filter and controller know it.
-        plant: that is simulated.
-        cycles: of the run.
-        rate_hz: of them.
-        seed: of the plant's sensors.
-    """
+    """A plant that lives through so many cycles; `robot` is as filter and controller know it."""
     told = common(robot, rate_hz, seed) | {"duration": (cycles - 0.5) / rate_hz}
     return Simulator(robot, build_settings(SimulatorSettings, told), plant)
 
@@ -41,16 +33,8 @@ def simulator(
 def open_loop(
     robot: Robot, plant: RodPlant, answers: np.ndarray, cycles: int, rate_hz: float, seed: int
 ) -> dict[str, BlockBase]:
-    """A plant and what it is commanded.
-
-    Args:
-        robot: as its file has it.
-        plant: that is simulated.
-        answers: (T, m) [Pa]; row k is followed from cycle k + 1 on, the last one to the end.
-        cycles: of the run.
-        rate_hz: of them.
-        seed: of the plant's sensors.
-    """
+    """A plant and what it is commanded: `answers` (T, m) [Pa], of which row k is followed from
+    cycle k + 1 on, and the last one to the end of the cycles."""
     settings = build_settings(NodeSettings, common(robot, rate_hz))
     return {
         SIMULATOR: simulator(robot, plant, cycles, rate_hz, seed),
@@ -61,13 +45,7 @@ def open_loop(
 def estimator(
     robot: Robot, parameters: Parameters, numbers: EstimatorSettings | None = None
 ) -> EstimatorBlock:
-    """The house's filter.
-
-    Args:
-        robot: as it knows it.
-        parameters: of the block.
-        numbers: of the filter, what it estimates among them; None: the shipped ones.
-    """
+    """The house's filter with parameters of its block, and its numbers; None: the shipped ones."""
     # the robot may be made by hand: no file says of which kind it is
     told: Parameters = {"estimator": "rod", "model": "rod"} | parameters
     if numbers is None:
