@@ -18,7 +18,7 @@ except importlib.metadata.PackageNotFoundError:
     release = "unknown"
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-exclude_patterns = ["_generated/*.md", "results/before", "results/tables"]
+exclude_patterns = ["_generated/*.md", "results/tables"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline"]
 myst_heading_anchors = 3
 default_role = "code"  # single backticks of docstrings
