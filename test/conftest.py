@@ -1,10 +1,13 @@
 """What all tests share. ROS stays on this machine, in a domain of its own."""
 
 import os
+from pathlib import Path
 
 import numba
 import pytest
 from domains import fresh_domain
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
 # tests kill processes, which leave their segments in shared memory behind
@@ -49,10 +52,16 @@ def pytest_configure(config: pytest.Config) -> None:
         numba.set_num_threads(1)
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in its own
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A worker of `make test` takes whole files, or all that wait."""
-    if hasattr(config, "workerinput"):
-        for item in items:
-            name = item.path.stem
-            item.add_marker(pytest.mark.xdist_group("waiting" if name in WAITING else name))
+class WholeFiles(LoadScopeScheduling):
+    """A worker of `make test` takes whole files, or all that wait: what a file prepares for its
+    tests is then prepared once."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        name = Path(nodeid.partition("::")[0]).stem
+        return "waiting" if name in WAITING else name
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    """Not by marks: xdist 3.8 adds groups to the names of tests, which pytest 9.2 keeps as they
+    are, so that every test went to whichever worker was free."""
+    return WholeFiles(config, log)
