@@ -34,7 +34,7 @@ test: export ROS_AUTOMATIC_DISCOVERY_RANGE := LOCALHOST
 test: export OPENBLAS_NUM_THREADS := 1
 test: $(STAMP) ## run the tests; more for pytest as ARGS="-k rod -x"
 	@PYTHONHASHSEED=0 $(VENV)/bin/python -m softcr_models.warm_up
-	@$(VENV)/bin/python -m pytest -n 2 --dist loadscope $(ARGS)
+	@$(VENV)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-wire: export ROS_AUTOMATIC_DISCOVERY_RANGE := LOCALHOST
 test-wire: $(STAMP) ## install pysoem (GPL or commercial) and run what needs it, as root

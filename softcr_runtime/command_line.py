@@ -38,7 +38,8 @@ import functools
 import inspect
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_type_hints
@@ -101,8 +102,9 @@ def run(app: App, words: Sequence[str] | None = None) -> int:
     """
     words = sys.argv[1:] if words is None else list(words)
     try:
-        words = _prepared(app, words)
-        code = app(words, exit_on_error=False, print_error=False, result_action="return_value")
+        words, chosen = _prepared(app, words)
+        with _own_help(chosen):
+            code = app(words, exit_on_error=False, print_error=False, result_action="return_value")
         return code if isinstance(code, int) else 0
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -236,8 +238,20 @@ def _built(model: Any, values: Mapping[str, Any]) -> Any:
 # --- words --------------------------------------------------------------------------------------
 
 
-def _prepared(app: App, words: Sequence[str]) -> list[str]:
-    """The words for an app whose chosen command now has the options that depend on them.
+@contextmanager
+def _own_help(chosen: App) -> Iterator[None]:
+    """The help of a command's function, which is longer than its line in a list, for a while."""
+    line = chosen.help
+    if chosen.default_command is not None:
+        chosen.help = None
+    try:
+        yield
+    finally:
+        chosen.help = line
+
+
+def _prepared(app: App, words: Sequence[str]) -> tuple[list[str], App]:
+    """The words, and the chosen command, which now has the options that depend on them.
 
     Raises:
         UserError: one of several commands must be named, or what the words name cannot be used.
@@ -247,8 +261,6 @@ def _prepared(app: App, words: Sequence[str]) -> list[str]:
     target = apps[-1]
     # the list of commands needs no markdown, which takes longer to import than the rest
     app.help_format = "markdown" if names else "plaintext"
-    if target.default_command is not None:
-        target.help = None  # the function's own, which is longer than a line of a list
     if target.default_command is None and names and list(names) == list(words):
         from softcr_models.errors import UserError
 
@@ -258,7 +270,7 @@ def _prepared(app: App, words: Sequence[str]) -> list[str]:
     if any(hasattr(model, "more_options") for model in models.values()):
         given = _given(command(function), asked[len(names) :])
         target.default_command = _expanded(function, functools.partial(_more_options, given))
-    return _joined(words, getattr(target.default_command, "flags", set()))
+    return _joined(words, getattr(target.default_command, "flags", set())), target
 
 
 def _given(function: Any, words: Sequence[str]) -> dict[str, Any]:

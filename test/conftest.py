@@ -1,13 +1,10 @@
 """What all tests share. ROS stays on this machine, in a domain of its own."""
 
 import os
-from pathlib import Path
 
 import numba
 import pytest
 from domains import fresh_domain
-from xdist.remote import Producer
-from xdist.scheduler import LoadScopeScheduling
 
 os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
 # tests kill processes, which leave their segments in shared memory behind
@@ -17,8 +14,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # workers do not hear each other
 else:
     os.environ.setdefault("ROS_DOMAIN_ID", fresh_domain())
 
-# Files whose tests wait for clocks, processes and networks: one after the other, while another
-# worker of `make test` computes what the rest computes.
+# Files whose tests wait for clocks, processes and networks.
 WAITING = {
     "test_apcc_node",
     "test_arm_system",
@@ -52,16 +48,6 @@ def pytest_configure(config: pytest.Config) -> None:
         numba.set_num_threads(1)
 
 
-class WholeFiles(LoadScopeScheduling):
-    """A worker of `make test` takes whole files, or all that wait: what a file prepares for its
-    tests is then prepared once."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        name = Path(nodeid.partition("::")[0]).stem
-        return "waiting" if name in WAITING else name
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
-    """Not by marks: xdist 3.8 adds groups to the names of tests, which pytest 9.2 keeps as they
-    are, so that every test went to whichever worker was free."""
-    return WholeFiles(config, log)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The files that take long come first, so that no worker of `make test` ends with one alone."""
+    items.sort(key=lambda item: item.path.stem not in WAITING)
