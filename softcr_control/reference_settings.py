@@ -21,7 +21,7 @@ NonNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 _MEAN, _AMPLITUDE = 0.35, 0.2  # of the range of each input
-_SETPOINT = (0.45, 0.25, 0.15)  # likewise, of three inputs
+_SETPOINT = (0.45, 0.25, 0.15)  # likewise, of three inputs; of others evenly from first to last
 
 
 class ReferenceSettings(BaseModel):
@@ -60,8 +60,8 @@ class ReferenceSettings(BaseModel):
     inputs: tuple[Finite, ...] | None = Field(
         default=None,
         validation_alias=AliasChoices("inputs", "pressures"),
-        description="of the setpoint, in their unit; None, where there are three: 45, 25 and 15 % "
-        "of their range",
+        description="of the setpoint, in their unit; None: 45, 25 and 15 % of their range, and of "
+        "another number evenly from 45 to 15 %",
     )
     radius: NonNegative = Field(default=0.05, description="of the tip circle [m]")
     height: Finite = Field(default=0.13, description="z of the tip circle, base frame [m]")
@@ -101,12 +101,13 @@ class ReferenceSettings(BaseModel):
         return signals.soft_start(self._moving(times, inputs), inputs.rest, times, self.fade_in)
 
     def _held(self, inputs: Inputs) -> np.ndarray:
-        if self.inputs is None and inputs.size == len(_SETPOINT):
-            return inputs.low + np.array(_SETPOINT) * inputs.range
-        if self.inputs is None or len(self.inputs) != inputs.size:
+        if self.inputs is None:
+            evenly = np.linspace(_SETPOINT[0], _SETPOINT[-1], inputs.size)
+            shares = np.array(_SETPOINT) if inputs.size == len(_SETPOINT) else evenly
+            return inputs.low + shares * inputs.range
+        if len(self.inputs) != inputs.size:
             raise UserError(
-                f"inputs {list(self.inputs or ())} {inputs.unit} of the setpoint: must be "
-                f"{inputs.size}"
+                f"inputs {list(self.inputs)} {inputs.unit} of the setpoint: must be {inputs.size}"
             )
         return np.array(self.inputs)
 

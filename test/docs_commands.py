@@ -56,7 +56,7 @@ def _softcr(words: list[str]) -> str | None:
         if not words:
             return None
     try:
-        prepared = command_line._prepared(app, words)
+        prepared, _ = command_line._prepared(app, words)
         command, bound, _ = app.parse_args(prepared, exit_on_error=False, print_error=False)
         done = command.__code__.co_freevars
         if hasattr(command, "made_from"):  # `@command`: build the settings, do nothing with them

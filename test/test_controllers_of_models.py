@@ -148,8 +148,10 @@ def test_references_are_made_of_any_inputs(tmp_path):
         moving = (samples[70:] - low) / span
         assert 0.14 < moving.min() < moving.max() < 0.56
         assert chosen.source(model, PERIOD).states.shape == (141, 2)
-    with pytest.raises(UserError, match=r"inputs \[\] m of the setpoint: must be 2"):
-        ReferenceSettings(kind="setpoint").source(model, PERIOD)
+    with pytest.raises(UserError, match=r"inputs \[0.01\] m of the setpoint: must be 2"):
+        ReferenceSettings(kind="setpoint", inputs=(0.01,)).source(model, PERIOD)
+    evenly = ReferenceSettings(kind="setpoint").source(model, PERIOD)
+    assert (evenly.states[0] - low) / span == pytest.approx([0.45, 0.15])
     held = ReferenceSettings(kind="setpoint", inputs=(0.01, 0.1)).source(model, PERIOD)
     assert held.states[0] == pytest.approx([0.01, 0.1])
     path = tmp_path / "tendons.csv"
