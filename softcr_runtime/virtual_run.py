@@ -32,7 +32,6 @@ class Log:
 def run_blocks(
     blocks: Mapping[str, BlockBase],
     observe: Observer,
-    progress: Callable[[int], None] = lambda cycles: None,
     clock: Callable[[], float] | None = None,
     bag: Path | None = None,
 ) -> VirtualExecutor:
@@ -41,7 +40,6 @@ def run_blocks(
     Args:
         blocks: by the names of their nodes.
         observe: told of every output.
-        progress: told of every cycle.
         clock: to measure ticks with [s].
         bag: to be written; None: none is.
 
@@ -55,14 +53,13 @@ def run_blocks(
     names = tuple(blocks)
     system = System("study", parts, names, _ENDLESS, simulated_time=True, controller=names[-1])
     return run_system(
-        system, observe, progress, clock, bag, make=lambda part: blocks[part.name], guarded=False
+        system, observe, clock, bag, make=lambda part: blocks[part.name], guarded=False
     )
 
 
 def run_system(
     system: System,
     observe: Observer,
-    progress: Callable[[int], None] = lambda cycles: None,
     clock: Callable[[], float] | None = None,
     bag: Path | None = None,
     **options: Any,
@@ -83,7 +80,7 @@ def run_system(
     executor = VirtualExecutor(system, told if recording else observe, note, clock=clock, **options)
     # as every node does: more threads give other bits, and the matrices are small
     with threadpool_limits(limits=1, user_api="blas"):
-        executor.run(progress=lambda time: progress(1))
+        executor.run()
     if recording and bag:
         bag.parent.mkdir(parents=True, exist_ok=True)
         recording.write(bag, executor)

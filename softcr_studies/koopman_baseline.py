@@ -4,7 +4,7 @@
 noise. The ridge is the one that predicts left-out steps best; lift and weights are those that
 follow three validation references best, which are in no study (the paper tuned its weights in
 simulation, too). One of them lies near the edge of the pressures: designs that are equally good in
-the middle differ there from 4 to 40 mm, by the noise of the data alone. The paper sampled at 60 Hz;
+the middle differ there from 5 to 42 mm, by the noise of the data alone. The paper sampled at 60 Hz;
 here the one loop that all controllers share runs at 70 Hz, and so does this one.
 """
 
