@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
 
 import numba
 import numpy as np
@@ -388,10 +387,3 @@ def collector_at_rest() -> Iterator[None]:
 
 def _nothing() -> None:
     """Only wakes the executor."""
-
-
-def run_system(system: System, **options: Any) -> VirtualExecutor:
-    """Run a system from beginning to end; options as VirtualExecutor."""
-    executor = VirtualExecutor(system, **options)
-    executor.run()
-    return executor
