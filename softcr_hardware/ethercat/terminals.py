@@ -5,11 +5,13 @@ input channel is a status word and a 16-bit value, an output channel a 16-bit va
 0 to 10 V. To be compared with the terminals' own object lists when the bench is first wired.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from softcr_hardware.ethercat.pressure_guard.settings import GuardSettings
 from softcr_models.errors import UserError
 from softcr_models.number_types import NonNegative, Positive
 from softcr_models.yaml_files import load_yaml
@@ -61,6 +63,9 @@ class Chamber(_Data):
     name: Annotated[str, Field(min_length=1)]
     sensor: Sensor
     valve: Channel
+    second_sensor: Sensor | None = Field(
+        None, description="of the same chamber, on an input of its own: the two are compared"
+    )
 
 
 class ValveMap(_Data):
@@ -71,6 +76,9 @@ class ValveMap(_Data):
     fill: Volts = Field(description="fully open to the supply [V]")
     dead_band: NonNegative = Field(description="half width of the closed range [V]")
     when_dead: Volts = Field(0.0, description="what the terminal puts out after its watchdog [V]")
+    lag: Annotated[float, Field(ge=0.0, le=0.05, description="of the valve to its command [s]")] = (
+        0.003
+    )
 
     @model_validator(mode="after")
     def _safe_when_dead(self) -> "ValveMap":
@@ -96,6 +104,19 @@ class Flow(_Data):
     exhaust_rate: Positive = Field(description="k towards zero gauge pressure [1/s]")
 
 
+class Supply(_Data):
+    """What stands before the valves; the regulator's pressure itself is `flow.supply`."""
+
+    gauge: Sensor | None = Field(None, description="of the supply's pressure, on a spare input")
+    dump_valve: bool = Field(
+        False, description="whether a valve that loses its current empties the manifold"
+    )
+    accept_high: bool = Field(
+        False,
+        description="the operator accepts a supply that a valve stuck open brings into a chamber",
+    )
+
+
 class Gains(_Data):
     """The pressure loop: wanted rate of pressure from error, its integral, and the setpoint's."""
 
@@ -116,7 +137,9 @@ class Station(_Data):
     chambers: Annotated[tuple[Chamber, ...], Field(min_length=1)]
     valve: ValveMap
     flow: Flow
+    supply: Supply = Supply()
     gains: Gains
+    guard: GuardSettings = GuardSettings()
 
     @model_validator(mode="after")
     def _wired(self) -> "Station":
@@ -124,19 +147,28 @@ class Station(_Data):
         names = [chamber.name for chamber in self.chambers]
         if len(set(names)) != len(names):
             raise ValueError(f"chambers: names must differ, found {names}")
-        for chamber in self.chambers:
-            for kind, wire in (("inputs", chamber.sensor), ("outputs", chamber.valve)):
-                where = f"{chamber.name}: terminal {wire.terminal} channel {wire.channel}"
-                if wire.terminal > len(self.terminals):
-                    raise ValueError(f"{where}: there are {len(self.terminals)} terminals")
-                terminal = self.terminals[wire.terminal - 1]
-                if wire.channel > getattr(terminal, kind):
-                    there = getattr(terminal, kind)
-                    raise ValueError(f"{where}: {terminal.name} has {there} {kind}")
-                if (kind, wire.terminal, wire.channel) in taken:
-                    raise ValueError(f"{where}: this channel is used twice")
-                taken.add((kind, wire.terminal, wire.channel))
+        for name, kind, wire in self._wires():
+            where = f"{name}: terminal {wire.terminal} channel {wire.channel}"
+            if wire.terminal > len(self.terminals):
+                raise ValueError(f"{where}: there are {len(self.terminals)} terminals")
+            terminal = self.terminals[wire.terminal - 1]
+            if wire.channel > getattr(terminal, kind):
+                there = getattr(terminal, kind)
+                raise ValueError(f"{where}: {terminal.name} has {there} {kind}")
+            if (kind, wire.terminal, wire.channel) in taken:
+                raise ValueError(f"{where}: this channel is used twice")
+            taken.add((kind, wire.terminal, wire.channel))
         return self
+
+    def _wires(self) -> Iterator[tuple[str, str, Channel]]:
+        """Name of its owner, kind of channel, and place of every wire."""
+        for chamber in self.chambers:
+            yield chamber.name, "inputs", chamber.sensor
+            yield chamber.name, "outputs", chamber.valve
+            if chamber.second_sensor is not None:
+                yield f"{chamber.name}, second sensor", "inputs", chamber.second_sensor
+        if self.supply.gauge is not None:
+            yield "supply gauge", "inputs", self.supply.gauge
 
 
 def load_station(name_or_path: str | Path, chambers: tuple[str, ...] | None = None) -> Station:

@@ -1,0 +1,48 @@
+"""How the kernels of the fast cycle are compiled, and where the machine code is kept.
+
+Numba's own cache does not notice an edit of a function that another file calls. Here the folder's
+name is a digest of every module of this room with kernels, so a kernel of an older version is never loaded.
+"""
+
+import fcntl
+import functools
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numba
+
+from softcr_models.rod.compilation import cache_directory
+
+
+@functools.cache
+def _folder() -> Path:
+    digest = hashlib.sha256()
+    for source in sorted(Path(__file__).parent.glob("**/*.py")):
+        if b"compiled" in (content := source.read_bytes()):
+            digest.update(f"{source} {source.stat().st_mtime_ns}".encode())
+            digest.update(content)
+    folder = Path(numba.config.CACHE_DIR or cache_directory()) / f"fast_{digest.hexdigest()[:16]}"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def compiled(function: Callable[..., Any]) -> Any:
+    """Compile at the first call; strict floating point, for NaN has a meaning in these kernels."""
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(_folder())  # read while the function is decorated
+    try:
+        return numba.njit(cache=True, error_model="numpy", nogil=True)(function)
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+@contextmanager
+def one_compiles() -> Iterator[None]:
+    """Of several processes one compiles the kernels that are first called in the block, and the
+    others wait and load: parts that two leave behind at the same time do not fit each other."""
+    with open(_folder() / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # let go when the file is closed
+        yield

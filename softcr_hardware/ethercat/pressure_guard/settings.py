@@ -1,0 +1,111 @@
+"""The thresholds of the pressure guard, with units, ranges and defaults."""
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.config import JsonDict
+
+_SECOND: JsonDict = {"unit": "s"}
+_PASCAL: JsonDict = {"unit": "Pa"}
+_PER_SECOND: JsonDict = {"unit": "1/s"}
+
+WIDE = (0.22, 0.011)
+"""Tolerances of flow and opening before commissioning: gains within 15 %, dead band within 40 mV."""
+MEASURED = (0.15, 0.006)
+"""The same once flow, dead band and lag were measured: gains within 8 %, dead band within 12 mV."""
+
+
+class GuardSettings(BaseModel):
+    """From which disagreement of sensor, valve and command on the chambers are vented.
+
+    `commissioned` says that flow rates, dead band and lag of the station file were measured at this
+    bench; the tolerances that are left out follow it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    commissioned: bool = Field(
+        default=False, description="whether flow rates, dead band and lag were measured here"
+    )
+    flow_tolerance: float | None = Field(
+        default=None,
+        gt=0,
+        le=0.5,
+        description="relative error of the modelled flow; left out: 0.15 commissioned, else 0.22",
+    )
+    opening_tolerance: float | None = Field(
+        default=None,
+        gt=0,
+        le=0.02,
+        description="error of the modelled opening, of full opening; left out: 0.006, else 0.011",
+    )
+    equal_samples: int = Field(
+        default=40, ge=10, le=10_000, description="new samples with the very same count: vent"
+    )
+    toggle_age: float = Field(
+        default=0.05, gt=0, le=1, description="no new sample of a channel: vent",
+        json_schema_extra=_SECOND,
+    )  # fmt: skip
+    fast_leak: float = Field(
+        default=4.0, gt=0, le=100, description="of the fast flow residual",
+        json_schema_extra=_PER_SECOND,
+    )  # fmt: skip
+    fast_threshold: float = Field(
+        default=1800.0, gt=0, le=2e4, description="of the fast flow residual: vent",
+        json_schema_extra=_PASCAL,
+    )  # fmt: skip
+    slow_leak: float = Field(
+        default=0.5, gt=0, le=100, description="of the slow flow residual",
+        json_schema_extra=_PER_SECOND,
+    )  # fmt: skip
+    slow_threshold: float = Field(
+        default=2500.0, gt=0, le=2e4, description="of the slow flow residual: vent",
+        json_schema_extra=_PASCAL,
+    )  # fmt: skip
+    samples_in_a_row: int = Field(
+        default=3, ge=1, le=100, description="new samples beyond a residual's threshold: vent"
+    )
+    least_opening: float = Field(
+        default=0.04, ge=0, le=0.2, description="smaller openings are given as pulses of this one"
+    )
+    pulse_time: float = Field(
+        default=0.006, gt=0, le=0.1, description="length of such a pulse", json_schema_extra=_SECOND
+    )
+    budget: float = Field(
+        default=8000.0,
+        gt=0,
+        le=1e5,
+        description="unseen air a chamber may hold; half of it asks for a ping",
+        json_schema_extra=_PASCAL,
+    )
+    ping_misses: int = Field(
+        default=3, ge=1, le=10, description="pings in a row that a sensor does not answer: vent"
+    )
+    follow_base: float = Field(
+        default=4000.0, gt=0, le=1e5, description="|expected - measured| at rest: vent",
+        json_schema_extra=_PASCAL,
+    )  # fmt: skip
+    follow_share: float = Field(
+        default=0.45, ge=0, le=5, description="of the expected pressure's recent motion, added"
+    )
+    follow_time: float = Field(
+        default=0.08, gt=0, le=10, description="beyond both: vent", json_schema_extra=_SECOND
+    )
+    overpressure: float = Field(
+        default=4000.0, gt=0, le=1e5, description="above the limit in two samples: vent",
+        json_schema_extra=_PASCAL,
+    )  # fmt: skip
+    second_difference: float = Field(
+        default=2500.0, gt=0, le=1e5, description="between two sensors of a chamber: vent",
+        json_schema_extra=_PASCAL,
+    )  # fmt: skip
+    supply_tolerance: float = Field(
+        default=0.1, gt=0, le=0.5, description="of the gauge against the file, relative: vent"
+    )
+
+    @property
+    def tolerances(self) -> tuple[float, float]:
+        """Relative error of the flow, and error of the opening, that count as none."""
+        flow, opening = MEASURED if self.commissioned else WIDE
+        return (
+            flow if self.flow_tolerance is None else self.flow_tolerance,
+            opening if self.opening_tolerance is None else self.opening_tolerance,
+        )
