@@ -1,7 +1,7 @@
 """The actuator behind the emulators: valves and chambers by the millisecond, and the rod they bend.
 
-Chambers follow the flow of their valves (`flow_rate`: first order towards supply or atmosphere; no
-tubes, no temperature, no leak). The rod feels the pressures and does not act back on them.
+Chambers follow the flow of their valves (`emulated_chambers`: first order towards supply or
+atmosphere; no tubes, no temperature). The rod feels the pressures and does not act back on them.
 """
 
 import threading
@@ -10,11 +10,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from softcr_hardware.ethercat.pressure_loop import flow_rate, valve_opening
+from softcr_hardware.compilation import one_compiles
+from softcr_hardware.emulated_chambers import ChamberErrors, advance_chambers, emulated_chambers
 from softcr_hardware.ethercat.terminals import Station
 from softcr_hardware.plant import Measurement, SimulatedPlant
 
-_PIECE = 0.001  # [s] of explicit steps of the chambers
+_PIECE = 0.001  # [s] between pressures that the rod lives through
 _LONGEST = 1.0  # [s] a gap is not simulated beyond
 
 
@@ -25,24 +26,32 @@ class EmulatedActuator:
     Attributes:
         seen: the last measurement of `see`; None before it.
         on_seen: called with each of them, by who asked for it; must not raise.
+        chambers: (m,) CHAMBER: valves and pressures; a test may change their numbers.
     """
 
-    def __init__(self, station: Station, plant: SimulatedPlant | None = None):
+    def __init__(
+        self,
+        station: Station,
+        plant: SimulatedPlant | None = None,
+        errors: ChamberErrors | None = None,
+    ):
         """Vented.
 
         Args:
             station: valves, flow, sensors.
             plant: the rod that the chambers bend; None when nobody looks at it.
+            errors: how valves and chambers differ from the station; None for not at all.
         """
-        self._station = station
         self._plant = plant
         self._lock = threading.Lock()
         self._rod_lock = threading.Lock()  # held for milliseconds; the chambers do not wait for it
         self.seen: Measurement | None = None
         self.on_seen: Callable[[Measurement], None] | None = None
-        self._pressures = np.zeros(len(station.chambers))
-        self._volts: list[float] = []
-        self._openings: list[float] = []
+        count = len(station.chambers)
+        self.chambers = emulated_chambers(station.valve, station.flow, count, errors)
+        with one_compiles():
+            advance_chambers(self.chambers, np.full(count, station.valve.exhaust), _PIECE)
+        self._pressures = np.zeros(count)
         self._time: float | None = None
         self._rod_time: float | None = None
         # what the rod has not lived through yet, and the moment before that
@@ -60,23 +69,12 @@ class EmulatedActuator:
         Returns:
             (m,) pressures [Pa].
         """
-        flow = self._station.flow
         with self._lock:
-            if (told := volts.tolist()) != self._volts:
-                self._volts = told
-                self._openings = [valve_opening(self._station.valve, each) for each in told]
-            openings = self._openings
             left = 0.0 if self._time is None else min(time - self._time, _LONGEST)
             self._time = time
-            pressures = self._pressures.tolist()
-            while left > 1e-9:
-                step = min(left, _PIECE)
-                pressures = [
-                    pressure + step * flow_rate(flow, opening, pressure)
-                    for opening, pressure in zip(openings, pressures, strict=True)
-                ]
-                left -= step
-            self._pressures = np.array([min(max(each, 0.0), flow.supply) for each in pressures])
+            if left > 1e-9:
+                advance_chambers(self.chambers, np.asarray(volts, float), left)
+            self._pressures = self.chambers["pressure"].copy()
             if not self._unlived or time > self._unlived[-1][0]:
                 self._unlived.append((time, self._pressures))
             return self._pressures.copy()

@@ -18,6 +18,8 @@ import numpy as np
 from softcr_hardware.compilation import compiled
 from softcr_hardware.ethercat.terminals import Flow, ValveMap
 
+SENSOR_NOISE = 50.0
+"""Of an emulated pressure sensor, standard deviation [Pa]: one without noise is a broken one."""
 _PIECE = 0.001  # [s]
 
 

@@ -53,7 +53,10 @@ class Flags:
         pressure_age: of a believable sample of every chamber.
         highest_pressure: of the newest believable sample [Pa].
         pressure_error: largest |measured - sent| of a chamber [Pa].
+        pressure_fault: what speaks against believing a pressure; empty for nothing. It vents, and
+            stays latched until somebody resets it.
         impaired: names of what runs worse than it should.
+        reset: somebody has looked at a latched fault, and asks now to forget it.
         enable: the operator asks now for the valves to be enabled.
         vent: somebody asks now for them to be vented.
     """
@@ -69,7 +72,9 @@ class Flags:
     pressure_age: float = math.inf
     highest_pressure: float = math.inf
     pressure_error: float = math.inf
+    pressure_fault: str = ""
     impaired: tuple[str, ...] = ()
+    reset: bool = False
     enable: bool = False
     vent: bool = False
 
@@ -122,24 +127,21 @@ def _older(age: str, limit: str, needed: str = "") -> _Broken:
     return broken
 
 
+_PRESSURE_FAULT = "pressure fault"
+
 # reason, action, condition, name of the setting for how long it must last ("" for not at all)
 _RULES: tuple[tuple[str, Action, _Broken, str], ...] = (
     ("vent asked for", Action.VENT_NOW, lambda f, s, high: f.vent, ""),
     ("bus silent", Action.VENT_NOW, _older("exchange_age", "exchange_vent"), ""),
     ("slaves not operational", Action.VENT_NOW, lambda f, s, high: not f.slaves_operational, ""),
     ("output watchdog not armed", Action.VENT_NOW, lambda f, s, high: not f.watchdog_armed, ""),
+    (_PRESSURE_FAULT, Action.VENT_NOW, lambda f, s, high: bool(f.pressure_fault), ""),
     ("pressures not believable", Action.VENT_NOW, _older("pressure_age", "pressure_vent"), ""),
     (
         "overpressure",
         Action.VENT_NOW,
         lambda f, s, high: not f.highest_pressure <= high + s.overpressure,
         "",
-    ),
-    (
-        "pressures do not follow",
-        Action.VENT_NOW,
-        lambda f, s, high: not f.pressure_error <= s.follow_tolerance,
-        "follow_time",
     ),
     (
         "deadman released",
@@ -169,6 +171,12 @@ _RULES: tuple[tuple[str, Action, _Broken, str], ...] = (
 )
 
 
+def _named(reason: str, flags: Flags) -> str:
+    """The reason, with what it is about."""
+    about = {"impaired": ", ".join(flags.impaired), _PRESSURE_FAULT: flags.pressure_fault}
+    return f"{reason}: {about[reason]}" if reason in about else reason
+
+
 class Safety:
     """The state machine; `update` is all it does.
 
@@ -176,6 +184,7 @@ class Safety:
         decision: the last one.
         transitions: the newest thousand.
         transition_count: all of them.
+        latched: the pressure fault that vented the valves and was not reset yet; empty for none.
     """
 
     def __init__(self, settings: SafetySettings, maximum_pressure: float):
@@ -184,6 +193,7 @@ class Safety:
         self.decision = Decision(Action.VENT_NOW, False, "not enabled yet")
         self.transitions: deque[Transition] = deque(maxlen=_TRANSITIONS_KEPT)
         self.transition_count = 0
+        self.latched = ""
         self._maximum = maximum_pressure
         self._time = -math.inf
         self._since = -math.inf  # when the action of the decision began
@@ -229,8 +239,7 @@ class Safety:
                 continue
             began = self._began.setdefault(reason, self._time)
             if not lasting or self._time - began >= getattr(self.settings, lasting):
-                named = f"{reason}: {', '.join(flags.impaired)}" if reason == "impaired" else reason
-                found.append((action, named))
+                found.append((action, _named(reason, flags)))
         return found
 
     def _while_disarmed(self, broken: list[tuple[Action, str]], flags: Flags) -> Decision:
@@ -239,6 +248,10 @@ class Safety:
             blockers.append("chambers not empty")
         if not flags.pressure_error <= self.settings.near_empty:
             blockers.append("pressures not near the command")
+        if flags.reset:
+            self.latched = ""
+        if self.latched:
+            blockers.append(f"{self.latched}: reset it first")
         if blockers:
             self._blocked = self._time
         elif not self._time - self._blocked >= self.settings.handshake_time:
@@ -264,4 +277,6 @@ class Safety:
             self._asked = self._time
         elif self._time - self._asked < settings.clear_time:
             return now
+        if any(said.startswith(_PRESSURE_FAULT) for _, said in broken):
+            self.latched = _named(_PRESSURE_FAULT, flags)
         return Decision(wanted, wanted < Action.VENT_NOW, reason)

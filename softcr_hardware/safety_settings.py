@@ -88,16 +88,6 @@ class SafetySettings(BaseModel):
         description="above the highest command: vent",
         json_schema_extra=_PASCAL,
     )
-    follow_tolerance: float = Field(
-        default=3e4, gt=0, le=1e6, description="of |measured - sent|", json_schema_extra=_PASCAL
-    )
-    follow_time: float = Field(
-        default=0.4,
-        gt=0,
-        le=10,
-        description="beyond the tolerance: vent",
-        json_schema_extra=_SECOND,
-    )
     near_empty: float = Field(
         default=5e3,
         gt=0,

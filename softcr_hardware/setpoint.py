@@ -3,6 +3,8 @@
 Plain numbers, as in the pressure loop: it is computed a thousand times a second.
 """
 
+import math
+
 import numpy as np
 
 from softcr_hardware.safety import Action
@@ -17,6 +19,7 @@ class Setpoint:
         pressures: (m,) sent last [Pa], always within the limits.
         limited: how often the limiter changed what was wanted.
         refused: commands that were no finite pressures.
+        ceiling: what the supply allows [Pa]; the limits hold besides.
     """
 
     def __init__(
@@ -35,6 +38,7 @@ class Setpoint:
         self._vent_rate = vent_rate
         self._empty = np.clip(np.zeros(chambers), limits.minimum, limits.maximum)
         self.limited = self.refused = 0
+        self.ceiling = math.inf
         self.reset()
 
     def reset(self) -> None:
@@ -66,7 +70,8 @@ class Setpoint:
         else:
             wanted = _towards(now, self._target, self._slopes, dt)
         limits = self._limits
-        low, high, most = limits.minimum, limits.maximum, limits.maximum_rate * dt
+        low, most = limits.minimum, limits.maximum_rate * dt
+        high = max(min(limits.maximum, self.ceiling), low)
         sent = [
             limit_value(each, before, low, high, most)
             for each, before in zip(wanted, now, strict=True)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from softcr_hardware.actuator import EmulatedActuator
 from softcr_hardware.ethercat import slave as esc
+from softcr_hardware.emulated_chambers import ChamberErrors
 from softcr_hardware.ethercat.datagrams import APRD, APWR, BRD, FPRD, FPWR, LRW, pass_slaves
 from softcr_hardware.ethercat.mailbox import answer, process_objects
 from softcr_hardware.ethercat.pressure_loop import valve_volts
@@ -202,8 +203,12 @@ def test_any_datagram_is_answered(command, position, address, data):
         slave.watch(1.0)
 
 
+AT_ONCE = ChamberErrors(lag=-STATION.valve.lag)
+"""Valves without a lag: what chambers do is analytic."""
+
+
 def test_chambers_fill_to_the_supply_and_empty_when_the_terminal_is_dead():
-    actuator = EmulatedActuator(STATION)
+    actuator = EmulatedActuator(STATION, errors=AT_ONCE)
     actuator.advance(0.0, np.full(3, 10.0))
     assert np.allclose(actuator.advance(1.0, np.full(3, 10.0)), STATION.flow.supply, rtol=1e-3)
     assert actuator.advance(1.5, np.full(3, STATION.valve.when_dead)).max() < 1.0
@@ -231,7 +236,7 @@ def test_the_rod_feels_the_pressures_of_its_moment_whenever_it_is_asked():
     """A filling chamber against its analytic course; the master cycles, cameras look in between."""
     robot, opening = load_robot("licher2025"), 0.1
     behind_valves, alone = (SimulatedPlant(robot, Mismatch(), SensorModel(), 3) for _ in range(2))
-    actuator = EmulatedActuator(STATION, behind_valves)
+    actuator = EmulatedActuator(STATION, behind_valves, AT_ONCE)
     volts = np.array([valve_volts(STATION.valve, opening), 5.0, 5.0])
     cameras = iter(0.0047 + np.arange(12) / 120)
     look = next(cameras)

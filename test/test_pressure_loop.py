@@ -24,7 +24,9 @@ from softcr_models.errors import UserError
 STATION = load_station("licher2025", load_robot("licher2025").chamber_names)
 VALVE, FLOW = STATION.valve, STATION.flow
 DT = 0.001
+valve_volts(VALVE, valve_opening(VALVE, 5.0))  # compiled before a test of hypothesis measures time
 ANY = st.floats(allow_nan=True, allow_infinity=True)
+SPARE = {"terminal": 2, "channel": 3, "zero": 1.0, "pascal_per_volt": 2.5e4}  # it is none
 
 
 def changed(tmp_path, *path_and_value):
@@ -53,6 +55,9 @@ def changed(tmp_path, *path_and_value):
         (("watchdog", 0), "watchdog: 0 is not allowed"),
         (("gains", "proportional", "much"), "gains.proportional: 'much' is not allowed"),
         (("flow", {}), "flow.supply: missing"),
+        (("chambers", 0, "second_sensor", SPARE), "chamber_3: terminal 2 channel 3: this channel is used"),
+        (("supply", {"gauge": SPARE}), "supply gauge: terminal 2 channel 3: this channel is used"),
+        (("guard", {"equal_samples": 3}), "guard.equal_samples: 3 is not allowed"),
         (("surprise", 1), "surprise: unknown field"),
     ],
 )

@@ -80,6 +80,7 @@ def test_nothing_is_enabled_before_it_is_asked_for_or_before_the_handshake_time(
         ({"highest_pressure": 2e4}, "chambers not empty"),
         ({"pressure_error": 1e4}, "pressures not near the command"),
         ({"pressure_age": math.inf}, "pressures not believable"),
+        ({"pressure_fault": "chamber_1: sensor frozen"}, "pressure fault: chamber_1: sensor frozen"),
         ({"command_age": math.inf}, "commands silent"),
         ({"operator_age": math.inf}, "operator silent"),
         ({"operator_pressed": False}, "deadman released"),
@@ -109,10 +110,10 @@ MATRIX = [
     ("valves off", {"silent": ["exchange_age"]}, 0.06, Action.VENT_NOW, "bus silent"),
     (
         "valves stuck",
-        {"pressure_error": 4e4},
-        0.5,
+        {"pressure_fault": "chamber_2: sensor frozen"},
+        DT,
         Action.VENT_NOW,
-        "pressures do not follow",
+        "pressure fault: chamber_2: sensor frozen",
     ),
     ("valves garbage", {"silent": ["pressure_age"]}, 0.06, Action.VENT_NOW, "pressures not"),
     ("valves wrong", {"highest_pressure": 1.3e5}, DT, Action.VENT_NOW, "overpressure"),
@@ -143,6 +144,33 @@ def test_each_fault_ends_where_the_matrix_says(fault, after, action, reason):
     assert decision.action == action
     assert decision.reason.startswith(reason)
     assert decision.enabled == (action < Action.VENT_NOW)
+
+
+@pytest.mark.parametrize("before", [Action.NONE, Action.HOLD, Action.RAMP_TO_VENT])
+def test_a_pressure_fault_vents_from_every_state_and_latches_until_it_is_reset(before):
+    """Holding and ramping would go on regulating on the sensor that lies."""
+    bench = Bench().enable()
+    silence = {Action.NONE: 0.01, Action.HOLD: 0.15, Action.RAMP_TO_VENT: 0.6}[before]
+    assert bench.run(silence, command_age=silence).action == before
+    fault = "chamber_2: air that the sensor does not show"
+    decision = bench.run(DT, pressure_fault=fault)
+    assert (decision.action, decision.enabled) == (Action.VENT_NOW, False)
+    assert decision.reason == f"pressure fault: {fault}"
+    # all is well again, and somebody keeps asking
+    asked = bench.run(10.0, pressure_fault="", command_age=0.01, highest_pressure=0.0, enable=True)
+    assert not asked.enabled
+    assert asked.blockers == (f"pressure fault: {fault}: reset it first",)
+    assert not bench.run(DT, reset=True).enabled  # the handshake begins anew
+    assert not bench.run(0.25, reset=False).enabled
+    assert bench.run(0.1).enabled
+
+
+def test_a_reset_while_the_fault_is_there_does_not_arm():
+    bench = Bench().enable()
+    bench.run(DT, pressure_fault="chamber_1: sensor frozen")
+    decision = bench.run(5.0, highest_pressure=0.0, enable=True, reset=True)
+    assert not decision.enabled
+    assert decision.blockers == ("pressure fault: chamber_1: sensor frozen",)
 
 
 def test_short_gaps_neither_vent_nor_flap():

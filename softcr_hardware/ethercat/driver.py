@@ -20,8 +20,10 @@ from softcr_hardware.backoff import Backoff
 from softcr_hardware.commands import CommandJudge
 from softcr_hardware.ethercat.believing import PressureSensors
 from softcr_hardware.ethercat.bus import ValveBus
+from softcr_hardware.ethercat.pressure_guard.guard import PressureGuard
 from softcr_hardware.ethercat.pressure_loop import PressureLoop
-from softcr_hardware.ethercat.process_data import ProcessData, zero_volts
+from softcr_hardware.ethercat.process_data import ProcessData, Sample, zero_volts
+from softcr_hardware.ethercat.supply import check_supply, highest_command
 from softcr_hardware.ethercat.terminals import Station
 from softcr_hardware.safety import Action, Decision, Flags, Safety
 from softcr_hardware.safety_settings import SafetySettings
@@ -74,6 +76,7 @@ class ValveDriver:
         statistics: of the cycles of `run`.
         safety: the state machine; read it, do not update it.
         commands: what is wrong with them.
+        guard: whether the pressures are to be believed; read it.
     """
 
     def __init__(
@@ -102,7 +105,11 @@ class ValveDriver:
             most_reconnects: attempts to reopen the bus before it is left alone.
             period: of the cycle [s].
             say: told, once each, what a person should know.
+
+        Raises:
+            UserError: the station's supply is too high for these limits.
         """
+        check_supply(station, limits.maximum)
         chambers = len(station.chambers)
         self.safety = Safety(safety, limits.maximum)
         self.statistics = TickStatistics(period)
@@ -110,13 +117,18 @@ class ValveDriver:
         self._sensors = PressureSensors(station, data)
         self._loop = PressureLoop(station.gains, station.flow, station.valve, chambers)
         self._loop.closed = closed_loop
+        self.guard = PressureGuard(
+            tuple(chamber.name for chamber in station.chambers),
+            station.guard, self._loop.constants, limits.maximum, station.valve.when_dead, closed_loop,
+        )  # fmt: skip
         self._setpoint = Setpoint(limits, chambers, command_period, vent_rate)
+        self._no_pressures = np.full(chambers, math.nan)
         self.commands = CommandJudge(safety, limits, chambers, command_period)
         self._lock = threading.Lock()
         self._heard: dict[str, float] = {}
-        self._pressed = self._enable = self._vent = False
+        self._pressed = self._enable = self._vent = self._reset = False
         self._commands: deque[tuple[float, np.ndarray]] = deque()  # when due, and what
-        self._volts = self._loop.vent_volts
+        self._volts = self._acted = self._loop.vent_volts
         self._past_volts: deque[np.ndarray] = deque(maxlen=_KEPT_SAMPLES)
         self._bus_trouble = "the bus is not open"
         self._exchanged = self._checked = self._ticked = -math.inf
@@ -165,6 +177,11 @@ class ValveDriver:
         with self._lock:
             self._vent = True
 
+    def reset(self) -> None:
+        """Forget a latched pressure fault: a person has looked at it; any thread, disarmed or not."""
+        with self._lock:
+            self._reset = True
+
     def calibrate_zero(self) -> np.ndarray:
         """Take the sensors' present voltages as zero pressure; valves must be disarmed.
 
@@ -188,6 +205,7 @@ class ValveDriver:
         self._bus.open()
         self._bus_trouble = ""
         self._sensors.forget()
+        self.guard.forget()
 
     def close(self) -> None:
         """Leave the valves safe."""
@@ -229,17 +247,23 @@ class ValveDriver:
             command = None
             while self._commands and self._commands[0][0] <= now + _REACTION * self._period:
                 _, command = self._commands.popleft()
-            self._enable = self._vent = False
+            self._enable = self._vent = self._reset = False
+        enabled = self.safety.decision.enabled
         transitions = self.safety.transition_count
         decision = self.safety.update(now, flags)
         if command is not None:
             self._setpoint.command(command)
+        self._setpoint.ceiling = highest_command(self.guard.supply)
         sent = self._setpoint.advance(decision.action, dt)
+        if decision.enabled and not enabled:
+            self._loop.reset(sent)
+            self.guard.arm(sent)
         if decision.action == Action.VENT_NOW:
             self._volts = self._loop.vent_volts
             self._loop.reset(sent)
         else:
-            self._volts = self._loop.volts(sent, self._sensors.pressures, dt)
+            openings = self._loop.openings(sent, self._sensors.pressures, dt)
+            self._volts = self.guard.volts(openings, dt)
         if self.safety.transition_count != transitions:
             self._say(self.safety.transitions[-1].words)
         self.report = self._reported(now)
@@ -252,6 +276,7 @@ class ValveDriver:
             self._reopen(now)
             return
         sample = self._bus.exchange(self._volts)
+        self._watch(now, sample)
         self._incomplete += _SMOOTHING * ((sample is None) - self._incomplete)
         if sample is not None:
             self._exchanged = now
@@ -268,11 +293,22 @@ class ValveDriver:
             if trouble := self._bus.check():
                 self._lose(now, trouble)
 
+    def _watch(self, now: float, sample: Sample | None) -> None:
+        """Let the guard see an exchange; the volts of the one before have acted until now."""
+        pressures = second = self._no_pressures
+        gauge = math.nan
+        if sample is not None:
+            pressures, gauge = self._data.pressures(sample.volts), sample.supply
+            second = second if sample.second is None else sample.second
+        self.guard.watch(now, self._acted, sample, pressures, second, self._loop.expected, gauge)
+        self._acted = self._volts
+
     def _lose(self, now: float, trouble: str) -> None:
         if not self._bus_trouble:
             self._say(f"bus lost: {trouble}; the slaves' watchdog vents")
             self._backoff.lost(now)
         self._bus_trouble = trouble
+        self._acted = self._loop.vent_volts
         with contextlib.suppress(Exception):  # who still listens need not wait for the watchdog
             self._bus.exchange(self._loop.vent_volts)
 
@@ -290,6 +326,7 @@ class ValveDriver:
         self._reconnects += 1
         self._bus_trouble = ""
         self._sensors.forget()
+        self.guard.forget()
         self._exchanged = self._checked = now
         self._say("bus operational again; an operator must enable the valves")
 
@@ -310,6 +347,7 @@ class ValveDriver:
             impaired.append("pressure samples")
         impaired += self.commands.impaired(now)
         operational = not self._bus_trouble
+        speaks = self.safety.decision.enabled or self.guard.counts_disarmed
         return Flags(
             operator_pressed=self._pressed,
             operator_age=now - heard.get("operator", -math.inf),
@@ -322,7 +360,9 @@ class ValveDriver:
             pressure_age=sensors.age(now),
             highest_pressure=highest,
             pressure_error=error,
+            pressure_fault=self.guard.fault if speaks else "",
             impaired=tuple(impaired),
+            reset=self._reset,
             enable=self._enable,
             vent=self._vent,
         )

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from softcr_hardware.actuator import EmulatedActuator
+from softcr_hardware.emulated_chambers import SENSOR_NOISE
 from softcr_hardware.ethercat.datagrams import pass_slaves
 from softcr_hardware.ethercat.interfaces import check_interface, needs_privileges
 from softcr_hardware.ethercat.process_data import ProcessData
@@ -89,6 +90,7 @@ class EtherCatEmulator:
             np.zeros(len(sensors)),
             np.full(len(sensors), FULL_SCALE_VOLTS),
         )
+        self._random = np.random.default_rng(0)  # of the sensors' noise
         self._socket = _open(interface)
 
     def inject(self, kind: FaultKind) -> None:
@@ -139,6 +141,7 @@ class EtherCatEmulator:
         pressures = self.actuator.advance(now, self._valve_volts)
         if now - self._converted >= _CONVERSION:
             self._converted = now
+            pressures += SENSOR_NOISE * self._random.standard_normal(len(pressures))
             self._sense(self._faults.signals(now, self._data.volts(pressures)))
 
     def _sense(self, volts: np.ndarray) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from softcr_hardware.actuator import EmulatedActuator
+from softcr_hardware.emulated_chambers import SENSOR_NOISE
 from softcr_hardware.ethercat.process_data import ProcessData, Sample
 from softcr_hardware.ethercat.terminals import FULL_SCALE_COUNTS, FULL_SCALE_VOLTS, Station
 
@@ -25,6 +26,8 @@ class MemoryBus:
         actuator: EmulatedActuator,
         now: Callable[[], float],
         quantised: bool = True,
+        noise: float = SENSOR_NOISE,
+        seed: int = 0,
     ) -> None:
         """Valves on exhaust.
 
@@ -33,7 +36,10 @@ class MemoryBus:
             actuator: valves and chambers.
             now: the time [s].
             quantised: whether volts are counts of 16 bits; else they are exact.
+            noise: of the sensors, standard deviation [Pa].
+            seed: of the noise.
         """
+        self._noise, self._random = noise, np.random.default_rng(seed)
         self._data, self._actuator, self._now, self._quantised = data, actuator, now, quantised
         self._volts = np.full(len(station.chambers), station.valve.exhaust)
         self._toggle = False
@@ -58,6 +64,7 @@ class MemoryBus:
     def read(self) -> Sample:
         """What the input terminals say now, without an exchange."""
         pressures = self._actuator.advance(self._now(), self._volts)
+        pressures += self._noise * self._random.standard_normal(len(pressures))
         volts = self._counted(self._data.volts(pressures), lowest=-FULL_SCALE_VOLTS)
         return Sample(volts, np.zeros(len(volts), bool), np.full(len(volts), self._toggle))
 

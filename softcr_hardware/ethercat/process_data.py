@@ -4,6 +4,7 @@ The layouts are worked out once. Packing and unpacking are then plain numbers: t
 thousand times a second for a handful of channels, where a line of numpy costs several times more.
 """
 
+import math
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -36,11 +37,15 @@ class Sample:
         volts: (m,) [V].
         broken: (m,) the terminal says so, or the voltage is none the sensor can have.
         toggles: (m,) change with each new value.
+        second: (m,) pressures of the second sensors [Pa]; NaN where there is none, or a broken one.
+        supply: gauge pressure of the supply [Pa]; NaN likewise.
     """
 
     volts: np.ndarray
     broken: np.ndarray
     toggles: np.ndarray
+    second: np.ndarray | None = None
+    supply: float = math.nan
 
 
 class ProcessData:
@@ -59,10 +64,22 @@ class ProcessData:
         self._slope = np.array([sensor.pascal_per_volt for sensor in sensors])
         self._ranges = [(sensor.lowest, sensor.highest) for sensor in sensors]
         terminals = station.terminals
+        self._extra = [  # sensors beside those that are regulated by; the gauge of the supply last
+            (index, sensor)
+            for index, sensor in enumerate(
+                [*(chamber.second_sensor for chamber in station.chambers), station.supply.gauge]
+            )
+            if sensor is not None
+        ]
+        inputs = {sensor.terminal for sensor in sensors}
+        inputs |= {sensor.terminal for _, sensor in self._extra}
+        wired = _by_terminal(sensors)
         self._sensors = {
-            position: (struct.Struct("<" + "Hh" * terminals[position - 1].inputs), wires)
-            for position, wires in _by_terminal(sensors).items()
-        }
+            position: (
+                struct.Struct("<" + "Hh" * terminals[position - 1].inputs), wired.get(position, [])
+            )
+            for position in sorted(inputs)
+        }  # fmt: skip
         rest = round(station.valve.when_dead / _VOLTS_PER_COUNT)  # of channels nobody uses
         self._valves = []
         valves = [chamber.valve for chamber in station.chambers]
@@ -85,15 +102,25 @@ class ProcessData:
         """The sample in the input bytes by position of the terminal."""
         count = len(self._ranges)
         volts, broken, toggles = [0.0] * count, [False] * count, [False] * count
+        extra = [math.nan] * (count + 1)
+        found = {}
         for position, (layout, wires) in self._sensors.items():
-            words = layout.unpack_from(inputs[position])
+            words = found[position] = layout.unpack_from(inputs[position])
             for chamber, channel in wires:
                 status, seen = words[2 * channel], words[2 * channel + 1] * _VOLTS_PER_COUNT
                 lowest, highest = self._ranges[chamber]
                 volts[chamber] = seen
                 broken[chamber] = bool(status & STATUS_FAULT) or not lowest <= seen <= highest
                 toggles[chamber] = bool(status & STATUS_TOGGLE)
-        return Sample(np.array(volts), np.array(broken), np.array(toggles))
+        for index, sensor in self._extra:
+            words = found[sensor.terminal]
+            status, seen = words[2 * sensor.channel - 2], words[2 * sensor.channel - 1]
+            told = seen * _VOLTS_PER_COUNT
+            if not status & STATUS_FAULT and sensor.lowest <= told <= sensor.highest:
+                extra[index] = (told - sensor.zero) * sensor.pascal_per_volt
+        return Sample(
+            np.array(volts), np.array(broken), np.array(toggles), np.array(extra[:-1]), extra[-1]
+        )
 
     @property
     def input_positions(self) -> tuple[int, ...]:

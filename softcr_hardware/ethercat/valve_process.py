@@ -159,6 +159,10 @@ class ValveProcess:
         """See ValveDriver."""
         self._send("vent")
 
+    def reset(self) -> None:
+        """See ValveDriver."""
+        self._send("reset")
+
     def calibrate_zero(self) -> np.ndarray:
         """See ValveDriver.
 
@@ -255,6 +259,8 @@ class _Child:
             driver.enable()
         elif kind == "vent":
             driver.vent()
+        elif kind == "reset":
+            driver.reset()
         elif kind == "calibrate":
             try:
                 self._send("zero", driver.calibrate_zero())

@@ -99,6 +99,7 @@ class Valves(LoopNode):
         )
         self.create_service(Trigger, "~/vent", self._serve_vent)
         self.create_service(Trigger, "~/enable", self._serve_enable)
+        self.create_service(Trigger, "~/reset", self._serve_reset)
         self.create_service(Trigger, "~/calibrate_zero", self._serve_calibrate_zero)
 
     def on_configure_node(self) -> None:
@@ -260,6 +261,16 @@ class Valves(LoopNode):
         decision = self._driver.report.decision
         response.success = decision.enabled
         response.message = "enabled" if decision.enabled else ", ".join(decision.blockers)
+        return response
+
+    def _serve_reset(self, _: Any, response: Any) -> Any:
+        """Forgets a pressure fault that vented the valves; a person has looked at it."""
+        if self._driver is None:
+            response.message = "configure the node first"
+            return response
+        self._driver.reset()
+        response.success = True
+        response.message = "reset; the handshake begins anew"
         return response
 
     def _serve_calibrate_zero(self, _: Any, response: Any) -> Any:

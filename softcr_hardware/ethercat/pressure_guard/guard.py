@@ -25,7 +25,7 @@ class PressureGuard:
 
     Attributes:
         fault: what stands now, in words with the chamber's name; empty for nothing.
-        frozen: whether the fault is one that counts while the valves are disarmed, too.
+        counts_disarmed: whether the fault is one that counts while the valves are vented, too.
         channels: (m,) CHANNEL, to be read.
         supply: gauge pressure of the supply [Pa]: of the gauge, or of the station file.
     """
@@ -51,7 +51,7 @@ class PressureGuard:
             regulated: whether measured pressures steer the valves; pings need it.
         """
         fill_in(constants, settings, maximum, regulated)
-        self.fault, self.frozen = "", False
+        self.fault, self.counts_disarmed = "", False
         self.supply = self._filed = float(constants["supply"][0])
         self._names, self._settings, self._constants = names, settings, constants
         self._closed = closed_volts
@@ -67,7 +67,7 @@ class PressureGuard:
             self.channels[name] = np.nan
         self.channels["position"] = self._closed
         self._time = self._came = -np.inf
-        self.fault, self.frozen = "", False
+        self.fault, self.counts_disarmed = "", False
 
     def watch(
         self,
@@ -116,17 +116,17 @@ class PressureGuard:
         self._constants["supply"] = max(self._gauge, 1.0)
 
     def _judge(self, index: int) -> None:
-        self.fault, self.frozen = "", False
+        self.fault, self.counts_disarmed = "", False
         if index >= 0:
             fault = PressureFault(int(self.channels["fault"][index]))
             self.fault = f"{self._names[index]}: {fault.words}"
-            self.frozen = fault == PressureFault.FROZEN
+            self.counts_disarmed = fault == PressureFault.FROZEN
         elif abs(self.supply - self._filed) > self._settings.supply_tolerance * self._filed:
             self.fault = (
                 f"supply {self.supply / 1e3:.0f} kPa, must be {self._filed / 1e3:.0f} kPa "
                 f"within {self._settings.supply_tolerance:.0%}"
             )
-            self.frozen = True
+            self.counts_disarmed = True
 
     def volts(self, openings: np.ndarray, dt: float) -> np.ndarray:
         """(m,) commands [V] of the next cycle for wanted openings (m,), `dt` [s] after the last."""

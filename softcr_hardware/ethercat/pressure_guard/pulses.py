@@ -12,6 +12,7 @@ from softcr_hardware.ethercat.pressure_guard.flow_model import volts_at
 from softcr_hardware.ethercat.pressure_guard.records import Record
 
 _WAIT = 1.5  # opening tolerances from the dead band's edge
+_TRIGGER = 0.75  # pulses owed, for one to begin
 _MOST_OWED = 2.0  # pulses
 
 
@@ -20,15 +21,16 @@ def pulsed_volts(channel: Record, constants: Record, wanted: float, dt: float) -
     """The voltage [V] of the next cycle for a wanted opening, `dt` [s] after the last one."""
     least = constants.least_opening
     pulse = least * constants.pulse_time
-    most = _MOST_OWED * pulse
-    owed = channel.owed + (wanted - channel.opening) * dt
-    channel.owed = min(max(owed, -most), most)
     if abs(wanted) >= least:
         channel.pulse_left = 0.0
+        channel.owed = constants.lag * channel.opening  # what the lag still delivers at its end
         return float(volts_at(constants, wanted))
+    owed = channel.owed + (wanted - channel.opening) * dt
+    most = _MOST_OWED * pulse + constants.lag
+    channel.owed = min(max(owed, -most), most)
     if channel.pulse_left > 0.5 * dt:
         channel.pulse_left -= dt
-    elif abs(channel.owed) >= pulse:
+    elif abs(channel.owed) >= _TRIGGER * pulse:
         channel.pulse_left = constants.pulse_time - dt
         channel.pulse_side = 1.0 if channel.owed > 0.0 else -1.0
     else:
