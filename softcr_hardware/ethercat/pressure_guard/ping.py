@@ -21,7 +21,8 @@ _SHORTEST, _LONGEST = 0.004, 0.060  # [s] of the exhaust
 _LEAST_ASKED = 500.0  # [Pa]
 _LEAST_PRESSURE = 8000.0  # [Pa] below which an exhaust says too little
 _LEAST_ANSWER, _MOST_ANSWER = 0.35, 2.2
-_PAUSE = 0.3  # [s] after a ping, for the loop to come back
+_PAUSE = 0.3  # [s] after a ping without a verdict; one that was missed is repeated at once
+_EXCUSED = 0.3  # [s] after a ping, for the loop to come back
 
 
 @compiled
@@ -64,7 +65,7 @@ def hear_answer(channel: Record, constants: Record, new: bool, dt: float) -> boo
     """
     if channel.ping_phase == _IDLE:
         return False
-    channel.excused = _PAUSE
+    channel.excused = _EXCUSED
     before = channel.ping_time
     channel.ping_time += dt
     channel.ping_model += channel.flow
@@ -85,7 +86,7 @@ def hear_answer(channel: Record, constants: Record, new: bool, dt: float) -> boo
         channel.ping_model -= channel.ping_middle
         channel.ping_phase, channel.ping_time = _EXHAUST, 0.0
         return False
-    channel.ping_phase, channel.ping_pause = _IDLE, _PAUSE
+    channel.ping_phase = _IDLE
     _judge(channel, mean)
     return bool(channel.missed >= constants.ping_misses)
 
@@ -102,6 +103,7 @@ def _end_exhaust(channel: Record) -> None:
 def _judge(channel: Record, after: float) -> None:
     asked = -channel.ping_middle
     if asked < _LEAST_ASKED:
+        channel.ping_pause = _PAUSE
         return
     answer = (channel.ping_before - after) / asked
     if _LEAST_ANSWER <= answer <= _MOST_ANSWER:
