@@ -35,6 +35,7 @@ def add_openings(channel: Record, constants: Record, dt: float) -> None:
     elif -u > d:
         rate = (1.0 - delta) * (-u - d) * constants.exhaust_rate
         channel.highest *= math.exp(-rate * dt)
+    channel.unproven += dt
     if not channel.highest >= channel.pressure - NOISE:
         channel.highest = channel.pressure - NOISE
 
@@ -65,6 +66,7 @@ def add_evidence(channel: Record, change: float, flow: float, dt: float) -> None
 def believe_reading(channel: Record) -> None:
     """There was evidence: the chamber holds what the sensor says."""
     channel.highest = min(channel.highest, channel.pressure + NOISE)
+    channel.unproven = 0.0
 
 
 @compiled
@@ -78,5 +80,6 @@ def budget(channel: Record, constants: Record) -> float:
 def forget_air(channel: Record) -> None:
     """Begin at the reading, as when the valves are enabled."""
     channel.highest = channel.pressure + NOISE
+    channel.unproven = 0.0
     channel.model_wave = channel.sensor_wave = 0.0
     channel.model_power = channel.shared_power = 0.0

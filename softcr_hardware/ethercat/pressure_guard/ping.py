@@ -1,6 +1,8 @@
 """A ping: air is let out for a moment, and the sensor must show it.
 
-Asked for when a chamber may hold half of its budget unseen (`air_budget`). The valve is closed until
+Asked for when a chamber may hold half of its budget unseen (`air_budget`), and when nothing has
+spoken for the sensor for long: one that sticks while no air goes in does no harm, but it is to be
+known before some does. The valve is closed until
 it is shut, exhausts for about 1 kPa, and is closed again; the mean readings before and after must
 differ by 0.35 to 2.2 times what the model says. It counts from the middle of the first mean to that
 of the second, so that the flank of an opening before counts on both sides. A ping that could ask for
@@ -27,11 +29,11 @@ _EXCUSED = 0.3  # [s] after a ping, for the loop to come back
 
 @compiled
 def is_wanted(channel: Record, constants: Record) -> bool:
-    """Whether a chamber may hold half of its budget unseen, and can be asked."""
-    return bool(
-        channel.pressure > _LEAST_PRESSURE
-        and channel.highest - channel.pressure > 0.5 * budget(channel, constants)
-    )
+    """Whether a chamber may hold half of its budget unseen, or nothing has spoken for its sensor
+    for long; and whether it can be asked."""
+    unseen = channel.highest - channel.pressure > 0.5 * budget(channel, constants)
+    asked = unseen or channel.unproven > constants.ping_every
+    return bool(asked and channel.pressure > _LEAST_PRESSURE)
 
 
 @compiled

@@ -31,6 +31,7 @@ CONSTANTS = np.dtype(
         ("pulse_time", "f8"),
         ("budget", "f8"),
         ("ping_misses", "i8"),
+        ("ping_every", "f8"),
         ("follow_base", "f8"),
         ("follow_share", "f8"),
         ("follow_time", "f8"),
@@ -70,6 +71,7 @@ CHANNEL = np.dtype(
         ("pulse_side", "f8"),
         # air budget and its evidence
         ("highest", "f8"),  # pressure that the openings alone can have made [Pa]
+        ("unproven", "f8"),  # time since the last evidence [s]
         ("model_wave", "f8"),  # high-passed model [Pa]
         ("sensor_wave", "f8"),
         ("model_power", "f8"),  # [Pa^2]

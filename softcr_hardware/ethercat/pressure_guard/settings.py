@@ -79,6 +79,13 @@ class GuardSettings(BaseModel):
     ping_misses: int = Field(
         default=3, ge=1, le=10, description="pings in a row that a sensor does not answer: vent"
     )
+    ping_every: float = Field(
+        default=20.0,
+        gt=0,
+        le=3600,
+        description="longest time without evidence that a sensor answers, then a ping",
+        json_schema_extra=_SECOND,
+    )
     follow_base: float = Field(
         default=4000.0, gt=0, le=1e5, description="|expected - measured| at rest: vent",
         json_schema_extra=_PASCAL,
