@@ -50,6 +50,7 @@ from softcr_tools.doctor.software import (
     check_packages,
     check_ros,
 )
+from softcr_tools.doctor.supply import air_supply, check_air_supply
 
 OK, WARN, FAIL = Level
 
@@ -75,6 +76,10 @@ SHARED = {"segments": 3, "free": 10**9}
 VIEW = {"missing": [], "extra": "view", "use": "softcr view", "level": WARN}
 ETHERCAT = {"missing": ["pysoem"], "extra": "ethercat", "use": "the valves", "level": FAIL}
 CACHE = {"complete": True, "directory": "/cache", "writable": True}
+SUPPLY = {
+    "supply": 1.05e5, "maximum": 1e5, "recommended": 1.05e5, "refused": "",
+    "equipment": ["no dump valve"],
+}  # fmt: skip
 STATION = {
     "what": "valve station", "path": "a.yaml", "error": "", "assumed": False, "how": "measure them",
 }  # fmt: skip
@@ -171,6 +176,9 @@ STATION = {
         (check_calibration, STATION, OK, "a.yaml", ""),
         (check_calibration, STATION | {"error": "a.yaml: gone"}, FAIL, "gone", "edit a.yaml"),
         (check_calibration, STATION | {"assumed": True}, WARN, "[D]", "measure them"),
+        (check_air_supply, SUPPLY, OK, "105 kPa, highest command 100 kPa; no dump valve", ""),
+        (check_air_supply, SUPPLY | {"supply": 1.5e5}, WARN, "fills its chamber to 150", "105"),
+        (check_air_supply, SUPPLY | {"refused": "too high"}, FAIL, "too high", "below 108 kPa"),
     ],
 )
 def test_check(check, facts, level, found, mend):
@@ -338,6 +346,8 @@ def test_calibration_files_are_loaded_and_searched_for_marks(tmp_path):
     wrong = software.robot("nosuch")
     assert wrong.level is FAIL
     assert "licher2025" in wrong.found  # which ones there are
+    assert air_supply("licher2025", "licher2025").level is OK
+    assert air_supply("nosuch", "licher2025").level is FAIL
     shipped = software.station("licher2025", "licher2025")
     assert shipped.level is WARN
     path = Path(shipped.found.partition(":")[0])
@@ -365,7 +375,7 @@ def test_all_of_the_bench_is_looked_at_and_the_first_failure_named():
     of_simulation = {finding.subject for finding in examine(PATIENT, hardware=False)}
     assert set(subjects) - of_simulation == {
         *("extra ethercat", "EtherCAT adapter", "EtherCAT frames", "EtherCAT terminals"),
-        "valve station",
+        *("valve station", "air supply"),
         *("OptiTrack server", "OptiTrack multicast", "cameras to base", "force-torque sensor"),
     }
     failed = [finding for finding in findings if finding.level is FAIL]

@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from softcr_hardware.actuator import EmulatedActuator
+from softcr_hardware.emulated_chambers import ChamberErrors
 from softcr_hardware.ethercat.memory_bus import MemoryBus
 from softcr_hardware.ethercat.process_data import ProcessData
 from softcr_hardware.ethercat.terminals import load_station
@@ -205,10 +206,14 @@ def test_the_bus_counts_in_16_bits_and_brings_volts_after_it_has_read():
     now = [0.0]
     data = ProcessData(STATION)
     fill = np.full(3, STATION.valve.fill - 1e-4)
+    at_once = ChamberErrors(lag=-STATION.valve.lag)
     found = {}
     for quantised in (False, True):
         now[0] = 0.0
-        bus = MemoryBus(STATION, data, EmulatedActuator(STATION), lambda: now[0], quantised)
+        bus = MemoryBus(
+            STATION, data, EmulatedActuator(STATION, errors=at_once), lambda: now[0], quantised,
+            noise=0.0,
+        )  # fmt: skip
         first = bus.exchange(fill)
         now[0] = 0.001
         second = bus.exchange(fill)

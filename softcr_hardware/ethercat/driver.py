@@ -40,7 +40,7 @@ _SMOOTHING = 0.002  # of these shares, per cycle
 _SLOW_RANGE = 1.0  # [s] slow samples are told for so long
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0  # [s] between attempts to reopen the bus
 _KEPT_SAMPLES = 500  # for calibration
-_REACTION = 1.5  # from a command to its pressures: computed in one cycle, sent in the next [cycles]
+_REACTION = 1.5  # from a command to its valves: computed in one cycle, sent in the next [cycles]
 
 
 @dataclass(slots=True, eq=False)  # not frozen: one is made in every fast cycle
@@ -122,6 +122,7 @@ class ValveDriver:
             station.guard, self._loop.constants, limits.maximum, station.valve.when_dead, closed_loop,
         )  # fmt: skip
         self._setpoint = Setpoint(limits, chambers, command_period, vent_rate)
+        self._reaction = _REACTION * period + station.valve.lag  # until pressures follow [s]
         self._no_pressures = np.full(chambers, math.nan)
         self.commands = CommandJudge(safety, limits, chambers, command_period)
         self._lock = threading.Lock()
@@ -245,7 +246,7 @@ class ValveDriver:
         with self._lock:
             flags = self._flags(now)
             command = None
-            while self._commands and self._commands[0][0] <= now + _REACTION * self._period:
+            while self._commands and self._commands[0][0] <= now + self._reaction:
                 _, command = self._commands.popleft()
             self._enable = self._vent = self._reset = False
         enabled = self.safety.decision.enabled

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from softcr_runtime.command_line import command
 from softcr_runtime.console import FAILED
-from softcr_tools.doctor import machine, network, software
+from softcr_tools.doctor import machine, network, software, supply
 from softcr_tools.doctor.finding import FAIL, WARN, Finding, Level
 from softcr_tools.viewer.command import PORT
 
@@ -98,6 +98,7 @@ def _looks(patient: Patient, hardware: bool) -> list[tuple[str, Callable[[], lis
             lambda: [
                 *network.ethercat(patient.interface, station),
                 software.station(station, patient.robot),
+                supply.air_supply(station, patient.robot),
             ],
         ),
         ("OptiTrack", lambda: _optitrack(patient)),
