@@ -71,7 +71,8 @@ def test_the_bench_follows_as_the_simulation_does(shipped):
     simulated = run(Cell(simulation, "s", 0, Settings(duration=DURATION)))["error"]
     error = shipped["error"]
     assert settled_mm(error) < 0.3
-    assert settled_mm(error) == pytest.approx(settled_mm(simulated), abs=0.05)
+    # beside the simulation it has pressure noise, valves that lag, and pulses for small openings
+    assert settled_mm(error) == pytest.approx(settled_mm(simulated), abs=0.1)
     assert len(error) == round(DURATION / PERIOD)
     # the motion begins where it is told to: the rod rests there
     assert error[0] < 1e-3
@@ -179,9 +180,11 @@ def begin_of(bench):
 
 
 def test_valves_wait_for_the_age_of_a_command():
-    """They reckon with 1.5 of their cycles from computing to pressures, and run once in 1 ms."""
-    assert begin_of(Bench()) == pytest.approx(2 * PERIOD - 1e-3, abs=0.55e-3)
-    assert begin_of(Bench(delay=3)) == pytest.approx(3 * PERIOD - 1e-3, abs=0.55e-3)
+    """They reckon with 1.5 of their cycles from computing to valves, which run once in 1 ms, and
+    with the lag of the valves."""
+    early = 1e-3 + STATION.valve.lag
+    assert begin_of(Bench()) == pytest.approx(2 * PERIOD - early, abs=0.55e-3)
+    assert begin_of(Bench(delay=3)) == pytest.approx(3 * PERIOD - early, abs=0.55e-3)
     late = begin_of(Bench(valves_late=3e-3)) - begin_of(Bench())
     assert late == pytest.approx(3e-3, abs=1e-8)
     # sent 2 ms after its stamp, seen in the next look, and followed in the cycle after it
