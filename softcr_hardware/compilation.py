@@ -1,7 +1,8 @@
 """How the kernels of the fast cycle are compiled, and where the machine code is kept.
 
 Numba's own cache does not notice an edit of a function that another file calls. Here the folder's
-name is a digest of every module of this room with kernels, so a kernel of an older version is never loaded.
+name is a digest of every module of this room with kernels, so that none of an older version is
+ever loaded.
 """
 
 import fcntl

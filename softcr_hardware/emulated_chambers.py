@@ -94,7 +94,9 @@ def advance_chamber(chamber: Any, volts: float, dt: float) -> None:
         mean = chamber.held + (before - chamber.held) * (1.0 - decay) * chamber.lag / step
         above = chamber.side * (mean - chamber.closed)
         full = chamber.fill if above > 0.0 else chamber.exhaust
-        opening = (abs(above) - chamber.dead_band) / (abs(full - chamber.closed) - chamber.dead_band)
+        opening = (abs(above) - chamber.dead_band) / (
+            abs(full - chamber.closed) - chamber.dead_band
+        )
         opening = math.copysign(min(max(opening, 0.0), 1.0), above)
         if not math.isnan(chamber.stuck):
             opening = chamber.stuck

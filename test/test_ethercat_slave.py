@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from softcr_hardware.actuator import EmulatedActuator
-from softcr_hardware.ethercat import slave as esc
 from softcr_hardware.emulated_chambers import ChamberErrors
+from softcr_hardware.ethercat import slave as esc
 from softcr_hardware.ethercat.datagrams import APRD, APWR, BRD, FPRD, FPWR, LRW, pass_slaves
 from softcr_hardware.ethercat.mailbox import answer, process_objects
 from softcr_hardware.ethercat.pressure_loop import valve_volts

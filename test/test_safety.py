@@ -80,7 +80,7 @@ def test_nothing_is_enabled_before_it_is_asked_for_or_before_the_handshake_time(
         ({"highest_pressure": 2e4}, "chambers not empty"),
         ({"pressure_error": 1e4}, "pressures not near the command"),
         ({"pressure_age": math.inf}, "pressures not believable"),
-        ({"pressure_fault": "chamber_1: sensor frozen"}, "pressure fault: chamber_1: sensor frozen"),
+        ({"pressure_fault": "chamber_1: frozen"}, "pressure fault: chamber_1: frozen"),
         ({"command_age": math.inf}, "commands silent"),
         ({"operator_age": math.inf}, "operator silent"),
         ({"operator_pressed": False}, "deadman released"),

@@ -64,7 +64,8 @@ class Chamber(_Data):
     sensor: Sensor
     valve: Channel
     second_sensor: Sensor | None = Field(
-        None, description="of the same chamber, on an input of its own: the two are compared"
+        default=None,
+        description="of the same chamber, on an input of its own: the two are compared",
     )
 
 
@@ -107,12 +108,14 @@ class Flow(_Data):
 class Supply(_Data):
     """What stands before the valves; the regulator's pressure itself is `flow.supply`."""
 
-    gauge: Sensor | None = Field(None, description="of the supply's pressure, on a spare input")
+    gauge: Sensor | None = Field(
+        default=None, description="of the supply's pressure, on a spare input"
+    )
     dump_valve: bool = Field(
-        False, description="whether a valve that loses its current empties the manifold"
+        default=False, description="whether a valve that loses its current empties the manifold"
     )
     accept_high: bool = Field(
-        False,
+        default=False,
         description="the operator accepts a supply that a valve stuck open brings into a chamber",
     )
 

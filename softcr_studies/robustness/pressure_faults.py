@@ -32,7 +32,7 @@ ROBOT = "licher2025"
 BEGIN = 4.0
 """Of a fault that is not there from the start [s]."""
 _ENABLED = 0.12  # [s] from here on the motion runs
-_COMMAND_RAMP = 14  # cycles over which the valves' driver spreads a command
+_COMMAND_RAMP = 14  # cycles between commands, over which the valves' driver spreads each
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,23 @@ def _slope_of(share: float) -> Fault:
     return _slope(name, lambda t: np.full(len(t), share), start=True)
 
 
+def _fades(tau: float) -> Fault:
+    return _slope(f"fades, time constant {tau:g} s", lambda t: np.exp(-t / tau))
+
+
+def _kinked(lag: float) -> Fault:
+    name = f"sensor line kinked, lag {lag:g} s"
+    return Fault(name, lambda t, supply: Course(lag=np.full(len(t), lag)))
+
+
+def _drifts(rate: float) -> Fault:
+    return _offset(f"offset {rate:+g} kPa/s", lambda t: 1e3 * rate * t)
+
+
+def _jumps(step: float) -> Fault:
+    return _offset(f"offset step {step:+g} kPa", lambda t: np.full(len(t), 1e3 * step))
+
+
 def _leak(rate: float, name: str = "leak") -> Fault:
     return Fault(f"{name} {rate:g} 1/s", lambda t, supply: Course(leak=np.full(len(t), rate)))
 
@@ -119,18 +136,13 @@ FAULTS = (
     _held("converter and toggle stop", FROZEN, lambda t: t >= 0.0),
     _held("stuck, noise alive", NEW_NOISE, lambda t: t >= 0.0),
     _slope("reads 0 at once", lambda t: 0.0 * t),
-    *(_slope(f"fades, time constant {tau:g} s", lambda t, tau=tau: np.exp(-t / tau))
-      for tau in (0.05, 1.0, 10.0)),
-    *(Fault(f"sensor line kinked, lag {lag:g} s",
-            lambda t, supply, lag=lag: Course(lag=np.full(len(t), lag)))  # type: ignore[misc]
-      for lag in (0.3, 5.0)),
+    *map(_fades, (0.05, 1.0, 10.0)),
+    *map(_kinked, (0.3, 5.0)),
     *(_slope_to(share, within) for share, within in
       ((0.5, 0.3), (1.6, 0.3), (0.7, 0.3), (0.7, 10.0), (0.7, 60.0))),
-    *(_slope_of(share) for share in (0.5, 0.625, 0.8, 0.9, 0.95, 1.25, 1.6)),
-    *(_offset(f"offset {rate:+g} kPa/s", lambda t, rate=rate: 1e3 * rate * t)
-      for rate in (-1.0, -5.0, -20.0, 1.0)),
-    *(_offset(f"offset step {step:+g} kPa", lambda t, step=step: np.full(len(t), 1e3 * step))
-      for step in (-3.0, -6.0, -15.0)),
+    *map(_slope_of, (0.5, 0.625, 0.8, 0.9, 0.95, 1.25, 1.6)),
+    *map(_drifts, (-1.0, -5.0, -20.0, 1.0)),
+    *map(_jumps, (-3.0, -6.0, -15.0)),
     _held("held 0.9 of each 1 s", NEW_NOISE, lambda t: t % 1.0 < 0.9),
     _held("held 0.1 of each 0.2 s", NEW_NOISE, lambda t: t % 0.2 < 0.1),
     _held("held 20 of each 40 ms", NEW_NOISE, lambda t: t % 0.04 < 0.02),
@@ -193,11 +205,23 @@ def motions(duration: float, random: np.random.Generator) -> dict[str, np.ndarra
         "70 +- 28 kPa, 1.5 Hz": fade * (70e3 + 28e3 * np.sin(3.0 * np.pi * t)),
         "random steps": steps,
     }
-    ramp = np.ones(_COMMAND_RAMP) / _COMMAND_RAMP
+    most = load_robot(ROBOT).pressure_limits.maximum_rate * CYCLE
     return {
-        name: np.convolve(np.where(t < _ENABLED, 0.0, course), ramp)[: len(t)]
-        for name, course in wanted.items()
+        name: _as_sent(np.where(t < _ENABLED, 0.0, course), most) for name, course in wanted.items()
     }
+
+
+def _as_sent(wanted: np.ndarray, most: float) -> np.ndarray:
+    """Setpoints that follow commands (T,) [Pa] of 70 Hz as ramps, by `most` [Pa] in a cycle."""
+    steps = -(-len(wanted) // _COMMAND_RAMP)
+    commands = np.repeat(wanted[::_COMMAND_RAMP], _COMMAND_RAMP)[: len(wanted)]
+    sent, now = np.empty(steps * _COMMAND_RAMP), 0.0
+    for step in range(steps):
+        begin = step * _COMMAND_RAMP
+        slope = np.clip((commands[begin] - now) / _COMMAND_RAMP, -most, most)
+        sent[begin : begin + _COMMAND_RAMP] = now + slope * np.arange(1, _COMMAND_RAMP + 1)
+        now = sent[begin + _COMMAND_RAMP - 1]
+    return sent[: len(wanted)]
 
 
 def outcomes(

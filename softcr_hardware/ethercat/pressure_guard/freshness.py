@@ -41,6 +41,4 @@ def look_at_reading(channel: Record, volts: float, toggle: bool, gap: float) -> 
 @compiled
 def is_frozen(channel: Record, constants: Record) -> bool:
     """Whether the very same reading has come too often, or none for too long."""
-    return bool(
-        channel.equal >= constants.equal_samples or channel.still >= constants.toggle_age
-    )
+    return bool(channel.equal >= constants.equal_samples or channel.still >= constants.toggle_age)

@@ -11,7 +11,6 @@ less than 0.5 kPa gives no verdict. Several misses in a row are a fault. Pings a
 
 from softcr_hardware.compilation import compiled
 from softcr_hardware.ethercat.pressure_guard.air_budget import believe_reading, budget
-from softcr_hardware.ethercat.pressure_guard.flow_model import volts_at
 from softcr_hardware.ethercat.pressure_guard.records import Record
 
 _IDLE, _BEFORE, _EXHAUST, _AFTER = 0, 1, 2, 3
