@@ -1,8 +1,8 @@
 """Emulated valves and chambers, and how they may differ from what the station file says of them.
 
 A chamber behind an opening u is first order towards the supply or the air, as in the station file,
-with gains of its own, a dead band, hysteresis and lag of its own, a leak, an output of few bits, and
-a valve that may stick:
+with gains of its own, a dead band, hysteresis and lag of its own, a leak, an output of few bits,
+and a valve that may stick:
 
     dp/dt = u k_fill (S - p) - leak p,   or   -|u| k_exhaust p - leak p
 
@@ -84,7 +84,7 @@ def advance_chamber(chamber: Any, volts: float, dt: float) -> None:
         volts = round(volts / 10.0 * counts) * 10.0 / counts
     play = 0.5 * chamber.hysteresis
     chamber.held = min(max(chamber.held, volts - play), volts + play)
-    pieces = max(int(math.ceil(dt / _PIECE - 1e-6)), 1)
+    pieces = max(math.ceil(dt / _PIECE - 1e-6), 1)
     step = dt / pieces
     decay = math.exp(-step / chamber.lag) if chamber.lag > 0.0 else 0.0
     end = chamber.end_pressure * chamber.supply

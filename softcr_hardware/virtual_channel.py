@@ -232,7 +232,7 @@ def _run(
         held = hold != NO_HOLD
         if not held:
             last = shown
-        if hold == NO_HOLD or hold == NEW_NOISE:
+        if hold in (NO_HOLD, NEW_NOISE):
             reading = slope * last + offset + noise[step, 0]
             last_volts = round((zero + reading / pascal_per_volt) / _COUNT) * _COUNT
         if hold != FROZEN:

@@ -119,8 +119,12 @@ class ValveDriver:
         self._loop.closed = closed_loop
         self.guard = PressureGuard(
             tuple(chamber.name for chamber in station.chambers),
-            station.guard, self._loop.constants, limits.maximum, station.valve.when_dead, closed_loop,
-        )  # fmt: skip
+            station.guard,
+            self._loop.constants,
+            limits.maximum,
+            station.valve.when_dead,
+            closed_loop,
+        )
         self._setpoint = Setpoint(limits, chambers, command_period, vent_rate)
         self._reaction = _REACTION * period + station.valve.lag  # until pressures follow [s]
         self._no_pressures = np.full(chambers, math.nan)
@@ -179,7 +183,7 @@ class ValveDriver:
             self._vent = True
 
     def reset(self) -> None:
-        """Forget a latched pressure fault: a person has looked at it; any thread, disarmed or not."""
+        """Forget a latched pressure fault: a person has looked at it; any thread, any state."""
         with self._lock:
             self._reset = True
 

@@ -40,7 +40,8 @@ def check_supply(station: Station, maximum: float) -> None:
     if station.flow.supply <= maximum + HIGHEST_MARGIN or accepted:
         return
     raise UserError(
-        f"station: flow.supply {station.flow.supply / 1e3:.0f} kPa would fill a chamber whose valve "
-        f"sticks open; must be at most {(maximum + HIGHEST_MARGIN) / 1e3:.0f} kPa (recommended "
-        f"{recommended_supply(maximum) / 1e3:.0f}), or supply.dump_valve or supply.accept_high true"
+        f"station: flow.supply {station.flow.supply / 1e3:.0f} kPa would fill a chamber whose "
+        f"valve sticks open; must be at most {(maximum + HIGHEST_MARGIN) / 1e3:.0f} kPa "
+        f"(recommended {recommended_supply(maximum) / 1e3:.0f}), or supply.dump_valve or "
+        "supply.accept_high true"
     )

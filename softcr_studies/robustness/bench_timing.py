@@ -269,7 +269,7 @@ STUDY = Study(
     exact="The plant has the model's equations on 20 intervals instead of 5, its bending "
     "compliance is 5 % lower and its tip mass 10 % higher; it makes no other error, and the "
     "reference is a motion of the nominal rod on 20 intervals. The tip is measured with 0.2 mm of "
-    "noise, pressures with 50 Pa on a bench, where volts have 16 bits, valves and chambers follow the "
-    "emulators' flow law, and devices fail in nothing but what is told.",
+    "noise, pressures with 50 Pa on a bench, where volts have 16 bits, valves and chambers follow "
+    "the emulators' flow law, and devices fail in nothing but what is told.",
     about={"rate_hz": 70.0, "reference": "trajectory to 1.5 Hz", "settled_after_s": SETTLED},
 )

@@ -312,7 +312,7 @@ STUDY = Study(
           for fault in FAULTS if fault.name not in _UNBOUNDED),
     ),
     exact="The plant is first order, as the model is; its gains, dead band, hysteresis, lag, noise "
-    "and losses differ from it within the class of the column, but it neither chokes nor heats, and "
-    "no rod acts back on it. Every fault lasts to the end of a run.",
+    "and losses differ from it within the class of the column, but it neither chokes nor heats, "
+    "and no rod acts back on it. Every fault lasts to the end of a run.",
     about={"motions": list(motions(BEGIN, np.random.default_rng(0))), "limit_kpa": 100.0},
 )  # fmt: skip

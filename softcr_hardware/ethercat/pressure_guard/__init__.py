@@ -1,1 +1,1 @@
-"""Whether a chamber's pressure sensor is to be believed: detectors of the fast cycle, one a file."""
+"""Whether a chamber's pressure sensor is to be believed: the fast cycle's detectors, one a file."""

@@ -6,8 +6,8 @@ The bound takes every opening as wrong as it may be, always towards more pressur
     exhausting   d(highest)/dt = -(1 - delta) (|u| - d) k_exhaust highest
 
 so that a sensor that sticks while air goes in shows as `highest` leaving the reading. It is never
-below the reading, less what noise does. Evidence brings it back to the reading: in motion, model and
-reading, both high-passed at 8 rad/s, agree in gain; at rest, the answer to a ping (`ping`).
+below the reading, less what noise does. Evidence brings it back to the reading: in motion, model
+and reading, both high-passed at 8 rad/s, agree in gain; at rest, the answer to a ping (`ping`).
 """
 
 import math

@@ -160,7 +160,7 @@ def guarded_volts(channel: Record, constants: Record, wanted: float, dt: float) 
 
 @compiled
 def arm_channel(channel: Record, expected: float) -> None:
-    """The valves are enabled: nothing that was before counts, `expected` [Pa] is where it begins."""
+    """The valves are enabled: what was before does not count; it begins at `expected` [Pa]."""
     forget_residual(channel)
     forget_air(channel)
     forget_pings(channel)

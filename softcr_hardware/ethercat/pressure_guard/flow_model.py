@@ -57,7 +57,7 @@ def advance_model(channel: Record, constants: Record, volts: float, dt: float) -
 
     Sets position, opening, flow, rise_margin, fall_margin and moves `predicted`.
     """
-    pieces = min(max(int(math.ceil(dt / _PIECE - 1e-6)), 1), _PIECES)
+    pieces = min(max(math.ceil(dt / _PIECE - 1e-6), 1), _PIECES)
     step = min(dt / pieces, _PIECE)
     lag = constants.lag
     decay = math.exp(-step / lag) if lag > 0.0 else 0.0

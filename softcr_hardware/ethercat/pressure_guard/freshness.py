@@ -1,6 +1,6 @@
 """Whether a channel's converter still converts: its value and its toggle bit, each channel alone.
 
-A toggle bit that stands still is no proof of an old sample, for a terminal that runs free may toggle
+A toggle bit that stands still is no proof of an old sample: a terminal that runs free may toggle
 twice between two exchanges; a reading that changes is new whatever its toggle says. A sensor with
 noise sigma and a converter of step q repeats a reading with probability q / (2 sigma sqrt(pi)): 4 %
 at 50 Pa of noise and 7.6 Pa of step, so that 40 equal readings in a row do not happen by chance. A

@@ -2,11 +2,11 @@
 
 Asked for when a chamber may hold half of its budget unseen (`air_budget`), and when nothing has
 spoken for the sensor for long: one that sticks while no air goes in does no harm, but it is to be
-known before some does. The valve is closed until
-it is shut, exhausts for about 1 kPa, and is closed again; the mean readings before and after must
-differ by 0.35 to 2.2 times what the model says. It counts from the middle of the first mean to that
-of the second, so that the flank of an opening before counts on both sides. A ping that could ask for
-less than 0.5 kPa gives no verdict. Several misses in a row are a fault. Pings always let air out.
+known before some does. The valve is closed until it is shut, exhausts for about 1 kPa, and is
+closed again; the mean readings before and after must differ by 0.35 to 2.2 times what the model
+says. It counts from the middle of the first mean to that of the second, so that the flank of an
+opening before counts on both sides. A ping that could ask for less than 0.5 kPa gives no verdict.
+Several misses in a row are a fault. Pings always let air out.
 """
 
 from softcr_hardware.compilation import compiled

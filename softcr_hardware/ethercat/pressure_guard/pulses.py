@@ -1,10 +1,10 @@
 """No small openings: what is wanted below the least opening is given as pulses of it.
 
-At an opening of 1 % a dead band that is known to 1 % says nothing of the flow, and the flow residual
-is blind. So small wanted openings are summed up; each time they amount to a pulse, one is given, and
-between pulses the valve waits in its dead band, 1.5 times the opening's tolerance from its edge.
-What the lagging valve is modelled to have delivered is taken from the sum, flanks included. The
-error of a pulse is then at most 15 % of it.
+At an opening of 1 % a dead band that is known to 1 % says nothing of the flow, and the flow
+residual is blind. So small wanted openings are summed up; each time they amount to a pulse, or
+nearly, one is given, and between pulses the valve waits in its dead band, 1.5 times the opening's
+tolerance from its edge. What the lagging valve is modelled to have delivered is taken from the sum,
+flanks included. The opening of a pulse is then known to 15 %.
 """
 
 from softcr_hardware.compilation import compiled

@@ -8,9 +8,9 @@ _PASCAL: JsonDict = {"unit": "Pa"}
 _PER_SECOND: JsonDict = {"unit": "1/s"}
 
 WIDE = (0.22, 0.011)
-"""Tolerances of flow and opening before commissioning: gains within 15 %, dead band within 40 mV."""
+"""Tolerances of flow and opening before commissioning: gains within 15 %, dead band 40 mV."""
 MEASURED = (0.15, 0.006)
-"""The same once flow, dead band and lag were measured: gains within 8 %, dead band within 12 mV."""
+"""The same once flow, dead band and lag were measured: gains within 8 %, dead band 12 mV."""
 
 
 class GuardSettings(BaseModel):
