@@ -295,11 +295,11 @@ def test_cable_off_is_said_vents_and_is_reconnected_for_the_operator_to_enable(w
 END_STATES = {
     "ok": (Action.NONE, True, ""),
     "off": (Action.VENT_NOW, False, ("bus silent", "slaves not operational")),
-    "stuck": (Action.VENT_NOW, False, "pressures do not follow"),
-    "garbage": (Action.VENT_NOW, False, "pressures not believable"),
-    "wrong": (Action.VENT_NOW, False, "pressures not believable"),
+    "stuck": (Action.VENT_NOW, False, "pressure fault: chamber_"),
+    "garbage": (Action.VENT_NOW, False, ("pressure fault: chamber_", "pressures not believable")),
+    "wrong": (Action.VENT_NOW, False, ("pressure fault: chamber_", "pressures not believable")),
     "slow": (Action.WARN, True, "impaired: pressure samples"),
-    "delayed": (Action.NONE, True, ""),
+    "delayed": (Action.VENT_NOW, False, "pressure fault: chamber_"),
     "intermittent": (Action.WARN, True, "impaired: bus"),
     "reconnect": (Action.VENT_NOW, False, ("bus silent", "slaves not operational")),
 }
