@@ -29,7 +29,8 @@ BY_NAME = {fault.name: fault for fault in FAULTS}
 def test_honest_benches_are_not_vented(column):
     found = outcomes(HONEST, column, plants=3, duration=30.0, seed=7)
     assert [each.fault for each in found] == [PressureFault.NONE] * 21
-    assert max(each.pings for each in found) <= 0.5 * 30.0  # they cost little
+    often = 0.2 if column.commissioned else 1.0  # pings a second
+    assert np.mean([each.pings for each in found]) <= often * 30.0
 
 
 @pytest.mark.parametrize("name", BY_NAME)

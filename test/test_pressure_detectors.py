@@ -125,7 +125,7 @@ def test_small_openings_are_pulses_of_the_least_one_and_their_mean_is_what_was_w
         delivered += channel["opening"] * DT
         volts = pulsed_volts(channel, constants, wanted, DT)
         openings.add(round(float(opening_at(constants, volts)), 6))
-    assert delivered == pytest.approx(5.0 * wanted, abs=2 * 0.04 * 0.006)
+    assert delivered == pytest.approx(5.0 * wanted, abs=2 * 0.04 * 0.004)
     assert openings == {0.0, math.copysign(0.04, wanted)}
 
 

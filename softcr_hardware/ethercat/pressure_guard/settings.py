@@ -67,7 +67,7 @@ class GuardSettings(BaseModel):
         default=0.04, ge=0, le=0.2, description="smaller openings are given as pulses of this one"
     )
     pulse_time: float = Field(
-        default=0.006, gt=0, le=0.1, description="length of such a pulse", json_schema_extra=_SECOND
+        default=0.004, gt=0, le=0.1, description="length of such a pulse", json_schema_extra=_SECOND
     )
     budget: float = Field(
         default=8000.0,
