@@ -26,7 +26,7 @@ from softcr_hardware.virtual_channel import (
     run_channel,
 )
 from softcr_models import load_robot
-from softcr_studies.study import Cell, Metric, Must, Result, Study, StudySettings
+from softcr_studies.study import Cell, Metric, Must, Result, Seeds, Study, StudySettings
 
 ROBOT = "licher2025"
 BEGIN = 4.0
@@ -162,7 +162,7 @@ _UNBOUNDED = (HONEST.name, BEHIND_REGULATOR)
 class Settings(StudySettings):
     """How many plants, for how long."""
 
-    seeds: int = StudySettings.of_seeds(1)
+    seeds: Seeds = 1
     plants: int = Field(6, ge=1, le=1000, description="that differ from the station file")
     duration: float = Field(
         60.0, gt=BEGIN, le=36000.0, description="of a run", json_schema_extra={"unit": "s"}
