@@ -19,11 +19,19 @@ EASY = SafetySettings(require_operator=False, require_mocap=False, command_froze
 DT = 0.001
 
 
-def station(supply=1.5e5, commissioned=True, gauge=False):
-    """The shipped station with another supply, as its operator has accepted it."""
-    sensor = Sensor(terminal=2, channel=4, zero=1.0, pascal_per_volt=2.5e4) if gauge else None
+SPARE = Sensor(terminal=2, channel=4, zero=1.0, pascal_per_volt=2.5e4)
+
+
+def station(supply=1.5e5, commissioned=True, gauge=False, second=False):
+    """The shipped station with another supply, as its operator has accepted it; the spare input
+    takes the supply's gauge, or a second sensor of the second chamber."""
+    sensor = SPARE if gauge else None
+    chambers = list(STATION.chambers)
+    if second:
+        chambers[1] = chambers[1].model_copy(update={"second_sensor": SPARE})
     return STATION.model_copy(
         update={
+            "chambers": tuple(chambers),
             "flow": STATION.flow.model_copy(update={"supply": supply}),
             "supply": STATION.supply.model_copy(update={"accept_high": True, "gauge": sensor}),
             "guard": STATION.guard.model_copy(update={"commissioned": commissioned}),

@@ -220,7 +220,23 @@ def test_a_second_sensor_that_differs_vents():
 
     bench.bus.lie = lie
     report = bench.run(0.2, 50e3)
-    assert report.decision.reason == "pressure fault: chamber_2: two sensors differ"
+    assert "chamber_2: its two sensors differ" in report.decision.reason
+
+
+def test_a_second_sensor_or_a_gauge_that_falls_silent_is_no_agreement():
+    nan = np.full(3, np.nan)
+    bench = Bench(station(1.05e5, second=True))
+    bench.bus.lie = lambda time, sample, true: replace(
+        sample, second=np.where([0, 1, 0], true, nan)
+    )
+    bench.enable(50e3)
+    bench.bus.lie = lambda time, sample, true: replace(sample, second=nan)
+    assert "chamber_2: its two" in bench.run(0.2, 50e3).decision.reason
+    bench = Bench(station(1.05e5, gauge=True))
+    bench.bus.lie = lambda time, sample, true: replace(sample, supply=1.05e5)
+    bench.enable(50e3)
+    bench.bus.lie = lambda time, sample, true: sample
+    assert bench.run(0.2, 50e3).decision.reason == "pressure fault: supply gauge silent"
 
 
 def test_second_sensors_and_the_gauge_are_read_from_their_inputs():

@@ -124,6 +124,8 @@ class ValveDriver:
             limits.maximum,
             station.valve.when_dead,
             closed_loop,
+            tuple(chamber.second_sensor is not None for chamber in station.chambers),
+            station.supply.gauge is not None,
         )
         self._setpoint = Setpoint(limits, chambers, command_period, vent_rate)
         self._reaction = _REACTION * period + station.valve.lag  # until pressures follow [s]

@@ -57,7 +57,7 @@ _WORDS = {
     PressureFault.NO_ANSWER: "sensor does not answer a ping",
     PressureFault.ASTRAY: "pressure does not follow",
     PressureFault.OVERPRESSURE: "overpressure",
-    PressureFault.SENSORS_DIFFER: "two sensors differ",
+    PressureFault.SENSORS_DIFFER: "its two sensors differ, or one is silent",
     PressureFault.SUPPLY: "supply",
 }
 
@@ -117,7 +117,7 @@ def watch_channel(
         fault = _FROZEN
     elif channel.over >= _TWICE:
         fault = _OVER
-    elif channel.apart >= _APART:
+    elif channel.apart >= _APART or channel.alone >= constants.toggle_age:
         fault = _DIFFER
     elif residual != 0:
         fault = _UNSEEN if residual > 0 else _SURPLUS
@@ -137,7 +137,9 @@ def _is_over(constants: Record, pressure: float) -> bool:
 @compiled
 def _compare(channel: Record, constants: Record, second: float, dt: float) -> None:
     if math.isnan(second):
+        channel.alone += dt if channel.paired else 0.0
         return
+    channel.alone = 0.0
     share = dt / (dt + _DIFFERENCE_FILTER)
     channel.difference += share * (channel.pressure - second - channel.difference)
     apart = abs(channel.difference) > constants.second_difference
@@ -166,5 +168,5 @@ def arm_channel(channel: Record, expected: float) -> None:
     forget_pings(channel)
     forget_pulses(channel)
     forget_command(channel, expected)
-    channel.difference = 0.0
+    channel.difference = channel.alone = 0.0
     channel.over = channel.apart = 0

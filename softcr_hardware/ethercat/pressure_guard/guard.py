@@ -18,6 +18,7 @@ from softcr_hardware.ethercat.process_data import Sample
 _LONGEST_GAP = 0.1
 """Time the flow model goes on without a cycle [s]; the terminals' watchdog vents as soon."""
 _GAUGE_FILTER = 0.05  # [s]
+_GAUGE_SILENT = 0.1  # [s] without a reading of the gauge
 
 
 class PressureGuard:
@@ -38,6 +39,8 @@ class PressureGuard:
         maximum: float,
         closed_volts: float,
         regulated: bool = True,
+        paired: tuple[bool, ...] = (),
+        gauged: bool = False,
     ):
         """Disarmed.
 
@@ -49,13 +52,15 @@ class PressureGuard:
             maximum: highest command [Pa].
             closed_volts: where the valves are taken to be [V].
             regulated: whether measured pressures steer the valves; pings need it.
+            paired: (m,) which chambers have a second sensor; () for none.
+            gauged: whether the supply has a gauge.
         """
         fill_in(constants, settings, maximum, regulated)
         self.fault, self.counts_disarmed = "", False
         self.supply = self._filed = float(constants["supply"][0])
         self._names, self._settings, self._constants = names, settings, constants
-        self._closed = closed_volts
-        self._gauge = np.nan
+        self._closed, self._paired, self._gauged = closed_volts, paired, gauged
+        self._gauge, self._ungauged = np.nan, 0.0
         with one_compiles():
             self._compile()
         self.forget()
@@ -66,6 +71,8 @@ class PressureGuard:
         for name in ("count", "pressure", "predicted"):
             self.channels[name] = np.nan
         self.channels["position"] = self._closed
+        self.channels["paired"] = self._paired or False
+        self._ungauged = 0.0
         self._time = self._came = -np.inf
         self.fault, self.counts_disarmed = "", False
 
@@ -107,9 +114,11 @@ class PressureGuard:
         self._judge(index)
 
     def _see_supply(self, gauge: float, dt: float) -> None:
-        """The gauge's word on the supply, low-passed; a gauge that there is not changes nothing."""
+        """The gauge's word on the supply, low-passed."""
         if not np.isfinite(gauge):
+            self._ungauged += dt if self._gauged else 0.0
             return
+        self._ungauged = 0.0
         before = gauge if np.isnan(self._gauge) else self._gauge
         self._gauge = before + (gauge - before) * dt / (dt + _GAUGE_FILTER)
         self.supply = self._gauge
@@ -121,6 +130,8 @@ class PressureGuard:
             fault = PressureFault(int(self.channels["fault"][index]))
             self.fault = f"{self._names[index]}: {fault.words}"
             self.counts_disarmed = fault == PressureFault.FROZEN
+        elif self._ungauged >= _GAUGE_SILENT:
+            self.fault, self.counts_disarmed = "supply gauge silent", True
         elif abs(self.supply - self._filed) > self._settings.supply_tolerance * self._filed:
             self.fault = (
                 f"supply {self.supply / 1e3:.0f} kPa, must be {self._filed / 1e3:.0f} kPa "

@@ -96,6 +96,8 @@ CHANNEL = np.dtype(
         ("over", "i8"),
         ("difference", "f8"),  # low-passed [Pa]
         ("apart", "i8"),
+        ("paired", "b1"),  # whether there is a second sensor
+        ("alone", "f8"),  # time since it last said something [s]
         ("fault", "i8"),  # PressureFault of the last cycle
     ]
 )
