@@ -132,6 +132,25 @@ def test_swapped_sensors_vent_at_the_first_command():
     assert bench.peak <= 15e3
 
 
+def bursts(bus, began):
+    """A fifth of the time the slope is 70 %."""
+
+    def lie(time, sample, true):
+        return bus.reading(sample, 0, noisy(time) + true[0] * (0.7 if time % 0.5 < 0.1 else 1.0))
+
+    return lie
+
+
+@pytest.mark.parametrize(("lie", "command", "within"), [(swapped, 40e3, 6.0), (bursts, 60e3, 0.6)])
+def test_faults_that_begin_where_all_seems_equal_are_found_soon(lie, command, within):
+    """Hoses swapped between two chambers at the same pressure; a loose wire."""
+    bench = Bench(station(1.05e5)).enable(command)
+    took, reason = bench.fail(lie, command)
+    assert took <= within
+    assert "pressure fault: chamber_" in reason
+    assert bench.peak <= command + 4e3
+
+
 def test_a_valve_stuck_open_vents_but_fills_to_the_supply_which_is_why_it_must_be_low():
     """Its own exhaust is what is stuck: only the regulator, or a dump valve, bounds it."""
     peaks = {}
