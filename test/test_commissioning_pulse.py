@@ -23,14 +23,15 @@ TIMES = np.arange(0.0, PULSE.duration, 1e-3)
 
 def chamber(gain=1.0, leak=0.0, empties=True):
     """(T,) pressure of the chamber that is filled: rates by hand, times of the phases by hand."""
-    closed, exhausts = PULSE.rest + PULSE.fill, PULSE.duration - PULSE.exhaust
-    filling = 1.05e5 * (1 - np.exp(-PULSE.opening * 25.0 * gain * (TIMES - PULSE.rest)))
+    begins, closed = PULSE.rest + PULSE.ready, PULSE.rest + PULSE.ready + PULSE.fill
+    exhausts = PULSE.duration - PULSE.exhaust
+    filling = 1.05e5 * (1 - np.exp(-PULSE.opening * 25.0 * gain * (TIMES - begins)))
     top = 1.05e5 * (1 - math.exp(-PULSE.opening * 25.0 * gain * PULSE.fill))
     held = top * np.exp(-leak * (TIMES - closed))
     last = top * math.exp(-leak * PULSE.hold) * np.exp(-20.0 * (TIMES - exhausts))
     last = last if empties else held
     times = TIMES
-    phases = [times < PULSE.rest, times < closed, times < exhausts]
+    phases = [times < begins, times < closed, times < exhausts]
     return np.select(phases, [0 * TIMES, filling, held], last)
 
 
@@ -84,7 +85,7 @@ def test_each_wrong_answer_is_told(made, words):
 
 def test_missing_samples_are_no_answer():
     pressures = np.zeros((len(TIMES), 3))
-    pressures[250:255] = math.nan
+    pressures[280:285] = math.nan
     with pytest.raises(UserError, match="good samples"):
         pulse_answer(0, PULSE, FLOW, TIMES, pressures)
     with pytest.raises(UserError, match="must lie below the supply"):

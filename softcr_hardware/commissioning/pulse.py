@@ -39,6 +39,7 @@ class Pulse:
         opening: towards the supply while the chamber fills, 0 to 1.
         fill: time of it [s].
         rest: time on exhaust before [s].
+        ready: time the valve is closed before filling: on its way from the exhaust it lags [s].
         hold: time the valve is closed after filling [s].
         exhaust: time of the full exhaust at the end [s].
     """
@@ -46,20 +47,25 @@ class Pulse:
     opening: float
     fill: float
     rest: float = 0.15
+    ready: float = 0.03
     hold: float = 0.3
     exhaust: float = 0.4
 
     @property
     def duration(self) -> float:
         """All of it [s]."""
-        return self.rest + self.fill + self.hold + self.exhaust
+        return self.closes + self.hold + self.exhaust
+
+    @property
+    def closes(self) -> float:
+        """When the valve closes behind the air [s]."""
+        return self.rest + self.ready + self.fill
 
     def opening_at(self, time: float) -> float:
         """What the valve is to do at `time` [s] since the beginning: -1 exhausts, 0 is closed."""
-        since = time - self.rest
-        if since < 0.0 or since >= self.fill + self.hold:
+        if not self.rest <= time < self.closes + self.hold:
             return -1.0
-        return self.opening if since < self.fill else 0.0
+        return self.opening if self.closes - self.fill <= time < self.closes else 0.0
 
     def rise(self, flow: Flow) -> float:
         """What it brings into a vented chamber [Pa]."""
@@ -73,7 +79,7 @@ def pulse_of(rise: float, flow: Flow, opening: float = 0.1, **phases: float) -> 
         rise: wanted, below the supply [Pa].
         flow: of the valve.
         opening: while it fills.
-        phases: `rest`, `hold` and `exhaust` where they shall not be the usual ones [s].
+        phases: `rest`, `ready`, `hold` and `exhaust` where they shall not be the usual ones [s].
 
     Raises:
         UserError: the supply is too low for it.
@@ -136,7 +142,7 @@ def pulse_answer(
         UserError: too few samples, or one that is no number.
     """
     times, pressures = np.asarray(times, float), np.asarray(pressures, float)
-    closed = pulse.rest + pulse.fill
+    closed = pulse.closes
     before = (times >= 0.0) & (times < pulse.rest) & (times >= pulse.rest - 2 * _SETTLING)
     held = (times >= closed + _SETTLING) & (times < closed + pulse.hold)
     after = (times >= pulse.duration - 2 * _SETTLING) & (times < pulse.duration)
