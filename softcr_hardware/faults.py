@@ -1,9 +1,12 @@
 """Faults by type, as PX4 injects them: what an emulator does to the signals of its device."""
 
 from collections import deque
+from collections.abc import Mapping
 from typing import Literal, get_args
 
 import numpy as np
+
+from softcr_models.errors import UserError
 
 FaultKind = Literal[
     "ok", "off", "stuck", "garbage", "wrong", "slow", "delayed", "intermittent", "reconnect"
@@ -69,3 +72,21 @@ class FaultInjector:
         if self._last is None or (self.renewed and not stuck):
             self._last, self._last_time = values, time
         return self._last
+
+
+def chosen(settings: Mapping[str, tuple[str, ...]], name: str, value: str) -> str:
+    """The value of a setting of an emulated device, one of those that it may have.
+
+    Args:
+        settings: values by name.
+        name: of the setting.
+        value: wanted.
+
+    Raises:
+        UserError: no such setting, or not one of its values.
+    """
+    if name not in settings:
+        raise UserError(f"setting {name!r}: unknown; known are {', '.join(settings)}")
+    if value not in settings[name]:
+        raise UserError(f"setting {name} = {value!r}: must be one of {', '.join(settings[name])}")
+    return value

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TextIO, runtime_checkable
 
 from pydantic import BaseModel, Field
 from rich.console import Console
@@ -43,6 +43,15 @@ class Device(Protocol):
 
     def run(self, stop: threading.Event) -> None:
         """Play the device until `stop`."""
+        ...
+
+
+@runtime_checkable
+class WithSettings(Protocol):
+    """A device whose settings change while it runs."""
+
+    def set(self, name: str, value: str) -> None:
+        """Change a setting; raises UserError for one that is none."""
         ...
 
 
@@ -80,6 +89,13 @@ class _Cameras(_Address):
         "4.1", description="version of the protocol"
     )
     tip_noise_mm: float = Field(0.05, ge=0.0, description="of the seen tip")
+    stamps: Literal["mid-exposure", "received", "none"] = Field(
+        "mid-exposure", description="that frames carry; received: as USB cameras"
+    )
+    motive_mode: Literal["live", "recording", "edit"] = Field(
+        "live", description="Motive's mode; edit plays a recording back"
+    )
+    force_plate: bool = Field(False, description="a force plate beside the body")
 
 
 class _Sensor(_Address):
@@ -118,7 +134,7 @@ class _Bench(_Sensor, _Cameras, _Valves, _Common):
 app = new_app(
     "emulate",
     "The bench's devices in software, on their real protocols. Faults are typed on standard input, "
-    f"one per line: {', '.join(FAULT_KINDS)}.",
+    f"one per line: {', '.join(FAULT_KINDS)}; settings as SETTING VALUE: mode edit.",
 )
 
 
@@ -275,6 +291,9 @@ def _cameras(given: _Cameras, actuator: "EmulatedActuator", log: Log) -> Device:
         given.group,
         start=time.monotonic(),
     )
+    server.set("stamps", given.stamps)
+    server.set("mode", given.motive_mode)
+    server.set("force-plate", "yes" if given.force_plate else "no")
     group = (given.group, DATA_PORT) if given.group else None
     return MotiveEmulator(server, given.host, given.command_port, group, log)
 
@@ -359,7 +378,8 @@ def _publish_truth(actuator: "EmulatedActuator", stop: threading.Event) -> None:
 
 
 def _listen(devices: Mapping[str, Device]) -> None:
-    """Faults by name on standard input, one per line, after the device's when there are several."""
+    """Faults and settings on standard input, one per line, after the device's name when there are
+    several."""
     for line in sys.stdin:
         words = line.split()
         try:
@@ -370,12 +390,19 @@ def _listen(devices: Mapping[str, Device]) -> None:
 
 
 def _inject(devices: Mapping[str, Device], words: Sequence[str]) -> None:
-    *device, kind = words
-    if not device and len(devices) == 1:
-        device = list(devices)
-    if len(device) != 1 or device[0] not in devices:
-        raise UserError(f"{' '.join(words)!r}: must be DEVICE FAULT, DEVICE {', '.join(devices)}")
-    devices[device[0]].inject(kind)  # type: ignore[arg-type]  # what is none is refused there
+    first, *rest = words
+    if first not in devices and len(devices) == 1:
+        (first,), rest = devices, list(words)
+    if first not in devices or len(rest) not in (1, 2):
+        must = f"DEVICE FAULT or DEVICE SETTING VALUE, DEVICE {', '.join(devices)}"
+        raise UserError(f"{' '.join(words)!r}: must be {must}")
+    device = devices[first]
+    if len(rest) == 1:
+        device.inject(rest[0])  # type: ignore[arg-type]  # what is none is refused there
+    elif isinstance(device, WithSettings):
+        device.set(*rest)
+    else:
+        raise UserError(f"{' '.join(words)!r}: {first} has no settings")
 
 
 def _file_log(stream: TextIO) -> Log:

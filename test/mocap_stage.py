@@ -7,7 +7,7 @@ import numpy as np
 
 from softcr_hardware.optitrack.calibration import load_calibration
 from softcr_hardware.optitrack.emulator import MotiveServer
-from softcr_hardware.optitrack.session import NatNetSession
+from softcr_hardware.optitrack.session import RECEIVED_LATENCY, NatNetSession
 from softcr_hardware.optitrack.tracking import BodyTracker, TrackingLimits
 from softcr_hardware.safety import Flags, Safety
 from softcr_hardware.safety_settings import SafetySettings
@@ -46,13 +46,28 @@ def enabled_safety(time):
 class Stage:
     """What the tip does is `motion`; delays and losses of the network are its own."""
 
-    def __init__(self, body="tip", version=(4, 1), limits=None, start=1000.0, skew=0.0):
+    def __init__(
+        self,
+        body="tip",
+        version=(4, 1),
+        limits=None,
+        start=1000.0,
+        skew=0.0,
+        group="",
+        stream=None,
+        received_latency=None,
+    ):
         self.now = start
         self.noise = np.random.default_rng(0)
         self.motion = lambda time: np.array([0.0, 0.0, 0.158])
-        self.server = MotiveServer(self._tip, CALIBRATION, version=version, start=start)
+        self.server = MotiveServer(
+            self._tip, CALIBRATION, version=version, group=group, start=start
+        )
         self.tracker = BodyTracker(limits or TrackingLimits(), RESTING)
-        self.session = NatNetSession(body, CALIBRATION, self.tracker, most_attempts=8)
+        latency = RECEIVED_LATENCY if received_latency is None else received_latency
+        self.session = NatNetSession(
+            body, CALIBRATION, self.tracker, 8, stream=stream, received_latency=latency
+        )
         self.poses = []
         self.safety = None
         self.posed = -math.inf

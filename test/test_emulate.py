@@ -61,8 +61,9 @@ class Noted:
     """A device that notes its faults."""
 
     def __init__(self):
-        self.kinds = []
+        self.kinds, self.settings = [], {}
         self.inject = self.kinds.append
+        self.set = self.settings.__setitem__
 
 
 def test_faults_are_typed_with_the_device_where_there_are_several():
@@ -73,9 +74,16 @@ def test_faults_are_typed_with_the_device_where_there_are_several():
     two = {"optitrack": Noted(), "force-torque": Noted()}
     _inject(two, ["force-torque", "slow"])
     assert two["force-torque"].kinds == ["slow"]
-    for words in (["slow"], ["ethercat", "slow"], ["optitrack", "very", "slow"]):
-        with pytest.raises(UserError, match="must be DEVICE FAULT, DEVICE optitrack, force-torque"):
+    _inject(one, ["mode", "edit"])
+    _inject(two, ["optitrack", "mode", "live"])
+    assert one["optitrack"].settings == {"mode": "edit"}
+    assert two["optitrack"].settings == {"mode": "live"}
+    for words in (["slow"], ["ethercat", "slow"], ["optitrack"], ["optitrack", *"abc"]):
+        with pytest.raises(UserError, match="FAULT or DEVICE SETTING VALUE, DEVICE optitrack, for"):
             _inject(two, words)
+    del two["optitrack"].set
+    with pytest.raises(UserError, match="'optitrack mode edit': optitrack has no settings"):
+        _inject(two, ["optitrack", "mode", "edit"])
 
 
 @pytest.mark.parametrize(
@@ -94,6 +102,23 @@ def test_what_cannot_be_is_refused_in_one_line(line, said, capsys):
     assert cli.main(["emulate", *line.split()]) == 2
     (error,) = capsys.readouterr().err.splitlines()
     assert said in error
+
+
+def test_motive_may_be_emulated_as_it_is_with_usb_cameras_or_in_edit_mode():
+    port = free_port()
+    options = ["--stamps", "received", "--force-plate"]
+    session = NatNetSession("tip", CALIBRATION, BodyTracker(TrackingLimits(oldest=10.0)))
+    cameras = NatNetClient(session, Address(command_port=port))
+    with command("optitrack", "--command-port", port, *options) as process:
+        cameras.open()
+        try:
+            until(lambda: cameras.take(0.1), "a pose")
+            assert session.stamps == "data received"
+            process.stdin.write("mode edit\n")
+            process.stdin.flush()
+            until(lambda: session.mode == "edit", "Edit mode")
+        finally:
+            cameras.close()
 
 
 def free_port():

@@ -8,6 +8,12 @@ from mocap_stage import CALIBRATION, CLIENT, RESTING, STEP, Stage
 
 from softcr_hardware.faults import FAULT_KINDS
 from softcr_hardware.optitrack.protocol import CONNECT, Body, request
+from softcr_hardware.optitrack.session import (
+    DATA_RECEIVED,
+    MID_EXPOSURE,
+    RECEIVED_LATENCY,
+    Stream,
+)
 from softcr_hardware.optitrack.tracking import BodyTracker, TrackingLimits
 from softcr_hardware.safety import Action
 from softcr_models.errors import UserError
@@ -110,6 +116,82 @@ def test_poses_carry_the_moment_of_exposure_on_our_clock(skew):
     # 60 mm/s: 0.1 mm is 1.6 ms, of which 0.2 ms are the delay nobody can see
     assert np.abs(seen - truth).max() < 1e-4
     assert 0.0045 - 1e-6 <= poses[-1].latency <= 0.0045 + STEP
+
+
+@pytest.mark.parametrize("latency", [None, 0.0027])
+def test_without_the_exposures_stamp_a_pose_is_as_old_as_the_data_less_a_stated_latency(latency):
+    stage = Stage(received_latency=latency).started()
+    stage.server.set("stamps", "received")
+    pose = stage.run(1.0)[-1]
+    assert stage.session.stamps == DATA_RECEIVED
+    # the emulated server has the data 2.7 ms after the middle of the exposure
+    early = (RECEIVED_LATENCY if latency is None else latency) - 0.0027
+    assert pose.latency == pytest.approx(0.0045 + early, abs=STEP + 1e-6)
+    assert stage.safety.decision.action == Action.NONE
+    stage.server.set("stamps", "mid-exposure")
+    assert len(stage.run(1.0)) > 115
+    assert stage.session.stamps == MID_EXPOSURE
+
+
+def test_without_any_stamp_there_is_no_pose_and_the_reason_is_said():
+    stage = Stage().started()
+    stage.server.set("stamps", "none")
+    stage.run(2.0)
+    assert stage.trouble == "no stamp: neither mid-exposure nor data received"
+    assert stage.session.refused[stage.trouble] > 230
+    assert stage.safety.decision.action == Action.VENT_NOW
+    stage.server.set("stamps", "mid-exposure")
+    assert len(stage.run(1.0)) > 115
+    assert stage.trouble == ""
+
+
+def test_a_recording_that_is_played_back_is_no_pose_and_no_calibration():
+    stage = Stage().started()
+    stage.server.set("mode", "edit")
+    assert not stage.run(2.0)[1:]
+    assert stage.trouble == "Motive is in Edit mode: it plays a recording back"
+    assert stage.session.mode == "edit"
+    assert len(stage.session.recent("tip")) == 0
+    assert stage.safety.decision.action == Action.VENT_NOW
+    stage.server.set("mode", "recording")  # of what happens now
+    assert len(stage.run(1.0)) > 115
+    assert (stage.trouble, stage.session.mode) == ("", "recording")
+
+
+def test_definitions_are_asked_for_at_once_when_motive_says_that_they_changed():
+    stage = Stage().started()
+    stage.server.body_id = 9
+    assert len(stage.run(0.1)) > 8
+    assert (stage.session.body_id, stage.session.models_changed) == (9, 1)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "says"),
+    [
+        (Stream(), "", ""),
+        (Stream(), "239.1.1.1", "sends multicast to 239.1.1.1, the node waits for unicast"),
+        (
+            Stream(True),
+            "",
+            "sends unicast, the node waits for multicast to 239.255.42.99 port 1511",
+        ),
+        (Stream(True), "239.255.42.99", ""),
+        (
+            Stream(True),
+            "239.1.1.1",
+            "to 239.1.1.1 port 1511, the node waits for multicast to 239.2",
+        ),
+        (Stream(True, port=1600), "239.255.42.99", "to 239.255.42.99 port 1511, the node waits"),
+    ],
+)
+def test_how_the_server_streams_is_compared_with_how_we_listen(ours, theirs, says):
+    stage = Stage(group=theirs, stream=ours)
+    stage.server.clients = lambda now: []  # another stream than ours
+    stage.run(1.5)
+    assert says in stage.session.difference
+    assert bool(says) == bool(stage.session.difference)
+    told = f": {stage.session.difference}" if says else ""
+    assert stage.trouble == f"no frames, but the server answers{told}"
 
 
 def test_a_delayed_pose_is_as_old_as_its_exposure():

@@ -49,9 +49,11 @@ def new_server(version=(4, 1), **options):
     return MotiveServer(tip, CALIBRATION, version=version, **options)
 
 
-def datagrams(version=(4, 1)):
+def datagrams(version=(4, 1), **settings):
     """One of each kind that a server sends."""
     server = new_server(version)
+    for name, value in settings.items():
+        server.set(name.replace("_", "-"), value)
     info = server.answer(0.0, request(CONNECT), US)
     definitions = server.answer(0.0, request(MODEL_REQUEST), US)
     return info, definitions, server.frames(0.1)[0]
@@ -91,11 +93,70 @@ def cut(datagram, size):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("mode", ["live", "recording", "edit"])
+def test_a_frame_says_what_motive_does(version, mode):
+    seen = read(datagrams(version, mode=mode)[2], version)
+    assert (seen.recording, seen.edit) == (mode == "recording", mode == "edit")
+    assert not seen.models_changed
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("stamps", "known"), [("mid-exposure", (1, 1)), ("received", (0, 1)), ("none", (0, 0))]
+)
+def test_stamps_that_the_server_does_not_have_are_0(version, stamps, known):
+    server = new_server(version)
+    server.set("stamps", stamps)
+    seen = read(server.frames(0.1)[-1], version)
+    assert (bool(seen.exposed), bool(seen.received)) == known
+    assert seen.exposed <= (seen.received or seen.exposed) <= seen.transmitted
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_force_plate_beside_the_body_is_read_past(version):
+    """Four corners of three numbers, as the SDK writes them, before the body."""
+    _, definitions, frame = datagrams(version, force_plate="yes")
+    assert read(definitions, version) == {"tip": 1}
+    assert read(frame, version).bodies[1].tracked
+    for size in range(4, len(definitions)):
+        with pytest.raises(ProtocolError):
+            read(cut(definitions, size), version)
+
+
+def test_what_is_new_in_a_later_motive_is_passed_over_by_its_size():
+    _, definitions, _ = datagrams((4, 1))
+    count, body = 2, definitions[8:]
+    for kind in (99, 1):
+        new = struct.pack("<II", kind, 3) + b"new" if kind == 99 else b""
+        content = struct.pack("<I", count - (kind == 1)) + new + body
+        assert read(struct.pack("<HH", 5, len(content)) + content, (4, 1)) == {"tip": 1}
+    without_size = struct.pack("<II", 1, 99)
+    with pytest.raises(ProtocolError, match="unknown kind"):
+        read(struct.pack("<HH", 5, 8) + without_size, (4, 0))
+
+
+def test_foreign_frequencies_are_one_reason_of_refusal():
+    info = bytearray(datagrams()[0])
+    session = Stage().session
+    for number in range(1000):
+        info[-15:-7] = struct.pack("<Q", 10**12 + number)
+        session.receive(0.0, bytes(info))
+    assert session.refused == {"clock frequency out of range": 1000}
+
+
+def test_a_setting_that_is_none_is_refused_in_one_line():
+    server = new_server()
+    with pytest.raises(UserError, match="setting 'colour': unknown; known are stamps, mode"):
+        server.set("colour", "red")
+    with pytest.raises(UserError, match="mode = 'asleep': must be one of live, recording, edit"):
+        server.set("mode", "asleep")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_a_datagram_cut_anywhere_is_refused_whole(version):
     info, *others = datagrams(version)
     for datagram in (info, *others):
-        # what follows the stamps is not read: 4.1's precision stamp the package does not know
-        tail = (12 if version >= (4, 1) else 4) if datagram is others[1] else 0
+        tail = 4 if datagram is others[1] else 0  # the end of a frame says nothing
         needed = len(datagram) - tail
         for size in range(4, needed):
             with pytest.raises(ProtocolError):
@@ -148,6 +209,7 @@ def test_fuzzed_datagrams_end_in_poses_or_in_named_refusals():
                 new_server(version),
                 NatNetSession("tip", CALIBRATION, BodyTracker(limits)),
             )
+            server.set("force-plate", "yes" if number % 2000 else "no")
             info = server.answer(0.0, request(CONNECT), US)
             definitions = server.answer(0.0, request(MODEL_REQUEST), US)
             session.receive(0.0, info)
@@ -239,6 +301,24 @@ def test_poses_come_in_order_with_stamps_of_the_past():
         assert times == sorted(set(times))
         assert times[-1] < time.monotonic()
         assert np.allclose(poses[-1].pose, RESTING, atol=1e-3)
+
+
+def test_settings_of_motive_change_what_the_client_says_while_it_runs():
+    with served() as emulator, client_of(emulator) as client:
+        until(lambda: client.take(0.1), "a pose")
+        session = client.session
+        assert (session.mode, session.stamps) == ("live", "mid-exposure")
+        emulator.set("mode", "edit")
+        says = "Motive is in Edit mode: it plays a recording back"
+        until(lambda: session.trouble(time.monotonic()) == says, "Edit mode")
+        emulator.set("mode", "recording")
+        emulator.set("stamps", "none")
+        says = "no stamp: neither mid-exposure nor data received"
+        until(lambda: session.trouble(time.monotonic()) == says, "no stamps")
+        emulator.set("stamps", "received")
+        client.forget()
+        until(lambda: client.take(0.1), "a pose by the data's stamp")
+        assert (session.mode, session.stamps) == ("recording", "data received")
 
 
 def multicast_port(group):

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 import rclpy
+from diagnostic_msgs.msg import KeyValue
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from rclpy.executors import SingleThreadedExecutor
@@ -108,6 +109,15 @@ class World:
         request.transition.id = getattr(Transition, f"TRANSITION_{label.upper()}")
         return self.ask(ChangeState, "change_state", request).success
 
+    def safety(self):
+        """A publisher of safety/state beside the node, as the valves' node has it."""
+        kind = TOPICS["safety/state"].message_class()
+        publisher = self.listener.create_publisher(kind, "safety/state", qos("safety/state"))
+        self.safety_says = lambda **values: publisher.publish(
+            kind(values=[KeyValue(key=key, value=value) for key, value in values.items()])
+        )
+        return publisher
+
     def report(self):
         """The newest diagnostics."""
         return self.reports[-1]
@@ -183,7 +193,7 @@ def test_a_fault_is_a_warning_with_its_name(motive):
 def test_a_wrong_calibration_publishes_nothing_until_it_is_calibrated_and_kept(motive, tmp_path):
     path = tmp_path / "mine.yaml"
     save_calibration(path, CALIBRATION.model_copy(update={"base_in_world": Placement()}))
-    with cameras(motive, calibration=str(path)) as here:
+    with cameras(motive, calibration=str(path), without_valves=True) as here:
         assert "configure the node first" in here.trigger("calibrate_base").message
         assert here.change("configure")
         assert here.change("activate")
@@ -199,8 +209,67 @@ def test_a_wrong_calibration_publishes_nothing_until_it_is_calibrated_and_kept(m
     assert np.allclose(kept.pose, CALIBRATION.base_in_world.pose, atol=2e-3)
 
 
+@pytest.mark.parametrize("without_valves", [False, True])
+def test_the_base_is_calibrated_only_when_the_valves_say_that_they_are_vented(
+    motive, without_valves
+):
+    with cameras(motive, without_valves=without_valves) as here:
+        assert here.change("configure")
+        session = here.node._client.session
+        until(lambda: len(session.recent("tip")) > 60, "poses to calibrate by")
+        before = session.calibration
+        refused = "no valves' node says that the chambers are vented"
+        assert (refused in here.trigger("calibrate_base").message) != without_valves
+        session.calibration = before
+        publisher = here.safety()
+        until(lambda: here.node.count_publishers("safety/state"), "a valves' node")
+        assert "safety/state says nothing yet" in here.trigger("calibrate_base").message
+        for enabled, action in (("true", "none"), ("false", "ramp to vent"), ("", "vent now")):
+            here.safety_says(enabled=enabled, action=action)
+            told = f"says enabled {enabled}, action {action}; must be enabled false"
+            until(lambda told=told: told in here.trigger("calibrate_base").message, told)
+            assert session.calibration == before
+        here.safety_says(enabled="false", action="vent now")
+        until(lambda: here.trigger("calibrate_base").success, "a calibration")
+        session.calibration = before
+        here.listener.destroy_publisher(publisher)  # it ended: what it said is old
+        until(lambda: not here.node.count_publishers("safety/state"), "its end")
+        assert here.trigger("calibrate_base").success == without_valves
+
+
+def test_a_calibration_that_moves_the_tip_is_a_jump_until_it_is_where_a_resting_one_is(motive):
+    with cameras(motive, without_valves=True) as here:
+        assert here.change("configure")
+        assert here.change("activate")
+        until(lambda: here.heard, "poses")
+        session = here.node._client.session
+        shifted = session.calibration.base_in_world.pose
+        shifted[:3, 3] += [0.027, 0.0, 0.0]  # farther than a tip moves in a period
+        session.calibration = CALIBRATION.model_copy(
+            update={"base_in_world": Placement.of(shifted)}
+        )
+        until(lambda: session.tracker.refused["jumped"] > 10, "a jump")
+        here.heard.clear()
+        until(lambda: here.heard, "poses again")
+
+
+def test_what_motive_says_of_itself_is_in_the_diagnostics(motive):
+    with cameras(motive) as here:
+        assert here.change("configure")
+        assert here.change("activate")
+        until(lambda: here.heard and here.reports, "poses")
+        until(lambda: here.report().values.get("stamps") == "mid-exposure", "its stamps")
+        assert here.report().values["motive_mode"] == "live"
+        motive.set("stamps", "received")
+        says = "data received, less 8.3 ms"
+        until(lambda: here.report().values.get("stamps") == says, says)
+        motive.set("mode", "edit")
+        until(lambda: here.says("Motive is in Edit mode: it plays a recording back"), "Edit mode")
+        assert here.report().level == WARN
+
+
 def test_a_body_that_is_not_there_cannot_be_calibrated_by(motive):
-    with cameras(motive, base_body="plate") as here:
+    with cameras(motive, base_body="plate", without_valves=True) as here:
         assert here.change("configure")
         answer = here.trigger("calibrate_base")
         assert not answer.success

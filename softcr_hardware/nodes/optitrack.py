@@ -2,8 +2,8 @@
 
 Configuring opens the sockets; from there to cleanup the conversation with the server goes on, and
 activating lets believed poses out, stamped with the middle of their exposure. `~/calibrate_base`
-(Trigger, valves vented) finds where the base stands, uses it at once and writes it to the file that
-`calibration` names by its path.
+(Trigger) finds where the base stands, uses it at once and writes it to the file that `calibration`
+names by its path; it is refused unless the valves' node says that the chambers are vented.
 """
 
 import sys
@@ -16,6 +16,7 @@ import numpy as np
 from pydantic import Field
 from std_srvs.srv import Trigger
 
+from softcr_hardware.nodes.vented import WITHOUT_VALVES, VentedWitness
 from softcr_hardware.optitrack.calibration import (
     calibrated_by_base,
     calibrated_by_tip,
@@ -24,7 +25,12 @@ from softcr_hardware.optitrack.calibration import (
 )
 from softcr_hardware.optitrack.client import Address, NatNetClient
 from softcr_hardware.optitrack.protocol import COMMAND_PORT, DATA_PORT, MULTICAST_GROUP
-from softcr_hardware.optitrack.session import NatNetSession
+from softcr_hardware.optitrack.session import (
+    DATA_RECEIVED,
+    RECEIVED_LATENCY,
+    NatNetSession,
+    Stream,
+)
 from softcr_hardware.optitrack.tracking import BodyTracker, TrackingLimits
 from softcr_models.errors import UserError
 from softcr_models.rod.cosserat_rod import CosseratRod
@@ -64,9 +70,18 @@ class OptitrackSettings(NodeSettings):
         0.03, gt=0.0, le=10.0, description="from exposure to the server's sending",
         json_schema_extra={"unit": "s"},
     )  # fmt: skip
+    received_latency: float = Field(
+        RECEIVED_LATENCY,
+        ge=0.0,
+        le=0.1,
+        description="from the middle of an exposure until Motive has the cameras' data; used where "
+        "frames do not tell their exposure (USB cameras)",
+        json_schema_extra={"unit": "s"},
+    )
     most_reconnects: int = Field(
         1000, ge=0, le=100_000, description="attempts to reach a silent server"
     )
+    without_valves: bool = Field(False, description=WITHOUT_VALVES)
     limits: TrackingLimits = TrackingLimits()
 
 
@@ -78,10 +93,12 @@ class Optitrack(LoopNode):
     settings: OptitrackSettings
     _client: NatNetClient | None = None
     _told = ""
+    _stamps_told = False
 
     def __init__(self, **node_options: Any):
         """See LoopNode; the service exists in every state."""
         super().__init__(**node_options)
+        self._vented = VentedWitness(self)
         self.create_service(Trigger, "~/calibrate_base", self._serve_calibrate_base)
 
     def on_configure_node(self) -> None:
@@ -96,6 +113,8 @@ class Optitrack(LoopNode):
             calibration,
             BodyTracker(settings.limits, self._resting_tip),
             settings.most_reconnects,
+            Stream(settings.multicast, settings.group, settings.data_port),
+            settings.received_latency,
         )
         client = NatNetClient(
             session,
@@ -115,7 +134,7 @@ class Optitrack(LoopNode):
     def on_activate_node(self) -> None:
         assert self._client is not None  # configured
         self._client.forget()
-        self._told = ""
+        self._told, self._stamps_told = "", False
 
     def loop(self, stop: threading.Event) -> None:
         while (client := self._client) is not None and not stop.is_set():
@@ -123,6 +142,7 @@ class Optitrack(LoopNode):
             self._tell(client.session.trouble(time.monotonic()))
             if seen is None:
                 continue
+            self._tell_stamps(client.session.stamps)
             begin, stamp = time.monotonic(), on_system_clock(seen.time)
             self._pose.publish(pose_to_message(seen.pose, stamp))
             self.finish_tick(begin, stamp)
@@ -140,6 +160,10 @@ class Optitrack(LoopNode):
         return {
             "trouble": session.trouble(now),
             "server": f"{server.name}, NatNet {server.version}" if server else "unknown",
+            "motive_mode": session.mode or "unknown",
+            "stamps": self._stamps(session),
+            "streams_otherwise": session.difference,
+            "models_changed": session.models_changed,
             "body_id": session.body_id,
             "frame_rate_hz": session.rate(now),
             "latency_ms": round(1e3 * session.latency, 3),
@@ -162,7 +186,7 @@ class Optitrack(LoopNode):
         session, now = self._client.session, time.monotonic()
         if trouble := session.trouble(now):
             return [trouble]
-        warnings = []
+        warnings = [session.difference] if session.difference else []
         if (rate := session.rate(now)) < _SLOW * self.settings.rate_hz:
             warnings.append(f"{rate:.0f} frames/s, must be {self.settings.rate_hz:.0f}")
         if session.latency > self.settings.latency_warning:
@@ -174,6 +198,22 @@ class Optitrack(LoopNode):
         if trouble != self._told:
             self._told = trouble
             self.get_logger().warning(trouble or "poses again")
+
+    def _stamps(self, session: NatNetSession) -> str:
+        """What times the poses."""
+        if session.stamps != DATA_RECEIVED:
+            return session.stamps or "unknown"
+        return f"{DATA_RECEIVED}, less {1e3 * self.settings.received_latency:.1f} ms"
+
+    def _tell_stamps(self, stamps: str) -> None:
+        """Log once that poses are timed by what the server does not measure."""
+        if stamps == DATA_RECEIVED and not self._stamps_told:
+            self._stamps_told = True
+            late = 1e3 * self.settings.received_latency
+            self.get_logger().warning(
+                "Motive does not tell when the cameras exposed (USB cameras?): poses are stamped "
+                f"{late:.1f} ms before it had their data (parameter received_latency)"
+            )
 
     def _serve_calibrate_base(self, _: Any, response: Any) -> Any:
         """Finds the base from the resting tip, and writes it to the calibration file."""
@@ -188,14 +228,15 @@ class Optitrack(LoopNode):
         if self._client is None:
             raise UserError("calibration: configure the node first")
         session, settings = self._client.session, self.settings
+        self._vented.check("calibration", settings.without_valves)
         if settings.base_body:
             seen = session.recent(settings.base_body)
             found = calibrated_by_base(session.calibration, seen, _SPREAD)
         else:
             seen = session.recent(settings.body)
             found = calibrated_by_tip(session.calibration, seen, self._resting_tip, _SPREAD)
+        # a pose that jumps by it is refused, and the tip then believed where a resting one is
         session.calibration = found
-        session.tracker.forget()
         base = found.base_in_world
         numbers = (
             f"base_in_world: position {list(base.position)}, quaternion {list(base.quaternion)}"

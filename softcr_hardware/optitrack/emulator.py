@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from softcr_hardware.faults import FAULT_KINDS, FaultInjector, FaultKind
+from softcr_hardware.faults import FAULT_KINDS, FaultInjector, FaultKind, chosen
 from softcr_hardware.optitrack.calibration import MocapCalibration
 from softcr_hardware.optitrack.protocol import (
     COMMAND_PORT,
@@ -40,11 +40,22 @@ _UNRECOGNISED = 100
 _LATENCY = 0.0045  # [s] from exposure to sending
 _WRONG = np.array([0.05, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])  # [m] and quaternion, stamp
 _GARBAGE = np.array([10.0, 10.0, 10.0, 1.0, 1.0, 1.0, 1.0, 0.0])
-_RIGID_BODY, _TRACKED = 1, 1
+_RIGID_BODY, _FORCE_PLATE, _TRACKED = 1, 3, 1
+_RECORDING, _MODELS_CHANGED, _EDIT = 1, 2, 4  # bits of a frame
 _FORGOTTEN = 10.0  # [s] after which a client that says nothing gets no more frames
 _LARGEST_JUMP = 0.5  # [s] exposures are not made up for beyond
 
+_PLATE_CHANNELS = ("Fx", "Fy", "Fz", "Mx", "My", "Mz")
+
 Address = tuple[str, int]
+
+SETTINGS: dict[str, tuple[str, ...]] = {
+    "stamps": ("mid-exposure", "received", "none"),
+    "mode": ("live", "recording", "edit"),
+    "force-plate": ("no", "yes"),
+}
+"""What may be set in a server while it runs, the default first. Without the exposure's stamp (USB
+cameras) there may be that of the data; in Edit mode there is no exposure."""
 
 
 class MotiveServer:
@@ -54,6 +65,7 @@ class MotiveServer:
         name, body_id: of the rigid body; change them at will.
         tracked: whether the cameras see it.
         present: whether it is in the frames at all.
+        settings: see SETTINGS.
     """
 
     def __init__(
@@ -80,6 +92,8 @@ class MotiveServer:
         """
         self.name, self.body_id = "tip", 1
         self.tracked = self.present = True
+        self.settings = {name: values[0] for name, values in SETTINGS.items()}
+        self._described: tuple[str, int, str] | None = None  # as the last frame had it
         self._tip, self._calibration = tip, calibration
         self._period, self._version, self._group = 1.0 / rate, version, group
         self._faults = FaultInjector(_WRONG, -_GARBAGE, _GARBAGE, seed)
@@ -100,6 +114,14 @@ class MotiveServer:
             self._restart(self._next)
             kind = "ok"
         self._faults.kind = kind
+
+    def set(self, name: str, value: str) -> None:
+        """Change one of SETTINGS.
+
+        Raises:
+            UserError: no such setting, or not one of its values.
+        """
+        self.settings[name] = chosen(SETTINGS, name, value)
 
     def _restart(self, now: float) -> None:
         """Ticks and frames count from zero, nobody is known."""
@@ -188,7 +210,10 @@ class MotiveServer:
         if self._version >= (4, 2):
             described += struct.pack("<4f", 0.0, 0.0, 0.0, 1.0)
         described += struct.pack("<I", 0)  # markers
-        return struct.pack("<II", 1, _RIGID_BODY) + self._sized(described)
+        kinds = [struct.pack("<I", _RIGID_BODY) + self._sized(described)]
+        if self.settings["force-plate"] == "yes":
+            kinds.insert(0, struct.pack("<I", _FORCE_PLATE) + self._sized(_force_plate()))
+        return struct.pack("<I", len(kinds)) + b"".join(kinds)
 
     def _frame(self, exposed: float, pose: np.ndarray) -> tuple[bytes, bytes]:
         """A frame's content before and after the stamp of its sending."""
@@ -202,15 +227,35 @@ class MotiveServer:
         ]  # marker sets, markers, bodies, skeletons
         if self._version >= (4, 1):
             sections.append([])  # assets
-        sections += [[], [], []]  # labelled markers, force plates, devices
-        suffix = struct.pack("<IId", 0, 0, exposed - self._began)
-        suffix += struct.pack("<QQ", self._ticks(exposed), self._ticks(exposed + 0.6 * _LATENCY))
+        has_plate = self.settings["force-plate"] == "yes"
+        one_sample = struct.pack("<If", 1, 0.5) * len(_PLATE_CHANNELS)
+        plates = [struct.pack("<II", 1, len(_PLATE_CHANNELS)) + one_sample] if has_plate else []
+        sections += [[], plates, []]  # labelled markers, force plates, devices
+        suffix = struct.pack("<IId", 0, 0, exposed - self._began) + self._stamps(exposed)
         precision = struct.pack("<II", 0, 0) if self._version >= (4, 1) else b""
-        end = struct.pack("<HI", 0, 0)  # parameters, end of data
+        end = struct.pack("<HI", self._parameters(), 0)  # parameters, end of data
         content = b"".join(
             struct.pack("<I", len(section)) + self._sized(b"".join(section)) for section in sections
         )
         return struct.pack("<I", self._number) + content + suffix, precision + end
+
+    def _stamps(self, exposed: float) -> bytes:
+        """Middle of the exposure and when the data was there, 0 for what is not known."""
+        stamps, edit = self.settings["stamps"], self.settings["mode"] == "edit"
+        middle = 0 if edit or stamps != "mid-exposure" else self._ticks(exposed)
+        received = 0 if stamps == "none" else self._ticks(exposed + 0.6 * _LATENCY)
+        return struct.pack("<QQ", middle, received)
+
+    def _parameters(self) -> int:
+        described = (self.name, self.body_id, self.settings["force-plate"])
+        changed = self._described not in (None, described)
+        self._described = described
+        mode = self.settings["mode"]
+        return (
+            _RECORDING * (mode == "recording")
+            | _MODELS_CHANGED * changed
+            | _EDIT * (mode == "edit")
+        )
 
     def _sized(self, content: bytes) -> bytes:
         """With its size before it, as 4.1 has it."""
@@ -257,6 +302,11 @@ class MotiveEmulator:
         self.server.inject(kind)
         self._log({"time": time.monotonic(), "event": "fault", "kind": kind})
 
+    def set(self, name: str, value: str) -> None:
+        """See MotiveServer."""
+        self.server.set(name, value)
+        self._log({"time": time.monotonic(), "event": "setting", "name": name, "value": value})
+
     def run(self, stop: threading.Event) -> None:
         """Serve until `stop`."""
         known: list[Address] = []
@@ -285,6 +335,15 @@ class MotiveEmulator:
 
 def _datagram(message: int, content: bytes) -> bytes:
     return HEADER.pack(message, len(content)) + content
+
+
+def _force_plate() -> bytes:
+    """The description of one: serial number, sizes, calibration, four corners, six channels."""
+    numbers = [0.4, 0.6, *[0.0] * 3, *np.eye(12).ravel(), *[0.2, 0.0, 0.3] * 4]
+    described = struct.pack("<I", 1) + _text("plate 1")
+    described += struct.pack(f"<{len(numbers)}f", *numbers)
+    described += struct.pack("<III", 2, 1, len(_PLATE_CHANNELS))
+    return described + b"".join(map(_text, _PLATE_CHANNELS))
 
 
 def _text(text: str) -> bytes:

@@ -1,16 +1,24 @@
 """NatNet, the protocol of OptiTrack's Motive: bytes to frames and model definitions.
 
-The parsers are those of the package `natnet`. Its client is not used: its thread ends at the first
-malformed datagram and nobody is told, it takes datagrams from anybody and it drops the frequency of
-the server's clock. Whatever a datagram holds, `read` returns or raises ProtocolError.
+The parsers are those of the package `natnet`, but for what it reads otherwise than the NatNet SDK
+4.1 writes it: a force plate has four corners (`PythonClient/NatNetClient.py`: 12 numbers), and a
+frame's parameters come after its precision stamps. Its client is not used: its thread ends at the
+first malformed datagram and nobody is told, it takes datagrams from anybody and it drops the
+frequency of the server's clock. Whatever a datagram holds, `read` returns or raises ProtocolError.
+
+Stamps and bits are those of `NatNetTypes.h` (NatNet SDK 4.0, sFrameOfMocapData). The stamp of the
+exposure's middle is 0 with USB cameras and during playback (`Samples/SampleClient`, the comment at
+bSystemLatencyAvailable); the one of when Motive received the cameras' data may still be there.
 """
 
 import math
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import natnet
+from natnet import data_descriptions as descriptions
 from natnet.packet_buffer import PacketBuffer
 
 CONNECT, SERVER_INFO, MODEL_REQUEST, MODEL_DEFINITIONS, FRAME, KEEP_ALIVE = 0, 1, 4, 5, 7, 10
@@ -25,6 +33,18 @@ HEADER = struct.Struct("<HH")
 _CLOCK = struct.Struct("<QHB4s")  # frequency, data port, multicast?, group
 _TEXTS = {CONNECT: b"Ping\0"}
 _LARGEST_FREQUENCY = 1e11
+_RECORDING, _MODELS_CHANGED, _EDIT = 1, 2, 4  # bits of a frame's parameters
+_BODY, _FORCE_PLATE = 1, 3  # kinds of descriptions
+_SIZED = (4, 1)  # from this version on descriptions tell their size, frames have precision stamps
+_PRECISION_STAMPS = 8  # [byte]
+_DESCRIPTIONS: dict[int, Any] = {
+    0: descriptions.MarkerSetDescription,
+    _BODY: descriptions.RigidBodyDescription,
+    2: descriptions.SkeletonDescription,
+    4: descriptions.DeviceDescription,
+    5: descriptions.CameraDescription,
+    6: descriptions.AssetDescription,
+}
 
 
 class ProtocolError(Exception):
@@ -71,15 +91,23 @@ class Frame:
 
     Attributes:
         number: counts up.
-        exposed: middle of the exposure [ticks of the server].
+        exposed: middle of the exposure [ticks of the server]; 0 where the server does not know it.
+        received: when the server had the cameras' data [ticks]; 0 likewise.
         transmitted: when it was sent [ticks].
         bodies: by id.
+        recording: whether Motive records.
+        models_changed: whether the tracked models have changed.
+        edit: whether Motive is in Edit mode: it plays a recording back.
     """
 
     number: int
     exposed: int
+    received: int
     transmitted: int
     bodies: dict[int, Body]
+    recording: bool = False
+    models_changed: bool = False
+    edit: bool = False
 
 
 Definitions = dict[str, int]
@@ -127,24 +155,46 @@ class _CheckedBuffer(PacketBuffer):
     """Refuses what lies beyond the end: the package's own would read empty names for ever, or make
     room for as many numbers as four foreign bytes say."""
 
+    def __init__(self, datagram: bytes):
+        super().__init__(datagram)
+        self.pointer: int = 0
+        self._datagram = datagram
+
     def read_string(self, max_length: int | None = None, static_length: bool = False) -> str:
-        if self.pointer + (max_length or 1) > len(self.data):
+        begin = self.pointer
+        most = len(self._datagram) if max_length is None else begin + max_length
+        if most > len(self._datagram) or begin >= most:
             raise ProtocolError("a text is cut off")
-        if max_length is None and b"\0" not in bytes(self.data[self.pointer :]):
+        end = self._datagram.find(b"\0", begin, most)
+        if end < 0 and max_length is None:
             raise ProtocolError("a text does not end")
-        return str(super().read_string(max_length, static_length))
+        end = most if end < 0 else end
+        self.pointer = most if static_length else end + 1
+        return self._datagram[begin:end].decode()
 
     def read_float32_array(self, count: int) -> tuple[float, ...]:
-        if self.pointer + 4 * count > len(self.data):
-            raise ProtocolError("numbers are cut off")
+        self.skip(4 * count)
+        self.pointer -= 4 * count
         return tuple(super().read_float32_array(count))
 
+    def skip(self, size: int) -> None:
+        """Go on behind as many bytes.
 
-def _server_info(buffer: PacketBuffer) -> ServerInfo:
+        Raises:
+            ProtocolError: there are fewer.
+        """
+        if self.pointer + size > len(self._datagram):
+            raise ProtocolError("numbers are cut off")
+        self.pointer += size
+
+
+def _server_info(buffer: _CheckedBuffer) -> ServerInfo:
     info = natnet.ServerInfo.read_from_buffer(buffer, None)
     frequency, data_port, multicast, group = _CLOCK.unpack_from(buffer.data, buffer.pointer)
     if not 1.0 <= frequency <= _LARGEST_FREQUENCY:
-        raise ProtocolError(f"clock of {frequency} Hz")
+        raise ProtocolError(
+            "clock frequency out of range"
+        )  # a foreign number would be a new reason
     return ServerInfo(
         info.application_name,
         info.nat_net_protocol_version.components,
@@ -154,21 +204,55 @@ def _server_info(buffer: PacketBuffer) -> ServerInfo:
     )
 
 
-def _frame(buffer: PacketBuffer, version: natnet.Version) -> Frame:
+def _frame(buffer: _CheckedBuffer, version: natnet.Version) -> Frame:
     frame = natnet.DataFrame.read_from_buffer(buffer, version)
-    stamps = (frame.suffix.stamp_camera_mid_exposure, frame.suffix.stamp_transmit)
+    suffix = frame.suffix
+    stamps = (suffix.stamp_camera_mid_exposure, suffix.stamp_data_received, suffix.stamp_transmit)
     if None in stamps:
         raise ProtocolError("frame without exposure stamps")
+    parameters = suffix.param
+    if version >= natnet.Version(*_SIZED):  # what was read are the first bytes of these stamps
+        buffer.skip(_PRECISION_STAMPS - 2)
+        parameters = buffer.read_uint16()
     bodies = {
         body.id_num: Body(body.pos, body.rot, bool(body.tracking_valid))
         for body in frame.rigid_bodies
     }
-    return Frame(frame.prefix.frame_number, *stamps, bodies)
+    bits = (bool(parameters & bit) for bit in (_RECORDING, _MODELS_CHANGED, _EDIT))
+    return Frame(frame.prefix.frame_number, *stamps, bodies, *bits)
 
 
-def _definitions(buffer: PacketBuffer, version: natnet.Version) -> Definitions:
-    described = natnet.DataDescriptions.read_from_buffer(buffer, version)
-    return {body.name: body.id_num for body in described.rigid_bodies}
+def _definitions(buffer: _CheckedBuffer, version: natnet.Version) -> Definitions:
+    """Of bodies alone; from 4.1 on what else is described is passed over by its size."""
+    bodies: Definitions = {}
+    sized = version >= natnet.Version(*_SIZED)
+    for _ in range(buffer.read_uint32()):
+        kind = buffer.read_uint32()
+        end = None
+        if sized:
+            end = buffer.read_uint32() + buffer.pointer
+        if kind == _BODY:
+            body = descriptions.RigidBodyDescription.read_from_buffer(buffer, version)
+            bodies[body.name] = body.id_num
+        elif end is None:
+            _pass_over(buffer, kind, version)
+        if end is not None:
+            buffer.skip(max(end - buffer.pointer, 0))
+    return bodies
+
+
+def _pass_over(buffer: _CheckedBuffer, kind: int, version: natnet.Version) -> None:
+    """A description that does not tell its size."""
+    if kind == _FORCE_PLATE:
+        buffer.skip(4)  # id
+        buffer.read_string()  # serial number
+        buffer.skip(4 * (2 + 3 + 12 * 12 + 4 * 3 + 2))  # sizes, origin, calibration, corners, types
+        for _ in range(buffer.read_uint32()):
+            buffer.read_string()  # name of a channel
+    elif kind in _DESCRIPTIONS:
+        _DESCRIPTIONS[kind].read_from_buffer(buffer, version)
+    else:
+        raise ProtocolError("a description of an unknown kind")
 
 
 def is_finite(body: Body) -> bool:

@@ -2,7 +2,8 @@
 
 CONNECT until the server says who it is, then once a second a keep-alive, without which a unicast
 server forgets us, and a request for its model definitions, which tell when a body is renamed. A
-server that sends no more frames is asked to CONNECT again, further and further apart.
+server that sends no more frames is asked to CONNECT again, further and further apart. Frames of a
+recording that Motive plays back (Edit mode) are refused: what they show is not what happens now.
 """
 
 import math
@@ -16,8 +17,10 @@ from softcr_hardware.clock import ServerClock
 from softcr_hardware.optitrack.calibration import MocapCalibration, pose_matrix
 from softcr_hardware.optitrack.protocol import (
     CONNECT,
+    DATA_PORT,
     KEEP_ALIVE,
     MODEL_REQUEST,
+    MULTICAST_GROUP,
     OLDEST_VERSION,
     Definitions,
     Frame,
@@ -29,6 +32,13 @@ from softcr_hardware.optitrack.protocol import (
 )
 from softcr_hardware.optitrack.tracking import BodyTracker
 
+MID_EXPOSURE, DATA_RECEIVED = "mid-exposure", "data received"
+"""Which of a server's stamps tells when the cameras saw a frame."""
+
+RECEIVED_LATENCY = 1 / 120
+"""From the middle of an exposure until Motive has the data, where no stamp tells [s]: a period of
+120 Hz, in which a USB camera sends its data. Nobody has measured it."""
+
 SILENCE = 1.0
 """A server that says nothing for so long is asked for anew [s]."""
 
@@ -39,12 +49,40 @@ _PATIENCE = 0.1  # [s] without a pose before its absence is told: a lost frame i
 _KEPT = 1.0  # [s] of raw poses for calibration
 
 
+@dataclass(frozen=True)
+class Stream:
+    """How frames are to come.
+
+    Attributes:
+        multicast: whether to a group, otherwise to whoever asked.
+        group, port: of that group.
+    """
+
+    multicast: bool = False
+    group: str = MULTICAST_GROUP
+    port: int = DATA_PORT
+
+    def difference(self, server: ServerInfo) -> str:
+        """What the server does otherwise, in a line; empty if nothing."""
+        if not self.multicast:
+            if server.group:
+                return f"Motive sends multicast to {server.group}, the node waits for unicast"
+            return ""
+        ours = f"the node waits for multicast to {self.group} port {self.port}"
+        if not server.group:
+            return f"Motive sends unicast, {ours}"
+        if (server.group, server.data_port) != (self.group, self.port):
+            return f"Motive sends multicast to {server.group} port {server.data_port}, {ours}"
+        return ""
+
+
 @dataclass(frozen=True, eq=False)
 class TipPose:
     """A believed pose.
 
     Attributes:
-        time: middle of the exposure, on our clock [s].
+        time: middle of the exposure, on our clock [s]; where the server does not tell it, from when
+            it had the cameras' data.
         pose: (4, 4) tip in the base frame [m].
         latency: from the exposure to the server's sending it [s].
     """
@@ -66,7 +104,10 @@ class NatNetSession:
         refused: datagrams and frames, by reason, without those of the tracker.
         connections: times the server answered CONNECT after it was unknown or sent no frames.
         renamed: times the body's name went to another id, or away.
+        models_changed: times Motive said that its tracked models changed.
         latency: of the newest frame, exposure to sending [s].
+        stamps: MID_EXPOSURE or DATA_RECEIVED, which the newest frame was timed by; empty for none.
+        frame: the newest; None before it.
     """
 
     def __init__(
@@ -75,6 +116,8 @@ class NatNetSession:
         calibration: MocapCalibration,
         tracker: BodyTracker,
         most_attempts: int = 1000,
+        stream: Stream | None = None,
+        received_latency: float = RECEIVED_LATENCY,
     ):
         """Nothing said yet.
 
@@ -83,6 +126,9 @@ class NatNetSession:
             calibration: of cameras and body.
             tracker: judges its poses.
             most_attempts: to connect, before the server is left alone.
+            stream: how frames are to come, which the server's words are compared with.
+            received_latency: from the middle of an exposure until the server has the cameras' data,
+                where it does not tell the exposure [s].
         """
         self.calibration, self.tracker = calibration, tracker
         self.clock = ServerClock()
@@ -90,10 +136,17 @@ class NatNetSession:
         self.bodies: Definitions = {}
         self.body_id = int(body) if body.isdigit() else None
         self.refused: Counter[str] = Counter()
-        self.connections = self.renamed = 0
+        self.connections = self.renamed = self.models_changed = 0
         self.latency = math.nan
+        self.stamps = ""
+        self.frame: Frame | None = None
         self._body = body
-        self._heard = -math.inf  # a frame
+        self._stream = stream
+        self._received_latency = received_latency
+        self._refusal = ""  # of the newest frame, before its bodies are looked at
+        self._heard = -math.inf  # a frame, or who the server is
+        self._framed = -math.inf  # a frame
+        self._waiting: float | None = None  # since the server's first answer without a frame
         self._answered = self._alive = self._believed = -math.inf
         self._connected = False
         self._backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE, most_attempts)
@@ -140,6 +193,7 @@ class NatNetSession:
             self.clock.forget()
         self.server = server
         self._heard = self._answered = now
+        self._waiting = now if self._waiting is None else self._waiting
         if not self._connected:
             self._connected = True
             self._alive = -math.inf
@@ -154,28 +208,50 @@ class NatNetSession:
 
     def _see(self, now: float, frame: Frame) -> TipPose | None:
         assert self.server is not None  # frames are not read before the server is known
-        if frame.exposed > frame.transmitted:
-            self.refused["exposed after it was sent"] += 1
-            return None
-        sent, exposed = (
-            ticks / self.server.frequency for ticks in (frame.transmitted, frame.exposed)
-        )
+        sent = frame.transmitted / self.server.frequency
         if not self.clock.see(sent, now):
-            self.refused["another clock"] += 1
-            return None
-        self._heard = now
-        self._connected = True
+            return self._refuse("another clock")
+        self._heard = self._framed = now
+        self._connected, self._waiting = True, None
+        self._note(frame)
+        self._times.append(now)
+        self._let_go(now)
+        exposed = self._exposed(frame, self.server.frequency)
+        if frame.edit:
+            return self._refuse("Motive is in Edit mode: it plays a recording back")
+        if exposed is None:
+            return self._refuse("no stamp: neither mid-exposure nor data received")
+        if exposed > sent:
+            return self._refuse("exposed after it was sent")
+        self._refusal = ""
         self.latency = sent - exposed
         time = self.clock.local(exposed)
-        self._times.append(now)
         self._raw.append((now, frame))
-        self._let_go(now)
         body = None if self.body_id is None else frame.bodies.get(self.body_id)
         pose = self.tracker.see(time, now - time, body, self.calibration)
         if pose is None:
             return None
         self._believed = now
         return TipPose(time, pose, self.latency)
+
+    def _refuse(self, reason: str) -> TipPose | None:
+        self.refused[reason] += 1
+        self._refusal = reason
+        return None
+
+    def _note(self, frame: Frame) -> None:
+        """What a frame says of Motive; when its models change they are asked for at once."""
+        if frame.models_changed and not (self.frame is not None and self.frame.models_changed):
+            self.models_changed += 1
+            self._alive = -math.inf
+        self.frame = frame
+
+    def _exposed(self, frame: Frame, frequency: float) -> float | None:
+        """Middle of the exposure on the server's clock [s]; None if no stamp tells."""
+        self.stamps = MID_EXPOSURE if frame.exposed else DATA_RECEIVED if frame.received else ""
+        if frame.exposed:
+            return frame.exposed / frequency
+        return frame.received / frequency - self._received_latency if frame.received else None
 
     def _let_go(self, now: float) -> None:
         while self._times and self._times[0] < now - _RATE_WINDOW:
@@ -191,15 +267,35 @@ class NatNetSession:
 
     def trouble(self, now: float) -> str:
         """Why there are no poses, in a line; empty if there are."""
-        if not self._connected or now - self._heard > SILENCE:
+        waiting = self._waiting is not None and now - self._waiting <= SILENCE
+        if now - self._framed > SILENCE and not waiting:
             if now - self._answered <= 2 * SILENCE:
-                return "no frames, but the server answers"
+                return f"no frames, but the server answers{self._why(': ')}"
             gave_up = f", gave up after {self._backoff.attempts} attempts"
             return "server silent" + (gave_up if self._backoff.given_up else "")
+        if self._refusal and now - self._believed > _PATIENCE:
+            return self._refusal
         if self.body_id is None:
             known = ", ".join(sorted(self.bodies)) or "none"
             return f"no body {self._body!r} at the server; there are: {known}"
         return self.tracker.trouble if now - self._believed > _PATIENCE else ""
+
+    @property
+    def mode(self) -> str:
+        """Motive's: live, recording or edit; empty while unknown."""
+        if self.frame is None:
+            return ""
+        return "edit" if self.frame.edit else "recording" if self.frame.recording else "live"
+
+    @property
+    def difference(self) -> str:
+        """How the server streams otherwise than we listen, in a line; empty if it does not."""
+        if self.server is None or self._stream is None:
+            return ""
+        return self._stream.difference(self.server)
+
+    def _why(self, before: str) -> str:
+        return before + self.difference if self.difference else ""
 
     def recent(self, body: str) -> np.ndarray:
         """(N, 4, 4) poses of a body in the cameras' world during the last second, unjudged but for

@@ -105,15 +105,11 @@ class BodyTracker:
         self._resting_tip = resting_tip if limits.rest_tolerance > 0.0 else None
         self.refused: Counter[str] = Counter()
         self.trouble = ""
-        self.forget()
+        self._believed: _Seen | None = None
+        self._jumped: _Seen | None = None  # where it is since it jumped
         self._newest = -math.inf
         self._same: Body | None = None
         self._same_since = 0.0
-
-    def forget(self) -> None:
-        """Begin anew, as after a calibration."""
-        self._believed: _Seen | None = None
-        self._jumped: _Seen | None = None  # where it is since it jumped
 
     def see(
         self, time: float, age: float, body: Body | None, calibration: MocapCalibration
