@@ -106,6 +106,7 @@ class Outcome:
     vented: float
     peak: float
     pings: int
+    nearest: float
     pressures: np.ndarray = field(repr=False)
     readings: np.ndarray = field(repr=False)
 
@@ -170,7 +171,9 @@ def run_channel(
         fault, vented, peak, pings = _run(
             *arguments, setpoint, told, noise, came, ticked, settings, second, guarded, trace
         )
-    return Outcome(PressureFault(fault), vented, peak, pings, trace[0], trace[1])
+    return Outcome(
+        PressureFault(fault), vented, peak, pings, float(channel["nearest"][0]), trace[0], trace[1]
+    )
 
 
 def _gaps(sensor: SensorErrors, steps: int, random: np.random.Generator) -> np.ndarray:

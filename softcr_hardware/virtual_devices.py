@@ -73,6 +73,7 @@ class EmulatedBench:
             station, robot.pressure_limits, self._data, self._bus,
             SafetySettings(require_operator=False),
             command_period=figures.command_period, period=1 / figures.cycle_rate,
+            averaged=max(round(figures.cycle_rate / figures.pressure_rate), 1),
         )  # fmt: skip
         self.driver.open()
 
@@ -165,7 +166,7 @@ class Valves(Device):
             driver.hear("command", each.received, each.value, each.received - stamped, due)
         report = driver.report
         if self.outputs and np.isfinite(report.pressures).all():
-            stamp = round(1e9 * (report.time - self._bench.figures.pressures_early))
+            stamp = round(1e9 * (report.measured - self._bench.figures.pressures_early))
             yield Output(PRESSURES, stamp, report.pressures)
 
 

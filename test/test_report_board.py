@@ -14,12 +14,14 @@ from softcr_hardware.safety import Action, Decision
 def report(time, reason="all clear", bus=""):
     values = time + np.arange(3.0)
     decision = Decision(Action.HOLD, True, reason, ("a", "b"))
-    return ValveReport(time, values, 2.0 * values, 3.0 * values, decision, bus, 4, False)
+    return ValveReport(
+        time, time - 1.0, values, 2.0 * values, 3.0 * values, decision, bus, 4, False
+    )
 
 
 def same(one, other):
     arrays = ("pressures", "sent", "volts")
-    words = ("time", "decision", "bus", "reconnects", "gave_up")
+    words = ("time", "measured", "decision", "bus", "reconnects", "gave_up")
     return all(np.array_equal(getattr(one, n), getattr(other, n)) for n in arrays) and all(
         getattr(one, n) == getattr(other, n) for n in words
     )

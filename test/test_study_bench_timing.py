@@ -71,8 +71,7 @@ def test_the_bench_follows_as_the_simulation_does(shipped):
     simulated = run(Cell(simulation, "s", 0, Settings(duration=DURATION)))["error"]
     error = shipped["error"]
     assert settled_mm(error) < 0.3
-    # beside the simulation it has pressure noise, valves that lag, and pulses for small openings
-    assert settled_mm(error) == pytest.approx(settled_mm(simulated), abs=0.1)
+    assert settled_mm(error) == pytest.approx(settled_mm(simulated), abs=0.05)
     assert len(error) == round(DURATION / PERIOD)
     # the motion begins where it is told to: the rod rests there
     assert error[0] < 1e-3

@@ -49,7 +49,8 @@ class ValveReport:
 
     Attributes:
         time: of the cycle [s].
-        pressures: (m,) believed last [Pa]; NaN before the first.
+        measured: mean time of the samples that the pressures are of [s].
+        pressures: (m,) mean of the samples believed last [Pa]; NaN before the first.
         sent: (m,) setpoint behind the limiter [Pa].
         volts: (m,) valve commands [V].
         decision: of safety.
@@ -59,6 +60,7 @@ class ValveReport:
     """
 
     time: float
+    measured: float
     pressures: np.ndarray
     sent: np.ndarray
     volts: np.ndarray
@@ -91,6 +93,7 @@ class ValveDriver:
         closed_loop: bool = True,
         most_reconnects: int = 20,
         period: float = 0.001,
+        averaged: int = 1,
         say: Callable[[str], None] = lambda line: None,
     ):
         """Touches nothing yet.
@@ -104,6 +107,7 @@ class ValveDriver:
             closed_loop: whether measured pressures steer the valves.
             most_reconnects: attempts to reopen the bus before it is left alone.
             period: of the cycle [s].
+            averaged: samples that the reported pressures are the mean of.
             say: told, once each, what a person should know.
 
         Raises:
@@ -114,7 +118,7 @@ class ValveDriver:
         self.safety = Safety(safety, limits.maximum)
         self.statistics = TickStatistics(period)
         self._bus, self._data, self._say, self._period = bus, data, say, period
-        self._sensors = PressureSensors(station, data)
+        self._sensors = PressureSensors(station, data, averaged)
         self._loop = PressureLoop(station.gains, station.flow, station.valve, chambers)
         self._loop.closed = closed_loop
         self.guard = PressureGuard(
@@ -377,7 +381,7 @@ class ValveDriver:
     def _reported(self, now: float) -> ValveReport:
         return ValveReport(
             now,
-            self._sensors.pressures,
+            *self._sensors.mean(),
             self._setpoint.pressures,
             self._volts,
             self.safety.decision,

@@ -37,7 +37,7 @@ class ReportBoard:
             chambers: m.
             file: of the other end; None to make the memory.
         """
-        self._numbers = struct.Struct(f"@{1 + 3 * chambers}d")
+        self._numbers = struct.Struct(f"@{2 + 3 * chambers}d")
         self._chambers = chambers
         self._sizes_at = _COUNT.size + self._numbers.size
         self._words_at = self._sizes_at + _SIZES.size
@@ -59,6 +59,7 @@ class ReportBoard:
             memory,
             _COUNT.size,
             report.time,
+            report.measured,
             *report.pressures.tolist(),
             *report.sent.tolist(),
             *report.volts.tolist(),
@@ -95,9 +96,9 @@ class ReportBoard:
                 self._words, self._changes = pickle.loads(pickled), changes
             assert self._words is not None  # changed with the first report
             m = self._chambers
-            pressures, sent, volts = np.array(numbers[1:]).reshape(3, m)
+            pressures, sent, volts = np.array(numbers[2:]).reshape(3, m)
             self._count = count
-            self._report = ValveReport(numbers[0], pressures, sent, volts, *self._words)
+            self._report = ValveReport(*numbers[:2], pressures, sent, volts, *self._words)
             return self._report
         return self._report
 

@@ -43,6 +43,7 @@ from softcr_runtime.process import run
 from softcr_runtime.settings import NodeSettings
 from softcr_runtime.topics import TOPICS, qos
 
+_FAST_RATE = 1000.0  # [Hz] of the fast cycle
 _ANSWER_TIME = 0.5  # [s] a service waits for the fast cycle
 _LEVELS = {Action.NONE: OK, Action.WARN: WARN, Action.PREDICT_ONLY: WARN, Action.HOLD: WARN}
 
@@ -112,6 +113,7 @@ class Valves(LoopNode):
             "vent_rate": settings.vent_rate,
             "closed_loop": settings.closed_loop,
             "most_reconnects": settings.most_reconnects,
+            "averaged": max(round(_FAST_RATE / settings.rate_hz), 1),
         }
         driver = ValveProcess(
             ValveTask(
@@ -144,14 +146,15 @@ class Valves(LoopNode):
             begin = time.monotonic()
             self._hand_over_messages(driver)
             report = driver.report
-            # the same cycle is not told twice: its stamp would be old, or newer by rounding
-            if report.time > told and np.all(np.isfinite(report.pressures)):
-                told = report.time
-                stamp, chambers = on_system_clock(report.time), self.robot.chamber_names
+            # the same samples are not told twice: their stamp would be old, or newer by rounding
+            if report.measured > told and np.all(np.isfinite(report.pressures)):
+                told = report.measured
+                stamp, chambers = on_system_clock(report.measured), self.robot.chamber_names
                 self._pressure_state.publish(
                     pressures_to_message(report.pressures, chambers, stamp)
                 )
-                self._pressure_sent.publish(pressures_to_message(report.sent, chambers, stamp))
+                sent = pressures_to_message(report.sent, chambers, on_system_clock(report.time))
+                self._pressure_sent.publish(sent)
             self._tell_safety(driver.report)
             self.statistics.add(time.monotonic() - begin)
 

@@ -36,6 +36,7 @@ def add_openings(channel: Record, constants: Record, dt: float) -> None:
         rate = (1.0 - delta) * (-u - d) * constants.exhaust_rate
         channel.highest *= math.exp(-rate * dt)
     channel.unproven += dt
+    channel.still_motion += dt
     if not channel.highest >= channel.pressure - NOISE:
         channel.highest = channel.pressure - NOISE
 
@@ -60,6 +61,8 @@ def add_evidence(channel: Record, change: float, flow: float, dt: float) -> None
     power = channel.model_power
     if power > _LEAST_WAVE**2 and _LEAST_GAIN * power < channel.shared_power < _MOST_GAIN * power:
         believe_reading(channel)
+        if channel.excused <= 0.0:  # a motion that was commanded, none that a ping has made
+            channel.still_motion = 0.0
 
 
 @compiled
@@ -81,5 +84,6 @@ def forget_air(channel: Record) -> None:
     """Begin at the reading, as when the valves are enabled."""
     channel.highest = channel.pressure + NOISE
     channel.unproven = 0.0
+    channel.still_motion = math.inf
     channel.model_wave = channel.sensor_wave = 0.0
     channel.model_power = channel.shared_power = 0.0

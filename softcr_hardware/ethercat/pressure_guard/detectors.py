@@ -103,7 +103,7 @@ def watch_channel(
             channel.pressure = channel.predicted = channel.expected = pressure
             forget_air(channel)
         change = pressure - channel.pressure
-        residual = add_reading(channel, constants, change)
+        residual = add_reading(channel, constants, change, max(gap, dt))
         flow = channel.predicted - channel.pressure
         channel.pressure = channel.predicted = pressure
         channel.over = channel.over + 1 if _is_over(constants, pressure) else 0

@@ -5,15 +5,20 @@
 with the modelled flow f of `flow_model` and the reading's change dy. r > n + D is air that went in
 and is not seen, or that went out by itself: a sensor that sticks, fades or has lost its slope, a
 leak, a hose that came off, a supply that failed. -r > n + U is air that nobody let in: a valve that
-sticks open, a supply too high. Two leaks L with a threshold n each; several new samples in a row
-must say so, for one disturbed reading is no fault. The smallest rate that is seen is about
-L n / (1 - delta - d/u): 10 kPa/s of the fast and 1.8 kPa/s of the slow one.
+sticks open, a supply too high. Two leaks L with a threshold n each, the fast one for what happens
+within a second, the slow one for what drifts: about L n / (1 - delta - d/u) is the smallest rate
+that is seen. What lies beyond the margins is low-passed against the sensor's noise, and a sample
+moves it by a share of at most two thresholds: one disturbed reading is no fault.
 """
 
 import math
 
 from softcr_hardware.compilation import compiled
 from softcr_hardware.ethercat.pressure_guard.records import Record
+
+_FILTER = 0.004  # [s]
+_MOST_SHARE = 0.22  # of a sample in the low pass: three in a row may be believed, one is not
+_MOST_STEP = 2.0  # thresholds
 
 
 @compiled
@@ -29,8 +34,13 @@ def add_flow(channel: Record, constants: Record, dt: float) -> None:
 
 
 @compiled
-def add_reading(channel: Record, constants: Record, change: float) -> int:
-    """What a new sample says that differs by `change` [Pa] from the last one.
+def add_reading(channel: Record, constants: Record, change: float, dt: float) -> int:
+    """What a new sample says.
+
+    Args:
+        channel, constants: whose.
+        change: of the reading since the last new sample [Pa].
+        dt: this time [s].
 
     Returns:
         1 for unseen air, -1 for air that nobody let in, 0 for neither.
@@ -38,12 +48,15 @@ def add_reading(channel: Record, constants: Record, change: float) -> int:
     channel.fast -= change
     channel.slow -= change
     n, m = constants.fast_threshold, constants.slow_threshold
-    unseen = channel.fast > n + channel.fast_down or channel.slow > m + channel.slow_down
-    surplus = -channel.fast > n + channel.fast_up or -channel.slow > m + channel.slow_up
-    channel.beyond = channel.beyond + 1 if unseen or surplus else 0
-    if channel.beyond < constants.samples_in_a_row:
-        return 0
-    return 1 if unseen else -1
+    unseen = max((channel.fast - channel.fast_down) / n, (channel.slow - channel.slow_down) / m)
+    surplus = -min((channel.fast + channel.fast_up) / n, (channel.slow + channel.slow_up) / m)
+    share = min(1.0 - math.exp(-dt / _FILTER), _MOST_SHARE)
+    channel.unseen += share * min(max(unseen - channel.unseen, -_MOST_STEP), _MOST_STEP)
+    channel.surplus += share * min(max(surplus - channel.surplus, -_MOST_STEP), _MOST_STEP)
+    channel.nearest = max(channel.nearest, channel.unseen, channel.surplus)
+    if channel.unseen > 1.0:
+        return 1
+    return -1 if channel.surplus > 1.0 else 0
 
 
 @compiled
@@ -51,4 +64,4 @@ def forget_residual(channel: Record) -> None:
     """Begin again, as when the valves are enabled."""
     channel.fast = channel.fast_up = channel.fast_down = 0.0
     channel.slow = channel.slow_up = channel.slow_down = 0.0
-    channel.beyond = 0
+    channel.unseen = channel.surplus = channel.nearest = 0.0

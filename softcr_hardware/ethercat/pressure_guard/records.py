@@ -26,9 +26,8 @@ CONSTANTS = np.dtype(
         ("fast_threshold", "f8"),
         ("slow_leak", "f8"),
         ("slow_threshold", "f8"),
-        ("samples_in_a_row", "i8"),
         ("least_opening", "f8"),
-        ("pulse_time", "f8"),
+        ("pulse_size", "f8"),
         ("budget", "f8"),
         ("ping_misses", "i8"),
         ("ping_every", "f8"),
@@ -64,7 +63,9 @@ CHANNEL = np.dtype(
         ("slow", "f8"),
         ("slow_up", "f8"),
         ("slow_down", "f8"),
-        ("beyond", "i8"),  # new samples in a row
+        ("unseen", "f8"),  # low-passed air that the sensor does not show [thresholds]
+        ("surplus", "f8"),  # low-passed air that nobody let in [thresholds]
+        ("nearest", "f8"),  # the largest of both since the valves were enabled
         # pulses
         ("owed", "f8"),  # opening wanted and not delivered, times time [s]
         ("pulse_left", "f8"),  # [s]
@@ -72,6 +73,7 @@ CHANNEL = np.dtype(
         # air budget and its evidence
         ("highest", "f8"),  # pressure that the openings alone can have made [Pa]
         ("unproven", "f8"),  # time since the last evidence [s]
+        ("still_motion", "f8"),  # time since reading and model last agreed in motion [s]
         ("model_wave", "f8"),  # high-passed model [Pa]
         ("sensor_wave", "f8"),
         ("model_power", "f8"),  # [Pa^2]

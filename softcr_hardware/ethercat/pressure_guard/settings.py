@@ -49,7 +49,7 @@ class GuardSettings(BaseModel):
         json_schema_extra=_PER_SECOND,
     )  # fmt: skip
     fast_threshold: float = Field(
-        default=1800.0, gt=0, le=2e4, description="of the fast flow residual: vent",
+        default=1500.0, gt=0, le=2e4, description="of the fast flow residual: vent",
         json_schema_extra=_PASCAL,
     )  # fmt: skip
     slow_leak: float = Field(
@@ -57,17 +57,21 @@ class GuardSettings(BaseModel):
         json_schema_extra=_PER_SECOND,
     )  # fmt: skip
     slow_threshold: float = Field(
-        default=2500.0, gt=0, le=2e4, description="of the slow flow residual: vent",
+        default=2000.0, gt=0, le=2e4, description="of the slow flow residual: vent",
         json_schema_extra=_PASCAL,
     )  # fmt: skip
-    samples_in_a_row: int = Field(
-        default=3, ge=1, le=100, description="new samples beyond a residual's threshold: vent"
-    )
     least_opening: float = Field(
-        default=0.04, ge=0, le=0.2, description="smaller openings are given as pulses of this one"
+        default=0.04,
+        ge=0,
+        le=0.2,
+        description="smaller openings at rest are given as pulses of this one",
     )
-    pulse_time: float = Field(
-        default=0.004, gt=0, le=0.1, description="length of such a pulse", json_schema_extra=_SECOND
+    pulse_size: float = Field(
+        default=300.0,
+        gt=0,
+        le=1e4,
+        description="pressure that such a pulse makes, as far as 4 to 6 ms do",
+        json_schema_extra=_PASCAL,
     )
     budget: float = Field(
         default=8000.0,
