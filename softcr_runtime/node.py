@@ -629,9 +629,9 @@ class LoopNode(LifecycleNode):
             return ERROR, f"{exceptions} exceptions, last in {self._last_exception}"
         if not self.active:
             return OK, self._state
-        if cycles == 0 and summary["cycles"] > 0:
-            return STALE, f"no cycle for {_DIAGNOSTICS_PERIOD:.0f} s"
         warnings = self.diagnostic_warnings()
+        if cycles == 0 and summary["cycles"] > 0:
+            return STALE, ", ".join([f"no cycle for {_DIAGNOSTICS_PERIOD:.0f} s", *warnings])
         warnings += [f"{rejected} messages rejected"] * bool(rejected)
         warnings += [f"{missed} cycles missed"] * bool(missed)
         if warnings:

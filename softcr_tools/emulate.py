@@ -102,6 +102,14 @@ class _Sensor(_Address):
     rdt_port: int = Field(49152, ge=0, le=65535, description="UDP")
     http_port: int = Field(8080, ge=0, le=65535, description="TCP; 80 needs root")
     record_rate: Hertz = Field(1000.0, ge=1.0, le=7000.0, description="of records")
+    calibration_serial: str = Field("FT00000", description="of the sensor's calibration")
+    tool_transform: str = Field("0;0;0;0;0;0", description="set in the box [mm, degrees]")
+    sensor_yaw: float = Field(
+        0.0, ge=-360.0, le=360.0, description="of the mounted sensor about z [degrees]"
+    )
+    product_name: Literal["plain", "latin"] = Field(
+        "plain", description="of the box; latin: not UTF-8"
+    )
 
 
 class _Terminals(_Valves, _OneDevice):
@@ -306,6 +314,10 @@ def _sensor(given: _Sensor, actuator: "EmulatedActuator", log: Log) -> Device:
         return actuator.seen.wrench
 
     box = NetFtBox(wrench, given.record_rate, start=time.monotonic())
+    box.set("serial", given.calibration_serial)
+    box.set("tool-transform", given.tool_transform)
+    box.set("yaw", str(given.sensor_yaw))
+    box.set("name", given.product_name)
     return NetFtEmulator(box, given.host, given.rdt_port, given.http_port, log)
 
 

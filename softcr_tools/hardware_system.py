@@ -56,6 +56,9 @@ class HardwareOptions(RunOptions):
     )
     force_torque_port: int = Field(49152, ge=1, le=65535, description="of its records (UDP)")
     force_torque_http_port: int = Field(80, ge=1, le=65535, description="of its calibration (TCP)")
+    mounting: str = Field(
+        "licher2025", min_length=1, description="of the sensor, of config/force_torque, or a file"
+    )
     force_torque_records_hz: Hertz = Field(
         1000.0, ge=1.0, le=7000.0, description="RDT output rate set in it"
     )
@@ -118,6 +121,7 @@ def _sensors(options: HardwareOptions, common: Parameters) -> tuple[Part, Part]:
         "host": options.force_torque,
         "rdt_port": options.force_torque_port,
         "http_port": options.force_torque_http_port,
+        "mounting": options.mounting,
         "box_rate_hz": options.force_torque_records_hz,
         "rate_hz": options.force_torque_rate_hz,
     }

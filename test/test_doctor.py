@@ -6,9 +6,11 @@ import math
 import socket
 import struct
 import threading
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -18,9 +20,14 @@ from softcr_hardware.ethercat.interfaces import own_interface
 from softcr_hardware.ethercat.roll_call import answered, roll_call
 from softcr_hardware.ethercat.slave import EmulatedSlave
 from softcr_hardware.ethercat.terminals import load_station
+from softcr_hardware.force_torque.box import BoxSettings
+from softcr_hardware.force_torque.emulator import NetFtBox, NetFtEmulator
+from softcr_hardware.force_torque.mounting import Mounting, kept_bias, save_mounting
 from softcr_hardware.nodes.valves import ValvesSettings
+from softcr_hardware.optitrack.calibration import load_calibration
+from softcr_hardware.optitrack.emulator import MotiveEmulator, MotiveServer
 from softcr_tools import cli
-from softcr_tools.doctor import machine, network, software
+from softcr_tools.doctor import machine, network, sensors, software
 from softcr_tools.doctor.command import INTERFACE, Patient, as_json, examine, verdict
 from softcr_tools.doctor.finding import Finding, Level
 from softcr_tools.doctor.machine import (
@@ -35,7 +42,6 @@ from softcr_tools.doctor.machine import (
     check_shared_memory,
 )
 from softcr_tools.doctor.network import (
-    check_device,
     check_discovery_range,
     check_domain,
     check_interface,
@@ -43,6 +49,7 @@ from softcr_tools.doctor.network import (
     check_raw_frames,
     check_terminals,
 )
+from softcr_tools.doctor.sensors import check_device
 from softcr_tools.doctor.software import (
     check_cache,
     check_calibration,
@@ -242,7 +249,9 @@ def server_info(name: bytes) -> bytes:
 
 def test_motive_is_asked_who_it_is():
     with udp_server(server_info(b"Motive")) as (port, asked):
-        finding = network.optitrack("127.0.0.1", port)
+        finding, frames = sensors.optitrack("127.0.0.1", port)
+    assert frames.level is FAIL
+    assert frames.found == "none within 1.2 s, multicast to 239.255.42.99 port 1511"
     assert struct.unpack_from("<H", asked[0]) == (0,)  # NAT_CONNECT
     assert finding.level is OK
     assert finding.found.startswith("127.0.0.1: Motive, NatNet 4.1.")
@@ -254,7 +263,7 @@ def test_motive_is_asked_who_it_is():
 )
 def test_an_answer_that_is_none_of_motive_is_told(answer, error):
     with udp_server(answer) as (port, _):
-        finding = network.optitrack("127.0.0.1", port)
+        (finding,) = sensors.optitrack("127.0.0.1", port)
     assert finding.level is FAIL
     assert error in finding.found
 
@@ -263,11 +272,79 @@ def test_nobody_there_is_told():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as closed:
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
-    refused = "127.0.0.1: Connection refused"
-    assert network.optitrack("127.0.0.1", port).found == refused
-    assert network.force_torque("127.0.0.1", port).found == refused
-    assert network.force_torque("no such host").level is FAIL
-    assert network.optitrack("").level is WARN
+    for findings in (
+        sensors.optitrack("127.0.0.1", port),
+        sensors.force_torque("127.0.0.1", port),
+        sensors.force_torque(f"127.0.0.1:{port}"),
+    ):
+        (finding,) = findings
+        assert finding.found.endswith("Connection refused")
+    assert sensors.force_torque("no such host")[0].level is FAIL
+    assert sensors.force_torque("127.0.0.1:many")[0].level is FAIL
+    assert sensors.optitrack("")[0].level is WARN
+
+
+@contextmanager
+def emulated(device):
+    stop = threading.Event()
+    thread = threading.Thread(target=device.run, args=(stop,))
+    thread.start()
+    try:
+        yield device
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_motives_frames_are_listened_to():
+    tip = np.eye(4)
+    server = MotiveServer(lambda _: tip, load_calibration("licher2025"), start=time.monotonic())
+    with emulated(MotiveEmulator(server, port=0)) as motive:
+        says = {}
+        for settings in ({}, {"stamps": "received"}, {"stamps": "none"}, {"mode": "edit"}):
+            for name, value in ({"stamps": "mid-exposure", "mode": "live"} | settings).items():
+                motive.set(name, value)
+            says[str(settings)] = sensors.optitrack("127.0.0.1", motive.port)[1]
+    plain, received, none, edit = says.values()
+    assert [each.level for each in (plain, received, none, edit)] == [OK, WARN, FAIL, FAIL]
+    assert plain.found.startswith("unicast, ")
+    assert plain.found.endswith("Hz, live, stamps mid-exposure; tip")
+    assert "received_latency" in received.mend
+    assert "no pose can be timed" in none.found
+    assert edit.mend == "switch Motive to Live"
+
+
+def test_the_boxs_settings_are_asked_for(tmp_path):
+    box = NetFtBox(lambda _: np.zeros(6), start=time.monotonic())
+    mine = tmp_path / "mine.yaml"
+    save_mounting(mine, Mounting(calibration_serial="FT1"))
+    with emulated(NetFtEmulator(box, rdt_port=0, http_port=0)) as emulator:
+        address = f"127.0.0.1:{emulator.http_port}"
+        who, plain = sensors.force_torque(address, mounting="licher2025")
+        assert "Net F/T (emulated), serial LOT0000, firmware 2.2.59" in who.found
+        assert "configuration 0 (emulated), calibration FT00000, 1000 records/s" in who.found
+        assert plain.level is OK
+        assert plain.found == "no tool transform, no software bias, no filter; no bias kept"
+        other = sensors.force_torque(address, mounting=str(mine))[1]
+        assert other.level is FAIL
+        assert other.found == f"the box has calibration FT00000, {mine} is of FT1"
+        found = {}
+        for name, value in (("tool-transform", "0;0;5;0;0;0"), ("filter", "4")):
+            emulator.set(name, value)
+            found[name] = sensors.force_torque(address, mounting="licher2025")[1]
+            emulator.set("tool-transform", "0;0;0;0;0;0")
+        assert found["tool-transform"].level is FAIL
+        assert "tool transform 0 0 5 mm, 0 0 0 degrees" in found["tool-transform"].found
+        assert found["filter"].level is WARN
+        emulator.set("filter", "0")
+        box._bias = np.ones(6)
+        biased = sensors.force_torque(address, mounting="nosuch")[1]  # told of beside its file
+        assert biased.level is WARN
+        assert "software bias 100 100 100 100 100 100" in biased.found
+        bias = kept_bias(np.ones(6), "rest", BoxSettings(software_bias=(0,) * 6))
+        save_mounting(mine, Mounting(bias=bias))
+        spoiled = sensors.force_torque(address, mounting=str(mine))[1]
+        assert "was taken with another software bias in the box" in spoiled.found
 
 
 @pytest.mark.parametrize(
@@ -287,7 +364,7 @@ def test_the_net_ft_box_is_asked_for_its_calibration(page, error):
     with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.handle_request)
         thread.start()
-        finding = network.force_torque("127.0.0.1", server.server_address[1])
+        finding, *_ = sensors.force_torque("127.0.0.1", server.server_address[1])
         thread.join()
     assert error in finding.found
     assert finding.level is (FAIL if error else OK)
@@ -377,6 +454,7 @@ def test_all_of_the_bench_is_looked_at_and_the_first_failure_named():
         *("extra ethercat", "EtherCAT adapter", "EtherCAT frames", "EtherCAT terminals"),
         *("valve station", "air supply"),
         *("OptiTrack server", "OptiTrack multicast", "cameras to base", "force-torque sensor"),
+        "force-torque mounting",
     }
     failed = [finding for finding in findings if finding.level is FAIL]
     assert f"first: {failed[0].subject}" in verdict(findings)
@@ -387,7 +465,7 @@ def test_a_check_that_breaks_is_a_finding_and_the_others_go_on():
     findings = list(examine(PATIENT.model_copy(update={"results": None}), hardware=True))
     broken = [finding for finding in findings if finding.found.startswith("cannot be checked")]
     assert [finding.subject for finding in broken] == ["space"]
-    assert findings[-1].subject == "force-torque sensor"
+    assert findings[-1].subject == "force-torque mounting"
 
 
 def test_the_command_says_it_to_programs_and_in_its_exit_code(capsys):

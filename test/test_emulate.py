@@ -16,6 +16,7 @@ from wire import until
 
 from softcr_hardware.actuator import EmulatedActuator
 from softcr_hardware.ethercat.terminals import load_station
+from softcr_hardware.force_torque.box import ask_box
 from softcr_hardware.force_torque.client import NetFtClient
 from softcr_hardware.force_torque.emulator import NetFtBox
 from softcr_hardware.optitrack.client import Address, NatNetClient
@@ -119,6 +120,19 @@ def test_motive_may_be_emulated_as_it_is_with_usb_cameras_or_in_edit_mode():
             until(lambda: session.mode == "edit", "Edit mode")
         finally:
             cameras.close()
+
+
+def test_a_box_may_be_emulated_turned_transformed_and_with_any_name():
+    records, page = free_port(), free_port()
+    options = ["--tool-transform", "0;0;5;0;0;0", "--calibration-serial", "FT9"]
+    options += ["--product-name", "latin", "--sensor-yaw", 90]
+    with command("force-torque", "--rdt-port", records, "--http-port", page, *options) as process:
+        told = ask_box("127.0.0.1", page)
+        assert (told.calibration_serial, told.is_transformed) == ("FT9", True)
+        assert not told.product.isascii()
+        process.stdin.write("serial FT10\n")
+        process.stdin.flush()
+        until(lambda: ask_box("127.0.0.1", page).calibration_serial == "FT10", "another serial")
 
 
 def free_port():

@@ -18,6 +18,7 @@ from wire import until
 from softcr_hardware.actuator import EmulatedActuator
 from softcr_hardware.ethercat.terminals import load_station
 from softcr_hardware.force_torque.emulator import NetFtBox, NetFtEmulator
+from softcr_hardware.force_torque.mounting import Mounting, load_mounting, save_mounting
 from softcr_hardware.nodes.force_torque import ForceTorque
 from softcr_hardware.nodes.optitrack import Optitrack
 from softcr_hardware.optitrack.calibration import Placement, load_calibration, save_calibration
@@ -25,7 +26,7 @@ from softcr_hardware.optitrack.emulator import MotiveEmulator, MotiveServer
 from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
 from softcr_models import load_robot
 from softcr_models.errors import UserError
-from softcr_runtime.diagnostics import OK, WARN, diagnostics_from_message
+from softcr_runtime.diagnostics import OK, STALE, WARN, diagnostics_from_message
 from softcr_runtime.messages import from_stamp, pose_from_message, wrench_from_message
 from softcr_runtime.topics import TOPICS, qos
 
@@ -264,8 +265,9 @@ def test_what_motive_says_of_itself_is_in_the_diagnostics(motive):
         says = "data received, less 8.3 ms"
         until(lambda: here.report().values.get("stamps") == says, says)
         motive.set("mode", "edit")
-        until(lambda: here.says("Motive is in Edit mode: it plays a recording back"), "Edit mode")
-        assert here.report().level == WARN
+        says = "no cycle for 1 s, Motive is in Edit mode: it plays a recording back"
+        until(lambda: here.says(says), says)
+        assert here.report().level == STALE
 
 
 def test_a_body_that_is_not_there_cannot_be_calibrated_by(motive):
@@ -277,7 +279,7 @@ def test_a_body_that_is_not_there_cannot_be_calibrated_by(motive):
 
 
 def test_wrenches_flow_at_their_rate_and_a_bias_is_the_models_rest(net_ft, actuator):
-    with sensor(net_ft, rate_hz=50.0, rest_tolerance=0.5) as here:
+    with sensor(net_ft, rate_hz=50.0, rest_tolerance=0.5, without_valves=True) as here:
         assert "activate the node first" in here.trigger("bias").message
         assert here.change("configure")
         assert here.change("activate")
@@ -295,6 +297,54 @@ def test_wrenches_flow_at_their_rate_and_a_bias_is_the_models_rest(net_ft, actua
         wrench = wrench_from_message(here.heard[-1], "wrench")
         assert np.allclose(wrench, actuator.seen.wrench, atol=0.1)
         until(lambda: not here.says("resting rod"), "no warning any more")
+
+
+def test_a_bias_is_kept_with_its_date_and_used_at_the_next_start(net_ft, actuator, tmp_path):
+    path = tmp_path / "mine.yaml"
+    save_mounting(path, Mounting(calibration_serial="FT00000"))
+    net_ft.inject("wrong")  # 5 N
+    with sensor(net_ft, mounting=str(path)) as here:
+        assert here.change("configure")
+        assert here.change("activate")
+        until(lambda: here.heard, "wrenches")
+        assert "no valves' node says" in here.trigger("bias").message
+        here.safety()
+        here.safety_says(enabled="false", action="vent now")
+        answer = until(lambda: (said := here.trigger("bias")).success and said, "a bias")
+        assert answer.message.endswith(f"; written to {path}")
+        until(lambda: here.says("") and here.report().values.get("biased"), "it in the diagnostics")
+    kept = load_mounting(path)
+    assert kept.calibration_serial == "FT00000"
+    assert kept.bias.wrench[0] == pytest.approx(5.0, abs=0.1)
+    with sensor(net_ft, mounting=str(path)) as here:
+        assert here.change("configure")
+        assert here.change("activate")
+        until(lambda: len(here.heard) > 20, "wrenches")
+        wrench = wrench_from_message(here.heard[-1], "wrench")
+        assert np.allclose(wrench, actuator.seen.wrench, atol=0.1)
+        taken = str(kept.bias.taken)
+        until(lambda: here.reports and here.report().values.get("bias_taken") == taken, "its date")
+        net_ft.set("serial", "FT7")
+        says = f"the box has calibration FT7, {path} is of FT00000"
+        until(lambda: here.says(says), says)
+
+
+def test_what_the_box_says_of_itself_is_in_the_diagnostics(net_ft):
+    with sensor(net_ft) as here:
+        assert here.change("configure")
+        assert here.change("activate")
+        until(
+            lambda: here.reports and here.report().values.get("box_calibration_serial"), "the page"
+        )
+        values = here.report().values
+        assert values["box"] == "Net F/T (emulated), serial LOT0000"
+        assert values["box_calibration_serial"] == "FT00000"
+        assert values["box_tool_transform"] == "0 0 0 mm, 0 0 0 degrees"
+        assert values["box_software_bias"] == [0] * 6
+        net_ft.set("filter", "4")
+        until(lambda: here.says("the box filters (number 4)"), "its filter")
+        net_ft.set("tool-transform", "0;0;10;0;0;0")
+        until(lambda: here.says("the box has a tool transform (0 0 10 mm"), "its tool transform")
 
 
 def test_a_silent_box_is_named(net_ft):

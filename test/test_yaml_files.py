@@ -8,6 +8,7 @@ import yaml
 
 from softcr_control.controller_file import controller_settings, load_controller
 from softcr_hardware.ethercat.terminals import load_station
+from softcr_hardware.force_torque.mounting import load_mounting
 from softcr_hardware.optitrack.calibration import load_calibration
 from softcr_models import UserError, load_robot
 from softcr_models.config import config_directory
@@ -192,7 +193,10 @@ def test_every_shipped_file_loads_and_robots_have_the_names_of_their_files():
         load_station(name, load_robot(name).chamber_names)
     for name in available("optitrack"):
         load_calibration(name)
-    assert {path.parts[0] for path in loaded} == {"robots", "controllers", "ethercat", "optitrack"}
+    for name in available("force_torque"):
+        load_mounting(name)
+    folders = {"robots", "controllers", "ethercat", "force_torque", "optitrack"}
+    assert {path.parts[0] for path in loaded} == folders
 
 
 def test_the_content_of_a_file_is_not_changed_by_a_check():

@@ -10,8 +10,10 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator
 from itertools import islice
+from typing import Any
 
 import pynetft
+from pynetft._conversion import to_health
 
 from softcr_hardware.backoff import Backoff
 from softcr_hardware.force_torque.readings import Readings
@@ -103,8 +105,18 @@ class NetFtClient:
         return Readings.of(fresh)
 
     def health(self) -> pynetft.Health:
-        """As pynetft has it."""
-        return self._client.health()
+        """As pynetft has it, whatever bytes the box's name has."""
+        try:
+            return self._client.health()
+        except UnicodeDecodeError:
+            native = self._client._native
+            renamed: Any = _Renamed(native.health())
+            return to_health(renamed, native.queue_dropped_count())
+
+    def renew(self, now: float) -> None:
+        """Ask the box for its calibration anew, with a new client, at `now` [s]."""
+        self._replace()
+        self._newest = now
 
     def look_at_calibration(self) -> None:
         """Notice a calibration that changed; it is asked for with each connection."""
@@ -144,11 +156,28 @@ class NetFtClient:
             self._stalled = True
             self._backoff.lost(now - _FIRST_PAUSE)
         if self._backoff.due(now):
-            self.restarts += 1
-            self._client.stop()
-            self._client = self._make()
-            with contextlib.suppress(pynetft.NetFTError):  # then it is stopped, and due again
-                self._client.start()
+            self._replace()
+
+    def _replace(self) -> None:
+        self.restarts += 1
+        self._client.stop()
+        self._client = self._make()
+        with contextlib.suppress(pynetft.NetFTError):  # then it is stopped, and due again
+            self._client.start()
+
+
+class _Renamed:
+    """Something native of pynetft; a product name whose bytes are not UTF-8, which pynetft raises
+    at, is told as such."""
+
+    product_name = "(not UTF-8)"
+
+    def __init__(self, native: Any):
+        self._native = native
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._native, name)
+        return _Renamed(value) if name == "sensor_configuration" and value is not None else value
 
 
 _MONITOR = 0x80010000

@@ -7,7 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from softcr_hardware.clock import ServerClock
+from softcr_hardware.force_torque.box import BoxSettings
 from softcr_hardware.force_torque.client import NetFtClient
+from softcr_hardware.force_torque.mounting import BiasTo, KeptBias, Mounting, kept_bias
 from softcr_hardware.force_torque.readings import (
     SENSOR_RATE,
     Readings,
@@ -30,9 +32,12 @@ class ForceTorqueDriver:
     Attributes:
         client: of the box.
         judge: of its readings.
-        bias: (6,) subtracted from every reading [N, N m]. It is kept here, not in the box, which
-            forgets its own when it is switched off.
-        biased: whether there was one.
+        mounting: of the sensor: its axes, its calibration, the bias it was kept with. The bias is
+            not kept in the box, which forgets its own when it is switched off.
+        bias: (6,) subtracted from every reading, in the sensor's axes [N, N m].
+        bias_problem: why a bias was left out, in a line; empty where it holds.
+        box_change: how the box's calibration changed meanwhile, in a line; empty if it did not.
+        refusal: why no reading is used, whatever it says, in a line; empty where they are.
         rest_error: largest |force - that of the resting rod| of an axis at the last check [N]; NaN
             before the first.
         status: of the newest reading.
@@ -48,18 +53,30 @@ class ForceTorqueDriver:
         resting_wrench: np.ndarray,
         low_pass_hz: float = 0.0,
         sensor_rate: float = SENSOR_RATE,
+        mounting: Mounting | None = None,
+        bias_to: BiasTo = "rest",
+        name: str = "the mounting",
     ):
         """Nothing read yet.
 
         Args:
             client: of the box; it must bring every reading when there is a filter.
             limits: of what is believed.
-            resting_wrench: (6,) what the sensor should read of the vented rod [N, N m].
+            resting_wrench: (6,) what the sensor should read of the vented rod, in the base frame
+                [N, N m].
             low_pass_hz: corner of a filter of first order; 0 for none.
             sensor_rate: at which the sensor counts its own samples [Hz].
+            mounting: of the sensor; None for its axes being the base's.
+            bias_to: what `resting_wrench` is: the model's, or zero.
+            name: of the mounting's file, for messages.
         """
         self.client, self.judge = client, WrenchJudge(limits)
-        self.bias, self.biased = np.zeros(6), False
+        self.mounting = mounting or Mounting()
+        kept = self.mounting.bias
+        self.bias = np.zeros(6) if kept is None else np.array(kept.wrench)
+        self.bias_problem = self.box_change = self.refusal = ""
+        self._bias_to, self._name = bias_to, name
+        self._box: BoxSettings | None = None
         self.rest_error = math.nan
         self.status = 0
         self.clock = ServerClock(_LARGEST_DRIFT, _CLOCK_REMEMBERED)
@@ -70,6 +87,41 @@ class ForceTorqueDriver:
         self._recent: deque[Readings] = deque()
         self._check_from = -math.inf
         self._checked = True
+
+    @property
+    def biased(self) -> bool:
+        """Whether there is a bias."""
+        return self.mounting.bias is not None
+
+    def see_box(self, now: float, box: BoxSettings | None) -> None:
+        """What the box tells of its settings, at `now` [s]; None while it tells nothing."""
+        if box is None or box == self._box:
+            return
+        before = self._box.calibration_serial if self._box else box.calibration_serial
+        if before != box.calibration_serial:
+            said = f"{before or 'unknown'} to {box.calibration_serial or 'unknown'}"
+            self.box_change = f"the box's calibration changed from {said}"
+        self._box = box
+        self.refusal = self.mounting.refusal(box, self._name)
+        if self.mounting.bias is not None:
+            self.bias_problem = self.mounting.bias.problem(box, self._bias_to)
+            if self.bias_problem:
+                self._use_bias(None)
+        if not self._scaled_by(box):
+            self.client.renew(now)
+
+    def _scaled_by(self, box: BoxSettings) -> bool:
+        """Whether the readings are scaled as the box says now."""
+        self.client.look_at_calibration()
+        scale = self.client.calibration
+        told = (box.counts_per_force, box.counts_per_moment)
+        if scale is None or None in told:
+            return True
+        return told == (scale.counts_per_force_unit, scale.counts_per_torque_unit)
+
+    def _use_bias(self, bias: KeptBias | None) -> None:
+        self.mounting = self.mounting.model_copy(update={"bias": bias})
+        self.bias = np.zeros(6) if bias is None else np.array(bias.wrench)
 
     @property
     def delay(self) -> float:
@@ -90,10 +142,20 @@ class ForceTorqueDriver:
         self.status = int(seen.statuses[-1])
         seen = self._timed(seen)
         believed = seen.where(self.judge.believes(now, seen))
-        if not len(believed):
+        if not len(believed) or self.refusal:
             return None
         self._remember(believed)
-        return float(believed.times[-1]), self._filter(believed) - self.bias
+        return float(believed.times[-1]), self._in_base(self._filter(believed) - self.bias)
+
+    def _in_base(self, wrench: np.ndarray) -> np.ndarray:
+        """(6,) a wrench in the sensor's axes, in those of the base."""
+        rotated: np.ndarray = wrench.reshape(2, 3) @ self.mounting.rotation.T
+        return rotated.ravel()
+
+    def _in_sensor(self, wrench: np.ndarray) -> np.ndarray:
+        """The other way."""
+        rotated: np.ndarray = wrench.reshape(2, 3) @ self.mounting.rotation
+        return rotated.ravel()
 
     def _timed(self, seen: Readings) -> Readings:
         """With times by the sensor's own count, once the run of that is known."""
@@ -111,10 +173,11 @@ class ForceTorqueDriver:
         if not self._checked and newest - self._check_from > _REMEMBERED:
             self._checked = True
             rest = self._wrenches_since(newest - _REMEMBERED).mean(axis=0)
-            self.rest_error = float(np.abs(rest - self.bias - self._resting)[:3].max())
+            off = self._in_base(rest - self.bias) - self._resting
+            self.rest_error = float(np.abs(off)[:3].max())
 
     def _wrenches_since(self, moment: float) -> np.ndarray:
-        """(n, 6) believed ones not before a moment [s]."""
+        """(n, 6) believed ones not before a moment [s], in the sensor's axes."""
         chosen = [seen.wrenches[seen.times >= moment] for seen in list(self._recent)]
         return np.concatenate([np.empty((0, 6)), *chosen])
 
@@ -136,17 +199,18 @@ class ForceTorqueDriver:
         self._check_from, self._checked = now, False
 
     def take_bias(self, now: float) -> np.ndarray:
-        """From now on the vented rod of the last half second reads as the model's does.
+        """From now on the vented rod of the last half second reads as the model's does; `mounting`
+        has the bias.
 
         Returns:
-            (6,) the bias [N, N m].
+            (6,) the bias, in the sensor's axes [N, N m].
 
         Raises:
             UserError: too few readings, or they are not steady.
         """
         recent = self._wrenches_since(now - _REMEMBERED)
         if len(recent) < _FEWEST:
-            problem = self.client.trouble(now) or self.judge.trouble or "wait half a second"
+            problem = self.trouble(now) or "wait half a second"
             raise UserError(f"bias: {len(recent)} readings, must be {_FEWEST}: {problem}")
         spread = np.std(recent, axis=0)
         if (spread > _STEADY).any():
@@ -154,10 +218,11 @@ class ForceTorqueDriver:
                 f"bias: readings vary by {spread[:3].max():.2f} N and {spread[3:].max():.3f} N m, "
                 f"must rest within {_STEADY[0]} N and {_STEADY[3]} N m: vent the valves and wait"
             )
-        self.bias, self.biased = np.mean(recent, axis=0) - self._resting, True
-        self.rest_error = 0.0
+        found = np.mean(recent, axis=0) - self._in_sensor(self._resting)
+        self._use_bias(kept_bias(found, self._bias_to, self._box))
+        self.rest_error, self.bias_problem = 0.0, ""
         return self.bias
 
     def trouble(self, now: float) -> str:
         """Why no wrench comes, in a line; empty if it does."""
-        return self.client.trouble(now) or self.judge.trouble
+        return self.refusal or self.client.trouble(now) or self.judge.trouble

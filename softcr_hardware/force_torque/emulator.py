@@ -2,6 +2,9 @@
 
 `NetFtBox` has neither sockets nor clock; `NetFtEmulator` runs it. Requests and records are those of
 ATI's manual (9620-05-NET FT, "UDP interface using RDT"): `>HHI` and `>III6i`.
+
+A tool transform moves and then turns the frame that the box reports in, about x, y and z one after
+the other; that order is ours, for the manual at hand does not tell it.
 """
 
 import contextlib
@@ -15,13 +18,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import numpy as np
+import pinocchio as pin
 
 from softcr_hardware.faults import DELAY, FAULT_KINDS, FaultInjector, FaultKind
+from softcr_hardware.force_torque.box import PAGE
 from softcr_hardware.force_torque.client import HTTP_PORT, RDT_PORT
 from softcr_hardware.force_torque.readings import SENSOR_RATE
 from softcr_models.errors import UserError
 
-PAGE = "/netftapi2.xml"
 OVERLOAD = 0x80020000
 """A status with the error bit; any such makes a client connect again."""
 
@@ -32,8 +36,20 @@ _GARBAGE = np.repeat([2000.0, 2000.0], 3)  # [N], [N m]: just what counts of 32 
 _NOISE = np.repeat([0.01, 2e-4], 3)  # [N], [N m] standard deviation
 _LONGEST_BURST = 0.1  # [s] records are not made up for beyond
 _INTEGER = 2**31 - 1
+_GAGE_COUNTS = 100.0  # of a strain gage, per newton or newton metre: made up
 
 Address = tuple[str, int]
+
+SETTINGS: dict[str, str] = {
+    "serial": "of the sensor's calibration, as FT1",
+    "tool-transform": "six numbers between semicolons, as 0;0;10;0;0;90 [mm, degrees]",
+    "yaw": "of the mounted sensor about z, against the base [degrees]",
+    "name": "plain, or latin: one that is not UTF-8",
+    "filter": "number of the low-pass filter that the box says it has, 0 to 12",
+}
+"""What may be set in a box while it runs."""
+
+_NAMES = {"plain": "Net F/T (emulated)", "latin": "Net F/T\xae (\xe9mul\xe9)"}
 
 
 class NetFtBox:
@@ -43,6 +59,11 @@ class NetFtBox:
         status: in every record; 0 for good.
         frozen: whether the sensor's own count stands still while records go on.
         counts_per_force, counts_per_moment, force_unit, moment_unit: of its calibration.
+        serial: of its sensor's calibration.
+        name: of the product.
+        filter: number of the low-pass filter that it says it has.
+        tool_transform: (6,) displacement [mm] and angles [degrees].
+        yaw: of the mounted sensor about z, against the base [rad].
     """
 
     def __init__(
@@ -63,6 +84,8 @@ class NetFtBox:
         self.status, self.frozen = 0, False
         self.counts_per_force = self.counts_per_moment = 1_000_000.0
         self.force_unit, self.moment_unit = "N", "Nm"
+        self.serial, self.name, self.filter = "FT00000", _NAMES["plain"], 0
+        self.tool_transform, self.yaw = np.zeros(6), 0.0
         self._wrench, self._period = wrench, 1.0 / rate
         self._faults = FaultInjector(_WRONG, -_GARBAGE, _GARBAGE, seed)
         self._random = np.random.default_rng(seed)
@@ -81,6 +104,28 @@ class NetFtBox:
             self._restart(self._next)
             kind = "ok"
         self._faults.kind = kind
+
+    def set(self, name: str, value: str) -> None:
+        """Change one of SETTINGS.
+
+        Raises:
+            UserError: no such setting, or a value that it cannot have.
+        """
+        if name not in SETTINGS:
+            raise UserError(f"setting {name!r}: unknown; known are {', '.join(SETTINGS)}")
+        try:
+            if name == "serial":
+                self.serial = value
+            elif name == "tool-transform":
+                self.tool_transform = _finite(value).reshape(6)
+            elif name == "yaw":
+                self.yaw = float(np.radians(_finite(value).item()))
+            elif name == "name":
+                self.name = _NAMES[value]
+            else:
+                self.filter = int(value)
+        except (ValueError, KeyError):
+            raise UserError(f"setting {name} = {value!r}: must be {SETTINGS[name]}") from None
 
     def _restart(self, now: float) -> None:
         """Counts from zero, streams to nobody, its bias is gone."""
@@ -131,9 +176,16 @@ class NetFtBox:
             f"<cfgcpf>{self.counts_per_force:g}</cfgcpf>"
             f"<cfgcpt>{self.counts_per_moment:g}</cfgcpt>\n"
             "<cfgmr>100;100;100;10;10;10</cfgmr>\n"
-            f"<comrdtrate>{1.0 / self._period:.0f}</comrdtrate>\n"
-            "<prodname>Net F/T (emulated)</prodname>\n</netft>\n"
-        ).encode("iso-8859-1")
+            f"<cfgcalsel>0</cfgcalsel><cfgcalsn>{self.serial}</cfgcalsn>\n"
+            f"<cfgnam>emulated</cfgnam><setcfgsel>0</setcfgsel>\n"
+            f"<cfgtfx>{_listed(self.tool_transform)}</cfgtfx>"
+            "<scfgtdu>mm</scfgtdu><scfgtau>degrees</scfgtau>\n"
+            f"<setbias>{_listed(np.rint(self._bias * _GAGE_COUNTS))}</setbias>"
+            f"<setuserfilter>{self.filter}</setuserfilter>\n"
+            f"<comrdte>Enabled</comrdte><comrdtrate>{1.0 / self._period:.0f}</comrdtrate>\n"
+            "<mfgdigsn>LOT0000</mfgdigsn><mfgdigver>2.2.59</mfgdigver>\n"
+            f"<prodname>{self.name}</prodname>\n</netft>\n"
+        ).encode("iso-8859-1", "replace")
 
     def _measure(self, moment: float) -> bytes | None:
         queued = self._faults.kind == "delayed"  # the way is longer: old records with their count
@@ -142,7 +194,7 @@ class NetFtBox:
             return None  # the first is still on its way
         if not self.frozen:
             self._sensor_sequence = count
-        measured = self._wrench(moment) + _NOISE * self._random.standard_normal(6)
+        measured = self._sensed(self._wrench(moment)) + _NOISE * self._random.standard_normal(6)
         signals = self._faults.signals(moment, measured)
         self._sequence += 1
         if not self._faults.answers() or not self._faults.renewed:
@@ -159,6 +211,18 @@ class NetFtBox:
         if self._faults.kind == "garbage" and self._sequence % 3 == 0:
             return record[: self._random.integers(len(record))]
         return record
+
+    def _sensed(self, wrench: np.ndarray) -> np.ndarray:
+        """(6,) a wrench of the base frame, in the frame that the box reports in."""
+        if not self.yaw and not self.tool_transform.any():
+            return wrench
+        displacement, angles = 1e-3 * self.tool_transform[:3], np.radians(self.tool_transform[3:])
+        sensor = pin.SE3(pin.rpy.rpyToMatrix(0.0, 0.0, self.yaw), np.zeros(3))
+        turned = np.eye(3)
+        for axis, angle in enumerate(angles):
+            turned = turned @ pin.exp3(angle * np.eye(3)[axis])
+        reported = sensor * pin.SE3(turned, displacement)
+        return np.array(reported.actInv(pin.Force(wrench[:3], wrench[3:])).vector)
 
 
 class NetFtEmulator:
@@ -200,6 +264,11 @@ class NetFtEmulator:
         self.box.inject(kind)
         self._log({"time": time.monotonic(), "event": "fault", "kind": kind})
 
+    def set(self, name: str, value: str) -> None:
+        """See NetFtBox."""
+        self.box.set(name, value)
+        self._log({"time": time.monotonic(), "event": "setting", "name": name, "value": value})
+
     def run(self, stop: threading.Event) -> None:
         """Serve until `stop`."""
         pages = threading.Thread(target=self._http.serve_forever, args=(0.5,), daemon=True)
@@ -220,6 +289,18 @@ class NetFtEmulator:
         self._http.shutdown()
         self._http.server_close()
         self._socket.close()
+
+
+def _finite(value: str) -> np.ndarray:
+    """Numbers between semicolons; raises ValueError for what is none."""
+    numbers = np.array(value.split(";"), float)
+    if not np.isfinite(numbers).all():
+        raise ValueError
+    return numbers
+
+
+def _listed(values: np.ndarray) -> str:
+    return ";".join(f"{value:g}" for value in values)
 
 
 def _handler(box: NetFtBox) -> type[BaseHTTPRequestHandler]:

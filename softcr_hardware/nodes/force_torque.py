@@ -1,22 +1,28 @@
 """The force-torque sensor as a node: the Net F/T's stream in, the wrench below the base out.
 
-Configuring opens the stream, activating lets the newest wrench out at `rate_hz` and compares half a
-second of it with the resting rod. `~/bias` (Trigger, valves vented) makes the sensor read of the
-resting rod what the model says, or zero.
+Configuring opens the stream and asks the box for its settings, activating lets the newest wrench
+out at `rate_hz` and compares half a second of it with the resting rod. `~/bias` (Trigger) makes the
+sensor read of the resting rod what the model says, or zero, and keeps that in the file that
+`mounting` names by its path; it is refused unless the valves' node says that the chambers are
+vented.
 """
 
 import sys
 import threading
 import time
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pydantic import Field
 from std_srvs.srv import Trigger
 
+from softcr_hardware.force_torque.box import BoxSettings, BoxWatch, ask_box
 from softcr_hardware.force_torque.client import HTTP_PORT, RDT_PORT, NetFtClient
 from softcr_hardware.force_torque.driver import ForceTorqueDriver
+from softcr_hardware.force_torque.mounting import BiasTo, load_mounting, save_mounting
 from softcr_hardware.force_torque.readings import SENSOR_RATE, WrenchLimits
+from softcr_hardware.nodes.vented import WITHOUT_VALVES, VentedWitness
 from softcr_models.errors import UserError
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_runtime.clocks import on_system_clock
@@ -71,7 +77,12 @@ class ForceTorqueSettings(NodeSettings):
         description="shortest way from the sensor's sampling to us, taken off the stamp",
         json_schema_extra={"unit": "s"},
     )
-    bias_to: Literal["rest", "zero"] = Field(
+    mounting: str = Field(
+        "licher2025",
+        min_length=1,
+        description="how the sensor is mounted, and its bias: of config/force_torque, or a file",
+    )
+    bias_to: BiasTo = Field(
         "rest", description="what the vented rod reads after a bias: the model's wrench, or zero"
     )
     rest_tolerance: float = Field(
@@ -81,6 +92,7 @@ class ForceTorqueSettings(NodeSettings):
         description="force of the resting rod off what it should read, at activation: warn",
         json_schema_extra={"unit": "N"},
     )
+    without_valves: bool = Field(False, description=WITHOUT_VALVES)
     most_restarts: int = Field(1000, ge=0, le=100_000, description="new clients for a mute box")
     limits: WrenchLimits = WrenchLimits()
 
@@ -92,18 +104,21 @@ class ForceTorque(LoopNode):
     Settings = ForceTorqueSettings
     settings: ForceTorqueSettings
     _driver: ForceTorqueDriver | None = None
+    _box: BoxWatch | None = None
     _told = ""
 
     def __init__(self, **node_options: Any):
         """See LoopNode; the service exists in every state."""
         super().__init__(**node_options)
         self._lock = threading.Lock()  # the driver is the loop's; the service asks it, too
+        self._vented = VentedWitness(self)
         self.create_service(Trigger, "~/bias", self._serve_bias)
 
     def on_configure_node(self) -> None:
         settings = self.settings
         if settings.lockstep:
             raise UserError("parameter mode = 'lockstep': a real sensor keeps to the wall clock")
+        mounting = load_mounting(settings.mounting)
         resting = np.zeros(6)
         if settings.bias_to == "rest":
             rod, vented = CosseratRod(self.robot), np.zeros(len(self.robot.chambers))
@@ -117,8 +132,17 @@ class ForceTorque(LoopNode):
         )
         client.open(time.monotonic())
         self._driver = ForceTorqueDriver(
-            client, settings.limits, resting, settings.low_pass_hz, settings.sensor_rate_hz
+            client,
+            settings.limits,
+            resting,
+            settings.low_pass_hz,
+            settings.sensor_rate_hz,
+            mounting,
+            settings.bias_to,
+            settings.mounting,
         )
+        self._box = BoxWatch(lambda: ask_box(settings.host, settings.http_port))
+        self._box.open()
         self._wrench = self.advertise("force_torque/wrench")
 
     def on_activate_node(self) -> None:
@@ -133,6 +157,7 @@ class ForceTorque(LoopNode):
             self.statistics.skip(timer.wait())
             begin = time.monotonic()
             with self._lock:
+                driver.see_box(begin, self._box.settings if self._box else None)
                 newest = driver.newest(begin)
             self._tell(driver.trouble(begin))
             if newest is None:
@@ -146,6 +171,9 @@ class ForceTorque(LoopNode):
         if self._driver is not None:
             self._driver.client.close()
             self._driver = None
+        if self._box is not None:
+            self._box.close()
+            self._box = None
 
     def diagnostic_values(self) -> dict[str, Any]:
         if self._driver is None:
@@ -170,9 +198,12 @@ class ForceTorque(LoopNode):
             "recalibrated": client.recalibrated,
             "biased": driver.biased,
             "bias": driver.bias.round(6).tolist(),
+            "bias_taken": str(kept.taken) if (kept := driver.mounting.bias) else "never",
+            "quaternion": list(driver.mounting.quaternion),
             "rest_error_n": driver.rest_error,
             "low_pass_hz": self.settings.low_pass_hz,
             "low_pass_delay_ms": 1e3 * driver.delay,
+            **_told(self._box),
         }
 
     def diagnostic_warnings(self) -> list[str]:
@@ -181,7 +212,10 @@ class ForceTorque(LoopNode):
         driver, client = self._driver, self._driver.client
         if trouble := driver.trouble(time.monotonic()):
             return [trouble]
-        warnings = []
+        box = (self._box.settings if self._box else None) or BoxSettings()
+        warnings = [said for said in (driver.box_change, driver.bias_problem) if said]
+        if box.filter:
+            warnings.append(f"the box filters (number {box.filter}): its delay is not told")
         if driver.rest_error > self.settings.rest_tolerance:
             error = f"{driver.rest_error:.1f} N off the resting rod"
             warnings.append(f"{error}: vent, then call ~/bias")
@@ -207,13 +241,38 @@ class ForceTorque(LoopNode):
         try:
             if not self.active or self._driver is None:
                 raise UserError("bias: activate the node first")
+            self._vented.check("bias", self.settings.without_valves)
             with self._lock:
                 bias = self._driver.take_bias(time.monotonic())
+            kept = self._keep_bias(self._driver)
             response.success = True
-            response.message = f"bias [N, N m]: {bias.round(4).tolist()}"
+            response.message = f"bias [N, N m]: {bias.round(4).tolist()}; {kept}"
         except UserError as error:
             response.message = str(error)
         return response
+
+    def _keep_bias(self, driver: ForceTorqueDriver) -> str:
+        """Write the bias to a file of the user's; returns what became of it."""
+        name = self.settings.mounting
+        if not name.endswith((".yaml", ".yml")):
+            return "in use, not kept: mounting names no file of yours"
+        save_mounting(Path(name), driver.mounting)
+        return f"written to {name}"
+
+
+def _told(watch: BoxWatch | None) -> dict[str, Any]:
+    """What the box tells of itself, for diagnostics."""
+    box = (watch.settings if watch else None) or BoxSettings()
+    return {
+        "box": f"{box.product or 'unknown'}, serial {box.serial or 'unknown'}",
+        "box_firmware": box.firmware,
+        "box_configuration": box.configuration,
+        "box_calibration_serial": box.calibration_serial,
+        "box_tool_transform": box.transform_words,
+        "box_software_bias": list(box.software_bias or ()),
+        "box_filter": box.filter,
+        "box_problem": watch.problem if watch else "",
+    }
 
 
 def main() -> int:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from softcr_runtime.command_line import command
 from softcr_runtime.console import FAILED
-from softcr_tools.doctor import machine, network, software, supply
+from softcr_tools.doctor import machine, network, sensors, software, supply
 from softcr_tools.doctor.finding import FAIL, WARN, Finding, Level
 from softcr_tools.viewer.command import PORT
 
@@ -31,6 +31,7 @@ class Patient(BaseModel):
     robot: str = Field("licher2025", description="name or file")
     station: str = Field("", description="of the valves, name or file; empty: the robot's name")
     calibration: str = Field("", description="of the cameras, likewise")
+    mounting: str = Field("", description="of the force-torque sensor, likewise")
     interface: str = Field(INTERFACE, description="network adapter of the EtherCAT terminals")
     optitrack: str = Field("", description="address of Motive's machine, to ask it")
     force_torque: str = Field(
@@ -102,7 +103,7 @@ def _looks(patient: Patient, hardware: bool) -> list[tuple[str, Callable[[], lis
             ],
         ),
         ("OptiTrack", lambda: _optitrack(patient)),
-        ("force and torque", lambda: [network.force_torque(patient.force_torque)]),
+        ("force and torque", lambda: _force_torque(patient)),
     ]
     return looks if hardware else looks[:-3]
 
@@ -112,10 +113,16 @@ def _optitrack(patient: Patient) -> list[Finding]:
 
     mend = f"stop who has it (ss -ulpn | grep {data}), or let Motive send unicast"
     return [
-        network.optitrack(patient.optitrack),
+        *sensors.optitrack(patient.optitrack),
         network.port("OptiTrack multicast", "0.0.0.0", "udp", data, WARN, mend),
         software.cameras(patient.calibration or patient.robot),
     ]
+
+
+def _force_torque(patient: Patient) -> list[Finding]:
+    mounting = patient.mounting or patient.robot
+    asked = sensors.force_torque(patient.force_torque, mounting=mounting)
+    return [*asked, software.mounting(mounting)]
 
 
 def as_table(findings: Iterable[Finding]) -> Table:

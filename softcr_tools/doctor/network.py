@@ -1,9 +1,7 @@
-"""Adapters, ports, devices and what DDS is told: pure checks, and the questions they answer."""
+"""Adapters, ports, terminals and what DDS is told: pure checks, and the questions they answer."""
 
-import http.client
 import os
 import socket
-import urllib.request
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -11,9 +9,6 @@ from typing import Any
 from softcr_models.errors import UserError
 from softcr_tools.doctor.finding import FAIL, WARN, Finding, Level, judged
 from softcr_tools.doctor.machine import kernel_text
-
-ANSWER_TIME = 1.0
-"""How long a device is given to answer [s]."""
 
 LARGEST_DOMAIN = 232
 """With a larger ROS_DOMAIN_ID the ports would lie beyond 65535."""
@@ -124,65 +119,6 @@ def _raw_error(interface: str | None) -> str:
     except OSError as error:
         return error.strerror or str(error)
     return ""
-
-
-# --- devices that are asked over the network ----------------------------------------------------
-
-
-def optitrack(address: str, port: int | None = None) -> Finding:
-    """Motive, asked who it is."""
-    answer = error = ""
-    if address:
-        try:
-            from softcr_hardware.optitrack import protocol
-
-            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
-                asking.settimeout(ANSWER_TIME)
-                asking.connect((address, protocol.COMMAND_PORT if port is None else port))
-                asking.send(protocol.request(protocol.CONNECT))
-                server = protocol.read(asking.recv(65536), None)
-            if isinstance(server, protocol.ServerInfo):
-                answer = f"{server.name}, NatNet {'.'.join(map(str, server.version))}"
-            else:
-                error = "answers, but not who it is"
-        except (OSError, ImportError) as problem:
-            error = _why(problem)
-        except protocol.ProtocolError as problem:
-            error = f"answers nonsense: {problem}"
-    return check_device("OptiTrack server", "--optitrack", address, answer, error)
-
-
-def force_torque(address: str, port: int | None = None) -> Finding:
-    """The Net F/T box, asked for its configuration, which it serves as a page."""
-    answer = error = ""
-    if address:
-        url = f"http://{address}{'' if port is None else f':{port}'}/netftapi2.xml"
-        try:
-            with urllib.request.urlopen(url, timeout=ANSWER_TIME) as page:
-                serves = b"<cfgcpf>" in page.read(1 << 16)
-            if serves:  # counts per force: without it counts are not newtons
-                answer = "serves its calibration"
-            else:
-                error = "serves no calibration: not a Net F/T?"
-        except (OSError, ValueError, http.client.HTTPException) as problem:
-            error = _why(problem)
-    return check_device("force-torque sensor", "--force-torque", address, answer, error)
-
-
-def check_device(name: str, option: str, address: str, answer: str, error: str) -> Finding:
-    """Whether a device answers at its address, which an option of the command line tells."""
-    return judged(name, f"{address}: {answer}",
-        (not address, WARN, "not asked: no address given", f"softcr doctor {option} ADDRESS"),
-        (error, FAIL, f"{address}: {error}",
-         f"check that it is on and its cable: ping {address.partition(':')[0]}")
-    )  # fmt: skip
-
-
-def _why(error: Exception) -> str:
-    if isinstance(error, TimeoutError) or "timed out" in str(error):
-        return f"no answer within {ANSWER_TIME:g} s"
-    reason = getattr(error, "reason", error)
-    return str(getattr(reason, "strerror", None) or reason)
 
 
 # --- ports: who needs them, and what to do when somebody else has them --------------------------

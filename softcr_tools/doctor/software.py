@@ -125,6 +125,24 @@ def cameras(calibration: str) -> Finding:
     )
 
 
+def mounting(name: str) -> Finding:
+    """The file of the force-torque sensor."""
+
+    def load() -> object:
+        from softcr_hardware.force_torque.mounting import load_mounting
+
+        return load_mounting(name)
+
+    return _file(
+        "force-torque mounting",
+        name,
+        "force_torque",
+        load,
+        how="measure the rotation; the bias with the rod vented: ros2 service call "
+        "/force_torque/bias std_srvs/srv/Trigger, into a file of your own",
+    )
+
+
 def _file(what: str, name: str, folder: str, load: Callable[[], object], how: str) -> Finding:
     """A file in a folder of config/, or at a path.
 

@@ -1,0 +1,413 @@
+"""What a Net F/T box says of itself: its page, the sensor's mounting, and a bias that is kept."""
+
+import math
+import socket
+import threading
+import time
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import numpy as np
+import pinocchio as pin
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from wire import until
+
+from softcr_hardware.force_torque.box import (
+    BoxError,
+    BoxSettings,
+    BoxWatch,
+    ask_box,
+    read_page,
+)
+from softcr_hardware.force_torque.client import NetFtClient
+from softcr_hardware.force_torque.driver import ForceTorqueDriver
+from softcr_hardware.force_torque.emulator import NetFtBox, NetFtEmulator
+from softcr_hardware.force_torque.mounting import (
+    KeptBias,
+    Mounting,
+    kept_bias,
+    load_mounting,
+    save_mounting,
+)
+from softcr_hardware.force_torque.readings import WrenchLimits
+from softcr_models.errors import UserError
+
+WRENCH = np.array([0.4, -0.2, -2.5, 0.01, 0.02, -0.03])
+LENIENT = WrenchLimits(oldest=10.0)  # this machine is busy
+
+
+def new_box(**options):
+    return NetFtBox(lambda time: WRENCH, start=time.monotonic() - 100.0, **options)
+
+
+# --- the page -----------------------------------------------------------------------------------
+
+
+def test_a_page_as_boxes_serve_it_is_read():
+    page = b"""<?xml version="1.0"?><netft><runstat>0x00000000</runstat><runrate>7000</runrate>
+    <cfgnam>lab</cfgnam><cfgcalsel>3</cfgcalsel><cfgcalsn>FT12345</cfgcalsn><scfgfu>N</scfgfu>
+    <cfgtfx>0;0;12.5;0;0;90</cfgtfx><scfgtdu>mm</scfgtdu><scfgtau>degrees</scfgtau>
+    <cfgcpf>1000000</cfgcpf><cfgcpt>999999</cfgcpt><setcfgsel>2</setcfgsel>
+    <setbias>745;17;447;184;-596;-253</setbias><setuserfilter>4</setuserfilter>
+    <comrdtrate>1000</comrdtrate><mfgdigsn>LOT1</mfgdigsn><mfgdigver>2.2.59</mfgdigver>
+    <prodname>Net F/T</prodname></netft>"""
+    seen = read_page(page)
+    assert seen == BoxSettings(
+        product="Net F/T",
+        serial="LOT1",
+        firmware="2.2.59",
+        configuration="2 (lab)",
+        calibration_serial="FT12345",
+        counts_per_force=1e6,
+        counts_per_moment=999999.0,
+        tool_transform=(0.0, 0.0, 12.5, 0.0, 0.0, 90.0),
+        tool_units=("mm", "degrees"),
+        software_bias=(745, 17, 447, 184, -596, -253),
+        rate=1000.0,
+        filter=4,
+    )
+    assert seen.transform_words == "0 0 12.5 mm, 0 0 90 degrees"
+    assert (seen.is_transformed, seen.is_biased) == (True, True)
+
+
+def test_the_emulated_page_tells_what_is_set():
+    box = new_box()
+    plain = read_page(box.page())
+    assert (plain.is_transformed, plain.is_biased) == (False, False)
+    assert (plain.calibration_serial, plain.rate, plain.filter) == ("FT00000", 1000.0, 0)
+    for name, value in (("serial", "FT7"), ("tool-transform", "1;2;3;4;5;6"), ("filter", "4")):
+        box.set(name, value)
+    box.set("name", "latin")
+    seen = read_page(box.page())
+    assert (seen.calibration_serial, seen.filter) == ("FT7", 4)
+    assert seen.tool_transform == (1, 2, 3, 4, 5, 6)
+    assert seen.product == "Net F/T\xae (\xe9mul\xe9)"
+
+
+def test_a_page_that_lacks_what_is_asked_is_unknown_there():
+    seen = read_page(b"<netft><cfgcpf>1000000</cfgcpf><cfgtfx>0;0</cfgtfx></netft>")
+    assert seen == BoxSettings(counts_per_force=1e6)
+    assert seen.transform_words == "unknown"
+    assert not seen.is_transformed
+    with pytest.raises(BoxError, match="serves no calibration: not a Net F/T"):
+        read_page(b"<html>It works!</html>")
+    with pytest.raises(BoxError, match="too long"):
+        read_page(b"<cfgcpf>1</cfgcpf>" + bytes(1 << 16))
+
+
+@given(st.binary(max_size=400), st.data())
+@settings(deadline=None)
+def test_any_page_becomes_short_texts_and_finite_numbers_or_is_refused(noise, data):
+    page = bytearray(NetFtBox(lambda time: WRENCH).page())
+    for place, value in data.draw(
+        st.lists(st.tuples(st.integers(0, len(page) - 1), st.integers(0, 255)), max_size=20)
+    ):
+        page[place] = value
+    for content in (bytes(page), noise, noise + bytes(page), bytes(page) + noise):
+        try:
+            seen = read_page(content)
+        except BoxError:
+            continue
+        for text in (seen.product, seen.serial, seen.calibration_serial, *seen.tool_units):
+            assert len(text) <= 64
+            assert text.isprintable()
+        numbers = [seen.counts_per_force, seen.rate, *(seen.tool_transform or ())]
+        assert all(math.isfinite(number) for number in numbers if number is not None)
+        Mounting().refusal(seen, "file")
+        kept_bias(WRENCH, "rest", seen).problem(seen, "rest")
+
+
+@contextmanager
+def answering(answer):
+    """A TCP port that says one thing to everybody."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve():
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                with connection:
+                    connection.recv(4096)
+                    connection.sendall(answer)
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield server.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (b"HTTP/1.0 404 Not Found\r\n\r\n", "HTTP status 404: not a Net F/T"),
+        (b"HTTP/1.0 200 OK\r\n\r\n<html></html>", "serves no calibration"),
+        (b"HTTP/1.0 200 OK\r\n\r\n" + bytes(100_000), "too long"),
+        (b"\xff\xff\xff\xff\r\n", "answers nonsense .BadStatusLine.: not a Net F/T"),
+        (b"", "answers nonsense .RemoteDisconnected."),
+    ],
+)
+def test_who_does_not_answer_as_a_box_is_told_in_a_line(answer, says):
+    with answering(answer) as port, pytest.raises(BoxError, match=says) as refused:
+        ask_box("127.0.0.1", port)
+    assert str(refused.value).strip()
+    assert "\n" not in str(refused.value)
+
+
+def test_a_box_that_is_not_there_is_told_and_asked_again():
+    answers = iter([BoxError("no answer"), BoxSettings(serial="1"), BoxError("gone")])
+
+    def ask():
+        answer = next(answers)
+        if isinstance(answer, BoxError):
+            raise answer
+        return answer
+
+    watch = BoxWatch(ask)
+    assert watch.problem == "not asked yet"
+    seen = []
+    for _ in range(3):
+        watch.look()
+        seen.append((watch.problem, watch.settings and watch.settings.serial))
+    assert seen == [("no answer", None), ("", "1"), ("gone", "1")]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("colour", "red", "setting 'colour': unknown; known are serial, tool-transform"),
+        ("tool-transform", "1;2", "tool-transform = '1;2': must be six numbers"),
+        ("tool-transform", "nan;0;0;0;0;0", "must be six numbers"),
+        ("yaw", "north", "yaw = 'north': must be of the mounted sensor"),
+        ("name", "greek", "must be plain, or latin"),
+        ("filter", "x", "must be number of the low-pass filter"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_one_line(name, value, says):
+    with pytest.raises(UserError, match=says):
+        new_box().set(name, value)
+
+
+# --- the mounting's file ------------------------------------------------------------------------
+
+
+def test_the_mounting_turns_force_and_moment_alike():
+    half = math.sqrt(0.5)
+    mounting = Mounting(quaternion=(0.0, 0.0, half, half))  # sensor's x is the base's y
+    assert np.allclose(mounting.rotation @ [1.0, 0.0, 0.0], [0.0, 1.0, 0.0])
+    oracle = pin.SE3(pin.exp3(np.array([0.0, 0.0, np.pi / 2])), np.zeros(3))
+    assert np.allclose(mounting.rotation, oracle.rotation)
+
+
+def test_a_mounting_is_read_back_as_it_was_written(tmp_path):
+    path = tmp_path / "mine.yaml"
+    box = BoxSettings(calibration_serial="FT1", software_bias=(1, 2, 3, 4, 5, 6))
+    mounting = Mounting(calibration_serial="FT1", bias=kept_bias(WRENCH, "zero", box))
+    save_mounting(path, mounting)
+    assert load_mounting(path) == mounting
+    assert mounting.bias.taken.tzinfo is not None
+    with pytest.raises(UserError, match="cannot be written"):
+        save_mounting(tmp_path / "no" / "mine.yaml", mounting)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ({"quaternion": [0, 0, 0, 2]}, "quaternion: .*must have length 1, has 2.0"),
+        ({"quaternion": [0, 0, 1]}, "quaternion"),
+        ({"rotation": 3}, "rotation: unknown field"),
+        ({"bias": {"wrench": [1] * 6}}, "bias.taken: missing"),
+        ({"bias": {"wrench": [1] * 5, "taken": "2026-01-01"}}, "bias.wrench"),
+        ({"bias": {"wrench": [float("nan")] * 6, "taken": "2026-01-01"}}, "bias.wrench"),
+    ],
+)
+def test_a_mounting_that_cannot_be_is_one_line(tmp_path, content, says):
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(content))
+    with pytest.raises(UserError, match=says) as refused:
+        load_mounting(path)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_bias_holds_for_the_box_that_it_was_taken_with():
+    taken = datetime(2026, 11, 20, tzinfo=UTC)
+    bias = KeptBias(
+        wrench=tuple(WRENCH), taken=taken, calibration_serial="FT1", software_bias=(0,) * 6
+    )
+    same = BoxSettings(calibration_serial="FT1", software_bias=(0,) * 6)
+    assert bias.problem(same, "rest") == ""
+    assert bias.problem(BoxSettings(), "rest") == ""  # the box does not say
+    says = "the bias of 2026-11-20 was taken with "
+    assert bias.problem(same, "zero") == f"{says}bias_to rest, now it is zero"
+    other = BoxSettings(calibration_serial="FT2", software_bias=(0,) * 6)
+    assert bias.problem(other, "rest") == f"{says}calibration FT1, the box has FT2"
+    biased = BoxSettings(calibration_serial="FT1", software_bias=(0, 0, 5, 0, 0, 0))
+    assert bias.problem(biased, "rest") == f"{says}another software bias in the box"
+
+
+# --- over UDP and HTTP --------------------------------------------------------------------------
+
+
+class Bench:
+    """A box, and a driver that is polled and told what the box says."""
+
+    def __init__(self, emulator, driver):
+        self.emulator, self.box, self.driver = emulator, emulator.box, driver
+        self.watch = BoxWatch(lambda: ask_box("127.0.0.1", emulator.http_port, 5.0))
+        self.wrenches = []
+
+    def look(self):
+        self.watch.look()
+        assert not self.watch.problem
+        self.driver.see_box(time.monotonic(), self.watch.settings)
+
+    def set(self, name, value):
+        self.emulator.set(name, value)
+        self.look()
+
+    def poll(self, condition, what):
+        def tried():
+            if newest := self.driver.newest(time.monotonic()):
+                self.wrenches.append(newest[1])
+            return condition()
+
+        return until(tried, what)
+
+    def mean(self, count=40):
+        """Of new wrenches."""
+        self.wrenches.clear()
+        self.poll(lambda: len(self.wrenches) >= count, "wrenches")
+        return np.mean(self.wrenches[-count // 2 :], axis=0)
+
+    @property
+    def trouble(self):
+        return self.driver.trouble(time.monotonic())
+
+
+@contextmanager
+def bench(mounting=None, resting=WRENCH, **set_before):
+    box = new_box()
+    for name, value in set_before.items():
+        box.set(name.replace("_", "-"), value)
+    emulator = NetFtEmulator(box, rdt_port=0, http_port=0)
+    stop = threading.Event()
+    thread = threading.Thread(target=emulator.run, args=(stop,))
+    thread.start()
+    client = NetFtClient("127.0.0.1", emulator.rdt_port, emulator.http_port)
+    client.open(time.monotonic())
+    driver = ForceTorqueDriver(client, LENIENT, resting, mounting=mounting, name="mine.yaml")
+    try:
+        yield Bench(emulator, driver)
+    finally:
+        client.close()
+        stop.set()
+        thread.join()
+
+
+def yawed(degrees, **options):
+    half = math.radians(degrees) / 2
+    return Mounting(quaternion=(0.0, 0.0, math.sin(half), math.cos(half)), **options)
+
+
+@pytest.mark.parametrize("degrees", [90, -35])
+def test_a_sensor_that_is_mounted_turned_reads_the_wrench_of_the_base(degrees):
+    with bench(yawed(degrees), yaw=str(degrees)) as running:
+        assert np.allclose(running.mean(), WRENCH, atol=0.02)
+        running.driver.mounting = Mounting()  # and would not without its rotation
+        assert not np.allclose(running.mean()[:2], WRENCH[:2], atol=0.1)
+
+
+def test_the_bias_of_a_turned_sensor_is_in_its_own_axes():
+    with bench(yawed(90), yaw="90") as running:
+        running.box._wrench = lambda time: WRENCH + np.array([3.0, 0, 0, 0, 0, 0])
+        running.mean(300)
+        until(lambda: np.ptp([w[0] for w in running.wrenches[-100:]]) < 0.2, "rest")
+        bias = running.driver.take_bias(time.monotonic())
+        assert np.allclose(bias, [0.0, -3.0, 0, 0, 0, 0], atol=0.02)
+        assert np.allclose(running.mean(), WRENCH, atol=0.02)
+
+
+def test_a_tool_transform_in_the_box_is_refused_until_it_is_gone():
+    with bench() as running:
+        running.look()
+        running.mean()
+        running.set("tool-transform", "0;0;10;0;0;90")
+        says = "the box has a tool transform (0 0 10 mm, 0 0 90 degrees), must be 0: set it to 0"
+        assert running.trouble.startswith(says)
+        assert "mine.yaml" in running.trouble
+        running.wrenches.clear()
+        polls = iter(range(40))
+        running.poll(lambda: next(polls, None) is None, "some polls")
+        assert not running.wrenches
+        with pytest.raises(UserError, match="the box has a tool transform"):
+            running.driver.take_bias(time.monotonic() + 100.0)
+        running.set("tool-transform", "0;0;0;0;0;0")
+        assert running.trouble == ""
+        assert np.allclose(running.mean(), WRENCH, atol=0.02)
+
+
+def test_a_sensor_of_another_calibration_than_the_file_tells_is_refused():
+    with bench(Mounting(calibration_serial="FT1"), serial="FT2") as running:
+        running.look()
+        assert running.trouble == "the box has calibration FT2, mine.yaml is of FT1"
+        running.set("serial", "FT1")
+        assert np.allclose(running.mean(), WRENCH, atol=0.02)
+
+
+def test_a_calibration_that_changes_is_told_and_the_bias_left_out():
+    with bench(resting=np.zeros(6)) as running:
+        running.look()
+        running.mean(200)
+        running.driver.take_bias(time.monotonic())
+        assert np.allclose(running.mean(), 0.0, atol=0.02)
+        running.set("serial", "FT2")
+        driver = running.driver
+        assert driver.box_change == "the box's calibration changed from FT00000 to FT2"
+        assert "was taken with calibration FT00000, the box has FT2" in driver.bias_problem
+        assert not driver.biased
+        assert np.allclose(running.mean(), WRENCH, atol=0.02)
+
+
+def test_a_kept_bias_is_used_until_the_box_forgets_its_own():
+    with bench(resting=np.zeros(6)) as running:
+        running.box._bias = np.array([1.0, 0, 0, 0, 0, 0])  # somebody pressed Bias in the box
+        running.look()
+        running.mean(200)
+        running.driver.take_bias(time.monotonic())
+        kept = running.driver.mounting
+        assert kept.bias.software_bias == (100, 0, 0, 0, 0, 0)
+        driver = ForceTorqueDriver(running.driver.client, LENIENT, np.zeros(6), mounting=kept)
+        running.driver = driver
+        assert np.allclose(running.mean(), 0.0, atol=0.02)
+        running.emulator.inject("reconnect")  # switched off and on
+        running.look()
+        assert "taken with another software bias in the box" in driver.bias_problem
+        assert np.allclose(running.mean(), WRENCH, atol=0.02)
+
+
+def test_counts_that_change_while_the_box_streams_are_used_by_a_new_client():
+    with bench() as running:
+        running.mean()
+        running.look()
+        running.box.counts_per_force = 2e6
+        assert np.allclose(running.mean()[:3], 2 * WRENCH[:3], atol=0.05)  # nobody has noticed
+        running.look()
+        assert running.driver.client.restarts == 1
+        assert np.allclose(running.mean(100), WRENCH, atol=0.05)
+
+
+def test_a_product_name_that_is_not_utf_8_does_no_harm():
+    with bench(name="latin") as running:
+        running.look()
+        assert np.allclose(running.mean(), WRENCH, atol=0.02)
+        client = running.driver.client
+        assert client.health().sensor_configuration.product_name == "(not UTF-8)"
+        assert client.health().receive_rate_hz > 0.0
+        client.look_at_calibration()
+        assert client.calibration.counts_per_force_unit == 1e6
+        running.emulator.inject("off")
+        running.poll(lambda: running.trouble.startswith("the box is silent"), "silence")
+        running.emulator.inject("ok")
+        running.mean()
