@@ -5,7 +5,7 @@ The topic is a diagnostic_msgs/DiagnosticStatus, whose values are text by key; h
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
 from softcr_runtime.diagnostics import DiagnosticReport
 
@@ -20,7 +20,7 @@ class SafetyState(BaseModel):
         description="what is done to the chambers: `none`, `warn`, `predict only`, `hold`, `ramp "
         "to vent`, `vent now`",
     )
-    enabled: bool = Field(default=False, description="whether commands reach the valves")
+    enabled: StrictBool = Field(default=False, description="whether commands reach the valves")
     reason: str = Field(default="", description="of the action")
     latch: str = Field(
         default="",

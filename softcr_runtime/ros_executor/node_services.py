@@ -83,6 +83,7 @@ def refusal(
     services: Sequence[str],
     wait: Callable[[Callable[[], bool], float], bool],
     timeout: float = AGREEMENT_TIMEOUT,
+    *,
     over: Callable[[], str] = lambda: "",
 ) -> str:
     """Ask services, as the safety handshake, in order, until each has agreed.
