@@ -44,7 +44,11 @@ def test_the_state_goes_over_the_wire_and_back():
 @given(
     st.dictionaries(
         st.sampled_from(sorted(KEYS)),
-        st.none() | st.booleans() | st.integers() | st.text("a1 ", max_size=4) | st.lists(st.integers()),
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.text("a1 ", max_size=4)
+        | st.lists(st.integers()),
     )
 )
 def test_what_cannot_be_read_is_vented(values):
