@@ -99,11 +99,11 @@ class Stack:
     def newest(self):
         return pressures_from_message(self.pressures[-1], CHAMBERS, "pressure/state")
 
-    def ask(self, kind, name, request):
+    def ask(self, kind, name, request, patience=2.0):
         client = self._clients.setdefault(name, self._node.create_client(kind, f"valves/{name}"))
         while True:  # an answer is lost when the server does not know the client yet
             answer = client.call_async(request)
-            deadline = time.monotonic() + 2.0
+            deadline = time.monotonic() + patience
             while not answer.done() and time.monotonic() < deadline:
                 self._executor.spin_once(timeout_sec=0.01)
             if answer.done():
@@ -114,7 +114,8 @@ class Stack:
 
     def change(self, transition):
         request = ChangeState.Request(transition=Transition(id=transition))
-        return self.ask(ChangeState, "change_state", request).success
+        # a child process is started and brings the bus up; asked twice, it would be refused
+        return self.ask(ChangeState, "change_state", request, 20.0).success
 
     def enable(self):
         """As an operator does, who has looked what was latched."""
