@@ -86,8 +86,8 @@ class Course:
 
 
 _HONEST = {
-    "slope": 1.0, "offset": 0.0, "step": 0.0, "hold": 0.0, "lag": 0.0, "leak": 0.0, "stuck": math.nan,
-    "supply": 1.0,
+    "slope": 1.0, "offset": 0.0, "step": 0.0, "hold": 0.0, "lag": 0.0, "leak": 0.0,
+    "stuck": math.nan, "supply": 1.0,
 }  # fmt: skip
 
 

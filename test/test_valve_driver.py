@@ -1,5 +1,6 @@
 """The valve driver on virtual time, over a bus without a wire: real bytes, chambers that fill."""
 
+import math
 import os
 import sys
 import threading
@@ -126,7 +127,7 @@ class Controller:
 class Bench:
     """Driver, bus and the messages of the rest of the stack, all on one virtual clock."""
 
-    def __init__(self, closed_loop=True, **safety):
+    def __init__(self, closed_loop=True, averaged=1, **safety):
         data = ProcessData(STATION)
         self.bus = WirelessBus(data)
         self.said = []
@@ -137,6 +138,7 @@ class Bench:
             self.bus,
             SafetySettings(**safety),
             closed_loop=closed_loop,
+            averaged=averaged,
             most_reconnects=5,
             say=self.said.append,
         )
@@ -202,6 +204,22 @@ def test_open_loop_fills_chambers_by_the_flow_model_alone():
         bench.run(0.02)
     bench.run(1.0)
     assert np.allclose(bench.bus.actuator.pressures, 4e4, atol=2e3)
+
+
+def test_reported_pressures_are_means_stamped_with_their_middle():
+    """Of five samples: less noise by the root of five, and no lag on a ramp of 40 kPa in 0.4 s."""
+    bench = Bench(averaged=5).enable(1e4)
+    off, true = [], {}
+    for step in range(400):
+        bench.command = np.full(3, 1e4 + 1e2 * step)
+        report = bench.run(DT)
+        true[round(bench.now, 3)] = bench.bus.actuator.pressures
+        assert report.measured <= report.time
+        if round(report.measured, 3) in true and step > 100:
+            off.append(report.pressures - true[round(report.measured, 3)])
+    off = np.array(off)
+    assert off.std() == pytest.approx(50.0 / math.sqrt(5), rel=0.25)
+    assert abs(off.mean()) < 20.0  # a lag of 2 ms would be 200 Pa
 
 
 def test_a_command_step_reaches_the_valves_as_a_ramp_within_the_limits():

@@ -81,10 +81,11 @@ class ValveTask:
 
 @dataclass(frozen=True)
 class Counts:
-    """What is told once a second: of the fast cycle, of commands, of safety; and what the system
-    does not permit the fast cycle, of priority and memory."""
+    """What is told once a second: of fast cycle, pressure guard, commands and safety; and what the
+    system does not permit the fast cycle, of priority and memory."""
 
     cycle: dict[str, Any] = field(default_factory=dict)
+    guard: dict[str, list[float]] = field(default_factory=dict)
     refused: dict[str, int] = field(default_factory=dict)
     transitions: tuple[Transition, ...] = ()
     not_permitted: tuple[str, ...] = ()
@@ -327,7 +328,8 @@ class _Child:
         cycle.pop("tick_time_histogram_ms")
         transitions = tuple(self._driver.safety.transitions)[-_TOLD:]
         refused = dict(self._driver.commands.refused)
-        return Counts(cycle, refused, transitions, self._not_permitted)
+        guard = self._driver.guard.summary()
+        return Counts(cycle, guard, refused, transitions, self._not_permitted)
 
     def _end(self, number: int, frame: Any) -> None:
         """SIGTERM: exhausts open by command, terminals to INIT, then the end. A cycle under way is

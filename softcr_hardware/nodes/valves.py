@@ -224,6 +224,7 @@ class Valves(LoopNode):
             "sent_pa": report.sent.round(1).tolist(),
             "valve_volts": report.volts.round(3).tolist(),
             "fast_cycle": counts.cycle,
+            "pressure_guard": counts.guard,
             "transitions": [
                 {"time": round(change.time, 3), "what": change.words}
                 for change in counts.transitions
