@@ -148,16 +148,13 @@ _ROWS = (
         "what viewers draw beside the rod",
     ),
     Topic(
-        "safety/state",
-        "diagnostic_msgs/msg/DiagnosticStatus",
-        "latched",
-        "action taken and why, what is latched, what is in the way of enabling",
+        "safety/state", "diagnostic_msgs/msg/DiagnosticStatus", "latched", "action taken, and why"
     ),
     Topic(
         "safety/operator",
         "sensor_msgs/msg/Joy",
         "sensor",
-        "the operator is there: button 0 is the deadman's switch, button 1 vents",
+        "the operator is there: button 0 is the deadman's switch",
     ),
     Topic(
         "simulation/truth/rod",

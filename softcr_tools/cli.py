@@ -26,6 +26,7 @@ _COMMANDS = {
     "view": ("tools.viewer.command:view", "watch the running system on a browser page"),
     "hold": ("tools.hold:hold", "be the deadman's switch: the terminal's space bar"),
     "doctor": ("tools.doctor.command:doctor", "say what stands in the way of a run"),
+    "commission": ("tools.commission.command:commission", "measure a bench, write its files"),
     "plan": ("tools.plan:plan", "turn a tip path into a motion the rod can do"),
     "identify": ("tools.identify:identify", "find a robot's parameters in its recordings"),
     "emulate": ("tools.emulate:app", "play a device of the bench on its real protocol"),

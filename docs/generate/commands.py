@@ -8,9 +8,9 @@ from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parents[2]
 COMMANDS: tuple[str, ...] = (
-    "up simulation", "up hardware", "report", "replay", "view", "hold", "doctor", "plan",
-    "identify", "emulate ethercat", "emulate optitrack", "emulate force-torque", "emulate bench",
-    "rehearse", "train", "verify-surrogate",
+    "up simulation", "up hardware", "report", "replay", "view", "hold", "doctor", "commission",
+    "plan", "identify", "emulate ethercat", "emulate optitrack", "emulate force-torque",
+    "emulate bench", "rehearse", "train", "verify-surrogate",
     "study list", "study run", "study page", "study compare",
 )  # fmt: skip
 """Every command, in the order of the page."""

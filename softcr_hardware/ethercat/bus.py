@@ -115,6 +115,20 @@ class EtherCatBus:
         inputs = {place: master.slaves[place - 1].input for place in self._data.input_positions}
         return self._data.unpack(inputs)
 
+    def listen(self) -> Sample | None:
+        """What the inputs say while the outputs have no say, as after a watchdog; None if nothing.
+
+        The frame brings outputs as well, which a terminal out of operation does not use.
+        """
+        master = self._master
+        if master is None:
+            return None
+        master.send_processdata(release_gil=True)
+        if master.receive_processdata(timeout=_EXCHANGE_TIMEOUT, release_gil=True) <= 0:
+            return None
+        inputs = {place: master.slaves[place - 1].input for place in self._data.input_positions}
+        return self._data.unpack(inputs)
+
     def check(self) -> str:
         """States of all slaves in words, when not all are operational."""
         if self._master is None:

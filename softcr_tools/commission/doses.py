@@ -1,0 +1,16 @@
+"""Air into a chamber, as strong as its valve was seen to be."""
+
+from softcr_hardware.commissioning.survey import Survey, dose_of, own_rise
+from softcr_tools.commission.session import Session
+
+
+def filled(session: Session, channel: int) -> None:
+    """Fill a vented chamber to what the survey had there, and keep it closed.
+
+    Raises:
+        Interrupted: see Drive.
+    """
+    survey = Survey.model_validate(session.value("survey", "survey"))
+    strength = abs(own_rise(survey, channel)) / survey.expected
+    dose = dose_of(strength, session.bench.station.flow)
+    session.drive.fill(channel, dose.opening, dose.fill)

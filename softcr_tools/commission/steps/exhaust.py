@@ -1,0 +1,22 @@
+"""Whether every valve exhausts where it must."""
+
+from softcr_hardware.commissioning.exhaust import find_reversed
+from softcr_tools.commission.record import StepRecord
+from softcr_tools.commission.session import Session, Step, found
+
+
+def _run(session: Session) -> StepRecord:
+    drive = session.drive
+    drive.distrust_exhaust()
+    session.air(True)
+    reversed_valves, findings = find_reversed(drive)
+    if findings:
+        return found(findings)
+    lines = [
+        f"output of {name}: {'fills where it must exhaust' if wrong else 'exhausts'}"
+        for name, wrong in zip(session.names, reversed_valves, strict=True)
+    ]
+    return found([], lines, reversed=[bool(each) for each in reversed_valves])
+
+
+STEP = Step("exhaust", "each valve exhausts where it must", _run)

@@ -1,0 +1,356 @@
+"""Commissioning on virtual benches with planted mistakes: each is named, and the files are right.
+
+What a bench really is comes from the mistakes that were planted, never from what was found.
+"""
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from softcr_hardware.bench_mistakes import BenchMistakes, some_mistakes
+from softcr_hardware.commissioning.drive import HIGHEST, Drive
+from softcr_hardware.commissioning.virtual_bench import VirtualBench, VirtualOperator
+from softcr_hardware.emulated_chambers import ChamberErrors
+from softcr_hardware.ethercat.terminals import load_station
+from softcr_hardware.force_torque.mounting import load_mounting
+from softcr_hardware.optitrack.calibration import load_calibration
+from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
+from softcr_models.errors import UserError
+from softcr_models.robot import load_robot
+from softcr_tools import cli
+from softcr_tools.commission.lead import lead
+from softcr_tools.commission.page import good
+from softcr_tools.commission.record import Record, load_record
+from softcr_tools.commission.session import Session
+from softcr_tools.commission.steps import STEPS
+from softcr_tools.commission.writing import write_files
+
+ROBOT = load_robot("licher2025")
+STATION = load_station("licher2025")
+CALIBRATION = load_calibration("licher2025")
+NAMES = ROBOT.chamber_names
+ERRORS = ChamberErrors(
+    fill_gain=1.1, exhaust_gain=0.9, dead_band=0.03, hysteresis=0.01, lag=0.001, output_bits=12
+)
+OFFSETS = {"chamber_1": 0.04, "chamber_2": -0.03, "chamber_3": 0.02}
+DAILY = tuple(step for step in STEPS if step.daily)
+
+
+def bench_with(mistakes=None, errors=ERRORS, station=None, calibration=None, seed=0):
+    mistakes = mistakes or BenchMistakes()
+    offsets = OFFSETS | mistakes.sensor_offsets
+    mistakes = mistakes.model_copy(update={"sensor_offsets": offsets})
+    noise = SensorModel(tip_noise=1e-4, force_noise=0.02, moment_noise=5e-4, seed=seed)
+    plant = SimulatedPlant(ROBOT, Mismatch(1.1, 1.05, 1.0), noise)
+    truth = mistakes.calibration(CALIBRATION)
+    files = station or STATION, calibration or CALIBRATION
+    return VirtualBench(STATION, truth, plant, mistakes, errors, seed, *files)
+
+
+def session_of(bench, operator=None, daily=False):
+    record = Record(robot=ROBOT.name, station="licher2025", calibration="licher2025")
+    return Session(bench, operator or VirtualOperator(bench), ROBOT, record, daily=daily)
+
+
+def commissioned(directory, mistakes=None, steps=STEPS, begin="", session=None, **bench):
+    """A session after all steps, and whether all were done."""
+    session = session or session_of(bench_with(mistakes, **bench))
+    session.bench.open()
+    done = lead(session, steps, begin, directory / "record.yaml", lambda line, style: None)
+    return session, done
+
+
+def words(session):
+    return [finding.words for finding in session.record.findings()]
+
+
+def expected(mistakes):
+    """What must be said of planted mistakes, as beginnings of lines."""
+    said = []
+    for what in ("sensors", "valves", "hoses"):
+        for circle in getattr(mistakes, f"swapped_{what}"):
+            first, second = sorted(circle)
+            said.append(f"{what} of {first} and {second} are swapped")
+    said += [f"the valve of {name} is wired in reverse" for name in mistakes.reversed_valves]
+    for name, factor in mistakes.sensor_factors.items():
+        wrong_sign = f"the sensor of {name} has the wrong sign"
+        said.append(wrong_sign if factor < 0 else f"the slope of the sensor of {name} is")
+    for field, start in (
+        ("base_turn", "the base is turned by"),
+        ("body_turn", "the tip body's axes are turned by"),
+        ("force_torque_turn", "the force-torque sensor is mounted turned by"),
+    ):
+        turn = np.array(getattr(mistakes, field))
+        if turn.any():
+            axis = int(np.argmax(np.abs(turn)))
+            said.append(f"{start} {turn[axis]:.0f} deg about {'xyz'[axis]}")
+    return said
+
+
+def only_said(session, *beginnings):
+    """Every beginning is said, and nothing else."""
+    lines = words(session)
+    for beginning in beginnings:
+        assert any(line.startswith(beginning) for line in lines), (beginning, lines)
+    assert len(lines) == len(beginnings), lines
+
+
+def away(found, true):
+    """Distance [mm] and angle [deg] between two (4, 4) poses."""
+    twist = pin.log6(pin.SE3(true).actInv(pin.SE3(found))).vector
+    return 1e3 * np.linalg.norm(twist[:3]), np.degrees(np.linalg.norm(twist[3:]))
+
+
+def check_station(directory, mistakes, errors=ERRORS):
+    """The file against what the bench was made of."""
+    station = load_station(directory / "station.yaml", NAMES)
+    assert station.flow.fill_rate == pytest.approx(25.0 * errors.fill_gain, rel=0.03)
+    assert station.flow.exhaust_rate == pytest.approx(25.0 * errors.exhaust_gain, rel=0.03)
+    assert station.valve.dead_band == pytest.approx(0.2 + errors.dead_band, abs=0.012)
+    assert station.valve.closed == pytest.approx(5.0, abs=0.012)
+    assert station.valve.lag == pytest.approx(0.003 + errors.lag, abs=0.001)
+    valve_of = mistakes.exchanged("swapped_valves", NAMES)  # of each output
+    chamber_of = mistakes.exchanged("swapped_hoses", NAMES)  # of each valve
+    hose_of = mistakes.exchanged("swapped_sensors", NAMES)  # of each input
+    for index, chamber in enumerate(station.chambers):
+        output, sensor = chamber.valve.channel - 1, chamber.sensor.channel - 1
+        hose = valve_of[output]
+        assert chamber_of[hose] == index
+        assert hose_of[sensor] == hose
+        name = NAMES[sensor]
+        assert chamber.sensor.zero == pytest.approx(1.0 + OFFSETS[name], abs=0.002)
+        factor = mistakes.sensor_factors.get(name, 1.0)
+        assert chamber.sensor.pascal_per_volt == pytest.approx(2.5e4 / abs(factor), rel=0.02)
+    return station
+
+
+def check_calibration(directory, bench, millimetres=1.0, degrees=0.5):
+    found = load_calibration(directory / "calibration.yaml")
+    for part in ("base_in_world", "tip_in_body"):
+        shift, angle = away(getattr(found, part).pose, getattr(bench.truth, part).pose)
+        assert shift < millimetres
+        assert angle < degrees
+
+
+def test_a_good_bench_is_commissioned_and_the_daily_check_passes(tmp_path):
+    session, done = commissioned(tmp_path)
+    assert done
+    assert words(session) == []
+    assert good(session.record, STEPS, daily=False)
+    write_files(session, tmp_path)
+    station = check_station(tmp_path, BenchMistakes())
+    assert station.guard.commissioned
+    check_calibration(tmp_path, session.bench)
+    assert load_mounting(tmp_path / "mounting.yaml").rotation == pytest.approx(np.eye(3), abs=0.02)
+
+    bench = bench_with(
+        station=station, calibration=load_calibration(tmp_path / "calibration.yaml"), seed=1
+    )
+    day, done = commissioned(tmp_path, steps=DAILY, session=session_of(bench, daily=True))
+    assert done
+    assert words(day) == []
+    assert day.bench.now < 120.0
+
+    drifted = ChamberErrors(fill_gain=1.3, exhaust_gain=0.9, dead_band=0.03)
+    bench = bench_with(
+        BenchMistakes(sensor_offsets={"chamber_2": 0.02}),
+        drifted,
+        station,
+        load_calibration(tmp_path / "calibration.yaml"),
+    )
+    day, _ = commissioned(tmp_path, steps=DAILY, session=session_of(bench, daily=True))
+    lines = words(day)
+    assert any(line.startswith("the sensor of chamber_2 reads 1.02") for line in lines), lines
+    assert any("fill rate is 3" in line for line in lines), lines
+
+
+SIX = (
+    BenchMistakes(
+        swapped_sensors=(("chamber_1", "chamber_2"),),
+        swapped_valves=(("chamber_2", "chamber_3"),),
+        swapped_hoses=(("chamber_1", "chamber_3"),),
+        base_turn=(0, 0, 180),
+        body_turn=(90, 0, 0),
+        force_torque_turn=(0, 0, 90),
+    ),
+    BenchMistakes(
+        swapped_valves=(("chamber_1", "chamber_3"),),
+        swapped_sensors=(("chamber_1", "chamber_3"),),
+        swapped_hoses=(("chamber_1", "chamber_3"),),
+        sensor_factors={"chamber_2": 0.625},
+        body_turn=(0, 0, -90),
+        force_torque_turn=(0, 0, 180),
+    ),
+    some_mistakes(2, NAMES),
+)
+
+
+@pytest.mark.parametrize("mistakes", SIX)
+def test_six_mistakes_at_once_are_named_and_the_files_are_right(mistakes, tmp_path):
+    session, done = commissioned(tmp_path, mistakes)
+    assert done
+    only_said(session, *expected(mistakes))
+    assert good(session.record, STEPS, daily=False)  # the files say it all
+    write_files(session, tmp_path)
+    assert check_station(tmp_path, mistakes).guard.commissioned
+    check_calibration(tmp_path, session.bench)
+    turn = pin.exp3(np.radians(mistakes.force_torque_turn))
+    found = load_mounting(tmp_path / "mounting.yaml").rotation
+    assert np.degrees(np.linalg.norm(pin.log3(turn.T @ found))) < 2.0
+
+
+def test_mistakes_for_the_hand_are_named_and_the_bench_is_not_commissioned(tmp_path):
+    mistakes = BenchMistakes(
+        swapped_hoses=(("chamber_2", "chamber_3"),),
+        reversed_valves=("chamber_3",),
+        sensor_factors={"chamber_1": -1.0},
+        base_turn=(0, 0, 90),
+        mirrored_positions="y",
+        leaks={"chamber_2": 0.1},
+    )
+    session, done = commissioned(tmp_path, mistakes)
+    assert done
+    mirrored = "the cameras' positions are mirrored: y"
+    leak, dead = "the line of chamber_2 leaks", "a dead host was not tried"
+    only_said(session, *expected(mistakes), mirrored, leak, dead)
+    assert not good(session.record, STEPS, daily=False)
+    write_files(session, tmp_path)
+    assert not load_station(tmp_path / "station.yaml").guard.commissioned
+
+
+ALONE = (
+    (BenchMistakes(swapped_hoses=(("chamber_2", "chamber_3"),)), ()),
+    (BenchMistakes(swapped_sensors=(("chamber_1", "chamber_3"),)), ()),
+    (BenchMistakes(swapped_valves=(("chamber_1", "chamber_2"),)), ()),
+    (BenchMistakes(base_turn=(0, 0, 120)), ()),
+    (BenchMistakes(base_turn=(0, 0, 180)), ()),
+    (BenchMistakes(force_torque_turn=(0, 0, -120)), ()),
+    (BenchMistakes(body_turn=(180, 0, 0)), ()),
+    (BenchMistakes(mirrored_positions="x"), ("the cameras' positions are mirrored: x",)),
+    (BenchMistakes(mirrored_positions="y"), ("the cameras' positions are mirrored: y",)),
+    (BenchMistakes(mirrored_axes="y"), ("the tip body's axes are mirrored: y",)),
+    (
+        BenchMistakes(mirrored_axes="z", mirrored_positions="z"),
+        ("the cameras' world is mirrored: z",),
+    ),
+    (BenchMistakes(sensor_factors={"chamber_3": -1.0}), ()),
+)
+
+
+@pytest.mark.parametrize(("mistakes", "others"), ALONE)
+def test_each_mistake_alone_is_named(mistakes, others, tmp_path):
+    steps = tuple(
+        step for step in STEPS if step.name in ("zero", "sensors", "exhaust", "survey", "wiring")
+    )
+    session, done = commissioned(tmp_path, mistakes, steps=steps)
+    assert done
+    only_said(session, *expected(mistakes), *others)
+
+
+def test_without_pulled_cables_what_looks_alike_is_said_so(tmp_path):
+    bench = bench_with(SIX[0])
+    session = session_of(bench, VirtualOperator(bench, refuses=("unplug",)))
+    steps = tuple(step for step in STEPS if step.name in ("zero", "sensors", "exhaust", "survey"))
+    commissioned(tmp_path, session=session, steps=(*steps, STEPS[5]))
+    (doubtful,) = (each for each in session.record.findings() if each.could_be)
+    told = f"{' '.join(words(session))} {doubtful.could_be}"
+    for line in expected(SIX[0]):
+        assert line in told
+
+
+def test_it_goes_on_where_it_ended(tmp_path):
+    class Leaves(VirtualOperator):
+        """Lets go of the switch at 40 s, and comes back later."""
+
+        def holds(self, now):
+            return now < 40.0
+
+    bench = bench_with()
+    session, done = commissioned(tmp_path, session=session_of(bench, Leaves(bench)))
+    assert not done
+    assert bench.actuator.pressures.max() < 1000.0  # everything exhausts
+    record = load_record(tmp_path / "record.yaml")
+    before = list(record.steps)
+    assert before
+    assert len(before) < len(STEPS)
+
+    bench = bench_with()
+    session = Session(bench, VirtualOperator(bench), ROBOT, record)
+    kept = {name: step.done for name, step in record.steps.items()}
+    _, done = commissioned(tmp_path, session=session)
+    assert done
+    assert list(session.record.steps) == [step.name for step in STEPS]
+    assert {name: session.record.steps[name].done for name in before} == kept
+
+
+def test_nothing_begins_with_air_in_a_chamber(tmp_path):
+    bench = bench_with()
+    bench.turn_air(True)
+    operator = VirtualOperator(bench, refuses=("air off",))
+    with pytest.raises(UserError, match="not done: shut the air off"):
+        commissioned(tmp_path, session=session_of(bench, operator))
+
+
+@pytest.mark.parametrize("gain", [1.0, 2.0])
+def test_no_true_pressure_passes_what_openings_can_bring(gain, tmp_path):
+    """A sensor that always reads zero, and valves twice as strong as the file says."""
+    mistakes = BenchMistakes(sensor_factors={"chamber_1": 1e-6})
+    errors = ChamberErrors(fill_gain=gain)
+    bench = bench_with(mistakes, errors)
+    highest = 0.0
+    exchange = bench.exchange
+
+    def watched(volts, period):
+        nonlocal highest
+        sample = exchange(volts, period)
+        highest = max(highest, bench.actuator.pressures.max())
+        return sample
+
+    bench.exchange = watched
+    session, _ = commissioned(tmp_path, session=session_of(bench))
+    assert any("no sensor answers the valve of chamber_1" in line for line in words(session))
+    assert 5000.0 < highest < 21_000.0
+
+
+def test_a_reading_that_is_too_high_ends_at_exhaust():
+    bench = bench_with(errors=ChamberErrors(fill_gain=2.5))
+    bench.turn_air(True)
+    bench.open()
+    drive = Drive(bench, VirtualOperator(bench))
+    drive.trust_exhaust(np.zeros(3, bool))
+    with pytest.raises(UserError, match="must stay below 15"):  # noqa: PT012
+        for _ in range(10):  # the chamber is not vented before each, as it should be
+            drive.fill(0, 0.06, 0.05)
+    assert bench.actuator.pressures.max() < 0.1 * HIGHEST
+    with pytest.raises(ValueError, match="a dose of up to"):
+        drive.fill(0, 0.5, 0.1)
+
+
+def test_a_terminal_that_keeps_its_output_is_found(tmp_path):
+    session, _ = commissioned(tmp_path, BenchMistakes(keeps_last_output=True))
+    lines = words(session)
+    assert len(lines) == 3
+    assert all("does not open the exhaust" in line for line in lines)
+
+
+def test_a_file_of_mistakes_names_what_is_not_allowed():
+    with pytest.raises(UserError, match="chamber 'chamber_7': unknown"):
+        bench_with(BenchMistakes(swapped_hoses=(("chamber_1", "chamber_7"),)))
+    with pytest.raises(ValueError, match="each named once"):
+        BenchMistakes(swapped_hoses=(("chamber_1", "chamber_1"),))
+
+
+@pytest.mark.parametrize(
+    ("asked", "line"),
+    [
+        (("--mistakes", "3"), "only of a virtual bench"),
+        (("--daily", "--virtual"), "commission first"),
+        (("--virtual", "--from", "lunch"), "step 'lunch': unknown; known are devices, zero"),
+        (("--virtual", "--mistakes", "none.yaml"), "none.yaml"),
+    ],
+)
+def test_a_mistake_of_the_command_line_is_one_line(asked, line, tmp_path, capsys):
+    assert cli.main(["commission", "--output", str(tmp_path / "bench"), *asked]) == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    assert line in error
+    assert not (tmp_path / "bench" / "station.yaml").exists()
