@@ -15,6 +15,7 @@ from softcr_models.robot import PressureLimits
 
 _REMEMBERED = 1.0
 """What was wrong with a command is told for so long, and rates are counted over it [s]."""
+_AHEAD = 0.1  # a stamp may be so far ahead of the present, for clocks differ [s]
 _SLOW = 0.85  # of the stated rate
 _FEWEST = 10  # commands that make a rate
 
@@ -70,6 +71,15 @@ class CommandJudge:
             self._times.popleft()
         return True
 
+    def use(self, settings: SafetySettings) -> None:
+        """Other numbers."""
+        self._settings = settings
+
+    @property
+    def longest_wait(self) -> float:
+        """No command waits longer until it is due [s]."""
+        return self._settings.command_oldest
+
     def impaired(self, now: float) -> list[str]:
         """What is wrong with the commands of the last second."""
         told = [what for what, moment in self._told.items() if now - moment < _REMEMBERED]
@@ -85,6 +95,8 @@ class CommandJudge:
         low, high = self._limits.minimum, self._limits.maximum
         if (pressures < 2 * low - high).any() or (pressures > 2 * high - low).any():
             return "far beyond the limits"
+        if age < -_AHEAD:
+            return "stamped ahead of time"
         return "" if age <= self._settings.command_oldest else "too old"
 
     def _rate(self) -> float:

@@ -1,98 +1,61 @@
 """Safety as a pure state machine: (time, flags) -> action. No clock, no ROS, no model of the robot.
 
-Actions are ordered and the further one wins (the way of PX4's failsafe framework). The valves are
-either disarmed, which means vented, or enabled. One table, `_RULES`, says which condition asks for
-which action:
+The valves are either disarmed, which means vented, or enabled. One table, `RULES`, says which
+condition asks for which action, and the further action wins:
 
-- enabling needs every condition from PREDICT_ONLY up to be clear for `handshake_time`, and the
-  chambers to be empty: poses fresh, slaves operational with their watchdog armed, pressures
-  believable, commands and the operator's signal flowing *before* anything moves;
+- enabling needs every condition from PREDICT_ONLY up to be clear, and the chambers to be empty,
+  over a handshake of good samples from every source *before* anything moves (`Handshake`); an
+  arming test that has passed; and somebody who asks for it with the present generation;
 - WARN, PREDICT_ONLY and HOLD end when their conditions have been clear for `clear_time`;
-- RAMP_TO_VENT never ends but in VENT_NOW, and VENT_NOW disarms; only an operator enables again.
+- RAMP_TO_VENT never ends but in VENT_NOW, and VENT_NOW disarms;
+- every vent from enabled is latched by its cause, and so is a vent that somebody asks for while
+  disarmed. Only an explicit reset forgets it, and a handshake begins from zero. Each latch and each
+  reset begins a new generation: who asked before has asked for something else.
 
-An age that is NaN, negative time steps and values that are not numbers count as the worse case.
+An age that is NaN and values that are not numbers count as the worse case. Time that jumps ahead is
+a fault; time that goes back, or is no number, stands still.
 """
 
 import math
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
-from enum import IntEnum
 
+from softcr_hardware.handshake import Handshake
+from softcr_hardware.safety_rules import RULES, VENT_ASKED, Action, Flags, Latch, Rule
 from softcr_hardware.safety_settings import SafetySettings
 
+__all__ = ["Action", "Decision", "Flags", "Latch", "Safety", "Transition"]
+
 _TRANSITIONS_KEPT = 1000
-
-
-class Action(IntEnum):
-    """What is done to the chambers; a larger number is further."""
-
-    NONE = 0
-    WARN = 1
-    PREDICT_ONLY = 2
-    HOLD = 3
-    RAMP_TO_VENT = 4
-    VENT_NOW = 5
-
-    @property
-    def words(self) -> str:
-        """As in sentences: `ramp to vent`."""
-        return self.name.lower().replace("_", " ")
-
-
-@dataclass(slots=True)  # not frozen: that would cost more than the rest of a fast cycle's safety
-class Flags:
-    """What is known at one moment. Ages [s] since the last good one; infinite for never.
-
-    Attributes:
-        operator_pressed: whether the deadman's switch is held.
-        operator_age, command_age, mocap_age, force_torque_age: of messages that were accepted.
-        exchange_age: of a bus exchange with the full working counter.
-        slaves_operational: every slave says so itself.
-        watchdog_armed: the slaves' own watchdog was seen to work since the bus came up.
-        pressure_age: of a believable sample of every chamber.
-        highest_pressure: of the newest believable sample [Pa].
-        pressure_error: largest |measured - sent| of a chamber [Pa].
-        pressure_fault: what speaks against believing a pressure; empty for nothing. It vents, and
-            stays latched until somebody resets it.
-        impaired: names of what runs worse than it should.
-        reset: somebody has looked at a latched fault, and asks now to forget it.
-        enable: the operator asks now for the valves to be enabled.
-        vent: somebody asks now for them to be vented.
-    """
-
-    operator_pressed: bool = False
-    operator_age: float = math.inf
-    command_age: float = math.inf
-    mocap_age: float = math.inf
-    force_torque_age: float = math.inf
-    exchange_age: float = math.inf
-    slaves_operational: bool = False
-    watchdog_armed: bool = False
-    pressure_age: float = math.inf
-    highest_pressure: float = math.inf
-    pressure_error: float = math.inf
-    pressure_fault: str = ""
-    impaired: tuple[str, ...] = ()
-    reset: bool = False
-    enable: bool = False
-    vent: bool = False
+_REPEATS = 600.0
+"""The same cause of a machine's again within this time is kept until a check has passed [s]."""
+_JUMPED = Rule("clock jumped", Action.VENT_NOW, lambda f, s, high: True, latch=Latch.MACHINE)
+_TEST_FAILED = Rule(
+    "arming test",
+    Action.VENT_NOW,
+    lambda f, s, high: True,
+    latch=Latch.MACHINE,
+    about="test_failed",
+)
 
 
 @dataclass(frozen=True)
 class Transition:
-    """A change of action or of being enabled, at `time` [s], and why."""
+    """A change of action, of being enabled or of the latch, at `time` [s], and why."""
 
     time: float
     before: Action
     after: Action
     enabled: bool
     reason: str
+    latch: Latch = Latch.NONE
 
     @property
     def words(self) -> str:
         """In a line: `none -> hold: commands late`."""
         state = "" if self.enabled else " (disarmed)"
+        if self.latch:
+            state = f" (disarmed, latched {self.latch.letter})"
         return f"{self.before.words} -> {self.after.words}{state}: {self.reason}"
 
 
@@ -105,178 +68,231 @@ class Decision:
         enabled: whether commands may reach the valves at all.
         reason: of the action; of not being enabled.
         blockers: while disarmed, what keeps the valves from being enabled.
+        latch: what must be reset first.
+        cause: of the latch; empty for none.
+        generation: of latches and resets; an enable must ask for this one.
+        counts: while disarmed, good samples of the handshake: source, how many, how many needed.
+        testing: whether the arming test may open the valves, which are not enabled.
     """
 
     action: Action
     enabled: bool
     reason: str
     blockers: tuple[str, ...] = ()
-
-
-_Broken = Callable[[Flags, SafetySettings, float], bool]
-
-
-def _older(age: str, limit: str, needed: str = "") -> _Broken:
-    """Whether an age lies beyond a limit; `needed` names a setting that may switch the rule off."""
-
-    def broken(flags: Flags, settings: SafetySettings, maximum: float) -> bool:
-        if needed and not getattr(settings, needed):
-            return False
-        return not getattr(flags, age) <= getattr(settings, limit)  # NaN is old
-
-    return broken
-
-
-_PRESSURE_FAULT = "pressure fault"
-
-# reason, action, condition, name of the setting for how long it must last ("" for not at all)
-_RULES: tuple[tuple[str, Action, _Broken, str], ...] = (
-    ("vent asked for", Action.VENT_NOW, lambda f, s, high: f.vent, ""),
-    ("bus silent", Action.VENT_NOW, _older("exchange_age", "exchange_vent"), ""),
-    ("slaves not operational", Action.VENT_NOW, lambda f, s, high: not f.slaves_operational, ""),
-    ("output watchdog not armed", Action.VENT_NOW, lambda f, s, high: not f.watchdog_armed, ""),
-    (_PRESSURE_FAULT, Action.VENT_NOW, lambda f, s, high: bool(f.pressure_fault), ""),
-    ("pressures not believable", Action.VENT_NOW, _older("pressure_age", "pressure_vent"), ""),
-    (
-        "overpressure",
-        Action.VENT_NOW,
-        lambda f, s, high: not f.highest_pressure <= high + s.overpressure,
-        "",
-    ),
-    (
-        "deadman released",
-        Action.RAMP_TO_VENT,
-        lambda f, s, high: s.require_operator and not f.operator_pressed,
-        "",
-    ),
-    (
-        "operator silent",
-        Action.RAMP_TO_VENT,
-        _older("operator_age", "operator_vent", "require_operator"),
-        "",
-    ),
-    ("commands silent", Action.RAMP_TO_VENT, _older("command_age", "command_vent"), ""),
-    ("poses silent", Action.RAMP_TO_VENT, _older("mocap_age", "mocap_vent", "require_mocap"), ""),
-    ("operator late", Action.HOLD, _older("operator_age", "operator_hold", "require_operator"), ""),
-    ("commands late", Action.HOLD, _older("command_age", "command_hold"), ""),
-    ("poses late", Action.HOLD, _older("mocap_age", "mocap_hold", "require_mocap"), ""),
-    (
-        "poses missing",
-        Action.PREDICT_ONLY,
-        _older("mocap_age", "mocap_predict", "require_mocap"),
-        "",
-    ),
-    ("wrenches silent", Action.WARN, _older("force_torque_age", "force_torque_warn"), ""),
-    ("impaired", Action.WARN, lambda f, s, high: bool(f.impaired), ""),
-)
-
-
-def _named(reason: str, flags: Flags) -> str:
-    """The reason, with what it is about."""
-    about = {"impaired": ", ".join(flags.impaired), _PRESSURE_FAULT: flags.pressure_fault}
-    return f"{reason}: {about[reason]}" if reason in about else reason
+    latch: Latch = Latch.NONE
+    cause: str = ""
+    generation: int = 0
+    counts: tuple[tuple[str, int, int], ...] = ()
+    testing: bool = False
 
 
 class Safety:
     """The state machine; `update` is all it does.
 
     Attributes:
+        settings: its numbers.
         decision: the last one.
         transitions: the newest thousand.
         transition_count: all of them.
-        latched: the pressure fault that vented the valves and was not reset yet; empty for none.
     """
 
-    def __init__(self, settings: SafetySettings, maximum_pressure: float):
-        """Disarmed; commands reach up to `maximum_pressure` [Pa]."""
+    def __init__(self, settings: SafetySettings, maximum_pressure: float, held: str = ""):
+        """Disarmed.
+
+        Args:
+            settings: numbers.
+            maximum_pressure: commands reach up to it [Pa].
+            held: cause of a latch of the class HELD that was kept from before; empty for none.
+        """
         self.settings = settings
-        self.decision = Decision(Action.VENT_NOW, False, "not enabled yet")
+        self._latch, self._cause = (Latch.HELD, held) if held else (Latch.NONE, "")
+        self.decision = Decision(
+            Action.VENT_NOW, False, held or "not enabled yet", (), self._latch, self._cause
+        )
         self.transitions: deque[Transition] = deque(maxlen=_TRANSITIONS_KEPT)
         self.transition_count = 0
-        self.latched = ""
         self._maximum = maximum_pressure
-        self._time = -math.inf
+        self._generation = 0
+        self._handshake = Handshake()
+        self._testing = False
+        self._seen = -math.inf  # time as it was told
+        self._time = 0.0  # own time, which neither jumps nor goes back
+        self._step = 0.0
+        self._jumped = False
         self._since = -math.inf  # when the action of the decision began
         self._asked = -math.inf  # when the action, or one beyond it, was last asked for
-        self._blocked = math.nan  # when something last stood against enabling
         self._began: dict[str, float] = {}  # of conditions that are broken
+        self._machine_causes: dict[str, float] = {}  # and when they were last latched
+        self._vent_before = self._reset_before = False
+
+    def use(self, settings: SafetySettings) -> None:
+        """Other numbers, while disarmed; the handshake begins anew."""
+        self.settings = settings
+        self._handshake.forget()
 
     def update(self, time: float, flags: Flags) -> Decision:
         """Decide.
 
         Args:
             time: [s] on a clock that does not jump; one that goes back, or is no number, is taken
-                as standing still.
+                as standing still, and one that jumps ahead by more than `cycle_vent` as a fault.
             flags: what is known now.
         """
-        if time > self._time and math.isfinite(time):
-            self._time = time
-        if math.isnan(self._blocked):
-            self._blocked = self._time
+        self._advance(time)
         broken = self._broken(flags)
-        if self.decision.enabled:
-            decision = self._while_enabled(broken, flags)
-        else:
-            decision = self._while_disarmed(broken, flags)
         before = self.decision
-        self.decision = decision
-        if (decision.action, decision.enabled) != (before.action, before.enabled):
+        if before.enabled:
+            action, enabled, reason = self._while_enabled(broken, flags)
+            blockers: tuple[str, ...] = ()
+        else:
+            action, enabled, reason, blockers = self._while_disarmed(broken, flags)
+        self._vent_before, self._reset_before = flags.vent, flags.reset
+        counts = () if enabled else self._handshake.counts(self.settings)
+        self.decision = decision = Decision(
+            action, enabled, reason, blockers, self._latch, self._cause, self._generation,
+            counts, self._testing,
+        )  # fmt: skip
+        if (action, enabled, self._latch) != (before.action, before.enabled, before.latch):
             self._since = self._time
             self.transition_count += 1
             self.transitions.append(
-                Transition(
-                    self._time, before.action, decision.action, decision.enabled, decision.reason
-                )
+                Transition(self._seen, before.action, action, enabled, reason, self._latch)
             )
         return decision
 
-    def _broken(self, flags: Flags) -> list[tuple[Action, str]]:
-        """What asks for an action, in the order of the table."""
+    def _advance(self, time: float) -> None:
+        """Let the own time go on, but neither jump nor go back."""
+        self._step, self._jumped = 0.0, False
+        if not math.isfinite(time):
+            return
+        step, self._seen = time - self._seen, time
+        if step == math.inf:  # the first
+            self._time = time
+        elif step > self.settings.cycle_vent:
+            self._jumped = True
+        else:
+            self._step = max(step, 0.0)
+            self._time += self._step
+
+    def _broken(self, flags: Flags) -> list[tuple[Rule, str]]:
+        """The rules that ask for an action, in the order of the table, and their reasons."""
         found = []
-        for reason, action, condition, lasting in _RULES:
-            if not condition(flags, self.settings, self._maximum):
-                self._began.pop(reason, None)
+        for rule in RULES:
+            if not rule.broken(flags, self.settings, self._maximum):
+                self._began.pop(rule.reason, None)
                 continue
-            began = self._began.setdefault(reason, self._time)
-            if not lasting or self._time - began >= getattr(self.settings, lasting):
-                found.append((action, _named(reason, flags)))
+            began = self._began.setdefault(rule.reason, self._time)
+            if not rule.lasting or self._time - began >= getattr(self.settings, rule.lasting):
+                found.append((rule, rule.named(flags)))
+        if self._jumped:
+            found.append((_JUMPED, _JUMPED.reason))
         return found
 
-    def _while_disarmed(self, broken: list[tuple[Action, str]], flags: Flags) -> Decision:
-        blockers = [reason for action, reason in broken if action >= Action.PREDICT_ONLY]
-        if not flags.highest_pressure <= self.settings.near_empty:
-            blockers.append("chambers not empty")
-        if not flags.pressure_error <= self.settings.near_empty:
-            blockers.append("pressures not near the command")
-        if flags.reset:
-            self.latched = ""
-        if self.latched:
-            blockers.append(f"{self.latched}: reset it first")
-        if blockers:
-            self._blocked = self._time
-        elif not self._time - self._blocked >= self.settings.handshake_time:
-            blockers.append("handshake under way")
-        if not blockers and flags.enable:
-            action, reason = max(broken, key=lambda item: item[0], default=(Action.NONE, "enabled"))
-            self._asked = self._time
-            return Decision(action, True, reason)
-        return Decision(Action.VENT_NOW, False, self.decision.reason, tuple(blockers))
+    # --- disarmed -----------------------------------------------------------------------------
 
-    def _while_enabled(self, broken: list[tuple[Action, str]], flags: Flags) -> Decision:
+    def _while_disarmed(
+        self, broken: list[tuple[Rule, str]], flags: Flags
+    ) -> tuple[Action, bool, str, tuple[str, ...]]:
+        reason = self.decision.reason
+        if flags.reset and self._reset(flags):
+            reason = "reset"
+        if flags.vent and not self._vent_before:
+            self._latch_at_least(Latch.OPERATOR, VENT_ASKED)
+            reason = VENT_ASKED
+        blockers = [said for rule, said in broken if rule.action >= Action.PREDICT_ONLY]
+        blockers += [f"bad samples: {name}" for name in flags.bad]
+        if self._testing and (blockers or flags.test_failed or not flags.untested):
+            self._testing = False
+        if flags.test_failed and not self._latch:
+            reason = _TEST_FAILED.named(flags)
+            self._latch_as(_TEST_FAILED, reason)
+        if not self._testing:
+            if not flags.highest_pressure <= self.settings.near_empty:
+                blockers.append("chambers not empty")
+            if not flags.pressure_error <= self.settings.near_empty:
+                blockers.append("pressures not near the command")
+        if self._latch:
+            first = "pass a check, then reset it" if self._latch is Latch.HELD else "reset it first"
+            blockers.append(f"latched {self._latch.letter}, {self._cause}: {first}")
+        clear = not blockers and not flags.reset and not self._testing
+        self._handshake.see(self._seen, self._step, clear, flags)
+        if blockers:
+            return Action.VENT_NOW, False, reason, tuple(blockers)
+        if not self._handshake.complete(self.settings) and not self._testing:
+            return Action.VENT_NOW, False, reason, ("handshake under way",)
+        asked = flags.enable and flags.generation in (None, self._generation)
+        if flags.untested:
+            self._testing = self._testing or asked
+            said = "arming test under way" if self._testing else "arming test: ask to begin it"
+            return Action.VENT_NOW, False, reason, (said,)
+        if not asked or not self._handshake.complete(self.settings):
+            return Action.VENT_NOW, False, reason, ()
+        warning, why = max(
+            ((rule.action, said) for rule, said in broken),
+            key=lambda item: item[0],
+            default=(Action.NONE, "enabled"),
+        )
+        self._asked = self._time
+        return warning, True, why, ()
+
+    def _reset(self, flags: Flags) -> bool:
+        """A person has looked; what a check must pass for stays without it."""
+        if self._reset_before or (self._latch is Latch.HELD and not flags.checked):
+            return False
+        if self._latch is Latch.HELD:
+            self._machine_causes.clear()
+        self._latch, self._cause = Latch.NONE, ""
+        self._begin_generation()
+        return True
+
+    # --- enabled ------------------------------------------------------------------------------
+
+    def _while_enabled(
+        self, broken: list[tuple[Rule, str]], flags: Flags
+    ) -> tuple[Action, bool, str]:
         now, settings = self.decision, self.settings
-        wanted, reason = max(broken, key=lambda item: item[0], default=(Action.NONE, "all clear"))
+        rule, reason = max(broken, key=lambda item: item[0].action, default=(None, "all clear"))
+        wanted = rule.action if rule else Action.NONE
         lasted = self._time - self._since
         if now.action == wanted == Action.HOLD and lasted >= settings.hold_limit:
             wanted, reason = Action.RAMP_TO_VENT, f"held too long: {now.reason}"
         if now.action == Action.RAMP_TO_VENT and wanted <= now.action:
             empty = flags.highest_pressure <= settings.near_empty
             if not empty and lasted < settings.ramp_limit:
-                return now
+                return now.action, True, now.reason
             wanted, reason = Action.VENT_NOW, now.reason
         if wanted >= now.action:
             self._asked = self._time
         elif self._time - self._asked < settings.clear_time:
-            return now
-        if any(said.startswith(_PRESSURE_FAULT) for _, said in broken):
-            self.latched = _named(_PRESSURE_FAULT, flags)
-        return Decision(wanted, wanted < Action.VENT_NOW, reason)
+            return now.action, True, now.reason
+        if wanted == Action.VENT_NOW:
+            strongest = [each for each in broken if each[0].action == Action.VENT_NOW]
+            if strongest:  # of several causes the one that is hardest to forget is latched
+                self._latch_as(*max(strongest, key=lambda item: item[0].latch))
+            else:
+                self._latch_at_least(Latch.OPERATOR, reason)
+        return wanted, wanted < Action.VENT_NOW, reason
+
+    # --- latches ------------------------------------------------------------------------------
+
+    def _latch_as(self, rule: Rule, cause: str) -> None:
+        """Latch what a rule says; a machine's cause that comes again is held."""
+        latch = rule.latch
+        if latch is Latch.MACHINE:
+            key = cause.partition(" kPa")[0].rstrip("-0123456789. ")  # whatever was measured
+            if self._time - self._machine_causes.get(key, -math.inf) <= _REPEATS:
+                latch, cause = Latch.HELD, f"{cause}, again within {_REPEATS / 60:.0f} minutes"
+            self._machine_causes[key] = self._time
+        self._latch_at_least(latch, cause)
+
+    def _latch_at_least(self, latch: Latch, cause: str) -> None:
+        """A higher class stays, with its cause; a new generation begins."""
+        if latch > self._latch:
+            self._latch, self._cause = latch, cause
+        self._begin_generation()
+
+    def _begin_generation(self) -> None:
+        """Whoever asked before has asked for something else, and nothing seen before counts."""
+        self._generation += 1
+        self._testing = False
+        self._handshake.forget()

@@ -3,8 +3,9 @@
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.config import JsonDict
 
-_SECOND: JsonDict = {"unit": "s"}
-_PASCAL: JsonDict = {"unit": "Pa"}
+_SECOND: JsonDict = {"unit": "s", "live": True}
+_PASCAL: JsonDict = {"unit": "Pa", "live": True}
+_LIVE: JsonDict = {"live": True}
 
 
 class SafetySettings(BaseModel):
@@ -12,6 +13,7 @@ class SafetySettings(BaseModel):
 
     The ages follow a loop of 70 Hz: three periods without a pose are bridged by prediction. Between
     commands the setpoint stays anyway; seven missing periods make that a hold, with its clear time.
+    Numbers may change while the node runs and the valves are disarmed.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -22,13 +24,20 @@ class SafetySettings(BaseModel):
         default=0.2, gt=0, le=10, description="operator silent: hold", json_schema_extra=_SECOND
     )
     operator_vent: float = Field(
-        default=1.0, gt=0, le=60, description="operator silent: vent", json_schema_extra=_SECOND
+        default=0.5, gt=0, le=60, description="operator silent: vent", json_schema_extra=_SECOND
     )
     command_hold: float = Field(
         default=0.1, gt=0, le=10, description="commands silent: hold", json_schema_extra=_SECOND
     )
     command_vent: float = Field(
         default=0.5, gt=0, le=60, description="commands silent: vent", json_schema_extra=_SECOND
+    )
+    several_vent: float = Field(
+        default=0.3,
+        gt=0,
+        le=60,
+        description="several nodes command, which holds: vent",
+        json_schema_extra=_SECOND,
     )
     command_late: float = Field(
         default=0.06,
@@ -74,6 +83,13 @@ class SafetySettings(BaseModel):
         description="no full bus exchange: vent",
         json_schema_extra=_SECOND,
     )
+    cycle_vent: float = Field(
+        default=0.2,
+        gt=0,
+        le=10,
+        description="no cycle of the valves, or a clock that jumps ahead: vent",
+        json_schema_extra=_SECOND,
+    )
     pressure_vent: float = Field(
         default=0.05,
         gt=0,
@@ -107,6 +123,20 @@ class SafetySettings(BaseModel):
     )
     handshake_time: float = Field(
         default=0.3, ge=0, le=10, description="all clear before enabling", json_schema_extra=_SECOND
+    )
+    handshake_samples: int = Field(
+        default=300,
+        ge=1,
+        le=100_000,
+        description="fast cycles in a row with good samples of every source before enabling",
+        json_schema_extra=_LIVE,
+    )
+    handshake_messages: int = Field(
+        default=10,
+        ge=1,
+        le=1000,
+        description="messages of each source in these: commands, poses, operator",
+        json_schema_extra=_LIVE,
     )
     clear_time: float = Field(
         default=0.3,

@@ -67,6 +67,7 @@ class Course:
     Attributes:
         slope: factor on the sensor's pressure.
         offset: added to it [Pa].
+        step: of a reading that is quantised [Pa]; 0 for the converter's own.
         hold: NO_HOLD, HELD, FROZEN or NEW_NOISE.
         lag: of the sensor's line [s].
         leak: of the chamber [1/s].
@@ -76,6 +77,7 @@ class Course:
 
     slope: np.ndarray | None = None
     offset: np.ndarray | None = None
+    step: np.ndarray | None = None
     hold: np.ndarray | None = None
     lag: np.ndarray | None = None
     leak: np.ndarray | None = None
@@ -84,8 +86,8 @@ class Course:
 
 
 _HONEST = {
-    "slope": 1.0, "offset": 0.0, "hold": 0.0, "lag": 0.0, "leak": 0.0, "stuck": math.nan,
-    "supply": 1.0,
+    "slope": 1.0, "offset": 0.0, "step": 0.0, "hold": 0.0, "lag": 0.0, "leak": 0.0,
+    "stuck": math.nan, "supply": 1.0,
 }  # fmt: skip
 
 
@@ -214,7 +216,7 @@ def _run(
     warm = 50  # cycles before the valves are enabled
     for step in range(len(setpoint)):
         now = step * CYCLE
-        slope, offset, hold, lag, leak, stuck, supply = told[step]
+        slope, offset, quantum, hold, lag, leak, stuck, supply = told[step]
         plant[0].leak, plant[0].stuck, plant[0].supply = leak, stuck, supply
         before = plant[0].pressure
         advance_chamber(plant[0], acted, CYCLE)
@@ -237,6 +239,8 @@ def _run(
             last = shown
         if hold in (NO_HOLD, NEW_NOISE):
             reading = slope * last + offset + noise[step, 0]
+            if quantum > 0.0:
+                reading = quantum * round(reading / quantum)
             last_volts = round((zero + reading / pascal_per_volt) / _COUNT) * _COUNT
         if hold != FROZEN:
             toggle = not toggle

@@ -205,6 +205,14 @@ class LoopNode(LifecycleNode):
         """Short lines about what is not as it should be; any of them makes the level WARN."""
         return []
 
+    def accept_settings(self, candidate: NodeSettings) -> None:
+        """Live parameters are about to change, the node being configured or active; use them here
+        where they are not read from `settings`.
+
+        Raises:
+            UserError: one line about why they must not change now.
+        """
+
     # --- what a subclass uses ---------------------------------------------------------------
 
     @property
@@ -676,6 +684,8 @@ class LoopNode(LifecycleNode):
         try:
             candidate = build_settings(self.Settings, setting_values(self.settings) | changes)
             load_robot(candidate.robot, self.kinds)
+            if self._state in ("inactive", "active"):
+                self.accept_settings(candidate)
         except UserError as error:
             return SetParametersResult(successful=False, reason=str(error))
         self._settings_candidate = candidate

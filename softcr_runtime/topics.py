@@ -148,13 +148,16 @@ _ROWS = (
         "what viewers draw beside the rod",
     ),
     Topic(
-        "safety/state", "diagnostic_msgs/msg/DiagnosticStatus", "latched", "action taken, and why"
+        "safety/state",
+        "diagnostic_msgs/msg/DiagnosticStatus",
+        "latched",
+        "action taken and why, what is latched, what is in the way of enabling",
     ),
     Topic(
         "safety/operator",
         "sensor_msgs/msg/Joy",
         "sensor",
-        "the operator is there: button 0 is the deadman's switch",
+        "the operator is there: button 0 is the deadman's switch, button 1 vents",
     ),
     Topic(
         "simulation/truth/rod",

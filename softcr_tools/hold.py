@@ -16,6 +16,7 @@ import time
 import tty
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from types import SimpleNamespace
 from typing import Any
 
 from rich.console import Console
@@ -24,7 +25,9 @@ from rich.markup import escape
 from softcr_models.errors import UserError
 from softcr_runtime.command_line import command
 from softcr_runtime.console import ended_by_signals, say
+from softcr_runtime.diagnostics import diagnostics_from_message
 from softcr_runtime.ros_context import ros_context
+from softcr_runtime.safety_state import SafetyState
 
 FIRST_GAP = 0.7
 """A keyboard repeats for the first time after 0.66 s at most, unless somebody changed it [s]."""
@@ -34,7 +37,7 @@ GAP = 0.3
 
 _PERIOD = 0.05  # between two words to the valves [s]
 _LAST_WORDS_TIME = 0.1  # for the valves to hear that the switch was released [s]
-_KEY, _QUIT = b" ", b"q"
+_KEY, _QUIT, _RESET, _VENT = b" ", b"q", b"r", b"v"
 _TOPIC = "safety/operator"
 
 
@@ -62,7 +65,8 @@ def hold(*, namespace: str = "") -> int:
 
     For a bench without a joystick, beside `softcr up hardware`: while the space bar is held,
     safety/operator says so. Letting go, closing or leaving the window releases it within 0.3 s
-    (0.7 s before the key repeats for the first time); the valves then vent.
+    (0.7 s before the key repeats for the first time); the valves then vent. The key v vents at
+    once, r resets what a vent has latched, when you know its cause.
 
     Args:
         namespace: of the system's topics.
@@ -75,7 +79,7 @@ def hold(*, namespace: str = "") -> int:
     console = Console()
     with ended_by_signals() as stop, ros_context(), _single_keys(sys.stdin.fileno()) as keyboard:
         operator = _Operator(namespace)
-        say(console, "the deadman's switch: hold the space bar; q ends")
+        say(console, "the deadman's switch: hold the space bar; v vents, r resets, q ends")
         try:
             _hold(operator, keyboard, console, stop)
         finally:
@@ -91,7 +95,11 @@ def _hold(operator: "_Operator", keyboard: int, console: Console, stop: threadin
                 keys = _read(keyboard)
                 if keys is None or _QUIT in keys:
                     return
-                if _KEY in keys:
+                if _RESET in keys:
+                    operator.reset()
+                if _VENT in keys:
+                    operator.say(False, vents=True)
+                elif _KEY in keys:
                     grip.press(time.monotonic())
                 stop.wait(_PERIOD)  # what repeats fast need not be told as often
             held = grip.held(time.monotonic())
@@ -127,32 +135,48 @@ class _Operator:
         import rclpy
         from rclpy.executors import SingleThreadedExecutor
         from sensor_msgs.msg import Joy
+        from std_srvs.srv import Trigger
 
+        self._request = Trigger.Request
         from softcr_runtime.messages import to_stamp
         from softcr_runtime.topics import TOPICS, qos
 
         self._joy, self._to_stamp = Joy, to_stamp
         self._node = rclpy.create_node("hold", namespace=namespace)
         self._publisher = self._node.create_publisher(Joy, _TOPIC, qos(_TOPIC))
-        self._safety = "no valves were heard yet"
+        self._safety, self._answer = "no valves were heard yet", ""
+        self._reset = self._node.create_client(Trigger, "valves/reset")
         self._node.create_subscription(
             TOPICS["safety/state"].message_class(), "safety/state", self._hear, qos("safety/state")
         )
         self._executor = SingleThreadedExecutor()
         self._executor.add_node(self._node)
 
-    def say(self, held: bool) -> None:
-        """Tell the valves."""
-        message = self._joy(buttons=[int(held)])
+    def say(self, held: bool, vents: bool = False) -> None:
+        """Tell the valves whether the switch is held, and whether to vent."""
+        message = self._joy(buttons=[int(held), int(vents)])
         message.header.stamp = self._to_stamp(self._node.get_clock().now().nanoseconds)
         self._publisher.publish(message)
         self._executor.spin_once(timeout_sec=0.0)
+
+    def reset(self) -> None:
+        """Ask the valves to forget what a vent has latched."""
+        if not self._reset.service_is_ready():
+            self._answer = "nobody answers to valves/reset"
+            return
+        self._answer = "asked to reset"
+        answer = self._reset.call_async(self._request())
+        answer.add_done_callback(self._hear_answer)
+
+    def _hear_answer(self, answer: Any) -> None:
+        result = answer.result()
+        self._answer = result.message if result else "the valves' answer was lost: press r again"
 
     def heard(self) -> str:
         """What the valves' safety says, and who else is an operator."""
         if self._node.count_publishers(_TOPIC) > 1:
             return f"{self._safety}; ANOTHER NODE SPEAKS ON {_TOPIC}, TOO: end one of them"
-        return self._safety
+        return "; ".join(filter(None, (self._safety, self._answer)))
 
     def close(self) -> None:
         """The last word: released."""
@@ -161,4 +185,7 @@ class _Operator:
         self._node.destroy_node()
 
     def _hear(self, state: Any) -> None:
-        self._safety = f"valves: {state.message}"
+        told = SafetyState.of(diagnostics_from_message(SimpleNamespace(status=[state]))[0])
+        self._safety = f"valves: {'; '.join(filter(None, (state.message, told.latched)))}"
+        if told.enabled:
+            self._answer = ""

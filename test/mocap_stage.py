@@ -38,7 +38,8 @@ HEALTHY = Flags(
 def enabled_safety(time):
     """A safety machine, enabled at `time` [s]."""
     safety = Safety(SafetySettings(), 1e5)
-    safety.update(time - 1.0, HEALTHY)
+    for step in range(400, 0, -1):
+        safety.update(time - step * STEP, HEALTHY)
     assert safety.update(time, replace(HEALTHY, enable=True)).enabled
     return safety
 

@@ -72,6 +72,9 @@ class Running:
             self.driver.hear("force_torque", time.monotonic())
 
     def enable(self, pressure=5e4):
+        if self.report.decision.latch:  # an operator has looked, and a check has passed
+            self.driver.reset(checked=True)
+
         def enabled():
             self.driver.enable()
             return self.report.decision.enabled
@@ -286,7 +289,10 @@ def test_cable_off_is_said_vents_and_is_reconnected_for_the_operator_to_enable(w
         assert not running.report.decision.enabled
         lost = [line for line in running.said if line.startswith("bus lost")]
         assert len(lost) == 1
-        assert running.said[-1] == "bus operational again; an operator must enable the valves"
+        assert (
+            running.said[-1]
+            == "bus operational again; an operator must reset and enable the valves"
+        )
         running.command = np.zeros(3)
         running.enable()
 

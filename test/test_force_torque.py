@@ -400,7 +400,7 @@ def bench(rate=1000.0, low_pass_hz=0.0, limits=LENIENT, uptime=100.0):
 def safety_after(age):
     """What safety does about wrenches of an age, everything else being well."""
     safety = enabled_safety(1.0)
-    return safety.update(2.0, replace(HEALTHY, force_torque_age=age))
+    return safety.update(1.001, replace(HEALTHY, force_torque_age=age))
 
 
 # fault -> what the driver says when nothing is published any more; None: wrenches are published.

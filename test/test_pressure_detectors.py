@@ -5,7 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from softcr_hardware.ethercat.pressure_guard.air_budget import add_openings, budget, forget_air
+from softcr_hardware.ethercat.pressure_guard.air_budget import (
+    add_evidence,
+    add_openings,
+    budget,
+    forget_air,
+)
 from softcr_hardware.ethercat.pressure_guard.detectors import (
     PressureFault,
     guarded_volts,
@@ -127,6 +132,42 @@ def test_small_openings_are_pulses_of_the_least_one_and_their_mean_is_what_was_w
         openings.add(round(float(opening_at(constants, volts)), 6))
     assert delivered == pytest.approx(5.0 * wanted, abs=2 * 0.04 * 0.004)
     assert openings == {0.0, math.copysign(0.04, wanted)}
+
+
+def test_while_a_commanded_motion_speaks_for_the_sensor_openings_are_given_as_wanted():
+    """Openings of 1 % amid a motion of 1 Hz: no pulses; once it rests, and after a ping: pulses."""
+    channel, constants = made(40e3)
+    before = 40e3
+    for cycle in range(1500):
+        now = 40e3 + 20e3 * math.sin(2.0 * math.pi * cycle * DT)
+        channel["pressure"] = now
+        add_evidence(channel, now - before, now - before, DT)
+        add_openings(channel, constants, DT)
+        before = now
+    assert opening_at(constants, pulsed_volts(channel, constants, 0.01, DT)) == pytest.approx(0.01)
+    for _ in range(1500):  # the motion ends
+        add_evidence(channel, 0.0, 0.0, DT)
+        add_openings(channel, constants, DT)
+    assert opening_at(constants, pulsed_volts(channel, constants, 0.01, DT)) in (0.0, 0.04)
+    channel["excused"] = 0.3  # the motion of a ping is no commanded one
+    for cycle in range(200):
+        add_evidence(channel, 300.0 * (-1) ** (cycle // 50), 300.0 * (-1) ** (cycle // 50), DT)
+        add_openings(channel, constants, DT)
+    assert channel["unproven"] < 0.1
+    assert opening_at(constants, pulsed_volts(channel, constants, 0.01, DT)) in (0.0, 0.04)
+
+
+@pytest.mark.parametrize(("readings", "found"), [(1, 0), (2, 0), (3, 1)])
+def test_a_disturbed_reading_is_no_fault_and_three_are_however_much_margin_there_was(
+    readings, found
+):
+    channel, constants = made(60e3)
+    channel["fast_down"] = channel["slow_down"] = 5e3  # of a motion before
+    changes = [-30e3] + [0.0] * (readings - 1) + [30e3] + [0.0] * 20
+    spoken = [add_reading(channel, constants, change, DT) for change in changes]
+    assert max(spoken) == found
+    if found:
+        assert spoken.index(1) == 2
 
 
 def test_what_is_expected_may_lead_by_its_recent_motion_and_4_kpa_for_80_ms():

@@ -6,18 +6,22 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import rclpy
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
+from rcl_interfaces.srv import SetParameters
 from rclpy.executors import SingleThreadedExecutor
+from rclpy.parameter import Parameter
 from sensor_msgs.msg import Joy
 from std_srvs.srv import Trigger
 from wire import Emulator, cable, until
 
 from softcr_models import load_robot
+from softcr_runtime.diagnostics import diagnostics_from_message
 from softcr_runtime.messages import (
     pose_to_message,
     pressures_from_message,
@@ -25,6 +29,7 @@ from softcr_runtime.messages import (
     to_stamp,
     wrench_to_message,
 )
+from softcr_runtime.safety_state import SafetyState
 from softcr_runtime.topics import TOPICS, qos
 
 pytest.importorskip("pysoem", reason="pip install 'softcr[ethercat]'")
@@ -54,7 +59,7 @@ class Stack:
         self._hear("pressure/sent", self.sent)
         self._hear("pressure/state", self.pressures)
         self._hear("safety/state", self.safety)
-        self.command = np.zeros(3)
+        self.command, self.buttons = np.zeros(3), [1]
         self.silent = set()
         self._node.create_timer(1 / 70, self._send)
         self._clients = {}
@@ -65,7 +70,7 @@ class Stack:
 
     def _send(self):
         stamp = self._node.get_clock().now().nanoseconds
-        joy = Joy(buttons=[1])
+        joy = Joy(buttons=self.buttons)
         joy.header.stamp = to_stamp(stamp)
         messages = {
             "pressure/command": pressures_to_message(self.command, CHAMBERS, stamp),
@@ -87,14 +92,18 @@ class Stack:
     def says(self):
         return self.safety[-1].message if self.safety else ""
 
+    def state(self):
+        (report,) = diagnostics_from_message(SimpleNamespace(status=[self.safety[-1]]))
+        return SafetyState.of(report)
+
     def newest(self):
         return pressures_from_message(self.pressures[-1], CHAMBERS, "pressure/state")
 
-    def ask(self, kind, name, request):
+    def ask(self, kind, name, request, patience=2.0):
         client = self._clients.setdefault(name, self._node.create_client(kind, f"valves/{name}"))
         while True:  # an answer is lost when the server does not know the client yet
             answer = client.call_async(request)
-            deadline = time.monotonic() + 2.0
+            deadline = time.monotonic() + patience
             while not answer.done() and time.monotonic() < deadline:
                 self._executor.spin_once(timeout_sec=0.01)
             if answer.done():
@@ -105,9 +114,14 @@ class Stack:
 
     def change(self, transition):
         request = ChangeState.Request(transition=Transition(id=transition))
-        return self.ask(ChangeState, "change_state", request).success
+        # a child process is started and brings the bus up; asked twice, it would be refused
+        return self.ask(ChangeState, "change_state", request, 20.0).success
 
     def enable(self):
+        """As an operator does, who has looked what was latched."""
+        if "latched" in self.trigger("enable").message:
+            assert self.trigger("reset").success
+
         def enabled():
             answer = self.trigger("enable")
             return answer if answer.success else None
@@ -147,11 +161,16 @@ def stack():
 
 
 @pytest.fixture
-def valves(wire):
+def state(tmp_path):
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def valves(wire, state):
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "softcr_hardware.nodes.valves", "--ros-args"),
-            *("-p", f"interface:={wire.near}"),
+            *("-p", f"interface:={wire.near}", "-p", f"state_directory:={state}"),
         ],
         env=os.environ | {"PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
@@ -161,7 +180,7 @@ def valves(wire):
     yield process
     if process.poll() is None:
         process.terminate()
-    process.communicate(timeout=20.0)
+    print(process.communicate(timeout=20.0)[0])
 
 
 def filled(stack, pressure=5e4):
@@ -173,7 +192,9 @@ def filled(stack, pressure=5e4):
     stack.until(lambda: stack.pressures and stack.newest().min() > 0.9 * pressure, "pressure")
 
 
-def test_the_whole_way_from_configure_to_a_regulated_pressure_and_back(stack, valves, emulator):
+def test_the_whole_way_from_configure_to_a_regulated_pressure_and_back(
+    stack, valves, emulator, state
+):
     unconfigured = stack.trigger("vent")
     assert unconfigured.success
     assert "no bus is open" in unconfigured.message
@@ -193,6 +214,12 @@ def test_the_whole_way_from_configure_to_a_regulated_pressure_and_back(stack, va
         assert stack.trigger("vent").message == "vented"
     stack.until(lambda: "vent asked for" in stack.says(), "safety")
     stack.until(lambda: stack.newest().max() < 5e3, "empty chambers")
+    # whoever keeps asking does not arm
+    ends = time.monotonic() + 1.0
+    while time.monotonic() < ends:
+        answer = stack.trigger("enable")
+        assert not answer.success
+        assert "latched O, vent asked for: reset it first" in answer.message
     stack.silent.add("safety/operator")
     stack.until(lambda: "operator silent" in stack.trigger("enable").message, "a refusal")
     stack.silent.clear()
@@ -203,6 +230,7 @@ def test_the_whole_way_from_configure_to_a_regulated_pressure_and_back(stack, va
     assert stack.trigger("vent").success
     assert "activate the node first" in stack.trigger("enable").message
     stack.until(lambda: stack.trigger("calibrate_zero").success, "calibration")
+    assert (state / "licher2025.zero.yaml").exists()
     assert stack.change(Transition.TRANSITION_CLEANUP)
     until(lambda: emulator.events("state")[-1]["state"] == "INIT", "slaves left in INIT")
 
@@ -215,6 +243,71 @@ def test_silent_commands_hold_then_vent_with_the_reason_told(stack, valves, emul
     assert "hold: commands late" in said
     assert "ramp to vent: commands silent" in said
     stack.until(lambda: stack.newest().max() < 6e3, "empty chambers")
+
+
+def test_a_second_controller_is_named_and_no_command_is_followed(stack, valves, emulator):
+    filled(stack)
+    assert stack.state().owner == "/rest"
+    other = rclpy.create_node("intruder", context=stack.context)
+    kind = TOPICS["pressure/command"].message_class()
+    publisher = other.create_publisher(kind, "pressure/command", qos("pressure/command"))
+    began = len(stack.sent)
+
+    def intrude():
+        stamp = other.get_clock().now().nanoseconds
+        publisher.publish(pressures_to_message(np.full(3, 9e4), CHAMBERS, stamp))
+        return "vent now" in stack.says()
+
+    stack.until(intrude, "a vent")
+    said = [message.message for message in stack.safety]
+    several = "/intruder and /rest"
+    assert f"hold: commands of several nodes: {several}" in said
+    assert f"vent now: commands still of several nodes: {several}" in said
+    sent = [pressures_from_message(each, CHAMBERS, "pressure/sent") for each in stack.sent[began:]]
+    assert np.max(sent) < 5.1e4, "a foreign command was followed"
+    assert f"of several nodes: {several}" in stack.trigger("enable").message
+    other.destroy_node()
+    stack.command = np.zeros(3)
+    stack.until(lambda: "commands of several" not in stack.trigger("enable").message, "its leaving")
+    stack.enable()
+
+
+def test_button_1_vents_without_a_service_and_is_latched(stack, valves, emulator):
+    filled(stack)
+    stack.buttons = [1, 1]
+    stack.until(lambda: "vent now: vent asked for" in stack.says(), "vent")
+    assert stack.state().latch == "O"
+
+
+def test_safety_numbers_change_while_disarmed_and_only_then(stack, valves, emulator):
+    def change(value):
+        wanted = Parameter("safety.command_vent", value=value).to_parameter_msg()
+        request = SetParameters.Request(parameters=[wanted])
+        (result,) = stack.ask(SetParameters, "set_parameters", request).results
+        return result
+
+    assert stack.change(Transition.TRANSITION_CONFIGURE)
+    assert stack.change(Transition.TRANSITION_ACTIVATE)
+    assert change(1.5).successful
+    stack.enable()
+    refused = change(2.5)
+    assert (refused.successful, refused.reason) == (
+        False, "safety settings: the valves are enabled, vent them first",
+    )  # fmt: skip
+    stack.silent.add("pressure/command")
+    silent = time.monotonic()
+    stack.until(lambda: "commands silent" in stack.says(), "a vent")
+    assert time.monotonic() - silent > 1.4, "the number in force is the new one"
+
+
+def test_a_terminated_fast_cycle_opens_the_exhausts_by_command(stack, valves, emulator):
+    filled(stack)
+    (cycle,) = children_of(valves)
+    struck = time.monotonic()
+    os.kill(cycle, signal.SIGTERM)
+    assert safe_after(emulator, struck) < 0.150
+    until(lambda: emulator.events("state")[-1]["state"] == "INIT", "slaves left in INIT")
+    assert not emulator.events("watchdog", since=struck)
 
 
 def children_of(process):

@@ -13,6 +13,7 @@ from typing import Any
 from generate.markdown import code, table
 from generate.nodes import NodePage, all_nodes, talkers
 from softcr_runtime.codecs import codec
+from softcr_runtime.safety_state import KEYS
 from softcr_runtime.topics import TOPICS, Topic, qos
 from softcr_runtime.virtual import VirtualExecutor
 from softcr_tools.run_options import SimulationOptions
@@ -125,6 +126,9 @@ def _topic(topic: Topic, nodes: tuple[NodePage, ...]) -> str:
     lines.append(table(["field", "type", column], rows))
     if message is not None and topic.type.endswith("PointCloud2"):
         lines.append(_points(message))
+    if topic.name == "safety/state":
+        keys = [[code(key), meaning] for key, meaning in KEYS.items()]
+        lines.append(f"Keys of `values`, as JSON:\n\n{table(['key', 'says'], keys)}")
     return "\n\n".join(lines)
 
 

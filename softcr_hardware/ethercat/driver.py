@@ -40,6 +40,8 @@ _SMOOTHING = 0.002  # of these shares, per cycle
 _SLOW_RANGE = 1.0  # [s] slow samples are told for so long
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0  # [s] between attempts to reopen the bus
 _KEPT_SAMPLES = 500  # for calibration
+_LONGEST_JUMP = 1.0  # [s] a single cycle further ahead, or at all back, is not followed
+_FARTHEST = 30.0  # [s] from the present, a moment of a message is none
 _REACTION = 1.5  # from a command to its valves: computed in one cycle, sent in the next [cycles]
 
 
@@ -95,6 +97,7 @@ class ValveDriver:
         period: float = 0.001,
         averaged: int = 1,
         say: Callable[[str], None] = lambda line: None,
+        held: str = "",
     ):
         """Touches nothing yet.
 
@@ -109,13 +112,14 @@ class ValveDriver:
             period: of the cycle [s].
             averaged: samples that the reported pressures are the mean of.
             say: told, once each, what a person should know.
+            held: cause of a latch that was kept until a check has passed; empty for none.
 
         Raises:
             UserError: the station's supply is too high for these limits.
         """
         check_supply(station, limits.maximum)
         chambers = len(station.chambers)
-        self.safety = Safety(safety, limits.maximum)
+        self.safety = Safety(safety, limits.maximum, held)
         self.statistics = TickStatistics(period)
         self._bus, self._data, self._say, self._period = bus, data, say, period
         self._sensors = PressureSensors(station, data, averaged)
@@ -137,12 +141,15 @@ class ValveDriver:
         self.commands = CommandJudge(safety, limits, chambers, command_period)
         self._lock = threading.Lock()
         self._heard: dict[str, float] = {}
-        self._pressed = self._enable = self._vent = self._reset = False
+        self._pressed = self._vent = self._reset = self._checked = False
+        self._enable: int | None = None  # the generation that it was asked for
+        self._commanders = ""
+        self._bad: set[str] = set()  # sources of refused samples since the last cycle
         self._commands: deque[tuple[float, np.ndarray]] = deque()  # when due, and what
         self._volts = self._acted = self._loop.vent_volts
         self._past_volts: deque[np.ndarray] = deque(maxlen=_KEPT_SAMPLES)
         self._bus_trouble = "the bus is not open"
-        self._exchanged = self._checked = self._ticked = -math.inf
+        self._exchanged = self._looked = self._ticked = self._told_time = -math.inf
         self._slow_until = -math.inf
         self._incomplete = self._late = 0.0
         self._backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE, most_reconnects)
@@ -169,29 +176,59 @@ class ValveDriver:
             due: when the pressures shall begin to follow a command; in the past: at once [s].
         """
         with self._lock:
+            if abs(now - self._ticked) > _FARTHEST and math.isfinite(self._ticked):
+                return  # no clock of ours
             if source == "command":
                 command = np.asarray(value, dtype=float)
                 if not self.commands.follows(now, command, age):
+                    self._bad.add(source)
                     return  # as if it had not come
-                self._commands.append((due, command))
+                latest = now + self.commands.longest_wait  # else it would hold up those behind it
+                self._commands.append((due if due <= latest else latest, command))
             self._heard[source] = now
             if source == "operator":
                 self._pressed = bool(value)
 
-    def enable(self) -> None:
-        """Ask once, in the next cycle; `report.decision` says what became of it."""
+    def enable(self, generation: int | None = None) -> None:
+        """Ask once, in the next cycle; `report.decision` says what became of it.
+
+        Args:
+            generation: of `report.decision` that the asker has seen, None for that of now: a latch
+                or a reset in between, and it is refused and forgotten.
+        """
         with self._lock:
-            self._enable = True
+            self._enable = self.safety.decision.generation if generation is None else generation
 
     def vent(self) -> None:
         """Vent now and disarm; any thread, any state, any number of times."""
         with self._lock:
             self._vent = True
 
-    def reset(self) -> None:
-        """Forget a latched pressure fault: a person has looked at it; any thread, any state."""
+    def reset(self, checked: bool = False) -> None:
+        """Forget what is latched: a person has looked at it; any thread, any state.
+
+        Args:
+            checked: whether a daily check or a commissioning has passed since.
+        """
         with self._lock:
-            self._reset = True
+            self._reset, self._checked = True, checked
+
+    def commanded_by(self, several: str) -> None:
+        """Nodes that offer commands, in words, where they are several; empty for one or none."""
+        with self._lock:
+            self._commanders = several
+
+    def use_safety(self, settings: SafetySettings) -> None:
+        """Other numbers for the state machine and the commands; only while the valves are
+        disarmed, in the thread of `tick`. Whoever counted on the old ones begins anew.
+
+        Raises:
+            UserError: the valves are enabled.
+        """
+        if self.report.decision.enabled:
+            raise UserError("safety settings: the valves are enabled, vent them first")
+        self.safety.use(settings)
+        self.commands.use(settings)
 
     def calibrate_zero(self) -> np.ndarray:
         """Take the sensors' present voltages as zero pressure; valves must be disarmed.
@@ -204,6 +241,8 @@ class ValveDriver:
         """
         if self.report.decision.enabled:
             raise UserError("zero calibration: the valves are enabled, vent them first")
+        if self.report.decision.testing:
+            raise UserError("zero calibration: the arming test is under way, wait for its end")
         with self._lock:
             samples = np.array(self._past_volts)
         self._data.zero = zero_volts(samples, self._data.nominal_zero)
@@ -250,6 +289,7 @@ class ValveDriver:
 
     def tick(self, now: float) -> ValveReport:
         """One cycle at `now` [s]: exchange, judge, decide, regulate for the next one."""
+        told, now = now, self._steady(now)
         dt = min(max(now - self._ticked, 1e-6), _LONGEST_STEP)
         self._ticked = now
         self._exchange(now)
@@ -258,10 +298,11 @@ class ValveDriver:
             command = None
             while self._commands and self._commands[0][0] <= now + self._reaction:
                 _, command = self._commands.popleft()
-            self._enable = self._vent = self._reset = False
+            self._enable, self._vent, self._reset = None, False, False
+            self._bad.clear()
         enabled = self.safety.decision.enabled
         transitions = self.safety.transition_count
-        decision = self.safety.update(now, flags)
+        decision = self.safety.update(told, flags)
         if command is not None:
             self._setpoint.command(command)
         self._setpoint.ceiling = highest_command(self.guard.supply)
@@ -282,6 +323,14 @@ class ValveDriver:
 
     # --- inside -------------------------------------------------------------------------------
 
+    def _steady(self, now: float) -> float:
+        """The time of a cycle: one that jumps for a single cycle is not followed, or whoever
+        remembers it would wait for it to come."""
+        before, self._told_time = self._told_time, now
+        if math.isinf(self._ticked) or 0.0 <= now - before <= _LONGEST_JUMP:
+            return now
+        return self._ticked + self._period
+
     def _exchange(self, now: float) -> None:
         if self._bus_trouble:
             self._reopen(now)
@@ -289,18 +338,23 @@ class ValveDriver:
         sample = self._bus.exchange(self._volts)
         self._watch(now, sample)
         self._incomplete += _SMOOTHING * ((sample is None) - self._incomplete)
-        if sample is not None:
+        if sample is None:
+            self._bad.add("bus")
+        else:
             self._exchanged = now
+            refused = sum(self._sensors.refused.values())
             self._sensors.see(now, sample)
+            if sum(self._sensors.refused.values()) != refused:
+                self._bad.add("pressures")
             with self._lock:
                 self._past_volts.append(sample.volts)
-        elif now - self._exchanged > self.safety.settings.exchange_vent:
+        if now - self._exchanged > self.safety.settings.exchange_vent:
             self._lose(now, "no slave answers, or not all: cable, power or a terminal")
             return
         if self._sensors.slow:
             self._slow_until = now + _SLOW_RANGE
-        if now - self._checked >= _CHECK_PERIOD:
-            self._checked = now
+        if abs(now - self._looked) >= _CHECK_PERIOD:
+            self._looked = now
             if trouble := self._bus.check():
                 self._lose(now, trouble)
 
@@ -338,8 +392,8 @@ class ValveDriver:
         self._bus_trouble = ""
         self._sensors.forget()
         self.guard.forget()
-        self._exchanged = self._checked = now
-        self._say("bus operational again; an operator must enable the valves")
+        self._exchanged = self._looked = now
+        self._say("bus operational again; an operator must reset and enable the valves")
 
     def _flags(self, now: float) -> Flags:
         sensors, heard = self._sensors, self._heard
@@ -372,9 +426,13 @@ class ValveDriver:
             highest_pressure=highest,
             pressure_error=error,
             pressure_fault=self.guard.fault if speaks else "",
+            commanders=self._commanders,
             impaired=tuple(impaired),
+            bad=tuple(sorted(self._bad)),
             reset=self._reset,
-            enable=self._enable,
+            checked=self._checked,
+            enable=self._enable is not None,
+            generation=self._enable,
             vent=self._vent,
         )
 

@@ -98,7 +98,8 @@ class ReportBoard:
             m = self._chambers
             pressures, sent, volts = np.array(numbers[2:]).reshape(3, m)
             self._count = count
-            self._report = ValveReport(*numbers[:2], pressures, sent, volts, *self._words)
+            time, measured = numbers[:2]
+            self._report = ValveReport(time, measured, pressures, sent, volts, *self._words)
             return self._report
         return self._report
 

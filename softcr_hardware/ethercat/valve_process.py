@@ -35,7 +35,7 @@ from softcr_hardware.safety import Action, Decision, Transition
 from softcr_hardware.safety_settings import SafetySettings
 from softcr_models.errors import UserError
 from softcr_models.robot import PressureLimits
-from softcr_runtime.realtime import schedule_realtime
+from softcr_runtime.realtime import lock_memory, schedule_realtime
 
 _COMMAND = f"import sys; from {__name__} import main; sys.exit(main())"
 _LARGEST = 1 << 16  # bytes of a message
@@ -49,7 +49,8 @@ _SILENT = 0.25  # [s] without a report: the terminals' watchdog has long vented
 
 @dataclass(frozen=True)
 class ValveTask:
-    """What the child is to drive: arguments of ValveDriver, its interface and priority."""
+    """What the child is to drive: arguments of ValveDriver, its interface and priority; the cause
+    of a latch that was held, and zeros (m,) [V] that were kept."""
 
     station: Station
     limits: PressureLimits
@@ -57,23 +58,37 @@ class ValveTask:
     safety: SafetySettings
     options: Mapping[str, Any]
     priority: int
+    held: str = ""
+    zero: np.ndarray | None = None
 
     def driver(self, say: Callable[[str], None]) -> ValveDriver:
         """The driver on its bus; touches nothing yet."""
         data = ProcessData(self.station)
+        if self.zero is not None:
+            data.zero = self.zero
         bus = EtherCatBus(self.interface, self.station, data)
         return ValveDriver(
-            self.station, self.limits, data, bus, self.safety, **self.options, say=say
+            self.station,
+            self.limits,
+            data,
+            bus,
+            self.safety,
+            **self.options,
+            say=say,
+            held=self.held,
         )
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What is told once a second: of the fast cycle, of commands, of safety."""
+    """What is told once a second: of fast cycle, pressure guard, commands and safety; and what the
+    system does not permit the fast cycle, of priority and memory."""
 
     cycle: dict[str, Any] = field(default_factory=dict)
+    guard: dict[str, list[float]] = field(default_factory=dict)
     refused: dict[str, int] = field(default_factory=dict)
     transitions: tuple[Transition, ...] = ()
+    not_permitted: tuple[str, ...] = ()
 
 
 class ValveProcess:
@@ -105,7 +120,10 @@ class ValveProcess:
         if self._reader.is_alive() and report.decision.action == Action.VENT_NOW:
             return report  # it may take seconds to bring the bus up
         what = "valve process silent" if self._reader.is_alive() else "valve process ended"
-        vented = Decision(Action.VENT_NOW, False, what, (what,))
+        before = report.decision
+        vented = Decision(
+            Action.VENT_NOW, False, what, (what,), before.latch, before.cause, before.generation
+        )
         return replace(report, decision=vented, bus=what)
 
     def open(self) -> None:
@@ -151,17 +169,34 @@ class ValveProcess:
         """See ValveDriver."""
         self._send("hear", arguments)
 
-    def enable(self) -> None:
+    def enable(self, generation: int | None = None) -> None:
         """See ValveDriver."""
-        self._send("enable")
+        seen = self.report.decision.generation if generation is None else generation
+        self._send("enable", seen)
 
     def vent(self) -> None:
         """See ValveDriver."""
         self._send("vent")
 
-    def reset(self) -> None:
+    def reset(self, checked: bool = False) -> None:
         """See ValveDriver."""
-        self._send("reset")
+        self._send("reset", checked)
+
+    def commanded_by(self, several: str) -> None:
+        """See ValveDriver."""
+        self._send("commanders", several)
+
+    def use_safety(self, settings: SafetySettings) -> None:
+        """See ValveDriver.
+
+        Raises:
+            UserError: see there; or the child does not answer.
+        """
+        self._answers.clear()
+        self._send("safety", settings)
+        kind, said = self._answer(_ANSWER_TIME)
+        if kind != "used":
+            raise UserError(said or "safety settings: the valves' process does not answer")
 
     def calibrate_zero(self) -> np.ndarray:
         """See ValveDriver.
@@ -209,17 +244,25 @@ class _Child:
         self._arriving.register(end, select.POLLIN)
         self._stop = threading.Event()
         self._cycle = 0
+        self._not_permitted: tuple[str, ...] = ()
+        self._told_to_end = self._running = False
+        signal.signal(signal.SIGTERM, self._end)
 
     def run(self) -> int:
         _, task = pickle.loads(self._socket.recv(_LARGEST))
         self._board = ReportBoard(len(task.station.chambers), self._board_file)
         self._driver = task.driver(lambda line: self._send("say", line))
-        schedule_realtime(task.priority)
+        if task.priority:
+            problems = schedule_realtime(task.priority), lock_memory()
+            self._not_permitted = tuple(filter(None, problems))
+        for problem in self._not_permitted:
+            self._send("say", f"fast cycle: {problem}")
         try:
             self._driver.open()
         except UserError as error:
             self._send("failed", str(error))
             return 1
+        self._running = True
         # from here on there is no garbage, and the collector would take longer than a cycle
         gc.collect()
         gc.freeze()
@@ -230,6 +273,9 @@ class _Child:
 
     def _between(self) -> None:
         """After each cycle: what the node wants, and what it is told."""
+        if self._told_to_end:
+            self._driver.vent()
+            self._stop.set()
         while not self._stop.is_set() and (packet := self._packet()) is not None:
             if packet:
                 self._obey(*pickle.loads(packet))
@@ -256,24 +302,43 @@ class _Child:
         if kind == "hear":
             driver.hear(*content)
         elif kind == "enable":
-            driver.enable()
+            driver.enable(content)
         elif kind == "vent":
             driver.vent()
         elif kind == "reset":
-            driver.reset()
-        elif kind == "calibrate":
+            driver.reset(content)
+        elif kind == "commanders":
+            driver.commanded_by(content)
+        else:
             try:
-                self._send("zero", driver.calibrate_zero())
+                self._answer(kind, content)
             except UserError as error:
                 self._send("refused", str(error))
+
+    def _answer(self, kind: str, content: Any) -> None:
+        """What the node waits for."""
+        if kind == "safety":
+            self._driver.use_safety(content)
+            self._send("used")
+        elif kind == "calibrate":
+            self._send("zero", self._driver.calibrate_zero())
 
     def _counts(self) -> Counts:
         cycle = self._driver.statistics.summary()
         cycle.pop("tick_time_histogram_ms")
         transitions = tuple(self._driver.safety.transitions)[-_TOLD:]
-        return Counts(cycle, dict(self._driver.commands.refused), transitions)
+        refused = dict(self._driver.commands.refused)
+        guard = self._driver.guard.summary()
+        return Counts(cycle, guard, refused, transitions, self._not_permitted)
 
-    def _send(self, kind: str, content: Any) -> None:
+    def _end(self, number: int, frame: Any) -> None:
+        """SIGTERM: exhausts open by command, terminals to INIT, then the end. A cycle under way is
+        completed first, for it may be half-way through an exchange."""
+        self._told_to_end = True
+        if not self._running:
+            sys.exit(1)
+
+    def _send(self, kind: str, content: Any = None) -> None:
         with contextlib.suppress(OSError):  # nobody there, or too busy to read: the next one counts
             self._socket.send(pickle.dumps((kind, content)), socket.MSG_DONTWAIT)
 

@@ -2,24 +2,31 @@
 
 Configuring brings the bus up and proves its watchdog; from there to cleanup the fast cycle runs and
 the valves are vented unless enabled. Activating lets messages in, `~/enable` (Trigger) closes the
-handshake, deactivating vents. `~/vent` (Trigger) works in every state. The operator's signal is a
-sensor_msgs/Joy on safety/operator: button 0 is the deadman's switch.
+handshake, deactivating vents. `~/vent` (Trigger) works in every state. What a vent has latched,
+`~/reset` (Trigger) forgets, and nothing else does. The operator's signal is a sensor_msgs/Joy on
+safety/operator: button 0 is the deadman's switch, button 1 vents.
+
+Commands are those of one node: of several nobody knows whose a message is, so none is followed.
 """
 
 import math
 import sys
 import threading
 import time
-from typing import Any
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import Field
 from std_srvs.srv import Trigger
 
 from softcr_hardware.ethercat.driver import ValveReport
+from softcr_hardware.ethercat.kept_state import KeptState
 from softcr_hardware.ethercat.terminals import load_station
 from softcr_hardware.ethercat.valve_process import ValveProcess, ValveTask
-from softcr_hardware.safety import Action
+from softcr_hardware.nodes.commander import Commander
+from softcr_hardware.safety import Action, Decision, Latch
 from softcr_hardware.safety_settings import SafetySettings
 from softcr_models.errors import UserError
 from softcr_runtime.clocks import on_monotonic_clock, on_system_clock
@@ -40,11 +47,13 @@ from softcr_runtime.messages import (
 )
 from softcr_runtime.node import LoopNode
 from softcr_runtime.process import run
+from softcr_runtime.safety_state import SafetyState
 from softcr_runtime.settings import NodeSettings
 from softcr_runtime.topics import TOPICS, qos
 
 _FAST_RATE = 1000.0  # [Hz] of the fast cycle
 _ANSWER_TIME = 0.5  # [s] a service waits for the fast cycle
+_COUNTS_PERIOD = 0.1  # [s] between two words on how far a handshake is
 _LEVELS = {Action.NONE: OK, Action.WARN: WARN, Action.PREDICT_ONLY: WARN, Action.HOLD: WARN}
 
 
@@ -79,7 +88,19 @@ class ValvesSettings(NodeSettings):
     most_reconnects: int = Field(
         20, ge=0, le=1000, description="attempts to bring a lost bus up again"
     )
+    state_directory: str = Field(
+        "",
+        description="where held latches and calibrated zeros are kept; empty: $ROS_HOME/softcr, or "
+        "~/.ros/softcr",
+    )
     safety: SafetySettings = SafetySettings()
+
+
+class Operator(NamedTuple):
+    """What an operator's signal says: whether the deadman's switch is held, and whether to vent."""
+
+    pressed: bool
+    vents: bool
 
 
 class Valves(LoopNode):
@@ -93,7 +114,11 @@ class Valves(LoopNode):
     def __init__(self, **node_options: Any):
         """See LoopNode; the services exist in every state."""
         super().__init__(**node_options)
-        self._told: tuple[Any, ...] = ()
+        self._told: SafetyState | None = None
+        self._commander: Commander | None = None
+        self._ignored: Counter[str] = Counter()  # commands of a node that was not claimed
+        self._held = ""  # cause of the latch that is kept
+        self._told_at = -math.inf  # when safety/state was published [s]
         # not a lifecycle publisher: what safety says is told in every state
         self._safety_state = self.create_publisher(
             TOPICS["safety/state"].message_class(), "safety/state", qos("safety/state")
@@ -108,6 +133,12 @@ class Valves(LoopNode):
         if settings.lockstep:
             raise UserError("parameter mode = 'lockstep': real valves keep to the wall clock")
         station = load_station(settings.station, self.robot.chamber_names)
+        self._kept = KeptState(settings.station, settings.state_directory)
+        self._nominal_zero = np.array([each.sensor.zero for each in station.chambers])
+        zero, line = self._kept.zero(self._nominal_zero)
+        if line:
+            self.get_logger().info(line)
+        self._held = self._kept.held()
         options = {
             "command_period": 1.0 / settings.command_rate_hz,
             "vent_rate": settings.vent_rate,
@@ -123,6 +154,8 @@ class Valves(LoopNode):
                 settings.safety,
                 options,
                 settings.realtime_priority,
+                self._held,
+                zero,
             ),
             say=self.get_logger().warning,
         )
@@ -131,12 +164,13 @@ class Valves(LoopNode):
         self._pressure_state = self.advertise("pressure/state")
         self._pressure_sent = self.advertise("pressure/sent")
         self.receive("pressure/command", self._decoded_command)
+        self._commander = Commander(self, self._subscriptions_made[-1])
         self.receive("mocap/tip/pose", lambda message: pose_from_message(message, "mocap/tip/pose"))
         self.receive(
             "force_torque/wrench",
             lambda message: wrench_from_message(message, "force_torque/wrench"),
         )
-        self.receive("safety/operator", _pressed)
+        self.receive("safety/operator", _operator)
         self._tell_safety(self._driver.report)
 
     def loop(self, stop: threading.Event) -> None:
@@ -163,8 +197,13 @@ class Valves(LoopNode):
             _vent(self._driver)
             self._tell_safety(self._driver.report)
 
+    def accept_settings(self, candidate: NodeSettings) -> None:
+        assert isinstance(candidate, ValvesSettings)
+        if self._driver is not None and candidate.safety != self.settings.safety:
+            self._driver.use_safety(candidate.safety)
+
     def on_cleanup_node(self) -> None:
-        driver, self._driver = self._driver, None
+        driver, self._driver, self._commander = self._driver, None, None
         if driver is not None:
             driver.close()
 
@@ -180,9 +219,12 @@ class Valves(LoopNode):
             "bus": report.bus or "operational",
             "reconnects": report.reconnects,
             "commands_refused": counts.refused,
+            "commands_ignored": dict(self._ignored),
+            "not_permitted": list(counts.not_permitted),
             "sent_pa": report.sent.round(1).tolist(),
             "valve_volts": report.volts.round(3).tolist(),
             "fast_cycle": counts.cycle,
+            "pressure_guard": counts.guard,
             "transitions": [
                 {"time": round(change.time, 3), "what": change.words}
                 for change in counts.transitions
@@ -210,37 +252,85 @@ class Valves(LoopNode):
             "mocap/tip/pose": "mocap",
             "force_torque/wrench": "force_torque",
         }
-        for letter in self.inbox.arrived():
-            heard = letter.received
+        letters = self.inbox.arrived()
+        # after they were taken: nobody's message comes before he is known
+        several = self._commanders(driver)
+        for letter in letters:
+            heard, value = letter.received, letter.value
             stamped = on_monotonic_clock(letter.stamp, oldest=math.inf)
             if letter.topic == "mocap/tip/pose":
                 # a delayed pose is as old as its exposure, whenever it comes
                 heard = stamped
+            elif letter.topic == "safety/operator":
+                # and a switch was held when that was said
+                heard, value = min(heard, stamped), value.pressed
+                if letter.value.vents:
+                    driver.vent()
+            elif several and letter.topic == "pressure/command":
+                self._ignored[several] += 1
+                continue
             due = stamped + (self.settings.command_age or -math.inf)
-            driver.hear(sources[letter.topic], heard, letter.value, heard - stamped, due)
+            driver.hear(sources[letter.topic], heard, value, heard - stamped, due)
+
+    def _commanders(self, driver: ValveProcess) -> str:
+        """Who commands, where nobody can know whose a command is: then none is followed."""
+        if self._commander is None:
+            return ""
+        if self._commander.look(time.monotonic(), driver.report.decision.enabled):
+            several = self._commander.several
+            driver.commanded_by(several)
+            if several:
+                self.get_logger().warning(f"pressure/command: of {several}; none is followed")
+        return self._commander.several
 
     def _tell_safety(self, report: ValveReport) -> None:
         """Publish what safety says, when it says something new."""
         decision = report.decision
-        saying = (decision, report.bus)
-        if saying == self._told:
+        self._keep_latch(report)
+        state = SafetyState(
+            action=decision.action.words,
+            enabled=decision.enabled,
+            reason=decision.reason,
+            latch=decision.latch.letter,
+            cause=decision.cause,
+            generation=decision.generation,
+            blockers=decision.blockers,
+            counts={name: (count, needed) for name, count, needed in decision.counts},
+            testing=decision.testing,
+            owner=self._commander.owner if self._commander else "",
+            bus=report.bus or "operational",
+        )
+        if state == self._told or self._only_counts(state):
             return
-        self._told = saying
+        self._told, self._told_at = state, time.monotonic()
         level = _LEVELS.get(decision.action, ERROR)
         status = DiagnosticReport(
             name=f"{self.get_name()}: safety",
             level=level,
             message=f"{decision.action.words}: {decision.reason}",
             hardware_id=self.robot.name,
-            values={
-                "action": decision.action.words,
-                "enabled": decision.enabled,
-                "reason": decision.reason,
-                "blockers": list(decision.blockers),
-                "bus": report.bus or "operational",
-            },
+            values=state.values(),
         )
         self._safety_state.publish(diagnostics_to_message([status], self.now()).status[0])
+
+    def _only_counts(self, state: SafetyState) -> bool:
+        """Whether counts alone have changed, which is told ten times a second."""
+        told = self._told
+        if told is None or told.model_copy(update={"counts": state.counts}) != state:
+            return False
+        return time.monotonic() - self._told_at < _COUNTS_PERIOD
+
+    def _keep_latch(self, report: ValveReport) -> None:
+        """A held latch outlives this process and the machine's being switched off."""
+        cause = report.decision.cause if report.decision.latch is Latch.HELD else ""
+        if cause == self._held or not cause:
+            self._held = cause
+            return
+        self._held = cause
+        try:
+            self._kept.hold(cause)
+        except UserError as error:
+            self.get_logger().error(f"the latch is not kept: {error}")
 
     # --- services ---------------------------------------------------------------------------
 
@@ -255,35 +345,52 @@ class Valves(LoopNode):
         return response
 
     def _serve_enable(self, _: Any, response: Any) -> Any:
-        """Asks for the safety handshake; the answer says what is missing."""
+        """Asks for the safety handshake, once; the answer says what is missing, or that the arming
+        test has begun, after which somebody must ask again."""
         if not self.active or self._driver is None:
             response.message = "activate the node first"
             return response
         self._driver.enable()
-        _wait(self._driver, True, 0.1)
+        _wait(self._driver, lambda now: now.enabled, 0.1)
         decision = self._driver.report.decision
         response.success = decision.enabled
         response.message = "enabled" if decision.enabled else ", ".join(decision.blockers)
         return response
 
     def _serve_reset(self, _: Any, response: Any) -> Any:
-        """Forgets a pressure fault that vented the valves; a person has looked at it."""
+        """Forgets what a vent has latched, when a person has looked for its cause; the handshake
+        begins anew. What is held until a check has passed stays until then."""
         if self._driver is None:
             response.message = "configure the node first"
             return response
-        self._driver.reset()
-        response.success = True
-        response.message = "reset; the handshake begins anew"
+        decision = self._driver.report.decision
+        if decision.enabled:
+            response.message = "the valves are enabled: there is nothing to reset"
+            return response
+        held = decision.latch is Latch.HELD
+        if held and self._kept.held():
+            response.message = (
+                f"{decision.cause}: a check must pass first (softcr commission), which removes "
+                f"{self._kept.latch_file}"
+            )
+            return response
+        self._driver.reset(checked=held)
+        driver, before = self._driver, decision.generation
+        response.success = _wait(driver, lambda now: now.generation != before, _ANSWER_TIME)
+        done = "reset; the handshake begins anew"
+        response.message = done if response.success else "asked for; the fast cycle is late"
         return response
 
     def _serve_calibrate_zero(self, _: Any, response: Any) -> Any:
-        """Takes the vented chambers' voltages as zero; the answer is for the station file."""
+        """Takes the vented chambers' voltages as zero, from now on and after a restart."""
         try:
             if self._driver is None:
                 raise UserError("zero calibration: configure the node first")
             zero = self._driver.calibrate_zero()
+            self._kept.keep_zero(zero, self._nominal_zero)
             response.success = True
-            response.message = f"zero [V]: {zero.round(4).tolist()}; for the station file"
+            kept = f"kept in {self._kept.zero_file}"
+            response.message = f"zero [V]: {zero.round(4).tolist()}; {kept}"
         except UserError as error:
             response.message = str(error)
         return response
@@ -293,25 +400,27 @@ def _vent(driver: ValveProcess) -> bool:
     """Vent and disarm; returns whether it is done. A cycle that reopens the bus may take seconds,
     but then the valves have been disarmed before."""
     driver.vent()
-    return not driver.report.decision.enabled or _wait(driver, False, _ANSWER_TIME)
+    return not driver.report.decision.enabled or _wait(
+        driver, lambda now: not now.enabled, _ANSWER_TIME
+    )
 
 
-def _wait(driver: ValveProcess, enabled: bool, most: float) -> bool:
-    """Whether the fast cycle reports within `most` [s] that the valves are, or are not, enabled."""
+def _wait(driver: ValveProcess, condition: Callable[[Decision], bool], most: float) -> bool:
+    """Whether the fast cycle reports within `most` [s] a decision for which a condition holds."""
     asked = time.monotonic()
     while time.monotonic() < asked + most:
         report = driver.report
-        if report.time > asked and report.decision.enabled == enabled:
+        if report.time > asked and condition(report.decision):
             return True
         time.sleep(0.002)
     return False
 
 
-def _pressed(message: Any) -> bool:
-    """Whether button 0, the deadman's switch, is held."""
+def _operator(message: Any) -> Operator:
+    """Buttons 0, the deadman's switch, and 1, which vents; it may be absent."""
     if not message.buttons:
         raise MessageError("safety/operator", "buttons are missing; button 0 is the deadman's")
-    return bool(message.buttons[0] == 1)
+    return Operator(message.buttons[0] == 1, any(button == 1 for button in message.buttons[1:2]))
 
 
 def main() -> int:

@@ -1,5 +1,7 @@
 """What a supervisor hears of a running system."""
 
+from types import SimpleNamespace
+
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
@@ -7,6 +9,7 @@ from rosgraph_msgs.msg import Clock
 
 from softcr_runtime.diagnostics import diagnostics_from_message
 from softcr_runtime.ros_executor.connections import Ends, ends_in
+from softcr_runtime.safety_state import SafetyState
 from softcr_runtime.system import System
 from softcr_runtime.topics import qos
 
@@ -18,6 +21,7 @@ class Heard:
         connections: what each of its nodes sees of the others, by name.
         finished: whether a node has told that simulated time is at its end.
         disarmed: why the valves are vented; empty while they are enabled.
+        safety: the newest state of the valves; None before the first.
         simulated_time: on /clock [s].
     """
 
@@ -31,6 +35,8 @@ class Heard:
         self.connections: dict[str, Ends] = {}
         self.finished = False
         self.disarmed = ""
+        self.safety: SafetyState | None = None
+        self._generation: int | None = None  # that a beginning was first asked for
         self.simulated_time = 0.0
         self._names = [part.name for part in system.parts]
         node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
@@ -41,6 +47,26 @@ class Heard:
             newest = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
             node.create_subscription(Clock, "/clock", self._on_clock, newest)
 
+    def may_ask_no_more(self) -> str:
+        """Why a program may not ask for a beginning any more, in a line; empty while it may.
+
+        What is latched is for a person to reset; and after a vent or a reset it is a person who
+        asks again, for what was asked before was asked of other valves.
+        """
+        state = self.safety
+        if state is None:
+            return ""
+        if state.latch:
+            return (
+                f"the valves are {state.latched}; find out why, reset it ('r' in softcr hold, the "
+                "page of softcr view, or the service valves/reset) and start again"
+            )
+        if self._generation is None:
+            self._generation = state.generation
+        if state.generation != self._generation:
+            return "the valves were vented and reset meanwhile: start again"
+        return ""
+
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
         reports = diagnostics_from_message(message)
         self.finished |= any(report.values.get("finished") is True for report in reports)
@@ -48,9 +74,10 @@ class Heard:
         self.connections |= {name: ends[name] for name in self._names if name in ends}
 
     def _on_safety(self, status: DiagnosticStatus) -> None:
-        """A vent lasts until a person enables the valves again: it ends the run."""
-        enabled = any(value.key == "enabled" and value.value == "true" for value in status.values)
-        self.disarmed = "" if enabled else status.message
+        """A vent lasts until a person resets and enables the valves again: it ends the run."""
+        (report,) = diagnostics_from_message(SimpleNamespace(status=[status]))
+        self.safety = SafetyState.of(report)
+        self.disarmed = "" if self.safety.enabled else status.message
 
     def _on_clock(self, message: Clock) -> None:
         self.simulated_time = message.clock.sec + message.clock.nanosec * 1e-9

@@ -83,6 +83,8 @@ def refusal(
     services: Sequence[str],
     wait: Callable[[Callable[[], bool], float], bool],
     timeout: float = AGREEMENT_TIMEOUT,
+    *,
+    over: Callable[[], str] = lambda: "",
 ) -> str:
     """Ask services, as the safety handshake, in order, until each has agreed.
 
@@ -91,6 +93,7 @@ def refusal(
         services: of std_srvs/srv/Trigger.
         wait: spins the node until a condition holds; whether it did within a time [s].
         timeout: for all of them [s].
+        over: says why nobody may ask any more, in a line; empty while one may.
 
     Returns:
         One line about who refused, and why; empty when all have agreed.
@@ -100,6 +103,8 @@ def refusal(
         client = node.create_client(Trigger, name)
         said = _NOT_RUNNING
         while True:
+            if line := over():
+                return line
             if wait(client.service_is_ready, max(deadline - time.monotonic(), 0.0)):
                 answer = client.call_async(Trigger.Request())
                 if wait(answer.done, max(deadline - time.monotonic(), 0.0)):

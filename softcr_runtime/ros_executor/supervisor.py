@@ -248,7 +248,9 @@ class Supervisor:
         if not self._system.begin:
             return
         with step(self._console, f"asking {' and '.join(self._system.begin)}"):
-            line = refusal(self._node, self._system.begin, self._wait)
+            line = refusal(
+                self._node, self._system.begin, self._wait, over=self._heard.may_ask_no_more
+            )
             # what safety said before is not the end of this run
             self._wait(lambda: not self._heard.disarmed, 1.0)
         if line:

@@ -116,6 +116,11 @@ def _jumps(step: float) -> Fault:
     return _offset(f"offset step {step:+g} kPa", lambda t: np.full(len(t), 1e3 * step))
 
 
+def _quantised(step: float) -> Fault:
+    name = f"reading in steps of {step:g} kPa"
+    return Fault(name, lambda t, supply: Course(step=np.full(len(t), 1e3 * step)))
+
+
 def _leak(rate: float, name: str = "leak") -> Fault:
     return Fault(f"{name} {rate:g} 1/s", lambda t, supply: Course(leak=np.full(len(t), rate)))
 
@@ -143,6 +148,10 @@ FAULTS = (
     *map(_slope_of, (0.5, 0.625, 0.8, 0.9, 0.95, 1.25, 1.6)),
     *map(_drifts, (-1.0, -5.0, -20.0, 1.0)),
     *map(_jumps, (-3.0, -6.0, -15.0)),
+    _offset("offset wanders by 10 kPa, 0.1 Hz", lambda t: 1e4 * np.sin(0.2 * np.pi * t)),
+    _slope("slope 70 % in 0.5 of each 2 s", lambda t: np.where(t % 2.0 < 0.5, 0.7, 1.0)),
+    _slope("reads 0 for 5 ms of each 0.5 s", lambda t: np.where(t % 0.5 < 0.005, 0.0, 1.0)),
+    *map(_quantised, (0.5, 5.0)),
     _held("held 0.9 of each 1 s", NEW_NOISE, lambda t: t % 1.0 < 0.9),
     _held("held 0.1 of each 0.2 s", NEW_NOISE, lambda t: t % 0.2 < 0.1),
     _held("held 20 of each 40 ms", NEW_NOISE, lambda t: t % 0.04 < 0.02),

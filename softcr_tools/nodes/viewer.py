@@ -41,7 +41,8 @@ from softcr_tools.viewer.scene import size_of
 
 RATE = 30.0  # of drawing, and of commands by hand [Hz]; valves hold after 0.1 s without one
 MARKER_PERIOD = 0.1  # between two drawings for RViz [s]
-VENT_ANSWER_TIME = 2.0  # how long an answer to the vent button is waited for [s]
+ANSWER_TIME = 2.0  # how long an answer to a button is waited for [s]
+LAST_WORD_TIME = 0.5  # for readers to take the last command before its publisher goes [s]
 _BESIDE = (  # topics that are heard beside those whose flow is shown
     "estimate/tip/pose", "simulation/truth/rod", "simulation/truth/arm", "safety/state",
     "/diagnostics",
@@ -86,16 +87,20 @@ class Viewer(Node):
             limits, self._chambers = robot.pressure_limits, robot.chamber_names
         self.hand = HandControl(limits, len(self._chambers))
         self._hand_page: int | None = None  # whose page switched the sliders on
-        self._command = self._offer(_COMMAND) if with_hand else None
+        self._with_hand = with_hand
+        self._command: Any = None  # only while it is needed: the valves follow one node's commands
+        self._commanded = -math.inf  # when a command was last sent [s]
         self._shape, self._markers = self._offer(_SHAPE), self._offer("markers")
         self._marked = -math.inf  # when it was drawn for RViz [s]
         self._own_stamps: deque[int] = deque(maxlen=_OWN_STAMPS)
         self._foreign = -math.inf  # when a command of another was heard [s]
-        self._vent = self.create_client(Trigger, "valves/vent")
-        self._venting: tuple[float, Future] | None = None
+        self._askable = {
+            name: self.create_client(Trigger, f"valves/{name}") for name in ("vent", "reset")
+        }
+        self._asking: tuple[float, Future] | None = None
         for topic in (*HEARD, *_BESIDE):
             self._receive(topic)
-        self.page = Page(robot, host, port, self.vent, with_hand)
+        self.page = Page(robot, host, port, self.vent, with_hand, self.reset)
 
     def run(self, stop: threading.Event) -> None:
         """Watch and draw until `stop` is set."""
@@ -107,7 +112,7 @@ class Viewer(Node):
             self._take_letters()
             now = time.monotonic()
             self._use_hand(now - last)
-            self._tell_vent_answer(now)
+            self._tell_answer(now)
             self.page.draw(self.picture, self.hand, dict(self._rejected), now)
             self._draw_for_rviz(now)
             last = now
@@ -115,11 +120,19 @@ class Viewer(Node):
     def vent(self) -> None:
         """Ask the valves to vent, whatever state they are in; from any thread."""
         self.page.events.put(Switched(False, -1))  # the sliders must not work against it
-        if not self._vent.service_is_ready():
-            self.page.say("nobody answers to valves/vent: no valves are running here")
+        self._ask("vent")
+
+    def reset(self) -> None:
+        """Ask the valves to forget what a vent has latched; from any thread."""
+        self._ask("reset")
+
+    def _ask(self, name: str) -> None:
+        client = self._askable[name]
+        if not client.service_is_ready():
+            self.page.say(f"nobody answers to valves/{name}: no valves are running here")
             return
-        self.page.say("asked to vent ...")
-        self._venting = time.monotonic(), self._vent.call_async(Trigger.Request())
+        self.page.say(f"asked to {name} ...")
+        self._asking = time.monotonic(), client.call_async(Trigger.Request())
 
     def close(self) -> None:
         """Say a last command of zero if the sliders were in use, and go."""
@@ -204,13 +217,18 @@ class Viewer(Node):
         pressures = self.hand.update(self._surroundings(), passed)
         if not self.hand.on:
             self._hand_page = None
-        if pressures is not None and self._command is not None:
-            stamp = self.get_clock().now().nanoseconds
+        if pressures is not None and self._with_hand:
+            self._command = self._command or self._offer(_COMMAND)
+            stamp, self._commanded = self.get_clock().now().nanoseconds, time.monotonic()
             self._own_stamps.append(stamp)
             self._command.publish(pressures_to_message(pressures, self._chambers, stamp))
+        elif self._command is not None and time.monotonic() - self._commanded > LAST_WORD_TIME:
+            self.destroy_publisher(self._command)
+            self._command = None
 
     def _surroundings(self) -> Surroundings:
         safety = self.picture.safety
+        # what cannot be read locks the sliders, too
         enabled = None if safety is None else safety.values.get("enabled") is not False
         offering = self.get_publishers_info_by_topic(self.resolve_topic_name(_COMMAND))
         others = {each.node_name for each in offering}
@@ -223,14 +241,14 @@ class Viewer(Node):
             page_open=self._hand_page is None or self._hand_page in self.page.clients(),
         )
 
-    def _tell_vent_answer(self, now: float) -> None:
-        if self._venting is None:
+    def _tell_answer(self, now: float) -> None:
+        if self._asking is None:
             return
-        asked, answer = self._venting
-        line = f"no answer within {VENT_ANSWER_TIME:g} s: press again, or shut the air"
+        asked, answer = self._asking
+        line = f"no answer within {ANSWER_TIME:g} s: press again, or shut the air"
         if answer.done():
             result = answer.result()
             line = result.message if result else "the valves' answer was lost: press again"
-        if answer.done() or now - asked > VENT_ANSWER_TIME:
+        if answer.done() or now - asked > ANSWER_TIME:
             self.page.say(line)
-            self._venting = None
+            self._asking = None

@@ -17,7 +17,7 @@ from softcr_tools.viewer.hand import HandControl
 from softcr_tools.viewer.picture import Picture
 from softcr_tools.viewer.plots import PANEL_WIDTH, Plots
 from softcr_tools.viewer.scene import Scene, size_of
-from softcr_tools.viewer.words import HAND_RULES, safety_html, state_html, values_html
+from softcr_tools.viewer.words import HAND_RULES, latched, safety_html, state_html, values_html
 
 SCENE_PERIOD = 1 / 15  # between two drawings of the rod, at least [s]
 PLOT_PERIOD = 0.25  # between two drawings of plots and words, at least [s]
@@ -44,10 +44,16 @@ class Page:
     """The page, found by a browser at `url`, and what persons do with its sliders: `events`."""
 
     def __init__(
-        self, robot: Robot | Arm, host: str, port: int, vent: Callable[[], None], with_hand: bool
+        self,
+        robot: Robot | Arm,
+        host: str,
+        port: int,
+        vent: Callable[[], None],
+        with_hand: bool,
+        reset: Callable[[], None] = lambda: None,
     ):
-        """Serve the page of a robot on an address and a free port; an arm has neither the button,
-        which calls `vent` in a thread of its own, nor sliders."""
+        """Serve the page of a robot on an address and a free port; an arm has neither the buttons,
+        which call `vent` and `reset` in a thread of their own, nor sliders."""
         self.events: Events = queue.SimpleQueue()
         self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         with redirect_stdout(io.StringIO()):  # a banner that cannot be switched off
@@ -62,9 +68,12 @@ class Page:
         self._safety = gui.add_html("")
         self._hand: _HandPanel | None = None
         self._answer: Any = None
+        self._reset: Any = None
         if isinstance(robot, Robot):
             button = gui.add_button("Vent", color="red", icon=viser.Icon.WIND)
             button.on_click(lambda _: vent())
+            self._reset = gui.add_button("Reset the latch", disabled=True)
+            self._reset.on_click(lambda _: reset())
             self._answer = gui.add_html("")
         self._state = gui.add_html("")
         if isinstance(robot, Robot) and with_hand:
@@ -81,7 +90,7 @@ class Page:
         return set(self._server.get_clients())
 
     def say(self, line: str) -> None:
-        """Show the answer to a press of the button."""
+        """Show the answer to a press of a button."""
         if self._answer is not None:
             self._answer.content = _padded(html.escape(line))
 
@@ -99,6 +108,8 @@ class Page:
                 return
             self._plots_drawn = now
             self._safety.content = _padded(safety_html(picture))
+            if self._reset is not None:
+                self._reset.disabled = not latched(picture)
             state = state_html(picture, now, rejected) + values_html(picture, now)
             self._state.content = _padded(state)
             self._plots.draw(picture)

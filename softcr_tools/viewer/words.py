@@ -8,6 +8,7 @@ import numpy as np
 
 from softcr_runtime.bags.signals import unit_of
 from softcr_runtime.figure_style import ESTIMATE, LIMIT, MEASURED, REFERENCE
+from softcr_runtime.safety_state import SafetyState
 from softcr_tools.viewer.picture import HEARD, Picture
 
 GOOD = "#188038"
@@ -23,18 +24,37 @@ HAND_RULES = (
 )
 
 
+def latched(picture: Picture) -> str:
+    """What a vent has latched, in words; empty for nothing."""
+    return "" if picture.safety is None else SafetyState.of(picture.safety).latched
+
+
 def safety_html(picture: Picture) -> str:
-    """The safety state: action, reason and what keeps the valves from being enabled."""
+    """The safety state: action, reason, latch and what keeps the valves from being enabled."""
     report = picture.safety
     if report is None:  # between an arm's controller and its motors no node stands
         silence = _pill("no valves", MEASURED) + _small("nothing tells safety/state: a simulation?")
         return silence if picture.has_chambers else ""
-    armed, colour = report.values.get("enabled") is True, _LEVELS.get(report.level, LIMIT)
-    lines = _pill("ARMED", colour) if armed else _pill("disarmed", MEASURED)
+    state, colour = SafetyState.of(report), _LEVELS.get(report.level, LIMIT)
+    lines = _pill("disarmed", MEASURED)
+    if state.enabled:
+        lines = _pill("ARMED", colour)
+    elif state.testing:
+        lines = _pill("ARMING TEST", colour)
+    elif state.latch:
+        lines = _pill(f"LATCHED {escape(state.latch)}", LIMIT)
     lines += f" {escape(report.message)}"
-    if blockers := report.values.get("blockers"):
-        lines += _small("in the way of arming: " + escape(", ".join(map(str, blockers))))
+    if state.blockers:
+        lines += _small("in the way of arming: " + escape(", ".join(state.blockers)))
+    if state.counts and not state.latch and not state.enabled:
+        lines += _small("good samples: " + escape(_counted(state.counts)))
+    if state.owner:
+        lines += _small(f"commanded by {escape(state.owner)}")
     return lines
+
+
+def _counted(counts: dict[str, tuple[int, int]]) -> str:
+    return ", ".join(f"{name} {count} of {needed}" for name, (count, needed) in counts.items())
 
 
 def state_html(picture: Picture, now: float, rejected: dict[str, int]) -> str:

@@ -51,12 +51,18 @@ def add_reading(channel: Record, constants: Record, change: float, dt: float) ->
     unseen = max((channel.fast - channel.fast_down) / n, (channel.slow - channel.slow_down) / m)
     surplus = -min((channel.fast + channel.fast_up) / n, (channel.slow + channel.slow_up) / m)
     share = min(1.0 - math.exp(-dt / _FILTER), _MOST_SHARE)
-    channel.unseen += share * min(max(unseen - channel.unseen, -_MOST_STEP), _MOST_STEP)
-    channel.surplus += share * min(max(surplus - channel.surplus, -_MOST_STEP), _MOST_STEP)
+    channel.unseen = _moved(channel.unseen, unseen, share)
+    channel.surplus = _moved(channel.surplus, surplus, share)
     channel.nearest = max(channel.nearest, channel.unseen, channel.surplus)
     if channel.unseen > 1.0:
         return 1
     return -1 if channel.surplus > 1.0 else 0
+
+
+@compiled
+def _moved(low_passed: float, seen: float, share: float) -> float:
+    step = min(max(seen - low_passed, -_MOST_STEP), _MOST_STEP)
+    return max(low_passed + share * step, 0.0)  # within the margins is within them, far or not
 
 
 @compiled

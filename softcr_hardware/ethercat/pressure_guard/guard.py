@@ -143,6 +143,14 @@ class PressureGuard:
         """(m,) commands [V] of the next cycle for wanted openings (m,), `dt` [s] after the last."""
         return np.asarray(_all_volts(self.channels, self._constants, openings, dt))
 
+    def summary(self) -> dict[str, list[float]]:
+        """For diagnostics, by chamber: `pings` asked for; `nearest`, the largest share of a flow
+        residual's threshold since the valves were enabled: 1 vents."""
+        return {
+            "pings": self.channels["pings"].tolist(),
+            "nearest": self.channels["nearest"].round(2).tolist(),
+        }
+
     def arm(self, expected: np.ndarray) -> None:
         """The valves are enabled with the loop at (m,) [Pa]: what was before does not count."""
         for index, each in enumerate(expected.tolist()):

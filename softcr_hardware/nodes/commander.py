@@ -1,0 +1,76 @@
+"""Who publishes pressure/command: exactly one node, and while the valves are enabled that one.
+
+A message does not say who sent it, as far as rclpy tells. But DDS matches a publisher with a
+subscription before it delivers anything of it, so the number of matched publishers, looked at after
+messages were taken and before they are used, tells whether another one may be among them.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+_PERIOD = 1.0
+"""Between two looks at the graph without a change of the count [s]; it may name other endpoints."""
+_UNKNOWN = "_NODE_NAME_UNKNOWN_"
+"""rclpy's word for a node whose publisher is known before it is."""
+
+
+class Commander:
+    """The publishers of a topic.
+
+    Attributes:
+        owner: full name of the node whose messages are followed; empty for none.
+        several: who publishes, in words, where that is not the owner alone; empty otherwise.
+    """
+
+    def __init__(self, node: Any, subscription: Any):
+        """Nobody is known yet.
+
+        Args:
+            node: that subscribes.
+            subscription: of it, to the topic.
+        """
+        self._node, self._subscription = node, subscription
+        self.owner = self.several = ""
+        self._count, self._looked = -1, -math.inf
+
+    def look(self, now: float, enabled: bool) -> bool:
+        """Look whether somebody has come or gone; returns whether `several` has changed.
+
+        Args:
+            now: on any clock that does not jump [s].
+            enabled: whether the valves are: the owner then stays who it is.
+        """
+        count = self._subscription.get_publisher_count()
+        unsettled = _UNKNOWN in self.owner or _UNKNOWN in self.several
+        if count == self._count and not unsettled and now - self._looked < _PERIOD:
+            return False
+        self._count, self._looked = count, now
+        before = self.several
+        names = sorted(
+            f"{each.node_namespace.rstrip('/')}/{each.node_name}"
+            for each in self._node.get_publishers_info_by_topic(self._subscription.topic_name)
+        )
+        self.owner, self.several = judged(names, self.owner, enabled)
+        return self.several != before
+
+
+def judged(names: Sequence[str], owner: str, enabled: bool) -> tuple[str, str]:
+    """Owner, and who publishes in words where that is not the owner alone.
+
+    Args:
+        names: of the nodes, one of each publisher.
+        owner: of the last look.
+        enabled: whether the valves are.
+    """
+    if len(names) > 1:
+        told = [
+            name if names.count(name) == 1 else f"{name} twice" for name in dict.fromkeys(names)
+        ]
+        return owner, " and ".join(told)
+    if not names:
+        return owner if enabled else "", ""
+    known = owner and _UNKNOWN not in owner and _UNKNOWN not in names[0]
+    if enabled and known and names[0] != owner:
+        return owner, f"{names[0]}, not {owner}"
+    return names[0], ""

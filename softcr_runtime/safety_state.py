@@ -1,0 +1,68 @@
+"""What safety/state says: the one declaration of its keys, for who speaks and who reads. No ROS.
+
+The topic is a diagnostic_msgs/DiagnosticStatus, whose values are text by key; here they have types.
+"""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
+
+from softcr_runtime.diagnostics import DiagnosticReport
+
+
+class SafetyState(BaseModel):
+    """How the valves are; each field is a key of the message, and its description tells it."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
+
+    action: str = Field(
+        default="vent now",
+        description="what is done to the chambers: `none`, `warn`, `predict only`, `hold`, `ramp "
+        "to vent`, `vent now`",
+    )
+    enabled: StrictBool = Field(default=False, description="whether commands reach the valves")
+    reason: str = Field(default="", description="of the action")
+    latch: str = Field(
+        default="",
+        description="what must be reset before the valves are enabled: `O`, a vent by an operator "
+        "or by silence; `M`, by a fault of the machine; `H`, held until a check has passed; empty "
+        "for nothing",
+    )
+    cause: str = Field(default="", description="of the latch")
+    generation: int = Field(
+        default=0,
+        description="counts latches and resets: what was asked for before it changed is void",
+    )
+    blockers: tuple[str, ...] = Field(
+        default=(), description="while disarmed, what is in the way of enabling"
+    )
+    counts: dict[str, tuple[int, int]] = Field(
+        default={},
+        description="while disarmed, good samples of the handshake by source, and those needed",
+    )
+    testing: bool = Field(default=False, description="whether the arming test moves the valves")
+    owner: str = Field(default="", description="the node whose commands are followed")
+    bus: str = Field(
+        default="operational", description="what is wrong with it; `operational` for nothing"
+    )
+
+    @classmethod
+    def of(cls, report: DiagnosticReport) -> "SafetyState":
+        """The state in a decoded message; one that cannot be read counts as vented."""
+        try:
+            return cls.model_validate(report.values)
+        except ValidationError:
+            return cls(reason=report.message, blockers=("what the valves say cannot be read",))
+
+    def values(self) -> dict[str, Any]:
+        """As `DiagnosticReport.values`."""
+        return self.model_dump(mode="json")
+
+    @property
+    def latched(self) -> str:
+        """In words, for who must reset it: `latched M: bus silent`; empty for nothing."""
+        return f"latched {self.latch}: {self.cause}" if self.latch else ""
+
+
+KEYS = {name: field.description or "" for name, field in SafetyState.model_fields.items()}
+"""Meaning of each key, for the reference page."""

@@ -1,0 +1,228 @@
+"""Latches and the handshake: the table of latches, and random sequences beside a reference."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from test_safety import DT, GOOD, MAXIMUM, Bench
+
+from softcr_hardware.safety import Action, Latch, Safety
+from softcr_hardware.safety_settings import SafetySettings
+from softcr_studies.robustness.handshake import SHORT, Oracle, RandomBench
+
+# how it looks, what is latched: an operator's or his program's doing, or a machine's fault
+CLASSES = [
+    ({"vent": True}, Latch.OPERATOR),
+    ({"operator_pressed": False}, Latch.OPERATOR),
+    ({"operator_age": 2.0}, Latch.OPERATOR),
+    ({"command_age": 2.0}, Latch.OPERATOR),
+    ({"mocap_age": 2.0}, Latch.OPERATOR),
+    ({"command_age": 0.2}, Latch.OPERATOR),  # held too long
+    ({"commanders": "mpc and view"}, Latch.OPERATOR),
+    ({"exchange_age": 1.0}, Latch.MACHINE),
+    ({"slaves_operational": False}, Latch.MACHINE),
+    ({"watchdog_armed": False}, Latch.MACHINE),
+    ({"pressure_fault": "chamber_1: sensor frozen"}, Latch.MACHINE),
+    ({"pressure_age": 1.0}, Latch.MACHINE),
+    ({"highest_pressure": 1.3e5}, Latch.MACHINE),
+]
+
+
+def reset(bench, checked=False, **changes):
+    bench.run(DT, reset=True, checked=checked, enable=False)
+    return bench.run(DT, **{"reset": False, "checked": False, "highest_pressure": 0.0} | changes)
+
+
+@pytest.mark.parametrize(("fault", "latch"), CLASSES, ids=[str(fault) for fault, _ in CLASSES])
+def test_every_vent_is_latched_by_its_cause_and_nobody_who_keeps_asking_arms(fault, latch):
+    bench = Bench().enable()
+    before = replace(bench.flags, highest_pressure=0.0)
+    vented = bench.run(5.0, **fault)
+    assert (vented.enabled, vented.latch, vented.generation) == (False, latch, 1)
+    assert vented.cause == vented.reason
+    bench.flags = replace(before, enable=True)
+    asked = bench.run(20.0)
+    assert (asked.enabled, asked.latch) == (False, latch)
+    assert asked.blockers == (f"latched {latch.letter}, {vented.cause}: reset it first",)
+    assert reset(bench).generation == 2
+    assert not bench.run(0.297, enable=True).enabled  # a handshake of its own
+    assert bench.run(0.003).enabled
+
+
+def test_a_vent_while_disarmed_is_latched_too_but_takes_nothing_from_a_higher_class():
+    bench = Bench()
+    decision = bench.run(0.1, vent=True)
+    assert (decision.latch, decision.cause) == (Latch.OPERATOR, "vent asked for")
+    assert decision.generation == 1  # asked for once, for 0.1 s
+    bench = Bench().enable()
+    bench.run(DT, watchdog_armed=False)
+    decision = bench.run(DT, vent=True)
+    assert (decision.latch, decision.cause) == (Latch.MACHINE, "output watchdog not armed")
+    assert decision.generation == 2
+
+
+def test_the_hardest_of_several_causes_is_latched():
+    decision = Bench().enable().run(DT, vent=True, pressure_fault="chamber_1: sensor frozen")
+    assert decision.reason == "vent asked for"
+    assert (decision.latch.letter, decision.cause) == (
+        "M",
+        "pressure fault: chamber_1: sensor frozen",
+    )
+
+
+def supply(kilopascals):
+    return f"supply {kilopascals:.0f} kPa, must be 105 kPa within 10%"
+
+
+@pytest.mark.parametrize(("minutes", "latch"), [(9.0, Latch.HELD), (11.0, Latch.MACHINE)])
+def test_the_same_cause_again_within_ten_minutes_is_held_until_a_check_has_passed(minutes, latch):
+    bench = Bench().enable()
+    assert bench.run(DT, pressure_fault=supply(120.0)).latch is Latch.MACHINE
+    reset(bench, pressure_fault="")
+    coarse = 0.1  # nothing happens meanwhile
+    for _ in range(round(60.0 * minutes / coarse)):
+        bench.time += coarse
+        bench.safety.update(bench.time, bench.flags)
+    bench.enable()
+    decision = bench.run(DT, pressure_fault=supply(131.0))
+    assert decision.latch is latch
+    reset(bench, pressure_fault="")
+    assert bench.run(1.0, enable=True).enabled == (latch is Latch.MACHINE)
+    if latch is Latch.HELD:
+        assert "pass a check, then reset it" in bench.safety.decision.blockers[0]
+        reset(bench, checked=True)
+        assert bench.run(1.0, enable=True).enabled
+
+
+def test_another_cause_is_another_matter():
+    bench = Bench().enable()
+    bench.run(DT, pressure_fault="chamber_1: sensor frozen")
+    reset(bench, pressure_fault="")
+    bench.enable()
+    assert bench.run(DT, pressure_fault="chamber_2: sensor frozen").latch is Latch.MACHINE
+
+
+def test_what_was_held_when_the_valves_process_ended_is_held_when_it_begins():
+    bench = Bench()
+    bench.safety = Safety(SafetySettings(), MAXIMUM, held="bus silent, again within 10 minutes")
+    assert bench.run(1.0, enable=True).latch is Latch.HELD
+    assert reset(bench).latch is Latch.HELD
+    assert reset(bench, checked=True).latch is Latch.NONE
+
+
+def test_an_enable_of_an_old_generation_is_refused_and_forgotten():
+    bench = Bench().enable()
+    bench.run(DT, vent=True)
+    reset(bench, vent=False)
+    for old in (0, 1, 3):
+        assert not bench.run(1.0, enable=True, generation=old).enabled
+    assert not bench.run(1.0, enable=False, generation=None).enabled
+    assert bench.run(DT, enable=True, generation=2).enabled
+
+
+@pytest.mark.parametrize("source", ["command_age", "mocap_age", "operator_age"])
+def test_time_that_is_clear_is_not_enough_a_source_must_speak(source):
+    """One message that is young enough for a moment is no stream of messages."""
+    bench = Bench(handshake_samples=20, handshake_time=0.02)
+    bench.run(0.5, **{source: math.inf})
+    bench.flags = replace(bench.flags, **{source: 0.0})
+    decision = bench.run(0.04, silent=[source], enable=True)
+    assert (decision.enabled, decision.blockers) == (False, ("handshake under way",))
+
+
+def test_a_gap_in_the_cycles_is_no_time_that_was_clear():
+    bench = Bench()
+    bench.run(0.1)
+    for pause in (0.15, 5.0, math.nan, -5.0):
+        bench.time += 0.0 if math.isnan(pause) else pause
+        decision = bench.safety.update(
+            math.nan if math.isnan(pause) else bench.time, replace(GOOD, enable=True)
+        )
+        assert not decision.enabled
+
+
+@pytest.mark.parametrize("source", ["bus", "command", "pressures"])
+def test_a_bad_sample_begins_the_handshake_again(source):
+    bench = Bench()
+    bench.run(0.25)
+    assert bench.run(DT, bad=(source,)).blockers == (f"bad samples: {source}",)
+    assert not bench.run(0.25, bad=(), enable=True).enabled
+    assert bench.run(0.1).enabled
+
+
+def test_counts_say_how_far_the_handshake_is():
+    bench = Bench(require_mocap=False)
+    counts = bench.run(0.2).counts
+    assert {name: needed for name, _, needed in counts} == {
+        "cycles": 300,
+        "commands": 10,
+        "operator": 10,
+    }
+    (cycles,) = [found for name, found, _ in counts if name == "cycles"]
+    assert 190 < cycles <= 200
+    assert Bench().enable().run(DT).counts == ()
+
+
+def test_an_untested_bench_is_tested_before_it_is_enabled_and_a_failure_is_named_and_latched():
+    bench = Bench()
+    asked = bench.run(1.0, untested=True)
+    assert (asked.testing, asked.blockers) == (False, ("arming test: ask to begin it",))
+    assert bench.run(DT, enable=True).testing
+    # it goes on by itself, over chambers that are not empty
+    decision = bench.run(0.5, enable=False, highest_pressure=6e3, pressure_error=6e3)
+    assert (decision.testing, decision.enabled) == (True, False)
+    passed = bench.run(DT, untested=False, enable=True)
+    assert not passed.testing
+    assert not passed.enabled
+    assert bench.run(0.5, highest_pressure=0.0, pressure_error=0.0).enabled
+    bench = Bench()
+    bench.run(1.0, untested=True, enable=True)
+    failed = bench.run(DT, test_failed="chamber_2: no rise")
+    assert (failed.testing, failed.latch) == (False, Latch.MACHINE)
+    assert failed.cause == "arming test: chamber_2: no rise"
+
+
+@pytest.mark.parametrize(
+    "change", [{"vent": True}, {"operator_pressed": False}, {"mocap_age": 1.0}, {"reset": True}]
+)
+def test_whatever_stands_in_the_way_of_enabling_ends_the_arming_test(change):
+    bench = Bench()
+    assert bench.run(1.0, untested=True, enable=True).testing
+    assert not bench.run(DT, enable=False, **change).testing
+    assert not bench.run(1.0, vent=False, reset=False, operator_pressed=True, mocap_age=0.0).testing
+
+
+def test_one_time_far_ahead_is_a_fault_and_freezes_nothing():
+    """Hold, ramp and clearing go on by the own time, which never waits for the other to come."""
+    bench = Bench().enable()
+    decision = bench.safety.update(bench.time + 1e9, bench.flags)
+    assert (decision.action, decision.latch) == (Action.VENT_NOW, Latch.MACHINE)
+    assert decision.reason == "clock jumped"
+    reset(bench)
+    bench.enable()
+    assert bench.run(0.15, silent=["command_age"]).action == Action.HOLD
+    assert bench.run(0.45, silent=["command_age"]).action == Action.RAMP_TO_VENT
+    assert bench.run(2.1).action == Action.VENT_NOW
+
+
+@pytest.mark.parametrize("age", ["command_age", "mocap_age", "operator_age", "exchange_age"])
+def test_what_is_yet_to_come_is_not_fresh(age):
+    assert Bench().enable().run(3.0, **{age: -5.0}).enabled is False
+
+
+def test_random_sequences_arm_only_what_the_reference_has_seen():
+    armings = 0
+    for seed in range(150):
+        armings += RandomBench(seed).run(400)
+    assert armings > 100
+
+
+def test_the_reference_finds_a_state_machine_that_arms_too_early():
+    """A test of the test: without the count of samples, of resets or of generations it fails."""
+    for weak in (
+        {"handshake_samples": 11},
+        {"handshake_messages": 2},
+    ):
+        settings = SHORT.model_copy(update=weak)
+        with pytest.raises(AssertionError, match="armed"):
+            sum(RandomBench(seed, settings, Oracle(SHORT)).run(400) for seed in range(300))
