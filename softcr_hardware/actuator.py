@@ -63,6 +63,12 @@ class EmulatedActuator:
         with self._lock:
             return self._pressures.copy()
 
+    @property
+    def supply_pressure(self) -> float:
+        """Gauge pressure before the valves [Pa]."""
+        with self._lock:
+            return float(self.chambers["end_pressure"][0] * self.chambers["supply"][0])
+
     def advance(self, time: float, volts: np.ndarray) -> np.ndarray:
         """Chambers at `time` [s], valves having been at (m,) [V] since the last call.
 

@@ -74,6 +74,14 @@ class _OneDevice(_Common):
 
 class _Valves(BaseModel):
     station: str = Field("", description="valves; name or file; empty: the robot's name")
+    terminal_faults: str = Field(
+        "",
+        description="what is wrong with terminals, between commas: "
+        "POSITION:INDEX:SUBINDEX=VALUE for a setting that somebody left (3:0x8000:05=2), "
+        "=refused or =kept for one that cannot be written, POSITION:control=VALUE for the output "
+        "sync manager of the EEPROM (3:control=0x24), POSITION:lost=COUNT CoE answers, "
+        "POSITION:no-restore, POSITION:no-watchdog",
+    )
 
 
 class _Address(BaseModel):
@@ -277,9 +285,12 @@ class _Play:
 
 def _terminals(given: _Valves, interface: str, actuator: "EmulatedActuator", log: Log) -> Device:
     from softcr_hardware.ethercat.emulator import EtherCatEmulator
+    from softcr_hardware.ethercat.terminal_faults import parse_terminal_faults
     from softcr_hardware.ethercat.terminals import load_station
 
-    return EtherCatEmulator(interface, load_station(_station(given)), actuator, log)
+    station = load_station(_station(given))
+    faults = parse_terminal_faults(given.terminal_faults, station)
+    return EtherCatEmulator(interface, station, actuator, log, faults)
 
 
 def _cameras(given: _Cameras, actuator: "EmulatedActuator", log: Log) -> Device:

@@ -11,9 +11,11 @@ from softcr_hardware.actuator import EmulatedActuator
 from softcr_hardware.emulated_chambers import ChamberErrors
 from softcr_hardware.ethercat import slave as esc
 from softcr_hardware.ethercat.datagrams import APRD, APWR, BRD, FPRD, FPWR, LRW, pass_slaves
-from softcr_hardware.ethercat.mailbox import answer, process_objects
+from softcr_hardware.ethercat.emulated_objects import ObjectDictionary
+from softcr_hardware.ethercat.mailbox import answer
 from softcr_hardware.ethercat.pressure_loop import valve_volts
 from softcr_hardware.ethercat.slave import INIT, OP, PREOP, SAFEOP, EmulatedSlave, eeprom
+from softcr_hardware.ethercat.terminal_faults import TerminalFaults
 from softcr_hardware.ethercat.terminals import load_station
 from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
 from softcr_models import load_robot
@@ -121,7 +123,7 @@ def test_mailbox_tells_the_process_data_and_aborts_what_it_has_not():
 
 @given(st.binary(max_size=40))
 def test_any_mailbox_message_is_answered_or_ignored(message):
-    reply = answer(message, process_objects(STATION.terminals[1]))
+    reply = answer(message, ObjectDictionary(STATION.terminals[1], TerminalFaults()))
     assert reply is None or len(reply) == 16
 
 

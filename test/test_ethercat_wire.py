@@ -45,9 +45,9 @@ def emulator(terminals):
     return terminals
 
 
-def new_bus(interface):
-    data = ProcessData(STATION)
-    return EtherCatBus(interface, STATION, data), data
+def new_bus(interface, station=STATION):
+    data = ProcessData(station)
+    return EtherCatBus(interface, station, data), data
 
 
 class Running:
@@ -110,7 +110,7 @@ def test_master_reaches_operation_with_a_proven_watchdog_and_moves_bytes(wire, e
         samples = [bus.exchange(closed) for _ in range(200)]
         complete = [sample for sample in samples if sample is not None]
         assert len(complete) == 200 - bus.incomplete > 150
-        assert np.allclose(data.pressures(complete[-1].volts), 0.0, atol=100.0)
+        assert np.allclose(data.pressures(complete[-1].volts), 0.0, atol=300.0)  # 6 sigma of noise
         assert len({tuple(sample.toggles) for sample in complete}) == 2
     finally:
         bus.close()
@@ -146,11 +146,18 @@ def test_a_late_frame_is_late_and_not_incomplete(tmp_path):
             emulator.stop()
 
 
-def test_terminals_without_mailbox_are_mapped_from_their_eeprom(tmp_path):
+def test_terminals_without_mailbox_are_mapped_from_their_eeprom_and_proven_by_a_wire(tmp_path):
+    content = yaml.safe_load((config_directory() / "ethercat/licher2025.yaml").read_text())
+    for terminal in content["terminals"]:  # known by nothing but what the file says
+        terminal["name"] = f"{terminal['name']}-0099"
+    wire = {"output": {"terminal": 3, "channel": 4}, "input": {"terminal": 2, "channel": 4}}
+    content["watchdog_wires"] = [wire]
+    path = tmp_path / "other.yaml"
+    path.write_text(yaml.safe_dump(content))
     change = "import softcr_hardware.ethercat.slave as s; s.has_mailbox = lambda terminal: False"
     with cable("e") as other:
-        emulator = Emulator(other, tmp_path / "log", changed=change)
-        bus, _ = new_bus(other.near)
+        emulator = Emulator(other, tmp_path / "log", "--station", path, changed=change)
+        bus, _ = new_bus(other.near, load_station(path))
         try:
             bus.open()
             assert bus.check() == ""
@@ -196,7 +203,8 @@ def test_a_wrong_terminal_is_refused_in_one_line(tmp_path, change, says):
     elif change == "add":
         chain.append(dict(chain[0]))
     else:
-        chain[1]["outputs"] = 4  # one terminal less: both kinds of channels on the second
+        # one terminal less: both kinds of channels on the second
+        chain[1] |= {"outputs": 4, "family": "EL40xx"}
         del chain[2]
         for chamber in content["chambers"]:
             chamber["valve"]["terminal"] = 2
@@ -212,25 +220,45 @@ def test_a_wrong_terminal_is_refused_in_one_line(tmp_path, change, says):
 
 
 WORSE_TERMINALS = {
-    "watchdog that never trips": (
-        "slave.EmulatedSlave.watch = lambda *_: None",
-        r"EL4004: still operational after 0\.150 s of silence: its output watchdog does not work",
-    ),
-    "watchdog switched off": (
-        "slave._WATCHED_OUTPUTS = 0x24",
-        r"watchdog does not work \(switched off in sync manager 2, control 0x24\)",
-    ),
     "OP refused": (
         "control = slave.EmulatedSlave._control\n"
         "slave.EmulatedSlave._control = lambda self, word: control(self, word & 0xF7 or 4)",
         "OP not reached in 3 attempts: EK1100: SAFEOP",
     ),
     "more channels than the station file says": (
-        "objects = slave.mailbox.process_objects\n"
+        "objects = emulated_objects.process_objects\n"
         "more = lambda terminal: terminal.model_copy(update={'inputs': terminal.inputs + 1})\n"
-        "slave.mailbox.process_objects = lambda terminal: objects(more(terminal))\n"
+        "emulated_objects.process_objects = lambda terminal: objects(more(terminal))\n"
         "slave.EmulatedSlave._wrong_configuration = lambda self: 0",
         r"position 2 EL3164: process data of 20 bytes in, 0 out; must be 16 and 0",
+    ),
+    "sync manager that keeps the watchdog off": (
+        "write = slave.EmulatedSlave.write\n"
+        "def off(self, address, data):\n"
+        "    write(self, address, data)\n"
+        "    self._memory[0x0814] &= ~0x40\n"
+        "slave.EmulatedSlave.write = off",
+        r"EL4004: its output watchdog is switched off in sync manager 2: control 0x0814 is 0x24, "
+        "bit 6 must be set",
+    ),
+    "watchdog time that cannot be written": (
+        "slave._READ_ONLY += (slice(0x0420, 0x0422),)\n"
+        "on = slave.EmulatedSlave.power_on\n"
+        "def slow(self):\n"
+        "    on(self)\n"
+        "    self._memory[0x0420:0x0422] = bytes([0xB8, 0x0B])\n"
+        "slave.EmulatedSlave.power_on = slow",
+        r"EL4004: its output watchdog is 300 ms \(divider 0x0400 2498, time 0x0420 3000\), must be "
+        "100 ms",
+    ),
+    "terminal that leaves operation for another reason": (
+        "set_state = slave.EmulatedSlave._set_state\n"
+        "def leaves(self, state, code):\n"
+        "    if code == slave.WATCHDOG_TRIPPED:\n"
+        "        self._memory[0x0440] |= 1\n"
+        "    set_state(self, state, code)\n"
+        "slave.EmulatedSlave._set_state = leaves",
+        r"EL4004: left operation, but not by its output watchdog \(state 0x0440 0x0001",
     ),
 }
 
@@ -238,7 +266,7 @@ WORSE_TERMINALS = {
 @pytest.mark.parametrize("worse", WORSE_TERMINALS)
 def test_terminals_that_cannot_be_trusted_are_refused_in_one_line(tmp_path, worse):
     change, says = WORSE_TERMINALS[worse]
-    change = f"from softcr_hardware.ethercat import slave\n{change}"
+    change = f"from softcr_hardware.ethercat import emulated_objects, slave\n{change}"
     with cable("w") as other:
         emulator = Emulator(other, tmp_path / "log", changed=change)
         try:

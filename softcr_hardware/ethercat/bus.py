@@ -1,21 +1,26 @@
 """The EtherCAT master (pysoem, an optional package) of one valve station.
 
 One way leads to operation, at the start and after every loss: `open`. It compares every terminal
-with the station file, sets and reads back the output watchdog, goes PREOP - SAFEOP - OP, and then
-proves the watchdog: outputs on exhaust, it falls silent and sees the terminals leave OP by
-themselves.
+with the station file, brings its settings to hold and reads them back, likewise the output
+watchdog, goes PREOP - SAFEOP - OP, and then proves the watchdog: outputs on exhaust, it falls
+silent and sees the terminals leave OP by themselves, and what their outputs do where a wire shows
+it.
 
 The working counter says that slaves answered, not that they are well: a tripped watchdog leaves it
 as it was. So `check` asks for the states; exchanges alone prove nothing.
 """
 
 import time
+from collections.abc import Callable
 from typing import Any, Protocol, TextIO
 
 import numpy as np
 
 from softcr_hardware.ethercat.interfaces import check_interface, needs_privileges, own_interface
+from softcr_hardware.ethercat.output_watchdog import OutputWatchdog
 from softcr_hardware.ethercat.process_data import ProcessData, Sample
+from softcr_hardware.ethercat.service_data import ServiceData
+from softcr_hardware.ethercat.terminal_settings import settle, wanted_settings
 from softcr_hardware.ethercat.terminals import Station
 from softcr_models.errors import UserError
 
@@ -27,8 +32,13 @@ _EXCHANGE_TIMEOUT = 10_000
 _CYCLES_TO_OP = 100
 _CYCLE = 0.002  # [s] between exchanges on the way to OP
 _SILENCE = 1.5  # of the watchdog's time, to prove it
-_OUTPUT_MANAGER_CONTROL = 0x0814  # of sync manager 2; bit 6: the watchdog listens to it
-_WATCHDOG_LISTENS = 0x40
+_BRING_UPS = 2  # whole attempts, where answers are lost on the way
+_WIRE_EXCHANGES = 10  # until an input shows what comes along a wire
+_WIRE_TOLERANCE = 0.1  # [V], or [mA]
+
+
+class _PassingError(Exception):
+    """What may be well in another attempt."""
 
 
 class ValveBus(Protocol):
@@ -64,12 +74,19 @@ class EtherCatBus:
         incomplete: exchanges without the full working counter since the first `open`.
     """
 
-    def __init__(self, interface: str, station: Station, data: ProcessData):
-        """Opens nothing yet.
+    def __init__(
+        self,
+        interface: str,
+        station: Station,
+        data: ProcessData,
+        say: Callable[[str], None] = lambda line: None,
+    ):
+        """Opens nothing yet; `say` is told which settings of terminals were mended.
 
         Raises:
             UserError: pysoem is not installed.
         """
+        self._say = say
         self._soem = _pysoem()
         self._interface = interface
         self._station = station
@@ -88,17 +105,19 @@ class EtherCatBus:
         """
         self.close()
         check_interface(self._interface)
-        self._lock = own_interface(self._interface)
-        try:
-            self._bring_up()
-        except self._soem.WkcError:
+        for attempt in range(1, _BRING_UPS + 1):
             self.close()
-            raise UserError(
-                f"interface {self._interface!r}: a terminal stopped answering"
-            ) from None
-        except BaseException:
-            self.close()
-            raise
+            self._lock = own_interface(self._interface)
+            try:
+                return self._bring_up()
+            except (self._soem.WkcError, _PassingError) as error:
+                self.close()
+                if attempt == _BRING_UPS:
+                    lost = f"interface {self._interface!r}: a terminal stopped answering"
+                    raise UserError(str(error) or lost) from None
+            except BaseException:
+                self.close()
+                raise
 
     def exchange(self, volts: np.ndarray) -> Sample | None:
         """One cycle on the wire; other threads of Python may run meanwhile."""
@@ -112,8 +131,7 @@ class EtherCatBus:
         if counter != master.expected_wkc:
             self.incomplete += 1
             return None
-        inputs = {place: master.slaves[place - 1].input for place in self._data.input_positions}
-        return self._data.unpack(inputs)
+        return self._data.unpack(self._inputs())
 
     def listen(self) -> Sample | None:
         """What the inputs say while the outputs have no say, as after a watchdog; None if nothing.
@@ -170,16 +188,23 @@ class EtherCatBus:
         self._master = master
         found = master.config_init()
         self._check_identities(max(found, 0))
-        self._set_watchdog()
+        self._reach(self._soem.PREOP_STATE, "PREOP")
+        self._settle()
+        for watchdog in self._watchdogs():
+            watchdog.set_time(self._station.watchdog)
+        master.manual_state_change = 1  # not to SAFEOP before the watchdogs listen
         try:
             master.config_map()
         except self._soem.ConfigMapError as error:
             first = str(error.error_list[0])
-            raise UserError(f"interface {self._interface!r}: mapping failed: {first}") from None
+            raise _PassingError(f"interface {self._interface!r}: mapping failed: {first}") from None
         self._check_sizes()
+        for watchdog in self._watchdogs():
+            watchdog.listen()
         self._reach(self._soem.SAFEOP_STATE, "SAFEOP")
-        self._check_watchdog()
-        self._operate()
+        for watchdog in self._watchdogs():
+            watchdog.check_listens()
+            watchdog.check_time(self._station.watchdog)
         self._prove_watchdog()
         self._acknowledge()
         self._operate()
@@ -209,24 +234,18 @@ class EtherCatBus:
         for position, (slave, terminal) in enumerate(self._paired(), 1):
             sizes = len(slave.input), len(slave.output)
             if sizes != (4 * terminal.inputs, 2 * terminal.outputs):
-                raise UserError(
+                raise _PassingError(
                     f"position {position} {terminal.name}: process data of {sizes[0]} bytes in, "
                     f"{sizes[1]} out; must be {4 * terminal.inputs} and {2 * terminal.outputs}"
                 )
 
-    def _set_watchdog(self) -> None:
-        for slave, _ in self._with_outputs():
-            slave.set_watchdog("processdata", 1e3 * self._station.watchdog)
-
-    def _check_watchdog(self) -> None:
-        """Read back what was set."""
-        for slave, terminal in self._with_outputs():
-            milliseconds = slave.get_watchdog("processdata")
-            if abs(milliseconds - 1e3 * self._station.watchdog) > 1.0:
-                raise UserError(
-                    f"{terminal.name}: its output watchdog is {milliseconds} ms, must be "
-                    f"{1e3 * self._station.watchdog} ms"
-                )
+    def _settle(self) -> None:
+        for position, (slave, terminal) in enumerate(self._paired(), 1):
+            if wanted := wanted_settings(self._station, position):
+                where = f"position {position} {terminal.name}"
+                objects = ServiceData(self._soem, slave, where)
+                for mended in settle(objects, wanted, where):
+                    self._say(f"{where}: mended: {mended}")
 
     def _reach(self, state: int, name: str) -> None:
         """A transition of all slaves, with as many attempts as are reasonable."""
@@ -262,18 +281,47 @@ class EtherCatBus:
         self._reach(operational, "OP")
 
     def _prove_watchdog(self) -> None:
+        watchdogs = self._watchdogs()
+        for watchdog in watchdogs:
+            watchdog.wait_for_trip()
+        self._operate()
+        self._check_wires(testing=True)
         silence = _SILENCE * self._station.watchdog
+        self.exchange(self._safe)
         time.sleep(silence)
         self._master.read_state()
-        for slave, terminal in self._with_outputs():
+        for watchdog, (slave, terminal) in zip(watchdogs, self._with_outputs(), strict=True):
             if slave.state == self._soem.OP_STATE:
-                control = slave._fprd(_OUTPUT_MANAGER_CONTROL, 1)[0]  # no public way in pysoem
-                switched = "on" if control & _WATCHDOG_LISTENS else "off"
                 raise UserError(
                     f"{terminal.name}: still operational after {silence:.3f} s of silence: its "
-                    f"output watchdog does not work (switched {switched} in sync manager 2, "
-                    f"control 0x{control:02X}); the valves stay disarmed"
+                    "output watchdog does not work; the valves stay disarmed"
                 )
+            watchdog.check_tripped()
+        self._check_wires(testing=False)
+
+    def _check_wires(self, testing: bool) -> None:
+        """What inputs show of the outputs that are wired to them: in operation something else than
+        after the watchdog, so that a wire that is not there is seen.
+        """
+        wires = self._station.watchdog_wires
+        if not wires:
+            return
+        wanted = self._data.wire_signals(testing)
+        for _ in range(_WIRE_EXCHANGES):
+            self.exchange(self._safe)
+            time.sleep(_CYCLE)
+        found = self._data.wire_readings(self._inputs())
+        for wire, must, seen in zip(wires, wanted, found, strict=True):
+            if abs(seen - must) <= _WIRE_TOLERANCE:  # NaN is wrong
+                continue
+            source = self._station.terminals[wire.output.terminal - 1].name
+            target = self._station.terminals[wire.input.terminal - 1].name
+            when = "in operation" if testing else "after its watchdog"
+            raise UserError(
+                f"watchdog wire from {source} channel {wire.output.channel} to {target} channel "
+                f"{wire.input.channel}: reads {seen:.2f} {when}, must be {must:.2f} within "
+                f"{_WIRE_TOLERANCE}; the valves stay disarmed"
+            )
 
     def _acknowledge(self) -> None:
         """Back to SAFEOP without the error that the watchdog left."""
@@ -285,6 +333,15 @@ class EtherCatBus:
 
     def _paired(self) -> list[tuple[Any, Any]]:
         return list(zip(self._master.slaves, self._station.terminals, strict=False))
+
+    def _watchdogs(self) -> list[OutputWatchdog]:
+        return [
+            OutputWatchdog(self._soem, slave, terminal) for slave, terminal in self._with_outputs()
+        ]
+
+    def _inputs(self) -> dict[int, bytes]:
+        slaves = self._master.slaves
+        return {place: slaves[place - 1].input for place in self._data.input_positions}
 
     def _with_outputs(self) -> list[tuple[Any, Any]]:
         return [(slave, terminal) for slave, terminal in self._paired() if terminal.outputs]

@@ -10,7 +10,7 @@ import math
 import socket
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from threading import Event
 from typing import Any
 
@@ -19,15 +19,12 @@ import numpy as np
 from softcr_hardware.actuator import EmulatedActuator
 from softcr_hardware.emulated_chambers import SENSOR_NOISE
 from softcr_hardware.ethercat.datagrams import pass_slaves
+from softcr_hardware.ethercat.emulated_signals import EmulatedInputs, EmulatedOutputs
 from softcr_hardware.ethercat.interfaces import check_interface, needs_privileges
 from softcr_hardware.ethercat.process_data import ProcessData
 from softcr_hardware.ethercat.slave import EmulatedSlave
-from softcr_hardware.ethercat.terminals import (
-    FULL_SCALE_COUNTS,
-    FULL_SCALE_VOLTS,
-    STATUS_TOGGLE,
-    Station,
-)
+from softcr_hardware.ethercat.terminal_faults import TerminalFaults
+from softcr_hardware.ethercat.terminals import FULL_SCALE_VOLTS, Sensor, Station
 from softcr_hardware.faults import FAULT_KINDS, FaultInjector, FaultKind
 from softcr_models.errors import UserError
 
@@ -35,9 +32,24 @@ ETHERCAT = 0x88A4
 _SOL_PACKET, _QDISC_BYPASS = 263, 20  # of Linux; Python has no names for them
 _TIMEVAL = struct.Struct("@ll")
 _POLL = 0.005  # [s] at most between looks at the watchdogs
-_CONVERSION = 0.0005  # [s] between new values of an input terminal
 _WRONG = 3e4  # [Pa] that a wrong sensor reads too much
 _LARGEST_FRAME = 1600
+
+
+class _Driving:
+    """An output terminal."""
+
+    def __init__(self, slave: EmulatedSlave, outputs: EmulatedOutputs, position: int):
+        self.slave, self.outputs, self.position = slave, outputs, position
+        self.layout = struct.Struct(f"<{slave.terminal.outputs}h")
+
+
+class _Sensing:
+    """An input terminal."""
+
+    def __init__(self, slave: EmulatedSlave, inputs: EmulatedInputs, position: int):
+        self.slave, self.inputs, self.position = slave, inputs, position
+        self.layout = struct.Struct("<" + "Hh" * slave.terminal.inputs)
 
 
 class EtherCatEmulator:
@@ -54,8 +66,16 @@ class EtherCatEmulator:
         station: Station,
         actuator: EmulatedActuator,
         log: Callable[[dict[str, Any]], None] = lambda event: None,
+        terminal_faults: Mapping[int, TerminalFaults] | None = None,
     ):
         """Powered on; `log` is called with {"time": monotonic [s], "event": name, ...}.
+
+        Args:
+            interface: of the network.
+            station: what hangs on it.
+            actuator: what the terminals drive and read.
+            log: of events.
+            terminal_faults: how terminals differ from well-kept ones, by position from 1.
 
         Raises:
             UserError: the interface cannot be used.
@@ -64,26 +84,30 @@ class EtherCatEmulator:
         self._log_event = log
         self._station = station
         self._data = ProcessData(station)
-        count = len(station.terminals)
+        count, faults = len(station.terminals), terminal_faults or {}
         self.slaves = [
-            EmulatedSlave(terminal, index == count - 1, self._log)
-            for index, terminal in enumerate(station.terminals)
+            EmulatedSlave(terminal, position == count, self._log, faults.get(position))
+            for position, terminal in enumerate(station.terminals, 1)
         ]
-        self._valve_volts = np.full(len(station.chambers), station.valve.when_dead)
-        self._driving = {  # slaves with outputs, and how theirs are laid out
-            position: (slave, struct.Struct(f"<{slave.terminal.outputs}h"))
+        self._signals = {
+            position: [0.0] * terminal.outputs
+            for position, terminal in enumerate(station.terminals, 1)
+        }
+        self._valve_volts = np.zeros(len(station.chambers))
+        self._driving = [
+            _Driving(slave, EmulatedOutputs(slave.terminal, slave.objects), position)
             for position, slave in enumerate(self.slaves, 1)
             if slave.terminal.outputs
-        }
-        self._driven: list[bytes | None] = []  # output bytes of those, as last seen
+        ]
+        self._driven: list[tuple[bytes | None, int]] = []  # what voltages came from last
         self._sensing = [
-            (slave, struct.Struct("<" + "Hh" * slave.terminal.inputs), self._wires(position))
+            _Sensing(slave, EmulatedInputs(slave.terminal, slave.objects), position)
             for position, slave in enumerate(self.slaves, 1)
             if slave.terminal.inputs
         ]
-        self._safe = True
-        self._toggles = False
-        self._converted = -1.0
+        self._told: tuple[bool, list[float]] | None = None
+        self._pressures = np.zeros(len(station.chambers))
+        self._renewed = True
         sensors = [chamber.sensor for chamber in station.chambers]
         self._faults = FaultInjector(
             np.array([_WRONG / sensor.pascal_per_volt for sensor in sensors]),
@@ -129,68 +153,89 @@ class EtherCatEmulator:
             return
         with contextlib.suppress(OSError):  # the link is down
             self._socket.send(answer)
-        self._see_outputs()
+        self._see_outputs(now)
+        self._convert(now)
 
     # --- the analog side ----------------------------------------------------------------------
 
     def _live(self, now: float) -> None:
-        """Watchdogs, valves, chambers and sensors up to now."""
-        for slave, _ in self._driving.values():
-            slave.watch(now)
-        self._see_outputs()
-        pressures = self.actuator.advance(now, self._valve_volts)
-        if now - self._converted >= _CONVERSION:
-            self._converted = now
-            pressures += SENSOR_NOISE * self._random.standard_normal(len(pressures))
-            self._sense(self._faults.signals(now, self._data.volts(pressures)))
+        """Watchdogs, valves, chambers and inputs without a frame's help up to now."""
+        for each in self._driving:
+            each.slave.watch(now)
+        self._see_outputs(now)
+        self._pressures = self.actuator.advance(now, self._valve_volts)
+        self._convert(now)
 
-    def _sense(self, volts: np.ndarray) -> None:
-        self._toggles ^= self._faults.renewed
-        status = STATUS_TOGGLE if self._toggles else 0
-        shares = [min(max(each / FULL_SCALE_VOLTS, -1.0), 1.0) for each in volts.tolist()]
-        counts = [round(share * FULL_SCALE_COUNTS) for share in shares]
-        for slave, layout, wires in self._sensing:
-            words = [status, 0] * slave.terminal.inputs
-            for chamber, channel in wires:
-                words[2 * channel + 1] = counts[chamber]
-            slave.input_bytes = layout.pack(*words)
+    def _convert(self, now: float) -> None:
+        """Input terminals convert: those that a frame made do so, and those whose time it is."""
+        due = []
+        for each in self._sensing:
+            read, each.slave.was_read = each.slave.was_read, False
+            free = each.inputs.free_running
+            if now >= each.inputs.due if free else read:
+                due.append(each)
+        if not due:
+            return
+        noise = SENSOR_NOISE * self._random.standard_normal(len(self._pressures))
+        volts = self._faults.signals(now, self._data.volts(self._pressures + noise))
+        signals = self._wired_signals(volts.tolist())
+        for each in due:
+            here = [
+                signals.get((each.position, channel), 0.0)
+                for channel in range(1, each.inputs.count + 1)
+            ]
+            words = each.inputs.convert(now, here, self._faults.renewed)
+            each.slave.input_bytes = each.layout.pack(*words)
 
-    def _wires(self, position: int) -> list[tuple[int, int]]:
-        """Chambers whose sensors hang on a terminal, and the channels (from 0) they hang on."""
-        return [
-            (index, chamber.sensor.channel - 1)
-            for index, chamber in enumerate(self._station.chambers)
-            if chamber.sensor.terminal == position
-        ]
+    def _wired_signals(self, volts: list[float]) -> dict[tuple[int, int], float]:
+        """What comes in at terminals and channels [V], or [mA]."""
+        found = {}
+        for index, chamber in enumerate(self._station.chambers):
+            found[chamber.sensor.terminal, chamber.sensor.channel] = volts[index]
+            if (second := chamber.second_sensor) is not None:
+                found[second.terminal, second.channel] = _signal(
+                    second, self._pressures[index] + SENSOR_NOISE * self._random.standard_normal()
+                )
+        if (gauge := self._station.supply.gauge) is not None:
+            found[gauge.terminal, gauge.channel] = _signal(
+                gauge,
+                self.actuator.supply_pressure + SENSOR_NOISE * self._random.standard_normal(),
+            )
+        for wire in self._station.watchdog_wires:
+            there = self._signals[wire.output.terminal][wire.output.channel - 1]
+            found[wire.input.terminal, wire.input.channel] = there
+        return found
 
-    def _see_outputs(self) -> None:
-        """Valve voltages as the output terminals drive them now."""
-        driven = [slave.outputs for slave, _ in self._driving.values()]
-        if driven == self._driven:
+    def _see_outputs(self, now: float) -> None:
+        """Signals as the output terminals drive them now."""
+        driven = [(each.slave.outputs, each.slave.objects.changes) for each in self._driving]
+        if driven == self._driven and not any(each.outputs.ramping for each in self._driving):
             return
         self._driven = driven
+        for each, (outputs, _) in zip(self._driving, driven, strict=True):
+            words = None if outputs is None else each.layout.unpack(outputs)
+            self._signals[each.position] = each.outputs.signals(now, words)
         valve = self._station.valve
-        counts = {
-            position: None if outputs is None else layout.unpack(outputs)
-            for (position, (_, layout)), outputs in zip(self._driving.items(), driven, strict=True)
-        }
-        volts = []
-        for chamber in self._station.chambers:
-            there = counts[chamber.valve.terminal]
-            volts.append(
-                valve.when_dead
-                if there is None
-                else there[chamber.valve.channel - 1] * FULL_SCALE_VOLTS / FULL_SCALE_COUNTS
-            )
+        volts = [
+            self._signals[chamber.valve.terminal][chamber.valve.channel - 1]
+            for chamber in self._station.chambers
+        ]
         self._valve_volts = np.array(volts)
         side = math.copysign(1.0, valve.exhaust - valve.closed)
         safe = min(side * (each - valve.closed) for each in volts) > valve.dead_band
-        if safe != self._safe:
-            self._safe = safe
+        operating = all(outputs is not None for outputs, _ in driven)
+        told = safe, [] if operating else self._valve_volts.round(3).tolist()
+        if told != self._told:
+            self._told = told
             self._log("outputs", safe=safe, volts=self._valve_volts.round(3).tolist())
 
     def _log(self, event: str, **values: Any) -> None:
         self._log_event({"time": time.monotonic(), "event": event, **values})
+
+
+def _signal(sensor: Sensor, pressure: float) -> float:
+    """What a sensor says [V] at a pressure [Pa]."""
+    return sensor.zero + pressure / sensor.pascal_per_volt
 
 
 def _open(interface: str) -> socket.socket:

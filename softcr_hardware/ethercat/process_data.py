@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from softcr_hardware.ethercat.families import RANGES, Unit
 from softcr_hardware.ethercat.terminals import (
     FULL_SCALE_COUNTS,
-    FULL_SCALE_VOLTS,
     STATUS_FAULT,
     STATUS_TOGGLE,
     Channel,
     Station,
+    Terminal,
 )
 from softcr_models.errors import UserError
 
@@ -25,8 +26,6 @@ INPUT = np.dtype([("status", "<u2"), ("value", "<i2")])
 """One channel of an input terminal."""
 OUTPUT = np.dtype("<i2")
 """One channel of an output terminal."""
-
-_VOLTS_PER_COUNT = FULL_SCALE_VOLTS / FULL_SCALE_COUNTS
 
 
 @dataclass(slots=True, eq=False)  # not frozen: one is made in every fast cycle
@@ -64,6 +63,7 @@ class ProcessData:
         self._slope = np.array([sensor.pascal_per_volt for sensor in sensors])
         self._ranges = [(sensor.lowest, sensor.highest) for sensor in sensors]
         terminals = station.terminals
+        self._scales = {position: _scale(each) for position, each in enumerate(terminals, 1)}
         self._extra = [  # sensors beside those that are regulated by; the gauge of the supply last
             (index, sensor)
             for index, sensor in enumerate(
@@ -73,6 +73,8 @@ class ProcessData:
         ]
         inputs = {sensor.terminal for sensor in sensors}
         inputs |= {sensor.terminal for _, sensor in self._extra}
+        self._wires = station.watchdog_wires
+        inputs |= {wire.input.terminal for wire in self._wires}
         wired = _by_terminal(sensors)
         self._sensors = {
             position: (
@@ -80,21 +82,25 @@ class ProcessData:
             )
             for position in sorted(inputs)
         }  # fmt: skip
-        rest = round(station.valve.when_dead / _VOLTS_PER_COUNT)  # of channels nobody uses
+        dead = station.valve.when_dead  # where channels rest that nobody uses
         self._valves = []
         valves = [chamber.valve for chamber in station.chambers]
         for position, wires in _by_terminal(valves).items():
-            outputs = terminals[position - 1].outputs
-            self._valves.append((position, struct.Struct(f"<{outputs}h"), [rest] * outputs, wires))
+            terminal = terminals[position - 1]
+            rest = [output_count(dead, terminal.unit)] * terminal.outputs
+            layout = struct.Struct(f"<{terminal.outputs}h")
+            self._valves.append((position, layout, rest, wires))
+        self._dead = dead
 
     def pack(self, volts: np.ndarray) -> dict[int, bytes]:
         """Output bytes by position of the terminal, for valve commands (m,) [V]."""
         wanted = volts.tolist()
         packed = {}
         for position, layout, words, wires in self._valves:
+            low, per_count = self._scales[position]
             for chamber, channel in wires:
-                limited = min(max(wanted[chamber], 0.0), FULL_SCALE_VOLTS)
-                words[channel] = round(limited / _VOLTS_PER_COUNT)
+                count = round((wanted[chamber] - low) / per_count)
+                words[channel] = min(max(count, 0), FULL_SCALE_COUNTS)
             packed[position] = layout.pack(*words)
         return packed
 
@@ -106,8 +112,9 @@ class ProcessData:
         found = {}
         for position, (layout, wires) in self._sensors.items():
             words = found[position] = layout.unpack_from(inputs[position])
+            low, per_count = self._scales[position]
             for chamber, channel in wires:
-                status, seen = words[2 * channel], words[2 * channel + 1] * _VOLTS_PER_COUNT
+                status, seen = words[2 * channel], low + words[2 * channel + 1] * per_count
                 lowest, highest = self._ranges[chamber]
                 volts[chamber] = seen
                 broken[chamber] = bool(status & STATUS_FAULT) or not lowest <= seen <= highest
@@ -115,12 +122,44 @@ class ProcessData:
         for index, sensor in self._extra:
             words = found[sensor.terminal]
             status, seen = words[2 * sensor.channel - 2], words[2 * sensor.channel - 1]
-            told = seen * _VOLTS_PER_COUNT
+            low, per_count = self._scales[sensor.terminal]
+            told = low + seen * per_count
             if not status & STATUS_FAULT and sensor.lowest <= told <= sensor.highest:
                 extra[index] = (told - sensor.zero) * sensor.pascal_per_volt
         return Sample(
             np.array(volts), np.array(broken), np.array(toggles), np.array(extra[:-1]), extra[-1]
         )
+
+    # --- wires that show what outputs do when frames stop -------------------------------------
+
+    def wire_signals(self, testing: bool) -> list[float]:
+        """What the wired outputs are to give [V], or [mA]: something else while `testing`.
+
+        Sets what `pack` puts there from now on.
+        """
+        told = []
+        for wire in self._wires:
+            low, per_count = self._scales[wire.output.terminal]
+            span = FULL_SCALE_COUNTS * per_count
+            other = low + span / 2
+            if abs(other - self._dead) < span / 4:
+                other = low + span
+            wanted = other if testing else self._dead
+            told.append(wanted)
+            for position, _, words, _ in self._valves:
+                if position == wire.output.terminal:
+                    words[wire.output.channel - 1] = round((wanted - low) / per_count)
+        return told
+
+    def wire_readings(self, inputs: Mapping[int, bytes]) -> list[float]:
+        """What comes in at the wired inputs [V], or [mA]; NaN where the terminal says it is bad."""
+        read = []
+        for wire in self._wires:
+            words = self._sensors[wire.input.terminal][0].unpack_from(inputs[wire.input.terminal])
+            status, count = words[2 * wire.input.channel - 2 : 2 * wire.input.channel]
+            low, per_count = self._scales[wire.input.terminal]
+            read.append(math.nan if status & STATUS_FAULT else low + count * per_count)
+        return read
 
     @property
     def input_positions(self) -> tuple[int, ...]:
@@ -134,6 +173,18 @@ class ProcessData:
     def volts(self, pressures: np.ndarray) -> np.ndarray:
         """What the sensors say [V] at pressures (m,) [Pa]; for who plays the sensors."""
         return self.zero + np.asarray(pressures) / self._slope
+
+
+def _scale(terminal: Terminal) -> tuple[float, float]:
+    """Signal at count 0, and per count."""
+    low, high = RANGES[terminal.unit]
+    return low, (high - low) / FULL_SCALE_COUNTS
+
+
+def output_count(signal: float, unit: Unit) -> int:
+    """The 16-bit value of an output channel for a signal [V], or [mA]."""
+    low, high = RANGES[unit]
+    return round(FULL_SCALE_COUNTS * min(max((signal - low) / (high - low), 0.0), 1.0))
 
 
 def zero_volts(

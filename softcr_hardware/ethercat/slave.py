@@ -2,14 +2,16 @@
 
 Byte-level and as much as a SOEM master asks of an analog terminal (ETG.1000.4
 registers, ETG.2010 EEPROM): it tells its process data by EEPROM and mailbox, goes INIT - PREOP -
-SAFEOP - OP, moves process data through FMMUs, and falls back to SAFEOP with its outputs safe when
-they stay out.
+SAFEOP - OP, moves process data through FMMUs, and falls back to SAFEOP when they stay out. What its
+outputs do then is `emulated_signals`.
 """
 
 import struct
 from collections.abc import Callable
 
 from softcr_hardware.ethercat import mailbox
+from softcr_hardware.ethercat.emulated_objects import ObjectDictionary
+from softcr_hardware.ethercat.terminal_faults import TerminalFaults
 from softcr_hardware.ethercat.terminals import Terminal
 
 INIT, PREOP, SAFEOP, OP = 1, 2, 4, 8
@@ -22,6 +24,7 @@ INVALID_OUTPUTS, INVALID_INPUTS = 0x001D, 0x001E
 
 STATION, AL_CONTROL, AL_STATUS, AL_CODE = 0x0010, 0x0120, 0x0130, 0x0134
 WATCHDOG_DIVIDER, WATCHDOG_TIME, WATCHDOG_STATUS = 0x0400, 0x0420, 0x0440
+WATCHDOG_COUNT = 0x0442
 EEPROM_CONTROL, EEPROM_ADDRESS, EEPROM_DATA = 0x0502, 0x0504, 0x0508
 FMMUS, SYNC_MANAGERS = 0x0600, 0x0800
 OUTPUT_AREA, INPUT_AREA = 0x1100, 0x1180
@@ -34,6 +37,8 @@ _WATCHED_OUTPUTS, _BUFFERED_INPUTS = 0x64, 0x20  # sync manager control bytes; 0
 _READ, _WRITE = 1, 2  # types of an FMMU
 _FMMU_COUNT, _FMMU_SIZE = 4, 16
 _FMMU = struct.Struct("<IHBBHBBB")
+_MANAGERS = 4
+_MANAGER_FIXED, _MANAGER_ACTIVE = 5, 6  # bytes that hold while active; the byte that makes it so
 
 
 class EmulatedSlave:
@@ -42,21 +47,33 @@ class EmulatedSlave:
     Attributes:
         terminal: what it claims to be.
         input_bytes: what its inputs say in the next exchange.
+        was_read: whether an exchange took them since somebody set this to false.
+        objects: its settings.
     """
 
-    def __init__(self, terminal: Terminal, last: bool, log: Callable[..., None]):
+    def __init__(
+        self,
+        terminal: Terminal,
+        last: bool,
+        log: Callable[..., None],
+        faults: TerminalFaults | None = None,
+    ):
         """Powered on.
 
         Args:
             terminal: identity and channels.
             last: whether nothing is connected behind it.
             log: called with the name of an event and values.
+            faults: how it differs from a well-kept one.
         """
         self.terminal = terminal
+        self._faults = faults or TerminalFaults()
+        self._answers_to_lose = self._faults.lost_answers
+        self.was_read = False
         self._last = last
         self._log = log
-        self._eeprom = eeprom(terminal)
-        self._objects = mailbox.process_objects(terminal)
+        self._eeprom = eeprom(terminal, self._faults.output_control)
+        self.objects = ObjectDictionary(terminal, self._faults)
         self.input_bytes = bytes(4 * terminal.inputs)
         self.power_on()
 
@@ -87,12 +104,12 @@ class EmulatedSlave:
 
     @property
     def watchdog_time(self) -> float:
-        """After so long without outputs they are made safe [s]; 0 for never."""
+        """After so long without outputs it leaves operation [s]; 0 for never."""
         return self._word(WATCHDOG_TIME) * (self._word(WATCHDOG_DIVIDER) + 2) * 40e-9
 
     @property
     def outputs(self) -> bytes | None:
-        """The output bytes it drives, or None while they are safe."""
+        """The output bytes that hold, or None while none do: outside of operation."""
         if self.state != OP or self._fed is None:
             return None
         return bytes(self._memory[OUTPUT_AREA : OUTPUT_AREA + 2 * self.terminal.outputs])
@@ -104,9 +121,10 @@ class EmulatedSlave:
         if now - self._fed <= self._watchdog_time:
             return
         watched = self._memory[SYNC_MANAGERS + 8 * 2 + 4] & 0x40 and self.watchdog_time > 0
-        if watched:
+        if watched and self._faults.trips:
             self._log("watchdog", terminal=self.terminal.name, silent_s=now - self._fed)
             struct.pack_into("<H", self._memory, WATCHDOG_STATUS, 0)
+            self._memory[WATCHDOG_COUNT] = min(self._memory[WATCHDOG_COUNT] + 1, 0xFF)
             self._set_state(SAFEOP, WATCHDOG_TRIPPED)
 
     # --- datagrams ----------------------------------------------------------------------------
@@ -126,7 +144,7 @@ class EmulatedSlave:
         if address <= AL_CONTROL < end:
             self._control(data[AL_CONTROL - address])
             return
-        kept = [(place, bytes(self._memory[place])) for place in _READ_ONLY]
+        kept = [(place, bytes(self._memory[place])) for place in (*_READ_ONLY, *self._held())]
         self._memory[address:end] = data[: end - address]
         for place, content in kept:
             self._memory[place] = content
@@ -135,8 +153,11 @@ class EmulatedSlave:
         if address <= EEPROM_CONTROL < end:
             self._access_eeprom()
         if address == _MAILBOX_IN and has_mailbox(self.terminal) and self.state >= PREOP:
-            reply = mailbox.answer(data, self._objects)
-            if reply is not None:
+            reply = mailbox.answer(data, self.objects)
+            if reply is not None and self._answers_to_lose:
+                self._answers_to_lose -= 1
+                self._log("answer lost", terminal=self.terminal.name)
+            elif reply is not None:
                 self._memory[_MAILBOX_OUT : _MAILBOX_OUT + len(reply)] = reply
                 self._memory[_MAILBOX_STATUS] |= _MAILBOX_FULL
 
@@ -162,6 +183,7 @@ class EmulatedSlave:
             elif kind == _READ and reads:
                 memory[INPUT_AREA : INPUT_AREA + len(self.input_bytes)] = self.input_bytes
                 data[here] = memory[there : there + high - low]
+                self.was_read = True
                 count += 1
         return count
 
@@ -178,6 +200,15 @@ class EmulatedSlave:
             if active & 1:
                 windows.append((start, length, physical, kind))
         return windows
+
+    def _held(self) -> list[slice]:
+        """Registers of sync managers that are active: they hold until it is switched off."""
+        places = range(SYNC_MANAGERS, SYNC_MANAGERS + 8 * _MANAGERS, 8)
+        return [
+            slice(place, place + _MANAGER_FIXED)
+            for place in places
+            if self._memory[place + _MANAGER_ACTIVE] & 1
+        ]
 
     def _word(self, address: int) -> int:
         return struct.unpack_from("<H", self._memory, address)[0]
@@ -227,8 +258,14 @@ def has_mailbox(terminal: Terminal) -> bool:
     return bool(terminal.inputs or terminal.outputs)
 
 
-def eeprom(terminal: Terminal) -> bytes:
-    """The slave information: identity, mailbox, name, FMMUs, sync managers, PDOs."""
+def eeprom(terminal: Terminal, output_control: int | None = None) -> bytes:
+    """The slave information: identity, mailbox, name, FMMUs, sync managers, PDOs.
+
+    Args:
+        terminal: whose.
+        output_control: of the outputs' sync manager; None for the usual one.
+    """
+    outputs_by = _WATCHED_OUTPUTS if output_control is None else output_control
     header = bytearray(0x80)
     size = mailbox.SIZE if has_mailbox(terminal) else 0
     if size:
@@ -244,7 +281,7 @@ def eeprom(terminal: Terminal) -> bytes:
             41,
             struct.pack("<HHBBBB", _MAILBOX_IN, size, 0x26, 0, bool(size), 1)
             + struct.pack("<HHBBBB", _MAILBOX_OUT, size, 0x22, 0, bool(size), 2)
-            + struct.pack("<HHBBBB", OUTPUT_AREA, 2 * terminal.outputs, _WATCHED_OUTPUTS, 0, 1, 3)
+            + struct.pack("<HHBBBB", OUTPUT_AREA, 2 * terminal.outputs, outputs_by, 0, 1, 3)
             + struct.pack("<HHBBBB", INPUT_AREA, 4 * terminal.inputs, _BUFFERED_INPUTS, 0, 1, 4),
         ),
     ]

@@ -2,15 +2,24 @@
 
 Process data of the terminals known here (Beckhoff, "AI Standard" 0x1A00 and "AO Output" 0x1600): an
 input channel is a status word and a 16-bit value, an output channel a 16-bit value, 0 to 0x7FFF for
-0 to 10 V. To be compared with the terminals' own object lists when the bench is first wired.
+0 to 10 V. What is known of a terminal by its name stands in `families`.
 """
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from softcr_hardware.ethercat.families import (
+    BECKHOFF,
+    FIRST_SETTINGS,
+    PRODUCTS,
+    SETTINGS,
+    Family,
+    Setting,
+    Unit,
+)
 from softcr_hardware.ethercat.pressure_guard.settings import GuardSettings
 from softcr_models.errors import UserError
 from softcr_models.number_types import NonNegative, Positive
@@ -32,13 +41,51 @@ class _Data(BaseModel):
 
 
 class Terminal(_Data):
-    """One slave of the chain; its identity is compared with its EEPROM."""
+    """One slave of the chain; its identity is compared with its EEPROM.
+
+    The name alone is enough for a terminal of `families.PRODUCTS`; others are described in full.
+    """
 
     name: Annotated[str, Field(min_length=1)]
     vendor: Annotated[int, Field(ge=1, le=0xFFFFFFFF)]
     product: Annotated[int, Field(ge=1, le=0xFFFFFFFF)]
-    inputs: Annotated[int, Field(ge=0, le=16, description="analog input channels")] = 0
-    outputs: Annotated[int, Field(ge=0, le=16, description="analog output channels")] = 0
+    inputs: Annotated[int, Field(ge=0, le=16, description="input channels")] = 0
+    outputs: Annotated[int, Field(ge=0, le=16, description="output channels")] = 0
+    family: Family | None = Field(
+        default=None, description="whose settings it has; left out: known by the name, or none"
+    )
+    unit: Unit = Field("V", description="of its analog channels: 0 to 10 V, or 4 to 20 mA")
+    first_settings: Annotated[
+        int, Field(ge=0x2000, le=0xFFFF, description="CoE index of the first channel's settings")
+    ] = FIRST_SETTINGS
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, given: Any) -> Any:
+        """Fill in what the name tells."""
+        product = PRODUCTS.get(given.get("name", "")) if isinstance(given, dict) else None
+        if product is None:
+            return given
+        known = {
+            "vendor": BECKHOFF,
+            "product": product.code,
+            "family": product.family,
+            "unit": product.unit,
+            "first_settings": product.first_settings,
+        }
+        if not given.keys() & {"inputs", "outputs"}:
+            known |= {"inputs": product.inputs, "outputs": product.outputs}
+        return known | given
+
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        """What must hold of each channel, by CoE; empty where nothing is known."""
+        return SETTINGS.get(self.family or "", ())
+
+    @property
+    def coupler(self) -> bool:
+        """Whether it has no channels."""
+        return not self.inputs and not self.outputs
 
 
 class Channel(_Data):
@@ -67,6 +114,16 @@ class Chamber(_Data):
         default=None,
         description="of the same chamber, on an input of its own: the two are compared",
     )
+
+
+class WatchdogWire(_Data):
+    """A wire from a spare output to a spare input: it shows what the output does when frames stop.
+
+    The output must be of a terminal that drives valves, and drive none itself.
+    """
+
+    output: Channel
+    input: Channel
 
 
 class ValveMap(_Data):
@@ -135,7 +192,7 @@ class Station(_Data):
     """Everything about the valves of one robot that is not the robot's."""
 
     description: str = ""
-    watchdog: Annotated[float, Field(ge=0.01, le=1.0, description="of the outputs [s]")] = 0.1
+    watchdog: Annotated[float, Field(ge=0.01, le=0.1, description="of the outputs [s]")] = 0.1
     terminals: Annotated[tuple[Terminal, ...], Field(min_length=1)]
     chambers: Annotated[tuple[Chamber, ...], Field(min_length=1)]
     valve: ValveMap
@@ -143,6 +200,9 @@ class Station(_Data):
     supply: Supply = Supply()
     gains: Gains
     guard: GuardSettings = GuardSettings()
+    watchdog_wires: tuple[WatchdogWire, ...] = Field(
+        default=(), description="from spare outputs to spare inputs: they prove the watchdog"
+    )
 
     @model_validator(mode="after")
     def _wired(self) -> "Station":
@@ -163,6 +223,26 @@ class Station(_Data):
             taken.add((kind, wire.terminal, wire.channel))
         return self
 
+    @model_validator(mode="after")
+    def _watched(self) -> "Station":
+        """Of every terminal that drives valves it can be read or measured what a watchdog does."""
+        driving = {chamber.valve.terminal for chamber in self.chambers}
+        wired = {wire.output.terminal for wire in self.watchdog_wires}
+        for position in sorted(wired - driving):
+            raise ValueError(
+                f"watchdog wire: output of terminal {position}, which drives no valve; must be of "
+                f"one of {sorted(driving)}"
+            )
+        for position in sorted(driving - wired):
+            terminal = self.terminals[position - 1]
+            if terminal.family not in ("EL40xx", "EL41xx"):
+                raise ValueError(
+                    f"terminal {position} {terminal.name} drives valves, and nothing tells what "
+                    "its outputs do after the watchdog: family must be EL40xx or EL41xx, or "
+                    "watchdog_wires must lead from a spare output of it to a spare input"
+                )
+        return self
+
     def _wires(self) -> Iterator[tuple[str, str, Channel]]:
         """Name of its owner, kind of channel, and place of every wire."""
         for chamber in self.chambers:
@@ -172,6 +252,9 @@ class Station(_Data):
                 yield f"{chamber.name}, second sensor", "inputs", chamber.second_sensor
         if self.supply.gauge is not None:
             yield "supply gauge", "inputs", self.supply.gauge
+        for wire in self.watchdog_wires:
+            yield "watchdog wire", "outputs", wire.output
+            yield "watchdog wire", "inputs", wire.input
 
 
 def load_station(name_or_path: str | Path, chambers: tuple[str, ...] | None = None) -> Station:
