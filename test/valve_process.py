@@ -41,6 +41,7 @@ def main():
         driver.hear("command", now, np.full(3, 5e4))
         report = driver.tick(now)
         if not report.decision.enabled:
+            driver.reset()  # a busy machine may have looked like a fault
             driver.enable()
         elif report.pressures.min() > 4e4:
             print("filled", flush=True)

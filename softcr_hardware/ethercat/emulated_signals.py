@@ -155,12 +155,11 @@ class EmulatedInputs(_Channels):
             renewed: whether they are new; an old one keeps its toggle.
         """
         if self.free_running:
-            due = 1
-            if math.isfinite(self._converted):
-                due = math.floor((now - self._converted) / _FREE_RUN)
+            first = not math.isfinite(self._converted)
+            due = 1 if first else math.floor((now - self._converted) / _FREE_RUN)
             signals = self._filter(now, signals)
             self._toggle ^= renewed and due % 2 == 1
-            self._converted = now if due == 1 else self._converted + due * _FREE_RUN
+            self._converted = now if first else self._converted + due * _FREE_RUN
         else:
             self._toggle ^= renewed
             self._converted = now

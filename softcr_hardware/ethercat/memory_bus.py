@@ -14,7 +14,8 @@ class MemoryBus:
     """A `ValveBus` on emulated chambers that never fails.
 
     As on the wire, an exchange reads what the chambers have become under the volts of the exchange
-    before, and brings new ones.
+    before, and brings new ones. Input terminals that convert when a frame comes are a cycle later
+    still: the frame takes what the frame before has made them convert.
     """
 
     watchdog_armed = True
@@ -28,6 +29,7 @@ class MemoryBus:
         quantised: bool = True,
         noise: float = SENSOR_NOISE,
         seed: int = 0,
+        converts_on_frame: bool = False,
     ) -> None:
         """Valves on exhaust.
 
@@ -38,11 +40,14 @@ class MemoryBus:
             quantised: whether volts are counts of 16 bits; else they are exact.
             noise: of the sensors, standard deviation [Pa].
             seed: of the noise.
+            converts_on_frame: whether samples are one exchange old.
         """
         self._noise, self._random = noise, np.random.default_rng(seed)
         self._data, self._actuator, self._now, self._quantised = data, actuator, now, quantised
         self._volts = np.full(len(station.chambers), station.valve.exhaust)
         self._toggle = False
+        self._late = converts_on_frame
+        self._converted: Sample | None = None
 
     def open(self) -> None:
         """Nothing to bring up."""
@@ -57,7 +62,9 @@ class MemoryBus:
     def exchange(self, volts: np.ndarray) -> Sample:
         """See `ValveBus`."""
         self._toggle = not self._toggle
-        sample = self.read()
+        sample = converted = self.read()
+        if self._late:
+            sample, self._converted = self._converted or converted, converted
         self._volts = self._counted(volts, lowest=0.0)
         return sample
 

@@ -66,7 +66,7 @@ class ValveTask:
         data = ProcessData(self.station)
         if self.zero is not None:
             data.zero = self.zero
-        bus = EtherCatBus(self.interface, self.station, data)
+        bus = EtherCatBus(self.interface, self.station, data, say)
         return ValveDriver(
             self.station,
             self.limits,

@@ -9,6 +9,7 @@ from typing import Any
 from softcr_models.errors import UserError
 from softcr_tools.doctor.finding import FAIL, WARN, Finding, Level, judged
 from softcr_tools.doctor.machine import kernel_text
+from softcr_tools.doctor.terminals import terminals
 
 LARGEST_DOMAIN = 232
 """With a larger ROS_DOMAIN_ID the ports would lie beyond 65535."""
@@ -26,6 +27,8 @@ def ethercat(interface: str, station: str) -> list[Finding]:
     """The adapter of the valves, and the terminals on it."""
     there = tuple(found for _, found in socket.if_nameindex())
     place = Path("/sys/class/net") / interface
+    facts = terminal_facts(interface, station)
+    each = terminals(interface, station) if facts.get("found") else []
     return [
         check_interface(
             interface,
@@ -35,7 +38,8 @@ def ethercat(interface: str, station: str) -> list[Finding]:
             carrier=kernel_text(place / "carrier") == "1",
         ),
         check_raw_frames(_raw_error(interface if interface in there else None)),
-        check_terminals(**terminal_facts(interface, station)),
+        check_terminals(**facts),
+        *each,
     ]
 
 
