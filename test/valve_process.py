@@ -35,13 +35,16 @@ def valve_driver(interface, say=lambda line: None, **changes):
 def main():
     driver = valve_driver(sys.argv[1])
     driver.open()
+    asked = time.monotonic()
     while True:
         time.sleep(0.001)
         now = time.monotonic()
         driver.hear("command", now, np.full(3, 5e4))
         report = driver.tick(now)
         if not report.decision.enabled:
-            driver.reset()  # a busy machine may have looked like a fault
+            if now - asked > 2.0:
+                asked = now
+                driver.reset()  # a busy machine may have looked like a fault
             driver.enable()
         elif report.pressures.min() > 4e4:
             print("filled", flush=True)
