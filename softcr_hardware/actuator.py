@@ -11,7 +11,13 @@ from collections.abc import Callable
 import numpy as np
 
 from softcr_hardware.compilation import one_compiles
-from softcr_hardware.emulated_chambers import ChamberErrors, advance_chambers, emulated_chambers
+from softcr_hardware.emulated_chambers import (
+    SENSOR_NOISE,
+    ChamberErrors,
+    advance_chambers,
+    emulated_chambers,
+)
+from softcr_hardware.emulated_sensors import EmulatedSensors
 from softcr_hardware.ethercat.terminals import Station
 from softcr_hardware.plant import Measurement, SimulatedPlant
 
@@ -25,6 +31,7 @@ class EmulatedActuator:
 
     Attributes:
         seen: the last measurement of `see`; None before it.
+        sensors: of the chambers' pressures; they may lie.
         on_seen: called with each of them, by who asked for it; must not raise.
         chambers: (m,) CHAMBER: valves and pressures; a test may change their numbers.
     """
@@ -34,6 +41,7 @@ class EmulatedActuator:
         station: Station,
         plant: SimulatedPlant | None = None,
         errors: ChamberErrors | None = None,
+        sensor_noise: float = SENSOR_NOISE,
     ):
         """Vented.
 
@@ -41,6 +49,7 @@ class EmulatedActuator:
             station: valves, flow, sensors.
             plant: the rod that the chambers bend; None when nobody looks at it.
             errors: how valves and chambers differ from the station; None for not at all.
+            sensor_noise: of the pressure sensors, standard deviation [Pa].
         """
         self._plant = plant
         self._lock = threading.Lock()
@@ -49,6 +58,9 @@ class EmulatedActuator:
         self.on_seen: Callable[[Measurement], None] | None = None
         count = len(station.chambers)
         self.chambers = emulated_chambers(station.valve, station.flow, count, errors)
+        names = [chamber.name for chamber in station.chambers]
+        self.sensors = EmulatedSensors(names, sensor_noise)
+        self._failed = False  # a fault was typed at the last advance
         with one_compiles():
             advance_chambers(self.chambers, np.full(count, station.valve.exhaust), _PIECE)
         self._pressures = np.zeros(count)
@@ -78,12 +90,22 @@ class EmulatedActuator:
         with self._lock:
             left = 0.0 if self._time is None else min(time - self._time, _LONGEST)
             self._time = time
+            self._fail(time)
             if left > 1e-9:
                 advance_chambers(self.chambers, np.asarray(volts, float), left)
             self._pressures = self.chambers["pressure"].copy()
             if not self._unlived or time > self._unlived[-1][0]:
                 self._unlived.append((time, self._pressures))
             return self._pressures.copy()
+
+    def _fail(self, time: float) -> None:
+        """Faults of chambers and supply that were typed."""
+        if not self.sensors.lying and not self._failed:
+            return
+        self._failed = self.sensors.lying
+        for chamber, moment in zip(self.chambers, self.sensors.moments(time), strict=True):
+            chamber["more_leak"], chamber["sticking"] = moment.leak, moment.stuck
+            chamber["supplied"] = moment.supply
 
     def move_rod(self, time: float) -> None:
         """Let the rod live until `time` [s] under the pressures that there were meanwhile."""

@@ -36,6 +36,7 @@ class ChamberErrors:
         output_bits: of the output terminal over 10 V; 0 for an exact one.
         stuck: opening at which the valve sticks; NaN for none.
         supply: factor on the supply's pressure.
+        droop: share of it that is missing while all valves fill, fully open: the regulator's.
     """
 
     fill_gain: float = 1.0
@@ -47,6 +48,7 @@ class ChamberErrors:
     output_bits: int = 0
     stuck: float = math.nan
     supply: float = 1.0
+    droop: float = 0.0
 
 
 CHAMBER = np.dtype(
@@ -54,6 +56,8 @@ CHAMBER = np.dtype(
     + [(name, "f8") for name in ("side", "closed", "fill", "exhaust", "end_pressure")]
     + [(name, "f8") for name in ("fill_rate", "exhaust_rate")]
     + [(name, "f8") for name in ("held", "position", "pressure")]  # [V], [V], [Pa]
+    + [(name, "f8") for name in ("opening", "drooped")]  # of the valve; factor on the supply
+    + [(name, "f8") for name in ("more_leak", "sticking", "supplied")]  # faults, as leak and so on
 )
 """One valve and its chamber: numbers, then state."""
 
@@ -73,6 +77,8 @@ def emulated_chambers(
     made["end_pressure"] = flow.supply
     made["fill_rate"], made["exhaust_rate"] = flow.fill_rate, flow.exhaust_rate
     made["held"] = made["position"] = valve.exhaust
+    made["drooped"] = made["supplied"] = 1.0
+    made["sticking"] = math.nan
     return made
 
 
@@ -87,7 +93,9 @@ def advance_chamber(chamber: Any, volts: float, dt: float) -> None:
     pieces = max(math.ceil(dt / _PIECE - 1e-6), 1)
     step = dt / pieces
     decay = math.exp(-step / chamber.lag) if chamber.lag > 0.0 else 0.0
-    end = chamber.end_pressure * chamber.supply
+    end = chamber.end_pressure * chamber.supply * chamber.drooped * chamber.supplied
+    leak = chamber.leak + chamber.more_leak
+    stuck = chamber.stuck if math.isnan(chamber.sticking) else chamber.sticking
     for _ in range(pieces):
         before = chamber.position
         chamber.position = chamber.held + (before - chamber.held) * decay
@@ -98,13 +106,14 @@ def advance_chamber(chamber: Any, volts: float, dt: float) -> None:
             abs(full - chamber.closed) - chamber.dead_band
         )
         opening = math.copysign(min(max(opening, 0.0), 1.0), above)
-        if not math.isnan(chamber.stuck):
-            opening = chamber.stuck
+        if not math.isnan(stuck):
+            opening = stuck
+        chamber.opening = opening
         if opening > 0.0:
             rate, towards = opening * chamber.fill_rate * chamber.fill_gain, end
         else:
             rate, towards = -opening * chamber.exhaust_rate * chamber.exhaust_gain, 0.0
-        total = rate + chamber.leak
+        total = rate + leak
         if total > 0.0:
             rest = rate * towards / total
             chamber.pressure = rest + (chamber.pressure - rest) * math.exp(-total * step)
@@ -112,6 +121,12 @@ def advance_chamber(chamber: Any, volts: float, dt: float) -> None:
 
 @compiled
 def advance_chambers(chambers: np.ndarray, volts: np.ndarray, dt: float) -> None:
-    """The same for every chamber of an actuator, commands (m,) [V]."""
-    for index in range(len(chambers)):
-        advance_chamber(chambers[index], volts[index], dt)
+    """The same for every chamber of an actuator, commands (m,) [V]; they share the supply."""
+    pieces = max(math.ceil(dt / _PIECE - 1e-6), 1) if chambers[0].droop > 0.0 else 1
+    for _ in range(pieces):
+        filling = 0.0
+        for index in range(len(chambers)):
+            advance_chamber(chambers[index], volts[index], dt / pieces)
+            filling += max(chambers[index].opening, 0.0)
+        for index in range(len(chambers)):
+            chambers[index].drooped = 1.0 - chambers[index].droop * filling / len(chambers)

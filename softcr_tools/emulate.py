@@ -24,6 +24,7 @@ from softcr_runtime.settings import Hertz
 
 if TYPE_CHECKING:
     from softcr_hardware.actuator import EmulatedActuator
+    from softcr_hardware.emulated_chambers import ChamberErrors
     from softcr_hardware.plant import Measurement
 
 _TRUTH = "simulation/truth/tip/pose"
@@ -32,6 +33,7 @@ _LOG_PERIOD = 1.0  # [s] between lines about the rod
 _SWITCH_INTERVAL = 1e-3  # [s] a device computes on while another one is due; Python's own: 5 ms
 
 Log = Callable[[dict[str, Any]], None]
+_Typed = Mapping[str, Callable[[Sequence[str]], None]]
 
 
 class Device(Protocol):
@@ -84,6 +86,43 @@ class _Valves(BaseModel):
     )
 
 
+class _Chambers(BaseModel):
+    pressure_noise: float = Field(  # as emulated_chambers.SENSOR_NOISE, which loads a compiler
+        50.0, ge=0.0, le=1e4, description="of the pressure sensors, standard deviation [Pa]"
+    )
+    fill_gain: float = Field(1.0, ge=0.1, le=10.0, description="factor on the station's flow")
+    exhaust_gain: float = Field(1.0, ge=0.1, le=10.0, description="factor on the station's flow")
+    dead_band_error: float = Field(
+        0.0, ge=-1.0, le=1.0, description="added to the station's dead band [V]"
+    )
+    valve_hysteresis: float = Field(0.0, ge=0.0, le=1.0, description="of the valves [V]")
+    valve_lag_error: float = Field(
+        0.0, ge=-0.1, le=0.1, description="added to the station's lag of the valves [s]"
+    )
+    leak: float = Field(0.0, ge=0.0, le=1e3, description="of each chamber [1/s]")
+    supply_factor: float = Field(
+        1.0, ge=0.0, le=10.0, description="of the supply over the station's"
+    )
+    supply_droop: float = Field(
+        0.0, ge=0.0, le=0.9, description="share of the supply missing while all valves fill"
+    )
+
+    def chamber_errors(self) -> "ChamberErrors":
+        """How valves and chambers differ from the station file."""
+        from softcr_hardware.emulated_chambers import ChamberErrors
+
+        return ChamberErrors(
+            fill_gain=self.fill_gain,
+            exhaust_gain=self.exhaust_gain,
+            dead_band=self.dead_band_error,
+            hysteresis=self.valve_hysteresis,
+            lag=self.valve_lag_error,
+            leak=self.leak,
+            supply=self.supply_factor,
+            droop=self.supply_droop,
+        )
+
+
 class _Address(BaseModel):
     host: str = Field("127.0.0.1", description="our address")
 
@@ -120,7 +159,7 @@ class _Sensor(_Address):
     )
 
 
-class _Terminals(_Valves, _OneDevice):
+class _Terminals(_Chambers, _Valves, _OneDevice):
     rod: bool = Field(False, description="simulate and log the rod, too")
 
 
@@ -132,7 +171,7 @@ class _NetFt(_Sensor, _OneDevice):
     pass
 
 
-class _Bench(_Sensor, _Cameras, _Valves, _Common):
+class _Bench(_Sensor, _Cameras, _Chambers, _Valves, _Common):
     bending_compliance_factor: float = Field(
         1.0, ge=0.2, le=5.0, description="of the rod over the robot file's"
     )
@@ -169,6 +208,7 @@ def ethercat(*, interface: str, given: _Terminals) -> int:
     """
     with _playing(given) as play:
         actuator = _actuator(given, play.console, given.rod)
+        play.typed["pressure"] = _typed_pressure_faults(actuator, play.log)
         play.devices["ethercat"] = _terminals(given, interface, actuator, play.log)
         if given.rod:
             play.works.append(lambda: _log_rod(actuator, play, moves=True))
@@ -204,7 +244,9 @@ def bench(*, interface: str = "", given: _Bench) -> int:
     """All of them on one simulated actuator.
 
     What the valves do the cameras see and the sensor feels. Faults are typed as DEVICE FAULT:
-    optitrack off. The cameras' exposures move the rod on.
+    optitrack off; those of a pressure sensor, its chamber or its valve as pressure CHAMBER FAULT:
+    pressure 2 stuck, pressure 1 offset -1 kPa/s, pressure ok. The cameras' exposures move the rod
+    on.
 
     Args:
         interface: network interface of the valves, as `softcr emulate ethercat --help` tells; none:
@@ -213,6 +255,7 @@ def bench(*, interface: str = "", given: _Bench) -> int:
     with _playing(given) as play:
         actuator = _actuator(given, play.console)
         actuator.see(time.monotonic())
+        play.typed["pressure"] = _typed_pressure_faults(actuator, play.log)
         if interface:
             play.devices["ethercat"] = _terminals(given, interface, actuator, play.log)
         else:
@@ -239,7 +282,8 @@ def _playing(given: _Common) -> Iterator["_Play"]:
 
 @dataclass(frozen=True)
 class _Play:
-    """One emulation; `works` are done beside its devices, each in a thread."""
+    """One emulation; `works` are done beside its devices, each in a thread; `typed` are called with
+    what a person types behind their names."""
 
     console: Console
     log: Log
@@ -247,6 +291,7 @@ class _Play:
     priority: int
     devices: dict[str, Device] = field(default_factory=dict)
     works: list[Callable[[], None]] = field(default_factory=list)
+    typed: dict[str, Callable[[Sequence[str]], None]] = field(default_factory=dict)
 
     def run(self, fault: FaultKind = "ok") -> int:
         """Play until `stop`, perhaps with a fault from the beginning.
@@ -259,7 +304,7 @@ class _Play:
         if fault != "ok":
             for device in self.devices.values():
                 device.inject(fault)
-        _in_background(lambda: _listen(self.devices))
+        _in_background(lambda: _listen(self.devices, self.typed))
         # the collector would look through all that is loaded: 30 ms in which no device answers
         gc.collect()
         gc.freeze()
@@ -334,11 +379,16 @@ def _sensor(given: _Sensor, actuator: "EmulatedActuator", log: Log) -> Device:
 
 def _actuator(given: Any, console: Console, with_rod: bool = True) -> "EmulatedActuator":
     from softcr_hardware.actuator import EmulatedActuator
+    from softcr_hardware.emulated_chambers import SENSOR_NOISE
     from softcr_hardware.ethercat.terminals import load_station
 
     station = load_station(_station(given))
+    errors, pressure_noise = None, SENSOR_NOISE
+    if isinstance(given, _Chambers):
+        errors = given.chamber_errors()
+        pressure_noise = given.pressure_noise
     if not with_rod:
-        return EmulatedActuator(station)
+        return EmulatedActuator(station, None, errors, pressure_noise)
     from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
     from softcr_models.robot import load_robot
 
@@ -351,7 +401,7 @@ def _actuator(given: Any, console: Console, with_rod: bool = True) -> "EmulatedA
         )
         plant = SimulatedPlant(load_robot(given.robot), mismatch, noise)
         plant.advance(_ROD_PERIOD)  # compiles
-    return EmulatedActuator(station, plant)
+    return EmulatedActuator(station, plant, errors, pressure_noise)
 
 
 def _station(given: Any) -> str:
@@ -400,24 +450,27 @@ def _publish_truth(actuator: "EmulatedActuator", stop: threading.Event) -> None:
 # --- the person ---------------------------------------------------------------------------------
 
 
-def _listen(devices: Mapping[str, Device]) -> None:
+def _listen(devices: Mapping[str, Device], typed: _Typed) -> None:
     """Faults and settings on standard input, one per line, after the device's name when there are
     several."""
     for line in sys.stdin:
         words = line.split()
         try:
             if words:
-                _inject(devices, words)
+                _inject(devices, words, typed)
         except UserError as error:
             complain(str(error))
 
 
-def _inject(devices: Mapping[str, Device], words: Sequence[str]) -> None:
+def _inject(devices: Mapping[str, Device], words: Sequence[str], typed: _Typed) -> None:
     first, *rest = words
+    if first in typed:
+        typed[first](rest)
+        return
     if first not in devices and len(devices) == 1:
         (first,), rest = devices, list(words)
     if first not in devices or len(rest) not in (1, 2):
-        must = f"DEVICE FAULT or DEVICE SETTING VALUE, DEVICE {', '.join(devices)}"
+        must = f"DEVICE FAULT or DEVICE SETTING VALUE, DEVICE {', '.join([*devices, *typed])}"
         raise UserError(f"{' '.join(words)!r}: must be {must}")
     device = devices[first]
     if len(rest) == 1:
@@ -426,6 +479,16 @@ def _inject(devices: Mapping[str, Device], words: Sequence[str]) -> None:
         device.set(*rest)
     else:
         raise UserError(f"{' '.join(words)!r}: {first} has no settings")
+
+
+def _typed_pressure_faults(
+    actuator: "EmulatedActuator", log: Log
+) -> Callable[[Sequence[str]], None]:
+    def begin(words: Sequence[str]) -> None:
+        actuator.sensors.type(words)
+        log({"time": time.monotonic(), "event": "pressure", "fault": " ".join(words)})
+
+    return begin
 
 
 def _file_log(stream: TextIO) -> Log:

@@ -15,6 +15,8 @@ from mocap_stage import CALIBRATION
 from wire import until
 
 from softcr_hardware.actuator import EmulatedActuator
+from softcr_hardware.emulated_chambers import SENSOR_NOISE, ChamberErrors
+from softcr_hardware.emulated_sensors import EmulatedSensors
 from softcr_hardware.ethercat.terminals import load_station
 from softcr_hardware.force_torque.box import ask_box
 from softcr_hardware.force_torque.client import NetFtClient
@@ -28,7 +30,7 @@ from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
 from softcr_models import load_robot
 from softcr_models.errors import UserError
 from softcr_tools import cli
-from softcr_tools.emulate import _inject
+from softcr_tools.emulate import _Bench, _inject
 
 STATION = load_station("licher2025")
 SOFTCR = [sys.executable, "-c", "import sys, softcr_tools.cli as cli; sys.exit(cli.main())"]
@@ -67,24 +69,50 @@ class Noted:
         self.set = self.settings.__setitem__
 
 
+def test_emulated_sensors_have_the_noise_of_honest_ones():
+    assert _Bench.model_fields["pressure_noise"].default == SENSOR_NOISE
+
+
+def test_options_of_the_chambers_become_errors_of_the_plant():
+    given = _Bench(fill_gain=0.9, dead_band_error=0.01, supply_droop=0.05, leak=0.2)
+    assert given.chamber_errors() == ChamberErrors(
+        fill_gain=0.9, dead_band=0.01, droop=0.05, leak=0.2
+    )
+
+
+def test_faults_of_pressures_are_typed_behind_their_word():
+    sensors = EmulatedSensors(("left", "right"))
+    devices = {"optitrack": Noted(), "force-torque": Noted()}
+    typed = {"pressure": sensors.type}
+    for line in ("pressure 2 stuck", "pressure left offset -1 kPa/s", "pressure swapped 1 2"):
+        _inject(devices, line.split(), typed)
+    assert sensors.lying
+    _inject(devices, ["pressure", "ok"], typed)
+    assert not sensors.lying
+    with pytest.raises(UserError, match="fault 'tired': unknown; known are frozen, stuck"):
+        _inject(devices, ["pressure", "1", "tired"], typed)
+    with pytest.raises(UserError, match="DEVICE optitrack, force-torque, pressure"):
+        _inject(devices, ["camera", "off"], typed)
+
+
 def test_faults_are_typed_with_the_device_where_there_are_several():
     one = {"optitrack": Noted()}
-    _inject(one, ["off"])
-    _inject(one, ["optitrack", "ok"])
+    _inject(one, ["off"], {})
+    _inject(one, ["optitrack", "ok"], {})
     assert one["optitrack"].kinds == ["off", "ok"]
     two = {"optitrack": Noted(), "force-torque": Noted()}
-    _inject(two, ["force-torque", "slow"])
+    _inject(two, ["force-torque", "slow"], {})
     assert two["force-torque"].kinds == ["slow"]
-    _inject(one, ["mode", "edit"])
-    _inject(two, ["optitrack", "mode", "live"])
+    _inject(one, ["mode", "edit"], {})
+    _inject(two, ["optitrack", "mode", "live"], {})
     assert one["optitrack"].settings == {"mode": "edit"}
     assert two["optitrack"].settings == {"mode": "live"}
     for words in (["slow"], ["ethercat", "slow"], ["optitrack"], ["optitrack", *"abc"]):
         with pytest.raises(UserError, match="FAULT or DEVICE SETTING VALUE, DEVICE optitrack, for"):
-            _inject(two, words)
+            _inject(two, words, {})
     del two["optitrack"].set
     with pytest.raises(UserError, match="'optitrack mode edit': optitrack has no settings"):
-        _inject(two, ["optitrack", "mode", "edit"])
+        _inject(two, ["optitrack", "mode", "edit"], {})
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,13 @@
 """The valve terminals without a wire, in memory: volts in counts of the real ones."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from softcr_hardware.actuator import EmulatedActuator
 from softcr_hardware.emulated_chambers import SENSOR_NOISE
+from softcr_hardware.emulated_sensors import EmulatedSensors
 from softcr_hardware.ethercat.process_data import ProcessData, Sample
 from softcr_hardware.ethercat.terminals import FULL_SCALE_COUNTS, FULL_SCALE_VOLTS, Station
 
@@ -42,12 +44,14 @@ class MemoryBus:
             seed: of the noise.
             converts_on_frame: whether samples are one exchange old.
         """
-        self._noise, self._random = noise, np.random.default_rng(seed)
+        names = [chamber.name for chamber in station.chambers]
+        actuator.sensors = EmulatedSensors(names, noise, seed)
         self._data, self._actuator, self._now, self._quantised = data, actuator, now, quantised
         self._volts = np.full(len(station.chambers), station.valve.exhaust)
-        self._toggle = False
         self._late = converts_on_frame
         self._converted: Sample | None = None
+        self._toggles = np.zeros(len(names), bool)
+        self._renewed = np.ones(len(names), bool)
 
     def open(self) -> None:
         """Nothing to bring up."""
@@ -61,8 +65,9 @@ class MemoryBus:
 
     def exchange(self, volts: np.ndarray) -> Sample:
         """See `ValveBus`."""
-        self._toggle = not self._toggle
-        sample = converted = self.read()
+        read = self.read()
+        self._toggles = self._toggles ^ self._renewed
+        sample = converted = replace(read, toggles=self._toggles)
         if self._late:
             sample, self._converted = self._converted or converted, converted
         self._volts = self._counted(volts, lowest=0.0)
@@ -70,10 +75,11 @@ class MemoryBus:
 
     def read(self) -> Sample:
         """What the input terminals say now, without an exchange."""
-        pressures = self._actuator.advance(self._now(), self._volts)
-        pressures += self._noise * self._random.standard_normal(len(pressures))
-        volts = self._counted(self._data.volts(pressures), lowest=-FULL_SCALE_VOLTS)
-        return Sample(volts, np.zeros(len(volts), bool), np.full(len(volts), self._toggle))
+        now = self._now()
+        pressures = self._actuator.advance(now, self._volts)
+        readings, self._renewed = self._actuator.sensors.read(now, pressures)
+        volts = self._counted(self._data.volts(readings), lowest=-FULL_SCALE_VOLTS)
+        return Sample(volts, np.zeros(len(volts), bool), self._toggles)
 
     def _counted(self, volts: np.ndarray, lowest: float) -> np.ndarray:
         """(m,) volts as the terminals have them [V]."""
