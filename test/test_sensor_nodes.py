@@ -230,7 +230,10 @@ def test_the_base_is_calibrated_only_when_the_valves_say_that_they_are_vented(
             told = f"says enabled {enabled}, action {action}; must be enabled false"
             until(lambda told=told: told in here.trigger("calibrate_base").message, told)
             assert session.calibration == before
-        here.safety_says(enabled="false", action="vent now")
+        here.safety_says(enabled="false", action="vent now", testing="true")
+        told = "the arming test moves the valves"
+        until(lambda: told in here.trigger("calibrate_base").message, told)
+        here.safety_says(enabled="false", action="vent now", testing="false")
         until(lambda: here.trigger("calibrate_base").success, "a calibration")
         session.calibration = before
         here.listener.destroy_publisher(publisher)  # it ended: what it said is old

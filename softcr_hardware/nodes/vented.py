@@ -18,7 +18,7 @@ class VentedWitness:
     """Listens to safety/state, of which the newest is told to everybody who asks later, too.
 
     A topic that nobody publishes any more says nothing: what was heard of a node that ended may be
-    old.
+    old. What cannot be read is not taken for vented, either.
     """
 
     def __init__(self, node: Node) -> None:
@@ -49,6 +49,8 @@ class VentedWitness:
         if self._heard is None:
             raise UserError(f"{what}: {_TOPIC} says nothing yet; configure the valves' node")
         enabled, action = self._heard.get("enabled"), self._heard.get("action")
+        if self._heard.get("testing") == "true":
+            raise UserError(f"{what}: the arming test moves the valves: wait until it is over")
         if enabled != "false" or action != Action.VENT_NOW.words:
             raise UserError(
                 f"{what}: {_TOPIC} says enabled {enabled}, action {action}; must be enabled false, "
