@@ -89,7 +89,7 @@ def test_faults_of_pressures_are_typed_behind_their_word():
     assert sensors.lying
     _inject(devices, ["pressure", "ok"], typed)
     assert not sensors.lying
-    with pytest.raises(UserError, match="fault 'tired': unknown; known are frozen, stuck"):
+    with pytest.raises(UserError, match="fault 'tired': unknown; known are frozen, stopped"):
         _inject(devices, ["pressure", "1", "tired"], typed)
     with pytest.raises(UserError, match="DEVICE optitrack, force-torque, pressure"):
         _inject(devices, ["camera", "off"], typed)

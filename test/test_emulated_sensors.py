@@ -39,6 +39,10 @@ def typed(made, line):
         ("stuck", 0.0, 0.0),
         ("slope 0.7", 0.7, 0.0),
         ("slope 0.7 in 10 s", 0.7, 10.0),
+        ("slope 0.7 in 10", 0.7, 10.0),
+        ("held 0.9", 0.9, 1.0),
+        ("held 0.5 every 0.2 s", 0.5, 0.2),
+        ("wanders 10 kPa every 10 s", 10e3, 10.0),
         ("offset -3 kPa", -3e3, 0.0),
         ("offset -3000", -3e3, 0.0),
         ("offset -1 kPa/s", -1e3, 0.0),
@@ -54,7 +58,7 @@ def test_a_fault_is_typed_with_its_number_and_unit(line, value, within):
     found = given_fault(line.split())
     assert found.shape.name == line.split()[0]
     assert found.value == pytest.approx(value)
-    assert found.within == pytest.approx(within)
+    assert found.time == pytest.approx(within)
 
 
 @pytest.mark.parametrize(
@@ -65,15 +69,18 @@ def test_a_fault_is_typed_with_its_number_and_unit(line, value, within):
         ("4 stuck", "chamber '4': must be from 1 to 3, or one of a, b, c"),
         ("0 stuck", "chamber '0'"),
         ("d stuck", "chamber 'd'"),
-        ("1 tired", "fault 'tired': unknown; known are frozen, stuck"),
+        ("1 tired", "fault 'tired': unknown; known are frozen, stopped"),
         ("1 stuck 3", "stuck takes no number"),
         ("1 slope", "must be slope NUMBER"),
         ("1 slope fast", "must be a number"),
         ("1 slope nan", "must be a number"),
         ("1 slope 99", "must be from -10 to 10"),
         ("1 offset 3 bar", "must be offset NUMBER UNIT, UNIT Pa, kPa, Pa/s, kPa/s"),
-        ("1 offset 3 kPa in", "takes no time to come|must be a number"),
-        ("1 fades 1 in 3 s", "fades takes no time to come"),
+        ("1 offset 3 kPa in", "must be a number of s"),
+        ("1 offset 3 kPa in -1 s", "offset takes in SECONDS"),
+        ("1 fades 1 in 3 s", "fades takes no time"),
+        ("1 held 0.5 in 3 s", "held takes every SECONDS"),
+        ("1 held 0.5 every 0", "held takes every SECONDS"),
         ("1 held 2", "must be from 0 to 1"),
         ("swapped 1", "must be swapped CHAMBER CHAMBER"),
         ("supply", "must be supply NUMBER"),
@@ -88,7 +95,10 @@ def test_what_cannot_be_typed_is_one_line_and_changes_nothing(line, says):
 
 
 WORDS = st.sampled_from(
-    [*known_shapes().split(", "), *"123", "ok", "swapped", "in", "s", "kPa", "kPa/s", "-1", "x", ""]
+    [
+        *known_shapes().split(", "),
+        *("1", "2", "3", "-1", "0", "ok", "swapped", "in", "every", "s", "kPa", "kPa/s", "x", ""),
+    ]
 )
 
 
@@ -266,6 +276,8 @@ VENTED = {
     "2 valve 0": (1.0, "air that"),
     "supply 0.01": (5.0, "air that the sensor does not show"),
     "1 quantised 5 kPa": (1.0, "sensor frozen"),
+    "1 stopped": (0.1, "sensor frozen"),
+    "1 wanders 20 kPa": (2.0, "air that"),
 }
 
 

@@ -15,11 +15,9 @@ from pydantic import Field
 from softcr_hardware.emulated_chambers import ChamberErrors
 from softcr_hardware.ethercat.pressure_guard.detectors import PressureFault
 from softcr_hardware.ethercat.terminals import Station, load_station
+from softcr_hardware.fault_shapes import given_fault
 from softcr_hardware.virtual_channel import (
     CYCLE,
-    FROZEN,
-    HELD,
-    NEW_NOISE,
     Course,
     Outcome,
     SensorErrors,
@@ -77,56 +75,51 @@ class Fault:
     from_start: bool = False
 
 
-def _slope(name: str, course: Callable[[np.ndarray], np.ndarray], start: bool = False) -> Fault:
-    return Fault(name, lambda t, supply: Course(slope=course(t)), start)
+def _slope(name: str, course: Callable[[np.ndarray], np.ndarray]) -> Fault:
+    return Fault(name, lambda t, supply: Course(slope=course(t)))
 
 
-def _offset(name: str, course: Callable[[np.ndarray], np.ndarray]) -> Fault:
-    return Fault(name, lambda t, supply: Course(offset=course(t)))
-
-
-def _held(name: str, kind: int, held: Callable[[np.ndarray], np.ndarray]) -> Fault:
-    return Fault(name, lambda t, supply: Course(hold=np.where(held(t), kind, 0)))
+def _typed(name: str, words: str, start: bool = False) -> Fault:
+    """As a person types it into the emulated bench, see fault_shapes."""
+    given = given_fault(words.split())
+    return Fault(name, lambda t, supply: given.course(t), start)
 
 
 def _slope_to(share: float, within: float) -> Fault:
     name = f"slope to {100 * share:.0f} % in {within:g} s"
-    return _slope(name, lambda t: 1.0 + (share - 1.0) * np.minimum(t / within, 1.0))
+    return _typed(name, f"slope {share} in {within} s")
 
 
 def _slope_of(share: float) -> Fault:
-    name = f"slope {100 * share:g} % from the start"
-    return _slope(name, lambda t: np.full(len(t), share), start=True)
+    return _typed(f"slope {100 * share:g} % from the start", f"slope {share}", start=True)
 
 
 def _fades(tau: float) -> Fault:
-    return _slope(f"fades, time constant {tau:g} s", lambda t: np.exp(-t / tau))
+    return _typed(f"fades, time constant {tau:g} s", f"fades {tau} s")
 
 
 def _kinked(lag: float) -> Fault:
-    name = f"sensor line kinked, lag {lag:g} s"
-    return Fault(name, lambda t, supply: Course(lag=np.full(len(t), lag)))
+    return _typed(f"sensor line kinked, lag {lag:g} s", f"kinked {lag} s")
 
 
 def _drifts(rate: float) -> Fault:
-    return _offset(f"offset {rate:+g} kPa/s", lambda t: 1e3 * rate * t)
+    return _typed(f"offset {rate:+g} kPa/s", f"offset {rate} kPa/s")
 
 
 def _jumps(step: float) -> Fault:
-    return _offset(f"offset step {step:+g} kPa", lambda t: np.full(len(t), 1e3 * step))
+    return _typed(f"offset step {step:+g} kPa", f"offset {step} kPa")
 
 
 def _quantised(step: float) -> Fault:
-    name = f"reading in steps of {step:g} kPa"
-    return Fault(name, lambda t, supply: Course(step=np.full(len(t), 1e3 * step)))
+    return _typed(f"reading in steps of {step:g} kPa", f"quantised {step} kPa")
 
 
 def _leak(rate: float, name: str = "leak") -> Fault:
-    return Fault(f"{name} {rate:g} 1/s", lambda t, supply: Course(leak=np.full(len(t), rate)))
+    return _typed(f"{name} {rate:g} 1/s", f"leak {rate} 1/s")
 
 
 def _stuck(opening: float, name: str) -> Fault:
-    return Fault(name, lambda t, supply: Course(stuck=np.full(len(t), opening)))
+    return _typed(name, f"valve {opening}")
 
 
 def _supply(pressure: float) -> Fault:
@@ -137,10 +130,10 @@ def _supply(pressure: float) -> Fault:
 
 
 FAULTS = (
-    _held("value frozen", HELD, lambda t: t >= 0.0),
-    _held("converter and toggle stop", FROZEN, lambda t: t >= 0.0),
-    _held("stuck, noise alive", NEW_NOISE, lambda t: t >= 0.0),
-    _slope("reads 0 at once", lambda t: 0.0 * t),
+    _typed("value frozen", "frozen"),
+    _typed("converter and toggle stop", "stopped"),
+    _typed("stuck, noise alive", "stuck"),
+    _typed("reads 0 at once", "slope 0"),
     *map(_fades, (0.05, 1.0, 10.0)),
     *map(_kinked, (0.3, 5.0)),
     *(_slope_to(share, within) for share, within in
@@ -148,13 +141,13 @@ FAULTS = (
     *map(_slope_of, (0.5, 0.625, 0.8, 0.9, 0.95, 1.25, 1.6)),
     *map(_drifts, (-1.0, -5.0, -20.0, 1.0)),
     *map(_jumps, (-3.0, -6.0, -15.0)),
-    _offset("offset wanders by 10 kPa, 0.1 Hz", lambda t: 1e4 * np.sin(0.2 * np.pi * t)),
+    _typed("offset wanders by 10 kPa, 0.1 Hz", "wanders 10 kPa every 10 s"),
     _slope("slope 70 % in 0.5 of each 2 s", lambda t: np.where(t % 2.0 < 0.5, 0.7, 1.0)),
     _slope("reads 0 for 5 ms of each 0.5 s", lambda t: np.where(t % 0.5 < 0.005, 0.0, 1.0)),
     *map(_quantised, (0.5, 5.0)),
-    _held("held 0.9 of each 1 s", NEW_NOISE, lambda t: t % 1.0 < 0.9),
-    _held("held 0.1 of each 0.2 s", NEW_NOISE, lambda t: t % 0.2 < 0.1),
-    _held("held 20 of each 40 ms", NEW_NOISE, lambda t: t % 0.04 < 0.02),
+    _typed("held 0.9 of each 1 s", "held 0.9 every 1 s"),
+    _typed("held 0.1 of each 0.2 s", "held 0.5 every 0.2 s"),
+    _typed("held 20 of each 40 ms", "held 0.5 every 0.04 s"),
     _leak(1.0), _leak(10.0), _leak(50.0), _leak(200.0, "hose off,"),
     _stuck(0.2, "valve stuck open 20 %"), _stuck(0.5, "valve stuck open 50 %"),
     _stuck(1.0, "valve stuck open 100 %"), _stuck(0.0, "valve stuck closed"),
