@@ -79,7 +79,9 @@ class EmulatedActuator:
     def supply_pressure(self) -> float:
         """Gauge pressure before the valves [Pa]."""
         with self._lock:
-            return float(self.chambers["end_pressure"][0] * self.chambers["supply"][0])
+            first = self.chambers[0]
+            factor = first["supply"] * first["supplied"] * first["drooped"]
+            return float(first["end_pressure"] * factor)
 
     def advance(self, time: float, volts: np.ndarray) -> np.ndarray:
         """Chambers at `time` [s], valves having been at (m,) [V] since the last call.

@@ -87,7 +87,7 @@ class EmulatedSensors:
         """
         self.names, self.noise = tuple(names), noise
         self.order = np.arange(len(names))
-        self._random = np.random.default_rng(seed)
+        self._random, self._others = np.random.default_rng(seed), np.random.default_rng((seed, 1))
         self._faults: dict[tuple[int, str], _Begun] = {}
         self._lock = threading.Lock()
         self._time: float | None = None
@@ -143,6 +143,11 @@ class EmulatedSensors:
             return int(word) - 1
         known = ", ".join(self.names)
         raise UserError(f"chamber {word!r}: must be from 1 to {len(self.names)}, or one of {known}")
+
+    def honest(self, pressure: float) -> float:
+        """What another sensor with the same noise says of a pressure [Pa]: a second one of a
+        chamber, or the supply's gauge."""
+        return pressure + self.noise * float(self._others.standard_normal())
 
     def moments(self, time: float) -> list[Moment]:
         """(m,) of every chamber at `time` [s]; a fault that was typed begins now."""

@@ -1,5 +1,7 @@
 """Pressure sensors that lie as a person types it: shapes, words, what the guard makes of them."""
 
+import struct
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from lying_sensors import LIMITS, MEASURED, Bench, station
 from softcr_hardware.actuator import EmulatedActuator
 from softcr_hardware.emulated_chambers import ChamberErrors
 from softcr_hardware.emulated_sensors import EmulatedSensors
+from softcr_hardware.ethercat import emulator
 from softcr_hardware.fault_shapes import SHAPES, given_fault, known_shapes
 from softcr_hardware.virtual_channel import HELD
 from softcr_models.errors import UserError
@@ -248,6 +251,39 @@ def test_the_supply_droops_while_valves_fill_and_comes_back():
     assert full.chambers["drooped"] == pytest.approx([1.0] * 3)
 
 
+# --- on the wire ---------------------------------------------------------------------------------
+
+
+def test_emulated_terminals_put_the_lie_on_the_wire(monkeypatch):
+    """Bytes of the input terminal, as a frame takes them along."""
+    monkeypatch.setattr(emulator, "_open", lambda interface: None)
+    made = station(1.05e5, gauge=True)
+    actuator = EmulatedActuator(made, sensor_noise=0.0)
+    terminals = emulator.EtherCatEmulator("none", made, actuator)
+    terminals._valve_volts = np.full(3, made.valve.closed)
+    (slave,) = [each for each in terminals.slaves if each.terminal.inputs]
+
+    def pressures(now):
+        terminals._pressures = actuator.advance(now, terminals._valve_volts)
+        slave.was_read = True
+        terminals._convert(now)
+        counts = struct.unpack("<HhHhHhHh", slave.input_bytes)[1::2]
+        sensors = [*(chamber.sensor for chamber in made.chambers), made.supply.gauge]
+        return [
+            (10.0 * count / 0x7FFF - sensor.zero) * sensor.pascal_per_volt
+            for count, sensor in zip(counts, sensors, strict=True)
+        ]
+
+    pressures(0.0)
+    pressures(0.05)
+    actuator.chambers["pressure"] = 50e3  # the valves have closed
+    assert pressures(0.1) == pytest.approx([50e3, 50e3, 50e3, 105e3], abs=20.0)
+    for line in ("1 slope 0.5", "2 offset -3 kPa", "3 quantised 7 kPa", "supply 0.5"):
+        actuator.sensors.type(line.split())
+    pressures(0.2)
+    assert pressures(0.3) == pytest.approx([25e3, 47e3, 49e3, 52.5e3], abs=20.0)
+
+
 # --- behind the driver and its guard ------------------------------------------------------------
 
 
@@ -310,9 +346,24 @@ def test_what_hides_stays_within_its_stated_bound(line):
     assert bench.peak <= RESIDUAL[line] + 2e3
 
 
-@pytest.mark.parametrize("droop", [0.03, 0.08])
-def test_a_supply_that_droops_vents_nobody(droop):
+def test_a_gauge_tells_of_a_supply_that_is_not_the_stations():
+    bench = Bench(station(1.05e5, gauge=True), MEASURED).enable(sine)
+    bench.bus.actuator.sensors.type(["supply", "0.8"])
+    _, reason = bench.fail(command=sine, within=1.0)
+    assert "kPa, must be 105 kPa within 10%" in reason
+
+
+def test_a_second_sensor_tells_of_a_slow_drift_soon():
+    bench = Bench(station(1.05e5, second=True), MEASURED).enable(sine)
+    bench.bus.actuator.sensors.type(["chamber_2", "offset", "-1", "kPa/s"])
+    took, reason = bench.fail(command=sine, within=4.0)
+    assert took < 4.0
+    assert "its two sensors differ" in reason
+
+
+@pytest.mark.parametrize(("droop", "gauge"), [(0.03, False), (0.08, False), (0.08, True)])
+def test_a_supply_that_droops_vents_nobody(droop, gauge):
     errors = ChamberErrors(0.97, 1.03, -0.01, 0.015, -0.001, 0.0, 12, droop=droop)
-    bench = Bench(station(1.05e5), errors).enable(sine)
+    bench = Bench(station(1.05e5, gauge=gauge), errors).enable(sine)
     took, reason = bench.fail(command=sine, within=20.0)
     assert (took, reason) == (np.inf, "")

@@ -270,7 +270,7 @@ def test_a_second_sensor_or_a_gauge_that_falls_silent_is_no_agreement():
     bench = Bench(station(1.05e5, gauge=True))
     bench.bus.lie = lambda time, sample, true: replace(sample, supply=1.05e5)
     bench.enable(50e3)
-    bench.bus.lie = lambda time, sample, true: sample
+    bench.bus.lie = lambda time, sample, true: replace(sample, supply=np.nan)
     assert bench.run(0.2, 50e3).decision.reason == "pressure fault: supply gauge silent"
 
 

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from softcr_hardware.actuator import EmulatedActuator
-from softcr_hardware.emulated_chambers import SENSOR_NOISE
 from softcr_hardware.ethercat.datagrams import pass_slaves
 from softcr_hardware.ethercat.emulated_signals import EmulatedInputs, EmulatedOutputs
 from softcr_hardware.ethercat.interfaces import check_interface, needs_privileges
@@ -114,7 +113,6 @@ class EtherCatEmulator:
             np.zeros(len(sensors)),
             np.full(len(sensors), FULL_SCALE_VOLTS),
         )
-        self._random = np.random.default_rng(0)  # of the sensors' noise
         self._socket = _open(interface)
 
     def inject(self, kind: FaultKind) -> None:
@@ -176,8 +174,8 @@ class EtherCatEmulator:
                 due.append(each)
         if not due:
             return
-        noise = SENSOR_NOISE * self._random.standard_normal(len(self._pressures))
-        volts = self._faults.signals(now, self._data.volts(self._pressures + noise))
+        readings, _ = self.actuator.sensors.read(now, self._pressures)
+        volts = self._faults.signals(now, self._data.volts(readings))
         signals = self._wired_signals(volts.tolist())
         for each in due:
             here = [
@@ -194,12 +192,12 @@ class EtherCatEmulator:
             found[chamber.sensor.terminal, chamber.sensor.channel] = volts[index]
             if (second := chamber.second_sensor) is not None:
                 found[second.terminal, second.channel] = _signal(
-                    second, self._pressures[index] + SENSOR_NOISE * self._random.standard_normal()
+                    second, self.actuator.sensors.honest(self._pressures[index])
                 )
         if (gauge := self._station.supply.gauge) is not None:
             found[gauge.terminal, gauge.channel] = _signal(
                 gauge,
-                self.actuator.supply_pressure + SENSOR_NOISE * self._random.standard_normal(),
+                self.actuator.sensors.honest(self.actuator.supply_pressure),
             )
         for wire in self._station.watchdog_wires:
             there = self._signals[wire.output.terminal][wire.output.channel - 1]

@@ -1,5 +1,6 @@
 """The valve terminals without a wire, in memory: volts in counts of the real ones."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -47,6 +48,7 @@ class MemoryBus:
         names = [chamber.name for chamber in station.chambers]
         actuator.sensors = EmulatedSensors(names, noise, seed)
         self._data, self._actuator, self._now, self._quantised = data, actuator, now, quantised
+        self._station = station
         self._volts = np.full(len(station.chambers), station.valve.exhaust)
         self._late = converts_on_frame
         self._converted: Sample | None = None
@@ -79,7 +81,21 @@ class MemoryBus:
         pressures = self._actuator.advance(now, self._volts)
         readings, self._renewed = self._actuator.sensors.read(now, pressures)
         volts = self._counted(self._data.volts(readings), lowest=-FULL_SCALE_VOLTS)
-        return Sample(volts, np.zeros(len(volts), bool), self._toggles)
+        broken, others = np.zeros(len(volts), bool), self._others(pressures)
+        return Sample(volts, broken, self._toggles, *others)
+
+    def _others(self, pressures: np.ndarray) -> tuple[np.ndarray | None, float]:
+        """Second sensors (m,) and the supply's gauge [Pa], where the station has them."""
+        honest, supply, chambers = self._actuator.sensors.honest, math.nan, self._station.chambers
+        if self._station.supply.gauge is not None:
+            supply = honest(self._actuator.supply_pressure)
+        if all(chamber.second_sensor is None for chamber in chambers):
+            return None, supply
+        second = [
+            math.nan if chamber.second_sensor is None else honest(pressure)
+            for chamber, pressure in zip(chambers, pressures, strict=True)
+        ]
+        return np.array(second), supply
 
     def _counted(self, volts: np.ndarray, lowest: float) -> np.ndarray:
         """(m,) volts as the terminals have them [V]."""
