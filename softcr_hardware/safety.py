@@ -17,6 +17,7 @@ a fault; time that goes back, or is no number, stands still.
 """
 
 import math
+import re
 from collections import deque
 from dataclasses import dataclass
 
@@ -29,6 +30,7 @@ __all__ = ["Action", "Decision", "Flags", "Latch", "Safety", "Transition"]
 _TRANSITIONS_KEPT = 1000
 _REPEATS = 600.0
 """The same cause of a machine's again within this time is kept until a check has passed [s]."""
+_MEASURED = re.compile(r"-?\d+\.\d+|-?\d+(?= (kPa|Pa|ms|s)\b)")
 _JUMPED = Rule("clock jumped", Action.VENT_NOW, lambda f, s, high: True, latch=Latch.MACHINE)
 _TEST_FAILED = Rule(
     "arming test",
@@ -200,13 +202,13 @@ class Safety:
             self._latch_at_least(Latch.OPERATOR, VENT_ASKED)
             reason = VENT_ASKED
         blockers = [said for rule, said in broken if rule.action >= Action.PREDICT_ONLY]
-        blockers += [f"bad samples: {name}" for name in flags.bad]
         if self._testing and (blockers or flags.test_failed or not flags.untested):
             self._testing = False
         if flags.test_failed and not self._latch:
             reason = _TEST_FAILED.named(flags)
             self._latch_as(_TEST_FAILED, reason)
-        if not self._testing:
+        if not self._testing:  # whose pulses fill chambers, and which lacks a sample or two
+            blockers += [f"bad samples: {name}" for name in flags.bad]
             if not flags.highest_pressure <= self.settings.near_empty:
                 blockers.append("chambers not empty")
             if not flags.pressure_error <= self.settings.near_empty:
@@ -279,7 +281,7 @@ class Safety:
         """Latch what a rule says; a machine's cause that comes again is held."""
         latch = rule.latch
         if latch is Latch.MACHINE:
-            key = cause.partition(" kPa")[0].rstrip("-0123456789. ")  # whatever was measured
+            key = _MEASURED.sub("", cause)  # whatever the figures are
             if self._time - self._machine_causes.get(key, -math.inf) <= _REPEATS:
                 latch, cause = Latch.HELD, f"{cause}, again within {_REPEATS / 60:.0f} minutes"
             self._machine_causes[key] = self._time

@@ -103,6 +103,7 @@ def typical_cycle(work: Callable[[], None]) -> float:
 def loop_work() -> Callable[[], None]:
     """One cycle of the valve driver on emulated chambers per call, on a clock of its own."""
     station, robot = load_station("licher2025"), load_robot("licher2025")
+    station = station.model_copy(update={"arming_test": False})
     data = ProcessData(station)
     safety = SafetySettings(require_operator=False, require_mocap=False)
     now = 0.0

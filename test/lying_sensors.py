@@ -14,7 +14,7 @@ from softcr_hardware.safety_settings import SafetySettings
 from softcr_models import load_robot
 
 LIMITS = load_robot("licher2025").pressure_limits
-STATION = load_station("licher2025")
+STATION = load_station("licher2025").model_copy(update={"arming_test": False})
 EASY = SafetySettings(require_operator=False, require_mocap=False, command_frozen=0.0)
 DT = 0.001
 

@@ -85,9 +85,14 @@ class Stack:
     def until(self, condition, what):
         deadline = time.monotonic() + TIMEOUT
         while not (value := condition()):
-            assert time.monotonic() < deadline, f"never came: {what}; safety: {self.says()}"
+            assert time.monotonic() < deadline, f"never came: {what}; safety: {self.told()}"
             self._executor.spin_once(timeout_sec=0.01)
         return value
+
+    def told(self):
+        """The last states, where they are new."""
+        states = map(str, (message.values for message in self.safety[-8:]))
+        return "\n".join([self.says(), *states])
 
     def says(self):
         return self.safety[-1].message if self.safety else ""

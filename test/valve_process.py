@@ -25,7 +25,7 @@ EASY = SafetySettings(
 
 def valve_driver(interface, say=lambda line: None, **changes):
     """A driver over the real master, as the node builds it."""
-    station = load_station("licher2025")
+    station = load_station("licher2025").model_copy(update={"arming_test": False})
     data = ProcessData(station)
     bus = EtherCatBus(interface, station, data)
     limits = load_robot("licher2025").pressure_limits

@@ -18,6 +18,7 @@ import numpy as np
 
 from softcr_hardware.backoff import Backoff
 from softcr_hardware.commands import CommandJudge
+from softcr_hardware.ethercat.arming_test import ArmingTest
 from softcr_hardware.ethercat.believing import PressureSensors
 from softcr_hardware.ethercat.bus import ValveBus
 from softcr_hardware.ethercat.pressure_guard.guard import PressureGuard
@@ -25,7 +26,7 @@ from softcr_hardware.ethercat.pressure_loop import PressureLoop
 from softcr_hardware.ethercat.process_data import ProcessData, Sample, zero_volts
 from softcr_hardware.ethercat.supply import check_supply, highest_command
 from softcr_hardware.ethercat.terminals import Station
-from softcr_hardware.safety import Action, Decision, Flags, Safety
+from softcr_hardware.safety import Action, Decision, Flags, Latch, Safety
 from softcr_hardware.safety_settings import SafetySettings
 from softcr_hardware.setpoint import Setpoint
 from softcr_models.errors import UserError
@@ -135,6 +136,7 @@ class ValveDriver:
             tuple(chamber.second_sensor is not None for chamber in station.chambers),
             station.supply.gauge is not None,
         )
+        self._test = ArmingTest(station) if station.arming_test else None
         self._setpoint = Setpoint(limits, chambers, command_period, vent_rate)
         self._reaction = _REACTION * period + station.valve.lag  # until pressures follow [s]
         self._no_pressures = np.full(chambers, math.nan)
@@ -246,6 +248,8 @@ class ValveDriver:
         with self._lock:
             samples = np.array(self._past_volts)
         self._data.zero = zero_volts(samples, self._data.nominal_zero)
+        if self._test is not None:
+            self._test.forget()
         return self._data.zero
 
     # --- the thread that owns the bus ---------------------------------------------------------
@@ -307,11 +311,12 @@ class ValveDriver:
             self._setpoint.command(command)
         self._setpoint.ceiling = highest_command(self.guard.supply)
         sent = self._setpoint.advance(decision.action, dt)
+        testing = self._tested(now, decision)
         if decision.enabled and not enabled:
             self._loop.reset(sent)
             self.guard.arm(sent)
         if decision.action == Action.VENT_NOW:
-            self._volts = self._loop.vent_volts
+            self._volts = self._loop.vent_volts if testing is None else testing
             self._loop.reset(sent)
         else:
             openings = self._loop.openings(sent, self._sensors.pressures, dt)
@@ -322,6 +327,20 @@ class ValveDriver:
         return self.report
 
     # --- inside -------------------------------------------------------------------------------
+
+    def _tested(self, now: float, decision: Decision) -> np.ndarray | None:
+        """(m,) commands of the arming test [V], while it is under way; its proof is void where the
+        machine has failed, or anything that it rests on is new."""
+        test = self._test
+        if test is None:
+            return None
+        if decision.latch >= Latch.MACHINE or self._bus_trouble:
+            test.forget()
+        if not decision.testing:
+            test.stop()
+            return None
+        fresh = self._sensors.age(now) <= 0.0
+        return test.step(now, self._sensors.pressures if fresh else None)
 
     def _steady(self, now: float) -> float:
         """The time of a cycle: one that jumps for a single cycle is not followed, or whoever
@@ -429,6 +448,8 @@ class ValveDriver:
             commanders=self._commanders,
             impaired=tuple(impaired),
             bad=tuple(sorted(self._bad)),
+            untested=self._test is not None and not self._test.passed,
+            test_failed=self._test.failure if self._test is not None else "",
             reset=self._reset,
             checked=self._checked,
             enable=self._enable is not None,

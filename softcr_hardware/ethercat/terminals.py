@@ -203,6 +203,11 @@ class Station(_Data):
     watchdog_wires: tuple[WatchdogWire, ...] = Field(
         default=(), description="from spare outputs to spare inputs: they prove the watchdog"
     )
+    arming_test: bool = Field(
+        default=True,
+        description="whether each chamber gets a pulse of 4 kPa before the valves are enabled; "
+        "without, swapped or dead channels are found only once air is commanded",
+    )
 
     @model_validator(mode="after")
     def _wired(self) -> "Station":

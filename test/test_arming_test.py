@@ -1,0 +1,188 @@
+"""The arming test behind the real driver, on chambers whose wires and hoses are mixed up."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from lying_sensors import DT, MEASURED, WIDE, Bench, station
+
+from softcr_hardware.safety import Latch
+from softcr_models import load_robot
+
+NAMES = load_robot("licher2025").chamber_names
+EXHAUST = station().valve.exhaust
+SLOWEST = 5.0
+"""For three chambers, with the handshakes before and after [s]."""
+
+
+class ArmingBench(Bench):
+    """A bench whose station has the arming test; `valves` and `sensors` say which chamber each
+    channel's wire, or hose, really leads to."""
+
+    def __init__(self, errors=None, seed=0, valves=(0, 1, 2), sensors=(0, 1, 2), supply=1.05e5):
+        super().__init__(station(supply).model_copy(update={"arming_test": True}), errors, seed)
+        self.valves, self.sensors = list(valves), list(sensors)
+        self.bus.exchange = self.exchange
+        self.opened = 0
+
+    def exchange(self, volts):
+        self.opened += bool(np.any(volts != EXHAUST))
+        inner = self.bus._bus
+        routed = np.empty(3)
+        routed[self.valves] = volts
+        sample = inner.exchange(routed)
+        sample = replace(sample, volts=sample.volts[self.sensors])
+        return self.bus.lie(self.bus.now, sample, self.bus.actuator.pressures)
+
+    def ask(self, within=SLOWEST):
+        """Somebody keeps asking; the last decision, and whether the valves were enabled."""
+        for _ in range(round(within / DT)):
+            if self.steps % 300 == 0:
+                self.driver.enable()
+            decision = self.run(DT, 0.0).decision
+            if decision.enabled or decision.latch:
+                break
+        return decision
+
+
+@pytest.mark.parametrize("errors", [None, WIDE, MEASURED], ids=["nominal", "wide", "measured"])
+@pytest.mark.parametrize("supply", [1.05e5, 1.5e5])
+def test_a_good_bench_is_tested_then_enabled(errors, supply):
+    bench = ArmingBench(errors, supply=supply)
+    assert bench.run(1.0, 0.0).decision.blockers == ("arming test: ask to begin it",)
+    assert bench.opened == 0, "nobody has asked"
+    decision = bench.ask()
+    assert decision.enabled, decision
+    assert (
+        3 * 300 < bench.opened < 3 * 400
+    )  # cycles: each channel was closed, and open for a moment
+    assert bench.peak < 8e3, "true pressure of the pulses"
+    # an operator's vent leaves the proof, a machine's does not
+    bench.driver.vent()
+    bench.run(0.5, 0.0)
+    bench.driver.reset()
+    opened = bench.opened
+    assert bench.ask(1.0).enabled
+    assert bench.opened - opened < 300
+    bench.bus.check = lambda: "EL4004: SAFEOP with error"
+    bench.run(0.2, 0.0)
+    assert bench.driver.report.decision.latch is Latch.MACHINE
+    bench.bus.check = lambda: ""
+    bench.run(2.0, 0.0)
+    bench.driver.reset()
+    assert not bench.ask(1.0).enabled
+    assert bench.ask().enabled
+
+
+def lies(chamber, change):
+    """A sensor whose reading is a function of the true pressure (and the time)."""
+
+    def lie(bus, began):
+        return lambda time, sample, true: bus.reading(sample, chamber, change(true[chamber], time))
+
+    return lie
+
+
+RANDOM = np.random.default_rng(0)
+WIRED_WRONG = {
+    "sensors of 1 and 2 swapped": (
+        {"sensors": (1, 0, 2)}, {}, None,
+        f"the sensor of {NAMES[1]} answers a pulse of its valve",
+    ),
+    "valves of 2 and 3 swapped": (
+        {"valves": (0, 2, 1)}, {}, None,
+        f"{NAMES[1]}: the sensor of {NAMES[2]} answers a pulse of its valve",
+    ),
+    "all hoses one further": (
+        {"valves": (1, 2, 0)}, {}, None,
+        f"{NAMES[0]}: the sensor of {NAMES[1]} answers a pulse of its valve",
+    ),
+    "a valve that does not move": (
+        {}, {"stuck": (2, 0.0)}, None, f"{NAMES[2]}: no sensor answers a pulse of its valve",
+    ),
+    "a leak": ({}, {"leak": (1, 2.0)}, None, f"{NAMES[1]}: loses "),
+    "half a slope": (
+        {}, {}, lies(0, lambda p, t: 0.4 * p + RANDOM.normal(0.0, 50.0)),
+        f"{NAMES[0]}: a pulse of its valve shows 1.",
+    ),
+    "a sensor upside down": (
+        {}, {}, lies(0, lambda p, t: -p + RANDOM.normal(0.0, 50.0)),
+        f"{NAMES[0]}: its sensor falls while its chamber fills",
+    ),
+    "a sensor without noise": (
+        {}, {}, lies(1, lambda p, t: p + 10.0 * (round(t / DT) % 2)),
+        f"{NAMES[1]}: its sensor's noise is ",
+    ),
+    "a sensor with too much noise": (
+        {}, {}, lies(1, lambda p, t: p + RANDOM.normal(0.0, 400.0)),
+        f"{NAMES[1]}: ",
+    ),
+    "an offset": (
+        {}, {}, lies(2, lambda p, t: p + 3e3 + RANDOM.normal(0.0, 50.0)),
+        f"{NAMES[2]}: reads 3.0 kPa while vented",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WIRED_WRONG)
+def test_what_is_wrong_is_named_latched_and_vented(case):
+    wires, chambers, lie, says = WIRED_WRONG[case]
+    bench = ArmingBench(**wires)
+    for name, (chamber, value) in chambers.items():
+        bench.bus.actuator.chambers[name][chamber] = value
+    if lie is not None:
+        bench.bus.lie = lie(bench.bus, 0.0)
+    decision = bench.ask()
+    assert decision.latch is Latch.MACHINE, decision
+    assert decision.cause.startswith("arming test: ")
+    assert says in decision.cause, decision.cause
+    assert np.all(bench.driver.report.volts == EXHAUST)
+    assert bench.peak < 8e3
+    opened = bench.opened
+    assert not bench.ask(3.0).enabled
+    assert bench.opened == opened, "after a failure it is a person's turn"
+    bench.driver.reset()
+    assert bench.ask().latch is Latch.HELD, "the same cause again within ten minutes"
+
+
+@pytest.mark.parametrize("interruption", ["vent", "silence", "bus"])
+def test_whoever_stops_it_stops_it_in_the_middle_of_a_pulse(interruption):
+    bench = ArmingBench()
+    bench.run(1.0, 0.0)
+    bench.driver.enable()
+    while bench.bus.actuator.pressures.max() < 1e3:
+        bench.run(DT, 0.0)
+    if interruption == "vent":
+        bench.driver.vent()
+    elif interruption == "silence":
+        bench.driver.hear = lambda *_: None
+    else:
+        bench.bus.check = lambda: "EL4004: SAFEOP with error"
+        bench.bus.exchange = lambda volts: None
+    decision = bench.run(0.2, 0.0).decision
+    assert not decision.testing
+    assert np.all(bench.driver.report.volts == EXHAUST)
+
+
+def test_a_late_cycle_is_no_fault_of_the_bench_and_a_slow_one_is_named():
+    bench = ArmingBench()
+    bench.run(1.0, 0.0)
+    bench.driver.enable()
+    late = 0
+    while not (decision := bench.run(DT, 0.0).decision).enabled and not decision.latch:
+        if bench.steps % 300 == 0:
+            bench.driver.enable()
+        filling = np.any(bench.driver.report.volts > station().valve.closed + 0.1)
+        if filling and late < 2:  # the cycle after the one that opens comes 80 ms late
+            late += 1
+            bench.steps += 80
+        assert bench.peak < 13e3
+        assert bench.now < 20.0
+    assert decision.enabled, decision
+
+
+def test_a_station_may_go_without_and_says_so():
+    bench = Bench(station())
+    bench.run(0.5, 0.0)
+    bench.driver.enable()
+    assert bench.run(0.002, 0.0).decision.enabled
