@@ -26,6 +26,11 @@ class HardwareOptions(RunOptions):
     station: str = Field(
         "licher2025", min_length=1, description="a station of config/ethercat, or a YAML file"
     )
+    state_directory: str = Field(
+        "",
+        description="where held latches and calibrated zeros are kept; empty: $ROS_HOME/softcr, or "
+        "~/.ros/softcr",
+    )
     deadman: Literal["joystick", "none"] = Field(
         "joystick",
         description="who must be holding button 0 of safety/operator: a person at a joystick node "
@@ -143,6 +148,7 @@ def _valves(options: HardwareOptions, common: Parameters) -> Part:
     told: Parameters = {
         "interface": options.interface,
         "station": options.station,
+        "state_directory": options.state_directory,
         "safety.require_operator": options.deadman != "none",
     }
     return Part("valves", "softcr_hardware.nodes.valves", common | told | priority(common, 70))

@@ -3,6 +3,7 @@
 import socket
 from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
@@ -50,7 +51,7 @@ class RehearsalOptions(HardwareOptions, PlantOptions):
 
 _DEVICES = {
     "interface", "optitrack", "optitrack_port", "local", "group", "force_torque",
-    "force_torque_port", "force_torque_http_port",
+    "force_torque_port", "force_torque_http_port", "state_directory",
 }  # fmt: skip
 
 
@@ -106,6 +107,8 @@ def rehearse(
             "force_torque": "127.0.0.1",
             "force_torque_port": records,
             "force_torque_http_port": web,
+            # latches and zeros of emulated devices are not the bench's
+            "state_directory": devices.enter_context(TemporaryDirectory()),
         }
         return run_hardware(options.model_copy(update=bench), results)
 
