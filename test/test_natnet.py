@@ -100,6 +100,16 @@ def test_a_frame_says_what_motive_does(version, mode):
     assert not seen.models_changed
 
 
+@pytest.mark.parametrize("mode", ["live", "edit"])
+def test_version_4_0_may_have_precision_stamps_before_the_parameters(mode):
+    frame = datagrams((4, 0), mode=mode)[2]
+    precise = frame[:-6] + struct.pack("<II", 0xFFFF, 0xFFFF) + frame[-6:]
+    precise = precise[:2] + struct.pack("<H", len(precise) - 4) + precise[4:]
+    seen = read(precise, (4, 0))
+    assert (seen.edit, seen.recording) == (mode == "edit", False)
+    assert seen == read(frame, (4, 0))
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
     ("stamps", "known"), [("mid-exposure", (1, 1)), ("received", (0, 1)), ("none", (0, 0))]

@@ -36,7 +36,7 @@ _LARGEST_FREQUENCY = 1e11
 _RECORDING, _MODELS_CHANGED, _EDIT = 1, 2, 4  # bits of a frame's parameters
 _BODY, _FORCE_PLATE = 1, 3  # kinds of descriptions
 _SIZED = (4, 1)  # from this version on descriptions tell their size, frames have precision stamps
-_PRECISION_STAMPS = 8  # [byte]
+_PRECISION_STAMPS, _FRAME_END = 8, 6  # [byte]; parameters and a word of 0
 _DESCRIPTIONS: dict[int, Any] = {
     0: descriptions.MarkerSetDescription,
     _BODY: descriptions.RigidBodyDescription,
@@ -211,7 +211,7 @@ def _frame(buffer: _CheckedBuffer, version: natnet.Version) -> Frame:
     if None in stamps:
         raise ProtocolError("frame without exposure stamps")
     parameters = suffix.param
-    if version >= natnet.Version(*_SIZED):  # what was read are the first bytes of these stamps
+    if _has_precision_stamps(buffer, version):  # of which the first bytes were read for them
         buffer.skip(_PRECISION_STAMPS - 2)
         parameters = buffer.read_uint16()
     bodies = {
@@ -220,6 +220,15 @@ def _frame(buffer: _CheckedBuffer, version: natnet.Version) -> Frame:
     }
     bits = (bool(parameters & bit) for bit in (_RECORDING, _MODELS_CHANGED, _EDIT))
     return Frame(frame.prefix.frame_number, *stamps, bodies, *bits)
+
+
+def _has_precision_stamps(buffer: _CheckedBuffer, version: natnet.Version) -> bool:
+    """Behind the other stamps, of which the buffer has read two bytes too many. The SDK's samples
+    say from 4.1 on and read them in 4.0, too, so there what is left tells."""
+    if version < natnet.Version(*_SIZED):
+        left = len(buffer.data) - buffer.pointer + 2
+        return version >= natnet.Version(4, 0) and left >= _PRECISION_STAMPS + _FRAME_END
+    return True
 
 
 def _definitions(buffer: _CheckedBuffer, version: natnet.Version) -> Definitions:
