@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from softcr_hardware.actuator import EmulatedActuator
+from softcr_hardware.emulated_chambers import SENSOR_NOISE, ChamberErrors
+from softcr_hardware.emulated_sensors import EmulatedSensors
 from softcr_hardware.ethercat.driver import ValveDriver
 from softcr_hardware.ethercat.memory_bus import MemoryBus
 from softcr_hardware.ethercat.process_data import ProcessData
@@ -49,6 +51,7 @@ class DeviceFigures:
     camera_latency: float = 0.005  # from an exposure to its pose [s]
     jitter: float = 0.0  # mean of what a command takes to the valves' node, exponential [s]
     answers_lost: float = 0.0  # share of the controller's answers
+    pressure_noise: float = SENSOR_NOISE  # of the pressure sensors, standard deviation [Pa]
 
 
 class EmulatedBench:
@@ -60,18 +63,25 @@ class EmulatedBench:
         driver: of the valves, its bus open.
     """
 
-    def __init__(self, robot: Robot, plant: SimulatedPlant, figures: DeviceFigures) -> None:
-        """Vented; the chambers bend the rod of the plant."""
+    def __init__(
+        self,
+        robot: Robot,
+        plant: SimulatedPlant,
+        figures: DeviceFigures,
+        errors: ChamberErrors | None = None,
+    ) -> None:
+        """Vented; the chambers bend the rod and differ from the station by `errors`."""
         # pulses before the run would bend the rod that is to begin at rest
         station = load_station(robot.name, robot.chamber_names).model_copy(
             update={"arming_test": False}
         )
         self.robot, self.figures, self._plant, self._now = robot, figures, plant, 0.0
         self._data = ProcessData(station)
-        self._actuator = EmulatedActuator(station, plant)
+        self._actuator = EmulatedActuator(station, plant, errors)
         self._bus = MemoryBus(
-            station, self._data, self._actuator, lambda: self._now, figures.quantised
-        )
+            station, self._data, self._actuator, lambda: self._now, figures.quantised,
+            figures.pressure_noise,
+        )  # fmt: skip
         self.driver = ValveDriver(
             station, robot.pressure_limits, self._data, self._bus,
             SafetySettings(require_operator=False),
@@ -84,6 +94,11 @@ class EmulatedBench:
         """A cycle of the valves' driver at `now` [s]."""
         self._now = now
         self.driver.tick(now)
+
+    @property
+    def sensors(self) -> EmulatedSensors:
+        """Of the chambers' pressures; faults of sensors, chambers, valves are typed into them."""
+        return self._actuator.sensors
 
     def seen(self, now: float) -> Pose:
         """The tip as the cameras measure it at `now` [s], base frame."""

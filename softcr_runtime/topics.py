@@ -64,7 +64,7 @@ _ROWS = (
         "force_torque/wrench",
         "geometry_msgs/msg/WrenchStamped",
         "sensor",
-        "what the sensor below the base reads [N, N m]",
+        "what the sensor below the base reads, about its own origin, in the base's axes [N, N m]",
     ),
     Topic(
         "estimate/rod",

@@ -13,7 +13,10 @@ from softcr_hardware.emulated_chambers import ChamberErrors
 from softcr_hardware.emulated_sensors import EmulatedSensors
 from softcr_hardware.ethercat import emulator
 from softcr_hardware.fault_shapes import SHAPES, given_fault, known_shapes
+from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
 from softcr_hardware.virtual_channel import HELD
+from softcr_hardware.virtual_devices import DeviceFigures, EmulatedBench
+from softcr_models import load_robot
 from softcr_models.errors import UserError
 
 NAMES = ("a", "b", "c")
@@ -344,6 +347,34 @@ def test_what_hides_stays_within_its_stated_bound(line):
     bench.bus.actuator.sensors.type(line.split())
     bench.fail(command=sine, within=10.0)
     assert bench.peak <= RESIDUAL[line] + 2e3
+
+
+@pytest.mark.parametrize(("line", "says"), [("", ""), ("chamber_2 slope 0.5", "chamber_2: air")])
+def test_the_bench_on_virtual_time_has_errors_and_typed_faults(line, says):
+    robot = load_robot("licher2025")
+    plant = SimulatedPlant(robot, Mismatch(), SensorModel(), intervals=4)
+    figures = DeviceFigures(pressure_noise=100.0)
+    bench = EmulatedBench(robot, plant, figures, ChamberErrors(fill_gain=0.95))
+    driver = bench.driver
+
+    def run(cycles, begin):
+        for cycle in range(begin, begin + cycles):
+            now = 1e-3 * cycle
+            driver.hear("mocap", now)
+            if cycle % 14 == 0:
+                level = 30e3 + 15e3 * np.sin(2.0 * np.pi * now) if cycle > 800 else 0.0
+                driver.hear("command", now, np.full(3, level))
+            bench.cycle(now)
+
+    run(700, 0)
+    driver.enable()
+    run(1500, 700)
+    assert driver.report.decision.enabled, driver.report.decision
+    if line:
+        bench.sensors.type(line.split())
+    run(1000, 2200)
+    assert driver.report.decision.enabled != bool(line)
+    assert says in driver.report.decision.reason
 
 
 def test_a_gauge_tells_of_a_supply_that_is_not_the_stations():
