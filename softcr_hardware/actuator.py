@@ -4,6 +4,7 @@ Chambers follow the flow of their valves (`emulated_chambers`: first order towar
 atmosphere; no tubes, no temperature). The rod feels the pressures and does not act back on them.
 """
 
+import math
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from softcr_hardware.ethercat.terminals import Station
 from softcr_hardware.plant import Measurement, SimulatedPlant
 
 _PIECE = 0.001  # [s] between pressures that the rod lives through
+_MANIFOLD_LAG = 0.05  # [s] of the manifold behind its dump valve
 _LONGEST = 1.0  # [s] a gap is not simulated beyond
 
 
@@ -33,6 +35,7 @@ class EmulatedActuator:
         seen: the last measurement of `see`; None before it.
         sensors: of the chambers' pressures; they may lie.
         on_seen: called with each of them, by who asked for it; must not raise.
+        air_on: whether the dump valve, where there is one, lets the supply into the manifold.
         chambers: (m,) CHAMBER: valves and pressures; a test may change their numbers.
     """
 
@@ -64,6 +67,8 @@ class EmulatedActuator:
         with one_compiles():
             advance_chambers(self.chambers, np.full(count, station.valve.exhaust), _PIECE)
         self._pressures = np.zeros(count)
+        self.air_on = True
+        self._supply, self._manifold = station.flow.supply, 1.0
         self._time: float | None = None
         self._rod_time: float | None = None
         # what the rod has not lived through yet, and the moment before that
@@ -77,11 +82,11 @@ class EmulatedActuator:
 
     @property
     def supply_pressure(self) -> float:
-        """Gauge pressure before the valves [Pa]."""
+        """Gauge pressure of the regulator, before a dump valve [Pa]."""
         with self._lock:
             first = self.chambers[0]
             factor = first["supply"] * first["supplied"] * first["drooped"]
-            return float(first["end_pressure"] * factor)
+            return float(self._supply * factor)
 
     def advance(self, time: float, volts: np.ndarray) -> np.ndarray:
         """Chambers at `time` [s], valves having been at (m,) [V] since the last call.
@@ -94,6 +99,7 @@ class EmulatedActuator:
             self._time = time
             self._fail(time)
             if left > 1e-9:
+                self._fill_manifold(left)
                 advance_chambers(self.chambers, np.asarray(volts, float), left)
             self._pressures = self.chambers["pressure"].copy()
             if not self._unlived or time > self._unlived[-1][0]:
@@ -108,6 +114,15 @@ class EmulatedActuator:
         for chamber, moment in zip(self.chambers, self.sensors.moments(time), strict=True):
             chamber["more_leak"], chamber["sticking"] = moment.leak, moment.stuck
             chamber["supplied"] = moment.supply
+
+    def _fill_manifold(self, dt: float) -> None:
+        """The pressure before the valves follows the dump valve."""
+        wanted = 1.0 if self.air_on else 0.0
+        if self._manifold != wanted:
+            self._manifold = wanted + (self._manifold - wanted) * math.exp(-dt / _MANIFOLD_LAG)
+            if abs(self._manifold - wanted) < 1e-4:
+                self._manifold = wanted
+            self.chambers["end_pressure"] = self._supply * self._manifold
 
     def move_rod(self, time: float) -> None:
         """Let the rod live until `time` [s] under the pressures that there were meanwhile."""

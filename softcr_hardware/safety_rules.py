@@ -66,6 +66,8 @@ class Flags:
         pressure_error: largest |measured - sent| of a chamber [Pa].
         pressure_fault: what speaks against believing a pressure; empty for nothing.
         commanders: nodes that offer commands, where they are several; empty otherwise.
+        stopped: whether the chain of emergency stops is open.
+        unpowered: whether the 24 V of valves and sensors are missing.
         impaired: names of what runs worse than it should.
         bad: names of sources of which a sample was refused since the last moment.
         untested: whether the arming test must still pass before the valves are enabled.
@@ -90,6 +92,8 @@ class Flags:
     pressure_error: float = math.inf
     pressure_fault: str = ""
     commanders: str = ""
+    stopped: bool = False
+    unpowered: bool = False
     impaired: tuple[str, ...] = ()
     bad: tuple[str, ...] = ()
     untested: bool = False
@@ -152,6 +156,8 @@ VENT_ASKED = "vent asked for"
 _M = Latch.MACHINE
 RULES: tuple[Rule, ...] = (
     Rule(VENT_ASKED, Action.VENT_NOW, lambda f, s, high: f.vent),
+    Rule("emergency stop", Action.VENT_NOW, lambda f, s, high: f.stopped),
+    Rule("24 V missing", Action.VENT_NOW, lambda f, s, high: f.unpowered, latch=_M),
     Rule("bus silent", Action.VENT_NOW, _older("exchange_age", "exchange_vent"), latch=_M),
     Rule(
         "slaves not operational",

@@ -108,6 +108,8 @@ MATRIX = [
     ("mocap slow", {"impaired": ("mocap rate",)}, 1.0, Action.WARN, "impaired: mocap rate"),
     ("mocap delayed", {"mocap_age": 0.06}, 5.0, Action.PREDICT_ONLY, "poses missing"),
     ("force-torque off", {"silent": ["force_torque_age"]}, 60.0, Action.WARN, "wrenches silent"),
+    ("stop pressed", {"stopped": True}, DT, Action.VENT_NOW, "emergency stop"),
+    ("24 V lost", {"unpowered": True}, DT, Action.VENT_NOW, "24 V missing"),
     ("valves off", {"silent": ["exchange_age"]}, 0.06, Action.VENT_NOW, "bus silent"),
     (
         "valves stuck",

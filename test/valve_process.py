@@ -23,9 +23,9 @@ EASY = SafetySettings(
 """Nothing but the bus may end what these tests watch; the ages have tests on virtual time."""
 
 
-def valve_driver(interface, say=lambda line: None, **changes):
+def valve_driver(interface, say=lambda line: None, station="licher2025", **changes):
     """A driver over the real master, as the node builds it."""
-    station = load_station("licher2025").model_copy(update={"arming_test": False})
+    station = load_station(station).model_copy(update={"arming_test": False})
     data = ProcessData(station)
     bus = EtherCatBus(interface, station, data)
     limits = load_robot("licher2025").pressure_limits
@@ -33,20 +33,24 @@ def valve_driver(interface, say=lambda line: None, **changes):
 
 
 def main():
-    driver = valve_driver(sys.argv[1])
+    driver = valve_driver(sys.argv[1], station=(sys.argv[2:] or ["licher2025"])[0])
     driver.open()
-    asked = time.monotonic()
+    asked, filled, told = time.monotonic(), False, {""}
     while True:
         time.sleep(0.001)
         now = time.monotonic()
         driver.hear("command", now, np.full(3, 5e4))
         report = driver.tick(now)
+        if filled and report.decision.cause not in told:
+            told.add(report.decision.cause)
+            print(report.decision.cause, flush=True)
         if not report.decision.enabled:
             if now - asked > 2.0:
                 asked = now
                 driver.reset()  # a busy machine may have looked like a fault
             driver.enable()
-        elif report.pressures.min() > 4e4:
+        elif report.pressures.min() > 4e4 and not filled:
+            filled = True
             print("filled", flush=True)
 
 

@@ -93,6 +93,11 @@ class Emulator:
         self._process.stdin.flush()
         until(lambda: any(e.get("kind") == kind for e in self.events("fault")), f"fault {kind}")
 
+    def set(self, name, value):
+        self._process.stdin.write(f"{name} {value}\n")
+        self._process.stdin.flush()
+        until(lambda: any(e["value"] == value for e in self.events("setting")), f"{name} {value}")
+
     def events(self, name, since=0.0):
         """What it logged under a name, from a monotonic time [s] on."""
         lines = self._log.read_text().splitlines()

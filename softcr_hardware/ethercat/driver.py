@@ -150,6 +150,11 @@ class ValveDriver:
         self._commands: deque[tuple[float, np.ndarray]] = deque()  # when due, and what
         self._volts = self._acted = self._loop.vent_volts
         self._past_volts: deque[np.ndarray] = deque(maxlen=_KEPT_SAMPLES)
+        self._stopped = self._unpowered = False
+        self._fill_time = (
+            station.stop_chain.fill_time if station.stop_chain.dump_valve_output else 0.0
+        )
+        self._filled = -math.inf  # when the manifold is full, with the air on
         self._bus_trouble = "the bus is not open"
         self._exchanged = self._looked = self._ticked = self._told_time = -math.inf
         self._slow_until = -math.inf
@@ -310,12 +315,13 @@ class ValveDriver:
         if command is not None:
             self._setpoint.command(command)
         self._setpoint.ceiling = highest_command(self.guard.supply)
-        sent = self._setpoint.advance(decision.action, dt)
-        testing = self._tested(now, decision)
-        if decision.enabled and not enabled:
+        filling = self._let_air_on(now, decision)
+        testing = None if filling else self._tested(now, decision)
+        sent = self._setpoint.advance(Action.HOLD if filling else decision.action, dt)
+        if (decision.enabled and not enabled) or filling:
             self._loop.reset(sent)
             self.guard.arm(sent)
-        if decision.action == Action.VENT_NOW:
+        if decision.action == Action.VENT_NOW or filling:
             self._volts = self._loop.vent_volts if testing is None else testing
             self._loop.reset(sent)
         else:
@@ -350,6 +356,15 @@ class ValveDriver:
             return now
         return self._ticked + self._period
 
+    def _let_air_on(self, now: float, decision: Decision) -> bool:
+        """The dump valve's current, where there is one; whether the manifold behind it still fills,
+        while the chambers stay vented."""
+        on = decision.testing or (decision.enabled and decision.action < Action.VENT_NOW)
+        if on and not self._data.air_on:
+            self._filled = now + self._fill_time
+        self._data.air_on = on
+        return on and now < self._filled
+
     def _exchange(self, now: float) -> None:
         if self._bus_trouble:
             self._reopen(now)
@@ -361,6 +376,7 @@ class ValveDriver:
             self._bad.add("bus")
         else:
             self._exchanged = now
+            self._stopped, self._unpowered = sample.stopped, sample.unpowered
             refused = sum(self._sensors.refused.values())
             self._sensors.see(now, sample)
             if sum(self._sensors.refused.values()) != refused:
@@ -393,6 +409,7 @@ class ValveDriver:
             self._backoff.lost(now)
         self._bus_trouble = trouble
         self._acted = self._loop.vent_volts
+        self._data.air_on = False
         with contextlib.suppress(Exception):  # who still listens need not wait for the watchdog
             self._bus.exchange(self._loop.vent_volts)
 
@@ -446,6 +463,8 @@ class ValveDriver:
             pressure_error=error,
             pressure_fault=self.guard.fault if speaks else "",
             commanders=self._commanders,
+            stopped=self._stopped,
+            unpowered=self._unpowered,
             impaired=tuple(impaired),
             bad=tuple(sorted(self._bad)),
             untested=self._test is not None and not self._test.passed,

@@ -33,6 +33,7 @@ _TIMEVAL = struct.Struct("@ll")
 _POLL = 0.005  # [s] at most between looks at the watchdogs
 _WRONG = 3e4  # [Pa] that a wrong sensor reads too much
 _LARGEST_FRAME = 1600
+_SETTINGS = {"stop": ("pressed", "released"), "power": ("lost", "back")}
 
 
 class _Driving:
@@ -96,14 +97,16 @@ class EtherCatEmulator:
         self._driving = [
             _Driving(slave, EmulatedOutputs(slave.terminal, slave.objects), position)
             for position, slave in enumerate(self.slaves, 1)
-            if slave.terminal.outputs
+            if slave.terminal.outputs and not slave.terminal.digital
         ]
         self._driven: list[tuple[bytes | None, int]] = []  # what voltages came from last
         self._sensing = [
             _Sensing(slave, EmulatedInputs(slave.terminal, slave.objects), position)
             for position, slave in enumerate(self.slaves, 1)
-            if slave.terminal.inputs
+            if slave.terminal.inputs and not slave.terminal.digital
         ]
+        self._stop_pressed = self._power_lost = False
+        self._switch()
         self._told: tuple[bool, list[float]] | None = None
         self._pressures = np.zeros(len(station.chambers))
         self._renewed = True
@@ -129,6 +132,25 @@ class EtherCatEmulator:
                 slave.power_on()
             kind = "ok"
         self._faults.kind = kind
+
+    def set(self, name: str, value: str) -> None:
+        """`stop pressed` or `released`; `power lost` or `back`: the 24 V of valves and sensors.
+
+        Raises:
+            UserError: another setting or value.
+        """
+        if name not in _SETTINGS or value not in _SETTINGS[name]:
+            raise UserError(
+                f"setting {name} {value}: unknown; must be stop pressed, stop released, "
+                "power lost or power back"
+            )
+        on = value == _SETTINGS[name][0]
+        if name == "stop":
+            self._stop_pressed = on
+        else:
+            self._power_lost = on
+        self._log("setting", setting=name, value=value)
+        self._switch()
 
     def run(self, stop: Event) -> None:
         """Answer frames until `stop`."""
@@ -158,10 +180,14 @@ class EtherCatEmulator:
 
     def _live(self, now: float) -> None:
         """Watchdogs, valves, chambers and inputs without a frame's help up to now."""
-        for each in self._driving:
-            each.slave.watch(now)
+        for slave in self.slaves:
+            slave.watch(now)
         self._see_outputs(now)
-        self._pressures = self.actuator.advance(now, self._valve_volts)
+        self._see_dump_valve()
+        volts = self._valve_volts
+        if self._power_lost:  # centred by their springs: closed
+            volts = np.full(len(volts), self._station.valve.closed)
+        self._pressures = self.actuator.advance(now, volts)
         self._convert(now)
 
     def _convert(self, now: float) -> None:
@@ -203,6 +229,29 @@ class EtherCatEmulator:
             there = self._signals[wire.output.terminal][wire.output.channel - 1]
             found[wire.input.terminal, wire.input.channel] = there
         return found
+
+    def _switch(self) -> None:
+        """What the digital inputs see: 24 V through the chain of stops, and 24 V."""
+        chain = self._station.stop_chain
+        for place, on in (
+            (chain.stop_input, not self._stop_pressed and not self._power_lost),
+            (chain.supply_24v_input, not self._power_lost),
+        ):
+            if place is not None:
+                slave, bit = self.slaves[place.terminal - 1], place.channel - 1
+                word = int.from_bytes(slave.input_bytes, "little") & ~(1 << bit) | on << bit
+                slave.input_bytes = word.to_bytes(len(slave.input_bytes), "little")
+
+    def _see_dump_valve(self) -> None:
+        """Its current comes through the chain of stops, from the terminal's output."""
+        if (place := self._station.stop_chain.dump_valve_output) is None:
+            return
+        outputs = self.slaves[place.terminal - 1].outputs or b""  # outside of operation: off
+        on = bool(int.from_bytes(outputs, "little") >> place.channel - 1 & 1)
+        on = on and not self._stop_pressed and not self._power_lost
+        if on != self.actuator.air_on:
+            self.actuator.air_on = on
+            self._log("dump valve", air_on=on)
 
     def _see_outputs(self, now: float) -> None:
         """Signals as the output terminals drive them now."""

@@ -22,6 +22,8 @@ class MemoryBus:
     """
 
     watchdog_armed = True
+    stopped = unpowered = False
+    """Whether the chain of emergency stops is open, and whether the 24 V are missing."""
 
     def __init__(
         self,
@@ -50,6 +52,8 @@ class MemoryBus:
         self._data, self._actuator, self._now, self._quantised = data, actuator, now, quantised
         self._station = station
         self._volts = np.full(len(station.chambers), station.valve.exhaust)
+        self._dumps = station.stop_chain.dump_valve_output is not None
+        actuator.air_on = not self._dumps
         self._late = converts_on_frame
         self._converted: Sample | None = None
         self._toggles = np.zeros(len(names), bool)
@@ -73,6 +77,9 @@ class MemoryBus:
         if self._late:
             sample, self._converted = self._converted or converted, converted
         self._volts = self._counted(volts, lowest=0.0)
+        if self._dumps:
+            air_on = self._data.air_on and not self.stopped and not self.unpowered
+            self._actuator.air_on = air_on
         return sample
 
     def read(self) -> Sample:
@@ -82,7 +89,7 @@ class MemoryBus:
         readings, self._renewed = self._actuator.sensors.read(now, pressures)
         volts = self._counted(self._data.volts(readings), lowest=-FULL_SCALE_VOLTS)
         broken, others = np.zeros(len(volts), bool), self._others(pressures)
-        return Sample(volts, broken, self._toggles, *others)
+        return Sample(volts, broken, self._toggles, *others, self.stopped, self.unpowered)
 
     def _others(self, pressures: np.ndarray) -> tuple[np.ndarray | None, float]:
         """Second sensors (m,) and the supply's gauge [Pa], where the station has them."""

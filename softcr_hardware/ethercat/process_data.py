@@ -38,6 +38,8 @@ class Sample:
         toggles: (m,) change with each new value.
         second: (m,) pressures of the second sensors [Pa]; NaN where there is none, or a broken one.
         supply: gauge pressure of the supply [Pa]; NaN likewise.
+        stopped: whether the chain of emergency stops is open.
+        unpowered: whether the 24 V of valves and sensors are missing.
     """
 
     volts: np.ndarray
@@ -45,6 +47,8 @@ class Sample:
     toggles: np.ndarray
     second: np.ndarray | None = None
     supply: float = math.nan
+    stopped: bool = False
+    unpowered: bool = False
 
 
 class ProcessData:
@@ -53,6 +57,7 @@ class ProcessData:
     Attributes:
         nominal_zero: (m,) voltages at zero gauge pressure in the station file [V].
         zero: (m,) those in use; calibration replaces them.
+        air_on: whether the dump valve, where there is one, gets its current with the next `pack`.
     """
 
     def __init__(self, station: Station):
@@ -63,6 +68,17 @@ class ProcessData:
         self._slope = np.array([sensor.pascal_per_volt for sensor in sensors])
         self._ranges = [(sensor.lowest, sensor.highest) for sensor in sensors]
         terminals = station.terminals
+        self.air_on = False
+        chain, bits = station.stop_chain, station.first_bits("inputs")
+        self._digital = [
+            (place.terminal, bits[place.terminal] + place.channel - 1) if place else None
+            for place in (chain.stop_input, chain.supply_24v_input)
+        ]
+        self._dump: tuple[int, int, int] | None = None  # position, value with the air on, bytes
+        if (place := chain.dump_valve_output) is not None:
+            bit = station.first_bits("outputs")[place.terminal] + place.channel - 1
+            size = station.terminals[place.terminal - 1].output_bytes
+            self._dump = place.terminal, 1 << bit, size
         self._scales = {position: _scale(each) for position, each in enumerate(terminals, 1)}
         self._extra = [  # sensors beside those that are regulated by; the gauge of the supply last
             (index, sensor)
@@ -102,6 +118,9 @@ class ProcessData:
                 count = round((wanted[chamber] - low) / per_count)
                 words[channel] = min(max(count, 0), FULL_SCALE_COUNTS)
             packed[position] = layout.pack(*words)
+        if self._dump is not None:
+            position, value, size = self._dump
+            packed[position] = (value if self.air_on else 0).to_bytes(size, "little")
         return packed
 
     def unpack(self, inputs: Mapping[int, bytes]) -> Sample:
@@ -126,9 +145,19 @@ class ProcessData:
             told = low + seen * per_count
             if not status & STATUS_FAULT and sensor.lowest <= told <= sensor.highest:
                 extra[index] = (told - sensor.zero) * sensor.pascal_per_volt
+        closed, powered = (self._is_on(place, inputs) for place in self._digital)
         return Sample(
-            np.array(volts), np.array(broken), np.array(toggles), np.array(extra[:-1]), extra[-1]
-        )
+            np.array(volts), np.array(broken), np.array(toggles), np.array(extra[:-1]), extra[-1],
+            not closed, not powered,
+        )  # fmt: skip
+
+    @staticmethod
+    def _is_on(place: tuple[int, int] | None, inputs: Mapping[int, bytes]) -> bool:
+        """Whether a digital input is at 24 V; one that there is not always is."""
+        if place is None:
+            return True
+        position, bit = place
+        return bool(inputs[position][bit // 8] >> bit % 8 & 1)
 
     # --- wires that show what outputs do when frames stop -------------------------------------
 
@@ -163,8 +192,9 @@ class ProcessData:
 
     @property
     def input_positions(self) -> tuple[int, ...]:
-        """Terminals that sensors hang on."""
-        return tuple(self._sensors)
+        """Terminals whose inputs `unpack` needs."""
+        digital = {place[0] for place in self._digital if place is not None}
+        return tuple(sorted({*self._sensors, *digital}))
 
     def pressures(self, volts: np.ndarray) -> np.ndarray:
         """Gauge pressures (m,) [Pa] of sensor voltages (m,) [V]."""

@@ -33,6 +33,7 @@ _MAILBOX_STATUS, _MAILBOX_FULL = 0x080D, 0x08  # of sync manager 1
 _READ_ONLY = (slice(0, STATION), slice(AL_STATUS, AL_CODE + 2))
 _PROCESS_MEMORY = 0x1000  # where FMMUs may point to
 _EEPROM_READ, _EEPROM_READS_8 = 0x0100, 0x0040
+_DIGITAL_OUTPUTS = 0x44
 _WATCHED_OUTPUTS, _BUFFERED_INPUTS = 0x64, 0x20  # sync manager control bytes; 0x40 is the watchdog
 _READ, _WRITE = 1, 2  # types of an FMMU
 _FMMU_COUNT, _FMMU_SIZE = 4, 16
@@ -68,13 +69,14 @@ class EmulatedSlave:
         """
         self.terminal = terminal
         self._faults = faults or TerminalFaults()
+        self._managers = sync_managers(terminal)
         self._answers_to_lose = self._faults.lost_answers
         self.was_read = False
         self._last = last
         self._log = log
         self._eeprom = eeprom(terminal, self._faults.output_control)
         self.objects = ObjectDictionary(terminal, self._faults)
-        self.input_bytes = bytes(4 * terminal.inputs)
+        self.input_bytes = bytes(terminal.input_bytes)
         self.power_on()
 
     def power_on(self) -> None:
@@ -112,7 +114,7 @@ class EmulatedSlave:
         """The output bytes that hold, or None while none do: outside of operation."""
         if self.state != OP or self._fed is None:
             return None
-        return bytes(self._memory[OUTPUT_AREA : OUTPUT_AREA + 2 * self.terminal.outputs])
+        return bytes(self._memory[OUTPUT_AREA : OUTPUT_AREA + self.terminal.output_bytes])
 
     def watch(self, now: float) -> None:
         """Trip the output watchdog if it is time."""
@@ -120,7 +122,10 @@ class EmulatedSlave:
             return
         if now - self._fed <= self._watchdog_time:
             return
-        watched = self._memory[SYNC_MANAGERS + 8 * 2 + 4] & 0x40 and self.watchdog_time > 0
+        watched = (
+            self._memory[SYNC_MANAGERS + 8 * self._managers[0] + 4] & 0x40
+            and self.watchdog_time > 0
+        )
         if watched and self._faults.trips:
             self._log("watchdog", terminal=self.terminal.name, silent_s=now - self._fed)
             struct.pack_into("<H", self._memory, WATCHDOG_STATUS, 0)
@@ -166,7 +171,7 @@ class EmulatedSlave:
         if not self._windows or self.state < SAFEOP:
             return 0
         count, memory = 0, self._memory
-        for start, length, physical, kind in self._windows:
+        for start, length, physical, kind, bit in self._windows:
             low, high = max(start, logical), min(start + length, logical + len(data))
             if low >= high:
                 continue
@@ -176,29 +181,39 @@ class EmulatedSlave:
                 continue
             if kind == _WRITE and writes:
                 memory[there : there + high - low] = data[here]
+                if bit >= 0:
+                    memory[there] = memory[there] >> bit & (1 << self.terminal.outputs) - 1
                 count += 2 if reads else 1
                 if memory[AL_STATUS] & 0x0F == OP:
                     self._fed = now
                     memory[WATCHDOG_STATUS : WATCHDOG_STATUS + 2] = b"\1\0"
             elif kind == _READ and reads:
                 memory[INPUT_AREA : INPUT_AREA + len(self.input_bytes)] = self.input_bytes
-                data[here] = memory[there : there + high - low]
+                if bit >= 0:
+                    mask = ((1 << self.terminal.inputs) - 1) << bit & 0xFF
+                    data[here.start] = data[here.start] & ~mask | memory[there] << bit & mask
+                else:
+                    data[here] = memory[there : there + high - low]
                 self.was_read = True
                 count += 1
         return count
 
     # --- inside -------------------------------------------------------------------------------
 
-    def _active_windows(self) -> list[tuple[int, int, int, int]]:
-        """Logical start, length, address in the memory and type of each FMMU that is switched on.
+    def _active_windows(self) -> list[tuple[int, int, int, int, int]]:
+        """Of each FMMU that is switched on: logical start, length, address in the memory, type, and
+        first bit, or -1 for whole bytes.
 
         Looked at when something is written, instead of with every frame.
         """
         windows = []
         for entry in range(FMMUS, FMMUS + _FMMU_COUNT * _FMMU_SIZE, _FMMU_SIZE):
-            start, length, _, _, physical, _, kind, active = _FMMU.unpack_from(self._memory, entry)
+            start, length, first, last, physical, _, kind, active = _FMMU.unpack_from(
+                self._memory, entry
+            )
             if active & 1:
-                windows.append((start, length, physical, kind))
+                bit = first if length == 1 and (first, last) != (0, 7) else -1
+                windows.append((start, length, physical, kind, bit))
         return windows
 
     def _held(self) -> list[slice]:
@@ -231,8 +246,8 @@ class EmulatedSlave:
 
     def _wrong_configuration(self) -> int:
         for index, code, size in (
-            (2, INVALID_OUTPUTS, 2 * self.terminal.outputs),
-            (3, INVALID_INPUTS, 4 * self.terminal.inputs),
+            (self._managers[0], INVALID_OUTPUTS, self.terminal.output_bytes),
+            (self._managers[1], INVALID_INPUTS, self.terminal.input_bytes),
         ):
             if size and self._word(SYNC_MANAGERS + 8 * index + 2) != size:
                 return code
@@ -254,8 +269,13 @@ class EmulatedSlave:
 
 
 def has_mailbox(terminal: Terminal) -> bool:
-    """Couplers have none."""
-    return bool(terminal.inputs or terminal.outputs)
+    """Whether it answers about CoE objects."""
+    return terminal.has_mailbox
+
+
+def sync_managers(terminal: Terminal) -> tuple[int, int]:
+    """Numbers of those of outputs and inputs; without a mailbox they are the first."""
+    return (0, 0) if terminal.digital else (2, 3)
 
 
 def eeprom(terminal: Terminal, output_control: int | None = None) -> bytes:
@@ -268,6 +288,8 @@ def eeprom(terminal: Terminal, output_control: int | None = None) -> bytes:
     outputs_by = _WATCHED_OUTPUTS if output_control is None else output_control
     header = bytearray(0x80)
     size = mailbox.SIZE if has_mailbox(terminal) else 0
+    if terminal.digital:
+        outputs_by = _DIGITAL_OUTPUTS if output_control is None else output_control
     if size:
         struct.pack_into("<HHHHH", header, 0x30, _MAILBOX_IN, size, _MAILBOX_OUT, size, 0x04)
     struct.pack_into("<IIII", header, 0x10, terminal.vendor, terminal.product, 0x00100000, 1)
@@ -277,19 +299,34 @@ def eeprom(terminal: Terminal, output_control: int | None = None) -> bytes:
         _section(10, bytes([1, len(name)]) + name),
         _section(30, bytes([0, 0, 0, 0, 0, bool(size)]) + bytes(26)),  # 5: service data objects
         _section(40, bytes([1, 2, 0, 0])),  # outputs, inputs
-        _section(
-            41,
-            struct.pack("<HHBBBB", _MAILBOX_IN, size, 0x26, 0, bool(size), 1)
-            + struct.pack("<HHBBBB", _MAILBOX_OUT, size, 0x22, 0, bool(size), 2)
-            + struct.pack("<HHBBBB", OUTPUT_AREA, 2 * terminal.outputs, outputs_by, 0, 1, 3)
-            + struct.pack("<HHBBBB", INPUT_AREA, 4 * terminal.inputs, _BUFFERED_INPUTS, 0, 1, 4),
-        ),
+        _section(41, _managers(terminal, size, outputs_by)),
     ]
+    by_outputs, by_inputs = sync_managers(terminal)
+    in_bits, out_bits = ((1,), (1,)) if terminal.digital else ((16, 16), (16,))
     if terminal.inputs:
-        sections.append(_section(50, _pdos(0x1A00, 0x6000, 3, terminal.inputs, (16, 16))))
+        sections.append(_section(50, _pdos(0x1A00, 0x6000, by_inputs, terminal.inputs, in_bits)))
     if terminal.outputs:
-        sections.append(_section(51, _pdos(0x1600, 0x7000, 2, terminal.outputs, (16,))))
+        pdos = _pdos(0x1600, 0x7000, by_outputs, terminal.outputs, out_bits)
+        sections.append(_section(51, pdos))
     return bytes(header) + b"".join(sections) + b"\xff\xff"
+
+
+def _managers(terminal: Terminal, mailbox_size: int, outputs_by: int) -> bytes:
+    """Of the sync managers: start, length, control, status, active, kind."""
+    outputs = OUTPUT_AREA, terminal.output_bytes, outputs_by, 0, 1, 3
+    inputs = INPUT_AREA, terminal.input_bytes, _BUFFERED_INPUTS, 0, 1, 4
+    rows: tuple[tuple[int, ...], ...]
+    if terminal.digital:
+        rows = (outputs if terminal.outputs else inputs,)
+    else:
+        active = int(mailbox_size > 0)
+        rows = (
+            (_MAILBOX_IN, mailbox_size, 0x26, 0, active, 1),
+            (_MAILBOX_OUT, mailbox_size, 0x22, 0, active, 2),
+            outputs,
+            inputs,
+        )
+    return b"".join(struct.pack("<HHBBBB", *row) for row in rows)
 
 
 def _section(category: int, data: bytes) -> bytes:

@@ -36,12 +36,12 @@ def check_supply(station: Station, maximum: float) -> None:
     Raises:
         UserError: it may not, and there is no dump valve, nor has the operator accepted it.
     """
-    accepted = station.supply.dump_valve or station.supply.accept_high
+    accepted = station.has_dump_valve or station.supply.accept_high
     if station.flow.supply <= maximum + HIGHEST_MARGIN or accepted:
         return
     raise UserError(
         f"station: flow.supply {station.flow.supply / 1e3:.0f} kPa would fill a chamber whose "
         f"valve sticks open; must be at most {(maximum + HIGHEST_MARGIN) / 1e3:.0f} kPa "
         f"(recommended {recommended_supply(maximum) / 1e3:.0f}), or supply.dump_valve or "
-        "supply.accept_high true"
+        "supply.accept_high true, or a stop_chain.dump_valve_output"
     )

@@ -7,7 +7,7 @@ input channel is a status word and a 16-bit value, an output channel a 16-bit va
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -83,9 +83,24 @@ class Terminal(_Data):
         return SETTINGS.get(self.family or "", ())
 
     @property
-    def coupler(self) -> bool:
-        """Whether it has no channels."""
-        return not self.inputs and not self.outputs
+    def digital(self) -> bool:
+        """Whether its channels are single bits; it has no mailbox then."""
+        return self.family in ("EL10xx", "EL20xx")
+
+    @property
+    def has_mailbox(self) -> bool:
+        """Couplers and digital terminals have none."""
+        return bool(self.inputs or self.outputs) and not self.digital
+
+    @property
+    def input_bytes(self) -> int:
+        """Of process data: bits, or a status and a value of two bytes each a channel."""
+        return (self.inputs + 7) // 8 if self.digital else 4 * self.inputs
+
+    @property
+    def output_bytes(self) -> int:
+        """Of process data: bits, or two bytes a channel."""
+        return (self.outputs + 7) // 8 if self.digital else 2 * self.outputs
 
 
 class Channel(_Data):
@@ -177,6 +192,28 @@ class Supply(_Data):
     )
 
 
+class StopChain(_Data):
+    """What digital terminals have to do with stopping; each is left out where there is none.
+
+    The chain of emergency stops is closed, an input at 24 V, while nobody has pressed anything. The
+    output lets the dump valve's current flow, which keeps the air on; it falls on every vent, and
+    by its terminal's own watchdog.
+    """
+
+    stop_input: Channel | None = Field(
+        default=None, description="24 V while the chain of emergency stops is closed"
+    )
+    supply_24v_input: Channel | None = Field(
+        default=None, description="24 V while valves and sensors have their supply"
+    )
+    dump_valve_output: Channel | None = Field(
+        default=None, description="current of a valve that empties the manifold without it"
+    )
+    fill_time: Annotated[
+        float, Field(ge=0.0, le=5.0, description="of the manifold behind the dump valve [s]")
+    ] = 0.5
+
+
 class Gains(_Data):
     """The pressure loop: wanted rate of pressure from error, its integral, and the setpoint's."""
 
@@ -198,6 +235,7 @@ class Station(_Data):
     valve: ValveMap
     flow: Flow
     supply: Supply = Supply()
+    stop_chain: StopChain = StopChain()
     gains: Gains
     guard: GuardSettings = GuardSettings()
     watchdog_wires: tuple[WatchdogWire, ...] = Field(
@@ -220,8 +258,9 @@ class Station(_Data):
             if wire.terminal > len(self.terminals):
                 raise ValueError(f"{where}: there are {len(self.terminals)} terminals")
             terminal = self.terminals[wire.terminal - 1]
-            if wire.channel > getattr(terminal, kind):
-                there = getattr(terminal, kind)
+            digital, direction = kind.startswith("digital "), kind.removeprefix("digital ")
+            there = getattr(terminal, direction) if terminal.digital == digital else 0
+            if wire.channel > there:
                 raise ValueError(f"{where}: {terminal.name} has {there} {kind}")
             if (kind, wire.terminal, wire.channel) in taken:
                 raise ValueError(f"{where}: this channel is used twice")
@@ -248,6 +287,44 @@ class Station(_Data):
                 )
         return self
 
+    @property
+    def has_dump_valve(self) -> bool:
+        """Whether a valve that loses its current empties the manifold."""
+        return self.supply.dump_valve or self.stop_chain.dump_valve_output is not None
+
+    def first_bits(self, direction: Literal["inputs", "outputs"]) -> dict[int, int]:
+        """Where digital terminals, by position, have their first channel in their first byte.
+
+        A master packs terminals of fewer than eight channels that follow each other into one byte;
+        whoever has bytes of its own ends that.
+
+        Raises:
+            ValueError: one of them would lie in two bytes.
+        """
+        found, bit = {}, 0
+        for position, terminal in enumerate(self.terminals, 1):
+            count = getattr(terminal, direction)
+            if not count:
+                continue
+            if not terminal.digital or count >= 8:
+                bit = 0
+            elif bit + count > 8:
+                raise ValueError(
+                    f"terminal {position} {terminal.name}: its {count} {direction} would lie in "
+                    f"two bytes, behind {bit} bits of the terminals before; put one of 8 channels, "
+                    "or an analog one, between them"
+                )
+            if terminal.digital:
+                found[position] = bit
+                bit = (bit + count) % 8
+        return found
+
+    @model_validator(mode="after")
+    def _packed(self) -> "Station":
+        self.first_bits("inputs")
+        self.first_bits("outputs")
+        return self
+
     def _wires(self) -> Iterator[tuple[str, str, Channel]]:
         """Name of its owner, kind of channel, and place of every wire."""
         for chamber in self.chambers:
@@ -257,6 +334,14 @@ class Station(_Data):
                 yield f"{chamber.name}, second sensor", "inputs", chamber.second_sensor
         if self.supply.gauge is not None:
             yield "supply gauge", "inputs", self.supply.gauge
+        chain = self.stop_chain
+        for name, kind, place in (
+            ("stop_input", "digital inputs", chain.stop_input),
+            ("supply_24v_input", "digital inputs", chain.supply_24v_input),
+            ("dump_valve_output", "digital outputs", chain.dump_valve_output),
+        ):
+            if place is not None:
+                yield name, kind, place
         for wire in self.watchdog_wires:
             yield "watchdog wire", "outputs", wire.output
             yield "watchdog wire", "inputs", wire.input

@@ -21,7 +21,7 @@ def air_supply(name: str, robot: str) -> Finding:
     except UserError as error:
         refused = str(error)
     equipment = [
-        "dump valve" if station.supply.dump_valve else "no dump valve",
+        "dump valve" if station.has_dump_valve else "no dump valve",
         "supply gauge" if station.supply.gauge else "no supply gauge",
         f"second sensors {sum(each.second_sensor is not None for each in station.chambers)}",
     ]
