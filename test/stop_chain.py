@@ -10,7 +10,7 @@ CHAIN = {
 }
 
 
-def stopping_content(supply=1.05e5):
+def stopping_content(supply=1.05e5, arming_test=False):
     """As a file has it: two half bytes of inputs in one byte, and likewise two of outputs."""
     content = load_station("licher2025").model_dump(mode="json", exclude_defaults=True)
     content["terminals"] = [
@@ -19,6 +19,7 @@ def stopping_content(supply=1.05e5):
     ]
     content["stop_chain"] = CHAIN
     content["flow"]["supply"] = supply
+    content["arming_test"] = arming_test
     return content
 
 

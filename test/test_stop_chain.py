@@ -17,9 +17,9 @@ from softcr_hardware.safety import Action, Latch
 class Bench:
     """A driver behind a stop chain, commanded to one pressure."""
 
-    def __init__(self):
+    def __init__(self, **changes):
         self.now, self.command = 0.0, np.full(3, 4e4)
-        made = stopping_station()
+        made = stopping_station(**changes)
         self.data, self.actuator = ProcessData(made), EmulatedActuator(made)
         self.bus = MemoryBus(made, self.data, self.actuator, lambda: self.now)
         self.driver = ValveDriver(made, LIMITS, self.data, self.bus, EASY)
@@ -61,6 +61,19 @@ def test_the_air_is_let_on_by_arming_and_the_chambers_wait_until_the_manifold_is
     assert bench.decision.enabled
     assert np.allclose(bench.actuator.pressures, 4e4, atol=1e3)
     assert not any("fault" in reason for reason in bench.reasons)
+
+
+def test_the_arming_test_waits_for_the_air_and_finds_every_channel():
+    bench = Bench(arming_test=True).live(0.5)
+    assert not bench.data.air_on
+    began = bench.now
+    while not bench.decision.enabled:
+        bench.live(0.1, enable=True)
+        assert bench.now < began + 15.0, bench.decision
+        if bench.decision.testing:
+            assert bench.data.air_on
+    bench.live(2.0)
+    assert np.allclose(bench.actuator.pressures, 4e4, atol=1e3)
 
 
 @pytest.mark.parametrize(

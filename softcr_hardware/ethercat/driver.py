@@ -317,11 +317,12 @@ class ValveDriver:
         self._setpoint.ceiling = highest_command(self.guard.supply)
         filling = self._let_air_on(now, decision)
         testing = None if filling else self._tested(now, decision)
-        sent = self._setpoint.advance(Action.HOLD if filling else decision.action, dt)
-        if (decision.enabled and not enabled) or filling:
+        waits = filling and decision.enabled
+        sent = self._setpoint.advance(Action.HOLD if waits else decision.action, dt)
+        if (decision.enabled and not enabled) or waits:
             self._loop.reset(sent)
             self.guard.arm(sent)
-        if decision.action == Action.VENT_NOW or filling:
+        if decision.action == Action.VENT_NOW or waits:
             self._volts = self._loop.vent_volts if testing is None else testing
             self._loop.reset(sent)
         else:
