@@ -19,7 +19,7 @@ import pinocchio as pin
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from softcr_hardware.actuator import EmulatedActuator
-from softcr_hardware.emulated_chambers import ChamberErrors
+from softcr_hardware.emulated_chambers import SENSOR_NOISE, ChamberErrors
 from softcr_hardware.ethercat.terminals import Station
 from softcr_hardware.optitrack.calibration import MocapCalibration, Placement
 from softcr_hardware.plant import SimulatedPlant
@@ -145,6 +145,7 @@ class MistakenActuator(EmulatedActuator):
         plant: SimulatedPlant | None = None,
         errors: ChamberErrors | None = None,
         mistakes: BenchMistakes | None = None,
+        sensor_noise: float = SENSOR_NOISE,
     ):
         """Vented; see EmulatedActuator.
 
@@ -164,7 +165,7 @@ class MistakenActuator(EmulatedActuator):
             _index(name, names)
         self._closed = station.valve.closed
         hoses = None if plant is None else _Hoses(plant, self.chamber_of)
-        super().__init__(station, hoses, errors)  # type: ignore[arg-type]  # a plant with hoses
+        super().__init__(station, hoses, errors, sensor_noise)  # type: ignore[arg-type]  # a plant with hoses
         self.chambers["leak"] += mistakes.numbers("leaks", names, 0.0)
 
     def valve_of(self, channel: int) -> int:
@@ -205,6 +206,21 @@ def load_mistakes(path: str | Path) -> BenchMistakes:
         UserError: one line with the file, the field and what is allowed.
     """
     return validated(BenchMistakes, read_mapping(Path(path), "mistakes"), path)
+
+
+def mistakes_named(named: str, names: tuple[str, ...]) -> BenchMistakes:
+    """Those of a seed, of a YAML file, or none for an empty text.
+
+    Args:
+        named: digits, a path, or nothing.
+        names: of the chambers.
+
+    Raises:
+        UserError: the file cannot be used.
+    """
+    if named.isdigit():
+        return some_mistakes(int(named), names)
+    return load_mistakes(named) if named else BenchMistakes()
 
 
 def some_mistakes(seed: int, names: tuple[str, ...], count: int = 6) -> BenchMistakes:

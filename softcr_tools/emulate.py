@@ -24,6 +24,7 @@ from softcr_runtime.settings import Hertz
 
 if TYPE_CHECKING:
     from softcr_hardware.actuator import EmulatedActuator
+    from softcr_hardware.bench_mistakes import BenchMistakes
     from softcr_hardware.emulated_chambers import ChamberErrors
     from softcr_hardware.plant import Measurement
 
@@ -179,6 +180,9 @@ class _Bench(_Sensor, _Cameras, _Chambers, _Valves, _Common):
         1.0, ge=0.0, le=5.0, description="of the rod over the robot file's"
     )
     seed: int = Field(0, ge=0, description="of all noise")
+    mistakes: str = Field(
+        "", description="of wiring and mounting: a YAML file, or a seed for six of them"
+    )
     truth: bool = Field(
         False, description="publish the true tip on simulation/truth/tip/pose, for a recorder"
     )
@@ -258,6 +262,7 @@ def bench(*, interface: str = "", given: _Bench) -> int:
         play.typed["pressure"] = _typed_pressure_faults(actuator, play.log)
         if interface:
             play.devices["ethercat"] = _terminals(given, interface, actuator, play.log)
+            play.devices["air"] = _Air(actuator)
         else:
             say(play.console, "no --interface: no valves, the rod rests")
         play.devices["optitrack"] = _cameras(given, actuator, play.log)
@@ -325,6 +330,23 @@ class _Play:
         return 0
 
 
+@dataclass(frozen=True)
+class _Air:
+    """The hand valve of the air, typed as `air off` and `air ok`."""
+
+    actuator: "EmulatedActuator"
+
+    def inject(self, kind: FaultKind) -> None:
+        """Shut or open."""
+        if kind not in ("off", "ok"):
+            raise UserError(f"air {kind}: must be off or ok")
+        self.actuator.chambers["supply"] = float(kind == "ok")
+
+    def run(self, stop: threading.Event) -> None:
+        """It needs nobody."""
+        stop.wait()
+
+
 # --- devices ------------------------------------------------------------------------------------
 
 
@@ -343,13 +365,18 @@ def _cameras(given: _Cameras, actuator: "EmulatedActuator", log: Log) -> Device:
     from softcr_hardware.optitrack.emulator import MotiveEmulator, MotiveServer
     from softcr_hardware.optitrack.protocol import DATA_PORT
 
+    calibration, mistakes = load_calibration(given.calibration), _mistakes(given)
+    truth = mistakes.calibration(calibration)
+
     def tip(moment: float) -> Any:
-        return actuator.see(moment).tip_pose
+        seen = actuator.see(moment).tip_pose
+        assert seen is not None  # this plant loses none
+        return calibration.tip(mistakes.streamed(truth.body(seen)))
 
     major, minor = map(int, given.natnet.split("."))
     server = MotiveServer(
         tip,
-        load_calibration(given.calibration),
+        calibration,
         given.frame_rate,
         (major, minor),
         given.group,
@@ -365,9 +392,11 @@ def _cameras(given: _Cameras, actuator: "EmulatedActuator", log: Log) -> Device:
 def _sensor(given: _Sensor, actuator: "EmulatedActuator", log: Log) -> Device:
     from softcr_hardware.force_torque.emulator import NetFtBox, NetFtEmulator
 
+    mistakes = _mistakes(given)
+
     def wrench(_: float) -> Any:
         assert actuator.seen is not None  # seen before the box was made
-        return actuator.seen.wrench
+        return mistakes.felt(actuator.seen.wrench)
 
     box = NetFtBox(wrench, given.record_rate, start=time.monotonic())
     box.set("serial", given.calibration_serial)
@@ -401,7 +430,17 @@ def _actuator(given: Any, console: Console, with_rod: bool = True) -> "EmulatedA
         )
         plant = SimulatedPlant(load_robot(given.robot), mismatch, noise)
         plant.advance(_ROD_PERIOD)  # compiles
-    return EmulatedActuator(station, plant, errors, pressure_noise)
+    from softcr_hardware.bench_mistakes import MistakenActuator
+
+    return MistakenActuator(station, plant, errors, _mistakes(given), pressure_noise)
+
+
+def _mistakes(given: Any) -> "BenchMistakes":
+    from softcr_hardware.bench_mistakes import mistakes_named
+    from softcr_models.robot import load_robot
+
+    named = getattr(given, "mistakes", "")
+    return mistakes_named(named, load_robot(given.robot).chamber_names)
 
 
 def _station(given: Any) -> str:

@@ -60,12 +60,20 @@ class Bench(Protocol):
         """What is wrong with the terminals; empty for nothing."""
         ...
 
+    def recover(self) -> None:
+        """Operational again, on exhaust, after a pause without frames; at once where it is.
+
+        Raises:
+            UserError: it cannot be.
+        """
+        ...
+
     def silence(self, duration: float) -> Sample | None:
         """Send no frame for `duration` [s], as a host that has died.
 
         Returns:
             What the inputs say at the end of it, before any output is written again; None where
-            the terminals do not tell. Afterwards the bus is operational again.
+            the terminals do not tell.
         """
         ...
 

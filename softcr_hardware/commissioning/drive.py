@@ -24,6 +24,7 @@ HIGHEST = 1.5e4
 _FLOW_DOUBT = 2.0
 _SILENT = 0.05  # [s] without a sample
 _LATE = 0.02  # [s] between two exchanges while a chamber fills
+_CHECK_PERIOD = 0.1  # [s] between looks at the terminals' states
 _LOOKS = 20  # exchanges in which an input must be silent
 _VENTED = 0.6  # [s] at most until a chamber is empty
 
@@ -103,15 +104,18 @@ class Drive:
             look: called after each exchange.
         """
         period = self.bench.period if fine else self.bench.calm_period
+        self._begin()
         return self._run(0, lambda time: self._calm, duration, period, watched=False, look=look)
 
     def exhaust(self, duration: float = _VENTED) -> None:
         """All channels to their exhaust."""
+        self._begin()
         self._run(0, lambda time: -1.0, duration, self.bench.calm_period, watched=False)
 
     def exhaust_look(self, duration: float) -> np.ndarray:
         """(T, m) pressures [Pa] while all channels exhaust for `duration` [s]."""
         period = self.bench.period
+        self._begin()
         return self._run(0, lambda time: -1.0, duration, period, watched=False).pressures
 
     def pulse(self, channel: int, pulse: Pulse) -> Trace:
@@ -121,6 +125,7 @@ class Drive:
             Interrupted: see the module.
         """
         self._check_dose(pulse.opening, pulse.fill)
+        self._begin()
         return self._run(channel, pulse.opening_at, pulse.duration, self.bench.period)
 
     def fill(self, channel: int, opening: float, time: float) -> Trace:
@@ -131,6 +136,7 @@ class Drive:
         """
         self._check_dose(opening, time)
         wanted = _piecewise([(time, opening), (0.05, 0.0)])
+        self._begin()
         return self._run(channel, wanted, time + 0.05, self.bench.period)
 
     def hold(self, channel: int, duration: float, look: Callable[[], None] = lambda: None) -> Trace:
@@ -155,6 +161,7 @@ class Drive:
         fills = abs if self._calm == 0.0 else _positive  # a reversed valve fills below 0
         self._check_dose(1.0, sum(time * fills(opening) for time, opening in pieces))
         duration = sum(time for time, _ in pieces)
+        self._begin()
         return self._run(channel, _piecewise(pieces), duration, self.bench.period)
 
     def wait(self, question: Question, channel: int | None = None) -> str:
@@ -204,6 +211,16 @@ class Drive:
 
     # --- inside -------------------------------------------------------------------------------
 
+    def _begin(self) -> None:
+        """Of something that begins with vented chambers: what was computed meanwhile took time, in
+        which the terminals' watchdog may have vented."""
+        self.bench.recover()
+        self._heard = self.bench.now
+
+    def _check(self) -> None:
+        if trouble := self.bench.check():
+            self._end(f"terminals: {trouble}")
+
     def _check_dose(self, opening: float, time: float) -> None:
         flow = self.bench.station.flow
         rise = flow.supply * -math.expm1(-_FLOW_DOUBT * opening * flow.fill_rate * time)
@@ -220,7 +237,7 @@ class Drive:
         look: Callable[[], None] = lambda: None,
     ) -> Trace:
         """Exchange for `duration` [s]; `watched` by the deadman's switch."""
-        begin = last = self.bench.now
+        begin = last = checked = self.bench.now
         times, volts, pressures = [], [], []
         while (time := self.bench.now - begin) < duration - 1e-9:
             opening = opening_at(time)
@@ -231,6 +248,9 @@ class Drive:
             if opening > 0.0 and self.bench.now - last > _LATE + period:
                 self._end(f"a cycle came {1e3 * (self.bench.now - last):.0f} ms late")
             last = self.bench.now
+            if last - checked >= _CHECK_PERIOD:
+                checked = last
+                self._check()
             times.append(self.bench.now - begin)
             volts.append(self._upright(channel, command[channel]))
             pressures.append(seen)

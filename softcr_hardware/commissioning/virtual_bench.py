@@ -37,7 +37,7 @@ class VirtualBench:
     """
 
     period = 0.001
-    calm_period = 0.02
+    calm_period = 0.04
 
     def __init__(
         self,
@@ -107,6 +107,9 @@ class VirtualBench:
     def check(self) -> str:
         """See Bench."""
         return ""
+
+    def recover(self) -> None:
+        """See Bench."""
 
     def silence(self, duration: float) -> Sample:
         """See Bench; the watchdog puts out its safe value meanwhile."""

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from pydantic import BaseModel, ConfigDict, Field
 from rich.console import Console
 
-from softcr_hardware.bench_mistakes import BenchMistakes, load_mistakes, some_mistakes
+from softcr_hardware.bench_mistakes import mistakes_named
 from softcr_hardware.commissioning.bench import Bench, Operator
 from softcr_hardware.commissioning.virtual_bench import (
     VirtualBench,
@@ -23,6 +23,7 @@ from softcr_hardware.ethercat.terminals import Station, load_station
 from softcr_hardware.force_torque.client import HTTP_PORT, RDT_PORT
 from softcr_hardware.force_torque.mounting import Mounting, load_mounting
 from softcr_hardware.optitrack.calibration import MocapCalibration, load_calibration
+from softcr_hardware.optitrack.protocol import COMMAND_PORT
 from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
 from softcr_models.errors import UserError
 from softcr_models.robot import Robot, load_robot
@@ -57,9 +58,14 @@ class BenchOptions(BaseModel):
     mounting: str = Field("", description="of the force-torque sensor, likewise")
     interface: str = Field("eth1", min_length=1, description="network interface of the terminals")
     optitrack: str = Field("", description="IP address of Motive's machine; empty: no cameras")
+    optitrack_port: int = Field(COMMAND_PORT, ge=1, le=65535, description="its command port")
     local: str = Field("0.0.0.0", min_length=1, description="IP address of our interface to it")
     body: str = Field("tip", min_length=1, description="the tip's rigid body, name or id")
     force_torque: str = Field("", description="IP address of the Net F/T box; empty: none")
+    force_torque_port: int = Field(RDT_PORT, ge=1, le=65535, description="of its records (UDP)")
+    force_torque_http_port: int = Field(
+        HTTP_PORT, ge=1, le=65535, description="of its settings (TCP)"
+    )
     deadman: Literal["keyboard", "none"] = Field(
         "keyboard", description="the space bar of this terminal is held while there is air"
     )
@@ -201,8 +207,13 @@ def _bench(options: BenchOptions, robot: Robot, files: _Files, console: Console)
     from softcr_hardware.optitrack.client import Address
     from softcr_tools.commission.real_bench import RealBench
 
-    cameras = Address(options.optitrack, options.local) if options.optitrack else None
-    box = (options.force_torque, RDT_PORT, HTTP_PORT) if options.force_torque else None
+    cameras = box = None
+    if options.optitrack:
+        port = options.optitrack_port
+        cameras = Address(options.optitrack, options.local, command_port=port)
+    if options.force_torque:
+        ports = options.force_torque_port, options.force_torque_http_port
+        box = options.force_torque, *ports
     return RealBench(
         files.station, files.calibration, options.interface, cameras, options.body, box
     )
@@ -211,14 +222,7 @@ def _bench(options: BenchOptions, robot: Robot, files: _Files, console: Console)
 def _virtual(options: BenchOptions, robot: Robot, files: _Files) -> VirtualBench:
     """With mistakes for practice, its true files those of the robot's name."""
     names = robot.chamber_names
-    mistakes = BenchMistakes()
-    if options.mistakes:
-        seeded = options.mistakes.isdigit()
-        mistakes = (
-            some_mistakes(int(options.mistakes), names)
-            if seeded
-            else load_mistakes(options.mistakes)
-        )
+    mistakes = mistakes_named(options.mistakes, names)
     true_station = load_station(robot.name, names)
     errors, offsets = differences(options.seed, names)
     mistakes = mistakes.model_copy(update={"sensor_offsets": offsets | mistakes.sensor_offsets})

@@ -17,14 +17,20 @@ from softcr_hardware.optitrack.client import Address, NatNetClient
 from softcr_hardware.optitrack.session import NatNetSession
 from softcr_hardware.optitrack.tracking import BodyTracker, TrackingLimits
 from softcr_runtime.cycle_timer import CycleTimer
+from softcr_runtime.realtime import schedule_realtime
 
 _ANYWHERE = TrackingLimits(workspace=100.0, rest_tolerance=0.0)
 """The cameras' world is not the robot's yet."""
+_PRIORITY = 80
 _SENSED = 0.01  # [s] between looks at the force-torque sensor
 
 
 class RealBench:
-    """See `Bench`; cameras and force-torque sensor may be left out."""
+    """See `Bench`; cameras and force-torque sensor may be left out.
+
+    Attributes:
+        scheduling: why there is no real-time priority; empty where there is.
+    """
 
     period = calm_period = 0.001
 
@@ -66,12 +72,14 @@ class RealBench:
             self._sensor = ForceTorqueDriver(client, WrenchLimits(), np.zeros(6))
         self._body: tuple[float, np.ndarray] | None = None
         self._wrench: tuple[float, np.ndarray] | None = None
+        self.scheduling = ""
         self._timer = CycleTimer(self.period)
         self._time = time.monotonic()
         self._sensed = -np.inf
 
     def open(self) -> None:
-        """See Bench."""
+        """See Bench; with real-time priority where that is allowed."""
+        self.scheduling = schedule_realtime(_PRIORITY)
         self._bus.open()
         if self._cameras is not None:
             self._cameras.open()
@@ -109,14 +117,17 @@ class RealBench:
         """See Bench."""
         return self._bus.check()
 
+    def recover(self) -> None:
+        """See Bench."""
+        if self._bus.check():
+            self._bus.open()
+        self._timer = CycleTimer(self.period)
+        self._time = time.monotonic()
+
     def silence(self, duration: float) -> Sample | None:
         """See Bench."""
         time.sleep(duration)
-        sample = self._bus.listen()
-        self._bus.open()
-        self._timer = CycleTimer(self.period)
-        self._time = time.monotonic()
-        return sample
+        return self._bus.listen()
 
     def body(self) -> tuple[float, np.ndarray] | None:
         """See Bench."""
@@ -129,6 +140,8 @@ class RealBench:
     def identity(self) -> dict[str, str]:
         """See Bench."""
         terminals = ", ".join(terminal.name for terminal in self.station.terminals)
+        if self.scheduling:
+            terminals += f"; ordinary scheduling: {self.scheduling}"
         found = {"terminals": terminals, "cameras": "", "force_torque": ""}
         if self._cameras is not None:
             session = self._cameras.session
