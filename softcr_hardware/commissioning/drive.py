@@ -25,6 +25,7 @@ _FLOW_DOUBT = 2.0
 _SILENT = 0.05  # [s] without a sample
 _LATE = 0.02  # [s] between two exchanges while a chamber fills
 _CHECK_PERIOD = 0.1  # [s] between looks at the terminals' states
+_READY = 0.03  # [s] closed before filling: on its way from the exhaust a valve lags
 _LOOKS = 20  # exchanges in which an input must be silent
 _VENTED = 0.6  # [s] at most until a chamber is empty
 
@@ -135,9 +136,9 @@ class Drive:
             Interrupted: see the module.
         """
         self._check_dose(opening, time)
-        wanted = _piecewise([(time, opening), (0.05, 0.0)])
+        pieces = [(_READY, 0.0), (time, opening), (_READY, 0.0)]
         self._begin()
-        return self._run(channel, wanted, time + 0.05, self.bench.period)
+        return self._run(channel, _piecewise(pieces), time + 2 * _READY, self.bench.period)
 
     def hold(self, channel: int, duration: float, look: Callable[[], None] = lambda: None) -> Trace:
         """Keep a channel closed; `look` is called after each exchange.

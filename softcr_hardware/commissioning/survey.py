@@ -12,7 +12,13 @@ from pydantic import BaseModel, ConfigDict
 
 from softcr_hardware.commissioning.bench import Bench
 from softcr_hardware.commissioning.drive import Drive, Trace
-from softcr_hardware.commissioning.pulse import Pulse, PulseAnswer, pulse_answer, pulse_of
+from softcr_hardware.commissioning.pulse import (
+    Pulse,
+    PulseAnswer,
+    answering_sensor,
+    pulse_answer,
+    pulse_of,
+)
 from softcr_hardware.ethercat.terminals import Flow
 from softcr_models.errors import UserError
 
@@ -118,7 +124,9 @@ def dose_of(strength: float, flow: Flow) -> Pulse:
 
 def _patience(answer: PulseAnswer) -> tuple[float, float]:
     """Times to settle and to look [s]: a chamber that leaks is looked at while there is air."""
-    sensor = int(np.argmax(np.abs(answer.rises)))
+    sensor = answering_sensor(answer)
+    if sensor is None:
+        return _SETTLING, _LOOKING
     rate = float(answer.loss[sensor] / answer.rises[sensor])
     if rate * _SETTLING < _MUCH:
         return _SETTLING, _LOOKING

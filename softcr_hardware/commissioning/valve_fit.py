@@ -38,8 +38,9 @@ _READY, _PAUSE = 0.05, 0.06  # [s] closed before and after a change of the valve
 _SETTLED = 0.3  # [s] at the end
 _GRID = 0.00025  # [s]
 _REST = 20  # samples at the beginning of a trace: the offset of the sensor
+_SLOWEST, _OLDEST = 0.05, 0.005  # [s]
 _NOISE = 50.0  # [Pa] of residuals
-_PRIOR = np.array([0.5, 0.5, 0.3, 0.3, 0.01])  # of gains [-], edges [V], lag [s]: wide
+_PRIOR = np.array([0.5, 0.5, 0.3, 0.3, 0.01, 0.001])  # of gains [-], edges [V], times [s]: wide
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,8 @@ class ValveFit:
     Attributes:
         fill_rate, exhaust_rate: fully open [1/s].
         fill_edge, exhaust_edge: where it begins to open [V].
-        lag: to its command, and of the sample [s].
+        lag: to its command, first order [s].
+        age: of the samples, and of what else delays all [s].
         residual: of the pressures, root mean square [Pa].
     """
 
@@ -58,7 +60,13 @@ class ValveFit:
     fill_edge: float
     exhaust_edge: float
     lag: float
+    age: float
     residual: float
+
+    @property
+    def delay(self) -> float:
+        """From a command to what the samples say of it [s]."""
+        return self.lag + self.age
 
     @property
     def closed(self) -> float:
@@ -105,10 +113,10 @@ def fitted_valve(
         [
             *(flow.fill_rate, flow.exhaust_rate),
             *(valve.closed + side * valve.dead_band, valve.closed - side * valve.dead_band),
-            valve.lag,
+            *(valve.lag, 0.0),
         ]
     )
-    units = np.array([flow.fill_rate, flow.exhaust_rate, 1.0, 1.0, 1.0])
+    units = np.array([flow.fill_rate, flow.exhaust_rate, 1.0, 1.0, 1.0, 1.0])
 
     def away(x: np.ndarray) -> np.ndarray:
         return np.concatenate(
@@ -116,13 +124,14 @@ def fitted_valve(
         )
 
     def residuals(x: np.ndarray) -> np.ndarray:
-        x = np.maximum(x, [1e-3, 1e-3, 0.0, 0.0, 1e-5])
         prior = (x - begin) / units / _PRIOR
         return np.concatenate([away(x) / _NOISE, prior])
 
-    found = least_squares(
-        residuals, begin, x_scale=units * [0.1, 0.1, 0.02, 0.02, 1e-3], diff_step=1e-4
-    ).x
+    low = np.array([1e-3, 1e-3, 0.0, 0.0, 1e-5, 0.0])
+    high = np.array([np.inf, np.inf, 10.0, 10.0, _SLOWEST, _OLDEST])
+    start = np.clip(begin, low + 1e-6, high - 1e-6)
+    steps = units * [0.1, 0.1, 0.02, 0.02, 1e-3, 1e-3]
+    found = least_squares(residuals, start, bounds=(low, high), x_scale=steps).x
     return _valve(found, float(np.sqrt((away(found) ** 2).mean())))
 
 
@@ -149,7 +158,7 @@ def _pressures(
     seen: _Seen, x: np.ndarray, valve: ValveMap, supply: float, side: float, leak: float
 ) -> np.ndarray:
     """(T,) pressures at the times of a trace, from a vented chamber [Pa]."""
-    fill_rate, exhaust_rate, fill_edge, exhaust_edge, lag = x
+    fill_rate, exhaust_rate, fill_edge, exhaust_edge, lag, age = x
     decay = np.exp(-_GRID / lag)
     begin = [decay * seen.volts[0]]
     position = lfilter([1.0 - decay], [1.0, -decay], seen.volts, zi=begin)[0]
@@ -162,7 +171,7 @@ def _pressures(
     inflow = supply * -np.expm1(-into) * np.exp(total)
     pressures = np.exp(-total) * np.cumsum(inflow)
     before = np.concatenate([[0.0], pressures[:-1]])
-    return np.interp(seen.times, seen.grid, before)
+    return np.interp(seen.times - age, seen.grid, before)
 
 
 def spread_words(fits: Sequence[ValveFit], names: Sequence[str]) -> list[str]:
@@ -188,9 +197,9 @@ def spread_words(fits: Sequence[ValveFit], names: Sequence[str]) -> list[str]:
                     f"{name}: {what} of the dead band {own:.3f} V, all valves {common:.3f}: must "
                     f"be within {1e3 * MOST_EDGE:.0f} mV"
                 )
-        if abs(fit.lag - mean.lag) > MOST_LAG:
+        if abs(fit.delay - mean.delay) > MOST_LAG:
             words.append(
-                f"{name}: lag {1e3 * fit.lag:.1f} ms, all valves {1e3 * mean.lag:.1f}: must be "
+                f"{name}: lag {1e3 * fit.delay:.1f} ms, all valves {1e3 * mean.delay:.1f}: must be "
                 f"within {1e3 * MOST_LAG:.0f} ms"
             )
         if fit.residual > MOST_PRESSURE:
@@ -232,5 +241,5 @@ def mean_fit(fits: Sequence[ValveFit]) -> ValveFit:
 
 
 def _valve(numbers: np.ndarray, residual: float) -> ValveFit:
-    fill_rate, exhaust_rate, fill_edge, exhaust_edge, lag = numbers.tolist()
-    return ValveFit(fill_rate, exhaust_rate, fill_edge, exhaust_edge, lag, residual)
+    fill_rate, exhaust_rate, fill_edge, exhaust_edge, lag, age = numbers.tolist()
+    return ValveFit(fill_rate, exhaust_rate, fill_edge, exhaust_edge, lag, age, residual)

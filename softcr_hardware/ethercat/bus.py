@@ -139,13 +139,17 @@ class EtherCatBus:
     def listen(self) -> Sample | None:
         """What the inputs say while the outputs have no say, as after a watchdog; None if nothing.
 
-        The frame brings outputs as well, which a terminal out of operation does not use.
+        The frames bring outputs as well, which a terminal out of operation does not use. There are
+        two: a terminal that converts when a frame comes tells of it in the next.
         """
-        master = self._master
+        master, heard = self._master, 0
         if master is None:
             return None
-        master.send_processdata(release_gil=True)
-        if master.receive_processdata(timeout=_EXCHANGE_TIMEOUT, release_gil=True) <= 0:
+        for _ in range(2):
+            time.sleep(_CYCLE)
+            master.send_processdata(release_gil=True)
+            heard = master.receive_processdata(timeout=_EXCHANGE_TIMEOUT, release_gil=True)
+        if heard <= 0:
             return None
         inputs = {place: master.slaves[place - 1].input for place in self._data.input_positions}
         return self._data.unpack(inputs)

@@ -56,7 +56,7 @@ def new_station(session: Session) -> Station:
         update={
             "closed": round(closed, 4),
             "dead_band": round(dead_band, 4),
-            "lag": round(min(max(common["lag"], 0.0), 0.05), 5),
+            "lag": round(min(common["lag"] + common["age"], 0.05), 5),
         }
     )
     flow = old.flow.model_copy(

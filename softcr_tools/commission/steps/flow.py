@@ -47,8 +47,8 @@ def _run(session: Session) -> StepRecord:
 def _line(name: str, fit: ValveFit) -> str:
     return (
         f"valve of {name}: fill {fit.fill_rate:.1f} 1/s, exhaust {fit.exhaust_rate:.1f} 1/s, "
-        f"closed {fit.closed:.3f} V +- {fit.dead_band:.3f}, lag {1e3 * fit.lag:.1f} ms, "
-        f"residual {fit.residual:.0f} Pa"
+        f"closed {fit.closed:.3f} V +- {fit.dead_band:.3f}, lag {1e3 * fit.lag:.1f} + "
+        f"{1e3 * fit.age:.1f} ms, residual {fit.residual:.0f} Pa"
     )
 
 
