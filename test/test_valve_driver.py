@@ -426,6 +426,83 @@ def test_messages_are_handed_over_with_their_age(monkeypatch):
     assert heard["force_torque"] == pytest.approx((0.01, 4.99)), "an age is not belittled"
 
 
+@pytest.mark.parametrize("glitch", [1e9, -1e9, 3600.0, math.nan, math.inf])
+def test_one_wrong_time_of_the_clock_freezes_nothing_behind_it(glitch):
+    """Nothing is remembered at a time that is yet to come: states, commands, ages go on."""
+    bench = Bench().enable()
+    bench.driver.tick(bench.now + glitch)
+    if bench.driver.report.decision.latch or glitch < 0.0:
+        bench.run(0.3)
+        bench.command = np.zeros(3)
+        bench.enable(4e4)
+    assert bench.run(1.0).decision.action == Action.NONE
+    assert np.allclose(bench.bus.actuator.pressures, 4e4, atol=1.5e3)
+    bench.bus.tripped = True  # seen by the look at the states, ten times a second
+    assert not bench.run(0.15).decision.enabled
+    bench.bus.tripped = False
+    bench.run(2.0)
+    bench.command = np.zeros(3)
+    bench.enable()
+    bench.silent.add("command")
+    assert not bench.run(1.5).decision.enabled
+
+
+@pytest.mark.parametrize("due", [1e12, math.nan, math.inf])
+def test_a_command_for_a_time_that_never_comes_holds_up_nobody(due):
+    bench = Bench().enable(2e4)
+    bench.driver.hear("command", bench.now, np.full(3, 3e4), 0.0, due)
+    bench.command = np.full(3, 5e4)
+    bench.run(1.0)
+    assert np.allclose(bench.bus.actuator.pressures, 5e4, atol=1.5e3)
+
+
+def test_a_message_from_a_time_far_away_is_not_heard():
+    bench = Bench().enable(2e4)
+    bench.silent.add("command")
+    bench.driver.hear("command", bench.now + 1e6, np.full(3, 3e4))
+    assert bench.run(0.2).decision.action == Action.HOLD
+
+
+def test_a_bad_sample_begins_the_handshake_again_behind_the_driver():
+    bench = Bench()
+    bench.run(0.25)
+    bench.driver.hear("command", bench.now, np.full(3, np.nan))
+    assert bench.run(DT).decision.blockers == ("bad samples: command",)
+    bench.bus.faults.kind = "off"
+    assert bench.run(DT).decision.blockers == ("bad samples: bus",)
+    bench.bus.faults.kind = "ok"
+    bench.run(0.25)
+    bench.driver.enable()
+    assert not bench.run(0.002).decision.enabled
+    bench.run(0.1)
+    bench.driver.enable()
+    assert bench.run(0.002).decision.enabled
+
+
+def test_an_enable_that_is_on_its_way_does_not_outlive_a_vent():
+    bench = Bench().enable()
+    seen = bench.driver.report.decision.generation
+    bench.driver.vent()
+    bench.run(0.3)
+    bench.command = np.zeros(3)
+    bench.driver.reset()
+    bench.run(0.5)
+    bench.driver.enable(seen)
+    assert not bench.run(0.01).decision.enabled
+    bench.driver.enable()
+    assert bench.run(0.01).decision.enabled
+
+
+def test_other_safety_numbers_only_while_disarmed():
+    bench = Bench()
+    bench.driver.use_safety(SafetySettings(command_vent=1.0))
+    bench.enable()
+    with pytest.raises(UserError, match="the valves are enabled, vent them first"):
+        bench.driver.use_safety(SafetySettings())
+    bench.silent.add("command")
+    assert bench.run(0.9).decision.action == Action.HOLD
+
+
 def test_a_wrong_sensor_keeps_the_valves_from_being_enabled():
     bench = Bench()
     bench.bus.faults.kind = "wrong"

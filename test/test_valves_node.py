@@ -20,6 +20,8 @@ from sensor_msgs.msg import Joy
 from std_srvs.srv import Trigger
 from wire import Emulator, cable, until
 
+from softcr_hardware.ethercat.kept_state import KeptState
+from softcr_hardware.ethercat.terminals import load_station
 from softcr_models import load_robot
 from softcr_runtime.diagnostics import diagnostics_from_message
 from softcr_runtime.messages import (
@@ -303,6 +305,28 @@ def test_safety_numbers_change_while_disarmed_and_only_then(stack, valves, emula
     silent = time.monotonic()
     stack.until(lambda: "commands silent" in stack.says(), "a vent")
     assert time.monotonic() - silent > 1.4, "the number in force is the new one"
+
+
+def test_a_kept_zero_and_a_held_latch_outlive_the_node(stack, valves, emulator, state):
+    kept = KeptState("licher2025", state)
+    nominal = np.array([each.sensor.zero for each in load_station("licher2025").chambers])
+    kept.keep_zero(nominal + 0.1, nominal)
+    kept.hold("bus silent, again within 10 minutes")
+    assert stack.change(Transition.TRANSITION_CONFIGURE)
+    assert stack.change(Transition.TRANSITION_ACTIVATE)
+    stack.until(lambda: stack.pressures and stack.newest().max() < -2e3, "pressures of that zero")
+    assert stack.state().latch == "H"
+    refused = stack.trigger("reset")
+    assert not refused.success
+    assert f"a check must pass first (softcr commission), which removes {kept.latch_file}" in (
+        refused.message
+    )
+    kept.forget_latch()
+    assert stack.trigger("reset").success
+    stack.until(lambda: stack.state().latch == "", "a reset")
+    stack.until(lambda: stack.trigger("calibrate_zero").success, "calibration")
+    zero, _ = kept.zero(nominal)
+    assert np.allclose(zero, nominal, atol=0.01)
 
 
 def test_a_terminated_fast_cycle_opens_the_exhausts_by_command(stack, valves, emulator):

@@ -46,7 +46,7 @@ class KeptState:
         latch_file, zero_file: where they are.
     """
 
-    def __init__(self, station: str, directory: str | Path = ""):
+    def __init__(self, station: str | Path, directory: str | Path = ""):
         """Of a station by its name or the path of its file; touches nothing.
 
         Args:

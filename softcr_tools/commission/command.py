@@ -19,6 +19,7 @@ from softcr_hardware.commissioning.virtual_bench import (
     VirtualOperator,
     differences,
 )
+from softcr_hardware.ethercat.kept_state import KeptState
 from softcr_hardware.ethercat.terminals import Station, load_station
 from softcr_hardware.force_torque.client import HTTP_PORT, RDT_PORT
 from softcr_hardware.force_torque.mounting import Mounting, load_mounting
@@ -128,10 +129,21 @@ def commission(
     if done and not daily:
         for line in write_files(session, output):
             tell(line)
+    if fine and not isinstance(bench, VirtualBench):
+        for station in (files.names["station"], output / "station.yaml"):
+            _free_latch(station, tell)
     if isinstance(bench, VirtualBench) and options.mistakes:
         tell(f"planted: {bench.mistakes.model_dump(mode='json', exclude_defaults=True)}")
     tell(_verdict(fine, done, daily), "bold green" if fine else "bold red")
     return 0 if fine else FAILED
+
+
+def _free_latch(station: str | Path, tell: Say) -> None:
+    """A check has passed, which a held latch of the valves of a station waits for."""
+    kept = KeptState(station)
+    if cause := kept.held():
+        kept.forget_latch()
+        tell(f"{kept.latch_file}: removed ({cause}); valves/reset forgets it now", "")
 
 
 def steps_of(daily: bool) -> tuple[Step, ...]:
