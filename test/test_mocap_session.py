@@ -250,6 +250,17 @@ def test_a_body_is_found_by_name_or_by_id():
     assert stage.trouble == "body not in the frame"
 
 
+def test_foreign_names_are_told_in_one_short_line():
+    stage = Stage("hand")
+    stage.server.name = "tip\n[ERROR] " + 100 * "x"
+    stage.run(1.0)
+    assert stage.trouble.startswith("no body 'hand' at the server; there are: tip?[ERROR] xxx")
+    assert "\n" not in stage.trouble
+    assert len(stage.trouble) < 120
+    stage.session.bodies = {f"body {number:02}": number for number in range(30)}
+    assert stage.trouble.endswith("body 08, body 09, and 20 more")
+
+
 @pytest.mark.parametrize("version", [(3, 0), (3, 1), (4, 0), (4, 1), (4, 2)])
 def test_every_version_of_the_protocol_is_read(version):
     assert len(Stage(version=version).run(2.0)) > 200

@@ -36,6 +36,7 @@ _LARGEST_FREQUENCY = 1e11
 _RECORDING, _MODELS_CHANGED, _EDIT = 1, 2, 4  # bits of a frame's parameters
 _BODY, _FORCE_PLATE = 1, 3  # kinds of descriptions
 _SIZED = (4, 1)  # from this version on descriptions tell their size, frames have precision stamps
+_LONGEST_SHOWN = 64  # characters of a name
 _PRECISION_STAMPS, _FRAME_END = 8, 6  # [byte]; parameters and a word of 0
 _DESCRIPTIONS: dict[int, Any] = {
     0: descriptions.MarkerSetDescription,
@@ -196,7 +197,7 @@ def _server_info(buffer: _CheckedBuffer) -> ServerInfo:
             "clock frequency out of range"
         )  # a foreign number would be a new reason
     return ServerInfo(
-        info.application_name,
+        in_a_line(info.application_name),
         info.nat_net_protocol_version.components,
         float(frequency),
         data_port,
@@ -262,6 +263,12 @@ def _pass_over(buffer: _CheckedBuffer, kind: int, version: natnet.Version) -> No
         _DESCRIPTIONS[kind].read_from_buffer(buffer, version)
     else:
         raise ProtocolError("a description of an unknown kind")
+
+
+def in_a_line(text: str) -> str:
+    """A foreign text as it may stand in a message: short, and without line ends."""
+    shown = "".join(each if each.isprintable() else "?" for each in text[:_LONGEST_SHOWN])
+    return shown + "..." * (len(text) > _LONGEST_SHOWN)
 
 
 def is_finite(body: Body) -> bool:

@@ -26,6 +26,7 @@ from softcr_hardware.optitrack.protocol import (
     Frame,
     ProtocolError,
     ServerInfo,
+    in_a_line,
     is_finite,
     read,
     request,
@@ -46,6 +47,7 @@ _ALIVE = 1.0  # [s] between keep-alives and requests for definitions
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 5.0  # [s] between attempts to connect
 _RATE_WINDOW = 1.0  # [s] over which the frame rate is counted
 _PATIENCE = 0.1  # [s] without a pose before its absence is told: a lost frame is no trouble
+_MOST_NAMES = 10  # of bodies that are listed
 _KEPT = 1.0  # [s] of raw poses for calibration
 
 
@@ -276,8 +278,10 @@ class NatNetSession:
         if self._refusal and now - self._believed > _PATIENCE:
             return self._refusal
         if self.body_id is None:
-            known = ", ".join(sorted(self.bodies)) or "none"
-            return f"no body {self._body!r} at the server; there are: {known}"
+            names = sorted(map(in_a_line, self.bodies))
+            known = ", ".join(names[:_MOST_NAMES]) or "none"
+            more = f", and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+            return f"no body {self._body!r} at the server; there are: {known}{more}"
         return self.tracker.trouble if now - self._believed > _PATIENCE else ""
 
     @property

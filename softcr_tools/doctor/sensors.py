@@ -81,7 +81,7 @@ def listen(address: str, port: int | None, server: "ServerInfo") -> Frames:
     """The frames of a server, in the way in which it says that it streams; nobody is disturbed."""
     from softcr_hardware.optitrack.calibration import MocapCalibration, Placement
     from softcr_hardware.optitrack.client import Address, NatNetClient
-    from softcr_hardware.optitrack.protocol import COMMAND_PORT, MULTICAST_GROUP
+    from softcr_hardware.optitrack.protocol import COMMAND_PORT, MULTICAST_GROUP, in_a_line
     from softcr_hardware.optitrack.session import NatNetSession
     from softcr_hardware.optitrack.tracking import BodyTracker, TrackingLimits
 
@@ -103,7 +103,8 @@ def listen(address: str, port: int | None, server: "ServerInfo") -> Frames:
     time.sleep(LISTENED)
     rate = session.rate(time.monotonic())
     client.close()
-    return Frames(rate, session.mode, session.stamps, tuple(sorted(session.bodies)), way)
+    bodies = tuple(sorted(map(in_a_line, session.bodies)))
+    return Frames(rate, session.mode, session.stamps, bodies, way)
 
 
 def check_frames(frames: Frames) -> Finding:
