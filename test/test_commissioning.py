@@ -3,11 +3,18 @@
 What a bench really is comes from the mistakes that were planted, never from what was found.
 """
 
+import os
+import pty
+import sys
+import time
+
 import numpy as np
 import pinocchio as pin
 import pytest
+from stop_chain import stopping_station
 
 from softcr_hardware.bench_mistakes import BenchMistakes, some_mistakes
+from softcr_hardware.commissioning.bench import Question
 from softcr_hardware.commissioning.drive import HIGHEST, Drive
 from softcr_hardware.commissioning.virtual_bench import VirtualBench, VirtualOperator
 from softcr_hardware.emulated_chambers import ChamberErrors
@@ -19,6 +26,7 @@ from softcr_models.errors import UserError
 from softcr_models.robot import load_robot
 from softcr_tools import cli
 from softcr_tools.commission.lead import lead
+from softcr_tools.commission.operators import TerminalOperator, single_keys
 from softcr_tools.commission.page import good
 from softcr_tools.commission.record import Record, load_record
 from softcr_tools.commission.session import Session
@@ -319,6 +327,57 @@ def test_a_reading_that_is_too_high_ends_at_exhaust():
     assert bench.actuator.pressures.max() < 0.1 * HIGHEST
     with pytest.raises(ValueError, match="a dose of up to"):
         drive.fill(0, 0.5, 0.1)
+
+
+def test_an_emergency_stop_ends_it_and_takes_the_air():
+    station = stopping_station()
+    noise = SensorModel(tip_noise=1e-4)
+    bench = VirtualBench(station, CALIBRATION, SimulatedPlant(ROBOT, Mismatch(), noise))
+    bench.turn_air(True)
+    bench.open()
+    drive = Drive(bench, VirtualOperator(bench))
+    drive.trust_exhaust(np.zeros(3, bool))
+    drive.rest(2.0)
+    drive.fill(0, 0.06, 0.05)
+    assert bench.actuator.pressures.max() < 500.0  # the dump valve has no current yet
+    drive.let_air(True)
+    drive.fill(0, 0.06, 0.05)
+    assert bench.actuator.pressures.max() > 5000.0
+    bench.bus.stopped = True
+    with pytest.raises(UserError, match="emergency stops is open"):
+        drive.hold(0, 1.0)
+    assert bench.actuator.pressures.max() < 100.0
+    assert not bench.data.air_on
+
+
+def test_a_person_answers_and_holds_the_switch_at_the_terminal(monkeypatch):
+    near, far = pty.openpty()
+    with open(far, "rb", buffering=0) as terminal, single_keys(far):
+        monkeypatch.setattr(sys, "stdin", terminal)
+        said = []
+        person = TerminalOperator(said.append)
+        yes = person.ask(Question("air on", "open the air"))
+        assert yes() is None
+        os.write(near, b" y")
+        assert typed(yes) == "yes"
+        assert person.holds(0.0)  # the space bar was among what was typed
+        number = person.ask(Question("gauge", "read the gauge"))
+        os.write(near, b"7.")
+        os.write(near, b"9\n")
+        assert typed(number) == "7.9"
+        assert not TerminalOperator(said.append).holds(0.0)
+        assert TerminalOperator(said.append, deadman=False).holds(0.0)
+    assert "open the air [y or n]" in said
+    os.close(near)
+
+
+def typed(pending):
+    """The answer, once the terminal has handed it over."""
+    for _ in range(500):
+        if (answer := pending()) is not None:
+            return answer
+        time.sleep(0.01)
+    return None
 
 
 def test_a_terminal_that_keeps_its_output_is_found(tmp_path):

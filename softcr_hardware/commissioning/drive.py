@@ -94,6 +94,13 @@ class Drive:
 
     # --- what steps do ------------------------------------------------------------------------
 
+    def let_air(self, on: bool) -> None:
+        """The dump valve's current, where there is one; waits for the manifold behind it."""
+        if on == self.bench.data.air_on:
+            return
+        self.bench.data.air_on = on
+        self.rest(self.bench.station.stop_chain.fill_time)
+
     def rest(
         self, duration: float, fine: bool = False, look: Callable[[], None] = lambda: None
     ) -> Trace:
@@ -279,6 +286,10 @@ class Drive:
                 self._end("the terminals do not answer")
             return np.full(self.count, math.nan)
         self._heard = now
+        if sample.stopped:
+            self._end("the chain of emergency stops is open")
+        if sample.unpowered:
+            self._end("valves and sensors are without their 24 V")
         pressures = self.bench.data.pressures(sample.volts)
         if not np.isfinite(pressures).all() or sample.broken.any():
             bad = np.flatnonzero(~np.isfinite(pressures) | sample.broken)
@@ -286,10 +297,11 @@ class Drive:
         self._over = self._over + 1 if (pressures > HIGHEST).any() else 0
         if self._over >= 2:  # one reading may be a glitch
             highest = int(np.argmax(pressures))
-            self._end(
-                f"the sensor of {self.names[highest]} reads {pressures[highest] / 1e3:.1f} kPa, "
-                f"must stay below {HIGHEST / 1e3:.0f}"
-            )
+            why = f"the sensor of {self.names[highest]} reads {pressures[highest] / 1e3:.1f} kPa, "
+            why += f"must stay below {HIGHEST / 1e3:.0f}"
+            if self._calm == 0.0 or (volts == self.bench.station.valve.exhaust).all():
+                why += "; nothing was to fill: shut the air off; is a valve in reverse, or stuck?"
+            self._end(why)
         return pressures
 
     def _end(self, why: str) -> None:
@@ -299,6 +311,7 @@ class Drive:
             Interrupted: always.
         """
         self._over = 0
+        self.bench.data.air_on = False
         safe = self._volts(0, -1.0, -1.0) if self._calm else self._volts(0, 0.0, 0.0)
         end = self.bench.now + _VENTED
         while self.bench.now < end:

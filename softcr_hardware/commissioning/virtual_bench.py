@@ -5,6 +5,7 @@ Valves, chambers and rod are those behind `softcr emulate`; terminals are in mem
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -30,6 +31,7 @@ class VirtualBench:
 
     Attributes:
         actuator: valves, hoses, chambers.
+        bus: its terminals.
         mistakes: it has.
         truth: what base and body really are.
         air: whether there is pressure at the valves.
@@ -66,7 +68,7 @@ class VirtualBench:
                 channel that the bench does not.
         """
         self.station, self.calibration = station or true_station, calibration or truth
-        self.data, true_data = ProcessData(self.station), ProcessData(true_station)
+        self.data, self._true_data = ProcessData(self.station), ProcessData(true_station)
         self.mistakes, self.truth = mistakes or BenchMistakes(), truth
         self.actuator = MistakenActuator(true_station, plant, errors, self.mistakes)
         self._outputs = _places(self.station, true_station, "valve")
@@ -74,7 +76,9 @@ class VirtualBench:
         self._random = np.random.default_rng(seed)
         self._lived = 0.0
         self._time, self._supply = 0.0, self.actuator.chambers["supply"].copy()
-        self._bus = MemoryBus(true_station, true_data, self.actuator, lambda: self._time, seed=seed)
+        self.bus = MemoryBus(
+            true_station, self._true_data, self.actuator, lambda: self._time, seed=seed
+        )
         self._volts = np.full(len(true_station.chambers), true_station.valve.exhaust)
         self._when_dead = true_station.valve.when_dead
         self._body: tuple[float, np.ndarray] | None = None
@@ -100,7 +104,8 @@ class VirtualBench:
         """See Bench."""
         self._time += period
         self._volts = np.asarray(volts, float)[np.argsort(self._outputs)]
-        sample = self._bus.exchange(self._volts)
+        self._true_data.air_on = self.data.air_on
+        sample = self.bus.exchange(self._volts)
         self._live()
         return self._wired(sample)
 
@@ -117,7 +122,7 @@ class VirtualBench:
         self._pass(listening, self._volts)
         dead = np.full(len(self._volts), self._when_dead)
         self._pass(duration - listening, self._volts if self.mistakes.keeps_last_output else dead)
-        return self._wired(self._bus.read())
+        return self._wired(self.bus.read())
 
     def body(self) -> tuple[float, np.ndarray] | None:
         """See Bench."""
@@ -157,7 +162,12 @@ class VirtualBench:
         if self.unplugged is not None:
             sample.volts[self.unplugged], sample.broken[self.unplugged] = 0.0, True
         order = self._inputs
-        return Sample(sample.volts[order], sample.broken[order], sample.toggles[order])
+        return replace(
+            sample,
+            volts=sample.volts[order],
+            broken=sample.broken[order],
+            toggles=sample.toggles[order],
+        )
 
     def _pass(self, duration: float, volts: np.ndarray) -> None:
         """Time without an exchange."""

@@ -94,6 +94,7 @@ def _leave(session: Session, say: Say) -> None:
         if drive.reversed.any():
             names = [session.valve_name(k) for k, wrong in enumerate(drive.reversed) if wrong]
             say(f"shut the air off NOW: {', '.join(names)} would fill", "bold red")
+        drive.let_air(False)
         question = Question("air off", "shut the air off at its hand valve")
         drive.ask_beside(question)
     finally:

@@ -126,8 +126,11 @@ class Session:
             if on
             else "shut the air off at its hand valve and let it out"
         )
+        if not on:
+            self.drive.let_air(False)
         self.must("air on" if on else "air off", words)
         self._air = on
+        self.drive.let_air(on)
 
     def must(self, about: About, words: str, channel: int = -1) -> None:
         """Ask for something that must be done.
