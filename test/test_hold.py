@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rclpy.executors import SingleThreadedExecutor
 from sensor_msgs.msg import Joy
+from std_srvs.srv import Trigger
 from wire import until
 
 from softcr_runtime.topics import qos
@@ -67,15 +68,27 @@ def said():
     node = rclpy.create_node("valves", context=context)
     pressed = []
     node.create_subscription(
-        Joy, "safety/operator", lambda joy: pressed.append(joy.buttons[0]), qos("safety/operator")
+        Joy,
+        "safety/operator",
+        lambda joy: pressed.append(list(joy.buttons)),
+        qos("safety/operator"),
     )
+
+    def reset(_, response):
+        node.resets += 1
+        response.success = True
+        return response
+
+    node.resets = 0
+    node.create_service(Trigger, "valves/reset", reset)
     executor = SingleThreadedExecutor(context=context)
     executor.add_node(node)
 
     def newest():
         executor.spin_once(timeout_sec=0.02)
-        return pressed[-1] if pressed else None
+        return pressed[-1][0] if pressed else None
 
+    newest.node, newest.pressed = node, pressed
     yield newest
     node.destroy_node()
     rclpy.try_shutdown(context=context)
@@ -97,6 +110,16 @@ def test_a_held_key_is_told_and_a_closed_terminal_is_a_release(said):
     until(hold, "a held switch")
     until(lambda: said() == 0, "a released switch")
     until(hold, "a held switch again")
+    os.write(ours, b"v")
+    until(lambda: said() is not None and [0, 1] in said.pressed, "a vent")
+
+    def reset():
+        os.write(ours, b"r")
+        said()
+        return said.node.resets
+
+    until(reset, "a reset")
+    until(hold, "a held switch at last")
     os.close(ours)
     until(lambda: said() == 0, "the last word")
     assert process.wait(20.0) == 0

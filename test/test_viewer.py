@@ -48,7 +48,7 @@ from softcr_tools.viewer.page import Slid, Switched
 from softcr_tools.viewer.picture import WINDOW, Picture, tip_at
 from softcr_tools.viewer.plots import known_curves
 from softcr_tools.viewer.scene import ALONG, AROUND, tube
-from softcr_tools.viewer.words import safety_html, state_html, values_html
+from softcr_tools.viewer.words import latched, safety_html, state_html, values_html
 
 ROBOT = load_robot("licher2025")
 CHAMBERS = ROBOT.chamber_names
@@ -450,6 +450,8 @@ class Rig:
         self._publishers = {}
         self.commands, self.vents = [], 0
         self._node.create_service(Trigger, "valves/vent", self._vent)
+        self.resets = 0
+        self._node.create_service(Trigger, "valves/reset", self._reset)
         kind = TOPICS["pressure/command"].message_class()
         self._node.create_subscription(
             kind, "pressure/command", self._command, qos("pressure/command")
@@ -498,6 +500,11 @@ class Rig:
     def _vent(self, _, response):
         self.vents += 1
         response.success, response.message = True, "vented by the rig"
+        return response
+
+    def _reset(self, _, response):
+        self.resets += 1
+        response.success, response.message = True, "reset by the rig"
         return response
 
     def _flow(self):
@@ -588,6 +595,32 @@ def test_a_second_view_locks_the_sliders_only_while_it_speaks(viewer, rig):
     until(lambda: commands.publish(zeros) or "somebody else" in viewer.hand.blocker, "the lock")
     until(lambda: not viewer.hand.blocker, "free sliders")
     second.destroy_node()
+
+
+def test_nobody_offers_commands_while_the_sliders_are_off(viewer, rig):
+    """The valves follow one node, and a view that only looks must not be another one."""
+    until(lambda: viewer.count_publishers("pressure/command") == 0, "no publisher")
+
+
+def test_the_reset_button_asks_the_valves(viewer, rig):
+    until(viewer._askable["reset"].service_is_ready, "the service")
+    before = rig.resets
+    viewer.reset()
+    until(lambda: rig.resets == before + 1, "a reset")
+
+
+def test_what_is_latched_is_told_and_can_be_reset():
+    picture = Picture(ROBOT)
+    assert latched(picture) == ""
+    values = {"enabled": False, "latch": "M", "cause": "bus <silent>", "blockers": ["latched M"]}
+    picture.hear("safety/state", 0, DiagnosticReport("valves: safety", 2, "why", "", values), 0.0)
+    assert latched(picture) == "latched M: bus <silent>"
+    assert "LATCHED M" in safety_html(picture)
+    values = {"enabled": True, "latch": "", "owner": "/mpc <1>"}
+    picture.hear("safety/state", 0, DiagnosticReport("valves: safety", 0, "none", "", values), 0.0)
+    assert latched(picture) == ""
+    assert "ARMED" in safety_html(picture)
+    assert "commanded by /mpc &lt;1&gt;" in safety_html(picture)
 
 
 def test_sliders_without_an_open_page_say_nothing(viewer, rig):

@@ -53,6 +53,7 @@ from softcr_runtime.topics import TOPICS, qos
 
 _FAST_RATE = 1000.0  # [Hz] of the fast cycle
 _ANSWER_TIME = 0.5  # [s] a service waits for the fast cycle
+_MOST_NAMES = 20  # of those whose commands were ignored
 _COUNTS_PERIOD = 0.1  # [s] between two words on how far a handshake is
 _LEVELS = {Action.NONE: OK, Action.WARN: WARN, Action.PREDICT_ONLY: WARN, Action.HOLD: WARN}
 
@@ -267,7 +268,8 @@ class Valves(LoopNode):
                 if letter.value.vents:
                     driver.vent()
             elif several and letter.topic == "pressure/command":
-                self._ignored[several] += 1
+                known = several in self._ignored or len(self._ignored) < _MOST_NAMES
+                self._ignored[several if known else "others"] += 1
                 continue
             due = stamped + (self.settings.command_age or -math.inf)
             driver.hear(sources[letter.topic], heard, value, heard - stamped, due)

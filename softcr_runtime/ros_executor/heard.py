@@ -47,6 +47,16 @@ class Heard:
             newest = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
             node.create_subscription(Clock, "/clock", self._on_clock, newest)
 
+    @property
+    def vented(self) -> str:
+        """Why the valves are vented, and what is to be done about it."""
+        latched = self.safety.latched if self.safety else ""
+        return (
+            f"{self.disarmed}; {latched}: reset it when you know why"
+            if latched
+            else (self.disarmed)
+        )
+
     def may_ask_no_more(self) -> str:
         """Why a program may not ask for a beginning any more, in a line; empty while it may.
 

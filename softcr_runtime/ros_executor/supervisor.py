@@ -283,7 +283,7 @@ class Supervisor:
                 if time_now > seen:
                     seen, progressed = time_now, now
                 if self._heard.disarmed:
-                    raise _RunFailure(f"the valves vented: {self._heard.disarmed}")
+                    raise _RunFailure(f"the valves vented: {self._heard.vented}")
                 if now - progressed > STALL_TIMEOUT:
                     raise _RunFailure(f"simulated time stands still at {seen:.3f} s")
                 progress.update(task, completed=min(seen, duration))
