@@ -201,6 +201,8 @@ class Safety:
         if flags.vent and not self._vent_before:
             self._latch_at_least(Latch.OPERATOR, VENT_ASKED)
             reason = VENT_ASKED
+        if flags.changed:
+            self._latch_at_least(Latch.HELD, f"settings changed: {flags.changed}")
         blockers = [said for rule, said in broken if rule.action >= Action.PREDICT_ONLY]
         if self._testing and (blockers or flags.test_failed or not flags.untested):
             self._testing = False

@@ -37,7 +37,8 @@ class Latch(IntEnum):
 
     OPERATOR: somebody, or the silence of somebody, vented them; a reset forgets it. MACHINE:
     something is broken; after a reset the arming test must pass anew. HELD: the same cause of a
-    machine's again within ten minutes; a daily check or a commissioning must have passed first.
+    machine's again within ten minutes, or settings of terminals that changed; a daily check or a
+    commissioning must have passed first.
     """
 
     NONE = 0
@@ -70,6 +71,8 @@ class Flags:
         unpowered: whether the 24 V of valves and sensors are missing.
         impaired: names of what runs worse than it should.
         bad: names of sources of which a sample was refused since the last moment.
+        changed: settings of the terminals that a bus that came back no longer had as they were
+            left; empty for none.
         untested: whether the arming test must still pass before the valves are enabled.
         test_failed: what the arming test has found; empty for nothing.
         reset: somebody has looked at what is latched, and asks now to forget it.
@@ -96,6 +99,7 @@ class Flags:
     unpowered: bool = False
     impaired: tuple[str, ...] = ()
     bad: tuple[str, ...] = ()
+    changed: str = ""
     untested: bool = False
     test_failed: str = ""
     reset: bool = False

@@ -110,6 +110,16 @@ def test_what_was_held_when_the_valves_process_ended_is_held_when_it_begins():
     assert reset(bench, checked=True).latch is Latch.NONE
 
 
+def test_settings_that_changed_while_the_bus_was_away_are_held():
+    bench = Bench().enable()
+    bench.run(DT, exchange_age=1.0)
+    decision = bench.run(DT, exchange_age=0.0, changed="EL4004: 0x8000:05 is 2, must be 0")
+    assert decision.latch is Latch.HELD
+    assert decision.cause == "settings changed: EL4004: 0x8000:05 is 2, must be 0"
+    assert reset(bench, changed="").latch is Latch.HELD
+    assert reset(bench, checked=True).latch is Latch.NONE
+
+
 def test_an_enable_of_an_old_generation_is_refused_and_forgotten():
     bench = Bench().enable()
     bench.run(DT, vent=True)

@@ -525,6 +525,19 @@ def test_a_lost_bus_is_said_once_reopened_within_bounds_and_waits_for_the_operat
     bench.enable()
 
 
+def test_a_bus_that_comes_back_with_other_settings_is_held():
+    bench = Bench().enable()
+    bench.bus.mended = ["EL4004: 0x8000:05 was 2"]
+    bench.bus.tripped = True
+    bench.run(2.0)
+    assert bench.driver.report.reconnects == 1
+    decision = bench.driver.report.decision
+    assert (decision.latch.letter, decision.cause) == (
+        "H",
+        "settings changed: EL4004: 0x8000:05 was 2",
+    )
+
+
 def test_a_bus_that_never_comes_back_is_given_up_after_a_stated_number_of_attempts():
     bench = Bench().enable()
     bench.bus.faults.kind = "off"

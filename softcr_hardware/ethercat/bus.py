@@ -72,6 +72,7 @@ class EtherCatBus:
     Attributes:
         watchdog_armed: see `ValveBus`.
         incomplete: exchanges without the full working counter since the first `open`.
+        mended: settings of terminals that the last `open` found wrong, in words.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class EtherCatBus:
         self._lock: TextIO | None = None
         self.watchdog_armed = False
         self.incomplete = 0
+        self.mended: list[str] = []
 
     def open(self) -> None:
         """To operation; see the module.
@@ -108,6 +110,7 @@ class EtherCatBus:
         """
         self.close()
         check_interface(self._interface)
+        self.mended = []
         for attempt in range(1, _BRING_UPS + 1):
             self.close()
             self._lock = own_interface(self._interface)
@@ -252,6 +255,7 @@ class EtherCatBus:
                 where = f"position {position} {terminal.name}"
                 objects = ServiceData(self._soem, slave, where)
                 for mended in settle(objects, wanted, where):
+                    self.mended.append(f"{where}: {mended}")
                     self._say(f"{where}: mended: {mended}")
 
     def _reach(self, state: int, name: str) -> None:

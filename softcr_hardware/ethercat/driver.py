@@ -146,6 +146,7 @@ class ValveDriver:
         self._pressed = self._vent = self._reset = self._checked = False
         self._enable: int | None = None  # the generation that it was asked for
         self._commanders = ""
+        self._changed = ""  # settings of terminals, while the bus was away
         self._bad: set[str] = set()  # sources of refused samples since the last cycle
         self._commands: deque[tuple[float, np.ndarray]] = deque()  # when due, and what
         self._volts = self._acted = self._loop.vent_volts
@@ -309,6 +310,7 @@ class ValveDriver:
                 _, command = self._commands.popleft()
             self._enable, self._vent, self._reset = None, False, False
             self._bad.clear()
+            self._changed = ""
         enabled = self.safety.decision.enabled
         transitions = self.safety.transition_count
         decision = self.safety.update(told, flags)
@@ -427,6 +429,7 @@ class ValveDriver:
             return
         self._reconnects += 1
         self._bus_trouble = ""
+        self._changed = "; ".join(getattr(self._bus, "mended", ()))  # a real one tells
         self._sensors.forget()
         self.guard.forget()
         self._exchanged = self._looked = now
@@ -468,6 +471,7 @@ class ValveDriver:
             unpowered=self._unpowered,
             impaired=tuple(impaired),
             bad=tuple(sorted(self._bad)),
+            changed=self._changed,
             untested=self._test is not None and not self._test.passed,
             test_failed=self._test.failure if self._test is not None else "",
             reset=self._reset,

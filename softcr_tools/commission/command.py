@@ -129,9 +129,12 @@ def commission(
     if done and not daily:
         for line in write_files(session, output):
             tell(line)
-    if fine and not isinstance(bench, VirtualBench):
-        for station in (files.names["station"], output / "station.yaml"):
-            _free_latch(station, tell)
+    if not isinstance(bench, VirtualBench):
+        for station in {Path(files.names["station"]).stem, "station"}:
+            if fine:
+                _free_latch(station, tell)
+            elif done and daily:
+                KeptState(station).hold(f"the daily check failed: {output / DAILY}")
     if isinstance(bench, VirtualBench) and options.mistakes:
         tell(f"planted: {bench.mistakes.model_dump(mode='json', exclude_defaults=True)}")
     tell(_verdict(fine, done, daily), "bold green" if fine else "bold red")
