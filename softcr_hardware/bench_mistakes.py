@@ -163,7 +163,7 @@ class MistakenActuator(EmulatedActuator):
         self._reversed = np.array([name in mistakes.reversed_valves for name in names])
         for name in mistakes.reversed_valves:
             _index(name, names)
-        self._closed = station.valve.closed
+        self._closed = station.flow_valve.closed
         hoses = None if plant is None else _Hoses(plant, self.chamber_of)
         super().__init__(station, hoses, errors, sensor_noise)  # type: ignore[arg-type]  # a plant with hoses
         self.chambers["leak"] += mistakes.numbers("leaks", names, 0.0)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from softcr_hardware.compilation import compiled
-from softcr_hardware.ethercat.terminals import Flow, ValveMap
+from softcr_hardware.ethercat.terminals import Flow, PressureRegulator, ValveMap
 
 SENSOR_NOISE = 50.0
 """Of an emulated pressure sensor, standard deviation [Pa]: one without noise is a broken one."""
@@ -57,23 +57,30 @@ CHAMBER = np.dtype(
     + [(name, "f8") for name in ("fill_rate", "exhaust_rate")]
     + [(name, "f8") for name in ("held", "position", "pressure")]  # [V], [V], [Pa]
     + [(name, "f8") for name in ("opening", "drooped")]  # of the valve; factor on the supply
+    + [("range", "f8")]  # of a pressure regulator [Pa]; 0 for a flow valve
     + [(name, "f8") for name in ("more_leak", "sticking", "supplied")]  # faults, as leak and so on
 )
 """One valve and its chamber: numbers, then state."""
 
 
 def emulated_chambers(
-    valve: ValveMap, flow: Flow, count: int, errors: ChamberErrors | None = None
+    valve: ValveMap | PressureRegulator,
+    flow: Flow,
+    count: int,
+    errors: ChamberErrors | None = None,
 ) -> Any:
     """(count,) CHAMBER, vented, with the valves on exhaust."""
     errors = errors or ChamberErrors()
     made = np.zeros(count, CHAMBER)
     for field in fields(errors):
         made[field.name] = getattr(errors, field.name)
-    made["dead_band"] += valve.dead_band
     made["lag"] += valve.lag
-    made["side"] = math.copysign(1.0, valve.fill - valve.closed)
-    made["closed"], made["fill"], made["exhaust"] = valve.closed, valve.fill, valve.exhaust
+    if isinstance(valve, PressureRegulator):
+        made["closed"], made["fill"], made["range"] = valve.empty, valve.full, valve.range
+    else:
+        made["dead_band"] += valve.dead_band
+        made["side"] = math.copysign(1.0, valve.fill - valve.closed)
+        made["closed"], made["fill"], made["exhaust"] = valve.closed, valve.fill, valve.exhaust
     made["end_pressure"] = flow.supply
     made["fill_rate"], made["exhaust_rate"] = flow.fill_rate, flow.exhaust_rate
     made["held"] = made["position"] = valve.exhaust
@@ -83,8 +90,26 @@ def emulated_chambers(
 
 
 @compiled
+def advance_regulated(chamber: Any, command: float, dt: float) -> None:
+    """The same of a pressure regulator: its chamber follows the command with a lag, up to the
+    supply; a leak takes away what the regulator's resistance lets it."""
+    end = chamber.end_pressure * chamber.supply * chamber.drooped * chamber.supplied
+    stuck = chamber.stuck if math.isnan(chamber.sticking) else chamber.sticking
+    share = (command - chamber.closed) / (chamber.fill - chamber.closed)
+    target = min(max(share, 0.0) * chamber.range * chamber.fill_gain, end)
+    if not math.isnan(stuck):
+        target = max(stuck, 0.0) * end
+    rate, leak = 1.0 / max(chamber.lag, 1e-4), chamber.leak + chamber.more_leak
+    rest = rate * target / (rate + leak)
+    chamber.pressure = rest + (chamber.pressure - rest) * math.exp(-(rate + leak) * dt)
+
+
+@compiled
 def advance_chamber(chamber: Any, volts: float, dt: float) -> None:
     """Let `dt` [s] pass with the valve's command at `volts`."""
+    if chamber.range > 0.0:
+        advance_regulated(chamber, volts, dt)
+        return
     if chamber.output_bits > 0.0:
         counts = 2.0**chamber.output_bits - 1.0
         volts = round(volts / 10.0 * counts) * 10.0 / counts

@@ -142,7 +142,8 @@ def run_channel(
         kept: whether pressures and readings are returned.
     """
     sensor, steps = sensor or SensorErrors(), len(setpoint)
-    constants = station_constants(station.valve, station.flow)
+    valve = station.flow_valve
+    constants = station_constants(valve, station.flow)
     fill_in(constants, station.guard, maximum, True)
     gains = np.zeros(1, GAINS)
     for name in GAINS.names or ():
@@ -150,8 +151,8 @@ def run_channel(
     channel, loop = np.zeros(1, CHANNEL), np.zeros(1, LOOP)
     for name in ("count", "pressure", "predicted"):
         channel[name] = np.nan
-    channel["position"] = station.valve.exhaust
-    plant = emulated_chambers(station.valve, station.flow, 1, errors)
+    channel["position"] = valve.exhaust
+    plant = emulated_chambers(valve, station.flow, 1, errors)
     random = np.random.default_rng(seed)
     told = np.column_stack(
         [
@@ -166,7 +167,7 @@ def run_channel(
     size = steps if kept else 1
     trace = np.zeros((2, size))
     settings = np.array(
-        [pascal_per_volt, station.chambers[0].sensor.zero, sensor.age, station.valve.exhaust, begin]
+        [pascal_per_volt, station.chambers[0].sensor.zero, sensor.age, valve.exhaust, begin]
     )
     arguments = (plant, channel, loop, gains, constants)
     with one_compiles():

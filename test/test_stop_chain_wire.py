@@ -54,3 +54,31 @@ def test_the_air_goes_off_and_the_chambers_exhaust(tmp_path, way):
             process.wait()
             process.stdout.close()
             emulator.stop()
+
+
+def test_regulators_are_left_at_the_current_of_no_pressure_by_a_killed_host(tmp_path):
+    with cable("g") as wire:
+        faults = "3:0x8000:05=2, 3:0x8010:13=16000, 3:control=0x24"
+        options = ("--station", "regulators", "--terminal-faults", faults)
+        emulator = Emulator(wire, tmp_path / "log", *options)
+        script = Path(__file__).parent / "valve_process.py"
+        command = [sys.executable, script, wire.near, "regulators"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        try:
+            assert process.stdout.readline() == "filled\n"
+            process.send_signal(signal.SIGKILL)
+            killed = time.monotonic()
+            until(
+                lambda: [
+                    event
+                    for event in emulator.events("outputs", since=killed)
+                    if event["safe"] and event["volts"] == [4.0] * 3
+                ],
+                "the current of no pressure",
+            )
+            until(lambda: emulator.events("dump valve", since=killed), "the air off")
+        finally:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+            emulator.stop()

@@ -267,7 +267,7 @@ class Drive:
 
     def _volts(self, channel: int, opening: float, others: float) -> np.ndarray:
         """(m,) commands [V]: one channel's opening, and what the others do."""
-        valve = self.bench.station.valve
+        valve = self.bench.station.flow_valve
         openings = np.full(self.count, others)
         openings[channel] = opening
         signs = np.where(self.reversed, -1.0, 1.0)
@@ -275,7 +275,9 @@ class Drive:
 
     def _upright(self, channel: int, volts: float) -> float:
         """What a valve that is not in reverse would have been sent [V]."""
-        return 2.0 * self.bench.station.valve.closed - volts if self.reversed[channel] else volts
+        return (
+            2.0 * self.bench.station.flow_valve.closed - volts if self.reversed[channel] else volts
+        )
 
     def _exchange(self, volts: np.ndarray, period: float) -> np.ndarray:
         """(m,) pressures [Pa], NaN without a sample; ends at once what must not go on."""

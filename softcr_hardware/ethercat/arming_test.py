@@ -61,7 +61,7 @@ class ArmingTest:
     def __init__(self, station: Station):
         """Not begun."""
         self._names = tuple(chamber.name for chamber in station.chambers)
-        self._flow, self._valve = station.flow, station.valve
+        self._flow, self._valve = station.flow, station.flow_valve
         self._pulse = pulse_of(RISE, station.flow, OPENING, exhaust=_EXHAUST)
         per_count = FULL_SCALE_VOLTS / FULL_SCALE_COUNTS
         slopes = [chamber.sensor.pascal_per_volt for chamber in station.chambers]

@@ -24,8 +24,9 @@ from softcr_hardware.ethercat.bus import ValveBus
 from softcr_hardware.ethercat.pressure_guard.guard import PressureGuard
 from softcr_hardware.ethercat.pressure_loop import PressureLoop
 from softcr_hardware.ethercat.process_data import ProcessData, Sample, zero_volts
+from softcr_hardware.ethercat.regulators import RegulatorGuard, RegulatorLoop
 from softcr_hardware.ethercat.supply import check_supply, highest_command
-from softcr_hardware.ethercat.terminals import Station
+from softcr_hardware.ethercat.terminals import PressureRegulator, Station
 from softcr_hardware.safety import Action, Decision, Flags, Latch, Safety
 from softcr_hardware.safety_settings import SafetySettings
 from softcr_hardware.setpoint import Setpoint
@@ -124,9 +125,17 @@ class ValveDriver:
         self.statistics = TickStatistics(period)
         self._bus, self._data, self._say, self._period = bus, data, say, period
         self._sensors = PressureSensors(station, data, averaged)
-        self._loop = PressureLoop(station.gains, station.flow, station.valve, chambers)
+        self._loop: PressureLoop | RegulatorLoop
+        guard = PressureGuard
+        if isinstance(station.valve, PressureRegulator):
+            guard = RegulatorGuard
+            self._loop = RegulatorLoop(
+                station.gains, station.flow, station.valve, chambers, limits.maximum
+            )
+        else:
+            self._loop = PressureLoop(station.gains, station.flow, station.valve, chambers)
         self._loop.closed = closed_loop
-        self.guard = PressureGuard(
+        self.guard = guard(
             tuple(chamber.name for chamber in station.chambers),
             station.guard,
             self._loop.constants,
@@ -136,7 +145,9 @@ class ValveDriver:
             tuple(chamber.second_sensor is not None for chamber in station.chambers),
             station.supply.gauge is not None,
         )
-        self._test = ArmingTest(station) if station.arming_test else None
+        # it is one of flow valves
+        tests = station.arming_test and station.valve.type == "flow"
+        self._test = ArmingTest(station) if tests else None
         self._setpoint = Setpoint(limits, chambers, command_period, vent_rate)
         self._reaction = _REACTION * period + station.valve.lag  # until pressures follow [s]
         self._no_pressures = np.full(chambers, math.nan)

@@ -6,7 +6,6 @@ is logged with the monotonic time at which it happened.
 """
 
 import contextlib
-import math
 import socket
 import struct
 import time
@@ -185,8 +184,8 @@ class EtherCatEmulator:
         self._see_outputs(now)
         self._see_dump_valve()
         volts = self._valve_volts
-        if self._power_lost:  # centred by their springs: closed
-            volts = np.full(len(volts), self._station.valve.closed)
+        if self._power_lost:
+            volts = np.full(len(volts), self._station.valve.unpowered)
         self._pressures = self.actuator.advance(now, volts)
         self._convert(now)
 
@@ -268,8 +267,7 @@ class EtherCatEmulator:
             for chamber in self._station.chambers
         ]
         self._valve_volts = np.array(volts)
-        side = math.copysign(1.0, valve.exhaust - valve.closed)
-        safe = min(side * (each - valve.closed) for each in volts) > valve.dead_band
+        safe = all(valve.is_exhausting(each) for each in volts)
         operating = all(outputs is not None for outputs, _ in driven)
         told = safe, [] if operating else self._valve_volts.round(3).tolist()
         if told != self._told:

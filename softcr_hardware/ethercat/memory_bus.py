@@ -1,7 +1,7 @@
 """The valve terminals without a wire, in memory: volts in counts of the real ones."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,8 +9,9 @@ import numpy as np
 from softcr_hardware.actuator import EmulatedActuator
 from softcr_hardware.emulated_chambers import SENSOR_NOISE
 from softcr_hardware.emulated_sensors import EmulatedSensors
+from softcr_hardware.ethercat.families import RANGES
 from softcr_hardware.ethercat.process_data import ProcessData, Sample
-from softcr_hardware.ethercat.terminals import FULL_SCALE_COUNTS, FULL_SCALE_VOLTS, Station
+from softcr_hardware.ethercat.terminals import FULL_SCALE_COUNTS, Channel, Station
 
 
 class MemoryBus:
@@ -51,6 +52,8 @@ class MemoryBus:
         actuator.sensors = EmulatedSensors(names, noise, seed)
         self._data, self._actuator, self._now, self._quantised = data, actuator, now, quantised
         self._station = station
+        self._output_ranges = _ranges(station, [each.valve for each in station.chambers])
+        self._input_ranges = _ranges(station, [each.sensor for each in station.chambers])
         self._volts = np.full(len(station.chambers), station.valve.exhaust)
         self._dumps = station.stop_chain.dump_valve_output is not None
         actuator.air_on = not self._dumps
@@ -76,7 +79,7 @@ class MemoryBus:
         sample = converted = replace(read, toggles=self._toggles)
         if self._late:
             sample, self._converted = self._converted or converted, converted
-        self._volts = self._counted(volts, lowest=0.0)
+        self._volts = self._counted(volts, *self._output_ranges, below=0.0)
         if self._dumps:
             air_on = self._data.air_on and not self.stopped and not self.unpowered
             self._actuator.air_on = air_on
@@ -87,7 +90,7 @@ class MemoryBus:
         now = self._now()
         pressures = self._actuator.advance(now, self._volts)
         readings, self._renewed = self._actuator.sensors.read(now, pressures)
-        volts = self._counted(self._data.volts(readings), lowest=-FULL_SCALE_VOLTS)
+        volts = self._counted(self._data.volts(readings), *self._input_ranges, below=1.0)
         broken, others = np.zeros(len(volts), bool), self._others(pressures)
         return Sample(volts, broken, self._toggles, *others, self.stopped, self.unpowered)
 
@@ -104,10 +107,19 @@ class MemoryBus:
         ]
         return np.array(second), supply
 
-    def _counted(self, volts: np.ndarray, lowest: float) -> np.ndarray:
-        """(m,) volts as the terminals have them [V]."""
+    def _counted(
+        self, volts: np.ndarray, low: np.ndarray, span: np.ndarray, below: float
+    ) -> np.ndarray:
+        """(m,) volts as the terminals have them [V], or [mA]; `below` spans under 0 counts."""
         if not self._quantised:
             return volts.copy()
-        counts = np.clip(volts, lowest, FULL_SCALE_VOLTS) * (FULL_SCALE_COUNTS / FULL_SCALE_VOLTS)
-        counted: np.ndarray = np.rint(counts) * (FULL_SCALE_VOLTS / FULL_SCALE_COUNTS)
-        return counted
+        limited = np.clip(volts, low - below * span, low + span) - low
+        counted: np.ndarray = np.rint(limited * (FULL_SCALE_COUNTS / span))
+        return counted * (span / FULL_SCALE_COUNTS) + low
+
+
+def _ranges(station: Station, wires: Sequence[Channel]) -> tuple[np.ndarray, np.ndarray]:
+    """(m,) lowest signals of channels, and what they span [V], or [mA]."""
+    ends = [RANGES[station.terminals[wire.terminal - 1].unit] for wire in wires]
+    low, high = np.array(ends).T
+    return low, high - low

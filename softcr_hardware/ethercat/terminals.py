@@ -15,6 +15,7 @@ from softcr_hardware.ethercat.families import (
     BECKHOFF,
     FIRST_SETTINGS,
     PRODUCTS,
+    RANGES,
     SETTINGS,
     Family,
     Setting,
@@ -34,6 +35,8 @@ STATUS_TOGGLE = 0x8000
 """Changes with each new value of an input (bit 15 of its status word)."""
 
 Volts = Annotated[float, Field(ge=0.0, le=FULL_SCALE_VOLTS)]
+Signal = Annotated[float, Field(ge=0.0, le=20.0)]
+"""Of an analog channel: [V], or [mA] where its terminal measures or gives currents."""
 
 
 class _Data(BaseModel):
@@ -111,12 +114,15 @@ class Channel(_Data):
 
 
 class Sensor(Channel):
-    """A pressure sensor: pressure = (volts - zero) * pascal_per_volt."""
+    """A pressure sensor: pressure = (volts - zero) * pascal_per_volt.
 
-    zero: Volts = Field(description="output at zero gauge pressure [V]")
+    On a terminal of 4 to 20 mA all of it is in mA, the slope in Pa/mA.
+    """
+
+    zero: Signal = Field(description="output at zero gauge pressure [V]")
     pascal_per_volt: Positive = Field(description="slope [Pa/V]")
-    lowest: Volts = Field(0.0, description="below, the sensor is taken as broken [V]")
-    highest: Volts = Field(FULL_SCALE_VOLTS, description="above, likewise [V]")
+    lowest: Signal = Field(0.0, description="below, the sensor is taken as broken [V]")
+    highest: Signal = Field(20.0, description="above, likewise [V]")
 
 
 class Chamber(_Data):
@@ -144,6 +150,7 @@ class WatchdogWire(_Data):
 class ValveMap(_Data):
     """Command of a proportional valve: closed in the middle, exhaust and fill at the ends."""
 
+    type: Literal["flow"] = "flow"
     exhaust: Volts = Field(description="fully open to the exhaust [V]")
     closed: Volts = Field(description="middle of the closed range [V]")
     fill: Volts = Field(description="fully open to the supply [V]")
@@ -160,13 +167,71 @@ class ValveMap(_Data):
                 f"closed {self.closed} V must lie between exhaust {self.exhaust} V "
                 f"and fill {self.fill} V"
             )
-        side = 1.0 if self.exhaust > self.closed else -1.0
-        if side * (self.when_dead - self.closed) <= self.dead_band:
+        if not self.is_exhausting(self.when_dead):
             raise ValueError(
                 f"when_dead {self.when_dead} V does not open the exhaust: a dead host would leave "
                 "the chambers full; swap the valve's ports or set the terminal's safe value"
             )
         return self
+
+    def is_exhausting(self, command: float) -> bool:
+        """Whether a command opens the exhaust."""
+        side = 1.0 if self.exhaust > self.closed else -1.0
+        return side * (command - self.closed) > self.dead_band
+
+    @property
+    def unpowered(self) -> float:
+        """The command that is like having no supply: centred by its springs, it is closed."""
+        return self.closed
+
+
+_EMPTY = 0.02
+"""Of a regulator's range: less is empty."""
+
+
+class PressureRegulator(_Data):
+    """A proportional pressure regulator with a loop of its own: its command is a pressure.
+
+    It is a line from `empty` to `full`, of 0-10 V or 4-20 mA, and follows with a first-order lag.
+    """
+
+    type: Literal["pressure"]
+    empty: Signal = Field(description="command of zero gauge pressure [V], or [mA]")
+    full: Signal = Field(description="command of the pressure `range` [V], or [mA]")
+    range: Positive = Field(description="gauge pressure at `full` [Pa]")
+    when_dead: Signal = Field(0.0, description="what the terminal puts out after its watchdog [V]")
+    lag: Annotated[
+        float, Field(gt=0.0, le=1.0, description="of the chamber's pressure to the command [s]")
+    ] = 0.05
+
+    @model_validator(mode="after")
+    def _safe_when_dead(self) -> "PressureRegulator":
+        if self.empty == self.full:
+            raise ValueError(f"empty and full are both {self.empty}")
+        if not self.is_exhausting(self.when_dead):
+            raise ValueError(
+                f"when_dead {self.when_dead} commands {self.pressure_at(self.when_dead):.0f} Pa: a "
+                "dead host would leave the chambers full; set the terminal's safe value"
+            )
+        return self
+
+    def pressure_at(self, command: float) -> float:
+        """What it regulates to [Pa] at a command."""
+        return max((command - self.empty) / (self.full - self.empty), 0.0) * self.range
+
+    def is_exhausting(self, command: float) -> bool:
+        """Whether it empties its chamber, as near as its output is exact."""
+        return self.pressure_at(command) <= _EMPTY * self.range
+
+    @property
+    def exhaust(self) -> float:
+        """The command that empties."""
+        return self.empty
+
+    @property
+    def unpowered(self) -> float:
+        """The command that is like having no supply: it exhausts."""
+        return self.empty
 
 
 class Flow(_Data):
@@ -232,7 +297,7 @@ class Station(_Data):
     watchdog: Annotated[float, Field(ge=0.01, le=0.1, description="of the outputs [s]")] = 0.1
     terminals: Annotated[tuple[Terminal, ...], Field(min_length=1)]
     chambers: Annotated[tuple[Chamber, ...], Field(min_length=1)]
-    valve: ValveMap
+    valve: Annotated[ValveMap | PressureRegulator, Field(discriminator="type")]
     flow: Flow
     supply: Supply = Supply()
     stop_chain: StopChain = StopChain()
@@ -246,6 +311,32 @@ class Station(_Data):
         description="whether each chamber gets a pulse of 4 kPa before the valves are enabled; "
         "without, swapped or dead channels are found only once air is commanded",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_its_kind(cls, given: Any) -> Any:
+        """A valve without a type controls flow; a regulator's rates are those of its lag."""
+        valve = given.get("valve") if isinstance(given, dict) else None
+        if not isinstance(valve, dict):
+            return given
+        valve = {"type": "flow"} | valve
+        given = given | {"valve": valve}
+        lag, flow = valve.get("lag", 0.05), given.get("flow")
+        if valve["type"] != "pressure" or not isinstance(flow, dict):
+            return given
+        rate = 1.0 / lag if isinstance(lag, int | float) and lag > 0.0 else 1.0
+        return given | {"flow": {"fill_rate": rate, "exhaust_rate": rate} | flow}
+
+    @property
+    def flow_valve(self) -> ValveMap:
+        """The valves, where they control flow.
+
+        Raises:
+            UserError: they are pressure regulators.
+        """
+        if isinstance(self.valve, ValveMap):
+            return self.valve
+        raise UserError("station: its valves are pressure regulators, this is for flow valves only")
 
     @model_validator(mode="after")
     def _wired(self) -> "Station":
@@ -265,6 +356,27 @@ class Station(_Data):
             if (kind, wire.terminal, wire.channel) in taken:
                 raise ValueError(f"{where}: this channel is used twice")
             taken.add((kind, wire.terminal, wire.channel))
+        return self
+
+    @model_validator(mode="after")
+    def _in_range(self) -> "Station":
+        """Signals are those that their terminals have."""
+        for name, kind, wire in self._wires():
+            terminal = self.terminals[wire.terminal - 1]
+            high = RANGES[terminal.unit][1]
+            values: tuple[float, ...] = ()
+            if isinstance(wire, Sensor):
+                values = (wire.zero,)
+            elif kind == "outputs" and isinstance(self.valve, PressureRegulator):
+                values = (self.valve.empty, self.valve.full, self.valve.when_dead)
+            elif kind == "outputs" and terminal.unit != "V":
+                raise ValueError(f"{name}: {terminal.name} gives mA; flow valves take V")
+            for value in values:
+                if value > high:
+                    raise ValueError(
+                        f"{name}: {value} lies beyond the {high:g} {terminal.unit} of "
+                        f"{terminal.name}"
+                    )
         return self
 
     @model_validator(mode="after")

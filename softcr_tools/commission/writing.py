@@ -52,7 +52,7 @@ def new_station(session: Session) -> Station:
     common = session.value("flow", "common")
     closed = 0.5 * (common["fill_edge"] + common["exhaust_edge"])
     dead_band = 0.5 * abs(common["fill_edge"] - common["exhaust_edge"])
-    valve = old.valve.model_copy(
+    valve = old.flow_valve.model_copy(
         update={
             "closed": round(closed, 4),
             "dead_band": round(dead_band, 4),

@@ -107,7 +107,7 @@ class PressureGuard:
         volts, broken, toggles = (
             (sample.volts, sample.broken, sample.toggles) if sample is not None else self._nothing
         )
-        index = _watch_all(
+        index = self._look(
             self.channels, self._constants, dt, acted, sample is not None,
             volts, broken, toggles, pressures, second, expected, gap,
         )  # fmt: skip
@@ -141,7 +141,15 @@ class PressureGuard:
 
     def volts(self, openings: np.ndarray, dt: float) -> np.ndarray:
         """(m,) commands [V] of the next cycle for wanted openings (m,), `dt` [s] after the last."""
-        return np.asarray(_all_volts(self.channels, self._constants, openings, dt))
+        return np.asarray(self._command(self.channels, self._constants, openings, dt))
+
+    def _look(self, *everything: Any) -> int:
+        """Index of the first chamber with a fault; -1 for none."""
+        return int(_watch_all(*everything))
+
+    def _command(self, *everything: Any) -> Any:
+        """(m,) commands [V]."""
+        return _all_volts(*everything)
 
     def summary(self) -> dict[str, list[float]]:
         """For diagnostics, by chamber: `pings` asked for; `nearest`, the largest share of a flow

@@ -13,6 +13,7 @@ CONSTANTS = np.dtype(
         ("fill_span", "f8"),  # from the dead band's edge to fully open
         ("exhaust_span", "f8"),
         ("lag", "f8"),  # [s]
+        ("range", "f8"),  # of a pressure regulator over fill_span [Pa]; 0 for a flow valve
         ("supply", "f8"),  # [Pa]
         ("fill_rate", "f8"),  # [1/s]
         ("exhaust_rate", "f8"),  # [1/s]

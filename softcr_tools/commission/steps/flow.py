@@ -32,13 +32,14 @@ def _run(session: Session) -> StepRecord:
             traces.append(drive.play(channel, pieces))
         leak = max(leaks[channel], 0.0) if np.isfinite(leaks[channel]) else 0.0
         scale = session.scale(channel)
-        fits.append(fitted_valve(traces, sensor, scale, station.valve, station.flow, leak))
+        fits.append(fitted_valve(traces, sensor, scale, station.flow_valve, station.flow, leak))
     valves = [session.valve_name(channel) for channel in range(len(fits))]
     findings = [Finding(words=words) for words in spread_words(fits, valves)]
     common = mean_fit(fits)
     if session.daily:
         findings += [
-            Finding(words=words) for words in changed_words(common, station.valve, station.flow)
+            Finding(words=words)
+            for words in changed_words(common, station.flow_valve, station.flow)
         ]
     lines = [_line(name, fit) for name, fit in zip(valves, fits, strict=True)]
     return found(findings, lines, fits=[asdict(fit) for fit in fits], common=asdict(common))

@@ -1,0 +1,176 @@
+"""Pressure regulators: the shipped example in closed loop on virtual devices, and what may fail."""
+
+import math
+
+import numpy as np
+import pytest
+from lying_sensors import EASY, LIMITS
+
+from softcr_hardware.actuator import EmulatedActuator
+from softcr_hardware.emulated_chambers import ChamberErrors
+from softcr_hardware.ethercat.driver import ValveDriver
+from softcr_hardware.ethercat.memory_bus import MemoryBus
+from softcr_hardware.ethercat.process_data import ProcessData
+from softcr_hardware.ethercat.terminal_settings import wanted_settings
+from softcr_hardware.ethercat.terminals import Station, load_station
+from softcr_hardware.safety import Action
+from softcr_models import load_robot
+from softcr_models.errors import UserError
+
+STATION = load_station("regulators", load_robot("licher2025").chamber_names)
+POLE = STATION.gains.proportional
+
+
+class Bench:
+    """The driver behind regulators, on virtual time; `peak` is the largest true pressure."""
+
+    def __init__(self, errors=None, station=STATION):
+        self.now, self.peak = 0.0, 0.0
+        data = ProcessData(station)
+        self.actuator = EmulatedActuator(station, errors=errors)
+        self.bus = MemoryBus(station, data, self.actuator, lambda: self.now)
+        self.driver = ValveDriver(station, LIMITS, data, self.bus, EASY)
+        self.driver.open()
+        self.true, self.sent, self.reasons = [], [], set()
+
+    def live(self, seconds, command, enable=False):
+        """`command` (time) -> (3,) [Pa]."""
+        for _ in range(round(1e3 * seconds)):
+            self.now = round(self.now + 1e-3, 6)
+            if round(1e3 * self.now) % 14 == 0:
+                asked = np.broadcast_to(command(self.now), 3).astype(float)
+                self.driver.hear("command", self.now, asked)
+            if enable and not self.driver.report.decision.enabled:
+                self.driver.enable()
+            report = self.driver.tick(self.now)
+            self.true.append(self.actuator.pressures)
+            self.sent.append(report.sent)
+            self.peak = max(self.peak, self.true[-1].max())
+            self.reasons.add(report.decision.reason)
+        return self
+
+    @property
+    def decision(self):
+        return self.driver.report.decision
+
+
+def wave(now):
+    return 4e4 + 2.5e4 * np.sin(2.0 * math.pi * 0.5 * now + np.array([0.0, 2.0, 4.0]))
+
+
+def test_the_chambers_follow_their_setpoint_with_the_pole_of_the_station_file():
+    bench = Bench().live(2.0, wave, enable=True)
+    assert bench.decision.enabled
+    bench.true.clear(), bench.sent.clear()
+    bench.live(8.0, wave)
+    assert bench.decision.enabled
+    assert not any("fault" in reason for reason in bench.reasons)
+    sent, true = np.array(bench.sent), np.array(bench.true)
+    expected = np.empty_like(sent)
+    expected[0] = true[0]
+    for step in range(1, len(sent)):  # the lag, on its own
+        expected[step] = expected[step - 1] + POLE * 1e-3 * (sent[step] - expected[step - 1])
+    assert np.abs(true - expected)[1000:].max() < 600.0
+    assert np.ptp(true[:, 0]) > 3e4
+
+
+@pytest.mark.parametrize(
+    "errors",
+    [
+        ChamberErrors(fill_gain=1.03),
+        ChamberErrors(fill_gain=0.97, lag=0.02),
+        ChamberErrors(leak=0.3),
+    ],
+)
+def test_regulators_that_are_a_little_wrong_do_not_vent(errors):
+    bench = Bench(errors).live(10.0, wave, enable=True)
+    assert bench.decision.enabled
+    assert not any("fault" in reason for reason in bench.reasons)
+
+
+FAULTS = {
+    "sticks open": {"stuck": 1.0},
+    "sticks closed": {"stuck": 0.0},
+    "gives 30 % too much": {"fill_gain": 1.3},
+    "hose off": {"leak": 200.0},
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_regulator_that_fails_is_seen_and_the_air_goes_off(fault):
+    bench = Bench().live(3.0, wave, enable=True)
+    assert bench.decision.enabled
+    for name, value in FAULTS[fault].items():
+        bench.actuator.chambers[name][0] = value
+    bench.live(2.0, wave)
+    assert not bench.decision.enabled
+    seen = "pressure fault: chamber_1: pressure does not follow"
+    assert bench.decision.cause in (seen, *(["pressures not believable"] * (fault == "hose off")))
+    bench.live(0.5, wave)
+    assert bench.actuator.pressures.max() < 500.0  # one that sticks is emptied by the dump valve
+    assert bench.peak < 1.06e5
+
+
+@pytest.mark.parametrize(
+    ("lie", "cause"),
+    [
+        (lambda volts: volts * 0.0 + 1.0, "chamber_1: "),
+        (lambda volts: 1.0 + 0.7 * (volts - 1.0), "chamber_1: pressure does not follow"),
+        (lambda volts: volts + 0.5, "chamber_1: pressure does not follow"),
+    ],
+)
+def test_a_sensor_that_lies_moves_no_air_and_is_seen(lie, cause):
+    bench = Bench().live(3.0, lambda now: 6e4, enable=True)
+    assert bench.decision.enabled
+    honest = bench.bus.exchange
+
+    def lying(volts):
+        sample = honest(volts)
+        sample.volts = sample.volts.copy()
+        sample.volts[0] = lie(sample.volts[0])
+        return sample
+
+    bench.bus.exchange = lying
+    bench.live(0.6, lambda now: 6e4)
+    assert not bench.decision.enabled
+    assert cause in bench.decision.cause
+    assert bench.peak < 6.1e4
+
+
+def test_an_emergency_stop_vents_regulators():
+    bench = Bench().live(3.0, wave, enable=True)
+    bench.bus.stopped = True
+    bench.live(0.3, wave)
+    assert bench.decision.action == Action.VENT_NOW
+    assert np.allclose(bench.driver.report.volts, 4.0)
+    assert bench.actuator.pressures.max() < 1e3
+
+
+def _station(**changes):
+    content = STATION.model_dump(mode="json", exclude_defaults=True)
+    content["valve"] = content["valve"] | changes
+    return Station.model_validate(content)
+
+
+def test_the_default_output_of_a_current_terminal_is_that_of_the_empty_regulator():
+    wanted = wanted_settings(STATION, 3)
+    assert {each.value for each in wanted if each.setting.subindex == 0x13} == {0}
+    assert ProcessData(STATION).pack(np.array([4.0, 12.0, 20.0]))[3].hex() == "00000040ff7f0000"
+
+
+def test_a_regulator_that_would_stay_full_or_is_out_of_range_is_refused():
+    with pytest.raises(ValueError, match=r"when_dead 12.0 commands 60000 Pa"):
+        _station(when_dead=12.0)
+    with pytest.raises(ValueError, match=r"empty and full are both 20.0"):
+        _station(empty=20.0, when_dead=4.0)
+    content = STATION.model_dump(mode="json", exclude_defaults=True)
+    content["terminals"][2] = {"name": "EL4004"}
+    with pytest.raises(ValueError, match=r"20.0 lies beyond the 10 V of EL4004"):
+        Station.model_validate(content)
+    small = _station(range=8e4)
+    with pytest.raises(
+        UserError, match=r"valve.range 80 kPa is below the highest command, 100 kPa"
+    ):
+        Bench(station=small)
+    with pytest.raises(UserError, match="its valves are pressure regulators"):
+        _ = STATION.flow_valve
