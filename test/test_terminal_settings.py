@@ -8,13 +8,14 @@ import pytest
 from lying_sensors import EASY, LIMITS
 
 from softcr_hardware.actuator import EmulatedActuator
+from softcr_hardware.ethercat.believing import PressureSensors
 from softcr_hardware.ethercat.driver import ValveDriver
 from softcr_hardware.ethercat.emulated_objects import ObjectDictionary, delivered
 from softcr_hardware.ethercat.emulated_signals import EmulatedInputs, EmulatedOutputs
 from softcr_hardware.ethercat.families import PRODUCTS
 from softcr_hardware.ethercat.mailbox import answer
 from softcr_hardware.ethercat.memory_bus import MemoryBus
-from softcr_hardware.ethercat.process_data import ProcessData
+from softcr_hardware.ethercat.process_data import ProcessData, Sample
 from softcr_hardware.ethercat.service_data import ServiceData
 from softcr_hardware.ethercat.terminal_faults import TerminalFaults, parse_terminal_faults
 from softcr_hardware.ethercat.terminal_settings import settle, wanted_settings
@@ -316,3 +317,18 @@ def test_inputs_that_convert_on_the_frame_are_a_cycle_late_and_the_guard_bears_i
     assert reasons == {"wrenches silent"}  # nobody has sent any
     assert np.allclose(driver.report.pressures, actuator.pressures, atol=1e3)
     assert actuator.pressures[0] > 1e4
+
+
+def test_samples_of_a_terminal_that_toggles_twice_a_cycle_are_believed_by_their_values():
+    data = ProcessData(STATION)
+    sensors = PressureSensors(STATION, data)
+    zero, good = np.ones(3), np.zeros(3, bool)
+    for cycle in range(50):
+        volts = zero + 0.001 * (cycle % 3)
+        sensors.see(1e-3 * cycle, Sample(volts, good, good))
+    assert sensors.age(0.049) == 0.0
+    assert not sensors.slow
+    for cycle in range(50, 60):  # neither the toggle nor any value
+        sensors.see(1e-3 * cycle, Sample(volts, good, good))
+    assert sensors.slow
+    assert sensors.age(0.059) == pytest.approx(0.010)

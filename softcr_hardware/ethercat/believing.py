@@ -47,14 +47,15 @@ class PressureSensors:
         self._seen = -math.inf
         self._repeated = 0  # exchanges without a new value
         self._jumping = math.inf  # since when
-        self._toggles: list[bool] = []
+        self._told: tuple[list[bool], list[float]] = [], []
         self._newest.clear()
 
     def see(self, time: float, sample: Sample) -> None:
         """A sample of the wire at `time` [s]."""
-        toggles = sample.toggles.tolist()
-        same = toggles == self._toggles
-        gap, self._seen, self._toggles = time - self._seen, time, toggles
+        # a terminal that runs free may toggle twice between two exchanges: values tell as well
+        told = sample.toggles.tolist(), sample.volts.tolist()
+        same = told == self._told
+        gap, self._seen, self._told = time - self._seen, time, told
         if same and gap <= _LONG_GAP:
             self._repeated += 1
             return
