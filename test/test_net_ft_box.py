@@ -209,7 +209,7 @@ def test_a_mounting_is_read_back_as_it_was_written(tmp_path):
     assert load_mounting(path) == mounting
     assert mounting.bias.taken.tzinfo is not None
     with pytest.raises(UserError, match="cannot be written"):
-        save_mounting(tmp_path / "no" / "mine.yaml", mounting)
+        save_mounting(path / "mine.yaml", mounting)  # below a file
 
 
 @pytest.mark.parametrize(

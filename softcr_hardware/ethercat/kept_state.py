@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_models.errors import UserError
 from softcr_models.yaml_files import read_mapping, validated
+from softcr_runtime.whole_files import write_whole
 
 _SAME_VOLTS = 1e-9
 
@@ -117,13 +118,4 @@ def _now() -> str:
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
-    draft = path.with_suffix(f".{os.getpid()}.draft")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with draft.open("w", encoding="utf-8") as file:
-            yaml.safe_dump(content, file, sort_keys=False)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror}") from None
+    write_whole(path, yaml.safe_dump(content, sort_keys=False))

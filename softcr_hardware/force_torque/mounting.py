@@ -16,9 +16,9 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from softcr_hardware.force_torque.box import BoxSettings
-from softcr_models.errors import UserError
 from softcr_models.number_types import Finite
 from softcr_models.yaml_files import load_yaml
+from softcr_runtime.whole_files import write_whole
 
 _LENGTH_TOLERANCE = 1e-3  # of a quaternion
 
@@ -117,10 +117,7 @@ def save_mounting(path: Path, mounting: Mounting) -> None:
         UserError: the file cannot be written.
     """
     content = mounting.model_dump(mode="json")
-    try:
-        path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror or error}") from None
+    write_whole(path, yaml.safe_dump(content, sort_keys=False))
 
 
 def kept_bias(wrench: np.ndarray, to: BiasTo, box: BoxSettings | None) -> KeptBias:

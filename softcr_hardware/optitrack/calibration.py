@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from softcr_models.errors import UserError
 from softcr_models.number_types import Finite, Triple
 from softcr_models.yaml_files import load_yaml
+from softcr_runtime.whole_files import write_whole
 
 _LENGTH_TOLERANCE = 1e-3  # of a quaternion
 _FEWEST = 20  # poses for a calibration
@@ -90,10 +91,7 @@ def save_calibration(path: Path, calibration: MocapCalibration) -> None:
         UserError: the file cannot be written.
     """
     content = calibration.model_dump(mode="json")
-    try:
-        path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror or error}") from None
+    write_whole(path, yaml.safe_dump(content, sort_keys=False))
 
 
 def calibrated_by_tip(

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_hardware.commissioning.findings import Finding
 from softcr_models.yaml_files import read_mapping, validated
-from softcr_tools.commission.atomic import write_atomically
+from softcr_runtime.whole_files import write_whole
 
 
 class StepRecord(BaseModel):
@@ -70,7 +70,7 @@ class Record(BaseModel):
             UserError: it cannot be written.
         """
         content = yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, width=100)
-        write_atomically(path, content, backup=False)
+        write_whole(path, content)
 
 
 def load_record(path: Path) -> Record | None:

@@ -10,7 +10,7 @@ from softcr_hardware.ethercat.terminals import Chamber, Station, load_station
 from softcr_hardware.force_torque.mounting import KeptBias, Mounting, load_mounting
 from softcr_hardware.optitrack.calibration import MocapCalibration, load_calibration
 from softcr_models.errors import UserError
-from softcr_tools.commission.atomic import write_atomically
+from softcr_runtime.whole_files import write_whole
 from softcr_tools.commission.record import now_words
 from softcr_tools.commission.session import Session
 from softcr_tools.commission.steps import STEPS
@@ -124,7 +124,7 @@ def _written(path: Path, content: dict[str, Any], session: Session) -> list[str]
     content = told | {key: each for key, each in content.items() if key not in told}
     head = f"# {path.name}: written by softcr commission for {session.robot.name}; SI units.\n"
     text = head + yaml.safe_dump(content, sort_keys=False, width=100, default_flow_style=None)
-    kept = write_atomically(path, text)
+    kept = write_whole(path, text, backup=True)
     line = f"{path} written"
     return [line if kept is None else f"{line}; the one before is {kept.name}"]
 

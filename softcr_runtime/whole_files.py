@@ -8,7 +8,7 @@ from pathlib import Path
 from softcr_models.errors import UserError
 
 
-def write_atomically(path: Path, content: str, backup: bool = True) -> Path | None:
+def write_whole(path: Path, content: str, backup: bool = False) -> Path | None:
     """Put a text into a file, which exists as a whole at every moment.
 
     Args:
