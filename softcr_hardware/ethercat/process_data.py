@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from softcr_hardware.ethercat.families import RANGES, Unit
+from softcr_hardware.ethercat.station_wiring import first_bits
 from softcr_hardware.ethercat.terminals import (
     FULL_SCALE_COUNTS,
     STATUS_FAULT,
@@ -69,14 +70,14 @@ class ProcessData:
         self._ranges = [(sensor.lowest, sensor.highest) for sensor in sensors]
         terminals = station.terminals
         self.air_on = False
-        chain, bits = station.stop_chain, station.first_bits("inputs")
+        chain, bits = station.stop_chain, first_bits(station, "inputs")
         self._digital = [
             (place.terminal, bits[place.terminal] + place.channel - 1) if place else None
             for place in (chain.stop_input, chain.supply_24v_input)
         ]
         self._dump: tuple[int, int, int] | None = None  # position, value with the air on, bytes
         if (place := chain.dump_valve_output) is not None:
-            bit = station.first_bits("outputs")[place.terminal] + place.channel - 1
+            bit = first_bits(station, "outputs")[place.terminal] + place.channel - 1
             size = station.terminals[place.terminal - 1].output_bytes
             self._dump = place.terminal, 1 << bit, size
         self._scales = {position: _scale(each) for position, each in enumerate(terminals, 1)}

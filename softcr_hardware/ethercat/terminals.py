@@ -5,7 +5,6 @@ input channel is a status word and a 16-bit value, an output channel a 16-bit va
 0 to 10 V. What is known of a terminal by its name stands in `families`.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,13 +14,18 @@ from softcr_hardware.ethercat.families import (
     BECKHOFF,
     FIRST_SETTINGS,
     PRODUCTS,
-    RANGES,
     SETTINGS,
     Family,
     Setting,
     Unit,
 )
 from softcr_hardware.ethercat.pressure_guard.settings import GuardSettings
+from softcr_hardware.ethercat.station_wiring import (
+    check_signals,
+    check_watched,
+    check_wires,
+    first_bits,
+)
 from softcr_models.errors import UserError
 from softcr_models.number_types import NonNegative, Positive
 from softcr_models.yaml_files import load_yaml
@@ -340,123 +344,17 @@ class Station(_Data):
 
     @model_validator(mode="after")
     def _wired(self) -> "Station":
-        taken: set[tuple[str, int, int]] = set()
-        names = [chamber.name for chamber in self.chambers]
-        if len(set(names)) != len(names):
-            raise ValueError(f"chambers: names must differ, found {names}")
-        for name, kind, wire in self._wires():
-            where = f"{name}: terminal {wire.terminal} channel {wire.channel}"
-            if wire.terminal > len(self.terminals):
-                raise ValueError(f"{where}: there are {len(self.terminals)} terminals")
-            terminal = self.terminals[wire.terminal - 1]
-            digital, direction = kind.startswith("digital "), kind.removeprefix("digital ")
-            there = getattr(terminal, direction) if terminal.digital == digital else 0
-            if wire.channel > there:
-                raise ValueError(f"{where}: {terminal.name} has {there} {kind}")
-            if (kind, wire.terminal, wire.channel) in taken:
-                raise ValueError(f"{where}: this channel is used twice")
-            taken.add((kind, wire.terminal, wire.channel))
-        return self
-
-    @model_validator(mode="after")
-    def _in_range(self) -> "Station":
-        """Signals are those that their terminals have."""
-        for name, kind, wire in self._wires():
-            terminal = self.terminals[wire.terminal - 1]
-            high = RANGES[terminal.unit][1]
-            values: tuple[float, ...] = ()
-            if isinstance(wire, Sensor):
-                values = (wire.zero,)
-            elif kind == "outputs" and isinstance(self.valve, PressureRegulator):
-                values = (self.valve.empty, self.valve.full, self.valve.when_dead)
-            elif kind == "outputs" and terminal.unit != "V":
-                raise ValueError(f"{name}: {terminal.name} gives mA; flow valves take V")
-            for value in values:
-                if value > high:
-                    raise ValueError(
-                        f"{name}: {value} lies beyond the {high:g} {terminal.unit} of "
-                        f"{terminal.name}"
-                    )
-        return self
-
-    @model_validator(mode="after")
-    def _watched(self) -> "Station":
-        """Of every terminal that drives valves it can be read or measured what a watchdog does."""
-        driving = {chamber.valve.terminal for chamber in self.chambers}
-        wired = {wire.output.terminal for wire in self.watchdog_wires}
-        for position in sorted(wired - driving):
-            raise ValueError(
-                f"watchdog wire: output of terminal {position}, which drives no valve; must be of "
-                f"one of {sorted(driving)}"
-            )
-        for position in sorted(driving - wired):
-            terminal = self.terminals[position - 1]
-            if terminal.family not in ("EL40xx", "EL41xx"):
-                raise ValueError(
-                    f"terminal {position} {terminal.name} drives valves, and nothing tells what "
-                    "its outputs do after the watchdog: family must be EL40xx or EL41xx, or "
-                    "watchdog_wires must lead from a spare output of it to a spare input"
-                )
+        check_wires(self)
+        check_signals(self)
+        check_watched(self)
+        for direction in ("inputs", "outputs"):
+            first_bits(self, direction)
         return self
 
     @property
     def has_dump_valve(self) -> bool:
         """Whether a valve that loses its current empties the manifold."""
         return self.supply.dump_valve or self.stop_chain.dump_valve_output is not None
-
-    def first_bits(self, direction: Literal["inputs", "outputs"]) -> dict[int, int]:
-        """Where digital terminals, by position, have their first channel in their first byte.
-
-        A master packs terminals of fewer than eight channels that follow each other into one byte;
-        whoever has bytes of its own ends that.
-
-        Raises:
-            ValueError: one of them would lie in two bytes.
-        """
-        found, bit = {}, 0
-        for position, terminal in enumerate(self.terminals, 1):
-            count = getattr(terminal, direction)
-            if not count:
-                continue
-            if not terminal.digital or count >= 8:
-                bit = 0
-            elif bit + count > 8:
-                raise ValueError(
-                    f"terminal {position} {terminal.name}: its {count} {direction} would lie in "
-                    f"two bytes, behind {bit} bits of the terminals before; put one of 8 channels, "
-                    "or an analog one, between them"
-                )
-            if terminal.digital:
-                found[position] = bit
-                bit = (bit + count) % 8
-        return found
-
-    @model_validator(mode="after")
-    def _packed(self) -> "Station":
-        self.first_bits("inputs")
-        self.first_bits("outputs")
-        return self
-
-    def _wires(self) -> Iterator[tuple[str, str, Channel]]:
-        """Name of its owner, kind of channel, and place of every wire."""
-        for chamber in self.chambers:
-            yield chamber.name, "inputs", chamber.sensor
-            yield chamber.name, "outputs", chamber.valve
-            if chamber.second_sensor is not None:
-                yield f"{chamber.name}, second sensor", "inputs", chamber.second_sensor
-        if self.supply.gauge is not None:
-            yield "supply gauge", "inputs", self.supply.gauge
-        chain = self.stop_chain
-        for name, kind, place in (
-            ("stop_input", "digital inputs", chain.stop_input),
-            ("supply_24v_input", "digital inputs", chain.supply_24v_input),
-            ("dump_valve_output", "digital outputs", chain.dump_valve_output),
-        ):
-            if place is not None:
-                yield name, kind, place
-        for wire in self.watchdog_wires:
-            yield "watchdog wire", "outputs", wire.output
-            yield "watchdog wire", "inputs", wire.input
 
 
 def load_station(name_or_path: str | Path, chambers: tuple[str, ...] | None = None) -> Station:
