@@ -49,7 +49,7 @@ def bench_with(mistakes=None, errors=ERRORS, station=None, calibration=None, see
     offsets = OFFSETS | mistakes.sensor_offsets
     mistakes = mistakes.model_copy(update={"sensor_offsets": offsets})
     noise = SensorModel(tip_noise=1e-4, force_noise=0.02, moment_noise=5e-4, seed=seed)
-    plant = SimulatedPlant(ROBOT, Mismatch(1.1, 1.05, 1.0), noise)
+    plant = SimulatedPlant(ROBOT, Mismatch(1.1, 1.05, 1.0), noise, intervals=6)
     truth = mistakes.calibration(CALIBRATION)
     files = station or STATION, calibration or CALIBRATION
     return VirtualBench(STATION, truth, plant, mistakes, errors, seed, *files)
@@ -189,7 +189,6 @@ SIX = (
         body_turn=(0, 0, -90),
         force_torque_turn=(0, 0, 180),
     ),
-    some_mistakes(2, NAMES),
 )
 BEFORE = tuple(
     step for step in STEPS if step.name in ("zero", "sensors", "exhaust", "survey", "wiring")
@@ -263,26 +262,27 @@ def test_without_pulled_cables_what_looks_alike_is_said_so(tmp_path):
 
 def test_it_goes_on_where_it_ended(tmp_path):
     class Leaves(VirtualOperator):
-        """Lets go of the switch at 40 s, and comes back later."""
+        """Lets go of the switch at 20 s, and comes back later."""
 
         def holds(self, now):
-            return now < 40.0
+            return now < 20.0
 
     bench = bench_with()
-    session, done = commissioned(tmp_path, session=session_of(bench, Leaves(bench)))
+    session = session_of(bench, Leaves(bench))
+    _, done = commissioned(tmp_path, session=session, steps=BEFORE)
     assert not done
     assert bench.actuator.pressures.max() < 1000.0  # everything exhausts
     record = load_record(tmp_path / "record.yaml")
     before = list(record.steps)
     assert before
-    assert len(before) < len(STEPS)
+    assert len(before) < len(BEFORE)
 
     bench = bench_with()
     session = Session(bench, VirtualOperator(bench), ROBOT, record)
     kept = {name: step.done for name, step in record.steps.items()}
-    _, done = commissioned(tmp_path, session=session)
+    _, done = commissioned(tmp_path, session=session, steps=BEFORE)
     assert done
-    assert list(session.record.steps) == [step.name for step in STEPS]
+    assert list(session.record.steps) == [step.name for step in BEFORE]
     assert {name: session.record.steps[name].done for name in before} == kept
 
 
@@ -381,10 +381,19 @@ def typed(pending):
 
 
 def test_a_terminal_that_keeps_its_output_is_found(tmp_path):
-    session, _ = commissioned(tmp_path, BenchMistakes(keeps_last_output=True))
+    steps = (*BEFORE, next(step for step in STEPS if step.name == "watchdog"))
+    session, _ = commissioned(tmp_path, BenchMistakes(keeps_last_output=True), steps=steps)
     lines = words(session)
     assert len(lines) == 3
     assert all("does not open the exhaust" in line for line in lines)
+
+
+def test_mistakes_for_practice_are_six_kinds_of_known_chambers():
+    for seed in range(20):
+        mistakes = some_mistakes(seed, NAMES)
+        assert len(mistakes.model_dump(exclude_defaults=True)) == 6
+        bench_with(mistakes)  # names no unknown chamber
+    assert some_mistakes(3, NAMES) == some_mistakes(3, NAMES)
 
 
 def test_a_file_of_mistakes_names_what_is_not_allowed():
