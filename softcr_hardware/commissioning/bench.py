@@ -23,6 +23,7 @@ class Bench(Protocol):
         data: volts of the sensors <-> pressures, by the station file.
         period: of an exchange while valves are timed [s].
         calm_period: of an exchange while nothing changes [s].
+        realtime: whether time passes by itself; else only in exchanges.
     """
 
     station: Station
@@ -30,6 +31,7 @@ class Bench(Protocol):
     data: ProcessData
     period: float
     calm_period: float
+    realtime: bool
 
     def open(self) -> None:
         """Bring everything up, valves on exhaust. UserError in one line where it cannot."""

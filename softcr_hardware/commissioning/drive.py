@@ -8,7 +8,9 @@ once and ends what was being done.
 
 import math
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -28,6 +30,9 @@ _CHECK_PERIOD = 0.1  # [s] between looks at the terminals' states
 _READY = 0.03  # [s] closed before filling: on its way from the exhaust a valve lags
 _LOOKS = 20  # exchanges in which an input must be silent
 _VENTED = 0.6  # [s] at most until a chamber is empty
+
+
+Result = TypeVar("Result")
 
 
 class Interrupted(UserError):
@@ -57,6 +62,7 @@ class Drive:
         bench, operator: whose.
         names: of the channels, which are the chambers' of the station file.
         reversed: (m,) valves that are known to fill where they should exhaust.
+        air: whether the hand valve of the air may be open.
     """
 
     def __init__(self, bench: Bench, operator: Operator) -> None:
@@ -64,6 +70,7 @@ class Drive:
         self.bench, self.operator = bench, operator
         self.names = tuple(chamber.name for chamber in bench.station.chambers)
         self.reversed = np.zeros(len(self.names), bool)
+        self.air = True
         self._calm = 0.0  # what a channel does that is left alone: closed
         self._over = 0
         self._heard = bench.now
@@ -213,6 +220,21 @@ class Drive:
         self._heard = self.bench.now
         return answer
 
+    def beside(self, work: Callable[[], Result]) -> Result:
+        """Work of some length, while the bus goes on: without frames the watchdog's value acts, and
+        that fills a chamber whose valve is in reverse.
+
+        Returns:
+            What `work` returns; what it raises is raised.
+        """
+        if not self.bench.realtime:
+            return work()
+        with ThreadPoolExecutor(1) as pool:
+            pending = pool.submit(work)
+            while not pending.done():
+                self._exchange(self._volts(0, self._calm, self._calm), self.bench.calm_period)
+            return pending.result()
+
     def close(self) -> None:
         """All channels to their exhaust, as they are known."""
         self._exchange(self._volts(0, -1.0, -1.0), self.bench.period)
@@ -222,12 +244,16 @@ class Drive:
     def _begin(self) -> None:
         """Of something that begins with vented chambers: what was computed meanwhile took time, in
         which the terminals' watchdog may have vented."""
-        self.bench.recover()
-        self._heard = self.bench.now
+        if self.air and (self._calm == 0.0 or self.reversed.any()):
+            self._check()  # bringing the bus up again opens the exhausts, and one of them may fill
+        else:
+            self.bench.recover()
+            self._heard = self.bench.now
 
     def _check(self) -> None:
+        """Ends what a terminal that is not operational has ended."""
         if trouble := self.bench.check():
-            self._end(f"terminals: {trouble}")
+            self._end(f"terminals: {trouble}; shut the air off")
 
     def _check_dose(self, opening: float, time: float) -> None:
         flow = self.bench.station.flow

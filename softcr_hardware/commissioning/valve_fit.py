@@ -27,7 +27,7 @@ MOST_EDGE = 0.012
 MOST_LAG = 0.002
 """The same of the lag [s]."""
 
-FILLS: tuple[float, ...] = (0.04, 0.08, 0.16, 0.3)
+FILLS: tuple[float, ...] = (0.03, 0.06, 0.1, 0.16)
 """Openings of the pulses, towards the supply."""
 EXHAUSTS: tuple[float, ...] = (0.04, 0.1, 0.25, 1.0)
 """And of those that let the air out again."""

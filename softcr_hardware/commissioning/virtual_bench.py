@@ -40,6 +40,7 @@ class VirtualBench:
 
     period = 0.001
     calm_period = 0.04
+    realtime = False
 
     def __init__(
         self,

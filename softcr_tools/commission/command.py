@@ -291,6 +291,7 @@ def _interruptible() -> Iterator[None]:
 def _run(session: Session, output: Path, begin: str, tell: Say) -> bool:
     """All steps that are to be done; whether they were."""
     tell("the air must be shut off now: its hand valve closed, the hoses vented", "bold")
+    session.model.bent(0, 1.0)  # compiles, before the bus waits for nobody
     session.bench.open()
     record = output / (DAILY if session.daily else RECORD)
     return lead(session, steps_of(session.daily), begin, record, tell)

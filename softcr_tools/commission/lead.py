@@ -70,7 +70,7 @@ def _do(session: Session, step: Step, path: Path, say: Say) -> bool:
         words = f"{step.name}: {error}"
         result = StepRecord(done=now_words(), findings=(Finding(words=words),))
     session.record.steps[step.name] = result
-    session.record.save(path)
+    session.drive.beside(lambda: session.record.save(path))
     for line in result.lines:
         say(f"  {line}", "")
     for finding in result.findings:
@@ -90,7 +90,10 @@ def _leave(session: Session, say: Say) -> None:
     nobody drives it."""
     drive = session.drive
     try:
-        drive.exhaust()
+        try:
+            drive.exhaust()
+        except Interrupted as interruption:
+            say(f"{interruption}", "bold red")
         if drive.reversed.any():
             names = [session.valve_name(k) for k, wrong in enumerate(drive.reversed) if wrong]
             say(f"shut the air off NOW: {', '.join(names)} would fill", "bold red")

@@ -33,6 +33,7 @@ class RealBench:
     """
 
     period = calm_period = 0.001
+    realtime = True
 
     def __init__(
         self,

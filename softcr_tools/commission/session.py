@@ -16,6 +16,8 @@ from softcr_models.errors import UserError
 from softcr_models.robot import Robot
 from softcr_tools.commission.record import Record, StepRecord, now_words
 
+_SHORT = 0.1  # [s]
+
 
 @dataclass(frozen=True)
 class Step:
@@ -126,11 +128,15 @@ class Session:
             if on
             else "shut the air off at its hand valve and let it out"
         )
-        if not on:
-            self.drive.let_air(False)
+        drive = self.drive
+        if on:
+            drive.rest(_SHORT)  # operational before there is air
+            drive.air = True
+        else:
+            drive.let_air(False)
         self.must("air on" if on else "air off", words)
-        self._air = on
-        self.drive.let_air(on)
+        self._air = drive.air = on
+        drive.let_air(on)
 
     def must(self, about: About, words: str, channel: int = -1) -> None:
         """Ask for something that must be done.

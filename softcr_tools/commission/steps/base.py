@@ -6,6 +6,7 @@ from softcr_hardware.commissioning.base_fit import (
     MOST_POSITION,
     MOST_ROTATION,
     Alignment,
+    BaseFit,
     fitted,
 )
 from softcr_hardware.commissioning.findings import Finding
@@ -34,9 +35,14 @@ def _run(session: Session) -> StepRecord:
             zip(survey.channels, session.answers(), strict=True)
         )
     ]
-    paths = [session.model.path(c, p) for c, p in zip(bends, pressures, strict=True)]
     mirror = Mirror(*session.value("wiring", "mirror"))
-    fit = fitted(session.bench.calibration, survey.rest, survey.channels, paths, begin, mirror)
+
+    def fit_base() -> BaseFit:
+        paths = [session.model.path(c, p) for c, p in zip(bends, pressures, strict=True)]
+        file = session.bench.calibration
+        return fitted(file, survey.rest, survey.channels, paths, begin, mirror)
+
+    fit = session.drive.beside(fit_base)
     position, rotation = fit.position_residual, float(np.degrees(fit.rotation_residual))
     findings = []
     if not fit.good:

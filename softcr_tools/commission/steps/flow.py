@@ -1,6 +1,7 @@
 """Flow, dead band and lag of each valve."""
 
 from dataclasses import asdict
+from functools import partial
 
 import numpy as np
 
@@ -32,7 +33,8 @@ def _run(session: Session) -> StepRecord:
             traces.append(drive.play(channel, pieces))
         leak = max(leaks[channel], 0.0) if np.isfinite(leaks[channel]) else 0.0
         scale = session.scale(channel)
-        fits.append(fitted_valve(traces, sensor, scale, station.flow_valve, station.flow, leak))
+        told = traces, sensor, scale, station.flow_valve, station.flow, leak
+        fits.append(drive.beside(partial(fitted_valve, *told)))
     valves = [session.valve_name(channel) for channel in range(len(fits))]
     findings = [Finding(words=words) for words in spread_words(fits, valves)]
     common = mean_fit(fits)

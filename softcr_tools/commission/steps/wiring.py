@@ -14,8 +14,9 @@ def _run(session: Session) -> StepRecord:
     known = session.value("sensors", "sensors") if session.has("sensors", "sensors") else None
     if session.daily:
         known = None
-    best, findings = explained(
-        survey, session.bench.calibration, session.model, session.names, known, session.axes
+    file, model = session.bench.calibration, session.model
+    best, findings = session.drive.beside(
+        lambda: explained(survey, file, model, session.names, known, session.axes)
     )
     wrong = np.array(session.value("exhaust", "reversed"))
     valves = best.valves if best is not None else tuple(range(len(wrong)))
