@@ -252,7 +252,7 @@ class Drive:
 
     def _check(self) -> None:
         """Ends what a terminal that is not operational has ended."""
-        if trouble := self.bench.check():
+        if trouble := self.bench.check() and self.bench.check():  # one answer may be lost
             self._end(f"terminals: {trouble}; shut the air off")
 
     def _check_dose(self, opening: float, time: float) -> None:
