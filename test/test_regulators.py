@@ -18,13 +18,14 @@ from softcr_models import load_robot
 from softcr_models.errors import UserError
 
 STATION = load_station("regulators", load_robot("licher2025").chamber_names)
+UNTESTED = STATION.model_copy(update={"arming_test": False})
 POLE = STATION.gains.proportional
 
 
 class Bench:
     """The driver behind regulators, on virtual time; `peak` is the largest true pressure."""
 
-    def __init__(self, errors=None, station=STATION):
+    def __init__(self, errors=None, station=UNTESTED):
         self.now, self.peak = 0.0, 0.0
         data = ProcessData(station)
         self.actuator = EmulatedActuator(station, errors=errors)
@@ -174,3 +175,53 @@ def test_a_regulator_that_would_stay_full_or_is_out_of_range_is_refused():
         Bench(station=small)
     with pytest.raises(UserError, match="its valves are pressure regulators"):
         _ = STATION.flow_valve
+
+
+def _asked(bench, seconds=12.0):
+    """Until it is enabled, or a fault is latched."""
+    for _ in range(round(10 * seconds)):
+        bench.live(0.1, lambda now: 0.0, enable=True)
+        if bench.decision.enabled or bench.decision.latch:
+            break
+    return bench.decision
+
+
+def test_the_arming_test_commands_each_regulator_and_then_it_is_enabled():
+    bench = Bench(station=STATION)
+    assert _asked(bench).enabled
+    peaks = np.array(bench.true).max(axis=0)
+    assert ((peaks > 3e3) & (peaks < 5e3)).all()  # each chamber had its 4 kPa
+    bench.live(2.0, wave)
+    assert bench.decision.enabled
+
+
+def _swapped(bench):
+    honest = bench.bus.exchange
+
+    def exchange(volts):
+        sample = honest(volts)
+        sample.volts = sample.volts[[1, 0, 2]]
+        return sample
+
+    bench.bus.exchange = exchange
+
+
+def _closed(bench):
+    bench.actuator.chambers["stuck"][2] = 0.0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "cause"),
+    [
+        (_swapped, "chamber_1: reads "),
+        (_closed, "chamber_3: reads "),
+    ],
+)
+def test_the_arming_test_names_what_does_not_answer(wrong, cause):
+    bench = Bench(station=STATION)
+    wrong(bench)
+    decision = _asked(bench)
+    assert not decision.enabled
+    assert decision.cause.startswith(f"arming test: {cause}")
+    assert decision.cause.endswith("kPa of a command of 4.0 kPa, must be 2.0 to 6.0 kPa")
+    assert bench.peak < 6e3

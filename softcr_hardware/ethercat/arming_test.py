@@ -61,13 +61,17 @@ class ArmingTest:
     def __init__(self, station: Station):
         """Not begun."""
         self._names = tuple(chamber.name for chamber in station.chambers)
-        self._flow, self._valve = station.flow, station.flow_valve
-        self._pulse = pulse_of(RISE, station.flow, OPENING, exhaust=_EXHAUST)
+        self._prepare(station)
         per_count = FULL_SCALE_VOLTS / FULL_SCALE_COUNTS
         slopes = [chamber.sensor.pascal_per_volt for chamber in station.chambers]
         self._least_noise = LEAST_NOISE * per_count * np.array(slopes)
         self._exhaust = np.full(len(self._names), station.valve.exhaust)
         self.forget()
+
+    def _prepare(self, station: Station) -> None:
+        """What the pulses need."""
+        self._flow, self._valve = station.flow, station.flow_valve
+        self._pulse = pulse_of(RISE, station.flow, OPENING, exhaust=_EXHAUST)
 
     @property
     def passed(self) -> bool:

@@ -24,6 +24,7 @@ from softcr_hardware.ethercat.bus import ValveBus
 from softcr_hardware.ethercat.pressure_guard.guard import PressureGuard
 from softcr_hardware.ethercat.pressure_loop import PressureLoop
 from softcr_hardware.ethercat.process_data import ProcessData, Sample, zero_volts
+from softcr_hardware.ethercat.regulator_test import RegulatorTest
 from softcr_hardware.ethercat.regulators import RegulatorGuard, RegulatorLoop
 from softcr_hardware.ethercat.supply import check_supply, highest_command
 from softcr_hardware.ethercat.terminals import PressureRegulator, Station
@@ -145,9 +146,8 @@ class ValveDriver:
             tuple(chamber.second_sensor is not None for chamber in station.chambers),
             station.supply.gauge is not None,
         )
-        # it is one of flow valves
-        tests = station.arming_test and station.valve.type == "flow"
-        self._test = ArmingTest(station) if tests else None
+        kind = ArmingTest if station.valve.type == "flow" else RegulatorTest
+        self._test = kind(station) if station.arming_test else None
         self._setpoint = Setpoint(limits, chambers, command_period, vent_rate)
         self._reaction = _REACTION * period + station.valve.lag  # until pressures follow [s]
         self._no_pressures = np.full(chambers, math.nan)
