@@ -408,6 +408,7 @@ def test_a_file_of_mistakes_names_what_is_not_allowed():
     [
         (("--mistakes", "3"), "only of a virtual bench"),
         (("--daily", "--virtual"), "commission first"),
+        (("--virtual", "--station", "regulators"), "its valves are pressure regulators"),
         (("--virtual", "--from", "lunch"), "step 'lunch': unknown; known are devices, zero"),
         (("--virtual", "--mistakes", "none.yaml"), "none.yaml"),
     ],

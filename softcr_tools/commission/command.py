@@ -181,9 +181,11 @@ def _files(options: BenchOptions, robot: Robot, output: Path, daily: bool) -> _F
         options.mounting or is_path(names["mounting"]) or robot.name in available("force_torque")
     )
     mounting = load_mounting(names["mounting"]) if known else Mounting()
+    station = load_station(names["station"], robot.chamber_names)
+    _ = station.flow_valve  # pressure regulators have no flow, dead band and pulses to measure
     return _Files(
         names,
-        load_station(names["station"], robot.chamber_names),
+        station,
         load_calibration(names["calibration"]),
         mounting,
     )

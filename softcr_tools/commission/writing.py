@@ -11,7 +11,6 @@ from softcr_hardware.force_torque.mounting import KeptBias, Mounting, load_mount
 from softcr_hardware.optitrack.calibration import MocapCalibration, load_calibration
 from softcr_models.errors import UserError
 from softcr_runtime.whole_files import write_whole
-from softcr_tools.commission.record import now_words
 from softcr_tools.commission.session import Session
 from softcr_tools.commission.steps import STEPS
 
@@ -120,7 +119,8 @@ def _mounting(session: Session) -> Mounting:
 
 
 def _written(path: Path, content: dict[str, Any], session: Session) -> list[str]:
-    told = {"description": f"commissioned {now_words()}, see record.yaml beside it"}
+    when = max(step.done for step in session.record.steps.values())
+    told = {"description": f"commissioned {when}, see record.yaml beside it"}
     content = told | {key: each for key, each in content.items() if key not in told}
     head = f"# {path.name}: written by softcr commission for {session.robot.name}; SI units.\n"
     text = head + yaml.safe_dump(content, sort_keys=False, width=100, default_flow_style=None)
