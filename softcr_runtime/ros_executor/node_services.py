@@ -11,8 +11,8 @@ from rclpy.task import Future
 from std_srvs.srv import Trigger
 
 AGREEMENT_TIMEOUT = 30.0
-"""For all to agree: poses must flow, a person take the deadman's switch in hand, and the arming test
-pass, which takes 3 s of an idle machine [s]."""
+"""For all to agree: poses must flow, a person take the deadman's switch in hand, and the arming
+test pass, which takes 3 s of an idle machine [s]."""
 
 _PAUSE = 0.3  # between two questions [s]
 _NOT_RUNNING = "no such service is running"
