@@ -23,6 +23,7 @@ from wire import Emulator, cable, until
 from softcr_hardware.ethercat.kept_state import KeptState
 from softcr_hardware.ethercat.terminals import load_station
 from softcr_models import load_robot
+from softcr_models.yaml_files import yaml_path
 from softcr_runtime.diagnostics import diagnostics_from_message
 from softcr_runtime.messages import (
     pose_to_message,
@@ -173,11 +174,21 @@ def state(tmp_path):
 
 
 @pytest.fixture
-def valves(wire, state):
+def station(tmp_path):
+    """The shipped one without its arming test, which takes seconds of each test."""
+    shipped = yaml_path("licher2025", "ethercat", "station").read_text(encoding="utf-8")
+    path = tmp_path / "licher2025.yaml"
+    path.write_text(f"{shipped}\narming_test: false\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def valves(wire, state, station):
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "softcr_hardware.nodes.valves", "--ros-args"),
             *("-p", f"interface:={wire.near}", "-p", f"state_directory:={state}"),
+            *("-p", f"station:={station}"),
         ],
         env=os.environ | {"PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
@@ -199,6 +210,7 @@ def filled(stack, pressure=5e4):
     stack.until(lambda: stack.pressures and stack.newest().min() > 0.9 * pressure, "pressure")
 
 
+@pytest.mark.parametrize("station", ["licher2025"])
 def test_the_whole_way_from_configure_to_a_regulated_pressure_and_back(
     stack, valves, emulator, state
 ):
