@@ -334,8 +334,8 @@ def test_a_kept_zero_and_a_held_latch_outlive_the_node(stack, valves, emulator, 
         refused.message
     )
     kept.forget_latch()
-    assert stack.trigger("reset").success
-    stack.until(lambda: stack.state().latch == "", "a reset")
+    stack.until(lambda: stack.trigger("reset").success, "a reset")
+    stack.until(lambda: stack.state().latch == "", "its being told")
     stack.until(lambda: stack.trigger("calibrate_zero").success, "calibration")
     zero, _ = kept.zero(nominal)
     assert np.allclose(zero, nominal, atol=0.01)
