@@ -94,8 +94,8 @@ def test_a_saved_calibration_is_loaded_as_it_was(tmp_path):
     calibration = CALIBRATION.model_copy(update={"base_in_world": Placement.of(some_pose(4))})
     save_calibration(path, calibration)
     assert load_calibration(path) == calibration
-    with pytest.raises(UserError, match="cannot be written: No such file or directory"):
-        save_calibration(tmp_path / "no" / "mine.yaml", calibration)
+    with pytest.raises(UserError, match="cannot be written"):
+        save_calibration(path / "mine.yaml", calibration)  # below a file
 
 
 @pytest.mark.parametrize(
