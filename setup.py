@@ -1,5 +1,6 @@
 """The one place of the package's metadata, for pip and for colcon (ament_python)."""
 
+import runpy
 import tempfile
 from pathlib import Path
 
@@ -12,24 +13,7 @@ PACKAGE = "softcr"
 ROS_WHEELS = ["ros-jazzy-rclpy", "ros-jazzy-common-interfaces", "ros-jazzy-rmw-fastrtps-cpp"]
 
 # `ros2 run softcr NAME` and the module that it runs, with what follows it.
-_BLOCK = "softcr_runtime.run_block"
-NODES = {
-    "simulator": f"{_BLOCK} softcr_hardware.simulator:Simulator",
-    "valves": "softcr_hardware.nodes.valves",
-    "optitrack": "softcr_hardware.nodes.optitrack",
-    "force_torque": "softcr_hardware.nodes.force_torque",
-    "estimator": f"{_BLOCK} softcr_estimation.estimator:EstimatorBlock",
-    "cc_estimator": f"{_BLOCK} softcr_estimation.cc_block:CcEstimatorBlock",
-    "reference": f"{_BLOCK} softcr_control.reference_block:ReferenceBlock",
-    "controller": f"{_BLOCK} softcr_control.controller:ControllerBlock",
-    "nempc_controller": f"{_BLOCK} softcr_control.controller:ControllerBlock nempc_controller",
-    "rod_mpc": f"{_BLOCK} softcr_control.controller:ControllerBlock rod_mpc"
-    " --ros-args -p controller:=rod_mpc --",
-    "feedforward": f"{_BLOCK} softcr_control.feedforward:Feedforward",
-    "apcc_controller": f"{_BLOCK} softcr_control.apcc.block:ApccBlock",
-    "tip_reference": f"{_BLOCK} softcr_control.tip_reference_block:TipReferenceBlock",
-    "recorder": "softcr_runtime.bags.recorder_node",
-}
+NODES = runpy.run_path("softcr_tools/ros/executables.py")["NODES"]
 
 
 _NODE = """\

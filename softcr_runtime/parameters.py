@@ -6,12 +6,17 @@ from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescri
 
 from softcr_runtime.settings import Setting
 
+_CHANGES = "; can change "
+_LIVE, _FIXED = "in any state", "while unconfigured"
+
 
 def parameter_descriptor(setting: Setting) -> ParameterDescriptor:
-    """Description, unit and range of a setting, as ROS tools show them."""
+    """Description, unit and range of a setting, and in which states of its node it can change, as
+    ROS tools show them."""
     unit = f" [{setting.unit}]" if setting.unit else ""
     descriptor = ParameterDescriptor(
-        description=setting.description + unit, additional_constraints=setting.allowed
+        description=setting.description + unit,
+        additional_constraints=setting.allowed + _CHANGES + (_LIVE if setting.live else _FIXED),
     )
     if setting.low is not None and setting.high is not None:
         if setting.kind == "integer":
@@ -21,6 +26,22 @@ def parameter_descriptor(setting: Setting) -> ParameterDescriptor:
             limits = FloatingPointRange(from_value=float(setting.low), to_value=float(setting.high))
             descriptor.floating_point_range = [limits]
     return descriptor
+
+
+def changes_and_range(descriptor: ParameterDescriptor) -> tuple[str, str]:
+    """In which states a parameter can change, and its allowed values, in words; of any node.
+
+    Empty words for what the node does not tell.
+    """
+    allowed, told, changes = descriptor.additional_constraints.rpartition(_CHANGES)
+    if not told:
+        allowed, changes = descriptor.additional_constraints, ""
+    if descriptor.read_only:
+        changes = "never"
+    ranges = (*descriptor.integer_range, *descriptor.floating_point_range)
+    if not allowed and ranges:
+        allowed = f"from {ranges[0].from_value:g} to {ranges[0].to_value:g}"
+    return changes, allowed
 
 
 def as_declared(setting: Setting, value: Any) -> Any:

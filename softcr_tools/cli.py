@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 
 from softcr_runtime.command_line import new_app, run
+from softcr_tools.ros import COMMANDS as ROS_COMMANDS
 
 
 def _version() -> str:
@@ -27,6 +28,7 @@ _COMMANDS = {
     "hold": ("tools.hold:hold", "be the deadman's switch: the terminal's space bar"),
     "doctor": ("tools.doctor.command:doctor", "say what stands in the way of a run"),
     "commission": ("tools.commission.command:commission", "measure a bench, write its files"),
+    "ros": ("tools.ros.command:app", "run, nodes, lifecycle, topics, echo, call, param"),
     "plan": ("tools.plan:plan", "turn a tip path into a motion the rod can do"),
     "identify": ("tools.identify:identify", "find a robot's parameters in its recordings"),
     "emulate": ("tools.emulate:app", "play a device of the bench on its real protocol"),
@@ -38,6 +40,8 @@ _COMMANDS = {
 
 for _order, (_name, (_place, _text)) in enumerate(_COMMANDS.items()):
     app.command(f"softcr_{_place}", name=_name, help=_text, sort_key=_order)
+for _name, (_place, _text) in ROS_COMMANDS.items():  # in one line of the list, which fits a screen
+    app.command(f"softcr_tools.{_place}", name=_name, help=_text, show=False)
 app.register_install_completion_command(help="install completion for bash, zsh or fish")
 
 

@@ -406,7 +406,9 @@ def test_parameters_are_declared_with_range_description_and_value():
         assert rate.floating_point_range[0].to_value == 1000.0
         assert (seed.integer_range[0].from_value, seed.integer_range[0].to_value) == (0, 2**31 - 1)
         assert busy.description == "time configure takes [s]"
-        assert mode.additional_constraints == "one of wall, lockstep"
+        assert mode.additional_constraints == (
+            "one of wall, lockstep; can change while unconfigured"
+        )
 
 
 def test_parameters_change_only_when_they_may():

@@ -1,0 +1,74 @@
+"""`softcr call`: ask a service of a node."""
+
+import json as json_format
+
+from softcr_models.errors import UserError
+from softcr_runtime.command_line import command
+from softcr_runtime.console import FAILED, complain
+from softcr_tools.ros.interfaces import fill, interface_class, lines, plain, without_nan
+from softcr_tools.ros.participant import Connection, Participant, beside, is_plumbing, whereabouts
+from softcr_tools.ros.tables import print_table
+
+
+@command
+def call(
+    service: str = "",
+    fields: list[str] = [],  # noqa: B006 (cyclopts shows no default of it)
+    /,
+    *,
+    connection: Connection,
+    all: bool = False,
+    json: bool = False,
+) -> int:
+    """Call a service, and print its type and its answer; without a service, list all of them.
+
+    The exit code is 1 where the answer says success: false, or none comes.
+
+    Args:
+        service: its name, as valves/reset.
+        fields: of its request, as data=true or pose.position.x=0.1; a list as [1, 2].
+        all: list the services, too, that ROS gives every node.
+        json: for programs.
+    """
+
+    def act(participant: Participant) -> int:
+        if not service:
+            return _list(participant, all, json)
+        name, graph = participant.found("service", service)
+        types = graph.services[name]
+        if len(types) != 1:
+            raise UserError(f"service {name}: has several types: {', '.join(types)}")
+        kind = interface_class(types[0])
+        request = kind.Request()
+        fill(request, fields, types[0])
+        server, *others = dict.fromkeys(graph.servers[name])
+        if others:
+            complain(f"service {name}: several nodes offer it: {', '.join((server, *others))}")
+        if not json:
+            print(f"{name} ({types[0]})", flush=True)
+        answer = plain(participant.ask(name, kind, request, server))
+        if json:
+            said = {"service": name, "type": types[0], "response": without_nan(answer)}
+            print(json_format.dumps(said, indent=2, allow_nan=False))
+        else:
+            print("\n".join(lines(answer)))
+        return FAILED if answer.get("success") is False else 0
+
+    return beside("call", connection, act)
+
+
+def _list(participant: Participant, all: bool, json: bool) -> int:
+    graph = participant.settled_graph()
+    found = [
+        {"service": name, "types": list(types), "nodes": list(graph.servers[name])}
+        for name, types in sorted(graph.services.items())
+        if participant.in_namespace(name) and (all or not is_plumbing(name))
+    ]
+    if json:
+        print(json_format.dumps(found, indent=2))
+    elif not found:
+        print(f"no service is heard ({whereabouts()})")
+    else:
+        rows = [(str(each["service"]), ", ".join(each["types"])) for each in found]
+        print_table(("service", "type"), rows)
+    return 0

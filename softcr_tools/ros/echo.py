@@ -1,0 +1,105 @@
+"""`softcr echo`: the messages of a topic, as text."""
+
+import json as json_format
+import os
+import sys
+from collections import deque
+from typing import Any
+
+from pydantic import Field
+
+from softcr_models.errors import UserError
+from softcr_runtime.command_line import command
+from softcr_runtime.console import ended_by_signals
+from softcr_tools.ros.interfaces import interface_class, lines, picked, plain, without_nan
+from softcr_tools.ros.participant import Connection, Participant, Unanswered, beside, node_of
+
+
+class Hearing(Connection):
+    """How a topic is heard."""
+
+    count: int = Field(0, ge=0, description="end after so many messages; 0: when it is stopped")
+
+
+@command
+def echo(
+    topic: str,
+    /,
+    *,
+    hearing: Hearing,
+    once: bool = False,
+    field: str = "",
+    json: bool = False,
+) -> int:
+    """Print the messages of a topic, until Ctrl-C.
+
+    The subscription asks for what the publishers offer: the last message of a latched topic, as
+    safety/state, comes at once. Long arrays are shortened; the points of a cloud stand by field.
+
+    Args:
+        topic: its name, as in `softcr topics`.
+        once: as --count 1.
+        field: a part of each message only, as effort[0] or pose.position.x.
+        json: one line of JSON for each message, nothing shortened.
+    """
+    if once and hearing.count > 1:
+        raise UserError(f"option --once with --count {hearing.count}: only one of them can be")
+    wanted = 1 if once else hearing.count
+
+    def act(participant: Participant) -> int:
+        name, graph = participant.found("topic", topic)
+        kind = interface_class(_the_type(name, graph.topics[name]))
+        if not participant.wait(
+            lambda: bool(participant.publishers(name)), participant.connection.timeout
+        ):
+            ears = sorted({node_of(each) for each in participant.subscriptions(name)})
+            raise Unanswered(
+                f"topic {name}: nobody publishes it; it is heard by {', '.join(ears) or 'nobody'}"
+            )
+        messages: deque[Any] = deque()
+        participant.hear(name, kind, lambda message: messages.append(message))
+        return _print(participant, name, messages, wanted, field, json)
+
+    try:
+        return beside("echo", hearing, act)
+    except BrokenPipeError:  # whoever reads has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _print(
+    participant: Participant,
+    name: str,
+    messages: deque[Any],
+    wanted: int,
+    field: str,
+    json: bool,
+) -> int:
+    timeout, printed = participant.connection.timeout, 0
+    with ended_by_signals() as stop:
+        while not (wanted and printed == wanted) and not stop.is_set():
+            waits = timeout if wanted or not printed else 1.0
+            if not participant.wait(lambda: bool(messages) or stop.is_set(), waits):
+                if wanted or not printed:
+                    said = f"{printed} of {wanted} came" if wanted else "none came"
+                    by = sorted({node_of(each) for each in participant.publishers(name)})
+                    raise Unanswered(
+                        f"topic {name}: no message within {timeout:g} s ({said}); it is published "
+                        f"by {', '.join(by) or 'nobody'}"
+                    )
+                continue
+            while messages and not (wanted and printed == wanted):
+                value = picked(plain(messages.popleft()), field)
+                if json:
+                    print(json_format.dumps(without_nan(value), allow_nan=False), flush=True)
+                else:
+                    ending = [] if field else ["---"]
+                    print("\n".join([*lines(value), *ending]), flush=True)
+                printed += 1
+    return 0
+
+
+def _the_type(name: str, types: tuple[str, ...]) -> str:
+    if len(types) != 1:
+        raise UserError(f"topic {name}: has several types: {', '.join(types)}")
+    return types[0]

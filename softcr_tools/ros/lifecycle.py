@@ -1,0 +1,102 @@
+"""`softcr lifecycle`: the state of a lifecycle node, and its changes."""
+
+import json as json_format
+from typing import Any
+
+from pydantic import Field
+
+from softcr_models.errors import UserError
+from softcr_runtime.command_line import command, new_app
+from softcr_runtime.console import FAILED, complain
+from softcr_runtime.settings import Seconds
+from softcr_tools.ros.participant import Connection, Graph, Participant, beside, nearest
+
+app = new_app("lifecycle", "Show or change the lifecycle state of a node.")
+
+
+class PatientConnection(Connection):
+    """A node may compile or open devices while it configures."""
+
+    timeout: Seconds = Field(60.0, gt=0.0, le=3600.0, description="for the change to be done")
+
+
+@app.command
+@command
+def get(node: str, /, *, connection: Connection, json: bool = False) -> int:
+    """Show a node's state and the transitions that it allows.
+
+    Args:
+        node: its name, as in `softcr nodes`.
+        json: for programs.
+    """
+
+    def act(participant: Participant) -> int:
+        name, graph = participant.found("node", node)
+        _must_have_states(name, graph)
+        state, transitions = _state(participant, name), list(_transitions(participant, name))
+        if json:
+            print(json_format.dumps({"node": name, "state": state, "transitions": transitions}))
+        else:
+            print(f"{name}: {state}; transitions: {', '.join(transitions) or 'none'}")
+        return 0
+
+    return beside("lifecycle", connection, act)
+
+
+@app.command(name="set")
+@command
+def set_(node: str, transition: str, /, *, connection: PatientConnection) -> int:
+    """Ask a node for a transition: configure, activate, deactivate, cleanup or shutdown.
+
+    The exit code is 1 where the node refuses; it has logged why.
+
+    Args:
+        node: its name, as in `softcr nodes`.
+        transition: one that its state allows.
+    """
+
+    def act(participant: Participant) -> int:
+        from lifecycle_msgs.msg import Transition
+        from lifecycle_msgs.srv import ChangeState
+
+        name, graph = participant.found("node", node)
+        _must_have_states(name, graph)
+        before, allowed = _state(participant, name), _transitions(participant, name)
+        if transition not in allowed:
+            near = nearest(transition, allowed)
+            instead = f"did you mean {near[0]}?" if near else f"allowed are {', '.join(allowed)}"
+            raise UserError(f"transition {transition}: not allowed while {name} is {before}; "
+                            f"{instead if allowed else 'none is'}")  # fmt: skip
+        wanted = ChangeState.Request(transition=Transition(id=allowed[transition]))
+        done = participant.ask(f"{name}/change_state", ChangeState, wanted, name)
+        if not done.success:
+            complain(f"{name} refused to {transition}; its own log says why")
+            return FAILED
+        if transition == "shutdown":  # most processes end with it, and nobody can be asked
+            print(f"{name}: was {before}, is shut down")
+        else:
+            print(f"{name}: was {before}, is {_state(participant, name)}")
+        return 0
+
+    return beside("lifecycle", connection, act)
+
+
+def _must_have_states(name: str, graph: Graph) -> None:
+    if f"{name}/get_state" not in graph.services:
+        raise UserError(f"node {name}: is no lifecycle node; it has neither state nor transitions")
+
+
+def _state(participant: Participant, name: str) -> str:
+    from lifecycle_msgs.srv import GetState
+
+    answer = participant.read(f"{name}/get_state", GetState, GetState.Request())
+    return str(answer.current_state.label)
+
+
+def _transitions(participant: Participant, name: str) -> dict[str, int]:
+    """Number by name of what the present state allows."""
+    from lifecycle_msgs.srv import GetAvailableTransitions
+
+    place, request = f"{name}/get_available_transitions", GetAvailableTransitions.Request()
+    answer: Any = participant.read(place, GetAvailableTransitions, request)
+    return {each.transition.label: each.transition.id for each in answer.available_transitions}

@@ -1,0 +1,116 @@
+"""`softcr run`: one node by itself, its parameters as options."""
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from softcr_models.errors import UserError
+from softcr_models.plugins import load_class
+from softcr_runtime.block import BlockBase
+from softcr_runtime.command_line import command
+from softcr_runtime.console import complain
+from softcr_runtime.ros_context import set_environment
+from softcr_runtime.settings import NodeSettings, Setting, build_settings, declared_settings
+from softcr_tools.ros.executables import NODES
+from softcr_tools.ros.participant import nearest
+
+
+class NodeParameters(BaseModel):
+    """The parameters of the node that is named, as options."""
+
+    values: dict[str, Any] = Field({}, json_schema_extra={"hidden": True})
+
+    @classmethod
+    def more_options(cls, given: Mapping[str, Any]) -> dict[str, dict[str, Setting]]:
+        """Those of the node that the first word names.
+
+        Raises:
+            UserError: there is no such node, or what it should run cannot be used.
+        """
+        words = given.get("node", [])
+        if not words:
+            return {}
+        texts = {name: text for name, text in given.items() if name != "node"}
+        settings = settings_of(words[0], texts)
+        return {f"Parameters of {words[0]}": declared_settings(settings)}
+
+    @classmethod
+    def of_options(cls, values: Mapping[str, Any]) -> "NodeParameters":
+        """Of the values that were given."""
+        return cls(values=dict(values))
+
+
+@command
+def run(
+    node: str,
+    /,
+    *,
+    parameters: NodeParameters,
+    namespace: str = "",
+    name: str = "",
+    use_sim_time: bool = False,
+) -> int:
+    """Start one node by itself, as `ros2 run softcr NODE` does; Ctrl-C ends it.
+
+    softcr run NODE --help lists the parameters of that node. It starts unconfigured: beside it,
+    softcr lifecycle set NODE configure and then activate.
+
+    Args:
+        node: as in the list of nodes of the documentation: valves, optitrack, estimator, ...
+        namespace: of the node and its topics.
+        name: of the node; empty: its own.
+        use_sim_time: whether its time is that of /clock.
+    """
+    given = dict(parameters.values)
+    build_settings(settings_of(node, given), given, "option")
+    if use_sim_time:
+        given["use_sim_time"] = True
+    words = ["--ros-args"]
+    for each, value in given.items():
+        words += ["-p", f"{each}:={_yaml(value)}"]
+    words += ["-r", f"__ns:=/{namespace.strip('/')}"] if namespace.strip("/") else []
+    words += ["-r", f"__node:={name}"] if name else []
+    set_environment()
+    sys.stdout.flush()
+    command_line = [sys.executable, "-m", *shlex.split(NODES[node]), *words]
+    try:
+        os.execv(sys.executable, command_line)
+    except OSError as error:
+        complain(f"{sys.executable}: {error.strerror}")
+        return 1
+
+
+def settings_of(node: str, given: Mapping[str, Any]) -> type[NodeSettings]:
+    """The settings of a node; what is given, as the controller's name, may choose among them.
+
+    Raises:
+        UserError: there is no such node, or what it should run cannot be used.
+    """
+    if node not in NODES:
+        near = nearest(node, NODES)
+        raise UserError(
+            f"node {node!r}: unknown; "
+            + (f"did you mean {near[0]}?" if near else f"known are {', '.join(NODES)}")
+        )
+    module, *words = shlex.split(NODES[node])
+    if words:
+        chosen = dict(each.split(":=", 1) for each in words if ":=" in each)
+        block: type[BlockBase] = load_class(words[0], "block", BlockBase)
+        return block.settings_model({**chosen, **given})
+    found: type[NodeSettings] = next(
+        each.Settings
+        for each in vars(import_module(module)).values()
+        if getattr(each, "default_name", None) == node
+    )
+    return found
+
+
+def _yaml(value: Any) -> str:
+    """A value as ROS reads it on a command line: JSON is YAML."""
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,125 @@
+"""`softcr topics`: which topics there are, of which type, between whom, and how often."""
+
+import json as json_format
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from pydantic import Field
+
+from softcr_models.errors import UserError
+from softcr_runtime.command_line import command
+from softcr_runtime.settings import Seconds
+from softcr_tools.ros.interfaces import interface_class
+from softcr_tools.ros.participant import (
+    Connection,
+    Participant,
+    beside,
+    is_plumbing,
+    node_of,
+    whereabouts,
+)
+from softcr_tools.ros.tables import print_table
+
+
+class Listening(Connection):
+    """How topics are looked at."""
+
+    seconds: Seconds = Field(3.0, ge=0.5, le=600.0, description="for --rates to listen")
+
+
+@command
+def topics(
+    *, listening: Listening, rates: bool = False, all: bool = False, json: bool = False
+) -> int:
+    """List topics with their type, publishers and subscriptions.
+
+    Args:
+        rates: measure how often messages come, by listening to every topic for a few seconds.
+        all: with the topics that ROS gives every node.
+        json: for programs.
+    """
+
+    def act(participant: Participant) -> int:
+        graph = participant.settled_graph()
+        found = [
+            row
+            for name, types in sorted(graph.topics.items())
+            if participant.in_namespace(name) and (all or not is_plumbing(name))
+            if (row := _row(participant, name, types))["publishers"] or row["subscriptions"]
+        ]
+        if rates:
+            measured = _rates(participant, found, listening.seconds)
+            found = [{**row, "rate_hz": measured.get(row["topic"])} for row in found]
+        if json:
+            print(json_format.dumps(found, indent=2))
+        elif not found:
+            print(f"no topic is heard ({whereabouts()})")
+        else:
+            _print(found, rates)
+        return 0
+
+    return beside("topics", listening, act)
+
+
+def _row(participant: Participant, name: str, types: Sequence[str]) -> dict[str, Any]:
+    return {
+        "topic": name,
+        "types": list(types),
+        "publishers": sorted(map(node_of, participant.publishers(name))),
+        "subscriptions": sorted(map(node_of, participant.subscriptions(name))),
+    }
+
+
+def _rates(
+    participant: Participant, found: Sequence[dict[str, Any]], seconds: float
+) -> dict[str, float | None]:
+    """Messages per second by topic; None where the type is not known here.
+
+    With two messages or more, it is the intervals between the first and the last that count.
+    """
+    arrived: dict[str, list[float]] = defaultdict(list)
+    rates: dict[str, float | None] = {}
+    for row in found:
+        name = row["topic"]
+        try:
+            kind = interface_class(row["types"][0])
+        except UserError:
+            rates[name] = None
+            continue
+        rates[name] = 0.0
+        participant.hear(name, kind, partial(_note, arrived[name]), raw=True)
+    participant.wait(lambda: False, seconds)
+    for name, times in arrived.items():
+        if len(times) > 1 and times[-1] > times[0]:
+            rates[name] = round((len(times) - 1) / (times[-1] - times[0]), 3)
+        elif times:
+            rates[name] = round(len(times) / seconds, 3)
+    return rates
+
+
+def _note(times: list[float], _: bytes) -> None:
+    times.append(time.monotonic())
+
+
+def _print(found: Sequence[dict[str, Any]], rates: bool) -> None:
+    columns = ["topic", "type", "publishers", "subscriptions"]
+    rows = [
+        [
+            row["topic"], ", ".join(row["types"]), _names(row["publishers"]),
+            _names(row["subscriptions"]),
+        ]
+        for row in found
+    ]  # fmt: skip
+    if rates:
+        columns.insert(1, "rate [Hz]")
+        for row, cells in zip(found, rows, strict=True):
+            rate = row["rate_hz"]
+            cells.insert(1, "?" if rate is None else f"{rate:.3g}" if rate else "silent")
+    print_table(columns, rows)
+
+
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(name.removeprefix("/") for name in names) or "-"

@@ -1,0 +1,451 @@
+"""`softcr call`, `topics`, `echo`, `param`, `nodes`, `lifecycle`, `run` on real nodes of another
+process."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from geometry_msgs.msg import PoseStamped
+from hypothesis import given
+from hypothesis import strategies as st
+from sensor_msgs.msg import PointCloud2, PointField
+from std_srvs.srv import SetBool, Trigger
+from wire import until
+
+from softcr_models.errors import UserError
+from softcr_tools import cli
+from softcr_tools.ros import participant
+from softcr_tools.ros.executables import NODES as EXECUTABLES
+from softcr_tools.ros.interfaces import fill, lines, picked, plain, without_nan
+from softcr_tools.ros.participant import instead
+
+TIMEOUT = "60"  # of an answer that will come, on a busy machine [s]
+NODES = '''
+import numpy as np, rclpy
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.parameter import Parameter
+from rclpy.qos import QoSProfile, DurabilityPolicy
+from diagnostic_msgs.msg import DiagnosticStatus
+from sensor_msgs.msg import JointState
+from std_srvs.srv import SetBool, Trigger
+from pydantic import Field
+from softcr_runtime.node import LoopNode
+from softcr_runtime.settings import NodeSettings
+from softcr_runtime.topics import qos
+
+class Settings(NodeSettings):
+    gain: float = Field(
+        2.0, ge=0.0, le=5.0, description="of it", json_schema_extra={"unit": "1/m", "live": True}
+    )
+    names: tuple[str, ...] = Field(("a", "b"), description="of them")
+
+class Worker(LoopNode):
+    """Nothing but a lifecycle."""
+    default_name = "worker"
+    Settings = Settings
+    def loop(self, stop):
+        stop.wait()
+
+def answer(request, response):
+    response.success, response.message = request.data, f"got {request.data}"
+    return response
+
+def count(request, response):
+    calls.append(1)
+    response.success, response.message = True, f"called {len(calls)} times"
+    return response
+
+calls = []
+rclpy.init()
+worker = Worker()
+plain = rclpy.create_node("plain", namespace="/robot1")
+plain.create_service(SetBool, "agree", answer)
+plain.create_service(Trigger, "count", count)
+plain.create_service(Trigger, "lame", lambda _, __: 1 / 0)
+latched = plain.create_publisher(
+    DiagnosticStatus, "safety/state",
+    QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL))
+latched.publish(DiagnosticStatus(level=b"\\x01", name="safety", message="said once"))
+sensor = plain.create_publisher(JointState, "/pressure/state", qos("pressure/state"))
+plain.create_publisher(JointState, "/pressure/sent", 1)
+plain.create_subscription(JointState, "/pressure/command", lambda _: None, 1)
+def tick():
+    sensor.publish(JointState(
+        name=[f"chamber_{k}" for k in range(9)], effort=[1.5, float("nan"), *7 * [3.0]]))
+plain.create_timer(0.05, tick)
+executor = SingleThreadedExecutor()
+executor.add_node(worker)
+executor.add_node(plain)
+print("ready", flush=True)
+while True:
+    try:
+        executor.spin()
+    except ZeroDivisionError:
+        pass
+'''
+
+
+@pytest.fixture(scope="module", autouse=True)
+def system(tmp_path_factory):
+    """A lifecycle node at the root, a plain one in a namespace."""
+    script = tmp_path_factory.mktemp("nodes") / "nodes.py"
+    script.write_text(NODES)
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    with subprocess.Popen(
+        [sys.executable, script], stdout=subprocess.PIPE, env=environment, text=True
+    ) as process:
+        assert process.stdout.readline() == "ready\n"
+        yield process
+        process.kill()
+
+
+@pytest.fixture
+def said(capsys, monkeypatch):
+    """Runs a command line; returns exit code, what was printed, and the lines of errors."""
+
+    # there is one other process: all of its names come together
+    monkeypatch.setattr(participant, "_ANNOUNCED", 0.5)
+
+    def run(*words):
+        code = cli.main(list(words))
+        told = capsys.readouterr()
+        return code, told.out, told.err.splitlines()
+
+    return run
+
+
+# --- names --------------------------------------------------------------------------------------
+
+
+def test_nodes_are_listed_with_their_states(said):
+    code, text, _ = said("nodes", "--json", "--timeout", TIMEOUT)
+    found = {each["node"]: each for each in json.loads(text)}
+    assert code == 0
+    assert found.keys() == {"/worker", "/robot1/plain"}
+    assert found["/worker"]["state"] == "unconfigured"
+    assert found["/robot1/plain"]["state"] is None
+    assert found["/robot1/plain"]["services"] == ["/robot1/agree", "/robot1/count", "/robot1/lame"]
+    assert "/pressure/command" in found["/robot1/plain"]["hears"]
+
+
+def test_topics_are_listed_with_types_ends_and_rates(said):
+    code, text, _ = said("topics", "--rates", "--seconds", "1", "--json")
+    found = {each["topic"]: each for each in json.loads(text)}
+    assert code == 0
+    assert "/rosout" not in found
+    state = found["/pressure/state"]
+    assert state["types"] == ["sensor_msgs/msg/JointState"]
+    assert (state["publishers"], state["subscriptions"]) == (["/robot1/plain"], [])
+    assert 2.0 < state["rate_hz"] < 25.0  # 20 where the machine is idle
+    assert found["/pressure/sent"]["rate_hz"] == 0.0
+    assert found["/pressure/command"]["subscriptions"] == ["/robot1/plain"]
+
+
+def test_a_namespace_shows_what_is_in_it(said):
+    _, text, _ = said("topics", "--namespace", "robot1")
+    assert "/robot1/safety/state" in text
+    assert "/pressure" not in text
+    assert "diagnostic_msgs/msg/DiagnosticStatus" in text  # nothing is cut where no terminal is
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["call", "agree"], ["service /agree: unknown; did you mean /robot1/agree? "]),
+        (["param", "list", "wroker"], ["node /wroker: unknown; did you mean /worker? "]),
+    ],
+)
+def test_an_unknown_name_is_one_line_with_the_nearest_and_where_it_was_looked_for(
+    words, parts, said
+):
+    code, _, (line,) = said(*words)
+    assert code == 2
+    for part in (*parts, f"ROS domain {os.environ['ROS_DOMAIN_ID']}", "LOCALHOST"):
+        assert part in line
+
+
+@pytest.mark.parametrize(
+    ("word", "wanted", "part"),
+    [
+        ("reset", "/reset", "did you mean /robot1/valves/reset or /valves/reset?"),
+        ("valves/rest", "/valves/rest", "did you mean /valves/reset or /"),
+        ("VALVES/VENT", "/VALVES/VENT", "did you mean /valves/vent or /"),
+        ("zzz", "/zzz", "known are /robot1/valves/reset, /valves/reset, /valves/vent ("),
+        ("valves/get_stat", "/valves/get_stat", "/valves/get_state"),
+    ],
+)
+def test_the_nearest_names_are_told(word, wanted, part):
+    names = ["/valves/reset", "/valves/vent", "/robot1/valves/reset", "/valves/get_state"]
+    assert part in instead(word, wanted, names, "service")
+
+
+def test_where_nobody_is_heard_the_line_says_so(said, monkeypatch):
+    monkeypatch.setenv("ROS_DOMAIN_ID", "101")  # of no worker of the tests
+    code, _, (line,) = said("call", "valves/reset", "--timeout", "0.5")
+    assert code == 2
+    assert "no service is heard at all (looked on ROS domain 101" in line
+
+
+# --- call ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("word", "code"), [("data=true", 0), ("data=False", 1)])
+def test_a_service_answers_and_its_success_is_the_exit_code(word, code, said):
+    got, text, _ = said("call", "agree", word, "--namespace", "robot1", "--timeout", TIMEOUT)
+    assert got == code
+    assert text.splitlines()[0] == "/robot1/agree (std_srvs/srv/SetBool)"
+    assert f"message: got {code == 0}" in text
+
+
+def test_a_service_is_called_once(said):
+    numbers = []
+    for _ in range(2):
+        code, text, _ = said("call", "/robot1/count", "--json", "--timeout", TIMEOUT)
+        answer = json.loads(text)
+        assert (code, answer["type"]) == (0, "std_srvs/srv/Trigger")
+        numbers.append(answer["response"]["message"])
+    assert numbers == ["called 1 times", "called 2 times"]
+
+
+def test_no_answer_is_one_line_and_a_failure(said):
+    code, _, (line,) = said("call", "/robot1/lame", "--timeout", "3")
+    assert code == 1
+    assert "service /robot1/lame: no answer within 3 s" in line
+
+
+def test_services_are_listed_without_those_of_every_node(said):
+    code, text, _ = said("call")
+    assert code == 0
+    assert "/robot1/agree" in text
+    assert "get_parameters" not in text
+
+
+# --- echo ---------------------------------------------------------------------------------------
+
+
+def test_messages_of_sensor_data_are_printed_with_short_arrays(said):
+    code, text, _ = said("echo", "/pressure/state", "--count", "2", "--timeout", TIMEOUT)
+    assert code == 0
+    assert text.count("---") == 2
+    assert "effort: [1.5, nan, 3, 3, ..., 3] (9 elements)" in text
+
+
+def test_a_latched_message_comes_though_it_was_sent_long_ago(said):
+    words = ("echo", "safety/state", "--namespace", "/robot1", "--once", "--timeout", TIMEOUT)
+    code, text, _ = said(*words, "--field", "message")
+    assert (code, text) == (0, "said once\n")
+    _, text, _ = said(*words, "--json")
+    assert json.loads(text)["level"] == 1
+
+
+def test_one_number_of_each_message(said):
+    words = ("echo", "/pressure/state", "--timeout", TIMEOUT)
+    assert said(*words, "--field", "effort[0]", "--count", "3")[1] == "1.5\n1.5\n1.5\n"
+    _, text, _ = said(*words, "--once", "--json", "--field", "effort")
+    assert json.loads(text)[:2] == [1.5, None]
+    code, _, (line,) = said(*words, "--once", "--field", "efort[0]")
+    assert (code, "did you mean effort?" in line) == (2, True)
+    code, _, (line,) = said(*words, "--once", "--field", "effort[9]")
+    assert (code, "there are 9 elements" in line) == (2, True)
+
+
+def test_a_silent_topic_is_one_line_and_a_failure(said):
+    code, _, (line,) = said("echo", "/pressure/sent", "--timeout", "3")
+    assert code == 1
+    assert "no message within 3 s" in line
+    assert "/robot1/plain" in line
+    code, _, (line,) = said("echo", "/pressure/command", "--timeout", "3")
+    assert code == 1
+    assert "nobody publishes it; it is heard by /robot1/plain" in line
+
+
+# --- param --------------------------------------------------------------------------------------
+
+
+def test_parameters_are_listed_with_what_their_descriptors_tell(said):
+    code, text, _ = said("param", "list", "worker", "--json", "--timeout", TIMEOUT)
+    found = {each.pop("name"): each for each in json.loads(text)}
+    assert code == 0
+    assert found["gain"] == {
+        "value": 2.0, "unit": "1/m", "range": "a number from 0.0 to 5.0 1/m",
+        "changes": "in any state", "description": "of it",
+    }  # fmt: skip
+    assert found["mode"]["range"] == "one of wall, lockstep"
+    assert found["mode"]["changes"] == "while unconfigured"
+    assert found["names"]["value"] == ["a", "b"]
+    assert found["use_sim_time"]["value"] is False  # of ROS itself, which tells no more
+    code, text, _ = said("param", "list", "worker", "--timeout", TIMEOUT)
+    assert code == 0
+    assert "a number from 0.0 to 5.0" in text
+
+
+def test_a_parameter_is_set_and_the_node_s_answer_told(said):
+    patient = ("--timeout", TIMEOUT)
+    assert said("param", "set", "worker", "gain", "3.5", *patient)[:2] == (
+        0, "/worker: gain was 2, is 3.5 1/m\n"
+    )  # fmt: skip
+    assert said("param", "get", "worker", "gain", *patient)[:2] == (0, "3.5 1/m\n")
+    assert said("param", "set", "worker", "names", "[x, y]", *patient)[0] == 0
+    assert said("param", "get", "worker", "names", *patient)[1] == "[x, y]\n"
+    code, _, (line,) = said("param", "set", "worker", "gain", "-1", *patient)
+    assert code == 1
+    assert "/worker refused" in line
+    assert "gain" in line
+    code, _, (line,) = said("param", "set", "worker", "gain", "much", *patient)
+    assert (code, "parameter gain = 'much': must be a number" in line) == (2, True)
+    code, _, (line,) = said("param", "set", "worker", "gian", "1", *patient)
+    assert (code, "did you mean gain?" in line) == (2, True)
+
+
+# --- lifecycle ----------------------------------------------------------------------------------
+
+
+def test_a_node_is_led_through_its_states(said):
+    def change(transition):
+        return said("lifecycle", "set", "worker", transition)
+
+    assert said("lifecycle", "get", "worker", "--timeout", TIMEOUT)[1] == (
+        "/worker: unconfigured; transitions: configure, shutdown\n"
+    )
+    code, _, (line,) = change("activate")
+    assert (code, "not allowed while /worker is unconfigured" in line) == (2, True)
+    assert change("configure")[:2] == (0, "/worker: was unconfigured, is inactive\n")
+    code, _, (line,) = change("activte")
+    assert (code, "did you mean activate?" in line) == (2, True)
+    assert change("activate")[:2] == (0, "/worker: was inactive, is active\n")
+    assert said("param", "set", "worker", "gain", "1", "--timeout", TIMEOUT)[0] == 0
+    code, _, (line,) = said("param", "set", "worker", "seed", "1", "--timeout", TIMEOUT)
+    assert (code, "cannot change while the node is active" in line) == (1, True)
+    assert change("deactivate")[0] == 0
+    assert change("cleanup")[:2] == (0, "/worker: was inactive, is unconfigured\n")
+
+
+def test_a_refused_transition_is_a_failure(said):
+    assert said("param", "set", "worker", "robot", "dalenberg_robot1", "--timeout", TIMEOUT)[0] == 1
+    code, _, (line,) = said("lifecycle", "set", "/robot1/plain", "configure")
+    assert (code, "is no lifecycle node" in line) == (2, True)
+
+
+# --- run ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("node", EXECUTABLES)
+def test_every_node_has_its_parameters_as_options(node, said, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
+    code, text, _ = said("run", node, "--help")
+    assert code == 0
+    assert f"Parameters of {node}" in text
+    assert "--realtime-priority" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (["vavles"], "node 'vavles': unknown; did you mean valves?"),
+        (["reference", "--rate-hz", "-3"], "rate_hz"),
+        (["reference", "--raet-hz", "3"], "--raet-hz: unknown; did you mean --rate-hz?"),
+        (["controller", "--controller", "nobody"], "nobody"),
+    ],
+)
+def test_a_wrong_node_or_parameter_is_one_line(words, part, said):
+    code, _, (line,) = said("run", *words)
+    assert code == 2
+    assert part in line
+
+
+def test_a_node_runs_alone_with_the_parameters_given(said):
+    command = [sys.executable, "-m", "softcr_tools.cli", "run", "tip_reference"]
+    options = ["--namespace", "robot2", "--name", "guide", "--rate-hz", "33", "--seed", "5"]
+    process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True)
+    try:
+        words = ("lifecycle", "get", "guide", "--namespace", "robot2", "--timeout", TIMEOUT)
+        until(lambda: process.poll() is not None or said(*words)[0] == 0, "the node")
+        words = ("param", "get", "/robot2/guide", "rate_hz", "--json", "--timeout", TIMEOUT)
+        assert json.loads(said(*words)[1])["value"] == 33.0
+    finally:
+        process.send_signal(signal.SIGINT)
+    assert process.wait(60.0) == 0, process.stderr.read()
+
+
+# --- words and messages, without ROS's network --------------------------------------------------
+
+
+def test_fields_are_filled_by_their_declared_types():
+    pose = PoseStamped()
+    fill(pose, ["pose.position.x=0.25", "header.frame_id=base", "header.stamp.sec=-3"], "Pose")
+    assert (pose.pose.position.x, pose.header.frame_id, pose.header.stamp.sec) == (0.25, "base", -3)
+
+
+@pytest.mark.parametrize(
+    ("message", "word", "part"),
+    [
+        (SetBool.Request(), "data=1", "must be true or false"),
+        (SetBool.Request(), "data", "must be FIELD=VALUE; X has data (boolean)"),
+        (SetBool.Request(), "date=true", "did you mean data?"),
+        (Trigger.Request(), "data=true", "X has no fields"),
+        (PoseStamped(), "header.stamp.nanosec=-1", "from 0 to 4294967295 (uint32)"),
+        (PoseStamped(), "header.stamp=now", "is a builtin_interfaces/msg/Time; name its fields"),
+        (PoseStamped(), "header.frame_id.x=1", "has no fields"),
+        (PoseStamped(), "pose.position.x=far", "must be a number (double)"),
+    ],
+)
+def test_a_wrong_field_is_one_line(message, word, part):
+    with pytest.raises(UserError) as told:
+        fill(message, [word], "X")
+    assert part in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+@given(st.integers(), st.sampled_from(["header.stamp.sec", "header.stamp.nanosec"]))
+def test_a_whole_number_is_taken_exactly_where_its_type_holds_it(number, field):
+    low, high = (-(2**31), 2**31 - 1) if field.endswith(".sec") else (0, 2**32 - 1)
+    pose = PoseStamped()
+    if low <= number <= high:
+        fill(pose, [f"{field}={number}"], "X")
+        assert picked(plain(pose), field) == number
+    else:
+        with pytest.raises(UserError):
+            fill(pose, [f"{field}={number}"], "X")
+
+
+def cloud(**changes):
+    """A cloud of two points with three fields, one of them of two numbers."""
+    import numpy as np
+
+    layout = np.dtype([("x", "<f8"), ("input.a", "<u2"), ("pair", "<f4", (2,))])
+    table = np.array([(1.5, 7, (1, 2)), (-2.5, 9, (3, 4))], layout)
+    fields = [("x", 0, 8, 1), ("input.a", 8, 4, 1), ("pair", 10, 7, 2)]
+    made = {
+        "height": 1, "width": 2, "point_step": 18, "row_step": 36, "data": table.tobytes(),
+        "fields": [PointField(name=n, offset=o, datatype=d, count=c) for n, o, d, c in fields],
+    }  # fmt: skip
+    return PointCloud2(**(made | changes))
+
+
+def test_the_points_of_a_cloud_stand_by_field():
+    value = plain(cloud())
+    assert value["points"] == {"x": [1.5, -2.5], "input.a": [7, 9], "pair": [[1, 2], [3, 4]]}
+    assert picked(value, "points.input.a[1]") == 9
+    assert picked(value, "points.pair[1][0]") == 3.0
+
+
+@pytest.mark.parametrize(
+    "changes", [{"row_step": 35}, {"data": b"short"}, {"point_step": 3}, {"height": 7}]
+)
+def test_a_cloud_that_contradicts_itself_is_shown_as_it_came(changes):
+    assert "data" in plain(cloud(**changes))
+
+
+def test_text_is_short_and_json_has_no_nan():
+    value = {"a": [float("nan")] * 99, "b": {"c": True}, "d": [{"e": 1, "f": 2}] * 9, "g": []}
+    assert list(lines(value)) == [
+        "a: [nan, nan, nan, nan, ..., nan] (99 elements)",
+        "b:", "  c: true",
+        "d:", *["  - e: 1", "    f: 2"] * 6, "  ... 9 elements",
+        "g: []",
+    ]  # fmt: skip
+    assert without_nan(value)["a"] == [None] * 99
