@@ -1,7 +1,7 @@
 """The reference of a tendon-driven arm: at every frame of poses, where its tip should be.
 
-A person steers by hand without it: `ros2 topic pub reference/tip ...`, with `setpoints: held` at
-the controller.
+A person steers by hand without it: who publishes `reference/tip` sets the controller's setpoint,
+with `setpoints: held`.
 """
 
 from collections.abc import Iterable

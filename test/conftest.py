@@ -34,6 +34,7 @@ WAITING = {
     "test_recording",
     "test_rehearse",
     "test_replay",
+    "test_ros_commands",
     "test_sensor_nodes",
     "test_supervisor",
     "test_system",

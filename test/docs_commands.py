@@ -1,16 +1,13 @@
 """Shell lines of the documentation, checked word by word without being run."""
 
-import importlib
 import re
 from functools import cache
 
 from docs_blocks import ROOT
 
-from softcr_models.errors import UserError
-from softcr_models.plugins import load_class
-from softcr_runtime.block import BlockBase
-from softcr_runtime.settings import build_settings, declared_settings, parsed
+from softcr_runtime.settings import declared_settings
 from softcr_tools.hardware_system import HardwareOptions
+from softcr_tools.ros.executables import NODES
 from softcr_tools.run_options import SimulationOptions
 
 SHELL_WORDS = {"cd", ".", "source", "export"}
@@ -36,6 +33,10 @@ def problem_of(words: list[str]) -> str | None:
     while words and re.fullmatch(r"[A-Z_]+=\S*", words[0]):
         words = words[1:]
     program, *rest = words
+    if (program, rest[:1]) == ("softcr", ["call"]) and rest[1:]:
+        return _softcr(rest) or _service(rest[1])
+    if (program, rest[:2]) == ("softcr", ["lifecycle", "set"]):
+        return _softcr(rest) or _lifecycle(rest[1:])
     check = {
         "softcr": _softcr, "make": _make, "ros2": _ros2, "python": _python, "pip": _pip,
     }.get(program)  # fmt: skip
@@ -102,50 +103,11 @@ def _setup() -> dict[str, list[str]]:
     return dict(eval(found[1]))
 
 
-@cache
-def nodes() -> dict[str, str]:
-    """What each executable of `ros2 run softcr` runs."""
-    text = (ROOT / "setup.py").read_text()
-    found = re.search(r"^NODES = (\{.*?^\})", text, re.DOTALL | re.MULTILINE)
-    assert found
-    return dict(eval(found[1], {"_BLOCK": "block"}))
-
-
 def _ros2(words: list[str]) -> str | None:
     verb, *rest = words
-    checks = {"run": _run, "launch": _launch, "lifecycle": _lifecycle, "service": _service}
-    return checks[verb](rest) if verb in checks else f"ros2 {verb}: unknown here"
-
-
-def _run(words: list[str]) -> str | None:
-    package, node, *rest = words
-    if package != "softcr":
-        return None
-    if node not in nodes():
-        return f"no node {node!r}"
-    given = dict(word.split(":=", 1) for word in rest if ":=" in word)
-    given.pop("use_sim_time", None)
-    values = dict(given)
-    place = nodes()[node].split()
-    try:
-        if place[0] == "block":
-            block = load_class(place[1], "block", BlockBase)
-            settings = block.settings_model(values)
-        else:
-            module = importlib.import_module(place[0])
-            settings = next(
-                each.Settings for each in vars(module).values()
-                if getattr(each, "default_name", None) == node
-            )  # fmt: skip
-        declared = declared_settings(settings)
-        texts = {
-            name: parsed(declared[name], text, f"parameter {name}") if name in declared else text
-            for name, text in values.items()
-        }
-        build_settings(settings, texts)
-    except UserError as error:
-        return str(error)
-    return None
+    if verb == "run":
+        return "softcr run starts our nodes everywhere" if rest[0] == "softcr" else None
+    return _launch(rest) if verb == "launch" else f"ros2 {verb}: not on a machine with wheels"
 
 
 def _launch(words: list[str]) -> str | None:
@@ -159,13 +121,12 @@ def _launch(words: list[str]) -> str | None:
 
 def _lifecycle(words: list[str]) -> str | None:
     verb, node, transition = words
-    good = verb == "set" and node.strip("/") in nodes() and transition in _TRANSITIONS
+    good = verb == "set" and node.strip("/") in NODES and transition in _TRANSITIONS
     return None if good else f"lifecycle {words}: no such node or transition"
 
 
-def _service(words: list[str]) -> str | None:
-    verb, name, kind = words[:3]
+def _service(name: str) -> str | None:
     node, _, service = name.strip("/").partition("/")
     sources = "".join(path.read_text() for path in ROOT.glob("softcr_hardware/nodes/*.py"))
-    good = verb == "call" and node in nodes() and f'"~/{service}"' in sources
-    return None if good and kind == "std_srvs/srv/Trigger" else f"no service {name} of {kind}"
+    good = node in NODES and f'"~/{service}"' in sources
+    return None if good else f"no service {name}"

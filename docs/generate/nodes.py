@@ -26,7 +26,7 @@ BLOCKS = {
     "feedforward": "softcr_control.feedforward:Feedforward",
     "apcc_controller": "softcr_control.apcc.block:ApccBlock",
 }
-"""Nodes that run a block; `ros2 run softcr NAME`."""
+"""Nodes that run a block; `softcr run NAME`."""
 
 OTHERS = {
     "valves": "softcr_hardware.nodes.valves",
@@ -44,7 +44,7 @@ class NodePage:
     """What the reference tells of one node.
 
     Attributes:
-        name: `ros2 run softcr NAME`.
+        name: `softcr run NAME`.
         summary: one line.
         place: class that it runs.
         inputs, outputs: names of topics, with the rule by which samples are joined, if any.

@@ -276,7 +276,7 @@ def _told(watch: BoxWatch | None) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Entry point of `ros2 run softcr force_torque`."""
+    """Entry point of `softcr run force_torque`."""
     return run(ForceTorque)
 
 

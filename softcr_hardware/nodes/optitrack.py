@@ -248,7 +248,7 @@ class Optitrack(LoopNode):
 
 
 def main() -> int:
-    """Entry point of `ros2 run softcr optitrack`."""
+    """Entry point of `softcr run optitrack`."""
     return run(Optitrack)
 
 

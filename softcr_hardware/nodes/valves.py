@@ -426,7 +426,7 @@ def _operator(message: Any) -> Operator:
 
 
 def main() -> int:
-    """Entry point of `ros2 run softcr valves`."""
+    """Entry point of `softcr run valves`."""
     return run(Valves)
 
 

@@ -234,7 +234,8 @@ def _locate(path: Path) -> Path:
     if path.is_dir() and not files and not (path / "metadata.yaml").exists():
         if any(path.glob("*.zst*")):
             raise UserError(
-                f"bag {path}: compressed, without metadata.yaml: ros2 bag reindex {path}"
+                f"bag {path}: compressed, without metadata.yaml: ros2 bag reindex {path}, on a "
+                "machine with an installation of ROS 2"
             )
         raise UserError(f"bag {path}: no metadata.yaml, .mcap or .db3 file in this directory")
     return path

@@ -156,7 +156,7 @@ def _qos_of_bag(profile: QoSProfile) -> Qos:
 
 
 def main() -> int:
-    """Entry point of `ros2 run softcr recorder`."""
+    """Entry point of `softcr run recorder`."""
     return run(RecorderNode) or (FAILED if RecorderNode.failure else 0)
 
 

@@ -102,8 +102,7 @@ def station(name: str, robot: str) -> Finding:
         name,
         "ethercat",
         lambda: load_station(name, load_robot(robot).chamber_names),
-        how="measure them; zeros with the chambers vented: "
-        "ros2 service call /valves/calibrate_zero std_srvs/srv/Trigger",
+        how="measure them; zeros with the chambers vented: softcr call valves/calibrate_zero",
     )
 
 
@@ -120,8 +119,7 @@ def cameras(calibration: str) -> Finding:
         calibration,
         "optitrack",
         load,
-        how="with the rod vented: ros2 service call /optitrack/calibrate_base "
-        "std_srvs/srv/Trigger, into a file of your own",
+        how="with the rod vented: softcr call optitrack/calibrate_base, into a file of your own",
     )
 
 
@@ -138,8 +136,8 @@ def mounting(name: str) -> Finding:
         name,
         "force_torque",
         load,
-        how="measure the rotation; the bias with the rod vented: ros2 service call "
-        "/force_torque/bias std_srvs/srv/Trigger, into a file of your own",
+        how="measure the rotation; the bias with the rod vented: softcr call "
+        "force_torque/bias, into a file of your own",
     )
 
 
