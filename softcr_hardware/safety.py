@@ -196,7 +196,7 @@ class Safety:
         self, broken: list[tuple[Rule, str]], flags: Flags
     ) -> tuple[Action, bool, str, tuple[str, ...]]:
         reason = self.decision.reason
-        if flags.reset and self._reset(flags):
+        if flags.reset and not flags.vent and self._reset(flags):  # a vent that lasts wins
             reason = "reset"
         if flags.vent and not self._vent_before:
             self._latch_at_least(Latch.OPERATOR, VENT_ASKED)

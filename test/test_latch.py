@@ -120,6 +120,19 @@ def test_settings_that_changed_while_the_bus_was_away_are_held():
     assert reset(bench, checked=True).latch is Latch.NONE
 
 
+def test_a_reset_beside_a_vent_that_lasts_forgets_nothing():
+    bench = Bench().enable()
+    bench.run(2 * DT, vent=True)
+    decision = bench.run(DT, vent=True, reset=True)
+    assert (decision.latch, decision.cause) == (Latch.OPERATOR, "vent asked for")
+    assert not bench.run(1.0, vent=False, reset=False, enable=True, highest_pressure=0.0).enabled
+
+
+@pytest.mark.parametrize("seed", [(7 << 32) + 2258, (13 << 32) + 4204])
+def test_sequences_that_once_armed_unseen(seed):
+    RandomBench(seed).run(100)
+
+
 def test_an_enable_of_an_old_generation_is_refused_and_forgotten():
     bench = Bench().enable()
     bench.run(DT, vent=True)
