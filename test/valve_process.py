@@ -47,7 +47,7 @@ def main():
         if not report.decision.enabled:
             if now - asked > 2.0:
                 asked = now
-                driver.reset()  # a busy machine may have looked like a fault
+                driver.reset(checked=True)  # a busy machine may have looked like a fault
             driver.enable()
         elif report.pressures.min() > 4e4 and not filled:
             filled = True
