@@ -29,7 +29,7 @@ CLASSES = [
 
 
 def reset(bench, checked=False, **changes):
-    bench.run(DT, reset=True, checked=checked, enable=False)
+    bench.run(DT, reset=True, checked=checked, enable=False, vent=False)
     return bench.run(DT, **{"reset": False, "checked": False, "highest_pressure": 0.0} | changes)
 
 
