@@ -19,6 +19,10 @@ _NOISE = 0.1  # of a reading against the model [units]
 _MOVING = 2.0  # [units]
 _POLE_DEVIATION, _RATIO_DEVIATION = 0.2, 0.02  # of the file's pole and steady ratio [-]
 _MEMORY = 20.0  # of motion [s]
+_FOLLOWED = (0.25, 2.5)
+"""Motion of readings, as a share of what the file's lag makes of the commands, that passes for
+following them. Valves that are not enabled, or that something else moves, tell no lag."""
+_FOLLOWED_MEMORY = 0.3  # [s]
 _POLE_RANGE, _RATIO_RANGE = 2.0, 1.1  # an estimate stays within value / range and value * range [-]
 
 
@@ -48,7 +52,9 @@ class LagEstimator:
         units = (np.asarray(ranges, float) / _UNITS).tolist()
         self._scales = [_Scale(1.0 / unit, _MOVING * unit) for unit in units]
         self._fading = math.exp(-period / _MEMORY)
+        self._forgetting = math.exp(-period / _FOLLOWED_MEMORY)
         decay, ratio = math.exp(-lag.pole * period), lag.gain / lag.pole
+        self._known = decay, ratio * (1.0 - decay)
         # (a, b) by relative changes of pole and ratio
         by_pole = -lag.pole * period * decay
         slopes = np.array([[by_pole, 0.0], [-ratio * by_pole, ratio * (1.0 - decay)]])
@@ -62,11 +68,15 @@ class LagEstimator:
     def reset(self) -> None:
         """Back to the file's."""
         self.lag, self._sums = self._file, self._prior
+        self._wanted = self._shared = (
+            0.0  # what commands should move, and what did with it [units^2]
+        )
 
     def observe(self, before: np.ndarray, command: np.ndarray, after: np.ndarray) -> None:
         """Readings (m,) one tick apart and the command (m,) held in between [unit of the inputs].
 
-        What is not finite or does not move tells nothing.
+        What is not finite or does not move tells nothing, nor do readings that go other ways than
+        the commands.
         """
         samples = zip(self._scales, before.tolist(), command.tolist(), after.tolist(), strict=True)
         moving = [
@@ -74,7 +84,7 @@ class LagEstimator:
             for scale, p, u, q in samples
             if math.isfinite(q) and abs(u - p) > scale.moving
         ]
-        if not moving:
+        if not moving or not self._follows(moving):
             return
         # plain numbers: three samples are too few for arrays (41 us instead of 8)
         new = [0.0] * 5
@@ -90,6 +100,18 @@ class LagEstimator:
         self.lag = self._bounded(
             (bb * ta - ab * tb) / determinant, (aa * tb - ab * ta) / determinant
         )
+
+    def _follows(self, moving: list[tuple[float, float, float]]) -> bool:
+        """Whether readings go where the commands ask them to."""
+        decay, gain = self._known
+        self._wanted *= self._forgetting
+        self._shared *= self._forgetting
+        for p, u, q in moving:
+            asked = gain * u - (1.0 - decay) * p
+            self._wanted += asked * asked
+            self._shared += asked * (q - p)
+        least, most = _FOLLOWED
+        return least * self._wanted <= self._shared <= most * self._wanted
 
     def _bounded(self, decay: float, gain: float) -> PressureLag:
         file = self._file

@@ -71,9 +71,10 @@ class EmulatedBench:
         errors: ChamberErrors | None = None,
     ) -> None:
         """Vented; the chambers bend the rod and differ from the station by `errors`."""
-        # pulses before the run would bend the rod that is to begin at rest
+        # pulses before the run would bend the rod that is to begin at rest; the bus in memory
+        # converts when it is asked
         station = load_station(robot.name, robot.chamber_names).model_copy(
-            update={"arming_test": False}
+            update={"arming_test": False, "sample_age": 0.0}
         )
         self.robot, self.figures, self._plant, self._now = robot, figures, plant, 0.0
         self._data = ProcessData(station)

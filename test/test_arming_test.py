@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from lying_sensors import DT, MEASURED, WIDE, Bench, station
 
+from softcr_hardware.ethercat.arming_test import REST
 from softcr_hardware.safety import Latch
 from softcr_models import load_robot
 
 NAMES = load_robot("licher2025").chamber_names
 EXHAUST = station().valve.exhaust
-SLOWEST = 5.0
+SLOWEST = 5.0 + REST
 """For three chambers, with the handshakes before and after [s]."""
 
 

@@ -74,3 +74,18 @@ def test_inputs_of_other_units_teach_the_same_lag():
         found.append(estimator.lag.pole)
     assert found == pytest.approx([9.0, 9.0], rel=0.01)
     assert found[1] == pytest.approx(found[0], rel=1e-9)
+
+
+def test_readings_that_do_not_follow_the_commands_tell_nothing():
+    """Valves that are not enabled, while pulses of an arming test or a hand move the pressures."""
+    estimator, random = LagEstimator(FILE, PERIOD, RANGES), np.random.default_rng(0)
+    before = np.zeros(3)
+    for tick in range(700):
+        command = random.uniform(0.0, 3e4, 3)
+        after = np.where(np.arange(3) == tick // 40 % 3, 3.5e3 * (tick % 40 < 25), 0.0)
+        estimator.observe(before, command, after + 22.0 * random.standard_normal(3))
+        before = after
+    assert estimator.lag.pole == pytest.approx(FILE.pole, rel=0.05)
+    assert estimator.lag.gain == pytest.approx(FILE.gain, rel=0.05)
+    learn(estimator, PressureLag(9.0, 9.0), circle, 140)  # and those that do are learned from again
+    assert estimator.lag.pole == pytest.approx(9.0, rel=0.03)

@@ -30,7 +30,7 @@ from softcr_models.errors import UserError
 from softcr_runtime.sample import Sample
 
 ROBOT = load_robot("licher2025")
-STATION = load_station("licher2025").model_copy(update={"arming_test": False})
+STATION = load_station("licher2025").model_copy(update={"arming_test": False, "sample_age": 0.0})
 DT = 0.001
 
 

@@ -38,6 +38,9 @@ LEAST_NOISE = 0.5
 ATTEMPTS = 3
 """For a pulse that the fast cycle was too late to end in time."""
 
+REST = 1.0
+"""After the last pulse [s], so that a motion begins with a robot at rest."""
+
 _EXHAUST = 0.25  # [s] at the end of a pulse
 _LATE = 1.5  # times the wanted duration of a pulse's filling, beyond which it is repeated
 
@@ -48,6 +51,7 @@ class Phase(Enum):
     IDLE = "not begun"
     VENTED = "vented"
     PULSES = "pulses"
+    REST = "vented until the robot rests"
     PASSED = "passed"
 
 
@@ -116,6 +120,8 @@ class ArmingTest:
             self._look_at_vented(now)
         elif self._phase is Phase.PULSES:
             return self._go_on(now)
+        elif self._phase is Phase.REST and now - self._began >= REST:
+            self._phase = Phase.PASSED
         return self._exhaust
 
     # --- inside -------------------------------------------------------------------------------
@@ -196,7 +202,7 @@ class ArmingTest:
         self._channel += 1
         self._begin(now)
         if self._channel == len(self._names):
-            self._phase = Phase.PASSED
+            self._phase = Phase.REST
 
     def _volts(self, opening: float) -> np.ndarray:
         """(m,) commands [V]: the channel's opening, and the exhausts of all others."""

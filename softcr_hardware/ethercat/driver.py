@@ -126,6 +126,7 @@ class ValveDriver:
         self.statistics = TickStatistics(period)
         self._bus, self._data, self._say, self._period = bus, data, say, period
         self._sensors = PressureSensors(station, data, averaged)
+        self._sample_age = station.sample_age
         self._loop: PressureLoop | RegulatorLoop
         guard = PressureGuard
         if isinstance(station.valve, PressureRegulator):
@@ -493,9 +494,11 @@ class ValveDriver:
         )
 
     def _reported(self, now: float) -> ValveReport:
+        read, pressures = self._sensors.mean()
         return ValveReport(
             now,
-            *self._sensors.mean(),
+            read - self._sample_age,
+            pressures,
             self._setpoint.pressures,
             self._volts,
             self.safety.decision,

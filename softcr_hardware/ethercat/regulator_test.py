@@ -62,7 +62,7 @@ class RegulatorTest(ArmingTest):
         self._channel += 1
         self._begin(now)
         if self._channel == len(self._names):
-            self._phase = Phase.PASSED
+            self._phase = Phase.REST
 
     def _mean_until(self, end: float) -> np.ndarray:
         """(m,) mean readings of the last moments before a time of the pulse [Pa]; NaN for none."""

@@ -310,6 +310,15 @@ class Station(_Data):
     watchdog_wires: tuple[WatchdogWire, ...] = Field(
         default=(), description="from spare outputs to spare inputs: they prove the watchdog"
     )
+    sample_age: Annotated[
+        float,
+        Field(
+            ge=0.0,
+            le=0.01,
+            description="of a pressure when it is read: a terminal that converts on the frame says "
+            "what it found at the frame before [s]",
+        ),
+    ] = 0.0
     arming_test: bool = Field(
         default=True,
         description="whether each chamber gets a pulse of 4 kPa before the valves are enabled; "
