@@ -19,10 +19,11 @@ _NOISE = 0.1  # of a reading against the model [units]
 _MOVING = 2.0  # [units]
 _POLE_DEVIATION, _RATIO_DEVIATION = 0.2, 0.02  # of the file's pole and steady ratio [-]
 _MEMORY = 20.0  # of motion [s]
-_FOLLOWED = (0.25, 2.5)
+_FOLLOWED = (0.5, 2.0)
 """Motion of readings, as a share of what the file's lag makes of the commands, that passes for
 following them. Valves that are not enabled, or that something else moves, tell no lag."""
-_FOLLOWED_MEMORY = 0.3  # [s]
+_PLAUSIBLE = 0.75  # of a reading's motion: how far it may be from that of the file's lag
+_FOLLOWED_MEMORY = 0.5  # [s]
 _POLE_RANGE, _RATIO_RANGE = 2.0, 1.1  # an estimate stays within value / range and value * range [-]
 
 
@@ -88,7 +89,7 @@ class LagEstimator:
             return
         # plain numbers: three samples are too few for arrays (41 us instead of 8)
         new = [0.0] * 5
-        for p, u, q in moving:
+        for p, u, q in filter(self._is_plausible, moving):
             new = [s + n for s, n in zip(new, (p * p, p * u, u * u, p * q, u * q), strict=True)]
         kept, renewed = self._fading, 1.0 - self._fading
         self._sums = tuple(
@@ -112,6 +113,13 @@ class LagEstimator:
             self._shared += asked * (q - p)
         least, most = _FOLLOWED
         return least * self._wanted <= self._shared <= most * self._wanted
+
+    def _is_plausible(self, sample: tuple[float, float, float]) -> bool:
+        """Whether a reading moved about as the file's lag has it."""
+        p, u, q = sample
+        decay, gain = self._known
+        asked = gain * u - (1.0 - decay) * p
+        return abs(q - p - asked) <= _PLAUSIBLE * abs(asked) + 2.0 * _NOISE
 
     def _bounded(self, decay: float, gain: float) -> PressureLag:
         file = self._file
