@@ -17,19 +17,19 @@ from typing import Any
 import numpy as np
 
 from softcr_hardware.compilation import compiled
-from softcr_hardware.ethercat.pressure_guard.detectors import PressureFault
+from softcr_hardware.ethercat.pressure_guard.detectors import (
+    PressureFault,
+    fault_of_reading,
+    look_beyond,
+)
 from softcr_hardware.ethercat.pressure_guard.following import is_astray
-from softcr_hardware.ethercat.pressure_guard.freshness import is_frozen, look_at_reading
+from softcr_hardware.ethercat.pressure_guard.freshness import look_at_reading
 from softcr_hardware.ethercat.pressure_guard.guard import PressureGuard
 from softcr_hardware.ethercat.pressure_guard.records import CONSTANTS, Record
 from softcr_hardware.ethercat.terminals import Flow, Gains, PressureRegulator
 from softcr_models.errors import UserError
 
-_TWICE = 2  # new samples above the limit
-_APART = 3  # new samples of two sensors that differ
-_DIFFERENCE_FILTER = 0.01  # [s]
-_FROZEN, _ASTRAY = int(PressureFault.FROZEN), int(PressureFault.ASTRAY)
-_OVER, _DIFFER = int(PressureFault.OVERPRESSURE), int(PressureFault.SENSORS_DIFFER)
+_ASTRAY = int(PressureFault.ASTRAY)
 
 
 class RegulatorLoop:
@@ -138,25 +138,10 @@ def watch_regulated(
     channel.position = target + (channel.position - target) * math.exp(-dt / constants.lag)
     if came and look_at_reading(channel, volts, toggle, gap):
         channel.pressure = pressure
-        over = not pressure <= constants.maximum + constants.overpressure
-        channel.over = channel.over + 1 if over else 0
-        if math.isnan(second):
-            channel.alone += max(gap, dt) if channel.paired else 0.0
-        else:
-            channel.alone = 0.0
-            share = max(gap, dt) / (max(gap, dt) + _DIFFERENCE_FILTER)
-            channel.difference += share * (pressure - second - channel.difference)
-            apart = abs(channel.difference) > constants.second_difference
-            channel.apart = channel.apart + 1 if apart else 0
+        look_beyond(channel, constants, second, max(gap, dt))
     astray = is_astray(channel, constants, channel.position, dt)
-    fault = 0
-    if is_frozen(channel, constants):
-        fault = _FROZEN
-    elif channel.over >= _TWICE:
-        fault = _OVER
-    elif channel.apart >= _APART or channel.alone >= constants.toggle_age:
-        fault = _DIFFER
-    elif astray:
+    fault = fault_of_reading(channel, constants)
+    if fault == 0 and astray:
         fault = _ASTRAY
     channel.fault = fault
     return fault

@@ -106,36 +106,40 @@ def watch_channel(
         residual = add_reading(channel, constants, change, max(gap, dt))
         flow = channel.predicted - channel.pressure
         channel.pressure = channel.predicted = pressure
-        channel.over = channel.over + 1 if _is_over(constants, pressure) else 0
+        look_beyond(channel, constants, second, max(gap, dt))
         add_evidence(channel, change, flow, max(gap, dt))
-        _compare(channel, constants, second, max(gap, dt))
     add_openings(channel, constants, dt)
     missed = hear_answer(channel, constants, new, dt)
     astray = is_astray(channel, constants, expected, dt)
-    fault = 0
-    if is_frozen(channel, constants):
-        fault = _FROZEN
-    elif channel.over >= _TWICE:
-        fault = _OVER
-    elif channel.apart >= _APART or channel.alone >= constants.toggle_age:
-        fault = _DIFFER
-    elif residual != 0:
+    fault = fault_of_reading(channel, constants)
+    if fault == 0 and residual != 0:
         fault = _UNSEEN if residual > 0 else _SURPLUS
-    elif missed:
+    if fault == 0 and missed:
         fault = _NO_ANSWER
-    elif astray:
+    if fault == 0 and astray:
         fault = _ASTRAY
     channel.fault = fault
     return fault
 
 
 @compiled
-def _is_over(constants: Record, pressure: float) -> bool:
-    return bool(not pressure <= constants.maximum + constants.overpressure)
+def fault_of_reading(channel: Record, constants: Record) -> int:
+    """The PressureFault that a reading shows without any model of the flow; 0 for none."""
+    if is_frozen(channel, constants):
+        return _FROZEN
+    if channel.over >= _TWICE:
+        return _OVER
+    if channel.apart >= _APART or channel.alone >= constants.toggle_age:
+        return _DIFFER
+    return 0
 
 
 @compiled
-def _compare(channel: Record, constants: Record, second: float, dt: float) -> None:
+def look_beyond(channel: Record, constants: Record, second: float, dt: float) -> None:
+    """Hold a new reading against the limit, and against the second sensor's [Pa], NaN for none,
+    `dt` [s] after the one before."""
+    over = not channel.pressure <= constants.maximum + constants.overpressure
+    channel.over = channel.over + 1 if over else 0
     if math.isnan(second):
         channel.alone += dt if channel.paired else 0.0
         return
