@@ -5,7 +5,6 @@
 for force and moment alike: how far the sensor lies below the rod's base stands in the robot file.
 """
 
-import math
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
@@ -13,14 +12,13 @@ from typing import Annotated, Literal
 import numpy as np
 import pinocchio as pin
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_hardware.force_torque.box import BoxSettings
+from softcr_hardware.unit_quaternion import UnitQuaternion
 from softcr_models.number_types import Finite
 from softcr_models.yaml_files import load_yaml
 from softcr_runtime.whole_files import write_whole
-
-_LENGTH_TOLERANCE = 1e-3  # of a quaternion
 
 Wrench = Annotated[tuple[Finite, ...], Field(min_length=6, max_length=6)]
 Counts = Annotated[tuple[int, ...], Field(min_length=6, max_length=6)]
@@ -65,7 +63,7 @@ class Mounting(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     description: str = ""
-    quaternion: Annotated[tuple[Finite, ...], Field(min_length=4, max_length=4)] = Field(
+    quaternion: UnitQuaternion = Field(
         default=(0.0, 0.0, 0.0, 1.0),
         description="of the sensor's axes in the base frame; x, y, z, w",
     )
@@ -73,14 +71,6 @@ class Mounting(BaseModel):
         default="", description="of the sensor's calibration, as the box tells it; empty for any"
     )
     bias: KeptBias | None = Field(default=None, description="as ~/bias found it")
-
-    @field_validator("quaternion")
-    @classmethod
-    def _unit(cls, quaternion: tuple[float, ...]) -> tuple[float, ...]:
-        length = math.sqrt(sum(value**2 for value in quaternion))
-        if abs(length - 1.0) > _LENGTH_TOLERANCE:
-            raise ValueError(f"x, y, z, w must have length 1, has {length:.4f}")
-        return quaternion
 
     @property
     def rotation(self) -> np.ndarray:

@@ -5,21 +5,19 @@
 All of them are poses of the second named frame in the first; SE(3) algebra is pinocchio's.
 """
 
-import math
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
 import pinocchio as pin
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field
 
+from softcr_hardware.unit_quaternion import UnitQuaternion
 from softcr_models.errors import UserError
-from softcr_models.number_types import Finite, Triple
+from softcr_models.number_types import Triple
 from softcr_models.yaml_files import load_yaml
 from softcr_runtime.whole_files import write_whole
 
-_LENGTH_TOLERANCE = 1e-3  # of a quaternion
 _FEWEST = 20  # poses for a calibration
 _ROUNDS = 20  # of the mean's iteration
 _CONVERGED = 1e-12
@@ -31,18 +29,7 @@ class Placement(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     position: Triple = (0.0, 0.0, 0.0)
-    quaternion: Annotated[tuple[Finite, ...], Field(min_length=4, max_length=4)] = (
-        *(0.0, 0.0, 0.0),
-        1.0,
-    )
-
-    @field_validator("quaternion")
-    @classmethod
-    def _unit(cls, quaternion: tuple[float, ...]) -> tuple[float, ...]:
-        length = math.sqrt(sum(value**2 for value in quaternion))
-        if abs(length - 1.0) > _LENGTH_TOLERANCE:
-            raise ValueError(f"x, y, z, w must have length 1, has {length:.4f}")
-        return quaternion
+    quaternion: UnitQuaternion = (0.0, 0.0, 0.0, 1.0)
 
     @property
     def pose(self) -> np.ndarray:
