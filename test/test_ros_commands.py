@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from domains import fresh_domain
 from geometry_msgs.msg import PoseStamped
 from hypothesis import given
 from hypothesis import strategies as st
@@ -93,16 +94,18 @@ while True:
 
 @pytest.fixture(scope="module", autouse=True)
 def system(tmp_path_factory):
-    """A lifecycle node at the root, a plain one in a namespace."""
+    """A lifecycle node at the root, a plain one in a namespace; nobody else in their domain."""
     script = tmp_path_factory.mktemp("nodes") / "nodes.py"
     script.write_text(NODES)
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
-    with subprocess.Popen(
-        [sys.executable, script], stdout=subprocess.PIPE, env=environment, text=True
-    ) as process:
-        assert process.stdout.readline() == "ready\n"
-        yield process
-        process.kill()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ROS_DOMAIN_ID", fresh_domain())  # an earlier test's nodes linger for 20 s
+        environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+        with subprocess.Popen(
+            [sys.executable, script], stdout=subprocess.PIPE, env=environment, text=True
+        ) as process:
+            assert process.stdout.readline() == "ready\n"
+            yield process
+            process.kill()
 
 
 # --- with a context of its own, as every command has it -------------------------------------------
@@ -268,9 +271,9 @@ def test_one_number_of_each_message(said):
     _, text, _ = said(*words, "--once", "--json", "--field", "effort")
     assert json.loads(text)[:2] == [1.5, None]
     code, _, (line,) = said(*words, "--once", "--field", "efort[0]")
-    assert (code, "did you mean effort?" in line) == (2, True)
+    assert (code, "did you mean effort?" in line) == (2, True), line
     code, _, (line,) = said(*words, "--once", "--field", "effort[9]")
-    assert (code, "there are 9 elements" in line) == (2, True)
+    assert (code, "there are 9 elements" in line) == (2, True), line
 
 
 def test_a_silent_topic_is_one_line_and_a_failure(said):
@@ -316,9 +319,9 @@ def test_a_parameter_is_set_and_the_node_s_answer_told(said):
     assert "/worker refused" in line
     assert "gain" in line
     code, _, (line,) = said("param", "set", "worker", "gain", "much", *patient)
-    assert (code, "parameter gain = 'much': must be a number" in line) == (2, True)
+    assert (code, "parameter gain = 'much': must be a number" in line) == (2, True), line
     code, _, (line,) = said("param", "set", "worker", "gian", "1", *patient)
-    assert (code, "did you mean gain?" in line) == (2, True)
+    assert (code, "did you mean gain?" in line) == (2, True), line
 
 
 # --- lifecycle ----------------------------------------------------------------------------------
@@ -332,14 +335,14 @@ def test_a_node_is_led_through_its_states(said):
         "/worker: unconfigured; transitions: configure, shutdown\n"
     )
     code, _, (line,) = change("activate")
-    assert (code, "not allowed while /worker is unconfigured" in line) == (2, True)
+    assert (code, "not allowed while /worker is unconfigured" in line) == (2, True), line
     assert change("configure")[:2] == (0, "/worker: was unconfigured, is inactive\n")
     code, _, (line,) = change("activte")
-    assert (code, "did you mean activate?" in line) == (2, True)
+    assert (code, "did you mean activate?" in line) == (2, True), line
     assert change("activate")[:2] == (0, "/worker: was inactive, is active\n")
     assert said("param", "set", "worker", "gain", "1", "--timeout", TIMEOUT)[0] == 0
     code, _, (line,) = said("param", "set", "worker", "seed", "1", "--timeout", TIMEOUT)
-    assert (code, "cannot change while the node is active" in line) == (1, True)
+    assert (code, "cannot change while the node is active" in line) == (1, True), line
     assert change("deactivate")[0] == 0
     assert change("cleanup")[:2] == (0, "/worker: was inactive, is unconfigured\n")
 
@@ -347,7 +350,7 @@ def test_a_node_is_led_through_its_states(said):
 def test_a_refused_transition_is_a_failure(said):
     assert said("param", "set", "worker", "robot", "dalenberg_robot1", "--timeout", TIMEOUT)[0] == 1
     code, _, (line,) = said("lifecycle", "set", "/robot1/plain", "configure")
-    assert (code, "is no lifecycle node" in line) == (2, True)
+    assert (code, "is no lifecycle node" in line) == (2, True), line
 
 
 # --- run ----------------------------------------------------------------------------------------
