@@ -200,6 +200,12 @@ class ControllerBlock(BlockBase):
         self.controller.reset()
         self._forget()
 
+    def time_jumped(self, seconds: float) -> None:
+        """See BlockBase; tendons are held where they are, chambers have been vented."""
+        safe = self._safe()
+        self.reset()
+        self._sent = safe
+
     def tick(self, now: int, samples: Samples) -> Iterable[Output]:
         """The command that answers an estimate."""
         rows = samples[self._wanted].value

@@ -78,8 +78,16 @@ class CcEstimatorBlock(BlockBase):
         self._blind = False
         self._predicted_only = self._restarts = 0
 
+    def time_jumped(self, seconds: float) -> None:
+        """See BlockBase; counted as a restart."""
+        restarts = self._restarts + math.isfinite(self._last_stamp)
+        self.reset()
+        self._restarts = restarts
+
     def tick(self, now: int, samples: Samples) -> Iterable[Output]:
-        """The estimate at `now`; none where there is none to trust."""
+        """The estimate at `now`; none where there is none to trust, and none of a stamp twice."""
+        if now * 1e-9 == self._last_stamp:
+            return []
         wrench = getattr(samples.get(WRENCHES), "value", None)
         estimate = self._estimate(samples[PRESSURES].value, wrench, now * 1e-9)
         return [] if estimate is None else self._outputs(estimate, now)
@@ -101,8 +109,8 @@ class CcEstimatorBlock(BlockBase):
     def _estimate(
         self, pressures: np.ndarray, wrench: np.ndarray | None, seconds: float
     ) -> CcEstimate | None:
-        if seconds - self._last_stamp > self.settings.longest_prediction:
-            # the first sample, or a hole too long to predict through
+        if not 0.0 < seconds - self._last_stamp <= self.settings.longest_prediction:
+            # the first sample, a hole too long to predict through, or a time that went back
             self._restarts += math.isfinite(self._last_stamp)
             self._last_stamp = self._last_wrench = seconds
             return self._estimator.start(seconds)

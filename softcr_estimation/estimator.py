@@ -139,15 +139,23 @@ class EstimatorBlock(BlockBase):
         self.estimator.reset()
         self._forget()
 
+    def time_jumped(self, seconds: float) -> None:
+        """See BlockBase; counted as a restart."""
+        restarts = self._restarts + (self._last is not None)
+        self.reset()
+        self._restarts = restarts
+
     def tick(self, now: int, samples: Samples) -> Iterable[Output]:
-        """The estimate at `now`; none where there is none to trust."""
+        """The estimate at `now`; none where there is none to trust, and none of a stamp twice."""
         seconds = now * 1e-9
+        if seconds == self._last:
+            return ()
         measured = self._measured(samples.get(self._cameras))
         inputs = inputs_of(samples[self._actuators].value)
         longest = self.settings.longest_prediction
-        begins = self._last is None or seconds - self._last > longest
+        begins = self._last is None or not 0.0 < seconds - self._last <= longest
         if begins:
-            # the first sample, or a hole too long to predict through
+            # the first sample, a hole too long to predict through, or a time that went back
             self._restarts += self._last is not None
             self._last_pose = seconds
             self.estimator.reset()

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
+from softcr_hardware.plant import passes
 from softcr_models.constant_curvature.arm import Arm
 from softcr_models.constant_curvature.arm_dynamics import ArmDynamics, TendonGains
 from softcr_models.constant_curvature.kinematics import coverage_of
@@ -92,7 +93,10 @@ class ArmPlant:
 
         Raises:
             ArithmeticError: the arm's motion left what numbers can hold.
+            ValueError: time cannot pass so.
         """
+        if not passes(duration):
+            return
         try:
             self._forces = self.dynamics.advance(
                 self._state, self.command, duration, self._gains, _STEP

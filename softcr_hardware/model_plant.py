@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from softcr_hardware.plant import passes
 from softcr_models.model import TIP, nominal_parameters
 from softcr_models.models import make_model
 from softcr_runtime.robot_topics import robot_topics
@@ -89,7 +90,10 @@ class ModelPlant:
 
         Raises:
             ArithmeticError: the state became NaN or infinite.
+            ValueError: time cannot pass so.
         """
+        if not passes(duration):
+            return
         steps = max(1, math.ceil(duration / self._settings.longest_step - 1e-9))
         piece, lag = duration / steps, self._model.inputs.lag
         begin = self._inputs

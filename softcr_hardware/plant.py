@@ -72,6 +72,17 @@ class Measurement:
     true_pressures: np.ndarray
 
 
+def passes(duration: float) -> bool:
+    """Whether any time passes in a duration [s].
+
+    Raises:
+        ValueError: it is negative, or no number.
+    """
+    if not 0.0 <= duration < math.inf:
+        raise ValueError(f"duration = {duration} s: must be a number that is not negative")
+    return duration > 0.0
+
+
 class SimulatedPlant:
     """Rod, pressure lag, valve limits and sensors of one robot.
 
@@ -130,7 +141,10 @@ class SimulatedPlant:
 
         Raises:
             ArithmeticError: the rod's motion left what numbers can hold.
+            ValueError: time cannot pass so.
         """
+        if not passes(duration):
+            return
         lag = self.rod.robot.pressure_lag
         pieces = max(1, math.ceil(duration / self._PIECE - 1e-9))
         piece = duration / pieces
@@ -150,7 +164,10 @@ class SimulatedPlant:
 
         Raises:
             ArithmeticError: the rod's motion left what numbers can hold.
+            ValueError: time cannot pass so.
         """
+        if not passes(end - begin):
+            return
         pieces = max(1, math.ceil((end - begin) / self._PIECE - 1e-9))
         grid = np.linspace(begin, end, pieces + 1)
         levels = np.column_stack([np.interp(grid, times, chamber) for chamber in pressures.T])

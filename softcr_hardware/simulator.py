@@ -111,7 +111,11 @@ class Simulator(BlockBase):
 
     def tick(self, now: int, samples: Samples) -> Iterable[Output]:
         """One cycle."""
-        if self._last is not None:
+        if now == self._last:
+            return ()  # no time has passed
+        if self._last is None or now < self._last:  # other stamps; the plant is where it was
+            self._last, self._command_stamp = None, now
+        else:
             # a late cycle has waited longer; the plant must not live more slowly than the clock
             elapsed, period = (now - self._last) * 1e-9, self.settings.period
             self.plant.advance(min(elapsed, _MOST_AT_ONCE * period))
@@ -125,6 +129,10 @@ class Simulator(BlockBase):
         self._last = now
         self.finished = 0.0 < self.settings.duration <= now * 1e-9 and self.settings.lockstep
         return self._measured(now)
+
+    def time_jumped(self, seconds: float) -> None:
+        """See BlockBase; the plant goes on from where it is, in the other time."""
+        self._last = None
 
     def describe(self) -> dict[str, Any]:
         """See BlockBase."""

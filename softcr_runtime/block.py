@@ -197,6 +197,11 @@ class BlockBase:
     def reset(self) -> None:
         """Begin anew, as if newly made."""
 
+    def time_jumped(self, seconds: float) -> None:
+        """The stamps that come next have jumped forward, or back where it is negative [s]: what was
+        remembered by stamps is worth nothing. A block whose robot goes on overwrites this."""
+        self.reset()
+
     def tick(self, now: int, samples: Samples) -> Iterable[Output]:
         """The outputs of one tick.
 
@@ -215,7 +220,7 @@ class BlockBase:
 
         Args:
             now: stamp for what is published [ns].
-            why: "inputs overdue", "no usable answer" or "stopped".
+            why: "inputs overdue", "no usable answer", "time jumped" or "stopped".
         """
         return ()
 

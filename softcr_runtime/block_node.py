@@ -30,6 +30,7 @@ from softcr_runtime.tick_grid import TickGrid
 from softcr_runtime.tick_records import (
     ACTION,
     IDLE,
+    JUMP,
     RESET,
     TOPIC,
     TickRecord,
@@ -39,6 +40,7 @@ from softcr_runtime.tick_records import (
 
 _RECORDS_PERIOD = 1.0  # between two messages of tick records [s]
 _LONGEST_WAIT = 0.5  # for a message, before the loop looks at what else there is [s]
+_LOOK = 0.002  # between looks at simulated time [s]
 _RESAMPLED_DEPTH = 8  # messages that may wait for the partner that comes late
 
 
@@ -84,6 +86,7 @@ class BlockNode(LoopNode):
         self._guard.rehearse()
         self._records: list[TickRecord] = []
         self._topics = tuple(each.topic for each in block.inputs)
+        self.keeps_own_time = CLOCK in self._topics
         self._join = Join(block.inputs, block.keep, self.settings.period)
         self._speakers = {topic: self._speaker(topic, block) for topic in block.outputs}
         self._ticks_publisher = self.advertise(TOPIC)
@@ -94,7 +97,7 @@ class BlockNode(LoopNode):
         self._guard.reset()
         self._records = [TickRecord(RESET, max(self._now_stamp(), 1))]
         self._records_due = time.monotonic() + _RECORDS_PERIOD
-        self._last_stamp = 0
+        self._last_stamp = self._last_clock = 0
 
     def loop(self, stop: threading.Event) -> None:
         # a second thread, on shared cores, is mostly waited for longer than it helps
@@ -112,6 +115,18 @@ class BlockNode(LoopNode):
             return
         self._idle("stopped")
         self._publish_records()
+
+    def on_time_jump(self, seconds: float) -> str:
+        self.inbox.forget_read()
+        self._join.forget()
+        if not self.settings.lockstep:
+            self._idle("time jumped")
+        # stamps in a message are told from the first on, which a jump may be years away from
+        self._publish_records()
+        self._guard.time_jumped(seconds)
+        self._last_stamp = self._last_clock = 0
+        self._note(TickRecord(JUMP, max(self._now_stamp(), 1), seconds))
+        return f"{self._running.title} begins anew"
 
     def diagnostic_values(self) -> dict[str, Any]:
         if self._block is None:  # before the first configure
@@ -152,7 +167,8 @@ class BlockNode(LoopNode):
             silent = False
             began = max(tick.received, waited)  # waiting is no work
             if self._run(tick, began):
-                early = block.age_to_send() - self._age_of(tick.stamp)
+                # of a clock that was just set back, an answer is not to be held back for long
+                early = block.age_to_send() - max(self._age_of(tick.stamp), 0.0)
                 if early > 0.0:
                     time.sleep(early)
                     waited = time.monotonic()
@@ -169,16 +185,29 @@ class BlockNode(LoopNode):
                 self.statistics.skip(timer.wait())
                 stamp = self.now()
             else:
-                now = self.now()
-                stamp = grid.after(now, now + grid.period)[0]
-                stop.wait((stamp - now) * 1e-9)
+                stamp = self._wait_for_tick(grid, stop)
+            self.notice_time()
             begin = time.monotonic()
             self._drain()
+            self._publish_records_when_due()
+            if stamp <= self._last_clock:  # time stands still, or goes more slowly than the loop
+                continue
+            self._last_clock = stamp
             self._join.put(Sample(CLOCK, stamp, None, begin))
             tick = self._join.take(begin)
             if tick is not None and not stop.is_set() and self._run(tick, begin):
                 self._publish(self._outputs)
-            self._publish_records_when_due()
+
+    def _wait_for_tick(self, grid: TickGrid, stop: threading.Event) -> int:
+        """The next tick of a grid, once ROS time has reached it; 0 where it did not [ns]."""
+        now = self.now()
+        stamp = grid.after(now, now + grid.period)[0]
+        end = time.monotonic() + _LONGEST_WAIT
+        while (left := stamp - self.now()) > 0 and not stop.is_set() and time.monotonic() < end:
+            # simulated time may go faster than this machine's
+            stop.wait(min(left * 1e-9, _LOOK if self._time.simulated else _LONGEST_WAIT))
+        # a time that leapt over the tick, from before the first /clock perhaps, has passed it by
+        return stamp if -grid.period < left <= 0 else 0
 
     def _loop_in_lockstep(self, stop: threading.Event) -> None:
         """The same on simulated time: t_{k+1} comes when the answer to t_k is there."""
@@ -209,6 +238,7 @@ class BlockNode(LoopNode):
             if tick is not None:
                 return tick
             self._publish_records_when_due()
+            self.notice_time()
             until = min(self._join.wake(), deadline, now + _LONGEST_WAIT)
             sample = self.inbox.get(timeout=max(until - now, 0.0))
             if sample is not None:

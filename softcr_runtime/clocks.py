@@ -5,6 +5,9 @@ import time
 _AT_ONCE = 20_000  # what is read within so long is read at once [ns]
 _LOOKS = 5  # at both clocks at most
 
+LEAST_STEP = 0.1
+"""Of the system clock, that counts as one [s]; what is less, nobody tells from slewing."""
+
 
 def on_monotonic_clock(system_time: int, oldest: float = 1.0) -> float:
     """A moment of the system clock on the monotonic clock [s]: not in the future.
@@ -34,3 +37,23 @@ def _apart() -> int:
         if after - before < _AT_ONCE:
             break
     return min(looks)[1]
+
+
+class SystemClockSteps:
+    """Steps of the system clock, which NTP or a person makes, seen from the monotonic clock.
+
+    A clock that is only slewed, as NTP does with small errors, makes none.
+    """
+
+    def __init__(self) -> None:
+        """None seen yet."""
+        self._before = _apart()
+
+    def look(self) -> float:
+        """By how much the clock was set since the last look [s]; 0 below `LEAST_STEP`."""
+        steps = [self._step(), self._step()]  # who was stopped in the middle of one looks again
+        self._before += round(1e9 * steps[1])
+        return steps[1] if min(map(abs, steps)) >= LEAST_STEP else 0.0
+
+    def _step(self) -> float:
+        return 1e-9 * (_apart() - self._before)

@@ -60,6 +60,13 @@ class Guard:
         except Exception as error:
             self._tell("reset", error)
 
+    def time_jumped(self, seconds: float) -> None:
+        """Tell the block that time has jumped."""
+        try:
+            self._block.time_jumped(seconds)
+        except Exception as error:
+            self._tell("time_jumped", error)
+
     def tick(self, now: int, samples: Samples) -> list[Output]:
         """What the block answers, or what stands in for an answer that cannot be used."""
         try:

@@ -159,6 +159,10 @@ class Mailbox:
         self._letters.clear()
         return letters
 
+    def forget_read(self) -> None:
+        """Drop what was read and nobody has got: it is of before a jump of time."""
+        self._letters.clear()
+
     def close(self) -> None:
         """Let every present and coming `get` return None; from any thread."""
         with self._delivery:

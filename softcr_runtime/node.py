@@ -53,7 +53,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from rcl_interfaces.msg import (
     SetParametersResult,
 )
-from rclpy.clock import Clock, ClockType
+from rclpy.clock import Clock, ClockType, ROSClock
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.lifecycle.publisher import LifecyclePublisher
@@ -76,13 +76,14 @@ from softcr_runtime.messages import MessageError, from_stamp
 from softcr_runtime.neighbours import Encode, Neighbours
 from softcr_runtime.parameters import as_declared, parameter_descriptor
 from softcr_runtime.realtime import claim_realtime
-from softcr_runtime.sample import Sample, check_stamp
+from softcr_runtime.sample import MAXIMUM_CLOCK_DIFFERENCE, Sample, check_stamp
 from softcr_runtime.settings import (
     NodeSettings,
     build_settings,
     declared_settings,
     setting_values,
 )
+from softcr_runtime.time_watch import TimeWatch
 from softcr_runtime.topics import TOPICS, qos
 
 if TYPE_CHECKING:
@@ -122,6 +123,8 @@ class LoopNode(LifecycleNode):
     Attributes:
         kinds: of robots that the node can be for; others are refused.
         settings: the parameters' values; a new object whenever one changes.
+        keeps_own_time: whether in lock-step its own cycles are the time, so that stamps of others
+            cannot set it back.
         inbox: where the loop gets messages from.
         statistics: of the ticks since activation.
     """
@@ -130,6 +133,7 @@ class LoopNode(LifecycleNode):
     Settings: ClassVar[type[NodeSettings]] = NodeSettings
     kinds: ClassVar[tuple[Kind, ...]] = ("rod",)
     settings: NodeSettings
+    keeps_own_time: bool = False
     _last_tick_stamp: int | None
 
     def __init__(self, neighbours: Neighbours | None = None, **node_options: Any):
@@ -155,6 +159,8 @@ class LoopNode(LifecycleNode):
         self._loop_thread: threading.Thread | None = None
         self._loop_stop = threading.Event()
         self._count_lock = threading.Lock()
+        self._time = TimeWatch(cast(ROSClock, self.get_clock()))
+        self._last_told = -1  # time at the last report [ns]
         self._publishers_advertised: list[LifecyclePublisher] = []
         self._subscriptions_made: list[Subscription] = []
         self._neighbours = neighbours or Neighbours()
@@ -205,6 +211,11 @@ class LoopNode(LifecycleNode):
         """Short lines about what is not as it should be; any of them makes the level WARN."""
         return []
 
+    def on_time_jump(self, seconds: float) -> str:
+        """Time has jumped forward, or back where it is negative, and with it the stamps that come;
+        called in the loop's thread. Returns what is done about it, in words."""
+        return "stamps from before it count no more"
+
     def accept_settings(self, candidate: NodeSettings) -> None:
         """Live parameters are about to change, the node being configured or active; use them here
         where they are not read from `settings`.
@@ -233,6 +244,22 @@ class LoopNode(LifecycleNode):
     def now(self) -> int:
         """ROS time [ns]."""
         return self.get_clock().now().nanoseconds
+
+    def present(self) -> int:
+        """What the node's own messages are stamped with [ns]: ROS time; in lock-step the newest
+        stamp that it knows, 0 before the first."""
+        if not self.settings.lockstep:
+            return self.now()
+        return max([self._last_tick_stamp or 0, *list(self._last_stamps.values())])
+
+    def notice_time(self) -> bool:
+        """Whether time has jumped since the last call; the jump has then been dealt with. Only in
+        the loop's thread; what is received is checked so by itself."""
+        jumped = self._time.look()
+        if not jumped or self.settings.lockstep:  # there, stamps are the only time
+            return False
+        self._begin_other_time(jumped)
+        return True
 
     def advertise(self, topic: str) -> LifecyclePublisher:
         """A publisher of a topic of the table; silent while the node is not active."""
@@ -330,7 +357,7 @@ class LoopNode(LifecycleNode):
         """Publish how the node is, now; once a second this happens by itself."""
         try:
             report = self._diagnostic_report()
-            self._diagnostics.publish(diagnostics_to_message([report], self.now()))
+            self._diagnostics.publish(diagnostics_to_message([report], self.present()))
         except Exception:
             self.count_exception("diagnostics")
 
@@ -343,6 +370,11 @@ class LoopNode(LifecycleNode):
         self.get_logger().error(
             f"{self._last_exception}\n{traceback.format_exc()}", throttle_duration_sec=1.0
         )
+
+    def destroy_node(self) -> None:
+        """See rclpy's Node."""
+        self._time.close()
+        super().destroy_node()
 
     def finish(self) -> None:
         """From any state: deactivate, clean up, shut down. Call it in the executor's thread."""
@@ -372,6 +404,7 @@ class LoopNode(LifecycleNode):
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Lifecycle: see `on_activate_node`."""
         self._forget_counts()
+        self._time.look()
         self._arrange_inputs()
         self.inbox.open()
         self.statistics = TickStatistics(self.settings.period)
@@ -525,9 +558,26 @@ class LoopNode(LifecycleNode):
         return read
 
     def _checked_stamp(self, topic: str, stamp: int) -> int:
+        self.notice_time()
         now = None if self.settings.lockstep else self.now()
+        back = 1e-9 * (self._last_stamps.get(topic, 0) - stamp)
+        if now is None and back > MAXIMUM_CLOCK_DIFFERENCE and not self.keeps_own_time:
+            self._begin_other_time(-back)
+        if now == 0 and self._time.unknown:
+            raise MessageError(topic, "time is not known: use_sim_time is set, nothing on /clock")
         check_stamp(topic, stamp, self._last_stamps.get(topic, 0), now)
         return stamp
+
+    def _begin_other_time(self, jumped: float) -> None:
+        """Forget the stamps of before a jump of time [s]."""
+        self._last_stamps.clear()
+        self._last_tick_stamp = None
+        with self._count_lock:
+            self._time_jumps += 1
+            self._last_time_jump = jumped
+        done = self.on_time_jump(jumped)
+        way = "forward" if jumped > 0.0 else "back"
+        self.get_logger().warning(f"time jumped {way} by {abs(jumped):.3f} s: {done}")
 
     def _subscribe(
         self, topic: str, read: Read, raw: bool, depth: int | None, wakes: bool
@@ -587,7 +637,9 @@ class LoopNode(LifecycleNode):
         self._last_exception = ""
         self._last_stamps: dict[str, int] = {}
         self._last_tick_stamp = None
-        self._reported = (0, 0, 0, 0)  # exceptions, rejections, missed, cycles at the last report
+        self._time_jumps, self._last_time_jump = 0, 0.0
+        # exceptions, rejections, missed, cycles, jumps of time at the last report
+        self._reported = (0, 0, 0, 0, 0)
 
     def _diagnostic_report(self) -> DiagnosticReport:
         summary = self.statistics.summary()
@@ -598,6 +650,7 @@ class LoopNode(LifecycleNode):
             sum(rejections.values()),
             summary["missed_cycles"],
             summary["cycles"],
+            self._time_jumps,
         )
         new = [count - before for count, before in zip(counts, self._reported, strict=True)]
         self._reported = counts
@@ -606,6 +659,8 @@ class LoopNode(LifecycleNode):
             "rejected_messages": sum(rejections.values()),
             "rejections": rejections,
             "exceptions": exceptions,
+            "time_jumps": self._time_jumps,
+            "last_time_jump_s": self._last_time_jump,
             "publishes": self._readers_seen(),
             "receives": self._writers_seen(),
             "from_its_process": [each.name for each in self._shared_inputs if each.inside],
@@ -630,14 +685,22 @@ class LoopNode(LifecycleNode):
         return {s.topic_name: s.get_publisher_count() for s in self._subscriptions_made}
 
     def _assessment(
-        self, summary: dict[str, Any], exceptions: int, rejected: int, missed: int, cycles: int
+        self,
+        summary: dict[str, Any],
+        exceptions: int,
+        rejected: int,
+        missed: int,
+        cycles: int,
+        jumps: int = 0,
     ) -> tuple[int, str]:
         """Level and line for what happened since the last report."""
         if exceptions:
             return ERROR, f"{exceptions} exceptions, last in {self._last_exception}"
         if not self.active:
             return OK, self._state
-        warnings = self.diagnostic_warnings()
+        warnings = [*self._time_warnings(), *self.diagnostic_warnings()]
+        if jumps:
+            warnings.append(f"time jumped, last by {self._last_time_jump:+.3f} s")
         if cycles == 0 and summary["cycles"] > 0:
             return STALE, ", ".join([f"no cycle for {_DIAGNOSTICS_PERIOD:.0f} s", *warnings])
         warnings += [f"{rejected} messages rejected"] * bool(rejected)
@@ -647,6 +710,16 @@ class LoopNode(LifecycleNode):
         if summary["cycles"] == 0:
             return OK, "active, no cycle yet"
         return OK, f"{summary['rate_hz']:.1f} Hz, p99 {summary['p99_ms']:.2f} ms"
+
+    def _time_warnings(self) -> list[str]:
+        """A line where the time of /clock does not go on; asked once in a report."""
+        if not self._time.simulated or self.settings.lockstep:
+            return []
+        now, before = self.now(), self._last_told
+        self._last_told = now
+        if now == 0:
+            return ["use_sim_time is set, and nothing has come on /clock"]
+        return ["/clock stands still"] if now == before else []
 
     # --- parameters -------------------------------------------------------------------------
 

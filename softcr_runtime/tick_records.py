@@ -24,8 +24,9 @@ from softcr_runtime.messages import (
 from softcr_runtime.sample import Sample
 
 TOPIC = "ticks"
-TICK, IDLE, RESET, ACTION = range(4)
-"""Events: a tick, `idle`, `reset`, an action; the number of the action is added to the last."""
+JUMP, TICK, IDLE, RESET, ACTION = range(-1, 4)
+"""Events: time jumped, a tick, `idle`, `reset`, an action; the number of the action is added to the
+last."""
 
 Used = tuple[int, int]
 """Stamps of the first and the last message that a sample was made of; equal for one message."""
@@ -36,9 +37,10 @@ class TickRecord:
     """One event of a block.
 
     Attributes:
-        event: TICK, IDLE, RESET, or ACTION + number.
+        event: JUMP, TICK, IDLE, RESET, or ACTION + number.
         stamp: of the tick; of an idle event, the one that was given to the block [ns].
-        age: of the answer when it was ready [s]; NaN where there is none.
+        age: of the answer when it was ready [s]; NaN where there is none; of a jump, by how
+            much, negative where time went back.
         used: topic -> what the tick used of it; a topic that it lacked is not there.
     """
 

@@ -437,6 +437,27 @@ def test_messages_of_a_topic_keep_their_order_whatever_the_clocks_say(recorder, 
     assert times[3] - times[2] == pytest.approx(1e7, abs=1e6)
 
 
+@pytest.mark.parametrize("step", [5.0, -5.0])
+def test_times_in_a_bag_go_on_when_the_system_clock_is_set(recorder, tmp_path, monkeypatch, step):
+    """Half of what arrived between two looks was received before the clock was set."""
+    from softcr_runtime.messages import wrench_to_message
+    from softcr_runtime.sample import Sample
+
+    now = time.time_ns
+    received = [now() + k * 10_000_000 for k in range(-3, 1)]
+    shift = round(1e9 * step)
+    monkeypatch.setattr(time, "time_ns", lambda: now() + shift)
+    stamps = [*received[:2], *(moment + shift for moment in received[2:])]
+    letters = [
+        Sample("force_torque/wrench", moment, cdr_of(wrench_to_message(np.full(6, k), k)), 0.0)
+        for k, moment in enumerate(stamps, 1)
+    ]
+    recorder._write(recorder._recording, letters)
+    recorder.trigger_cleanup()
+    times = [message.time for message in Bag(tmp_path / "bag").messages("force_torque/wrench")]
+    assert times == pytest.approx(received, abs=1e6)
+
+
 def test_the_node_ends_when_the_disk_refuses(recorder, tmp_path, monkeypatch):
     from softcr_runtime.diagnostics import ERROR
     from softcr_runtime.messages import wrench_to_message

@@ -121,6 +121,11 @@ class ApccBlock(BlockBase):
         self._setpoint_stamp = -1
         self._use(np.array(self.robot.racks), self.robot.model_lengths)
 
+    def time_jumped(self, seconds: float) -> None:
+        """See BlockBase; the arm, its calibration and its setpoint are where they were."""
+        self._last_stamp, self._setpoint_stamp = 0, -1
+        self._controller.pause()
+
     def tick(self, now: int, samples: Samples) -> Iterable[Output]:
         """Tendon lengths for a frame of poses."""
         if self._found is not None:

@@ -178,6 +178,7 @@ class Valves(LoopNode):
         driver, timer, told = self._driver, CycleTimer(self.settings.period), 0.0
         while driver is not None and not stop.is_set():
             self.statistics.skip(timer.wait())
+            self.notice_time()
             begin = time.monotonic()
             self._hand_over_messages(driver)
             report = driver.report
@@ -202,6 +203,15 @@ class Valves(LoopNode):
         assert isinstance(candidate, ValvesSettings)
         if self._driver is not None and candidate.safety != self.settings.safety:
             self._driver.use_safety(candidate.safety)
+
+    def on_time_jump(self, seconds: float) -> str:
+        """Ages of poses, commands and of the operator's switch are told by stamps of the clock that
+        was set: for a moment nobody knows them, and estimator and controller begin anew."""
+        driver = self._driver
+        if driver is None or not driver.report.decision.enabled:
+            return "the valves were not enabled"
+        driver.vent()
+        return "vented, for ages of messages are not known"
 
     def on_cleanup_node(self) -> None:
         driver, self._driver, self._commander = self._driver, None, None

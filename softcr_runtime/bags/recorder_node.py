@@ -22,7 +22,9 @@ from rosbags.interfaces import (
 )
 
 from softcr_models.errors import UserError
+from softcr_runtime.bags.message_bytes import header_stamp
 from softcr_runtime.bags.recording import BagRecording, RecordedTopic
+from softcr_runtime.clocks import SystemClockSteps
 from softcr_runtime.diagnostics import ERROR
 from softcr_runtime.node import LoopNode
 from softcr_runtime.process import run
@@ -72,6 +74,9 @@ class RecorderNode(LoopNode):
             raise UserError("parameter bag = '': the directory of a new bag is needed")
         topics = {topic: self._recorded_topic(topic) for topic in TOPICS}
         self._last: dict[str, int] = {}  # by name: when a message of it came [ns]
+        self._simulated = 0  # last time on /clock [ns]
+        # by how much the system clock was set before its last step, and with it [ns]
+        self._steps, self._set = SystemClockSteps(), (0, 0)
         self._names = {topic: recorded.name for topic, recorded in topics.items()}
         self._recording = BagRecording(Path(self.settings.bag), list(topics.values()))
         for topic in TOPICS:
@@ -107,13 +112,27 @@ class RecorderNode(LoopNode):
         waiting = self._recording.statistics.waiting if self._recording else 0
         return [f"{waiting} messages wait for the disk"] * (waiting > BACKLOG)
 
+    def present(self) -> int:
+        """See LoopNode; in lock-step the last time on /clock."""
+        return self._simulated if self.settings.lockstep else super().present()
+
     def _write(self, recording: BagRecording, letters: list[Sample]) -> None:
         """In a bag the messages of a topic have the order of their times: clocks may not err."""
+        if step := self._steps.look():
+            self._set = self._set[1], self._set[1] + round(1e9 * step)
+            self.get_logger().warning(
+                f"the system clock was set by {step:+.3f} s: times in the bag go on without it"
+            )
+        now = time.time_ns() - self._set[1]
         for letter in letters:
             name = self._names[letter.topic]
-            moment = max(letter.stamp, self._last.get(name, 0) + 1)
+            # received before the clock was set, or after it: one of both is the present
+            moment = min((letter.stamp - each for each in self._set), key=lambda at: abs(now - at))
+            moment = max(moment, self._last.get(name, 0) + 1)
             self._last[name] = moment
             recording.write(name, moment, letter.value)
+            if letter.topic == "/clock":
+                self._simulated = header_stamp(letter.value)
 
     def _arrived(self) -> list[Sample]:
         """What has arrived since the last look, in the order of reception."""

@@ -24,6 +24,7 @@ from softcr_runtime.bags.recording import BagRecording, RecordedTopic
 from softcr_runtime.block import CLOCK, BlockBase
 from softcr_runtime.codecs import codec
 from softcr_runtime.replay.old_bags import tells_inputs, without_inputs
+from softcr_runtime.replay.recorded_events import before_time_went_back
 from softcr_runtime.replay.recorded_messages import (
     ByStamp,
     RecordedSamples,
@@ -190,7 +191,14 @@ class BagReplay:
         records, by_time = self._run.events(node, block, timing_changed)
         if by_time:
             self.notes.append(f"samples are joined by when they were recorded: {by_time}")
-        return lambda sample_at: ReplayedBlock(node, block, records, sample_at)
+        replayed, back = before_time_went_back(records)
+        if back:
+            count = len(records) - len(replayed)
+            self.notes.append(
+                f"{node}: time went back by {back:.3f} s; the {count} events after it are not "
+                "replayed"
+            )
+        return lambda sample_at: ReplayedBlock(node, block, replayed, sample_at)
 
     def _needed(self) -> list[str]:
         inputs = (each for block in self._blocks.values() for each in block.inputs)

@@ -16,6 +16,7 @@ from softcr_runtime.join import Join, Tick
 from softcr_runtime.messages import MessageError
 from softcr_runtime.sample import Sample
 from softcr_runtime.tick_records import (
+    JUMP,
     RESET,
     TICK,
     TOPIC,
@@ -39,6 +40,17 @@ def recorded_events(bag: Bag) -> dict[str, list[TickRecord]]:
             continue
         found.setdefault(node, []).extend(records)
     return found
+
+
+def before_time_went_back(records: list[TickRecord]) -> tuple[list[TickRecord], float]:
+    """The records up to where stamps went back, and by how much [s], 0 where they never did.
+
+    What comes after is not to be found by its stamps, which are there twice.
+    """
+    for index, record in enumerate(records):
+        if record.event == JUMP and record.age < 0.0:
+            return records[:index], -record.age
+    return records, 0.0
 
 
 def told_estimates(bag: Bag, estimator: BlockBase, unpaired: frozenset[int]) -> list[TickRecord]:

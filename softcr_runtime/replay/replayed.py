@@ -15,7 +15,7 @@ from softcr_runtime.guard import Guard
 from softcr_runtime.replay.old_bags import former_input
 from softcr_runtime.sample import Sample
 from softcr_runtime.tick_grid import between
-from softcr_runtime.tick_records import ACTION, IDLE, RESET, TICK, TickRecord
+from softcr_runtime.tick_records import ACTION, IDLE, JUMP, RESET, TICK, TickRecord
 
 SampleAt = Callable[[str, int], Sample | None]
 """The recorded sample of a topic and a stamp [ns]; None where the bag lacks it."""
@@ -79,6 +79,9 @@ class ReplayedBlock:
             outputs = self._tick(record)
         elif record.event == IDLE:
             outputs = self._guard.idle(record.stamp, "inputs overdue")
+        elif record.event == JUMP:
+            self._guard.time_jumped(record.age)
+            outputs = []
         elif record.event == RESET:
             self._guard.reset()
             outputs = []
