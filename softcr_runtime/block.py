@@ -180,7 +180,7 @@ class BlockBase:
     def expected(self) -> Expected:
         """What its messages are about."""
         layout = None if self.model is None else self.model.state
-        return expected_of(self.robot, self.intervals, layout)
+        return expected_of(self.robot, self.intervals, layout, self.settings.frame_prefix)
 
     def act(self, action: str) -> str:
         """Do one of `actions`; returns a line about what was done.

@@ -68,7 +68,8 @@ class Expected:
         intervals: of rods whose states are received; None for any.
         racks: poses in a frame of an arm's cameras.
         sections: of an arm.
-        frame: of poses: "base", or "world" for an arm.
+        frame: of poses: the base's, or "world" for an arm.
+        frame_prefix: before the names of the robot's own frames; the world is everybody's.
         layout: of the states of a model that is no rod; None where none are exchanged.
     """
 
@@ -78,15 +79,19 @@ class Expected:
     sections: int | None = None
     frame: str = "base"
     layout: Layout | None = None
+    frame_prefix: str = ""
 
 
-def expected_of(robot: Any, intervals: int | None = None, layout: Layout | None = None) -> Expected:
+def expected_of(
+    robot: Any, intervals: int | None = None, layout: Layout | None = None, frame_prefix: str = ""
+) -> Expected:
     """What the messages of a robot's blocks are about.
 
     Args:
         robot: as loaded from its file.
         intervals: of rods whose states are received; None for any.
         layout: of the states of a model that is no rod.
+        frame_prefix: before the names of the robot's own frames.
     """
     if hasattr(robot, "racks"):
         return Expected(
@@ -95,8 +100,15 @@ def expected_of(robot: Any, intervals: int | None = None, layout: Layout | None 
             racks=len(robot.racks),
             frame="world",
             layout=layout,
+            frame_prefix=frame_prefix,
         )
-    return Expected(robot.chamber_names, intervals, layout=layout)
+    return Expected(
+        robot.chamber_names,
+        intervals,
+        frame=f"{frame_prefix}base",
+        layout=layout,
+        frame_prefix=frame_prefix,
+    )
 
 
 def codec(topic: str, expected: Expected) -> Codec:
@@ -124,7 +136,11 @@ def _pose(topic: str, expected: Expected) -> Codec:
 
 
 def _wrench(topic: str, expected: Expected) -> Codec:
-    return Codec(wrench_to_message, lambda message: wrench_from_message(message, topic))
+    frame = f"{expected.frame_prefix}force_torque"
+    return Codec(
+        lambda value, stamp: wrench_to_message(value, stamp, frame),
+        lambda message: wrench_from_message(message, topic),
+    )
 
 
 def _rod(topic: str, expected: Expected) -> Codec:
@@ -134,7 +150,7 @@ def _rod(topic: str, expected: Expected) -> Codec:
         assert value.poses is not None  # whoever publishes a rod knows where it is
         return rod_cloud_message(
             value.state, value.poses(), value.parameters, value.parameters_std, stamp,
-            inputs=fields_of_inputs(value.inputs, names),
+            frame=expected.frame, inputs=fields_of_inputs(value.inputs, names),
         )  # fmt: skip
 
     return Codec(
@@ -159,7 +175,7 @@ def _tip_estimate(topic: str, expected: Expected) -> Codec:
 def _reference_rod(topic: str, expected: Expected) -> Codec:
     def encode(value: Any, stamp: int) -> Any:
         return reference_cloud_message(
-            value.states, value.poses(), value.tip_positions, stamp, value.period
+            value.states, value.poses(), value.tip_positions, stamp, value.period, expected.frame
         )
 
     return Codec(
@@ -184,7 +200,10 @@ def _reference_output(topic: str, expected: Expected) -> Codec:
 
 
 def _numbers(topic: str, expected: Expected) -> Codec:
-    return Codec(named_numbers_message, lambda message: named_numbers_from_message(message, topic))
+    return Codec(
+        lambda value, stamp: named_numbers_message(value, stamp, expected.frame),
+        lambda message: named_numbers_from_message(message, topic),
+    )
 
 
 def _arm_poses(topic: str, expected: Expected) -> Codec:

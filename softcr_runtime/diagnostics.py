@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from softcr_runtime.messages import header
+from softcr_runtime.namespaces import split
 
 OK, WARN, ERROR, STALE = range(4)
 """Levels of diagnostic_msgs/DiagnosticStatus."""
@@ -16,10 +17,10 @@ class DiagnosticReport:
     """One decoded status of /diagnostics.
 
     Attributes:
-        name: "<node>: <part>".
+        name: "<node>: <part>", the node with its namespace: `robot1/estimator: loop`.
         level: 0 OK, 1 WARN, 2 ERROR, 3 STALE.
         message: one line.
-        hardware_id: name of the robot.
+        hardware_id: name of the robot, with the namespace likewise.
         values: by key; what was written as JSON is read back, other text stays text.
     """
 
@@ -28,6 +29,16 @@ class DiagnosticReport:
     message: str
     hardware_id: str
     values: dict[str, Any]
+
+    @property
+    def node(self) -> tuple[str, str]:
+        """Namespace, without slashes around it, and name of the node that says it."""
+        return node_of_status(self.name)
+
+
+def node_of_status(name: str) -> tuple[str, str]:
+    """Namespace, without slashes around it, and name of the node in a status's name."""
+    return split(name.partition(":")[0])
 
 
 def diagnostics_to_message(reports: Sequence[DiagnosticReport], stamp: int) -> Any:

@@ -73,6 +73,7 @@ from softcr_runtime.diagnostics import (
 )
 from softcr_runtime.mailbox import LeftAlone, Mailbox
 from softcr_runtime.messages import MessageError, from_stamp
+from softcr_runtime.namespaces import frame_prefix, full_name
 from softcr_runtime.neighbours import Encode, Neighbours
 from softcr_runtime.parameters import as_declared, parameter_descriptor
 from softcr_runtime.realtime import claim_realtime
@@ -240,6 +241,14 @@ class LoopNode(LifecycleNode):
     def active(self) -> bool:
         """Whether the node is active."""
         return self._state == "active"
+
+    def qualified(self, name: str) -> str:
+        """A name with the node's namespace before it, which tells the robots apart."""
+        return full_name(self.get_namespace(), name)
+
+    def frame(self, name: str) -> str:
+        """The name of one of the robot's own frames, with its prefix."""
+        return f"{self.settings.frame_prefix}{name}"
 
     def now(self) -> int:
         """ROS time [ns]."""
@@ -670,10 +679,10 @@ class LoopNode(LifecycleNode):
             "settings": setting_values(self.settings),
         }
         return DiagnosticReport(
-            name=f"{self.get_name()}: loop",
+            name=f"{self.qualified(self.get_name())}: loop",
             level=level,
             message=message,
-            hardware_id=self._robot_file.name,
+            hardware_id=self.qualified(self._robot_file.name),
             values=values | self.diagnostic_values(),
         )
 
@@ -731,11 +740,12 @@ class LoopNode(LifecycleNode):
 
     def _overrides(self) -> dict[str, Any]:
         # rclpy offers no other way to see an override before, and without, a declaration
-        return {
+        given = {
             name: parameter.value
             for name, parameter in self._parameter_overrides.items()
             if not self.has_parameter(name) and not name.startswith("qos_overrides.")
         }
+        return {"frame_prefix": frame_prefix(self.get_namespace())} | given
 
     def _declare_parameters(self) -> None:
         values = setting_values(self.settings)

@@ -7,7 +7,7 @@ parameter, the check of every value, the list printed by `--help`:
 
 A field that is itself a model becomes parameters with dotted names (`cost.tip_position`). A field
 with `json_schema_extra={"live": True}` may change while the node is configured or active; one with
-`{"hidden": True}` is no parameter.
+`{"hidden": True}` is no parameter; of one with `{"in_words": ...}` these words say what is allowed.
 """
 
 import math
@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from softcr_models.errors import UserError
 from softcr_models.problems import Problem, first_problem
+from softcr_runtime.namespaces import FramePrefix
 
 Model = TypeVar("Model", bound=BaseModel)
 Kind = Literal["boolean", "integer", "number", "string"]
@@ -66,6 +67,11 @@ class NodeSettings(BaseModel):
     seed: int = Field(0, ge=0, le=2**31 - 1, description="of every random number the node draws")
     realtime_priority: int = Field(
         0, ge=0, le=90, description="while active (SCHED_FIFO); 0 for the ordinary scheduler"
+    )
+    frame_prefix: FramePrefix = Field(
+        "",
+        description="before the names of the robot's frames, as robot1/ of robot1/base; not given: "
+        "the node's namespace and a slash, nothing at the root; / for nothing",
     )
 
     @property
@@ -321,6 +327,8 @@ def _neighbour(kind: Kind, bound: float, side: int) -> float:
 
 
 def _in_words(kind: Kind, element: Mapping[str, Any]) -> str:
+    if "in_words" in element:
+        return str(element["in_words"])
     if "enum" in element:
         return "one of " + ", ".join(element["enum"])
     if "minimum" in element and "maximum" in element:

@@ -90,6 +90,8 @@ class System:
         controller: part to deactivate at once when another one dies.
         begin: Trigger services, called in this order once all parts are active; the run begins when
             the last of them has agreed. On virtual time, actions of blocks: `part/action`.
+        namespace: of all nodes and their topics, without the slashes around it; empty: the root.
+            Nothing on virtual time, where systems do not hear each other.
     """
 
     name: str
@@ -99,6 +101,7 @@ class System:
     simulated_time: bool
     controller: str
     begin: tuple[str, ...] = ()
+    namespace: str = ""
 
     def __post_init__(self) -> None:
         names = sorted(part.name for part in self.parts)

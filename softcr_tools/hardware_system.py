@@ -85,7 +85,7 @@ def hardware_system(options: HardwareOptions, bag: Path) -> System:
     second, after the controller: vented. The rod stands at the reference's beginning until the
     safety handshake has been accepted.
     """
-    common: Parameters = {"robot": options.robot, "mode": "wall"}
+    common: Parameters = options.of_every_node | {"mode": "wall"}
     separate: Parameters = {"sampling": "separate"}
     rate = NodeSettings.model_fields["rate_hz"].default
     command_age: Parameters = {"command_age": options.delay_periods / rate}
@@ -110,6 +110,7 @@ def hardware_system(options: HardwareOptions, bag: Path) -> System:
         simulated_time=False,
         controller=controller.name,
         begin=(f"{valves.name}/enable", f"{reference.name}/start"),
+        namespace=options.namespace,
     )
 
 

@@ -17,6 +17,7 @@ from softcr_models.robot import WORDS, Kind, kind_of, load_robot
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_models.rod_model import RodModel
 from softcr_runtime import registry
+from softcr_runtime.namespaces import FramePrefix, Namespace, frame_prefix
 from softcr_runtime.plugin_settings import settings_class
 from softcr_runtime.settings import (
     Kilograms,
@@ -91,9 +92,25 @@ class RunOptions(BaseModel):
         le=200,
         description="control periods the controller looks ahead; 0: as its file says",
     )
+    namespace: Namespace = Field(
+        "", description="of the robot's nodes, topics and results; empty: the root"
+    )
+    frame_prefix: FramePrefix = Field(
+        "",
+        description="before the names of the robot's frames; not given: the namespace and a slash; "
+        "/ for nothing",
+    )
     plugin_settings: dict[str, Any] = Field(
         {}, description="by role and name", json_schema_extra={"hidden": True}
     )
+
+    @property
+    def of_every_node(self) -> Parameters:
+        """What every node of the system is told."""
+        given = "frame_prefix" in self.model_fields_set
+        prefix = self.frame_prefix if given else frame_prefix(self.namespace)
+        told: Parameters = {"robot": self.robot}
+        return told | ({"frame_prefix": prefix} if prefix or given else {})
 
     @classmethod
     def more_options(cls, given: Mapping[str, str]) -> dict[str, dict[str, Setting]]:

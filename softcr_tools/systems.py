@@ -28,7 +28,7 @@ def simulation_system(options: SimulationOptions, bag: Path) -> System:
     """
     if kind_of(options.robot) == "arm":
         return arm_system(options, bag)
-    common: Parameters = {"robot": options.robot, "mode": options.mode}
+    common: Parameters = options.of_every_node | {"mode": options.mode}
     rod: Parameters = {
         "intervals": options.plant_intervals,
         "bending_compliance_factor": options.bending_compliance_factor,
@@ -50,7 +50,7 @@ def simulation_system(options: SimulationOptions, bag: Path) -> System:
 
 def arm_system(options: SimulationOptions, bag: Path) -> System:
     """Simulated arm, its reference, `apcc_controller` and recorder, in the same order."""
-    common: Parameters = {"robot": options.robot, "mode": options.mode, "rate_hz": ARM_RATE}
+    common: Parameters = options.of_every_node | {"mode": options.mode, "rate_hz": ARM_RATE}
     arm: Parameters = {"payload": options.payload_kg, "tip_noise": options.tip_noise_mm * 1e-3}
     simulator = _simulator(options, common, arm)
     reference = Part(
@@ -94,6 +94,7 @@ def _in_order(options: SimulationOptions, *parts: Part) -> System:
         duration=options.duration,
         simulated_time=options.mode == "lockstep",
         controller=parts[-1].name,
+        namespace=options.namespace,
     )
 
 

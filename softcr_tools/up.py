@@ -82,7 +82,7 @@ def _run(system_of: Callable[[Path], System], options: RunOptions, results: Path
     from softcr_runtime.ros_executor.supervisor import Supervisor
 
     console = Console()
-    directory = new_run_directory(results)
+    directory = new_run_directory(results / options.namespace)
     try:
         compile_kernels(console)  # before anything that would compile them in this process
         system = system_of(directory / "bag")

@@ -21,6 +21,7 @@ from rich.console import Console  # noqa: E402
 from softcr_models.errors import UserError  # noqa: E402
 from softcr_runtime.ros_executor import node_services, supervisor  # noqa: E402
 from softcr_runtime.ros_executor.supervisor import Supervisor  # noqa: E402
+from softcr_runtime.running_systems import domain, running_namespaces  # noqa: E402
 from softcr_runtime.system import Part, System  # noqa: E402
 
 NAMES = ("plant", "watcher", "mover")
@@ -78,7 +79,8 @@ class Small(LifecycleNode):
         return self.say("activate")
 
     def tell_finished(self):
-        status = DiagnosticStatus(values=[KeyValue(key="finished", value="true")])
+        name = f"{self.get_fully_qualified_name()[1:]}: loop"
+        status = DiagnosticStatus(name=name, values=[KeyValue(key="finished", value="true")])
         self.diagnostics.publish(DiagnosticArray(status=[status]))
 
     def leave(self):
@@ -122,13 +124,15 @@ class Run:
     """
 
     def __init__(
-        self, directory, duration=300.0, simulated_time=False, then=(), begin=(), **behaviours
-    ):
+        self, directory, duration=300.0, simulated_time=False, then=(), begin=(), namespace="",
+        **behaviours,
+    ):  # fmt: skip
         self.directory = directory
         self._console = Console(record=True, width=200)
         thread = threading.Thread(target=self._follow, args=(then,), daemon=True)
         thread.start()
         system = self.system_of(directory, duration, simulated_time, behaviours, begin)
+        system = replace(system, namespace=namespace)
         self.outcome = Supervisor(system, directory, {"size": 3}, self._console).run()
         thread.join(1.0)
         self.out = self._console.export_text()
@@ -365,14 +369,28 @@ def test_a_node_of_the_same_name_that_never_answers_does_not_hold_a_run_up(tmp_p
         context.shutdown()
 
 
-def test_one_system_per_domain_and_nodes_end_with_a_killed_supervisor(tmp_path):
+def test_one_system_per_namespace_and_nodes_end_with_a_killed_supervisor(tmp_path, capfd):
     here = Path(__file__)
     command = f"import sys; sys.path.insert(0, {str(here.parent)!r}); import {here.stem} as test; "
     command += f"test.Run(test.Path({str(tmp_path)!r}))"
     process = subprocess.Popen([sys.executable, "-c", command])
     wait_for_event(tmp_path, "run_started")
-    with pytest.raises(UserError, match="a softcr system already runs in ROS domain"):
+    match = "a softcr system already runs in ROS domain .* choose another --namespace, or"
+    with pytest.raises(UserError, match=match):
         Run(tmp_path)
+    assert running_namespaces(os.environ["ROS_DOMAIN_ID"]) == ["/"]
+    # another one beside it: its end, its words and its nodes are its own
+    (tmp_path / "robot1").mkdir()
+    monitored = ("run_started", lambda: asked.update(running_namespaces(domain())))
+    asked = set()
+    run = Run(
+        tmp_path / "robot1", simulated_time=True, namespace="robot1", begin=("mover/agree",),
+        then=[monitored], plant="finishes", watcher="warns", mover="agrees",
+    )  # fmt: skip
+    assert (run.outcome.exit_code, run.record["ended_by"]) == (0, "duration")
+    assert "watcher: valve 2 is slow" in run.out
+    assert asked == {"/", "/robot1"}
+    assert "run_ended" not in events_of(tmp_path)
     pids = [pid_of(tmp_path, name) for name in NAMES]
     process.kill()
     process.wait()

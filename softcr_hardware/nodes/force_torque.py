@@ -164,7 +164,8 @@ class ForceTorque(LoopNode):
                 continue
             measured, wrench = newest
             stamp = on_system_clock(measured - delay)
-            self._wrench.publish(wrench_to_message(wrench, stamp))
+            frame = self.frame("force_torque")
+            self._wrench.publish(wrench_to_message(wrench, stamp, frame))
             self.statistics.add(time.monotonic() - begin)
 
     def on_cleanup_node(self) -> None:

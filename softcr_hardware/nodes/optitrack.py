@@ -144,7 +144,7 @@ class Optitrack(LoopNode):
                 continue
             self._tell_stamps(client.session.stamps)
             begin, stamp = time.monotonic(), on_system_clock(seen.time)
-            self._pose.publish(pose_to_message(seen.pose, stamp))
+            self._pose.publish(pose_to_message(seen.pose, stamp, self.frame("base")))
             self.finish_tick(begin, stamp)
 
     def on_cleanup_node(self) -> None:

@@ -317,10 +317,10 @@ class Valves(LoopNode):
         self._told, self._told_at = state, time.monotonic()
         level = _LEVELS.get(decision.action, ERROR)
         status = DiagnosticReport(
-            name=f"{self.get_name()}: safety",
+            name=f"{self.qualified(self.get_name())}: safety",
             level=level,
             message=f"{decision.action.words}: {decision.reason}",
-            hardware_id=self.robot.name,
+            hardware_id=self.qualified(self.robot.name),
             values=state.values(),
         )
         self._safety_state.publish(diagnostics_to_message([status], self.now()).status[0])

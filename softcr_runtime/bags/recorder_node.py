@@ -1,8 +1,13 @@
-"""The recorder as a node: every topic of the table into one bag, byte by byte as it was sent."""
+"""The recorder as a node: every topic of the table into one bag, byte by byte as it was sent.
+
+Of the topics that all robots of a ROS domain share, the bag holds what the nodes of the recorder's
+own namespace say.
+"""
 
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -23,6 +28,7 @@ from rosbags.interfaces import (
 
 from softcr_models.errors import UserError
 from softcr_runtime.bags.message_bytes import header_stamp
+from softcr_runtime.bags.own_messages import is_of, is_shared
 from softcr_runtime.bags.recording import BagRecording, RecordedTopic
 from softcr_runtime.clocks import SystemClockSteps
 from softcr_runtime.diagnostics import ERROR
@@ -79,8 +85,8 @@ class RecorderNode(LoopNode):
         self._steps, self._set = SystemClockSteps(), (0, 0)
         self._names = {topic: recorded.name for topic, recorded in topics.items()}
         self._recording = BagRecording(Path(self.settings.bag), list(topics.values()))
-        for topic in TOPICS:
-            self.receive(topic, bytes, raw=True, depth=QUEUE_DEPTH)
+        for topic, recorded in topics.items():
+            self.receive(topic, self._keeps(recorded), raw=True, depth=QUEUE_DEPTH)
 
     def loop(self, stop: threading.Event) -> None:
         recording = cast(BagRecording, self._recording)  # made by configure
@@ -138,6 +144,18 @@ class RecorderNode(LoopNode):
         """What has arrived since the last look, in the order of reception."""
         letters = iter(partial(self.inbox.get, timeout=0.0), None)
         return sorted(letters, key=lambda letter: letter.stamp)
+
+    def _keeps(self, topic: RecordedTopic) -> Callable[[Any], bytes | None]:
+        """What makes a message's bytes of what has arrived; None of what is another robot's."""
+        if not is_shared(topic.name, topic.type):
+            return bytes
+        namespace = self.get_namespace().strip("/")
+
+        def own(message: Any) -> bytes | None:
+            payload = bytes(message)
+            return payload if is_of(namespace, payload, topic.type) else None
+
+        return own
 
     def _fail(self, failure: str) -> None:
         """Tell a failure, once."""

@@ -264,9 +264,8 @@ def read_signals(bag: Bag, topics: Collection[str] = TOPICS) -> BagSignals:
 
 def _hear(nodes: dict[str, NodeStatus], time: int, reports: Iterable[DiagnosticReport]) -> None:
     for report in reports:
-        node, _, part = report.name.partition(":")
-        if part.strip() == "loop":
-            status = nodes[node.rpartition("/")[2]]
+        if report.name.partition(":")[2].strip() == "loop":
+            status = nodes[report.node[1]]
             status.hear(time, report.level, report.message, report.values)
 
 

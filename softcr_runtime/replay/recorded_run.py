@@ -55,7 +55,7 @@ class RecordedRun:
         said: dict[str, dict[str, Any]] = {}
         unpaired: set[int] = set()
         for report in _reports(bag):
-            node = report.name.partition(":")[0]
+            _, node = report.node
             said.setdefault(node, {}).update(report.values)
             if node == "estimator":
                 unpaired.update(report.values.get("unpaired_stamps", ()))

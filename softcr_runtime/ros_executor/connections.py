@@ -26,9 +26,10 @@ class Ends:
 
 
 def ends_in(reports: Iterable[DiagnosticReport]) -> dict[str, Ends]:
-    """Node name -> its connections, of the nodes that tell them in their diagnostics."""
+    """Node name -> its connections, of the nodes of one namespace that tell them in their
+    diagnostics."""
     return {
-        report.name.split(":")[0]: Ends(report.values["publishes"], report.values["receives"])
+        report.node[1]: Ends(report.values["publishes"], report.values["receives"])
         for report in reports
         if {"publishes", "receives"} <= report.values.keys()
     }

@@ -22,15 +22,15 @@ class Heard:
         finished: whether a node has told that simulated time is at its end.
         disarmed: why the valves are vented; empty while they are enabled.
         safety: the newest state of the valves; None before the first.
-        simulated_time: on /clock [s].
+        simulated_time: on the system's clock [s].
     """
 
     def __init__(self, node: Node, system: System) -> None:
         """Listen.
 
         Args:
-            node: that listens.
-            system: safety is heard where its beginning must be agreed, /clock in simulated time.
+            node: that listens, in the system's namespace.
+            system: safety is heard where its beginning must be agreed, clock in simulated time.
         """
         self.connections: dict[str, Ends] = {}
         self.finished = False
@@ -38,6 +38,7 @@ class Heard:
         self.safety: SafetyState | None = None
         self._generation: int | None = None  # that a beginning was first asked for
         self.simulated_time = 0.0
+        self._namespace = system.namespace
         self._names = [part.name for part in system.parts]
         node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
         if system.begin:
@@ -45,7 +46,7 @@ class Heard:
             node.create_subscription(DiagnosticStatus, topic, self._on_safety, qos(topic))
         if system.simulated_time:
             newest = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-            node.create_subscription(Clock, "/clock", self._on_clock, newest)
+            node.create_subscription(Clock, "clock", self._on_clock, newest)
 
     @property
     def vented(self) -> str:
@@ -78,10 +79,14 @@ class Heard:
         return ""
 
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
-        reports = diagnostics_from_message(message)
+        """/diagnostics is everybody's: other robots' nodes are not listened to."""
+        reports = [
+            report
+            for report in diagnostics_from_message(message)
+            if report.node[0] == self._namespace and report.node[1] in self._names
+        ]
         self.finished |= any(report.values.get("finished") is True for report in reports)
-        ends = ends_in(reports)
-        self.connections |= {name: ends[name] for name in self._names if name in ends}
+        self.connections |= ends_in(reports)
 
     def _on_safety(self, status: DiagnosticStatus) -> None:
         """A vent lasts until a person resets and enables the valves again: it ends the run."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from softcr_runtime.namespaces import in_namespace
 from softcr_runtime.system import Part
 
 _PR_SET_PDEATHSIG = 1
@@ -53,7 +54,12 @@ class NodeProcess:
     """
 
     def __init__(
-        self, parts: Sequence[Part], parameters: Path, log: Path, environment: Mapping[str, str]
+        self,
+        parts: Sequence[Part],
+        parameters: Path,
+        log: Path,
+        environment: Mapping[str, str],
+        namespace: str = "",
     ) -> None:
         """Start the process.
 
@@ -62,10 +68,11 @@ class NodeProcess:
             parameters: ROS parameter file with a section for each of them.
             log: file for everything they print.
             environment: variables beside, and above, those of this process.
+            namespace: of the nodes, without the slashes around it; empty: the root.
         """
         self.names = tuple(part.name for part in parts)
         command = [
-            *(sys.executable, "-m", *_words(parts)),
+            *(sys.executable, "-m", *_words(parts), *in_namespace(namespace)),
             *("--params-file", str(parameters), "--disable-external-lib-logs"),
         ]
         with log.open("wb") as output:
@@ -85,6 +92,7 @@ class NodeProcess:
                 start_new_session=True,
                 preexec_fn=partial(_die_with, os.getpid()),
             )
+        self._logger_prefix = namespace.replace("/", ".") + "." if namespace else ""
         self._log = log.open("rb")
         self._unfinished = b""
         self._last_errors: dict[str, str] = {}
@@ -108,7 +116,11 @@ class NodeProcess:
     def new_lines(self) -> list[LogLine]:
         """What was logged since the last call, whole lines only."""
         *lines, self._unfinished = (self._unfinished + self._log.read()).split(b"\n")
-        logged = [_parsed(line.decode(errors="replace")) for line in lines if line.strip()]
+        logged = [
+            _parsed(line.decode(errors="replace"), self._logger_prefix)
+            for line in lines
+            if line.strip()
+        ]
         for line in logged:
             self._last_line = line.text
             if line.level in ("ERROR", "FATAL"):
@@ -130,10 +142,11 @@ class NodeProcess:
         self._log.close()
 
 
-def _parsed(line: str) -> LogLine:
+def _parsed(line: str, prefix: str) -> LogLine:
+    """A line, of whose logger's name the namespace is left out."""
     match = _LOG_LINE.match(line)
     level, node, text = match.groups() if match else ("", "", line.strip())
-    return LogLine(level, node, text)
+    return LogLine(level, node.removeprefix(prefix), text)
 
 
 def _words(parts: Sequence[Part]) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from softcr_models.errors import UserError
 from softcr_runtime.console import FAILED, USER_ERROR, complain, say, signals_call, step
+from softcr_runtime.namespaces import absolute
 from softcr_runtime.ros_context import set_environment
 from softcr_runtime.ros_executor.connections import missing_connections
 from softcr_runtime.ros_executor.heard import Heard
@@ -39,6 +40,7 @@ from softcr_runtime.ros_executor.node_services import (
     refusal,
 )
 from softcr_runtime.ros_executor.run_record import EndReason, RunRecord
+from softcr_runtime.running_systems import domain, lock_name
 from softcr_runtime.system import System
 
 NODE_ENVIRONMENT = {
@@ -175,15 +177,17 @@ class Supervisor:
 
     def _refuse_to_run_twice(self) -> None:
         self._wait(lambda: False, DISCOVERY_TIME)
-        for name in sorted(set(self._names) & set(self._node.get_node_names())):
+        place = absolute(self._system.namespace)
+        here = {n for n, space in self._node.get_node_names_and_namespaces() if space == place}
+        for name in sorted(set(self._names) & here):
             # A killed node stays in the graph for a while, but does not answer.
             if self._answers(LifecycleClient(self._node, name), ANSWER_TIMEOUT):
-                raise UserError(_runs_already(f"node {name}"))
+                raise UserError(self._runs_already(f"node {name}"))
 
     def _start(self) -> None:
         parameters = self._directory / "parameters.yaml"
         sections = {
-            f"/{node.name}": {"ros__parameters": dict(node.parameters)}
+            absolute(self._system.namespace, node.name): {"ros__parameters": dict(node.parameters)}
             for node in self._system.parts
         }
         parameters.write_text(yaml.safe_dump(sections, sort_keys=False), encoding="utf-8")
@@ -192,7 +196,9 @@ class Supervisor:
         environment = {"SOFTCR_SUPERVISED": "1"} | NODE_ENVIRONMENT
         with step(self._console, "starting"):
             for name, parts in self._system.processes.items():
-                process = NodeProcess(parts, parameters, logs / f"{name}.log", environment)
+                process = NodeProcess(
+                    parts, parameters, logs / f"{name}.log", environment, self._system.namespace
+                )
                 self._processes.append(process)
                 self._process_of |= dict.fromkeys(process.names, process)
             for name in self._names:
@@ -416,13 +422,22 @@ class Supervisor:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Hold a lock that the kernel takes back whatever happens: one system per ROS domain."""
+        """Hold a lock that the kernel takes back whatever happens: one system per namespace of a
+        ROS domain."""
         with socket.socket(socket.AF_UNIX) as lock:
             try:
-                lock.bind(f"\0softcr/{_domain()}")
+                lock.bind(lock_name(domain(), self._system.namespace))
             except OSError:
-                raise UserError(_runs_already("a softcr system")) from None
+                raise UserError(self._runs_already("a softcr system")) from None
             yield
+
+    def _runs_already(self, what: str) -> str:
+        space = self._system.namespace
+        place = f", namespace {absolute(space)}," if space else ""
+        return (
+            f"{what} already runs in ROS domain {domain()}{place} on this machine: end it, or "
+            "choose another --namespace, or another domain with ROS_DOMAIN_ID"
+        )
 
     def _wish_to_end(self) -> None:
         """Signals are wishes to end, counted here and granted by the loop."""
@@ -436,6 +451,7 @@ class Supervisor:
         self._executor = SingleThreadedExecutor(context=context)
         self._node = rclpy.create_node(
             f"softcr_supervisor_{os.getpid()}",
+            namespace=absolute(self._system.namespace),
             context=context,
             enable_rosout=False,
             start_parameter_services=False,
@@ -462,14 +478,3 @@ def _titled(names: Sequence[str]) -> str:
     if len(names) == 1:
         return f"node {names[0]}"
     return f"nodes {', '.join(names[:-1])} and {names[-1]}"
-
-
-def _domain() -> str:
-    return os.environ.get("ROS_DOMAIN_ID") or "0"
-
-
-def _runs_already(what: str) -> str:
-    return (
-        f"{what} already runs in ROS domain {_domain()} on this machine: "
-        "end it, or choose another domain with ROS_DOMAIN_ID"
-    )

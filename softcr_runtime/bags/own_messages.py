@@ -1,0 +1,53 @@
+"""Whose a message of a topic is that all robots of a ROS domain share.
+
+/diagnostics, /rosout and /parameter_events are absolute in ROS. The messages on them name the node
+that speaks, and so its namespace: a bag of one robot holds the messages of its own nodes.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from softcr_runtime.bags.reading import decoded
+from softcr_runtime.diagnostics import node_of_status
+from softcr_runtime.namespaces import split
+
+
+def _of_diagnostics(message: Any) -> Iterator[str]:
+    return (node_of_status(status.name)[0] for status in message.status)
+
+
+def _of_log(message: Any) -> Iterator[str]:
+    """A logger is called as its node, with dots: `robot1.estimator`."""
+    yield message.name.rpartition(".")[0].replace(".", "/")
+
+
+def _of_parameter_event(message: Any) -> Iterator[str]:
+    yield split(message.node)[0]
+
+
+_SPEAKERS: dict[str, Callable[[Any], Iterator[str]]] = {
+    "diagnostic_msgs/msg/DiagnosticArray": _of_diagnostics,
+    "rcl_interfaces/msg/Log": _of_log,
+    "rcl_interfaces/msg/ParameterEvent": _of_parameter_event,
+}
+"""Namespaces of those who speak in a message, by its type."""
+
+
+def is_shared(topic: str, type_: str) -> bool:
+    """Whether the messages of a topic, by its absolute name and type, are of several robots."""
+    return topic.count("/") == 1 and type_ in _SPEAKERS
+
+
+def is_of(namespace: str, payload: bytes, type_: str) -> bool:
+    """Whether a message on a shared topic is of a namespace, or tells nothing of whose it is.
+
+    Args:
+        namespace: without slashes around it; empty: the root.
+        payload: its CDR bytes.
+        type_: of a shared topic.
+    """
+    try:
+        speakers = set(_SPEAKERS[type_](decoded(payload, type_)))
+    except ValueError:  # not such a message; a reader tells what is wrong with it
+        return True
+    return not speakers or namespace in speakers
