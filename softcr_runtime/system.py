@@ -42,6 +42,7 @@ class Part:
         process: parts that name the same one share it; empty: one of its own.
         phase: of a block that the clock leads: its ticks are so long after whole multiples of its
             period on virtual time [s].
+        spare: whether the run goes on where its process dies; it controls nothing.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Part:
     wires: Mapping[str, Wire] = field(default_factory=dict)
     process: str = ""
     phase: float = 0.0
+    spare: bool = False
 
     @property
     def is_block(self) -> bool:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
+from softcr_runtime.wire_types import TF_MESSAGE, NoWireType, tf_message_class
+
 if TYPE_CHECKING:
     from rclpy.qos import QoSProfile
 
@@ -30,9 +32,23 @@ class Topic:
     meaning: str
 
     def message_class(self) -> Any:
-        """The Python class of the type; imports its ROS package."""
+        """The Python class of the type; imports its ROS package.
+
+        Raises:
+            NoWireType: of TFMessage, which not every ROS has; see `softcr_runtime.wire_types`.
+        """
+        if self.type == TF_MESSAGE:
+            return tf_message_class()
         package, _, name = self.type.split("/")
         return getattr(import_module(f"{package}.msg"), name)
+
+    def is_available(self) -> bool:
+        """Whether the installed ROS can send and hear it."""
+        try:
+            self.message_class()
+        except NoWireType:
+            return False
+        return True
 
 
 _ROWS = (
@@ -145,8 +161,28 @@ _ROWS = (
         "markers",
         "visualization_msgs/msg/MarkerArray",
         "reliable",
-        "what viewers draw beside the rod",
+        "what viewers draw: the rod, its reference, its trail, tips",
     ),
+    Topic(
+        "estimate/parameters",
+        "sensor_msgs/msg/JointState",
+        "reliable",
+        "what is estimated of the robot's model, to be plotted: name, position = value, effort = "
+        "standard deviation, both in the parameter's unit; effort is NaN where none is known",
+    ),
+    Topic(
+        "robot_description",
+        "std_msgs/msg/String",
+        "latched",
+        "URDF of the robot's links base and tip, for RViz",
+    ),
+    Topic(
+        "/tf_static",
+        "tf2_msgs/msg/TFMessage",
+        "latched",
+        "frames that stand still: world -> base -> force_torque",
+    ),
+    Topic("/tf", "tf2_msgs/msg/TFMessage", "diagnostics", "base -> tip, of the estimate"),
     Topic(
         "safety/state",
         "diagnostic_msgs/msg/DiagnosticStatus",

@@ -100,6 +100,11 @@ class RunOptions(BaseModel):
         description="before the names of the robot's frames; not given: the namespace and a slash; "
         "/ for nothing",
     )
+    visuals: bool = Field(
+        True,
+        description="frames, markers, centre line and estimated parameters, for RViz, Foxglove and "
+        "PlotJuggler",
+    )
     plugin_settings: dict[str, Any] = Field(
         {}, description="by role and name", json_schema_extra={"hidden": True}
     )

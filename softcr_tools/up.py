@@ -14,6 +14,7 @@ from softcr_runtime.system import System
 from softcr_tools.hardware_system import HardwareOptions, hardware_system
 from softcr_tools.run_options import RunOptions, SimulationOptions
 from softcr_tools.systems import simulation_system
+from softcr_tools.visuals.part import with_visuals
 
 app = new_app("up", "Start a system, record it and report on it.")
 
@@ -85,7 +86,7 @@ def _run(system_of: Callable[[Path], System], options: RunOptions, results: Path
     directory = new_run_directory(results / options.namespace)
     try:
         compile_kernels(console)  # before anything that would compile them in this process
-        system = system_of(directory / "bag")
+        system = with_visuals(system_of(directory / "bag"), options)
         outcome = Supervisor(system, directory, options.model_dump(), console).run()
     except (UserError, KeyboardInterrupt):
         with suppress(OSError):  # nothing happened: leave nothing, if nothing is in it

@@ -9,10 +9,12 @@ import yaml
 
 from softcr_models import load_robot
 from softcr_models.config import config_directory
+from softcr_models.rod.parameters import ROD_PARAMETERS
 from softcr_runtime.topics import TOPICS
 
 LAYOUTS = config_directory() / "layouts"
 CHAMBERS = load_robot("licher2025").chamber_names
+PARAMETERS = [each.name for each in ROD_PARAMETERS]
 NAMES = {topic if topic.startswith("/") else f"/{topic}": topic for topic in TOPICS}
 SHOWN_BY = {
     "rviz_default_plugins/MarkerArray": "visualization_msgs/msg/MarkerArray",
@@ -53,6 +55,12 @@ def test_rviz_displays_topics_of_their_type_as_they_are_offered():
     assert layout["Global Options"]["Fixed Frame"] == "base"
     displays = [display for display in layout["Displays"] if "Topic" in display]
     assert len(displays) >= 4
+    (model,) = (each for each in layout["Displays"] if each["Class"].endswith("/RobotModel"))
+    topic = TOPICS[NAMES[model["Description Topic"]["Value"]]]
+    assert topic.type == "std_msgs/msg/String"  # as RViz's RobotModel reads it
+    late = model["Description Topic"]["Durability Policy"] == "Transient Local"
+    assert late == (topic.profile == "latched")
+    assert any(each["Class"] == "rviz_default_plugins/TF" for each in layout["Displays"])
     for display in displays:
         topic = TOPICS[NAMES[display["Topic"]["Value"]]]
         assert SHOWN_BY[display["Class"]] == topic.type
@@ -98,8 +106,10 @@ def test_plotjuggler_curves_name_topics_and_numbers_there_are():
         fields = curve.removeprefix(f"{topic}/").split("/")
         if TOPICS[NAMES[topic]].type == "sensor_msgs/msg/JointState":
             # there a curve is named by the joint: PlotJuggler's parser of this type
-            assert fields[0] in CHAMBERS, curve
-            assert fields[1:] == ["effort"], curve
+            of_parameters = NAMES[topic] == "estimate/parameters"
+            assert fields[0] in (PARAMETERS if of_parameters else CHAMBERS), curve
+            assert fields[1] in (("position", "effort") if of_parameters else ("effort",)), curve
+            assert len(fields) == 2, curve
         else:
             assert number_in(NAMES[topic], fields), curve
     for splitter in root.iter("DockSplitter"):

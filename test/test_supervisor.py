@@ -270,6 +270,27 @@ def test_a_killed_node_ends_the_run_and_stops_the_mover_at_once(tmp_path, capfd,
         assert deactivated[1] - deactivated[0] > 0.9 * supervisor.VENT_TIME
 
 
+def test_the_death_of_a_spare_node_is_told_and_the_run_goes_on(tmp_path, capfd):
+    class RunWithSpare(Run):
+        @staticmethod
+        def system_of(*arguments):
+            system = small_system(*arguments)
+            parts = [replace(part, spare=part.name == "watcher") for part in system.parts]
+            return replace(system, parts=tuple(parts))
+
+    def kill():
+        os.kill(pid_of(tmp_path, "watcher"), signal.SIGKILL)
+
+    run = RunWithSpare(tmp_path, duration=1.5, then=[("run_started", kill)])
+    assert run.outcome.exit_code == 0
+    assert capfd.readouterr().err == ""
+    assert "node watcher died (signal 9): the run goes on without" in run.out
+    assert run.record["ended_by"] == "duration"
+    (death,) = run.record["deaths"]
+    assert death["node"] == "watcher"
+    assert run.said[-4:].count("plant end") == 1
+
+
 def test_one_interrupt_ends_the_run_well(tmp_path, capfd):
     run = Run(tmp_path, then=[("run_started", interrupt)])
     assert run.outcome.exit_code == 0

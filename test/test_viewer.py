@@ -586,6 +586,26 @@ def test_node_draws_for_rviz_while_somebody_looks(viewer, rig):
     assert truth.action == truth.DELETE  # nobody simulates
 
 
+def test_node_leaves_rviz_to_the_node_visuals_where_that_draws(viewer, rig):
+    arrays = []
+    rig.listen("markers", arrays)
+    until(lambda: arrays, "markers of the view")
+    visuals = rclpy.create_node("visuals", context=rig.context)
+    kind = TOPICS["markers"].message_class()
+    visuals.create_publisher(kind, "markers", qos("markers"))
+    until(lambda: viewer._others_offering("markers") == ("visuals",), "the node")
+
+    def silent():
+        before = len(arrays)
+        time.sleep(0.5)
+        return len(arrays) == before
+
+    until(silent, "silence")
+    visuals.destroy_node()
+    count = len(arrays)
+    until(lambda: len(arrays) > count, "markers of the view, again")
+
+
 def test_a_second_view_locks_the_sliders_only_while_it_speaks(viewer, rig):
     kind = TOPICS["pressure/command"].message_class()
     second = rclpy.create_node("viewer_1", context=rig.context)

@@ -32,6 +32,7 @@ OTHERS = {
     "valves": "softcr_hardware.nodes.valves",
     "optitrack": "softcr_hardware.nodes.optitrack",
     "force_torque": "softcr_hardware.nodes.force_torque",
+    "visuals": "softcr_tools.nodes.visuals",
     "recorder": "softcr_runtime.bags.recorder_node",
 }
 """Nodes with a loop of their own."""
@@ -97,14 +98,20 @@ def _of_loop(name: str) -> NodePage:
         name=name,
         summary=_line(node.__doc__),
         place=f"{module.__name__}:{node.__name__}",
-        inputs=tuple((topic, "") for topic in _first_arguments(tree, "receive", 0)),
-        outputs=tuple(_first_arguments(tree, "advertise", 0)),
+        inputs=tuple((topic, "") for topic in _told(module, tree, "receive")),
+        outputs=tuple(_told(module, tree, "advertise")),
         services={
             each.removeprefix("~/"): _service(module, node, each.removeprefix("~/"))
             for each in served
         },
         settings=node.Settings,
     )
+
+
+def _told(module: Any, tree: ast.AST, method: str) -> Sequence[str]:
+    """Topics of a node: of a table of its module where it has one, else of its calls."""
+    tables = {"receive": "RECEIVED", "advertise": "ADVERTISED"}
+    return getattr(module, tables[method], None) or _first_arguments(tree, method, 0)
 
 
 def _service(module: Any, node: type, name: str) -> str:

@@ -78,7 +78,8 @@ class RecorderNode(LoopNode):
     def on_configure_node(self) -> None:
         if not self.settings.bag:
             raise UserError("parameter bag = '': the directory of a new bag is needed")
-        topics = {topic: self._recorded_topic(topic) for topic in TOPICS}
+        there = [topic for topic, row in TOPICS.items() if row.is_available()]
+        topics = {topic: self._recorded_topic(topic) for topic in there}
         self._last: dict[str, int] = {}  # by name: when a message of it came [ns]
         self._simulated = 0  # last time on /clock [ns]
         # by how much the system clock was set before its last step, and with it [ns]

@@ -391,7 +391,7 @@ class Supervisor:
                     self._ends[name] = end
                     self._record.add_death(name, end)
                 self._tell_death(process, end)
-            elif left:
+            elif left and not self._is_spare(process):
                 raise self._failure(left[0], "stopped being active")
 
     def _has_left(self, name: str) -> bool:
@@ -406,12 +406,18 @@ class Supervisor:
         else:
             why = f": {complaint}" if end.signal is None and complaint else ""
             failure = _RunFailure(f"{who} died ({end}){why}", "death")
+        if self._active and self._is_spare(process):
+            say(self._console, f"{failure}: the run goes on without", "yellow")
+            return
         if not self._going_down:
             raise failure
         if self._record.error is None:
             self._note_failure(failure)
         else:
             complain(str(failure))
+
+    def _is_spare(self, process: NodeProcess) -> bool:
+        return all(self._system.part(name).spare for name in process.names)
 
     def _failure(self, name: str, what: str, exit_code: int = FAILED) -> _RunFailure:
         complaint = self._process_of[name].complaint(name)

@@ -9,6 +9,7 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 
 from softcr_models.errors import UserError
+from softcr_runtime.wire_types import NoWireType, tf_message_class
 from softcr_tools.doctor.finding import FAIL, WARN, Finding, Level, judged
 from softcr_tools.doctor.machine import existing
 
@@ -38,6 +39,7 @@ def packages(hardware: bool) -> list[Finding]:
     found = [check_packages(_missing(needed)), check_ros(ros_missing)]
     if hardware:
         found.append(check_extra(extra_missing.get("ethercat"), "ethercat", "the valves", FAIL))
+    found.append(check_frames(_no_frames()))
     return [*found, check_extra(extra_missing.get("view"), "view", "softcr view", WARN)]
 
 
@@ -54,6 +56,24 @@ def check_ros(missing: list[str]) -> Finding:
         (missing, FAIL, "modules missing: " + ", ".join(missing),
          "make setup, or source /opt/ros/jazzy/setup.bash")
     )  # fmt: skip
+
+
+def check_frames(missing: str) -> Finding:
+    """Whether /tf and /tf_static can be told; why not, in a line."""
+    return judged("frames (/tf)", "can be told",
+        (missing, WARN, f"cannot be told: the package tf2_msgs is missing, and {missing}",
+         "apt install ros-$ROS_DISTRO-tf2-msgs, in a ROS installation")
+    )  # fmt: skip
+
+
+def _no_frames() -> str:
+    try:
+        tf_message_class()
+    except NoWireType as error:
+        return str(error)
+    except ImportError as error:  # without ROS, which is told beside
+        return str(error)
+    return ""
 
 
 def check_extra(missing: list[str] | None, extra: str, use: str, level: Level) -> Finding:

@@ -1,8 +1,8 @@
 """The live view as a node: subscribes what there is, draws it, passes on what a person presses.
 
-Beside the page it draws for RViz: estimate/shape and markers, while somebody subscribes them. It is
-no lifecycle node: it may come and go at any time without anybody noticing. It asks for best-effort
-delivery, so that no publisher ever waits for a browser.
+Beside the page it draws for RViz where no node `visuals` does: estimate/shape and markers, while
+somebody subscribes them. It is no lifecycle node: it may come and go at any time without anybody
+noticing. It asks for best-effort delivery, so that no publisher ever waits for a browser.
 """
 
 import math
@@ -37,7 +37,7 @@ from softcr_tools.viewer.drawing import markers_message, path_message
 from softcr_tools.viewer.hand import HandControl, Surroundings
 from softcr_tools.viewer.page import Page, Slid, Switched
 from softcr_tools.viewer.picture import HEARD, Picture
-from softcr_tools.viewer.scene import size_of
+from softcr_tools.viewer.shape import size_of
 
 RATE = 30.0  # of drawing, and of commands by hand [Hz]; valves hold after 0.1 s without one
 MARKER_PERIOD = 0.1  # between two drawings for RViz [s]
@@ -199,10 +199,11 @@ class Viewer(Node):
         if now - self._marked < MARKER_PERIOD or not picture.stamp:
             return
         self._marked = now
-        is_ours = picture.shape_topic != _SHAPE  # and somebody else listens beside this node
+        is_ours = picture.shape_topic != _SHAPE and not self._others_offering(_SHAPE)
+        # and somebody else listens beside this node
         if picture.estimate and is_ours and self._shape.get_subscription_count() > 1:
             self._shape.publish(path_message(picture.estimate, picture.frame))
-        if self._markers.get_subscription_count():
+        if self._markers.get_subscription_count() and not self._others_offering("markers"):
             self._markers.publish(markers_message(picture, self._radius))
 
     def _use_hand(self, passed: float) -> None:
@@ -230,16 +231,19 @@ class Viewer(Node):
         safety = self.picture.safety
         # what cannot be read locks the sliders, too
         enabled = None if safety is None else safety.values.get("enabled") is not False
-        offering = self.get_publishers_info_by_topic(self.resolve_topic_name(_COMMAND))
-        others = {each.node_name for each in offering}
         return Surroundings(
-            others=tuple(sorted(name for name in others if not name.startswith(_NAME))),
+            others=self._others_offering(_COMMAND),
             foreign_age=time.monotonic() - self._foreign,
             valves=self.count_publishers("safety/state") > 0,
             enabled=enabled,
             simulated_clock=self.count_publishers("/clock") > 0,
             page_open=self._hand_page is None or self._hand_page in self.page.clients(),
         )
+
+    def _others_offering(self, topic: str) -> tuple[str, ...]:
+        """Names of the nodes that offer a topic; views are left out."""
+        offering = self.get_publishers_info_by_topic(self.resolve_topic_name(topic))
+        return tuple(sorted({e.node_name for e in offering if not e.node_name.startswith(_NAME)}))
 
     def _tell_answer(self, now: float) -> None:
         if self._asking is None:

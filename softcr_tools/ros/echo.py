@@ -4,13 +4,16 @@ import json as json_format
 import os
 import sys
 from collections import deque
+from dataclasses import asdict
 from typing import Any
 
 from pydantic import Field
 
 from softcr_models.errors import UserError
+from softcr_runtime.bags.reading import decoded
 from softcr_runtime.command_line import command
 from softcr_runtime.console import ended_by_signals
+from softcr_runtime.wire_types import TF_MESSAGE, is_installed, tf_message_class
 from softcr_tools.ros.interfaces import interface_class, lines, picked, plain, without_nan
 from softcr_tools.ros.participant import Connection, Participant, Unanswered, beside, node_of
 
@@ -48,7 +51,9 @@ def echo(
 
     def act(participant: Participant) -> int:
         name, graph = participant.found("topic", topic)
-        kind = interface_class(_the_type(name, graph.topics[name]))
+        type_ = _the_type(name, graph.topics[name])
+        raw = type_ == TF_MESSAGE and not is_installed()
+        kind = tf_message_class() if raw else interface_class(type_)
         if not participant.wait(
             lambda: bool(participant.publishers(name)), participant.connection.timeout
         ):
@@ -57,7 +62,7 @@ def echo(
                 f"topic {name}: nobody publishes it; it is heard by {', '.join(ears) or 'nobody'}"
             )
         messages: deque[Any] = deque()
-        participant.hear(name, kind, lambda message: messages.append(message))
+        participant.hear(name, kind, lambda message: messages.append(_read(message)), raw)
         return _print(participant, name, messages, wanted, field, json)
 
     try:
@@ -97,6 +102,17 @@ def _print(
                     print("\n".join([*lines(value), *ending]), flush=True)
                 printed += 1
     return 0
+
+
+def _read(message: Any) -> Any:
+    """The message; of one that came raw, because its package is not there, its fields."""
+    if not isinstance(message, bytes):
+        return message
+    return asdict(decoded(message, TF_MESSAGE), dict_factory=_fields)
+
+
+def _fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: value for name, value in pairs if not name.startswith("__")}
 
 
 def _the_type(name: str, types: tuple[str, ...]) -> str:

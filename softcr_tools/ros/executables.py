@@ -16,6 +16,7 @@ NODES = {
     "feedforward": f"{_BLOCK} softcr_control.feedforward:Feedforward",
     "apcc_controller": f"{_BLOCK} softcr_control.apcc.block:ApccBlock",
     "tip_reference": f"{_BLOCK} softcr_control.tip_reference_block:TipReferenceBlock",
+    "visuals": "softcr_tools.nodes.visuals",
     "recorder": "softcr_runtime.bags.recorder_node",
 }
 """Name, for `softcr run NAME` and `ros2 run softcr NAME` -> what follows `python -m`."""

@@ -16,7 +16,8 @@ from softcr_models.robot import Robot
 from softcr_tools.viewer.hand import HandControl
 from softcr_tools.viewer.picture import Picture
 from softcr_tools.viewer.plots import PANEL_WIDTH, Plots
-from softcr_tools.viewer.scene import Scene, size_of
+from softcr_tools.viewer.scene import Scene
+from softcr_tools.viewer.shape import size_of
 from softcr_tools.viewer.words import HAND_RULES, latched, safety_html, state_html, values_html
 
 SCENE_PERIOD = 1 / 15  # between two drawings of the rod, at least [s]

@@ -1,35 +1,19 @@
 """The page's 3-D scene: the estimated rod as a tube, lines and dots beside it."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import viser
 from scipy.interpolate import CubicHermiteSpline
 from scipy.spatial.transform import Rotation, Slerp
 
-from softcr_models.constant_curvature.arm import Arm
-from softcr_models.robot import Robot
 from softcr_runtime.figure_style import ESTIMATE, MEASURED
 from softcr_tools.viewer.drawing import DOT_SIZE, dots, lines, rgb
 from softcr_tools.viewer.picture import Picture
+from softcr_tools.viewer.shape import Size
 
 ALONG = 24  # rings of a tube
 AROUND = 24  # corners of a ring
-
-
-class Size(NamedTuple):
-    """Of what is drawn: `length`, `radius` [m]; `hangs` below its base, or stands on it."""
-
-    length: float
-    radius: float
-    hangs: bool = False
-
-
-def size_of(robot: Robot | Arm) -> Size:
-    """Of what is drawn of a robot."""
-    if isinstance(robot, Robot):
-        return Size(robot.length, 0.5 * robot.outer_diameter)
-    return Size(sum(robot.bodies), robot.radius, hangs=bool(robot.base[2, 2] < 0.0))
 
 
 class Scene:

@@ -1,4 +1,4 @@
-"""A robot's shape as poses along its centre line, from whatever tells it."""
+"""A robot's size, and its shape as poses along its centre line, from whatever tells it."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -19,6 +19,21 @@ class Shape(NamedTuple):
     stamp: int  # of the state [ns]
     positions: np.ndarray  # (k, 3) points along the centre line [m]
     quaternions: np.ndarray  # (k, 4) their orientations, x y z w; z along the robot
+
+
+class Size(NamedTuple):
+    """Of what is drawn: `length`, `radius` [m]; `hangs` below its base, or stands on it."""
+
+    length: float
+    radius: float
+    hangs: bool = False
+
+
+def size_of(robot: Robot | Arm) -> Size:
+    """Of what is drawn of a robot."""
+    if isinstance(robot, Robot):
+        return Size(robot.length, 0.5 * robot.outer_diameter)
+    return Size(sum(robot.bodies), robot.radius, hangs=bool(robot.base[2, 2] < 0.0))
 
 
 ShapeMaker = Callable[[Any, int], Shape]  # of a decoded value and its stamp [ns]

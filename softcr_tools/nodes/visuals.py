@@ -1,0 +1,181 @@
+"""What other programs show of a robot, as a node: frames, markers, the centre line, parameters.
+
+It computes nothing that a loop needs and nobody waits for it. Frames and the URDF are for RViz,
+`markers` and `estimate/shape` for RViz and Foxglove, `estimate/parameters` for PlotJuggler. `softcr
+view` draws for itself and leaves these topics to this node where both run.
+"""
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from pydantic import Field
+from std_msgs.msg import String
+
+from softcr_hardware.optitrack.calibration import load_calibration
+from softcr_models.constant_curvature.arm import Arm
+from softcr_runtime.bags.signals import decoder
+from softcr_runtime.codecs import expected_of
+from softcr_runtime.frames import (
+    MOVING_TOPIC,
+    STATIC_TOPIC,
+    WORLD,
+    Frames,
+    Transform,
+    base_in_world,
+    static_transforms,
+    transform_messages,
+)
+from softcr_runtime.node import LoopNode
+from softcr_runtime.process import run
+from softcr_runtime.settings import Hertz, NodeSettings
+from softcr_runtime.values import Pose
+from softcr_runtime.wire_types import NoWireType, tf_message, tf_message_class
+from softcr_tools.viewer.drawing import markers_message, path_message
+from softcr_tools.viewer.picture import Picture
+from softcr_tools.viewer.shape import size_of
+from softcr_tools.visuals.parameters import estimated_parameters, parameters_message
+from softcr_tools.visuals.urdf import robot_description
+
+_TIP, _SHAPE, _MARKERS, _PARAMETERS, _DESCRIPTION = (
+    "estimate/tip/pose", "estimate/shape", "markers", "estimate/parameters", "robot_description",
+)  # fmt: skip
+RECEIVED = (
+    "estimate/rod", "estimate/arm", "estimate/state", "estimate/constant_curvature", _TIP,
+    "reference/rod", "reference/output", "reference/tip", "mocap/tip/pose", "mocap/arm/poses",
+    "simulation/truth/rod", "simulation/truth/arm",
+)  # fmt: skip
+
+
+_PICTURES = (_SHAPE, _MARKERS, _PARAMETERS, _DESCRIPTION)
+ADVERTISED = (*_PICTURES, STATIC_TOPIC, MOVING_TOPIC)
+
+
+class VisualsSettings(NodeSettings):
+    """Whose frames, and how often."""
+
+    rate_hz: Hertz = Field(30.0, ge=1.0, le=200.0, description="of frames and pictures")
+    drawing_hz: Hertz = Field(10.0, ge=0.5, le=60.0, description="of markers and the centre line")
+    calibration: str = Field(
+        "",
+        description="that tells where the base is in the world: of config/optitrack, or a YAML "
+        "file; empty: at the world's origin, turned as the robot's file says",
+    )
+
+
+class VisualsNode(LoopNode):
+    """Publishes frames, markers, the centre line and estimated parameters for other programs."""
+
+    default_name = "visuals"
+    Settings = VisualsSettings
+    kinds = ("rod", "arm")
+    settings: VisualsSettings
+
+    def on_configure_node(self) -> None:
+        robot = self._robot_file
+        self._frames = frames = Frames(getattr(self.settings, "frame_prefix", ""))
+        is_arm = isinstance(robot, Arm)
+        self._parent = WORLD if is_arm else frames.base  # the frame of estimates
+        calibration = self.settings.calibration
+        self._base = (
+            load_calibration(calibration).base_in_world.pose
+            if calibration
+            else base_in_world(robot)
+        )
+        self._has_sensor = not is_arm
+        self._picture = Picture(robot)
+        self._picture.frame = self._parent
+        self._radius = size_of(robot).radius
+        self._decoders: dict[str, Callable[[Any], Any]] = {}
+        for topic in RECEIVED:
+            # what has not been looked at is replaced, and nobody's message is held back for it
+            self.receive(topic, partial(self._decoded, topic), depth=1)
+        self._out = {topic: self.advertise(topic) for topic in _PICTURES}
+        try:
+            tf_message_class()
+            self._out |= {topic: self.advertise(topic) for topic in (STATIC_TOPIC, MOVING_TOPIC)}
+        except NoWireType as error:
+            self.get_logger().info(
+                f"no /tf and /tf_static: the package tf2_msgs is missing, and {error}; "
+                "apt install ros-$ROS_DISTRO-tf2-msgs in a ROS installation"
+            )
+
+    def on_activate_node(self) -> None:
+        self._drawn = 0.0
+        self._last: dict[str, int] = {}
+        text = robot_description(self._robot_file, self._frames, self._base)
+        self._out[_DESCRIPTION].publish(String(data=text))
+        self._send(
+            STATIC_TOPIC,
+            static_transforms(self._frames, self._base, max(self.now(), 1), self._has_sensor),
+        )
+
+    def loop(self, stop: threading.Event) -> None:
+        while not stop.wait(self.settings.period):
+            began = time.monotonic()
+            self._hear()
+            if self._picture.stamp:
+                self._tell_tip()
+                if began - self._drawn >= 1.0 / self.settings.drawing_hz:
+                    self._drawn = began
+                    self._draw()
+            self.statistics.add(time.monotonic() - began)  # a late picture is none that is missed
+
+    # --- in ---
+
+    def _decoded(self, topic: str, message: Any) -> Any:
+        if topic not in self._decoders:  # the first message of a state tells what it holds
+            self._decoders[topic] = decoder(topic, message, expected_of(self._robot_file))
+        return self._decoders[topic](message)
+
+    def _hear(self) -> None:
+        arrived = iter(partial(self.inbox.get, timeout=0.0), None)
+        for sample in sorted(arrived, key=lambda sample: sample.stamp):
+            self._picture.hear(sample.topic, sample.stamp, sample.value, sample.received)
+        self._picture.sample()
+
+    # --- out ---
+
+    def _tell_tip(self) -> None:
+        picture = self._picture
+        if picture.present(_TIP) is not None:
+            stamp, told = picture.newest(_TIP)
+            pose = told.pose()
+        elif picture.estimate is not None:
+            shape = picture.estimate
+            stamp, pose = shape.stamp, Pose(shape.positions[-1], shape.quaternions[-1])
+        else:
+            return
+        if self._is_new(MOVING_TOPIC, stamp):
+            self._send(MOVING_TOPIC, [Transform(self._parent, self._frames.tip, pose, stamp)])
+
+    def _draw(self) -> None:
+        picture = self._picture
+        self._out[_MARKERS].publish(markers_message(picture, self._radius))
+        shape = picture.estimate
+        if shape is not None and self._is_new(_SHAPE, shape.stamp):
+            self._out[_SHAPE].publish(path_message(shape, picture.frame))
+        parameters = estimated_parameters(picture)
+        if parameters and self._is_new(_PARAMETERS, picture.stamp):
+            self._out[_PARAMETERS].publish(parameters_message(parameters, picture.stamp))
+
+    def _is_new(self, topic: str, stamp: int) -> bool:
+        """Whether nothing of this stamp [ns] was told on a topic."""
+        before, self._last[topic] = self._last.get(topic, 0), stamp
+        return stamp != before
+
+    def _send(self, topic: str, transforms: list[Transform]) -> None:
+        if topic in self._out:
+            self._out[topic].publish(tf_message(transform_messages(transforms)))
+
+
+def main() -> int:
+    """Entry point of `softcr run visuals`."""
+    return run(VisualsNode)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,25 @@
+"""The node `visuals` beside a system."""
+
+from dataclasses import replace
+
+from softcr_runtime.system import Parameters, Part, System
+from softcr_tools.run_options import RunOptions
+
+NAME, PLACE = "visuals", "softcr_tools.nodes.visuals"
+
+
+def with_visuals(system: System, options: RunOptions) -> System:
+    """The system with frames and pictures for other programs, unless the options say not to.
+
+    The node comes after the recorder, which so has them from the beginning, and the run goes on
+    where it dies. On a bench the calibration of the cameras tells where the base is.
+    """
+    if not options.visuals:
+        return system
+    recorder, *others = system.parts
+    parameters: Parameters = {"robot": options.robot, "mode": recorder.parameters["mode"]}
+    if calibration := getattr(options, "calibration", ""):
+        parameters["calibration"] = calibration
+    part = Part(NAME, PLACE, parameters, spare=True)
+    first, *later = system.activation
+    return replace(system, parts=(recorder, part, *others), activation=(first, part.name, *later))

@@ -1,0 +1,125 @@
+"""The node that shows a robot to other programs: frames, URDF, shape, markers, parameters."""
+
+import time
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from domains import fresh_domain
+
+rclpy = pytest.importorskip("rclpy")
+
+from rclpy.executors import SingleThreadedExecutor  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
+
+from softcr_hardware.optitrack.calibration import load_calibration  # noqa: E402
+from softcr_models import CosseratRod, load_robot  # noqa: E402
+from softcr_runtime import wire_types  # noqa: E402
+from softcr_runtime.messages import pose_with_covariance_to_message  # noqa: E402
+from softcr_runtime.rod_clouds import rod_cloud_message  # noqa: E402
+from softcr_runtime.topics import TOPICS, qos  # noqa: E402
+from softcr_runtime.wire_types import tf_transforms  # noqa: E402
+from softcr_tools.nodes.visuals import VisualsNode  # noqa: E402
+from softcr_tools.run_options import SimulationOptions  # noqa: E402
+from softcr_tools.systems import simulation_system  # noqa: E402
+from softcr_tools.visuals.part import with_visuals  # noqa: E402
+
+ROBOT = load_robot("licher2025")
+TOLD = ("estimate/shape", "markers", "estimate/parameters", "robot_description", "/tf_static",
+        "/tf")  # fmt: skip
+IS_RAW = not wire_types.is_installed()
+
+
+@pytest.fixture(scope="module")
+def shown():
+    """What an active node with a calibration says of a rod at rest, by topic."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ROS_DOMAIN_ID", fresh_domain())
+        patch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+        context = rclpy.Context()
+        rclpy.init(context=context)
+    calibration = Parameter("calibration", value="licher2025")
+    node = VisualsNode(context=context, parameter_overrides=[calibration])
+    other = rclpy.create_node("other", context=context)
+    executor = SingleThreadedExecutor(context=context)
+    executor.add_node(other)
+    heard = {topic: [] for topic in TOLD}
+    node.trigger_configure()
+    node.trigger_activate()
+    for topic in TOLD:  # late: what is latched comes nevertheless
+        kind = TOPICS[topic].message_class()
+        raw = IS_RAW and topic.startswith("/tf")
+        other.create_subscription(kind, topic, heard[topic].append, qos(topic), raw=raw)
+    inputs = ("estimate/rod", "estimate/tip/pose")
+    say = {t: other.create_publisher(TOPICS[t].message_class(), t, qos(t)) for t in inputs}
+    rod = CosseratRod(ROBOT, intervals=5)
+    state = rod.rest_state()
+    tip = rod.tip_pose(state)
+    nodes = rod.node_poses(state)
+    poses = np.concatenate((nodes[:1], nodes))
+    deadline = time.monotonic() + 20.0
+    try:
+        while not all(heard.values()):
+            silent = [topic for topic, messages in heard.items() if not messages]
+            assert time.monotonic() < deadline, f"nothing on {silent}"
+            stamp = other.get_clock().now().nanoseconds
+            covariance = pose_with_covariance_to_message(tip, 1e-8 * np.eye(3), stamp)
+            say["estimate/tip/pose"].publish(covariance)
+            found = {"bending_compliance": 47.5}, {"bending_compliance": 0.4}
+            say["estimate/rod"].publish(rod_cloud_message(state, poses, *found, stamp))
+            executor.spin_once(timeout_sec=0.02)
+        yield {topic: messages[-1] for topic, messages in heard.items()} | {"tip": tip}
+    finally:
+        node.finish()
+        executor.shutdown()
+        node.destroy_node()
+        other.destroy_node()
+        context.try_shutdown()
+
+
+def test_frames_lead_from_the_cameras_world_to_the_tip(shown):
+    static = tf_transforms(shown["/tf_static"])
+    (moving,) = tf_transforms(shown["/tf"])
+    edges = [(each.header.frame_id, each.child_frame_id) for each in (*static, moving)]
+    assert edges == [("world", "base"), ("base", "force_torque"), ("base", "tip")]
+
+    def pose(message):
+        t, q = message.transform.translation, message.transform.rotation
+        return pin.XYZQUATToSE3(np.array([t.x, t.y, t.z, q.x, q.y, q.z, q.w])).homogeneous
+
+    calibration = load_calibration("licher2025")
+    body = pose(static[0]) @ pose(moving)  # its tip_in_body is none
+    np.testing.assert_allclose(calibration.tip(body), shown["tip"], atol=1e-9)
+
+
+def test_the_description_is_there_for_who_comes_late(shown):
+    model = pin.buildModelFromXML(shown["robot_description"].data.encode())
+    assert model.existFrame("force_torque")
+
+
+def test_shape_and_markers_are_those_of_the_estimate(shown):
+    path = shown["estimate/shape"]
+    assert path.header.frame_id == "base"
+    assert len(path.poses) == 7
+    namespaces = {marker.ns for marker in shown["markers"].markers}
+    assert {"rod", "reference", "trail", "tip"} <= namespaces
+
+
+def test_estimated_parameters_can_be_plotted(shown):
+    message = shown["estimate/parameters"]
+    assert (list(message.name), list(message.position), list(message.effort)) == (
+        ["bending_compliance"],
+        [47.5],
+        [0.4],
+    )
+
+
+def test_a_run_has_the_node_unless_it_is_told_not_to(tmp_path):
+    options = SimulationOptions.of_options({"controller": "rod_mpc"})
+    plain = simulation_system(options, tmp_path)
+    system = with_visuals(plain, options)
+    assert [part.name for part in system.parts[:2]] == ["recorder", "visuals"]
+    assert system.part("visuals").spare
+    assert not any(part.spare for part in plain.parts)
+    without = options.model_copy(update={"visuals": False})
+    assert with_visuals(plain, without) is plain
