@@ -100,10 +100,11 @@ class RunOptions(BaseModel):
         description="before the names of the robot's frames; not given: the namespace and a slash; "
         "/ for nothing",
     )
-    visuals: bool = Field(
-        True,
+    visuals: Literal["auto", "on", "off"] = Field(
+        "auto",
         description="frames, markers, centre line and estimated parameters, for RViz, Foxglove and "
-        "PlotJuggler",
+        "PlotJuggler; auto: on the wall clock. Of lock-step, whose bags are equal to the bit, they "
+        "are pictures at times of their own",
     )
     plugin_settings: dict[str, Any] = Field(
         {}, description="by role and name", json_schema_extra={"hidden": True}

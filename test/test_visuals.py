@@ -121,5 +121,13 @@ def test_a_run_has_the_node_unless_it_is_told_not_to(tmp_path):
     assert [part.name for part in system.parts[:2]] == ["recorder", "visuals"]
     assert system.part("visuals").spare
     assert not any(part.spare for part in plain.parts)
-    without = options.model_copy(update={"visuals": False})
+    without = options.model_copy(update={"visuals": "off"})
     assert with_visuals(plain, without) is plain
+
+
+def test_bags_of_lock_step_stay_equal_to_the_bit_without_pictures(tmp_path):
+    options = SimulationOptions.of_options({"controller": "rod_mpc", "mode": "lockstep"})
+    plain = simulation_system(options, tmp_path)
+    assert with_visuals(plain, options) is plain
+    wanted = options.model_copy(update={"visuals": "on"})
+    assert with_visuals(plain, wanted).part("visuals").parameters["mode"] == "lockstep"

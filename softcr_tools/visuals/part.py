@@ -14,10 +14,11 @@ def with_visuals(system: System, options: RunOptions) -> System:
     The node comes after the recorder, which so has them from the beginning, and the run goes on
     where it dies. On a bench the calibration of the cameras tells where the base is.
     """
-    if not options.visuals:
-        return system
     recorder, *others = system.parts
-    parameters: Parameters = {"robot": options.robot, "mode": recorder.parameters["mode"]}
+    mode = recorder.parameters["mode"]
+    if options.visuals == "off" or (options.visuals == "auto" and mode == "lockstep"):
+        return system
+    parameters: Parameters = {"robot": options.robot, "mode": mode}
     if calibration := getattr(options, "calibration", ""):
         parameters["calibration"] = calibration
     part = Part(NAME, PLACE, parameters, spare=True)
