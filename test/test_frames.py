@@ -13,13 +13,17 @@ from rosbags.typesys import Stores, get_typestore
 from softcr_hardware.optitrack.calibration import load_calibration
 from softcr_models import CosseratRod, load_robot
 from softcr_runtime import wire_types
+from softcr_runtime.bags.message_bytes import cdr_of
+from softcr_runtime.bags.own_messages import has_frames_of
 from softcr_runtime.frames import (
     Frames,
+    Transform,
     base_in_world,
     static_transforms,
     transform_messages,
 )
 from softcr_runtime.topics import TOPICS
+from softcr_runtime.values import Pose
 from softcr_runtime.wire_types import NoWireType, tf_message, tf_message_class, tf_transforms
 from softcr_tools.doctor.finding import OK, WARN
 from softcr_tools.doctor.software import check_frames
@@ -196,3 +200,19 @@ def test_others_hear_the_real_type_by_name_hash_description_and_bytes(monkeypatc
         talker.destroy_node()
         listener.destroy_node()
         context.try_shutdown()
+
+
+@pytest.mark.parametrize(
+    ("prefix", "own", "foreign"),
+    [("", "base", "r1/base"), ("r1/", "r1/base", "r10/base"), ("left_", "left_tip", "base")],
+)
+def test_a_bag_holds_the_frames_of_its_robot_alone(prefix, own, foreign):
+    pytest.importorskip("rclpy")
+
+    def payload(*children):
+        told = [Transform("world", child, Pose.of(np.eye(4)), 1) for child in children]
+        return cdr_of(tf_message_class()(transforms=transform_messages(told)))
+
+    assert has_frames_of(prefix, payload(own))
+    assert not has_frames_of(prefix, payload(own, foreign))
+    assert has_frames_of(prefix, b"\x00\x01\x00\x00garbage")

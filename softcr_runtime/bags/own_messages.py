@@ -1,7 +1,8 @@
 """Whose a message of a topic is that all robots of a ROS domain share.
 
-/diagnostics, /rosout and /parameter_events are absolute in ROS. The messages on them name the node
-that speaks, and so its namespace: a bag of one robot holds the messages of its own nodes.
+/diagnostics, /rosout, /parameter_events and /tf are absolute in ROS. The messages on them name the
+node that speaks, and so its namespace, or frames, and so their prefix: a bag of one robot holds the
+messages of its own nodes and its own frames.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from typing import Any
 from softcr_runtime.bags.reading import decoded
 from softcr_runtime.diagnostics import node_of_status
 from softcr_runtime.namespaces import split
+from softcr_runtime.wire_types import TF_MESSAGE
 
 
 def _of_diagnostics(message: Any) -> Iterator[str]:
@@ -33,9 +35,27 @@ _SPEAKERS: dict[str, Callable[[Any], Iterator[str]]] = {
 """Namespaces of those who speak in a message, by its type."""
 
 
+def _of_transforms(message: Any) -> Iterator[str]:
+    return (each.child_frame_id for each in message.transforms)
+
+
 def is_shared(topic: str, type_: str) -> bool:
     """Whether the messages of a topic, by its absolute name and type, are of several robots."""
-    return topic.count("/") == 1 and type_ in _SPEAKERS
+    return topic.count("/") == 1 and (type_ in _SPEAKERS or type_ == TF_MESSAGE)
+
+
+def has_frames_of(prefix: str, payload: bytes) -> bool:
+    """Whether all frames that a TFMessage tells of are one robot's.
+
+    Args:
+        prefix: before the names of its frames; empty: those without a slash are.
+        payload: the message's CDR bytes.
+    """
+    try:
+        children = list(_of_transforms(decoded(payload, TF_MESSAGE)))
+    except ValueError:
+        return True
+    return all(child.startswith(prefix) if prefix else "/" not in child for child in children)
 
 
 def is_of(namespace: str, payload: bytes, type_: str) -> bool:

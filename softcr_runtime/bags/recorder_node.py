@@ -28,7 +28,7 @@ from rosbags.interfaces import (
 
 from softcr_models.errors import UserError
 from softcr_runtime.bags.message_bytes import header_stamp
-from softcr_runtime.bags.own_messages import is_of, is_shared
+from softcr_runtime.bags.own_messages import has_frames_of, is_of, is_shared
 from softcr_runtime.bags.recording import BagRecording, RecordedTopic
 from softcr_runtime.clocks import SystemClockSteps
 from softcr_runtime.diagnostics import ERROR
@@ -37,6 +37,7 @@ from softcr_runtime.process import run
 from softcr_runtime.sample import Sample
 from softcr_runtime.settings import NodeSettings
 from softcr_runtime.topics import TOPICS, qos
+from softcr_runtime.wire_types import TF_MESSAGE
 
 TAKING_PERIOD = 0.05
 """Between two looks at what has arrived [s]; far fewer wake-ups than one for every message."""
@@ -150,10 +151,12 @@ class RecorderNode(LoopNode):
         """What makes a message's bytes of what has arrived; None of what is another robot's."""
         if not is_shared(topic.name, topic.type):
             return bytes
-        namespace = self.get_namespace().strip("/")
+        namespace, prefix = self.get_namespace().strip("/"), self.settings.frame_prefix
 
         def own(message: Any) -> bytes | None:
             payload = bytes(message)
+            if topic.type == TF_MESSAGE:
+                return payload if has_frames_of(prefix, payload) else None
             return payload if is_of(namespace, payload, topic.type) else None
 
         return own

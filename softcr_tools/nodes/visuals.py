@@ -76,7 +76,7 @@ class VisualsNode(LoopNode):
 
     def on_configure_node(self) -> None:
         robot = self._robot_file
-        self._frames = frames = Frames(getattr(self.settings, "frame_prefix", ""))
+        self._frames = frames = Frames(self.settings.frame_prefix)
         is_arm = isinstance(robot, Arm)
         self._parent = WORLD if is_arm else frames.base  # the frame of estimates
         calibration = self.settings.calibration

@@ -18,7 +18,7 @@ def with_visuals(system: System, options: RunOptions) -> System:
     mode = recorder.parameters["mode"]
     if options.visuals == "off" or (options.visuals == "auto" and mode == "lockstep"):
         return system
-    parameters: Parameters = {"robot": options.robot, "mode": mode}
+    parameters: Parameters = options.of_every_node | {"mode": mode}
     if calibration := getattr(options, "calibration", ""):
         parameters["calibration"] = calibration
     part = Part(NAME, PLACE, parameters, spare=True)
