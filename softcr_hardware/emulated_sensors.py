@@ -75,6 +75,7 @@ class EmulatedSensors:
         names: of the chambers.
         noise: of each sensor, standard deviation [Pa].
         order: (m,) whose pressure each sensor reads.
+        lying: whether any fault goes on.
     """
 
     def __init__(self, names: Sequence[str], noise: float = SENSOR_NOISE, seed: int = 0):
@@ -87,6 +88,7 @@ class EmulatedSensors:
         """
         self.names, self.noise = tuple(names), noise
         self.order = np.arange(len(names))
+        self.lying = False
         self._random, self._others = np.random.default_rng(seed), np.random.default_rng((seed, 1))
         self._faults: dict[tuple[int, str], _Begun] = {}
         self._lock = threading.Lock()
@@ -94,11 +96,6 @@ class EmulatedSensors:
         self._shown = np.zeros(len(names))  # behind each sensor's line [Pa]
         self._last = np.zeros(len(names))  # pressure that a stuck one goes on with [Pa]
         self._reading = np.zeros(len(names))  # [Pa]
-
-    @property
-    def lying(self) -> bool:
-        """Whether any fault goes on."""
-        return bool(self._faults) or bool((self.order != np.arange(len(self.names))).any())
 
     def type(self, words: Sequence[str]) -> None:
         """Begin or end a fault; it begins with the next reading.
@@ -132,6 +129,8 @@ class EmulatedSensors:
                     f"fault {typed!r}: must be CHAMBER FAULT, swapped CHAMBER CHAMBER or ok; "
                     f"CHAMBER from 1 to {len(self.names)} or its name, FAULT {known_shapes()}"
                 )
+            exchanged = bool((self.order != np.arange(len(self.names))).any())
+            self.lying = exchanged or bool(self._faults)
 
     def _begin(self, chamber: int, given: GivenFault) -> None:
         self._faults[chamber, given.shape.name] = _Begun(given, math.nan)

@@ -145,24 +145,18 @@ def is_fresh(age: float, limit: float) -> bool:
     return -_AHEAD <= age <= limit
 
 
-def _older(age: str, limit: str, needed: str = "") -> Broken:
-    """Whether an age lies beyond a limit; `needed` names a setting that may switch the rule off."""
-
-    def broken(flags: Flags, settings: SafetySettings, maximum: float) -> bool:
-        if needed and not getattr(settings, needed):
-            return False
-        return not is_fresh(getattr(flags, age), getattr(settings, limit))
-
-    return broken
-
-
 VENT_ASKED = "vent asked for"
 _M = Latch.MACHINE
 RULES: tuple[Rule, ...] = (
     Rule(VENT_ASKED, Action.VENT_NOW, lambda f, s, high: f.vent),
     Rule("emergency stop", Action.VENT_NOW, lambda f, s, high: f.stopped),
     Rule("24 V missing", Action.VENT_NOW, lambda f, s, high: f.unpowered, latch=_M),
-    Rule("bus silent", Action.VENT_NOW, _older("exchange_age", "exchange_vent"), latch=_M),
+    Rule(
+        "bus silent",
+        Action.VENT_NOW,
+        lambda f, s, high: not is_fresh(f.exchange_age, s.exchange_vent),
+        latch=_M,
+    ),
     Rule(
         "slaves not operational",
         Action.VENT_NOW,
@@ -185,7 +179,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "pressures not believable",
         Action.VENT_NOW,
-        _older("pressure_age", "pressure_vent"),
+        lambda f, s, high: not is_fresh(f.pressure_age, s.pressure_vent),
         latch=_M,
     ),
     Rule(
@@ -202,7 +196,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "operator silent",
         Action.RAMP_TO_VENT,
-        _older("operator_age", "operator_vent", "require_operator"),
+        lambda f, s, high: s.require_operator and not is_fresh(f.operator_age, s.operator_vent),
     ),
     Rule(
         "commands still of several nodes",
@@ -211,23 +205,45 @@ RULES: tuple[Rule, ...] = (
         "several_vent",
         about="commanders",
     ),
-    Rule("commands silent", Action.RAMP_TO_VENT, _older("command_age", "command_vent")),
-    Rule("poses silent", Action.RAMP_TO_VENT, _older("mocap_age", "mocap_vent", "require_mocap")),
-    Rule("operator late", Action.HOLD, _older("operator_age", "operator_hold", "require_operator")),
+    Rule(
+        "commands silent",
+        Action.RAMP_TO_VENT,
+        lambda f, s, high: not is_fresh(f.command_age, s.command_vent),
+    ),
+    Rule(
+        "poses silent",
+        Action.RAMP_TO_VENT,
+        lambda f, s, high: s.require_mocap and not is_fresh(f.mocap_age, s.mocap_vent),
+    ),
+    Rule(
+        "operator late",
+        Action.HOLD,
+        lambda f, s, high: s.require_operator and not is_fresh(f.operator_age, s.operator_hold),
+    ),
     Rule(
         "commands of several nodes",
         Action.HOLD,
         lambda f, s, high: bool(f.commanders),
         about="commanders",
     ),
-    Rule("commands late", Action.HOLD, _older("command_age", "command_hold")),
-    Rule("poses late", Action.HOLD, _older("mocap_age", "mocap_hold", "require_mocap")),
+    Rule(
+        "commands late", Action.HOLD, lambda f, s, high: not is_fresh(f.command_age, s.command_hold)
+    ),
+    Rule(
+        "poses late",
+        Action.HOLD,
+        lambda f, s, high: s.require_mocap and not is_fresh(f.mocap_age, s.mocap_hold),
+    ),
     Rule(
         "poses missing",
         Action.PREDICT_ONLY,
-        _older("mocap_age", "mocap_predict", "require_mocap"),
+        lambda f, s, high: s.require_mocap and not is_fresh(f.mocap_age, s.mocap_predict),
     ),
-    Rule("wrenches silent", Action.WARN, _older("force_torque_age", "force_torque_warn")),
+    Rule(
+        "wrenches silent",
+        Action.WARN,
+        lambda f, s, high: not is_fresh(f.force_torque_age, s.force_torque_warn),
+    ),
     Rule("impaired", Action.WARN, lambda f, s, high: bool(f.impaired), about="impaired"),
 )
 """All of them; of several that ask for the same action the first is the reason."""

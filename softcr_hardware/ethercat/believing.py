@@ -34,7 +34,9 @@ class PressureSensors:
 
     def __init__(self, station: Station, data: ProcessData, averaged: int = 1):
         """Nothing seen yet; `mean` is that of the newest `averaged` samples."""
-        self._newest: deque[tuple[float, list[float]]] = deque(maxlen=averaged)
+        chambers = len(station.chambers)
+        self._moments: deque[float] = deque(maxlen=averaged)
+        self._newest = [deque[float](maxlen=averaged) for _ in range(chambers)]
         self._data = data
         self._fastest = station.flow.supply * max(station.flow.fill_rate, station.flow.exhaust_rate)
         self.refused = {"broken": 0, "jump": 0}
@@ -48,7 +50,8 @@ class PressureSensors:
         self._repeated = 0  # exchanges without a new value
         self._jumping = math.inf  # since when
         self._told: tuple[list[bool], list[float]] = [], []
-        self._newest.clear()
+        for each in (self._moments, *self._newest):
+            each.clear()
 
     def see(self, time: float, sample: Sample) -> None:
         """A sample of the wire at `time` [s]."""
@@ -73,19 +76,20 @@ class PressureSensors:
                 return
         self._jumping = math.inf
         self.pressures, self._believed = pressures, time
-        self._newest.append((time, pressures.tolist()))
+        self._moments.append(time)
+        for readings, pressure in zip(self._newest, pressures.tolist(), strict=True):
+            readings.append(pressure)
 
     def mean(self) -> tuple[float, np.ndarray]:
         """Of the newest believed samples: their mean time [s], and pressures (m,) [Pa].
 
         A mean that is stamped with its middle does not lag; it has less noise than a sample.
         """
-        count = len(self._newest)
+        count = len(self._moments)
         if count == 0:
             return -math.inf, self.pressures
-        time = sum(moment for moment, _ in self._newest) / count
-        chambers = zip(*(pressures for _, pressures in self._newest), strict=True)
-        return time, np.array([sum(readings) / count for readings in chambers])
+        means = np.array([sum(readings) / count for readings in self._newest])
+        return sum(self._moments) / count, means
 
     def age(self, time: float) -> float:
         """Of the last believed sample [s]."""

@@ -1,5 +1,6 @@
 """The pressure guard of a station: every chamber's detectors, and the supply's."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ class PressureGuard:
         self.supply = self._filed = float(constants["supply"][0])
         self._names, self._settings, self._constants = names, settings, constants
         self._closed, self._paired, self._gauged = closed_volts, paired, gauged
-        self._gauge, self._ungauged = np.nan, 0.0
+        self._gauge, self._ungauged = math.nan, 0.0
         with one_compiles():
             self._compile()
         self.forget()
@@ -115,11 +116,11 @@ class PressureGuard:
 
     def _see_supply(self, gauge: float, dt: float) -> None:
         """The gauge's word on the supply, low-passed."""
-        if not np.isfinite(gauge):
+        if not math.isfinite(gauge):
             self._ungauged += dt if self._gauged else 0.0
             return
         self._ungauged = 0.0
-        before = gauge if np.isnan(self._gauge) else self._gauge
+        before = gauge if math.isnan(self._gauge) else self._gauge
         self._gauge = before + (gauge - before) * dt / (dt + _GAUGE_FILTER)
         self.supply = self._gauge
         self._constants["supply"] = max(self._gauge, 1.0)
