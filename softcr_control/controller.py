@@ -30,13 +30,14 @@ from softcr_runtime.plugin_settings import (
     ModelSettings,
     model_of,
     plugin_settings,
+    prepared_plugin,
     settings_class,
     with_model,
     with_plugin,
 )
 from softcr_runtime.robot_topics import inputs_of, reference_topic, robot_topics, states_topic
 from softcr_runtime.sample import Sample
-from softcr_runtime.settings import NodeSettings, nested, setting_values
+from softcr_runtime.settings import LIVE, NodeSettings, nested, setting_values
 from softcr_runtime.values import Pose, StateEstimate, TipEstimate
 
 _LATENCIES_KEPT = 15  # ticks that tell how late answers are
@@ -80,7 +81,7 @@ class ControllerBlockSettings(ModelSettings):
         ge=0.01,
         le=5.0,
         description="without estimate or reference for so long the chambers vent (wall mode)",
-        json_schema_extra={"unit": "s"},
+        json_schema_extra={"unit": "s", **LIVE},
     )
 
 
@@ -194,6 +195,18 @@ class ControllerBlock(BlockBase):
             estimate = TipEstimate(lambda: Pose.of(pose), np.zeros((3, 3)))
         for _ in range(_REHEARSED):
             self.controller.command(self._observation(estimate, reference, inputs))
+
+    def prepared(self, settings: Any) -> Callable[[], None]:
+        """See BlockBase; of the controller too, where it has such a method."""
+        named = registry.resolve("controller", settings.controller)
+        own = [plugin_settings(each, named) for each in (self.settings, settings)]
+        retune = prepared_plugin(self.controller, *own)
+
+        def use() -> None:
+            retune()
+            self.settings, self.silence = settings, settings.input_timeout
+
+        return use
 
     def reset(self) -> None:
         """See BlockBase."""

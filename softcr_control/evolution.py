@@ -12,7 +12,7 @@ class Evolution:
         children: number of candidates bred from the parents.
         stranger_spread: (m,) standard deviation of strangers [unit of the inputs].
         mutation_probability: chance that one knot of one channel of a child is mutated.
-        generator: the only source of chance.
+        generator: the only source of chance; an attribute, too.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class Evolution:
         self._children = children
         self._stranger_spread = stranger_spread
         self._mutation_probability = mutation_probability
-        self._generator = generator
+        self.generator = generator
 
     def first_generation(self, centre: np.ndarray, knots: int) -> np.ndarray:
         """(B, knots, m) strangers round `centre` (m,); candidate 0 holds it."""
@@ -57,14 +57,14 @@ class Evolution:
         return np.concatenate([parents, strangers, self._bred(parents, mutation)])
 
     def _drawn_round(self, centre: np.ndarray, count: int, knots: int) -> np.ndarray:
-        drawn = self._generator.standard_normal((count, knots, len(centre)))
+        drawn = self.generator.standard_normal((count, knots, len(centre)))
         drawn *= self._stranger_spread
         drawn += centre
         return drawn
 
     def _bred(self, parents: np.ndarray, mutation: np.ndarray) -> np.ndarray:
         """Each channel of a child comes whole from one of two random parents, then knots mutate."""
-        draw = self._generator
+        draw = self.generator
         shape = (self._children, *parents.shape[1:])
         first, second = draw.integers(len(parents), size=(2, self._children))
         from_first = draw.random((self._children, 1, shape[2])) < 0.5

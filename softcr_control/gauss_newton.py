@@ -6,7 +6,7 @@ one candidate of a batch carries the plan, each other one the plan with one numb
 little.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -42,11 +42,13 @@ class GaussNewtonSettings(HorizonSettings):
         gt=0.0,
         le=0.1,
         description="of a knot, for the finite differences / range of the input",
+        json_schema_extra={"live": True},
     )
     damping: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = Field(
         default=1e-6,
         description="added to the normal matrix, of its mean diagonal [-]; more inputs than the "
         "costs see need more, 1e-3 for the tip of an arm of nine tendons",
+        json_schema_extra={"live": True},
     )
     costs: CostSettings = Field(
         default=CostSettings(input_rate=0.05), description="what is minimised"
@@ -96,7 +98,8 @@ class GaussNewtonMpc:
 
     def __init__(self, context: ControlContext, settings: GaussNewtonSettings) -> None:
         self.settings = settings
-        self._inputs = inputs = context.model.inputs
+        self._model, self._inputs = context.model, context.model.inputs
+        inputs = self._inputs
         self._terms = settings.costs.made(context.model)
         times = np.array([-1.0, *(knot - 1.0 for knot in settings.knots)])
         self._knots = Knots(times, settings.horizon, inputs.size)
@@ -116,6 +119,20 @@ class GaussNewtonMpc:
     def rows(self) -> int:
         """Reference rows that are enough at any delay."""
         return self._horizon.rows
+
+    def prepared(self, settings: GaussNewtonSettings) -> Callable[[], None]:
+        """What makes it go on with other live settings; the plan stays.
+
+        Raises:
+            UserError: no cost term is left.
+        """
+        terms = settings.costs.made(self._model)
+
+        def use() -> None:
+            self.settings, self._terms = settings, terms
+            self._perturbation = settings.perturbation * self._inputs.range
+
+        return use
 
     def reset(self) -> None:
         """Forgets plan and previous commands: as if newly made."""

@@ -1,10 +1,12 @@
 """Nonlinear evolutionary model-predictive control, Licher et al. 2025, Sec. V-B, (39)-(40)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field, model_validator
+from pydantic.config import JsonDict
 
 from softcr_control.command import Command, broken_plan
 from softcr_control.costs.rollout import Rollout
@@ -15,6 +17,8 @@ from softcr_control.knots import Knots, even_knots
 from softcr_control.limits import largest_steps, limit_knots
 from softcr_control.observation import ControlContext, Observation
 from softcr_control.polish import cheapest, gauss_newton_proposals
+
+_LIVE: JsonDict = {"live": True}
 
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 
@@ -27,30 +31,57 @@ class NempcSettings(HorizonSettings):
     first_knot_fixed: bool = Field(
         default=False, description="whether candidates start from the command active now"
     )
-    parents: Fraction = Field(default=0.1, description="quota of best candidates carried over")
-    strangers: Fraction = Field(default=0.1, description="quota of fresh candidates")
+    parents: Fraction = Field(
+        default=0.1,
+        description="quota of best candidates carried over",
+        json_schema_extra=_LIVE,
+    )
+    strangers: Fraction = Field(
+        default=0.1,
+        description="quota of fresh candidates",
+        json_schema_extra=_LIVE,
+    )
     stranger_spread: Fraction = Field(
         default=0.3,
         description="standard deviation of strangers round the previous command / input range",
+        json_schema_extra=_LIVE,
     )
     mutation_probability: Fraction = Field(
-        default=0.5, description="chance that one knot of one channel mutates"
+        default=0.5,
+        description="chance that one knot of one channel mutates",
+        json_schema_extra=_LIVE,
     )
     mutation_noise: Fraction = Field(
         default=0.04,
         description="standard deviation of a mutation / range of the input, at mutation_error",
+        json_schema_extra=_LIVE,
     )
     mutation_error: Positive = Field(
-        default=0.01, description="tip error at which mutation_noise holds [m]"
+        default=0.01,
+        description="tip error at which mutation_noise holds [m]",
+        json_schema_extra=_LIVE,
     )
-    mutation_scale_low: Positive = Field(default=1.0, description="lowest factor on mutation_noise")
+    mutation_scale_low: Positive = Field(
+        default=1.0,
+        description="lowest factor on mutation_noise",
+        json_schema_extra=_LIVE,
+    )
     mutation_scale_high: Positive = Field(
-        default=4.0, description="highest factor on mutation_noise"
+        default=4.0,
+        description="highest factor on mutation_noise",
+        json_schema_extra=_LIVE,
     )
-    generations: int = Field(default=1, ge=1, le=1000, description="generations per tick")
+    generations: int = Field(
+        default=1,
+        ge=1,
+        le=1000,
+        description="generations per tick",
+        json_schema_extra=_LIVE,
+    )
     polish: bool = Field(
         default=True,
         description="whether the best candidate is refined by a fitted Gauss-Newton step (ours)",
+        json_schema_extra=_LIVE,
     )
 
     @model_validator(mode="after")
@@ -112,7 +143,7 @@ class Nempc:
 
     def __init__(self, context: ControlContext, settings: NempcSettings) -> None:
         self.settings = settings
-        self._inputs, self._seed = context.model.inputs, context.seed
+        self._model, self._inputs, self._seed = context.model, context.model.inputs, context.seed
         self._terms = settings.costs.made(context.model)
         times = even_knots(settings.segments, settings.horizon, settings.first_knot_fixed)
         self._knots = Knots(times, settings.horizon, self._inputs.size)
@@ -126,6 +157,20 @@ class Nempc:
         """Reference rows that are enough at any delay."""
         return self._horizon.rows
 
+    def prepared(self, settings: NempcSettings) -> Callable[[], None]:
+        """What makes it go on with other live settings; population and random numbers stay.
+
+        Raises:
+            UserError: no cost term is left.
+        """
+        terms = settings.costs.made(self._model)
+
+        def use() -> None:
+            self.settings, self._terms = settings, terms
+            self._evolution = self._evolution_of(self._evolution.generator)
+
+        return use
+
     def reset(self) -> None:
         """Forgets population and previous command and seeds again: as if newly made."""
         self._best: np.ndarray | None = None
@@ -134,13 +179,16 @@ class Nempc:
 
     def _begin_population(self) -> None:
         """No population yet, and the seed's first random numbers."""
-        self._evolution = Evolution(
+        self._evolution = self._evolution_of(np.random.default_rng(self._seed))
+        self._generation: tuple[np.ndarray, np.ndarray] | None = None
+
+    def _evolution_of(self, generator: np.random.Generator) -> Evolution:
+        return Evolution(
             *self.settings.shares,
             self.settings.stranger_spread * self._inputs.range,
             self.settings.mutation_probability,
-            np.random.default_rng(self._seed),
+            generator,
         )
-        self._generation: tuple[np.ndarray, np.ndarray] | None = None
 
     def command(self, observation: Observation) -> Command:
         """The inputs to send for the tick that begins `delay` ticks from now.

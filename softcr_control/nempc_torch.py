@@ -6,6 +6,7 @@ the processor the same operations run one by one.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -128,6 +129,14 @@ class NempcTorch(Nempc):
             },
             device,
         )
+
+    def prepared(self, settings: NempcSettings) -> Callable[[], None]:
+        """Refuses: its graph of operations holds the numbers.
+
+        Raises:
+            UserError: always.
+        """
+        raise UserError("NempcTorch: its numbers cannot change while it works: clean up first")
 
     def _begin_population(self) -> None:
         self._generator.manual_seed(self._seed)

@@ -12,7 +12,7 @@ from softcr_models import CosseratRod
 from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
 from softcr_models.constant_curvature.kinematics import section_pose
 from softcr_runtime.block import BlockBase, Input, Output, Samples
-from softcr_runtime.settings import NodeSettings
+from softcr_runtime.settings import LIVE, NodeSettings
 from softcr_runtime.values import Pose, TipEstimate
 
 PRESSURES, WRENCHES = "pressure/state", "force_torque/wrench"
@@ -39,7 +39,7 @@ class CcEstimatorBlockSettings(NodeSettings):
         ge=0.05,
         le=2.0,
         description="without wrenches for so long the estimate is no longer published",
-        json_schema_extra={"unit": "s"},
+        json_schema_extra={"unit": "s", **LIVE},
     )
 
 

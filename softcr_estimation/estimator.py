@@ -21,12 +21,13 @@ from softcr_runtime.plugin_settings import (
     ModelSettings,
     model_of,
     plugin_settings,
+    prepared_plugin,
     with_model,
     with_plugin,
 )
 from softcr_runtime.robot_topics import inputs_of, robot_topics, states_topic
 from softcr_runtime.sample import Sample
-from softcr_runtime.settings import NodeSettings
+from softcr_runtime.settings import LIVE, NodeSettings
 from softcr_runtime.values import Pose, StateEstimate, TipEstimate, blended_poses
 
 _LOCKSTEP_PATIENCE = 1.0  # in lock-step nothing is lost, only late [s]
@@ -48,13 +49,14 @@ class EstimatorBlockSettings(ModelSettings):
         le=5.0,
         description="periods to wait for a tip pose that is due before going on without it; with "
         "separate sampling more than the cameras' latency and their period together",
+        json_schema_extra=LIVE,
     )
     longest_prediction: float = Field(
         1.0,
         ge=0.05,
         le=60.0,
         description="without tip poses for so long the estimate is no longer published",
-        json_schema_extra={"unit": "s"},
+        json_schema_extra={"unit": "s", **LIVE},
     )
 
 
@@ -133,6 +135,18 @@ class EstimatorBlock(BlockBase):
             estimate = self.estimator.update(inputs, measured, stamp)
             if estimate is not None:
                 self._outputs(estimate, inputs, 1)
+
+    def prepared(self, settings: Any) -> Callable[[], None]:
+        """See BlockBase; of the estimator too, where it has such a method."""
+        named = registry.resolve("estimator", settings.estimator)
+        own = [plugin_settings(each, named) for each in (self.settings, settings)]
+        retune = prepared_plugin(self.estimator, *own)
+
+        def use() -> None:
+            retune()
+            self.settings = settings
+
+        return use
 
     def reset(self) -> None:
         """See BlockBase."""

@@ -92,21 +92,25 @@ class SquareRootFilter(ABC):
             gate_probability: the gate is the chi-square quantile of this probability.
         """
         self._predict, self._measure = predict, measure
-        self._process_noise = np.asarray(process_noise, float)
-        if not (np.isfinite(self._process_noise).all() and (self._process_noise >= 0).all()):
-            raise ValueError(f"process_noise: must be finite and >= 0, found {process_noise}")
-        if not 0.0 < gate_probability < 1.0:
-            raise ValueError(f"gate_probability: must be in (0, 1), found {gate_probability}")
-        self._gate_probability = gate_probability
+        self.use(process_noise, gate_probability)
         size = self._process_noise.size
         low, high = bounds or (np.full(size, -np.inf), np.full(size, np.inf))
         # Only the columns from the first to the last bounded one are clipped: most are free.
         bounded = np.flatnonzero(np.isfinite(low) | np.isfinite(high))
         self._bounded = slice(bounded[0], bounded[-1] + 1) if bounded.size else slice(0)
         self._low, self._high = low[self._bounded], high[self._bounded]
-        self._gates: dict[int, float] = {}
         self.repairs = 0
         self.mean, self.factor = np.full(size, np.nan), np.full((size, size), np.nan)
+
+    def use(self, process_noise: np.ndarray, gate_probability: float) -> None:
+        """Go on with another noise and another gate; see `__init__` (ValueError likewise)."""
+        noise = np.asarray(process_noise, float)
+        if not (np.isfinite(noise).all() and (noise >= 0).all()):
+            raise ValueError(f"process_noise: must be finite and >= 0, found {process_noise}")
+        if not 0.0 < gate_probability < 1.0:
+            raise ValueError(f"gate_probability: must be in (0, 1), found {gate_probability}")
+        self._process_noise, self._gate_probability = noise, gate_probability
+        self._gates: dict[int, float] = {}
 
     def start(self, mean: np.ndarray, covariance: np.ndarray) -> None:
         """Begin from mean (n,) and covariance (n, n), positive definite (ValueError otherwise)."""

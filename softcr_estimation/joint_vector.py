@@ -77,8 +77,11 @@ class JointVector:
         low, high: (n,) bounds, infinite for states.
     """
 
-    def __init__(self, model: Model, settings: ModelEstimatorSettings) -> None:
-        """Raises EstimatorError where the settings name something that does not exist."""
+    def __init__(
+        self, model: Model, settings: ModelEstimatorSettings, parameter_noise_factor: float = 1.0
+    ) -> None:
+        """See ModelEstimator; raises EstimatorError where the settings name something that does not
+        exist."""
         self._model, self._nominal = model, nominal_parameters(model.parameters)
         sensors = Sensors.of(model.inputs, settings)
         known = (*model.parameters, *sensors.offsets, *sensors.gains)
@@ -109,7 +112,8 @@ class JointVector:
         state_deviation = _by_group(model.state, settings.state_deviations, "state_deviations",
                                     settings.initial_state_deviation)  # fmt: skip
         self.noise = self._filled(
-            state_noise, (_number(p, noises, p.noise) for p in self._estimated)
+            state_noise,
+            (parameter_noise_factor * _number(p, noises, p.noise) for p in self._estimated),
         )
         self.deviation = self._filled(
             state_deviation, (_number(p, deviations, p.deviation) for p in self._estimated)

@@ -2,7 +2,7 @@
 
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -110,10 +110,23 @@ class ModelEstimator:
         estimate = estimator.update(inputs, {"tip": position, "base_wrench": wrench}, stamp)
     """
 
-    def __init__(self, model: Model, settings: ModelEstimatorSettings | None = None) -> None:
-        """Raises EstimatorError where the settings name something that the model does not have."""
+    def __init__(
+        self,
+        model: Model,
+        settings: ModelEstimatorSettings | None = None,
+        parameter_noise_factor: float = 1.0,
+    ) -> None:
+        """
+        Args:
+            model: of state, parameters and outputs.
+            settings: numbers of the filter; None for the defaults.
+            parameter_noise_factor: on the random walks of all estimated parameters [-].
+
+        Raises:
+            EstimatorError: the settings name something that the model does not have.
+        """
         self._model, self._settings = model, (settings or ModelEstimatorSettings()).general()
-        self._vector = JointVector(model, self._settings)
+        self._vector = JointVector(model, self._settings, parameter_noise_factor)
         self._measurements = Measurements(model.outputs, self._settings.measurement_noises)
         bounds = self._vector.low, self._vector.high
         self._filter = make_filter(
@@ -122,6 +135,28 @@ class ModelEstimator:
         self._stamp = math.nan
         self._inputs = np.zeros(model.inputs.size)
         self._recent = _Recent()
+
+    def prepared(
+        self, settings: ModelEstimatorSettings, parameter_noise_factor: float = 1.0
+    ) -> Callable[[], None]:
+        """What makes it go on with the noises and the gate of other settings.
+
+        Args:
+            settings: of the same filter and the same parameters.
+            parameter_noise_factor: as at the beginning [-].
+
+        Raises:
+            EstimatorError: the settings name something that the model does not have.
+        """
+        numbers = settings.general()
+        vector = JointVector(self._model, numbers, parameter_noise_factor)
+        measurements = Measurements(self._model.outputs, numbers.measurement_noises)
+
+        def use() -> None:
+            self._settings, self._vector, self._measurements = numbers, vector, measurements
+            self._filter.use(vector.noise, numbers.gate_probability)
+
+        return use
 
     def start(
         self, inputs: np.ndarray, stamp: float, state: np.ndarray | None = None

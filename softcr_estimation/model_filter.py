@@ -1,10 +1,11 @@
 """The house's estimator: an unscented or extended Kalman filter on a model."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.config import JsonDict
 
 from softcr_estimation.context import EstimationContext
 from softcr_estimation.estimator_settings import ModelEstimatorSettings
@@ -12,6 +13,9 @@ from softcr_estimation.model_estimator import ModelEstimate, ModelEstimator
 
 EVERYTHING = "everything"
 """In `parameters`: all of the model's, and of its inputs' sensors what pressures have."""
+
+
+_LIVE: JsonDict = {"live": True}
 
 
 class ModelFilterSettings(BaseModel):
@@ -25,7 +29,44 @@ class ModelFilterSettings(BaseModel):
         description="estimated beside the state: names of the model's parameters, "
         "pressure_offset_1 ..., pressure_offsets, pressure_gains; everything: all there are",
     )
-    use_orientation: bool = Field(False, description="whether the tip's orientation is used too")
+    use_orientation: bool = Field(
+        False, description="whether the tip's orientation is used too", json_schema_extra=_LIVE
+    )
+    state_noise: float = Field(
+        0.01,
+        gt=0.0,
+        le=10.0,
+        description="random walk of every state, of its scale",
+        json_schema_extra={"unit": "1/sqrt(s)", **_LIVE},
+    )
+    parameter_noise_factor: float = Field(
+        1.0,
+        ge=0.0,
+        le=100.0,
+        description="on the random walks of all estimated parameters; 0: they are constant",
+        json_schema_extra=_LIVE,
+    )
+    position_noise: float = Field(
+        2e-4,
+        gt=0.0,
+        le=0.1,
+        description="standard deviation of measured positions",
+        json_schema_extra={"unit": "m", **_LIVE},
+    )
+    rotation_noise: float = Field(
+        5e-3,
+        gt=0.0,
+        le=1.0,
+        description="standard deviation of measured rotations",
+        json_schema_extra={"unit": "rad", **_LIVE},
+    )
+    gate_probability: float = Field(
+        0.9999,
+        gt=0.5,
+        lt=1.0,
+        description="innovations beyond this chi-square quantile are believed less",
+        json_schema_extra=_LIVE,
+    )
 
 
 class ModelFilter:
@@ -35,12 +76,8 @@ class ModelFilter:
 
     def __init__(self, context: EstimationContext, settings: ModelFilterSettings) -> None:
         """Raises UserError where `parameters` names something that does not exist."""
-        numbers = ModelEstimatorSettings(
-            filter=settings.filter,
-            parameters=None if settings.parameters == (EVERYTHING,) else settings.parameters,
-            period=context.period,
-        )
-        self._use(context, numbers, settings.use_orientation)
+        numbers = _numbers_of(context, settings)
+        self._use(context, numbers, settings.use_orientation, settings.parameter_noise_factor)
 
     @classmethod
     def of(cls, context: EstimationContext, numbers: ModelEstimatorSettings) -> "ModelFilter":
@@ -50,13 +87,29 @@ class ModelFilter:
         return made
 
     def _use(
-        self, context: EstimationContext, numbers: ModelEstimatorSettings, use_orientation: bool
+        self,
+        context: EstimationContext,
+        numbers: ModelEstimatorSettings,
+        use_orientation: bool,
+        parameter_noise_factor: float = 1.0,
     ) -> None:
+        self._context = context
         self._kind, self._use_orientation = numbers.filter, use_orientation
-        self._filter = ModelEstimator(context.model, numbers)
+        self._filter = ModelEstimator(context.model, numbers, parameter_noise_factor)
         outputs = context.model.outputs
         self._poses = {name for name, info in outputs.items() if info.kind == "pose"}
         self.reset()
+
+    def prepared(self, settings: ModelFilterSettings) -> Callable[[], None]:
+        """What makes it go on with other noises; the estimate stays."""
+        numbers = _numbers_of(self._context, settings)
+        retune = self._filter.prepared(numbers, settings.parameter_noise_factor)
+
+        def use() -> None:
+            retune()
+            self._use_orientation = settings.use_orientation
+
+        return use
 
     @property
     def positions_suffice(self) -> bool:
@@ -93,3 +146,18 @@ class ModelFilter:
     def warnings(self) -> list[str]:
         """Signs that the model does not fit the robot."""
         return [] if self._last is None else self._last.warnings()
+
+
+def _numbers_of(
+    context: EstimationContext, settings: ModelFilterSettings
+) -> ModelEstimatorSettings:
+    outputs = context.model.outputs.items()
+    poses = settings.position_noise, settings.rotation_noise
+    return ModelEstimatorSettings(
+        filter=settings.filter,
+        parameters=None if settings.parameters == (EVERYTHING,) else settings.parameters,
+        period=context.period,
+        state_noise=settings.state_noise,
+        measurement_noises={name: poses for name, info in outputs if info.kind == "pose"},
+        gate_probability=settings.gate_probability,
+    )

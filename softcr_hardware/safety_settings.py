@@ -3,9 +3,9 @@
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.config import JsonDict
 
-_SECOND: JsonDict = {"unit": "s", "live": True}
-_PASCAL: JsonDict = {"unit": "Pa", "live": True}
-_LIVE: JsonDict = {"live": True}
+_LIVE: JsonDict = {"live": True, "while": "the valves are vented"}
+_SECOND: JsonDict = {"unit": "s", **_LIVE}
+_PASCAL: JsonDict = {"unit": "Pa", **_LIVE}
 
 
 class SafetySettings(BaseModel):

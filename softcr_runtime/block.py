@@ -182,6 +182,24 @@ class BlockBase:
         layout = None if self.model is None else self.model.state
         return expected_of(self.robot, self.intervals, layout, self.settings.frame_prefix)
 
+    def prepared(self, settings: Any) -> Callable[[], None]:
+        """What makes it go on with other live settings, done between two ticks and in their thread.
+
+        What takes time, or can fail, is done before that is returned. What an earlier tick used
+        stays as it is: nothing begins anew.
+
+        Args:
+            settings: validated; they differ from its own in live ones only.
+
+        Raises:
+            UserError: they cannot be used now.
+        """
+
+        def use() -> None:
+            self.settings = settings
+
+        return use
+
     def act(self, action: str) -> str:
         """Do one of `actions`; returns a line about what was done.
 

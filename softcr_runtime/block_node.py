@@ -8,6 +8,7 @@ answers to its last cycle in lock-step.
 import math
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -25,10 +26,11 @@ from softcr_runtime.join import Join, Tick
 from softcr_runtime.neighbours import Encode
 from softcr_runtime.node import LoopNode
 from softcr_runtime.sample import Sample
-from softcr_runtime.settings import NodeSettings
+from softcr_runtime.settings import NodeSettings, changed_values
 from softcr_runtime.tick_grid import TickGrid
 from softcr_runtime.tick_records import (
     ACTION,
+    CHANGE,
     IDLE,
     JUMP,
     RESET,
@@ -75,8 +77,8 @@ class BlockNode(LoopNode):
     def _use_settings_model(self, given: dict[str, Any]) -> None:
         type(self).Settings = self.Block.settings_model(given)
 
-    def _settings_from_overrides(self) -> NodeSettings:
-        return self.Block.settings_of(self._overrides())
+    def _settings_from(self, given: dict[str, Any]) -> NodeSettings:
+        return self.Block.settings_of(given)
 
     # --- lifecycle --------------------------------------------------------------------------
 
@@ -85,6 +87,9 @@ class BlockNode(LoopNode):
         self._block, self._guard = block, Guard(block, self._complain)
         self._guard.rehearse()
         self._records: list[TickRecord] = []
+        self._configured_with, self._prepared = self.settings, _nothing
+        # changes of settings that wait for the next tick: what does them, and their values
+        self._changes: deque[tuple[Callable[[], None], dict[str, float]]] = deque()
         self._topics = tuple(each.topic for each in block.inputs)
         self.keeps_own_time = CLOCK in self._topics
         self._join = Join(block.inputs, block.keep, self.settings.period)
@@ -95,7 +100,8 @@ class BlockNode(LoopNode):
     def on_activate_node(self) -> None:
         self._join.forget()
         self._guard.reset()
-        self._records = [TickRecord(RESET, max(self._now_stamp(), 1))]
+        # changes while inactive come before it
+        self._records += [TickRecord(RESET, max(self._now_stamp(), 1))]
         self._records_due = time.monotonic() + _RECORDS_PERIOD
         self._last_stamp = self._last_clock = 0
 
@@ -113,6 +119,7 @@ class BlockNode(LoopNode):
     def on_deactivate_node(self) -> None:
         if self._block is None:
             return
+        self._use_changes()
         self._idle("stopped")
         self._publish_records()
 
@@ -128,6 +135,15 @@ class BlockNode(LoopNode):
         self._note(TickRecord(JUMP, max(self._now_stamp(), 1), seconds))
         return f"{self._running.title} begins anew"
 
+    def accept_settings(self, candidate: NodeSettings) -> None:
+        self._prepared = self._running.prepared(candidate)
+
+    def on_changed_settings(self, before: NodeSettings) -> None:
+        changed = {n: float(v) for n, v in changed_values(before, self.settings).items()}
+        self._changes.append((self._prepared, changed))
+        if not self.active:
+            self._use_changes()
+
     def diagnostic_values(self) -> dict[str, Any]:
         if self._block is None:  # before the first configure
             return {}
@@ -138,6 +154,8 @@ class BlockNode(LoopNode):
             "block": place,
             "dropped": dropped,
             "refusals": self._guard.refusals,
+            # a replay begins with these, and finds the changes among the tick records
+            "before_changes": changed_values(self.settings, self._configured_with),
             **self._block.describe(),
         }
 
@@ -188,6 +206,7 @@ class BlockNode(LoopNode):
                 stamp = self._wait_for_tick(grid, stop)
             self.notice_time()
             begin = time.monotonic()
+            self._use_changes()
             self._drain()
             self._publish_records_when_due()
             if stamp <= self._last_clock:  # time stands still, or goes more slowly than the loop
@@ -233,6 +252,7 @@ class BlockNode(LoopNode):
     def _next_tick(self, deadline: float) -> Tick | None:
         """The next tick; None when the deadline [s] has passed or the inbox was closed."""
         while True:
+            self._use_changes()
             now = time.monotonic()
             tick = self._join.take(now)
             if tick is not None:
@@ -277,6 +297,14 @@ class BlockNode(LoopNode):
             self._last_stamp = max(self._last_stamp, output.stamp)
         for speaker, output in said:
             speaker.hand_over(output)
+
+    def _use_changes(self) -> None:
+        """Between two ticks, settings that were changed since the last one come into force."""
+        while self._changes:
+            use, changed = self._changes.popleft()
+            use()
+            stamp = self._last_tick_stamp or self._now_stamp()
+            self._note(TickRecord(CHANGE, stamp, changed=changed))
 
     # --- records ----------------------------------------------------------------------------
 
@@ -367,3 +395,7 @@ def block_node_class(block: type[BlockBase], name: str = "") -> type[BlockNode]:
             "kinds": block.kinds,
         },
     )
+
+
+def _nothing() -> None:
+    """What is prepared before anything was."""

@@ -47,6 +47,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -58,6 +59,7 @@ from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.lifecycle.publisher import LifecyclePublisher
 from rclpy.parameter import Parameter
+from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.subscription import Subscription
 
 from softcr_models.errors import UserError
@@ -75,14 +77,26 @@ from softcr_runtime.mailbox import LeftAlone, Mailbox
 from softcr_runtime.messages import MessageError, from_stamp
 from softcr_runtime.namespaces import frame_prefix, full_name
 from softcr_runtime.neighbours import Encode, Neighbours
-from softcr_runtime.parameters import as_declared, parameter_descriptor
+from softcr_runtime.parameters import (
+    as_declared,
+    name_and_nearest,
+    parameter_descriptor,
+    plain_value,
+)
+from softcr_runtime.quality_overrides import (
+    QOS_OVERRIDES,
+    overriding_options,
+    unused_overrides,
+)
 from softcr_runtime.realtime import claim_realtime
 from softcr_runtime.sample import MAXIMUM_CLOCK_DIFFERENCE, Sample, check_stamp
 from softcr_runtime.settings import (
     NodeSettings,
     build_settings,
+    changed_values,
     declared_settings,
     setting_values,
+    unknown_names,
 )
 from softcr_runtime.time_watch import TimeWatch
 from softcr_runtime.topics import TOPICS, qos
@@ -138,25 +152,27 @@ class LoopNode(LifecycleNode):
     _last_tick_stamp: int | None
 
     def __init__(self, neighbours: Neighbours | None = None, **node_options: Any):
-        """Declare the parameters.
+        """Declare the parameters; of those given that the node does not have, it warns.
 
         Args:
             neighbours: the nodes of this process, one of which this becomes; None: it is alone.
             node_options: for rclpy's Node: context, parameter_overrides, ...
 
         Raises:
-            UserError: one line about a parameter that is unknown or has a value not allowed.
+            UserError: one line about a parameter whose value is not allowed.
         """
         super().__init__(self.default_name, **node_options)
-        self._use_settings_model(self._overrides())
+        self._state = "unconfigured"
+        overrides = self._overrides()
+        self._use_settings_model(overrides)
         self._declared = declared_settings(self.Settings)
-        self._settings_candidate = self._settings_from_overrides()
-        self._use_settings_candidate([])
+        self._given = self._without_unknown(overrides)
+        self.settings = self._settings_candidate = self._settings_from(self._given)
+        self._robot_file = load_robot(self.settings.robot, self.kinds)
         self._declare_parameters()
         self.inbox = Mailbox(self.context, self.reject)
         self.statistics = TickStatistics(self.settings.period)
         self.on_finalized: Callable[[], None] = lambda: None
-        self._state = "unconfigured"
         self._loop_thread: threading.Thread | None = None
         self._loop_stop = threading.Event()
         self._count_lock = threading.Lock()
@@ -225,6 +241,10 @@ class LoopNode(LifecycleNode):
             UserError: one line about why they must not change now.
         """
 
+    def on_changed_settings(self, before: NodeSettings) -> None:
+        """Live parameters have just changed, the node being configured or active; `settings` has
+        the new values."""
+
     # --- what a subclass uses ---------------------------------------------------------------
 
     @property
@@ -273,11 +293,12 @@ class LoopNode(LifecycleNode):
     def advertise(self, topic: str) -> LifecyclePublisher:
         """A publisher of a topic of the table; silent while the node is not active."""
         row = TOPICS[topic]
-        publisher = self.create_lifecycle_publisher(
-            row.message_class(),
-            row.name,
-            qos(topic, self.settings.lockstep, offered_period=self.settings.period),
-        )
+        name = self.resolve_topic_name(row.name)
+        profile = qos(topic, self.settings.lockstep, offered_period=self.settings.period)
+        with self._overrides_of(name, "publisher") as options:
+            publisher = self.create_lifecycle_publisher(
+                row.message_class(), row.name, profile, qos_overriding_options=options
+            )
         self._publishers_advertised.append(publisher)
         return publisher
 
@@ -407,6 +428,7 @@ class LoopNode(LifecycleNode):
         # and in the middle of a cycle. Nothing of it is garbage: it need not look again.
         gc.collect()
         gc.freeze()
+        self._warn_of_unused_overrides()
         self._state = "inactive"
         return TransitionCallbackReturn.SUCCESS
 
@@ -594,15 +616,18 @@ class LoopNode(LifecycleNode):
         row = TOPICS[topic]
         profile = qos(topic, self.settings.lockstep)
         profile.depth = depth or profile.depth
-        subscription = self.create_subscription(
-            row.message_class(),
-            row.name,
-            lambda _: None,
-            profile,
-            callback_group=LeftAlone(),
-            event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),
-            raw=raw,
-        )
+        name = self.resolve_topic_name(row.name)
+        with self._overrides_of(name, "subscription") as options:
+            subscription = self.create_subscription(
+                row.message_class(),
+                row.name,
+                lambda _: None,
+                profile,
+                callback_group=LeftAlone(),
+                event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),
+                qos_overriding_options=options,
+                raw=raw,
+            )
         self._subscriptions_made.append(subscription)
         self.inbox.add(topic, subscription, read, wakes)
         return subscription
@@ -735,17 +760,40 @@ class LoopNode(LifecycleNode):
     def _use_settings_model(self, given: dict[str, Any]) -> None:
         """Where given parameters decide which others there are, `Settings` is replaced here."""
 
-    def _settings_from_overrides(self) -> NodeSettings:
-        return build_settings(self.Settings, self._overrides())
+    def _settings_from(self, given: dict[str, Any]) -> NodeSettings:
+        return build_settings(self.Settings, given)
 
     def _overrides(self) -> dict[str, Any]:
         # rclpy offers no other way to see an override before, and without, a declaration
         given = {
-            name: parameter.value
+            name: plain_value(parameter.value)
             for name, parameter in self._parameter_overrides.items()
-            if not self.has_parameter(name) and not name.startswith("qos_overrides.")
+            if not self.has_parameter(name) and not name.startswith(QOS_OVERRIDES)
         }
         return {"frame_prefix": frame_prefix(self.get_namespace())} | given
+
+    def _without_unknown(self, given: dict[str, Any]) -> dict[str, Any]:
+        """As ROS does, what the node does not have is left out; it is told, too."""
+        unknown = unknown_names(self.Settings, given)
+        if unknown:
+            lines = [name_and_nearest(name, self._declared) for name in unknown]
+            self.get_logger().warning(
+                f"ignored: no parameter of this node is called {'; '.join(lines)}"
+            )
+        return {name: value for name, value in given.items() if name not in unknown}
+
+    def _overrides_of(
+        self, topic: str, end: str
+    ) -> AbstractContextManager[QoSOverridingOptions | None]:
+        """See `overriding_options`."""
+        names = self._parameter_overrides.keys()
+        return overriding_options(names, topic, end, self.settings.lockstep)
+
+    def _warn_of_unused_overrides(self) -> None:
+        """Of qualities of service for topics that the node does not have."""
+        lines = unused_overrides(self._parameter_overrides.keys(), self.has_parameter)
+        for line in lines:
+            self.get_logger().warning(line)
 
     def _declare_parameters(self) -> None:
         values = setting_values(self.settings)
@@ -759,13 +807,18 @@ class LoopNode(LifecycleNode):
         self.add_post_set_parameters_callback(self._use_settings_candidate)
 
     def _check_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
-        changes = {p.name: p.value for p in parameters if p.name in self._declared}
+        now = setting_values(self.settings)
+        given = {p.name: plain_value(p.value) for p in parameters if p.name in self._declared}
+        changes = {name: value for name, value in given.items() if value != now[name]}
+        self._settings_candidate = self.settings
+        if not changes:
+            return SetParametersResult(successful=True)
         fixed = [name for name in changes if not self._declared[name].live]
         if fixed and self._state != "unconfigured":
             reason = f"parameter {fixed[0]} cannot change while the node is {self._state}"
-            return SetParametersResult(successful=False, reason=f"{reason}: clean up first")
+            return SetParametersResult(successful=False, reason=reason + self._way_back())
         try:
-            candidate = build_settings(self.Settings, setting_values(self.settings) | changes)
+            candidate = build_settings(self.Settings, now | changes)
             load_robot(candidate.robot, self.kinds)
             if self._state in ("inactive", "active"):
                 self.accept_settings(candidate)
@@ -775,5 +828,21 @@ class LoopNode(LifecycleNode):
         return SetParametersResult(successful=True)
 
     def _use_settings_candidate(self, _: list[Parameter]) -> None:
-        self.settings = self._settings_candidate
+        before, self.settings = self.settings, self._settings_candidate
+        changed = changed_values(before, self.settings)
+        if not changed:
+            return
         self._robot_file = load_robot(self.settings.robot, self.kinds)
+        was = setting_values(before)
+        words = [f"{name} was {was[name]}, is {value}" for name, value in changed.items()]
+        self.get_logger().info(f"parameters changed: {', '.join(words)}")
+        if self._state in ("inactive", "active"):
+            self.on_changed_settings(before)
+
+    def _way_back(self) -> str:
+        """The transitions after which every parameter can change, as a person asks for them."""
+        name = self.get_fully_qualified_name().lstrip("/")
+        back = f"softcr lifecycle set {name}"
+        if self._state == "active":
+            return f": first {back} deactivate, then {back} cleanup"
+        return f": first {back} cleanup" if self._state == "inactive" else ""

@@ -1,10 +1,13 @@
 """Settings as ROS 2 parameters."""
 
+import array
+from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 
-from softcr_runtime.settings import Setting
+from softcr_runtime.settings import Setting, nearest_name
 
 _CHANGES = "; can change "
 _LIVE, _FIXED = "in any state", "while unconfigured"
@@ -16,7 +19,7 @@ def parameter_descriptor(setting: Setting) -> ParameterDescriptor:
     unit = f" [{setting.unit}]" if setting.unit else ""
     descriptor = ParameterDescriptor(
         description=setting.description + unit,
-        additional_constraints=setting.allowed + _CHANGES + (_LIVE if setting.live else _FIXED),
+        additional_constraints=setting.allowed + _CHANGES + changes_in_words(setting),
     )
     if setting.low is not None and setting.high is not None:
         if setting.kind == "integer":
@@ -26,6 +29,13 @@ def parameter_descriptor(setting: Setting) -> ParameterDescriptor:
             limits = FloatingPointRange(from_value=float(setting.low), to_value=float(setting.high))
             descriptor.floating_point_range = [limits]
     return descriptor
+
+
+def changes_in_words(setting: Setting) -> str:
+    """In which states of its node a setting can change."""
+    if not setting.live:
+        return _FIXED
+    return f"{_LIVE}, while {setting.condition}" if setting.condition else _LIVE
 
 
 def changes_and_range(descriptor: ParameterDescriptor) -> tuple[str, str]:
@@ -49,3 +59,14 @@ def as_declared(setting: Setting, value: Any) -> Any:
     if setting.kind != "number":
         return value
     return [float(element) for element in value] if setting.is_list else float(value)
+
+
+def plain_value(value: Any) -> Any:
+    """A parameter's value as settings hold it: every kind of array is a list."""
+    return list(value) if isinstance(value, (array.array, np.ndarray, tuple)) else value
+
+
+def name_and_nearest(name: str, known: Iterable[str]) -> str:
+    """A name that nobody knows, with the one that was probably meant."""
+    near = nearest_name(name, known)
+    return f"{name} (did you mean {near}?)" if near else name

@@ -1,6 +1,6 @@
 """Options of a block that runs a plugin: the block's own and the plugin's, side by side."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -118,6 +118,28 @@ def with_plugin(base: type[NodeSettings], plugin: type) -> type[NodeSettings]:
         __validators__={"validated_together": together},
         **fields,
     )
+
+
+def prepared_plugin(plugin: Any, before: BaseModel, after: BaseModel) -> Callable[[], None]:
+    """What makes a plugin go on with other live settings, from its method `prepared(settings)`.
+
+    Args:
+        plugin: at work.
+        before, after: its settings.
+
+    Raises:
+        UserError: it has no such method, or cannot use them now.
+    """
+    if before == after:
+        return lambda: None
+    prepare = getattr(plugin, "prepared", None)
+    if prepare is None:
+        raise UserError(
+            f"{type(plugin).__name__}: its settings cannot change while it works: it has no method "
+            "'prepared'"
+        )
+    made: Callable[[], None] = prepare(after)
+    return made
 
 
 def plugin_settings(settings: BaseModel, plugin: type) -> Any:

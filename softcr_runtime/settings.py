@@ -6,14 +6,16 @@ parameter, the check of every value, the list printed by `--help`:
     delay: Seconds = Field(0.01, ge=0.0, le=1.0, description="of the camera")
 
 A field that is itself a model becomes parameters with dotted names (`cost.tip_position`). A field
-with `json_schema_extra={"live": True}` may change while the node is configured or active; one with
-`{"hidden": True}` is no parameter; of one with `{"in_words": ...}` these words say what is allowed.
+with `json_schema_extra={"live": True}` may change while the node is configured or active, where
+`{"while": "..."}` says in words what must hold then; one with `{"hidden": True}` is no parameter;
+of one with `{"in_words": ...}` these words say what is allowed.
 """
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -31,6 +33,9 @@ def unit(name: str) -> Any:
     """The unit of a number, behind its type: `Annotated[float, unit("1/m")]`."""
     return Field(json_schema_extra={"unit": name})
 
+
+LIVE: dict[str, Any] = {"live": True}
+"""`json_schema_extra` of a field that may change while its node is active."""
 
 Seconds = Annotated[float, unit("s")]
 Hertz = Annotated[float, unit("Hz")]
@@ -124,6 +129,7 @@ class Setting:
         description: what it means.
         live: whether it may change while the node is active.
         choices: the only texts that are allowed, if there are such.
+        condition: what must hold for a live change, in words; empty for nothing.
     """
 
     name: str
@@ -137,6 +143,7 @@ class Setting:
     description: str
     live: bool
     choices: tuple[str, ...] = ()
+    condition: str = ""
 
 
 @cache
@@ -144,7 +151,8 @@ def declared_settings(model: type[BaseModel]) -> dict[str, Setting]:
     """All parameters of a model by dotted name, in the order of its fields.
 
     Raises:
-        TypeError: a field has no default, or a type that no ROS parameter can hold.
+        TypeError: a field has no default, or a type that no ROS parameter can hold, or is live and
+            neither a number nor a boolean, which a record of a change can hold.
     """
     schema = model.model_json_schema()
     return {setting.name: setting for setting in _declared(schema, schema.get("$defs", {}), "")}
@@ -176,6 +184,13 @@ def setting_values(settings: BaseModel) -> dict[str, Any]:
     return values
 
 
+def changed_values(before: BaseModel, after: BaseModel) -> dict[str, Any]:
+    """The values of `after` by dotted name that differ from those of `before`."""
+    old = setting_values(before)
+    new = setting_values(after)
+    return {name: value for name, value in new.items() if name not in old or value != old[name]}
+
+
 def _plain(value: Any) -> Any:
     """What JSON and parameters can hold."""
     if isinstance(value, BaseModel):
@@ -196,7 +211,7 @@ def build_settings(model: type[Model], values: Mapping[str, Any], word: str = "p
     """
     declared, beyond = declared_settings(model), nested_data(model)
     for name, value in values.items():
-        if name not in declared and name not in beyond:
+        if name not in declared and not _is_within(name, beyond):
             known = ", ".join(declared)
             raise UserError(f"{word} {name} = {value!r}: unknown; known are {known}")
         if name in declared and not _has_type(declared[name], value):
@@ -205,6 +220,22 @@ def build_settings(model: type[Model], values: Mapping[str, Any], word: str = "p
         return model.model_validate(nested(values))
     except ValidationError as error:
         raise UserError(_in_line(first_problem(error, model), declared, word)) from None
+
+
+def unknown_names(model: type[BaseModel], names: Iterable[str]) -> list[str]:
+    """Those of some dotted names that are no settings of a model, in their order."""
+    declared, beyond = declared_settings(model), nested_data(model)
+    return [name for name in names if name not in declared and not _is_within(name, beyond)]
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str:
+    """The known name that somebody meant who wrote another one, by its letters or its last part;
+    empty where none is near."""
+    known = list(known)
+    near = get_close_matches(name, known, n=1)
+    last = name.rpartition(".")[2]
+    same_end = [each for each in known if each.rpartition(".")[2] == last]
+    return next(iter((*near, *same_end)), "")
 
 
 def parsed(setting: Setting, text: str, name: str) -> Any:
@@ -238,8 +269,13 @@ def nested(values: Mapping[str, Any]) -> dict[str, Any]:
         group = groups
         for part in path:
             group = group.setdefault(part, {})
-        group[leaf] = value
+        group[leaf] = dict(value) if isinstance(value, dict) else value
     return groups
+
+
+def _is_within(name: str, groups: Iterable[str]) -> bool:
+    """Whether it is one of some groups of data, or names something in one of them."""
+    return any(name == group or name.startswith(f"{group}.") for group in groups)
 
 
 def _has_type(setting: Setting, value: Any) -> bool:
@@ -290,6 +326,8 @@ def _setting(name: str, field: Mapping[str, Any]) -> Setting:
     if default is None or (is_list and not default):
         raise TypeError(f"setting {name}: needs a default that a ROS parameter can hold")
     kind: Kind = element["type"]
+    if field.get("live") and (is_list or kind == "string"):
+        raise TypeError(f"setting {name}: a live one must be a number or a boolean")
     low, high = (None, None) if is_list else _range(kind, element)
     unit = field.get("unit", "-")
     allowed = " ".join(filter(None, [_in_words(kind, element), unit.strip("-")]))
@@ -305,6 +343,7 @@ def _setting(name: str, field: Mapping[str, Any]) -> Setting:
         description=field.get("description", ""),
         live=field.get("live", False),
         choices=tuple(element.get("enum", ())),
+        condition=field.get("while", ""),
     )
 
 

@@ -3,7 +3,8 @@
 With these records any bag can be replayed to the bit, however starved the machine was: what a tick
 used cannot be seen from outside, because messages may come too late for their tick, or not at all.
 Records travel once a second as a point cloud on `ticks`, one point per tick; its frame is the
-block's node. Stamps are float64 nanoseconds from the cloud's stamp on, which is exact.
+block's node. Stamps are float64 nanoseconds from the cloud's stamp on, which is exact. A change of
+live parameters between two ticks is a point, too, and holds their new values.
 """
 
 import math
@@ -24,9 +25,11 @@ from softcr_runtime.messages import (
 from softcr_runtime.sample import Sample
 
 TOPIC = "ticks"
-JUMP, TICK, IDLE, RESET, ACTION = range(-1, 4)
-"""Events: time jumped, a tick, `idle`, `reset`, an action; the number of the action is added to the
-last."""
+CHANGE, JUMP, TICK, IDLE, RESET, ACTION = range(-2, 4)
+"""Events: a change of live parameters, time jumped, a tick, `idle`, `reset`, an action; the number of
+the action is added to the last."""
+
+_PARAMETER = "parameter "  # before its name, in the name of a field
 
 Used = tuple[int, int]
 """Stamps of the first and the last message that a sample was made of; equal for one message."""
@@ -37,17 +40,20 @@ class TickRecord:
     """One event of a block.
 
     Attributes:
-        event: JUMP, TICK, IDLE, RESET, or ACTION + number.
-        stamp: of the tick; of an idle event, the one that was given to the block [ns].
+        event: CHANGE, JUMP, TICK, IDLE, RESET, or ACTION + number.
+        stamp: of the tick; of an idle event, the one that was given to the block; of a change, that
+            of the tick before it [ns].
         age: of the answer when it was ready [s]; NaN where there is none; of a jump, by how
             much, negative where time went back.
         used: topic -> what the tick used of it; a topic that it lacked is not there.
+        changed: parameter -> its new value, exact as float64; a boolean is 0 or 1.
     """
 
     event: int
     stamp: int
     age: float = math.nan
     used: Mapping[str, Used] = field(default_factory=dict)
+    changed: Mapping[str, float] = field(default_factory=dict)
 
 
 def record_of(tick: Tick, age: float) -> TickRecord:
@@ -72,14 +78,19 @@ def records_to_message(node: str, topics: Sequence[str], records: Sequence[TickR
         records: at least one.
     """
     base = records[0].stamp
-    table = np.full((1, len(records), 3 + 2 * len(topics)), np.nan)
+    parameters = sorted({name for record in records for name in record.changed})
+    width = 3 + 2 * len(topics)
+    table = np.full((1, len(records), width + len(parameters)), np.nan)
     for row, record in zip(table[0], records, strict=True):
         row[:3] = record.event, record.stamp - base, record.age
         for column, topic in enumerate(topics):
             if topic in record.used:
                 first, last = record.used[topic]
                 row[3 + 2 * column : 5 + 2 * column] = first - base, last - base
+        for column, name in enumerate(parameters, width):
+            row[column] = record.changed.get(name, math.nan)
     names = [name for topic in topics for name in (f"{topic} first", f"{topic} last")]
+    names += [_PARAMETER + name for name in parameters]
     return cloud_message(table, ("event", "stamp", "age", *names), base, node)
 
 
@@ -108,4 +119,9 @@ def _record(
         if not math.isnan(first):
             used[topic] = base + int(first), base + int(last)
     event, stamp, age = (float(row[columns[name]]) for name in ("event", "stamp", "age"))
-    return TickRecord(int(event), base + int(stamp), age, used)
+    changed = {
+        name.removeprefix(_PARAMETER): float(row[column])
+        for name, column in columns.items()
+        if name.startswith(_PARAMETER) and not math.isnan(row[column])
+    }
+    return TickRecord(int(event), base + int(stamp), age, used, changed)

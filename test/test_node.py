@@ -378,7 +378,6 @@ def test_levels_follow_what_happened_since_the_last_report():
     [
         ("factor", 2.5, "parameter factor = 2.5: must be a number from 0.0 to 2.0"),
         ("rate_hz", 0.5, "parameter rate_hz = 0.5: must be a number from 1.0 to 1000.0 Hz"),
-        ("factr", 1.0, "parameter factr = 1.0: unknown; known are robot, mode, rate_hz"),
         ("mode", "fast", "parameter mode = 'fast': must be one of wall, lockstep"),
         ("robot", "nobody", "robot 'nobody': unknown"),
     ],
@@ -392,6 +391,70 @@ def test_a_bad_parameter_is_refused_at_the_start(name, value, line):
         assert line in str(caught.value)
     finally:
         context.shutdown()
+
+
+def test_a_parameter_that_the_node_does_not_have_is_warned_of_and_ignored(capfd):
+    with _running(factr=2.0, population=64, factor=0.5) as (node, _):
+        assert node.settings.factor == 0.5
+        assert not node.has_parameter("factr")
+    told = [line for line in capfd.readouterr().err.splitlines() if "WARN" in line]
+    assert len(told) == 1
+    assert "factr (did you mean factor?); population" in told[0]
+
+
+def _offered_by(world, topic: str):
+    found = []
+
+    def there() -> bool:
+        found[:] = world._node.get_publishers_info_by_topic(topic)
+        return bool(found)
+
+    world.until(there)
+    return found[0].qos_profile
+
+
+def test_qualities_of_service_can_be_chosen_as_in_rclpy(capfd):
+    given = {
+        "qos_overrides./pressure/command.publisher.reliability": "best_effort",
+        "qos_overrides./pressure/command.publisher.depth": 7,
+        "qos_overrides./pressure/comand.publisher.depth": 7,
+    }
+    with _running(**given) as (node, world):
+        assert world.change(CONFIGURE)
+        offered = _offered_by(world, "/pressure/command")
+        assert offered.reliability.name == "BEST_EFFORT"
+        depth = node.get_parameter("qos_overrides./pressure/command.publisher.depth")
+        assert depth.value == 7
+        assert not world.set(depth.name, 8).successful
+        # and once more: they are declared already
+        assert world.change(CLEANUP)
+        assert world.change(CONFIGURE)
+        assert _offered_by(world, "/pressure/command").reliability.name == "BEST_EFFORT"
+    told = [line for line in capfd.readouterr().err.splitlines() if "WARN" in line]
+    told = [line for line in told if "comand" in line]
+    assert len(told) == 2  # once for each configure
+    assert "qos_overrides./pressure/comand.publisher.depth: ignored" in told[0]
+
+
+@pytest.mark.parametrize(
+    ("policy", "value", "lockstep", "line"),
+    [
+        ("reliability", "sometimes", False, "reliability: reliable or best_effort"),
+        ("depth", "many", False, "depth: a whole number from 1"),
+        ("depth", 0, False, "depth must be at least 1"),
+        ("reliability", "best_effort", True, "in lock-step no message may be lost"),
+    ],
+)
+def test_a_bad_quality_of_service_refuses_to_configure_in_one_line(
+    capfd, policy, value, lockstep, line
+):
+    name = f"qos_overrides./pressure/command.publisher.{policy}"
+    with _running(lockstep, **{name: value}) as (_, world):
+        assert not world.change(CONFIGURE)
+        assert world.state() == "unconfigured"
+    told = [each for each in capfd.readouterr().err.splitlines() if "ERROR" in each]
+    assert len(told) == 1
+    assert line in told[0]
 
 
 def test_parameters_are_declared_with_range_description_and_value():
@@ -425,8 +488,10 @@ def test_parameters_change_only_when_they_may():
         refused = world.set("rate_hz", 70.0)
         assert (refused.successful, node.settings.rate_hz) == (False, 35.0)
         assert refused.reason.startswith(
-            "parameter rate_hz cannot change while the node is inactive"
+            "parameter rate_hz cannot change while the node is inactive: first softcr lifecycle "
+            "set relay cleanup"
         )
+        assert world.set("rate_hz", 35.0).successful  # as it is
         world.change(ACTIVATE)
         world.connect()
         assert world.set("factor", 0.5).successful

@@ -6,7 +6,7 @@ holds its tendons while there is no setpoint, when poses stay away, and when the
 calibration or a new activation ends the last.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 import numpy as np
@@ -16,7 +16,7 @@ from softcr_control.apcc import Apcc, ApccCommand, ApccSettings, ZeroState, zero
 from softcr_models.constant_curvature.tendons import Tendons
 from softcr_models.errors import UserError
 from softcr_runtime.block import BlockBase, Input, Output, Samples
-from softcr_runtime.settings import ArmNodeSettings
+from softcr_runtime.settings import LIVE, ArmNodeSettings
 from softcr_runtime.values import ArmSections
 
 POSES, SETPOINT, COMMAND, ESTIMATE = (
@@ -35,7 +35,11 @@ class ApccControllerSettings(ArmNodeSettings):
         "lock-step is waited for",
     )
     gain: float = Field(
-        1.5, gt=0.0, le=20.0, description="K of the tip's error", json_schema_extra={"unit": "1/s"}
+        1.5,
+        gt=0.0,
+        le=20.0,
+        description="K of the tip's error",
+        json_schema_extra={"unit": "1/s", **LIVE},
     )
     adaptation: float = Field(
         0.0,
@@ -43,14 +47,14 @@ class ApccControllerSettings(ArmNodeSettings):
         le=100.0,
         description="Gamma for every section; 0 keeps the lengths as they are, with others they "
         "drift over many setpoints",
-        json_schema_extra={"unit": "1/m"},
+        json_schema_extra={"unit": "1/m", **LIVE},
     )
     null_space_gain: float = Field(
         1.0,
         ge=0.0,
         le=20.0,
         description="k_N, how hard elongations are avoided",
-        json_schema_extra={"unit": "1/s"},
+        json_schema_extra={"unit": "1/s", **LIVE},
     )
     feedback: Literal["pose", "position"] = Field("pose", description="what of a sensor is used")
     jacobian_state: Literal["inferred", "commanded"] = Field(
@@ -61,14 +65,14 @@ class ApccControllerSettings(ArmNodeSettings):
         ge=0.02,
         le=5.0,
         description="without poses for so long the tendons are held",
-        json_schema_extra={"unit": "s"},
+        json_schema_extra={"unit": "s", **LIVE},
     )
     largest_error: float = Field(
         1.0,
         ge=0.01,
         le=10.0,
         description="a tip farther from its setpoint is lost, and the tendons are held",
-        json_schema_extra={"unit": "m"},
+        json_schema_extra={"unit": "m", **LIVE},
     )
 
 
@@ -112,6 +116,16 @@ class ApccBlock(BlockBase):
         straight = self.robot.model.pose(np.zeros(3 * len(lengths)), lengths, np.tri(len(lengths)))
         for stamp in (0.0, self.settings.period):
             self._controller.tick(stamp, straight, straight[-1, :3, 3])
+
+    def prepared(self, settings: Any) -> Callable[[], None]:
+        """See BlockBase; the estimated lengths stay."""
+        law = _law_of(settings)
+
+        def use() -> None:
+            self.settings, self.silence = settings, settings.patience
+            self._law = self._controller.settings = law
+
+        return use
 
     def reset(self) -> None:
         """See BlockBase."""

@@ -49,16 +49,22 @@ class CostSettings(BaseModel):
         "Licher et al. (2025), Table VII, shared by all nodes",
     )
     tip_position: Weight = Field(
-        default=1e4, description="weight of the tip's distance squared [1/m^2]"
+        default=1e4,
+        description="weight of the tip's distance squared [1/m^2]",
+        json_schema_extra={"live": True},
     )
     tip_orientation: Weight = Field(
-        default=0.0, description="weight of the tip's angle squared [1/rad^2]"
+        default=0.0,
+        description="weight of the tip's angle squared [1/rad^2]",
+        json_schema_extra={"live": True},
     )
     outputs: dict[str, Weight] = Field(
         default={}, description="weights of other outputs of the model, by name [1/unit^2]"
     )
     input_rate: Weight = Field(
-        default=0.5, description="weight of changes of command / range of the input, R"
+        default=0.5,
+        description="weight of changes of command / range of the input, R",
+        json_schema_extra={"live": True},
     )
     terms: tuple[OutsideTerm, ...] = Field(
         default=(), description="terms of your own: class (path/file.py:Class), weight, its options"

@@ -30,7 +30,7 @@ from softcr_runtime.cycle_timer import CycleTimer
 from softcr_runtime.messages import wrench_to_message
 from softcr_runtime.node import LoopNode
 from softcr_runtime.process import run
-from softcr_runtime.settings import NodeSettings
+from softcr_runtime.settings import LIVE, NodeSettings
 
 _SLOW = 0.85  # of the box's rate
 _LATE = 0.01  # [s]
@@ -44,7 +44,7 @@ class ForceTorqueSettings(NodeSettings):
         ge=1.0,
         le=1000.0,
         description="of published wrenches",
-        json_schema_extra={"unit": "Hz"},
+        json_schema_extra={"unit": "Hz", **LIVE},
     )
     host: str = Field("192.168.1.1", min_length=1, description="IP address of the Net F/T box")
     rdt_port: int = Field(RDT_PORT, ge=1, le=65535, description="of its records (UDP)")
@@ -90,7 +90,7 @@ class ForceTorqueSettings(NodeSettings):
         gt=0.0,
         le=1e4,
         description="force of the resting rod off what it should read, at activation: warn",
-        json_schema_extra={"unit": "N"},
+        json_schema_extra={"unit": "N", **LIVE},
     )
     without_valves: bool = Field(False, description=WITHOUT_VALVES)
     most_restarts: int = Field(1000, ge=0, le=100_000, description="new clients for a mute box")
@@ -154,6 +154,9 @@ class ForceTorque(LoopNode):
         driver, timer = self._driver, CycleTimer(self.settings.period)
         delay = self.settings.transport_delay
         while driver is not None and not stop.is_set():
+            if timer.period != self.settings.period:
+                timer = CycleTimer(self.settings.period)
+                self.statistics.period = timer.period
             self.statistics.skip(timer.wait())
             begin = time.monotonic()
             with self._lock:

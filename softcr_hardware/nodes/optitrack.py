@@ -38,7 +38,7 @@ from softcr_runtime.clocks import on_system_clock
 from softcr_runtime.messages import pose_to_message
 from softcr_runtime.node import LoopNode
 from softcr_runtime.process import run
-from softcr_runtime.settings import NodeSettings
+from softcr_runtime.settings import LIVE, NodeSettings
 
 _WAIT = 0.05  # [s] for a pose before looking at the rest again
 _SLOW = 0.85  # of the frame rate
@@ -49,7 +49,11 @@ class OptitrackSettings(NodeSettings):
     """Where the cameras' server is, which body is the tip, and what is believed of it."""
 
     rate_hz: float = Field(
-        120.0, ge=1.0, le=1000.0, description="of the cameras", json_schema_extra={"unit": "Hz"}
+        120.0,
+        ge=1.0,
+        le=1000.0,
+        description="of the cameras, below which the node warns",
+        json_schema_extra={"unit": "Hz", **LIVE},
     )
     server: str = Field("127.0.0.1", description="IP address of the machine that runs Motive")
     local: str = Field("0.0.0.0", description="IP address of our interface; 0.0.0.0 for any")
@@ -67,9 +71,12 @@ class OptitrackSettings(NodeSettings):
         "licher2025", min_length=1, description="a calibration of config/optitrack, or a YAML file"
     )
     latency_warning: float = Field(
-        0.03, gt=0.0, le=10.0, description="from exposure to the server's sending",
-        json_schema_extra={"unit": "s"},
-    )  # fmt: skip
+        0.03,
+        gt=0.0,
+        le=10.0,
+        description="from exposure to the server's sending",
+        json_schema_extra={"unit": "s", **LIVE},
+    )
     received_latency: float = Field(
         RECEIVED_LATENCY,
         ge=0.0,

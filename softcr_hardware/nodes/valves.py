@@ -202,7 +202,11 @@ class Valves(LoopNode):
     def accept_settings(self, candidate: NodeSettings) -> None:
         assert isinstance(candidate, ValvesSettings)
         if self._driver is not None and candidate.safety != self.settings.safety:
-            self._driver.use_safety(candidate.safety)
+            try:
+                self._driver.use_safety(candidate.safety)
+            except UserError as error:
+                name = self.get_fully_qualified_name().lstrip("/")
+                raise UserError(f"{error}: softcr call {name}/vent") from None
 
     def on_time_jump(self, seconds: float) -> str:
         """Ages of poses, commands and of the operator's switch are told by stamps of the clock that

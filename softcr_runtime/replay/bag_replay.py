@@ -177,14 +177,17 @@ class BagReplay:
 
     def _made(self, node: str) -> BlockBase:
         """The block of a node, with the run's settings and the changed ones."""
-        names = ("", "estimator") if node == self._run.estimator else ("controller",)
-        block, settings, line = self._run.block(node, self._task.of(*names, node))
+        block, settings, line = self._run.block(node, self._task.of(*self._names(node)))
         robot, difference = self._run.robot(settings, block.kinds)
         self.settings[node] = setting_values(settings)
         self.notes.append(line)
         if difference and self._task.robot is None and difference not in self.notes:
             self.notes.append(difference)
         return block(robot, settings)
+
+    def _names(self, node: str) -> tuple[str, ...]:
+        """Under which changes of a node stand."""
+        return (*(("", "estimator") if node == self._run.estimator else ("controller",)), node)
 
     def _maker(self, node: str, block: BlockBase) -> Callable[[SampleAt], ReplayedBlock]:
         timing_changed = any(_TIMING in changed for changed in self._task.changes.values())
@@ -198,7 +201,8 @@ class BagReplay:
                 f"{node}: time went back by {back:.3f} s; the {count} events after it are not "
                 "replayed"
             )
-        return lambda sample_at: ReplayedBlock(node, block, replayed, sample_at)
+        fixed = self._task.of(*self._names(node)).keys()
+        return lambda sample_at: ReplayedBlock(node, block, replayed, sample_at, fixed)
 
     def _needed(self) -> list[str]:
         inputs = (each for block in self._blocks.values() for each in block.inputs)
@@ -224,6 +228,10 @@ class BagReplay:
         self.notes += [f"not used: {k}, {n} times" for k, n in self._samples.rejections.items()]
         for each in self._executor.blocks:
             self.notes += [f"{each.node}: {line}" for line in each.complaints]
+            if each.changes:
+                self.notes.append(
+                    f"{each.node}: {each.changes} live changes of parameters replayed"
+                )
             if each.missing:
                 self.notes.append(
                     f"{each.node}: {each.missing} ticks used samples that the bag lacks"

@@ -23,7 +23,7 @@ from softcr_runtime.replay.recorded_events import (
     told_estimates,
 )
 from softcr_runtime.settings import NodeSettings
-from softcr_runtime.tick_records import TickRecord
+from softcr_runtime.tick_records import CHANGE, TickRecord
 
 _ESTIMATORS = ("estimator", "cc_estimator")
 _CONTROLLERS = (
@@ -95,6 +95,9 @@ class RecordedRun:
             values, source = self._parameters.get(node), "parameters.yaml beside the bag"
         if not isinstance(values, dict):
             values, source = {}, "nowhere: the run left no parameters, defaults are used"
+        # live changes are events of their own: the run began without them
+        before = told.get("before_changes")
+        values = values | before if isinstance(before, dict) else values
         changed = ", ".join(f"{name} = {value}" for name, value in changes.items())
         line = f"settings of the {node} are from {source}" + f"; {changed}" * bool(changed)
         if told.get("block"):
@@ -106,7 +109,7 @@ class RecordedRun:
     ) -> tuple[list[TickRecord], str]:
         """What a node did, and why it had to be found out by times; empty where it was told."""
         if timing_changed:
-            return joined_by_time(self.bag, block), "patience is changed"
+            return self._with_changes(node, joined_by_time(self.bag, block)), "patience is changed"
         if node in self.records:
             return self.records[node], ""
         if any(each.resampled for each in block.inputs) and node == self.estimator:
@@ -116,6 +119,11 @@ class RecordedRun:
         if self.unpaired is not None and self.bag.find(block.outputs[0]) is not None:
             return told_estimates(self.bag, block, self.unpaired), ""
         return joined_by_time(self.bag, block), "the run does not tell what it used"
+
+    def _with_changes(self, node: str, records: list[TickRecord]) -> list[TickRecord]:
+        """Records with the live changes of the run among them."""
+        changes = [each for each in self.records.get(node, []) if each.event == CHANGE]
+        return sorted([*records, *changes], key=lambda each: each.stamp) if changes else records
 
     def _which(self, role: str, usual: tuple[str, ...]) -> str:
         says = [node for node, values in self.said.items() if values.get("role") == role]

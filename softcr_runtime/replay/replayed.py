@@ -7,15 +7,17 @@ replayed before another one take the place of the recorded ones in it.
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from softcr_models.errors import UserError
 from softcr_runtime.block import CLOCK, BlockBase, Input, Output
 from softcr_runtime.guard import Guard
 from softcr_runtime.replay.old_bags import former_input
 from softcr_runtime.sample import Sample
+from softcr_runtime.settings import build_settings, declared_settings, setting_values
 from softcr_runtime.tick_grid import between
-from softcr_runtime.tick_records import ACTION, IDLE, JUMP, RESET, TICK, TickRecord
+from softcr_runtime.tick_records import ACTION, CHANGE, IDLE, JUMP, RESET, TICK, TickRecord
 
 SampleAt = Callable[[str, int], Sample | None]
 """The recorded sample of a topic and a stamp [ns]; None where the bag lacks it."""
@@ -44,10 +46,16 @@ class ReplayedBlock:
     Attributes:
         missing: ticks that were left out because the bag lacks a sample that they used.
         complaints: lines about answers that nobody could use.
+        changes: of live parameters that were done again.
     """
 
     def __init__(
-        self, node: str, block: BlockBase, records: Iterable[TickRecord], sample_at: SampleAt
+        self,
+        node: str,
+        block: BlockBase,
+        records: Iterable[TickRecord],
+        sample_at: SampleAt,
+        fixed: Collection[str] = (),
     ) -> None:
         """
         Args:
@@ -55,9 +63,11 @@ class ReplayedBlock:
             block: made from the settings of the run, or from others.
             records: of the run, in their order.
             sample_at: looks up what was recorded.
+            fixed: parameters that keep their values, whatever was changed in the run.
         """
         self.node, self.block = node, block
-        self.missing = 0
+        self.missing = self.changes = 0
+        self._fixed = frozenset(fixed)
         self.complaints: list[str] = []
         self._records = iter(records)
         self._sample_at = sample_at
@@ -85,10 +95,32 @@ class ReplayedBlock:
         elif record.event == RESET:
             self._guard.reset()
             outputs = []
+        elif record.event == CHANGE:
+            self._change(record.changed)
+            outputs = []
         else:
             self.block.act(self.block.actions[record.event - ACTION])
             outputs = []
         return [Replayed(self.node, record.stamp, output) for output in outputs]
+
+    def _change(self, changed: Mapping[str, float]) -> None:
+        """Live parameters as they were changed in the run."""
+        settings = self.block.settings
+        declared = declared_settings(type(settings))
+        kinds = {"boolean": bool, "integer": int}
+        given = {
+            name: kinds.get(declared[name].kind, float)(value)
+            for name, value in changed.items()
+            if name in declared and name not in self._fixed
+        }
+        if not given:
+            return
+        try:
+            candidate = build_settings(type(settings), setting_values(settings) | given)
+            self.block.prepared(candidate)()
+            self.changes += 1
+        except UserError as error:
+            self.complaints.append(f"a change of the run cannot be done again: {error}")
 
     def _tick(self, record: TickRecord) -> list[Output]:
         samples: dict[str, Sample] = {}

@@ -1,0 +1,426 @@
+"""Parameters that change while their node works: between two ticks, recorded, equal in a replay."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+import rclpy
+from domains import fresh_domain
+from pydantic import Field
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.parameter import Parameter
+
+from softcr_control.apcc.block import ApccBlock
+from softcr_control.controller import ControllerBlock
+from softcr_estimation.cc_block import CcEstimatorBlock
+from softcr_estimation.estimator import EstimatorBlock
+from softcr_hardware.nodes.force_torque import ForceTorqueSettings
+from softcr_hardware.nodes.optitrack import OptitrackSettings
+from softcr_hardware.nodes.valves import ValvesSettings
+from softcr_models import load_robot
+from softcr_models.errors import UserError
+from softcr_runtime.block import BlockBase, Input, Output
+from softcr_runtime.block_node import block_node_class
+from softcr_runtime.codecs import codec
+from softcr_runtime.parameters import changes_in_words
+from softcr_runtime.plugin_settings import prepared_plugin
+from softcr_runtime.process import SupervisedExecutor
+from softcr_runtime.replay.replayed import ReplayedBlock
+from softcr_runtime.sample import Sample
+from softcr_runtime.settings import (
+    LIVE,
+    NodeSettings,
+    build_settings,
+    declared_settings,
+    setting_values,
+)
+from softcr_runtime.tick_records import (
+    CHANGE,
+    RESET,
+    TICK,
+    TickRecord,
+    records_from_message,
+    records_to_message,
+)
+from softcr_runtime.topics import TOPICS, qos
+from softcr_runtime.values import Pose, ReferenceRows, StateEstimate
+
+ROBOT = load_robot("licher2025")
+PERIOD_NS = round(1e9 / 70)
+TIMEOUT = 60.0  # of a condition that will come true, on a busy machine [s]
+
+
+# --- blocks: what was changed before the first tick is as if it had been given -------------------
+
+
+def controller(**told):
+    given = {"controller": "nempc", "population": 64, "intervals": 2, "horizon": 4, **told}
+    return ControllerBlock(ROBOT, ControllerBlock.settings_of(given))
+
+
+def gradient(**told):
+    given = {"controller": "rod_mpc", "intervals": 2, **told}
+    return ControllerBlock(ROBOT, ControllerBlock.settings_of(given))
+
+
+def commands_of(block) -> list[np.ndarray]:
+    """Six answers to a rod at rest that should be 20 mm aside."""
+    model = block.model
+    nominal = np.array([each.nominal for each in model.parameters])
+    state = model.equilibrium(np.zeros(3), nominal)
+    tip = model.observe(("tip",), state[None], np.zeros((1, 3)), nominal[None])["tip"][0, :, 3]
+    answers = []
+    for stamp in range(PERIOD_NS, 7 * PERIOD_NS, PERIOD_NS):
+        tips = np.tile(np.add(tip, (0.02, 0.0, 0.0)), (14, 1))
+        rows = ReferenceRows(stamp, 1 / 70, np.tile(state, (14, 1)), tips)
+        values = {
+            "estimate/rod": StateEstimate(state, {}, inputs=np.zeros(3)),
+            "reference/rod": rows,
+        }
+        samples = {topic: Sample(topic, stamp, value, 0.0) for topic, value in values.items()}
+        (output,) = block.tick(stamp, samples)
+        answers.append(output.value)
+    return answers
+
+
+def estimator(**told):
+    return EstimatorBlock(ROBOT, EstimatorBlock.settings_of({"intervals": 2, **told}))
+
+
+def estimates_of(block) -> list[np.ndarray]:
+    """States found from six samples of a tip that moves, turned a little."""
+    resting = block.model.equilibrium(
+        np.zeros(3), np.array([p.nominal for p in block.model.parameters])
+    )
+    nominal = np.array([each.nominal for each in block.model.parameters])
+    pose = np.eye(4)
+    pose[:3] = block.model.observe(("tip",), resting[None], np.zeros((1, 3)), nominal[None])["tip"][
+        0
+    ]
+    states = []
+    for number in range(1, 7):
+        stamp = number * PERIOD_NS
+        moved = pose.copy()
+        moved[:3, 3] += [1e-3 * number, 0.0, 0.0]
+        samples = {
+            "pressure/state": Sample("pressure/state", stamp, np.full(3, 1e3), 0.0),
+            "mocap/tip/pose": Sample("mocap/tip/pose", stamp, Pose.of(moved), 0.0),
+        }
+        states += [
+            each.value.state for each in block.tick(stamp, samples) if "tip" not in each.topic
+        ]
+    return states
+
+
+OTHERS = {
+    "nempc": {
+        "costs.tip_position": 3e3,
+        "costs.tip_orientation": 2.0,
+        "costs.input_rate": 5.0,
+        "parents": 0.2,
+        "strangers": 0.3,
+        "stranger_spread": 0.1,
+        "mutation_probability": 0.9,
+        "mutation_noise": 0.2,
+        "mutation_error": 0.02,
+        "mutation_scale_low": 0.5,
+        "mutation_scale_high": 8.0,
+        "generations": 2,
+        "polish": False,
+        "input_timeout": 0.3,
+    },
+    "rod_mpc": {
+        "costs.tip_position": 3e3,
+        "costs.tip_orientation": 2.0,
+        "costs.input_rate": 5.0,
+        "perturbation": 1e-3,
+        "damping": 1e-2,
+        "input_timeout": 0.3,
+    },
+    "estimator": {
+        "patience": 1.5,
+        "longest_prediction": 2.0,
+        "use_orientation": True,
+        "state_noise": 0.05,
+        "parameter_noise_factor": 3.0,
+        "position_noise": 1e-3,
+        "rotation_noise": 5e-2,
+        "gate_probability": 0.9,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "made", "lived"),
+    [
+        ("nempc", controller, commands_of),
+        ("rod_mpc", gradient, commands_of),
+        ("estimator", estimator, estimates_of),
+    ],
+)
+def test_every_live_number_of_a_block_acts_as_if_it_had_been_given(name, made, lived):
+    others = OTHERS[name]
+    block = made()
+    declared = declared_settings(type(block.settings))
+    assert {each for each, setting in declared.items() if setting.live} == set(others)
+    values = setting_values(block.settings)
+    assert all(values[each] != value for each, value in others.items())
+    unchanged = lived(made())
+    wanted = lived(made(**others))
+    block.prepared(build_settings(type(block.settings), values | others))()
+    found = lived(block)
+    assert np.array_equal(found, wanted)
+    assert not np.array_equal(found, unchanged)
+    assert setting_values(block.settings) == values | others
+
+
+def test_a_live_change_keeps_what_was_learned():
+    block, other = estimator(), estimator()
+    estimates_of(block)
+    estimates_of(other)
+    before = setting_values(block.settings)
+    block.prepared(build_settings(type(block.settings), before | {"position_noise": 1e-3}))()
+    stamp = 7 * PERIOD_NS
+    samples = {"pressure/state": Sample("pressure/state", stamp, np.full(3, 1e3), 0.0)}
+    # without a pose the noise of poses plays no part: the estimate goes on from where it was
+    states = [each.tick(stamp, samples)[0].value.state for each in (block, other)]
+    assert np.array_equal(*states)
+
+
+def test_weights_that_leave_nothing_to_minimise_are_refused_and_change_nothing():
+    block = gradient()
+    before = block.settings
+    none = {name: 0.0 for name in OTHERS["rod_mpc"] if name.startswith("costs.")}
+    with pytest.raises(UserError, match="at least one"):
+        block.prepared(build_settings(type(before), setting_values(before) | none))
+    assert block.settings is before
+
+
+def test_a_plugin_without_the_method_says_so():
+    class Own(NodeSettings):
+        gain: float = Field(1.0, json_schema_extra=LIVE)
+
+    with pytest.raises(UserError, match="no method 'prepared'"):
+        prepared_plugin(object(), Own(), Own(gain=2.0))
+    prepared_plugin(object(), Own(), Own())()
+
+
+def test_a_live_setting_that_no_record_can_hold_is_a_mistake_of_its_author():
+    class Texts(NodeSettings):
+        word: str = Field("a", json_schema_extra=LIVE)
+
+    with pytest.raises(TypeError, match="number or a boolean"):
+        declared_settings(Texts)
+
+
+def test_what_is_live_says_so_and_ages_of_safety_only_of_vented_valves():
+    valves = declared_settings(ValvesSettings)
+    assert changes_in_words(valves["safety.operator_vent"]) == (
+        "in any state, while the valves are vented"
+    )
+    assert changes_in_words(valves["interface"]) == "while unconfigured"
+    for settings, names in (
+        (ForceTorqueSettings, {"rate_hz", "rest_tolerance"}),
+        (OptitrackSettings, {"rate_hz", "latency_warning"}),
+        (CcEstimatorBlock.Settings, {"longest_prediction"}),
+        (
+            ApccBlock.Settings,
+            {"gain", "adaptation", "null_space_gain", "patience", "largest_error"},
+        ),
+    ):
+        declared = declared_settings(settings)
+        assert {name for name, each in declared.items() if each.live} == names
+        assert {changes_in_words(declared[name]) for name in names} == {"in any state"}
+
+
+# --- records ------------------------------------------------------------------------------------
+
+
+def test_a_change_travels_to_the_bit_and_others_see_no_trace_of_it():
+    stamp = 1_700_000_000_123_456_789
+    changes = TickRecord(CHANGE, stamp, changed={"gain": 0.1 + 0.2, "polish": 0.0})
+    records = [
+        TickRecord(RESET, stamp),
+        changes,
+        TickRecord(TICK, stamp + 7, 0.1, {"a": (stamp, stamp)}),
+    ]
+    node, found = records_from_message(records_to_message("one", ("a",), records))
+    assert node == "one"
+    assert [(each.event, each.stamp, dict(each.changed)) for each in found] == [
+        (RESET, stamp, {}),
+        (CHANGE, stamp, {"gain": 0.1 + 0.2, "polish": 0.0}),
+        (TICK, stamp + 7, {}),
+    ]
+
+
+# --- a node -------------------------------------------------------------------------------------
+
+
+class GainSettings(NodeSettings):
+    """Of the block below."""
+
+    gain: float = Field(1.0, ge=0.0, le=10.0, description="of pressures", json_schema_extra=LIVE)
+    mirrored: bool = Field(False, description="whether", json_schema_extra=LIVE)
+    offset: float = Field(0.0, description="of pressures")
+
+
+class Gain(BlockBase):
+    """Commands the sum of all pressures so far, each times the gain of its tick."""
+
+    name = "gain"
+    Settings = GainSettings
+    inputs = (Input("pressure/state", "lead"),)
+    outputs = ("pressure/command",)
+
+    def reset(self):
+        self.total = np.zeros(3)
+
+    def tick(self, now, samples):
+        sign = -1.0 if self.settings.mirrored else 1.0
+        self.total = self.total + sign * self.settings.gain * samples["pressure/state"].value
+        return [Output("pressure/command", now, self.total)]
+
+
+class Bench:
+    """One node at work, and what it publishes."""
+
+    def __init__(self):
+        domain = int(fresh_domain())
+        self.context, self.outside = rclpy.Context(), rclpy.Context()
+        rclpy.init(context=self.context, domain_id=domain)
+        rclpy.init(context=self.outside, domain_id=domain)
+        overrides = [Parameter("mode", value="lockstep")]
+        self.node = block_node_class(Gain)(context=self.context, parameter_overrides=overrides)
+        self.executor = SupervisedExecutor(self.node)
+        self.spinning = threading.Thread(target=self.executor.spin)
+        self.spinning.start()
+        self.other = rclpy.create_node("other", context=self.outside)
+        self._spinner = SingleThreadedExecutor(context=self.outside)
+        self._spinner.add_node(self.other)
+        self.commands: dict[int, np.ndarray] = {}
+        self.records: list[TickRecord] = []
+        self._codec = codec("pressure/state", Gain(ROBOT, GainSettings()).expected)
+        for topic, heard in (("pressure/command", self._on_command), ("ticks", self._on_ticks)):
+            kind = TOPICS[topic].message_class()
+            self.other.create_subscription(kind, topic, heard, qos(topic, True))
+        kind = TOPICS["pressure/state"].message_class()
+        self._pressures = self.other.create_publisher(
+            kind, "pressure/state", qos("pressure/state", True)
+        )
+
+    def _on_command(self, message) -> None:
+        stamp = message.header.stamp
+        self.commands[stamp.sec * 10**9 + stamp.nanosec] = np.array(message.effort)
+
+    def _on_ticks(self, message) -> None:
+        self.records += records_from_message(message)[1]
+
+    def until(self, condition) -> None:
+        end = time.monotonic() + TIMEOUT
+        while not condition() and time.monotonic() < end:
+            self._spinner.spin_once(timeout_sec=0.02)
+        assert condition(), "it never came"
+
+    def do(self, action):
+        """In the thread of the node's executor, as a service is answered."""
+        done = self.executor.create_task(action)
+        self.until(done.done)
+        return done.result()
+
+    def set(self, name, value):
+        return self.do(lambda: self.node.set_parameters([Parameter(name, value=value)])[0])
+
+    def send(self, stamp: int, pressures) -> None:
+        self._pressures.publish(self._codec.encode(np.asarray(pressures, float), stamp))
+
+    def close(self) -> None:
+        self.executor.create_task(self.node.finish)
+        self.executor.stop()
+        self.spinning.join(TIMEOUT)
+        self._spinner.shutdown()
+        self.other.destroy_node()
+        self.node.destroy_node()
+        self.context.try_shutdown()
+        self.outside.try_shutdown()
+
+
+@pytest.fixture(scope="module")
+def bench():
+    bench = Bench()
+    yield bench
+    bench.close()
+
+
+def test_unchanged_values_are_accepted_for_every_parameter_in_every_state(bench):
+    node = bench.node
+    for change in (None, node.trigger_configure, node.trigger_activate):
+        if change:
+            bench.do(change)
+        for name in declared_settings(node.Settings):
+            result = bench.set(name, node.get_parameter(name).value)
+            assert result.successful, (node._state, name, result.reason)
+    refused = bench.set("offset", 1.0)
+    assert refused.reason == (
+        "parameter offset cannot change while the node is active: first softcr lifecycle set gain "
+        "deactivate, then softcr lifecycle set gain cleanup"
+    )
+    assert not bench.set("gain", 11.0).successful
+    assert node.settings.gain == 1.0
+
+
+def test_live_changes_are_recorded_and_a_replay_has_the_same_bits(bench):
+    node = bench.node
+    both = [Parameter("gain", value=2.0), Parameter("mirrored", value=False)]
+    pressures = {stamp: 1e3 * np.arange(1.0, 4.0) / stamp for stamp in range(1, 41)}
+    for stamp, value in pressures.items():
+        if stamp == 11:
+            assert bench.set("gain", 0.1 + 0.2).successful
+        if stamp == 21:
+            assert bench.set("mirrored", True).successful
+        if stamp == 31:
+            assert bench.do(lambda: node.set_parameters_atomically(both)).successful
+        bench.send(stamp, value)
+        bench.until(lambda stamp=stamp: stamp in bench.commands)
+    # each from the next tick on
+    gains = [1.0] * 10 + [0.1 + 0.2] * 10 + [-(0.1 + 0.2)] * 10 + [2.0] * 10
+    total = np.zeros(3)
+    for gain, (stamp, value) in zip(gains, pressures.items(), strict=True):
+        total = total + gain * value
+        assert np.array_equal(bench.commands[stamp], total), stamp
+    before = bench.do(lambda: node.diagnostic_values()["before_changes"])
+    assert before == {"gain": 1.0}
+    bench.do(node.trigger_deactivate)
+    bench.until(lambda: sum(each.event == TICK for each in bench.records) == 40)
+    changes = [dict(each.changed) for each in bench.records if each.event == CHANGE]
+    assert changes == [{"gain": 0.1 + 0.2}, {"mirrored": 1.0}, {"gain": 2.0, "mirrored": 0.0}]
+
+    def sample_at(topic, stamp):
+        return Sample(topic, stamp, pressures[stamp], 0.0)
+
+    begun = build_settings(GainSettings, setting_values(node.settings) | before)
+    again = ReplayedBlock("gain", Gain(ROBOT, begun), bench.records, sample_at)
+    replayed = {}
+    while again.stamp is not None:
+        replayed.update({each.output.stamp: each.output.value for each in again.advance()})
+    assert again.changes == 3
+    assert all(np.array_equal(replayed[stamp], bench.commands[stamp]) for stamp in pressures)
+    # who asks for another gain gets it for the whole replay
+    fixed = GainSettings(gain=5.0)
+    other = ReplayedBlock("gain", Gain(ROBOT, fixed), bench.records, sample_at, fixed=("gain",))
+    while other.stamp is not None:
+        other.advance()
+    assert other.block.settings.gain == 5.0
+    # changed while inactive: before the next beginning, which is in the record, too
+    bench.records.clear()
+    assert bench.set("gain", 3.0).successful
+    bench.do(node.trigger_activate)
+    bench.send(41, np.ones(3))
+    bench.until(lambda: 41 in bench.commands)
+    bench.do(node.trigger_deactivate)
+    bench.until(lambda: any(each.event == TICK for each in bench.records))
+    assert np.array_equal(bench.commands[41], np.full(3, 3.0))
+    assert [each.event for each in bench.records][:3] == [CHANGE, RESET, TICK]
+    assert bench.set("offset", 1.0).reason.endswith("first softcr lifecycle set gain cleanup")
+    bench.do(node.trigger_cleanup)
+    assert bench.set("offset", 1.0).successful
