@@ -17,7 +17,8 @@ from softcr_models.robot import WORDS, Kind, kind_of, load_robot
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_models.rod_model import RodModel
 from softcr_runtime import registry
-from softcr_runtime.namespaces import FramePrefix, Namespace, frame_prefix
+from softcr_runtime.namespaces import FramePrefix, Namespace, absolute, frame_prefix
+from softcr_runtime.parameter_files import ParameterFile
 from softcr_runtime.plugin_settings import settings_class
 from softcr_runtime.settings import (
     Kilograms,
@@ -106,6 +107,10 @@ class RunOptions(BaseModel):
         "PlotJuggler; auto: on the wall clock. Of lock-step, whose bags are equal to the bit, they "
         "are pictures at times of their own",
     )
+    params_file: str = Field(
+        "",
+        description="ROS parameter file (YAML): values for nodes, which count less than options",
+    )
     plugin_settings: dict[str, Any] = Field(
         {}, description="by role and name", json_schema_extra={"hidden": True}
     )
@@ -148,7 +153,7 @@ class RunOptions(BaseModel):
             for name, value in values.items()
             if name in ROLES or name.partition(".")[0] not in ROLES
         }
-        options = build_settings(cls, own, "option")
+        options = _with_file(cls, own)
         load_robot(options.robot, options.kinds)
         _check_fit(options, kind_of(options.robot))
         _check_classes(options)
@@ -187,6 +192,38 @@ class RunOptions(BaseModel):
         if self.network and "ddpinn" not in (self.model, self.filter_model):
             raise ValueError(f"network = {self.network!r}: goes with model 'ddpinn'")
         return self
+
+
+_FROM_FILE = (
+    "robot", "frame_prefix", "mode", "duration", "controller", "estimator", "plant", "reference", "model",
+)  # fmt: skip
+"""Options that a section for all nodes of a parameter file may choose, by the parameter's name."""
+
+
+def _with_file(cls: type[Options], given: Mapping[str, Any]) -> Options:
+    """Options from values; those that decide what runs also from the file of parameters.
+
+    Raises:
+        UserError: one line about a value or the file.
+    """
+    options = build_settings(cls, given, "option")
+    if not options.params_file:
+        return options
+    file = ParameterFile.load(options.params_file)
+    said = {
+        name: each
+        for name, each in file.for_all(absolute(options.namespace)).items()
+        if name in _FROM_FILE and name in cls.model_fields and name not in given
+    }
+    for name, each in said.items():
+        try:
+            build_settings(cls, {**given, name: each.value}, "parameter")
+        except UserError as error:
+            raise UserError(f"{file.where(each.section)}: {error}") from None
+    values = {name: each.value for name, each in said.items()}
+    if "model" in values and "filter_model" not in given:
+        values["filter_model"] = values["model"]
+    return build_settings(cls, {**given, **values}, "option")
 
 
 class PlantOptions(RunOptions):

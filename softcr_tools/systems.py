@@ -11,6 +11,7 @@ from softcr_models.robot import kind_of
 from softcr_runtime import registry
 from softcr_runtime.block import BlockBase
 from softcr_runtime.system import Parameters, Part, System
+from softcr_tools.node_parameters import told
 from softcr_tools.run_options import RunOptions, SimulationOptions
 
 ARM_RATE = 50.0
@@ -125,6 +126,7 @@ def _controller(options: RunOptions, common: Parameters) -> Part:
 
 def _reference(options: RunOptions, common: Parameters, controller: Part) -> Part:
     """What the controller's model follows, as far ahead as the settings of its block look."""
+    controller = told(controller, options)  # by a file of parameters
     block: type[BlockBase] = load_class(controller.runs, "block", BlockBase)
     horizon = getattr(block.settings_of(controller.parameters), "horizon", None)
     parameters = common | {"duration": options.duration} | priority(common, 25)

@@ -12,6 +12,7 @@ from softcr_runtime.console import USER_ERROR, compile_kernels, complain, say
 from softcr_runtime.results import new_run_directory, point_latest_to
 from softcr_runtime.system import System
 from softcr_tools.hardware_system import HardwareOptions, hardware_system
+from softcr_tools.node_parameters import system_with_file
 from softcr_tools.run_options import RunOptions, SimulationOptions
 from softcr_tools.systems import simulation_system
 from softcr_tools.visuals.part import with_visuals
@@ -87,6 +88,7 @@ def _run(system_of: Callable[[Path], System], options: RunOptions, results: Path
     try:
         compile_kernels(console)  # before anything that would compile them in this process
         system = with_visuals(system_of(directory / "bag"), options)
+        system = system_with_file(system, options, lambda line: say(console, line, "yellow"))
         outcome = Supervisor(system, directory, options.model_dump(), console).run()
     except (UserError, KeyboardInterrupt):
         with suppress(OSError):  # nothing happened: leave nothing, if nothing is in it
