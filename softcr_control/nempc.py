@@ -140,6 +140,7 @@ class Nempc:
     """Whether rollouts should be float64 where the model has the choice."""
     threads: ClassVar[int] = 2
     """Of the prediction, that a population of many candidates is worth."""
+    _evolution: Evolution
 
     def __init__(self, context: ControlContext, settings: NempcSettings) -> None:
         self.settings = settings

@@ -26,8 +26,8 @@ from softcr_runtime.sample import Sample
 
 TOPIC = "ticks"
 CHANGE, JUMP, TICK, IDLE, RESET, ACTION = range(-2, 4)
-"""Events: a change of live parameters, time jumped, a tick, `idle`, `reset`, an action; the number of
-the action is added to the last."""
+"""Events: a change of live parameters, time jumped, a tick, `idle`, `reset`, an action; the number
+of the action is added to the last."""
 
 _PARAMETER = "parameter "  # before its name, in the name of a field
 

@@ -15,7 +15,12 @@ from softcr_runtime.block import CLOCK, BlockBase, Input, Output
 from softcr_runtime.guard import Guard
 from softcr_runtime.replay.old_bags import former_input
 from softcr_runtime.sample import Sample
-from softcr_runtime.settings import build_settings, declared_settings, setting_values
+from softcr_runtime.settings import (
+    NodeSettings,
+    build_settings,
+    declared_settings,
+    setting_values,
+)
 from softcr_runtime.tick_grid import between
 from softcr_runtime.tick_records import ACTION, CHANGE, IDLE, JUMP, RESET, TICK, TickRecord
 
@@ -106,7 +111,8 @@ class ReplayedBlock:
     def _change(self, changed: Mapping[str, float]) -> None:
         """Live parameters as they were changed in the run."""
         settings = self.block.settings
-        declared = declared_settings(type(settings))
+        kind: type[NodeSettings] = type(settings)
+        declared = declared_settings(kind)
         kinds = {"boolean": bool, "integer": int}
         given = {
             name: kinds.get(declared[name].kind, float)(value)
@@ -116,7 +122,7 @@ class ReplayedBlock:
         if not given:
             return
         try:
-            candidate = build_settings(type(settings), setting_values(settings) | given)
+            candidate = build_settings(kind, setting_values(settings) | given)
             self.block.prepared(candidate)()
             self.changes += 1
         except UserError as error:
