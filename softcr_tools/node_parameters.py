@@ -34,7 +34,8 @@ _GIVEN_BY = {
 """Parameter -> the option that a system makes it of, where they have other names."""
 
 _OF_THE_RUN = {
-    "robot": "robot", "frame_prefix": "frame_prefix", "mode": "mode", "controller": "controller", "estimator": "estimator",
+    "robot": "robot", "frame_prefix": "frame_prefix", "mode": "mode",
+    "controller": "controller", "estimator": "estimator",
     "plant": "plant", "reference": "reference", "model": "model", "bag": "", "sampling": "",
     "start": "",
 }  # fmt: skip
@@ -69,10 +70,11 @@ def with_parameters(
             if not (name in part.parameters and _is_given(name, part, options)):
                 values[name] = each.value
         elif finished and each.value != (current := _current(part, name)):
+            option = _OF_THE_RUN[name].replace("_", "-")
             can_be_chosen = hasattr(options, _OF_THE_RUN[name])
             if can_be_chosen and each.section.is_for_all(absolute(options.namespace)):
                 continue  # an option was given that counts more
-            choice = f"; choose it with --{_OF_THE_RUN[name]}, or in a section /**" * can_be_chosen
+            choice = f"; choose it with --{option}, or in a section /**" * can_be_chosen
             raise UserError(
                 f"{file.where(each.section)}: parameter {name} = {each.value!r}: this run decides "
                 f"it, for all of its nodes: it is {current!r}{choice}"

@@ -195,7 +195,8 @@ class RunOptions(BaseModel):
 
 
 _FROM_FILE = (
-    "robot", "frame_prefix", "mode", "duration", "controller", "estimator", "plant", "reference", "model",
+    "robot", "frame_prefix", "mode", "duration", "controller", "estimator", "plant", "reference",
+    "model",
 )  # fmt: skip
 """Options that a section for all nodes of a parameter file may choose, by the parameter's name."""
 

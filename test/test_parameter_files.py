@@ -80,7 +80,7 @@ def _other(setting: Setting, value):
     return value + step if value + step <= high else value - step
 
 
-_FROM_OPTIONS = {"robot", "mode", "controller", "estimator", "reference", "model"}
+_FROM_OPTIONS = {"robot", "frame_prefix", "mode", "controller", "estimator", "reference", "model"}
 """That decide what runs, for all nodes: options say them, or a section for all nodes."""
 
 _SYSTEM = {"bag", "sampling", "start"}
@@ -130,7 +130,7 @@ def test_what_decides_the_run_is_refused_for_one_node_and_says_where_it_is_chose
                 assert f"params.yaml: /{part.name}: parameter {name} = {value!r}" in line
                 assert "this run decides it" in line
                 chosen = name not in _SYSTEM | {"mode"}  # a bench has one mode
-                assert (f"with --{name}, or in a section /**" in line) == chosen
+                assert (f"with --{name.replace('_', '-')}, or in a section /**" in line) == chosen
 
 
 _RULES = {"controller_file": "unknown; known are"}
@@ -235,6 +235,21 @@ def test_what_decides_the_run_is_chosen_for_all_nodes(write):
     assert not simulation(path, mode="wall").simulated_time
     arm = simulation(write({"/**": of({"robot": "dalenberg_robot1"})}))
     assert arm.controller == "apcc_controller"
+
+
+def test_a_file_for_several_robots_reaches_each_in_its_namespace(write):
+    path = write(
+        {
+            "robot1": {"estimator": of({"patience": 0.7}), "**": of({"frame_prefix": "left/"})},
+            "/robot2/estimator": of({"patience": 0.8}),
+            "/**": of({"seed": 4}),
+        }
+    )
+    for namespace, patience, prefix in (("robot1", 0.7, "left/"), ("/robot2/", 0.8, "robot2/")):
+        system = simulation(path, namespace=namespace)
+        estimator = system.part("estimator").parameters
+        assert (estimator["patience"], estimator["seed"]) == (patience, 4)
+        assert {part.parameters["frame_prefix"] for part in system.parts} == {prefix}
 
 
 def test_a_rehearsal_takes_a_file_too(write):
