@@ -14,6 +14,7 @@ from softcr_tools.node_parameters import system_with_file
 from softcr_tools.rehearse import RehearsalOptions
 from softcr_tools.run_options import SimulationOptions
 from softcr_tools.systems import simulation_system
+from softcr_tools.visuals.part import with_visuals
 
 
 @pytest.fixture
@@ -34,13 +35,15 @@ def of(parameters):
 def hardware(path, warnings=None, **options):
     chosen = HardwareOptions.of_options({"params_file": path, **options})
     said = [] if warnings is None else warnings
-    return system_with_file(hardware_system(chosen, Path("bag")), chosen, said.append)
+    system = with_visuals(hardware_system(chosen, Path("bag")), chosen)
+    return system_with_file(system, chosen, said.append)
 
 
 def simulation(path, warnings=None, **options):
     chosen = SimulationOptions.of_options({"params_file": path, **options})
     said = [] if warnings is None else warnings
-    return system_with_file(simulation_system(chosen, Path("bag")), chosen, said.append)
+    system = with_visuals(simulation_system(chosen, Path("bag")), chosen)
+    return system_with_file(system, chosen, said.append)
 
 
 def effective(part):
