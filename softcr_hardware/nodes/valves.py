@@ -116,6 +116,7 @@ class Valves(LoopNode):
         """See LoopNode; the services exist in every state."""
         super().__init__(**node_options)
         self._told: SafetyState | None = None
+        self._seen: tuple[Decision, str, str] | None = None  # what it was made of: and owner, bus
         self._commander: Commander | None = None
         self._ignored: Counter[str] = Counter()  # commands of a node that was not claimed
         self._held = ""  # cause of the latch that is kept
@@ -302,6 +303,9 @@ class Valves(LoopNode):
     def _tell_safety(self, report: ValveReport) -> None:
         """Publish what safety says, when it says something new."""
         decision = report.decision
+        owner, bus = self._commander.owner if self._commander else "", report.bus or "operational"
+        if (decision, owner, bus) == self._seen:  # nearly always: nothing is made anew for it
+            return
         self._keep_latch(report)
         state = SafetyState(
             action=decision.action.words,
@@ -313,10 +317,13 @@ class Valves(LoopNode):
             blockers=decision.blockers,
             counts={name: (count, needed) for name, count, needed in decision.counts},
             testing=decision.testing,
-            owner=self._commander.owner if self._commander else "",
-            bus=report.bus or "operational",
+            owner=owner,
+            bus=bus,
         )
-        if state == self._told or self._only_counts(state):
+        if self._only_counts(state):
+            return
+        self._seen = decision, owner, bus
+        if state == self._told:
             return
         self._told, self._told_at = state, time.monotonic()
         level = _LEVELS.get(decision.action, ERROR)
