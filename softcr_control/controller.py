@@ -62,6 +62,7 @@ class ControllerBlockSettings(ModelSettings):
         "",
         description="a file of config/controllers, or a YAML file, with the controller's numbers; "
         "empty: its own",
+        json_schema_extra={"folder": "controllers"},
     )
     threads: int = Field(
         0, ge=0, le=256, description="of the prediction; 0: as the controller likes them"

@@ -67,7 +67,11 @@ class AnyReferenceSettings(SampledNodeSettings):
 class ReferenceBlockSettings(AnyReferenceSettings):
     """Numbers of the known motions beside it."""
 
-    file: str = Field("", description="CSV or NPZ with the reference 'file'")
+    file: str = Field(
+        "",
+        description="CSV or NPZ with the reference 'file'",
+        json_schema_extra={"folder": ""},
+    )
     trajectory_intervals: int = Field(
         10, ge=2, le=MAX_INTERVALS, description="intervals of the rod that makes the motion"
     )

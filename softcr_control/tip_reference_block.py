@@ -26,7 +26,11 @@ class TipReferenceBlockSettings(ArmNodeSettings):
     reference: TipReferenceKind = Field(
         "trajectory", description="one setpoint, a series of them, a circle or a file"
     )
-    file: str = Field("", description="CSV or NPZ with the reference 'file'")
+    file: str = Field(
+        "",
+        description="CSV or NPZ with the reference 'file'",
+        json_schema_extra={"folder": ""},
+    )
     duration: float = Field(
         120.0,
         gt=0.0,

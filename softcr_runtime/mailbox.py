@@ -60,6 +60,7 @@ class Mailbox:
         subscription: Subscription,
         read: Callable[[Any, float], Sample | None],
         wakes: bool = True,
+        kept: bool = False,
     ) -> None:
         """Take the messages of a subscription.
 
@@ -72,8 +73,9 @@ class Mailbox:
                 deliver; must not raise.
             wakes: whether its messages end a wait; others are taken along when something else does,
                  every 20 ms at least. To be woken costs more than to take a message.
+            kept: whether what arrived before `open` is delivered, too.
         """
-        self._sources.append(_Source(topic, subscription, read, wakes))
+        self._sources.append(_Source(topic, subscription, read, wakes, kept))
 
     def add_hatch(
         self,
@@ -114,9 +116,10 @@ class Mailbox:
         return self._closed
 
     def open(self) -> None:
-        """Drop what has arrived and let `get` deliver what comes from now on."""
+        """Drop what has arrived and is not kept; let `get` deliver what comes from now on."""
         for source in self._sources:
-            _take_arrived(source.subscription)
+            if not source.kept:
+                _take_arrived(source.subscription)
         for hatch in self._hatches:
             hatch.waiting.clear()
         self._letters.clear()
@@ -230,6 +233,7 @@ class _Source:
     subscription: Subscription
     read: Callable[[Any, float], Sample | None]
     wakes: bool
+    kept: bool
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from rcl_interfaces.msg import (
@@ -64,6 +65,7 @@ from rclpy.subscription import Subscription
 
 from softcr_models.errors import UserError
 from softcr_models.robot import Kind, Robot, load_robot
+from softcr_runtime import configuration
 from softcr_runtime.cycle_timer import TickStatistics
 from softcr_runtime.diagnostics import (
     ERROR,
@@ -188,6 +190,12 @@ class LoopNode(LifecycleNode):
         self._diagnostics = self.create_publisher(
             TOPICS["/diagnostics"].message_class(), "/diagnostics", qos("/diagnostics")
         )
+        # not a lifecycle publisher: what a node was configured with is told in every state
+        self._configuration = self.create_publisher(
+            TOPICS[configuration.TOPIC].message_class(),
+            configuration.TOPIC,
+            qos(configuration.TOPIC),
+        )
         # a steady clock: simulated time may run fast, slowly or not at all
         self.create_timer(
             _DIAGNOSTICS_PERIOD,
@@ -227,6 +235,14 @@ class LoopNode(LifecycleNode):
     def diagnostic_warnings(self) -> list[str]:
         """Short lines about what is not as it should be; any of them makes the level WARN."""
         return []
+
+    def named_files(self) -> list[tuple[str, str, Path]]:
+        """Files that the node was configured with: setting, value and path of each.
+
+        Raises:
+            UserError: one cannot be found.
+        """
+        return list(configuration.files_of(self.settings))
 
     def on_time_jump(self, seconds: float) -> str:
         """Time has jumped forward, or back where it is negative, and with it the stamps that come;
@@ -391,6 +407,23 @@ class LoopNode(LifecycleNode):
         except Exception:
             self.count_exception("diagnostics")
 
+    def tell_configuration(self) -> None:
+        """Publish what the node is configured with; after configure this happens by itself."""
+        try:
+            parameters = cast(dict[str, Parameter], self.get_parameters_by_prefix(""))
+            reports = configuration.reports(
+                self.get_name(),
+                self.qualified(self._robot_file.name),
+                {name: _plain(parameter.value) for name, parameter in parameters.items()},
+                self._robot_file,
+                self.named_files(),
+            )
+            self._configuration.publish(diagnostics_to_message(reports, self.present()))
+        except UserError as error:
+            self.get_logger().warning(
+                f"no bag will hold what the node was configured with: {error}"
+            )
+
     def count_exception(self, where: str) -> None:
         """Log and count the exception that is being handled."""
         error = sys.exc_info()[1]
@@ -430,6 +463,7 @@ class LoopNode(LifecycleNode):
         gc.freeze()
         self._warn_of_unused_overrides()
         self._state = "inactive"
+        self._succeeds("configuration", self.tell_configuration)
         return TransitionCallbackReturn.SUCCESS
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -629,7 +663,8 @@ class LoopNode(LifecycleNode):
                 raw=raw,
             )
         self._subscriptions_made.append(subscription)
-        self.inbox.add(topic, subscription, read, wakes)
+        kept = row.profile in ("latched", "log")
+        self.inbox.add(topic, subscription, read, wakes, kept)
         return subscription
 
     def _arrange_inputs(self) -> None:
@@ -838,6 +873,7 @@ class LoopNode(LifecycleNode):
         self.get_logger().info(f"parameters changed: {', '.join(words)}")
         if self._state in ("inactive", "active"):
             self.on_changed_settings(before)
+            self.tell_configuration()
 
     def _way_back(self) -> str:
         """The transitions after which every parameter can change, as a person asks for them."""
@@ -846,3 +882,8 @@ class LoopNode(LifecycleNode):
         if self._state == "active":
             return f": first {back} deactivate, then {back} cleanup"
         return f": first {back} cleanup" if self._state == "inactive" else ""
+
+
+def _plain(value: Any) -> Any:
+    """A parameter's value as JSON has it; rclpy holds lists as arrays."""
+    return value if value is None or isinstance(value, bool | int | float | str) else list(value)

@@ -21,7 +21,11 @@ class ModelSettings(SampledNodeSettings):
         description="empty: the exact one of the robot's kind; a known one, package.module:Class, "
         "or path/file.py:Class",
     )
-    network: str = Field("", description="path of another network than the robot's own")
+    network: str = Field(
+        "",
+        description="path of another network than the robot's own",
+        json_schema_extra={"endings": [".safetensors", ".json"]},
+    )
     device: DeviceName = Field("cpu", description="where the model computes")
     intervals: int = Field(5, ge=2, le=MAX_INTERVALS, description="intervals of the model's rod")
 

@@ -63,7 +63,10 @@ class NodeSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     robot: str = Field(
-        "licher2025", min_length=1, description="a robot of config/robots, or a YAML file"
+        "licher2025",
+        min_length=1,
+        description="a robot of config/robots, or a YAML file",
+        json_schema_extra={"folder": "robots"},
     )
     mode: Literal["wall", "lockstep"] = Field(
         "wall", description="paced by the wall clock, or each cycle waiting for the one before"
@@ -94,7 +97,10 @@ class ArmNodeSettings(NodeSettings):
     """What the nodes of a tendon-driven arm can be told."""
 
     robot: str = Field(
-        "dalenberg_robot1", min_length=1, description="an arm of config/robots, or a YAML file"
+        "dalenberg_robot1",
+        min_length=1,
+        description="an arm of config/robots, or a YAML file",
+        json_schema_extra={"folder": "robots"},
     )
     rate_hz: Hertz = Field(50.0, ge=1.0, le=1000.0, description="of the cameras' frames")
 

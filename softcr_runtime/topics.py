@@ -12,7 +12,7 @@ from softcr_runtime.wire_types import TF_MESSAGE, NoWireType, tf_message_class
 if TYPE_CHECKING:
     from rclpy.qos import QoSProfile
 
-Profile = Literal["command", "sensor", "reliable", "latched", "diagnostics", "clock"]
+Profile = Literal["command", "sensor", "reliable", "latched", "diagnostics", "clock", "log"]
 
 
 @dataclass(frozen=True)
@@ -226,6 +226,20 @@ _ROWS = (
         "diagnostics",
         "what each tick of a node used, lacked and took, once a second; frame = node",
     ),
+    Topic(
+        "configuration",
+        "diagnostic_msgs/msg/DiagnosticArray",
+        "latched",
+        "what each node was configured with: its parameters, its robot, and the files that its "
+        "settings name, word for word",
+    ),
+    Topic("/rosout", "rcl_interfaces/msg/Log", "log", "what nodes log, kept for 10 s"),
+    Topic(
+        "/parameter_events",
+        "rcl_interfaces/msg/ParameterEvent",
+        "diagnostics",
+        "parameters that were declared or have changed",
+    ),
     Topic("/clock", "rosgraph_msgs/msg/Clock", "clock", "simulated time"),
 )
 
@@ -262,14 +276,14 @@ def qos(topic: str, lockstep: bool = False, offered_period: float | None = None)
 
     profile = TOPICS[topic].profile
     best_effort = profile == "sensor" and not lockstep
-    depths = {"sensor": 5, "diagnostics": 10}
+    depths = {"sensor": 5, "diagnostics": 10, "log": 1000}
     settings = QoSProfile(
         depth=LOCKSTEP_DEPTH if lockstep else depths.get(profile, 1),
         reliability=QoSReliabilityPolicy.BEST_EFFORT
         if best_effort
         else QoSReliabilityPolicy.RELIABLE,
         durability=QoSDurabilityPolicy.TRANSIENT_LOCAL
-        if profile == "latched" or (lockstep and profile not in ("diagnostics", "clock"))
+        if profile in ("latched", "log") or (lockstep and profile not in ("diagnostics", "clock"))
         else QoSDurabilityPolicy.VOLATILE,
     )
     if profile == "command" and offered_period is not None and not lockstep:

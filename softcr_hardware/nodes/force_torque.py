@@ -81,6 +81,7 @@ class ForceTorqueSettings(NodeSettings):
         "licher2025",
         min_length=1,
         description="how the sensor is mounted, and its bias: of config/force_torque, or a file",
+        json_schema_extra={"folder": "force_torque"},
     )
     bias_to: BiasTo = Field(
         "rest", description="what the vented rod reads after a bias: the model's wrench, or zero"
@@ -261,6 +262,7 @@ class ForceTorque(LoopNode):
         if not name.endswith((".yaml", ".yml")):
             return "in use, not kept: mounting names no file of yours"
         save_mounting(Path(name), driver.mounting)
+        self.tell_configuration()
         return f"written to {name}"
 
 

@@ -68,7 +68,10 @@ class OptitrackSettings(NodeSettings):
         "", description="a rigid body fixed to the base, for calibration; empty: by the resting tip"
     )
     calibration: str = Field(
-        "licher2025", min_length=1, description="a calibration of config/optitrack, or a YAML file"
+        "licher2025",
+        min_length=1,
+        description="a calibration of config/optitrack, or a YAML file",
+        json_schema_extra={"folder": "optitrack"},
     )
     latency_warning: float = Field(
         0.03,
@@ -251,6 +254,7 @@ class Optitrack(LoopNode):
         if not settings.calibration.endswith((".yaml", ".yml")):
             return f"{numbers}; in use, not kept: calibration names no file of yours"
         save_calibration(Path(settings.calibration), found)
+        self.tell_configuration()
         return f"{numbers}; written to {settings.calibration}"
 
 

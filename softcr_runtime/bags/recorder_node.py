@@ -7,14 +7,18 @@ own namespace say.
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Literal, cast
 
+from lifecycle_msgs.msg import TransitionEvent
 from pydantic import Field
+from rclpy.clock import Clock, ClockType
 from rclpy.duration import Duration
+from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.qos import QoSProfile
 from rosbags.interfaces import (
@@ -32,6 +36,7 @@ from softcr_runtime.bags.own_messages import has_frames_of, is_of, is_shared
 from softcr_runtime.bags.recording import BagRecording, RecordedTopic
 from softcr_runtime.clocks import SystemClockSteps
 from softcr_runtime.diagnostics import ERROR
+from softcr_runtime.mailbox import LeftAlone
 from softcr_runtime.node import LoopNode
 from softcr_runtime.process import run
 from softcr_runtime.sample import Sample
@@ -51,6 +56,13 @@ LINGERING_TIME = 0.2
 BACKLOG = 5000
 """More messages than this waiting for the disk are worth a warning."""
 
+TRANSITIONS = "transition_event"
+"""Last part of the topic on which a lifecycle node tells its transitions."""
+
+_TRANSITION_TYPE = "lifecycle_msgs/msg/TransitionEvent"
+_TRANSITIONS_DEPTH = 100  # of a node, that may arrive between two looks
+_SEARCH_PERIOD = 0.5  # for lifecycle nodes that have come [s]
+
 FAILED = 2
 """Exit code of a recorder that could not go on."""
 
@@ -59,10 +71,11 @@ class RecorderSettings(NodeSettings):
     """Where to record to."""
 
     bag: str = Field("", description="directory of the bag; must not exist yet")
+    compression: Literal["zstd", "none"] = Field("zstd", description="of the bag's chunks")
 
 
 class RecorderNode(LoopNode):
-    """Records every topic of the table into a bag.
+    """Records every topic of the table, and the transitions of lifecycle nodes, into a bag.
 
     The bag is made by configure, filled while the node is active and finished by cleanup. When the
     disk refuses, the bag is finished with what it holds and the process ends with exit code 2: a
@@ -75,6 +88,7 @@ class RecorderNode(LoopNode):
     settings: RecorderSettings
     failure: ClassVar[str | None] = None
     _recording: BagRecording | None = None
+    _searched: Any = None
 
     def on_configure_node(self) -> None:
         if not self.settings.bag:
@@ -86,14 +100,24 @@ class RecorderNode(LoopNode):
         # by how much the system clock was set before its last step, and with it [ns]
         self._steps, self._set = SystemClockSteps(), (0, 0)
         self._names = {topic: recorded.name for topic, recorded in topics.items()}
-        self._recording = BagRecording(Path(self.settings.bag), list(topics.values()))
+        compressed = self.settings.compression != "none"
+        directory = Path(self.settings.bag)
+        self._recording = BagRecording(directory, list(topics.values()), compressed)
         for topic, recorded in topics.items():
             self.receive(topic, self._keeps(recorded), raw=True, depth=QUEUE_DEPTH)
+
+        self._transitions: deque[tuple[str, Any]] = deque()  # found, and not taken in yet
+        self._searched = self.create_timer(
+            _SEARCH_PERIOD, self._search, clock=Clock(clock_type=ClockType.STEADY_TIME)
+        )
+        self._search()
 
     def loop(self, stop: threading.Event) -> None:
         recording = cast(BagRecording, self._recording)  # made by configure
         while not stop.wait(TAKING_PERIOD) and recording.statistics.failure is None:
+            self._take_in_transitions(recording)
             self._write(recording, self._arrived())
+        self._take_in_transitions(recording)
         self._write(recording, self.inbox.leftover())
         if recording.statistics.failure:
             self._fail(recording.statistics.failure)
@@ -105,6 +129,9 @@ class RecorderNode(LoopNode):
         return super().on_deactivate(state)
 
     def on_cleanup_node(self) -> None:
+        if self._searched is not None:
+            self.destroy_timer(self._searched)
+            self._searched = None
         if self._recording is not None:
             failure = self._recording.close().failure
             if failure:
@@ -123,6 +150,31 @@ class RecorderNode(LoopNode):
     def present(self) -> int:
         """See LoopNode; in lock-step the last time on /clock."""
         return self._simulated if self.settings.lockstep else super().present()
+
+    def _search(self) -> None:
+        """Subscribe to the transitions of nodes of this namespace that have come since."""
+        for name, types in self.get_topic_names_and_types():
+            if types != [_TRANSITION_TYPE] or name in self._names:
+                continue
+            node = name.removesuffix(f"/{TRANSITIONS}")
+            if (node.rpartition("/")[0] or "/") != self.get_namespace():
+                continue
+            subscription = self.create_subscription(
+                TransitionEvent, name, lambda _: None, _TRANSITIONS_DEPTH,
+                callback_group=LeftAlone(), raw=True,
+                event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),
+            )  # fmt: skip
+            self._subscriptions_made.append(subscription)
+            self._names[name] = name
+            self._transitions.append((name, subscription))
+
+    def _take_in_transitions(self, recording: BagRecording) -> None:
+        """In the loop's thread, to which the inbox belongs."""
+        while self._transitions:
+            name, subscription = self._transitions.popleft()
+            offered = QoSProfile(depth=_TRANSITIONS_DEPTH)
+            recording.add(RecordedTopic(name, _TRANSITION_TYPE, _qos_of_bag(offered)))
+            self.inbox.add(name, subscription, partial(_read, name), kept=True)
 
     def _write(self, recording: BagRecording, letters: list[Sample]) -> None:
         """In a bag the messages of a topic have the order of their times: clocks may not err."""
@@ -175,6 +227,10 @@ class RecorderNode(LoopNode):
         offered = qos(topic, self.settings.lockstep, offered_period=self.settings.period)
         name = self.resolve_topic_name(topic)
         return RecordedTopic(name, TOPICS[topic].type, _qos_of_bag(offered))
+
+
+def _read(topic: str, payload: Any, received: float) -> Sample:
+    return Sample(topic, int(received), bytes(payload), received)
 
 
 def _qos_of_bag(profile: QoSProfile) -> Qos:

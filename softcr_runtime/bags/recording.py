@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from rosbags.interfaces import Connection, Qos
-from rosbags.rosbag2 import CompressionMode, StoragePlugin, Writer, WriterError
+from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer, WriterError
 from rosbags.rosbag2.storage_mcap import McapWriter
 from rosbags.typesys import Stores, get_typestore
 
@@ -60,30 +60,31 @@ class BagRecording:
     and every later message is counted as lost.
     """
 
-    def __init__(self, directory: Path, topics: Sequence[RecordedTopic]):
+    def __init__(
+        self, directory: Path, topics: Sequence[RecordedTopic], compressed: bool = True
+    ) -> None:
         """Create the bag directory, its file and its topics.
 
         Args:
             directory: the bag; must not exist, its parents may.
-            topics: everything that may be written.
+            topics: that may be written; see `add`.
+            compressed: whether chunks are compressed (zstd), which costs the writing thread time.
 
         Raises:
             UserError: `directory` exists or cannot be written.
         """
         self.directory = Path(directory)
         try:
-            self._writer = _BagWriter(self.directory)
+            self._writer = _BagWriter(self.directory, compressed)
             self._writer.open()
             self._reserve = _reserve(self.directory)
         except (OSError, WriterError) as error:
             raise UserError(f"cannot record to {self.directory}: {_reason(error)}") from None
-        typestore = get_typestore(Stores.ROS2_JAZZY)
-        self._connections = {
-            topic.name: self._writer.add_connection(
-                topic.name, topic.type, typestore=typestore, offered_qos_profiles=[topic.qos]
-            )
-            for topic in topics
-        }
+        self._typestore = get_typestore(Stores.ROS2_JAZZY)
+        self._writing = threading.Lock()
+        self._connections: dict[str, Connection] = {}
+        for topic in topics:
+            self.add(topic)
         self._waiting: deque[tuple[Connection, int, bytes]] = deque()
         self._lost = 0
         self._failure: str | None = None
@@ -97,6 +98,16 @@ class BagRecording:
         return RecordingStatistics(
             self._writer.recorded, len(self._waiting), self._lost, self._failure
         )
+
+    def add(self, topic: RecordedTopic) -> None:
+        """One topic more that may be written."""
+        with self._writing:
+            self._connections[topic.name] = self._writer.add_connection(
+                topic.name,
+                topic.type,
+                typestore=self._typestore,
+                offered_qos_profiles=[topic.qos],
+            )
 
     def write(self, topic: str, time: int, payload: bytes) -> None:
         """Hand over one message.
@@ -127,9 +138,10 @@ class BagRecording:
             self._refuse(failure)
 
     def _commit(self) -> None:
-        for _ in range(len(self._waiting)):
-            self._writer.write(*self._waiting.popleft())
-        self._writer.commit()
+        with self._writing:
+            for _ in range(len(self._waiting)):
+                self._writer.write(*self._waiting.popleft())
+            self._writer.commit()
 
     def _finish(self) -> Exception | None:
         self._reserve.close()
@@ -212,8 +224,10 @@ class _BagWriter(Writer):
 
     storage: _CommittingStorage
 
-    def __init__(self, directory: Path):
+    def __init__(self, directory: Path, compressed: bool):
         super().__init__(directory, version=9, storage_plugin=StoragePlugin.MCAP)
+        if compressed:
+            self.set_compression(CompressionMode.STORAGE, CompressionFormat.ZSTD)
         self.STORAGE_PLUGINS = {StoragePlugin.MCAP: _CommittingStorage}
         self.recorded = 0
 

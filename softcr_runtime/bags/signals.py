@@ -16,6 +16,8 @@ from softcr_models.model import Group, Layout
 from softcr_runtime.arm_messages import ArmCloud
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.codecs import EXCHANGED, Expected, codec
+from softcr_runtime.configuration import TOPIC as CONFIGURATION
+from softcr_runtime.configuration import configurations
 from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_from_message
 from softcr_runtime.messages import INPUT, MessageError, from_stamp, pose_value_from_message
 from softcr_runtime.rod_clouds import ReferenceCloud, RodCloud
@@ -224,7 +226,8 @@ def read_signals(bag: Bag, topics: Collection[str] = TOPICS) -> BagSignals:
     Raises:
         UserError: the bag holds the topics of more than one robot.
     """
-    names = {n: t for t in (*topics, "/diagnostics", "safety/state") if (n := bag.find(t))}
+    told = ("/diagnostics", "safety/state", CONFIGURATION)
+    names = {n: t for t in (*topics, *told) if (n := bag.find(t))}
     of_topic: dict[str, _OfTopic] = {}
     nodes: dict[str, NodeStatus] = defaultdict(NodeStatus)
     safety: list[tuple[int, str]] = []
@@ -239,6 +242,10 @@ def read_signals(bag: Bag, topics: Collection[str] = TOPICS) -> BagSignals:
             if topic == "safety/state":
                 if not safety or safety[-1][1] != content.message:
                     safety.append((message.time, content.message))
+            elif topic == CONFIGURATION:
+                for node, configured in configurations([content]).items():
+                    if configured.robot:
+                        nodes[node].values.setdefault("robot", dict(configured.robot))
             elif topic == "/diagnostics":
                 _hear(nodes, message.time, diagnostics_from_message(content))
             else:

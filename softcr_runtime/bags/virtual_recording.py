@@ -8,7 +8,10 @@ import numpy as np
 from softcr_runtime.bags.offline_bag import OfflineBag
 from softcr_runtime.block import BlockBase, Output
 from softcr_runtime.codecs import codec
-from softcr_runtime.diagnostics import OK, DiagnosticReport
+from softcr_runtime.configuration import TOPIC as CONFIGURATION
+from softcr_runtime.configuration import files_of
+from softcr_runtime.configuration import reports as configuration_reports
+from softcr_runtime.diagnostics import OK, DiagnosticReport, diagnostics_to_message
 from softcr_runtime.settings import setting_values
 from softcr_runtime.tick_records import TOPIC, TickRecord, records_to_message
 from softcr_runtime.virtual import VirtualExecutor
@@ -51,6 +54,10 @@ class VirtualRecording:
             UserError: it cannot be written.
         """
         bag, blocks = OfflineBag(), executor.blocks
+        first = min((output.stamp for _, output in self._outputs), default=0)
+        for name, block in blocks.items():
+            told = configured(name, block)
+            bag.add(CONFIGURATION, first, diagnostics_to_message(told, first))
         codecs = {
             (name, topic): codec(topic, block.expected)
             for name, block in blocks.items()
@@ -68,6 +75,17 @@ class VirtualRecording:
             [status(name, block, executor.tick_times[name]) for name, block in blocks.items()]
         )
         bag.write(directory)
+
+
+def configured(name: str, block: BlockBase) -> list[DiagnosticReport]:
+    """What the node of a block would tell that it was configured with.
+
+    Raises:
+        UserError: a file that its settings name cannot be read.
+    """
+    settings, robot = block.settings, block.robot
+    files = files_of(settings)
+    return configuration_reports(name, robot.name, setting_values(settings), robot, files)
 
 
 def status(name: str, block: BlockBase, tick_times: list[float]) -> DiagnosticReport:

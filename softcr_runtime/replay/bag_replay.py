@@ -180,7 +180,7 @@ class BagReplay:
         block, settings, line = self._run.block(node, self._task.of(*self._names(node)))
         robot, difference = self._run.robot(settings, block.kinds)
         self.settings[node] = setting_values(settings)
-        self.notes.append(line)
+        self.notes += [line, *(each for each in self._run.files.notes if each not in self.notes)]
         if difference and self._task.robot is None and difference not in self.notes:
             self.notes.append(difference)
         return block(robot, settings)

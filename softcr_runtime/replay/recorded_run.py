@@ -13,6 +13,7 @@ from softcr_models.robot import Kind, load_robot
 from softcr_models.yaml_files import read_mapping
 from softcr_runtime import registry
 from softcr_runtime.bags.reading import Bag
+from softcr_runtime.bags.recorded_files import RecordedFiles, recorded_configurations
 from softcr_runtime.block import BlockBase
 from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_from_message
 from softcr_runtime.replay.old_bags import BLOCKS, settings_today
@@ -41,12 +42,14 @@ class RecordedRun:
         said: last values of every node's diagnostics.
         records: tick records by node; none in older bags.
         unpaired: stamps [ns] without a tip pose that an older estimator told; None: it did not.
+        files: that the run was configured with; none in older bags.
     """
 
     bag: Bag
     said: Mapping[str, Mapping[str, Any]]
     records: Mapping[str, list[TickRecord]]
     unpaired: frozenset[int] | None
+    files: RecordedFiles = field(repr=False)
     _parameters: Mapping[str, Any] = field(repr=False)
 
     @classmethod
@@ -60,11 +63,16 @@ class RecordedRun:
             if node == "estimator":
                 unpaired.update(report.values.get("unpaired_stamps", ()))
         told = "unpaired_stamps" in said.get("estimator", {})
+        configured = recorded_configurations(bag)
+        for node, configuration in configured.items():
+            if configuration.robot:
+                said.setdefault(node, {}).setdefault("robot", dict(configuration.robot))
         return cls(
             bag,
             said,
             recorded_events(bag),
             frozenset(unpaired) if told else None,
+            RecordedFiles(configured),
             _parameters_beside(bag),
         )
 
@@ -98,6 +106,9 @@ class RecordedRun:
         # live changes are events of their own: the run began without them
         before = told.get("before_changes")
         values = values | before if isinstance(before, dict) else values
+        values = values | self.files.instead(
+            node, {name: value for name, value in values.items() if name not in changes}
+        )
         changed = ", ".join(f"{name} = {value}" for name, value in changes.items())
         line = f"settings of the {node} are from {source}" + f"; {changed}" * bool(changed)
         if told.get("block"):

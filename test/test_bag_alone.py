@@ -1,0 +1,329 @@
+"""A bag without the machine it was made on: what nodes tell of themselves, and who reads it."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from softcr_models import load_robot
+from softcr_models.config import config_directory
+from softcr_models.errors import UserError
+from softcr_runtime import configuration
+from softcr_runtime.bags.message_bytes import cdr_of
+from softcr_runtime.bags.reading import Bag, decoded
+from softcr_runtime.bags.recorded_files import RecordedFiles, recorded_configurations
+from softcr_runtime.bags.signals import read_signals
+from softcr_runtime.bags.virtual_recording import VirtualRecording
+from softcr_runtime.configuration import Configuration, NamedFile, configurations, files_of
+from softcr_runtime.diagnostics import OK, DiagnosticReport, diagnostics_to_message
+from softcr_runtime.plugin_settings import ModelSettings
+from softcr_runtime.virtual import VirtualExecutor
+from softcr_tools.run_options import SimulationOptions
+from softcr_tools.systems import simulation_system
+
+ROBOT = load_robot("licher2025")
+OF_ROBOTS = config_directory() / "robots"
+
+
+def over_the_wire(reports):
+    payload = cdr_of(diagnostics_to_message(reports, 1))
+    return decoded(payload, "diagnostic_msgs/msg/DiagnosticArray")
+
+
+# --- what is told -------------------------------------------------------------------------------
+
+
+def test_settings_name_their_files(tmp_path):
+    robot, network = tmp_path / "mine.yaml", tmp_path / "trained"
+    robot.write_text((OF_ROBOTS / "licher2025.yaml").read_text())
+    for ending in (".safetensors", ".json"):
+        network.with_suffix(ending).write_text("...")
+    code = tmp_path / "own.py"
+    code.write_text("class Model: ...")
+    given = {"robot": str(robot), "network": f"{network}.json", "model": f"{code}:Model"}
+    found = list(files_of(ModelSettings.model_construct(**ModelSettings(**given).model_dump())))
+    assert sorted(found) == sorted(
+        [
+            ("robot", str(robot), robot),
+            ("network", f"{network}.json", network.with_suffix(".safetensors")),
+            ("network", f"{network}.json", network.with_suffix(".json")),
+            ("model", f"{code}:Model", code),
+        ]
+    )
+    assert list(files_of(ModelSettings())) == [
+        ("robot", "licher2025", OF_ROBOTS / "licher2025.yaml")
+    ]
+
+
+def test_every_setting_of_a_shipped_node_that_names_a_file_of_config_says_so():
+    from softcr_control.controller import ControllerBlock
+    from softcr_hardware.nodes.force_torque import ForceTorque
+    from softcr_hardware.nodes.optitrack import Optitrack
+
+    chosen = ControllerBlock.settings_of({"controller": "nempc", "controller_file": "nempc"})
+    told = [
+        {name: path.parent.name for name, _, path in files_of(settings)}
+        for settings in (Optitrack.Settings(), ForceTorque.Settings(), chosen)
+    ]
+    assert told == [
+        {"robot": "robots", "calibration": "optitrack"},
+        {"robot": "robots", "mounting": "force_torque"},
+        {"robot": "robots", "controller_file": "controllers"},
+    ]
+
+
+@given(content=st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
+def test_a_file_comes_back_byte_by_byte(tmp_path_factory, content):
+    path = tmp_path_factory.mktemp("files") / "a.bin"
+    path.write_bytes(content)
+    parameters = {"rate_hz": 70.0, "names": ["a", "b"], "mode": "wall"}
+    files = [("file", "a.bin", path)]
+    message = over_the_wire(configuration.reports("reference", "r", parameters, ROBOT, files))
+    told = configurations([message])["reference"]
+    assert told.files == (NamedFile("file", "a.bin", str(path), content),)
+    assert told.parameters == parameters
+    assert told.robot == ROBOT.model_dump(mode="json")
+
+
+def test_what_is_too_large_or_not_readable_is_one_line(tmp_path, monkeypatch):
+    path = tmp_path / "large"
+    path.write_bytes(bytes(100))
+    monkeypatch.setattr(configuration, "LARGEST", 99)
+    with pytest.raises(UserError, match="larger than 99 bytes"):
+        configuration.reports("n", "r", {}, ROBOT, [("file", "large", path)])
+    with pytest.raises(UserError, match="cannot be read: No such file"):
+        configuration.reports("n", "r", {}, ROBOT, [("file", "gone", tmp_path / "gone")])
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "values"),
+    [
+        ("n: file robot", "/x/..", {"setting": "robot", "given": "x", "text": "a"}),
+        ("n: file robot", "", {"setting": "robot", "given": "x", "text": "a"}),
+        ("n: file robot", "/x/a.yaml", {"setting": "robot", "given": "x", "base64": "%%%"}),
+        ("n: file robot", "/x/a.yaml", {"setting": "robot", "given": "x"}),
+        ("n: loop", "fine", {"text": "a"}),
+        ("", "", {}),
+    ],
+)
+def test_what_makes_no_sense_in_a_foreign_bag_is_passed_over(name, line, values):
+    message = over_the_wire([DiagnosticReport(name, OK, line, "r", values)])
+    assert not [each for told in configurations([message]).values() for each in told.files]
+
+
+def test_a_whole_that_is_no_json_tells_nothing():
+    values = {"parameters": "]", "robot": "[1, 2]"}
+    message = over_the_wire([DiagnosticReport("n: configuration", OK, "", "r", values)])
+    assert configurations([message]) == {"n": Configuration()}
+
+
+# --- files of a bag in the place of this machine's ------------------------------------------------
+
+
+def test_a_file_that_is_here_and_the_same_is_used_where_it_is():
+    shipped = (OF_ROBOTS / "licher2025.yaml").read_bytes()
+    elsewhere = "/opt/other/machine/config/robots/licher2025.yaml"
+    file = NamedFile("robot", "licher2025", elsewhere, shipped)
+    files = RecordedFiles({"estimator": Configuration(files=(file,))})
+    assert files.instead("estimator", {"robot": "licher2025"}) == {}
+    assert files.instead("estimator", {"robot": "another"}) == {}
+    assert files.instead("controller", {"robot": "licher2025"}) == {}
+    assert not files.notes
+
+
+@pytest.mark.parametrize("given", ["licher2025", "/gone/mine.yaml", "mine.yaml"])
+def test_a_file_that_differs_or_is_not_here_comes_from_the_bag(given):
+    path = f"/gone/robots/{Path(given).stem}.yaml"
+    file = NamedFile("robot", given, path, b"the run's")
+    files = RecordedFiles({"estimator": Configuration(files=(file,))})
+    found = Path(files.instead("estimator", {"robot": given})["robot"])
+    assert found.read_bytes() == b"the run's"
+    assert found.name == Path(path).name
+    (note,) = files.notes
+    assert "the estimator's robot is the run's, from the bag" in note
+    assert note.endswith("differs" if given == "licher2025" else "does not exist")
+    del files
+    assert not found.exists()
+
+
+def test_a_network_of_two_files_keeps_one_name_and_code_is_never_run_from_a_bag():
+    weights, card = (
+        NamedFile("network", "/gone/net", f"/gone/net{ending}", ending.encode())
+        for ending in (".safetensors", ".json")
+    )
+    code = NamedFile("model", "/gone/own.py:Model", "/gone/own.py", b"import os")
+    files = RecordedFiles({"estimator": Configuration(files=(weights, card, code))})
+    values = {"network": "/gone/net", "model": "/gone/own.py:Model"}
+    changed = files.instead("estimator", values)
+    assert changed.keys() == {"network"}
+    assert Path(changed["network"] + ".safetensors").read_bytes() == b".safetensors"
+    assert Path(changed["network"] + ".json").read_bytes() == b".json"
+
+
+# --- whole runs ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """The bag of a run of a robot whose file is gone, away from what stood beside it."""
+    made, alone = tmp_path_factory.mktemp("made"), tmp_path_factory.mktemp("alone")
+    content = yaml.safe_load((OF_ROBOTS / "licher2025.yaml").read_text())
+    robot = made / "longer.yaml"
+    robot.write_text(yaml.safe_dump(content | {"name": "longer", "length": 0.131}))
+    options = {"robot": str(robot), "mode": "lockstep", "duration": "1", "controller": "rod_mpc"}
+    system = simulation_system(SimulationOptions.of_options(options), made / "bag")
+    recording = VirtualRecording()
+    executor = VirtualExecutor(system, recording.observe, recording.note)
+    executor.run(0.5)
+    recording.write(made / "bag", executor)
+    shutil.move(made / "bag", alone / "bag")
+    shutil.rmtree(made)
+    return alone / "bag"
+
+
+def softcr(*words, home):
+    """The command in another directory, in a process that knows nothing of who made the bag."""
+    code = "import sys; from softcr_tools import cli; sys.exit(cli.main(sys.argv[1:]))"
+    # compiled kernels are kept below the home directory
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("ROS")}
+    environment |= {"ROS_HOME": str(home), "COLUMNS": "300"}
+    path = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        capture_output=True, text=True, timeout=300, cwd=home, env=environment,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_a_bag_alone_tells_its_robot_and_every_parameter(alone):
+    told = recorded_configurations(Bag(alone))
+    assert told.keys() == {"simulator", "estimator", "reference", "rod_mpc"}
+    assert told["rod_mpc"].parameters["horizon"] > 0
+    assert all(each.robot["length"] == 0.131 for each in told.values())
+    assert read_signals(Bag(alone)).robot["name"] == "longer"
+
+
+def test_a_bag_alone_is_replayed_to_the_bit_and_reported(alone, tmp_path):
+    said = softcr(
+        "replay", str(alone), "--controller", "--output", str(tmp_path / "again"), home=tmp_path
+    )
+    compared = json.loads((tmp_path / "again" / "comparison.json").read_text())
+    for name in ("estimates", "commands"):
+        counts = compared[name]
+        assert counts["identical"] == counts["compared"] == counts["recorded"] > 30, said
+    assert any("robot is the run's, from the bag" in note for note in compared["notes"])
+    softcr("report", str(alone), "--output", str(tmp_path / "report"), home=tmp_path)
+    assert json.loads((tmp_path / "report" / "summary.json").read_text())["robot"] == "longer"
+
+
+# --- live nodes ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory):
+    """The bag of a recorder that was activated after a relay was configured, and the relay."""
+    rclpy = pytest.importorskip("rclpy")
+    from rclpy.executors import SingleThreadedExecutor
+    from relay import Relay
+
+    from softcr_runtime.bags.recorder_node import RecorderNode
+
+    directory = tmp_path_factory.mktemp("live")
+    context = rclpy.Context()
+    rclpy.init(context=context)
+    executor = SingleThreadedExecutor(context=context)
+
+    def made(kind, **parameters):
+        given = [rclpy.Parameter(name, value=value) for name, value in parameters.items()]
+        node = kind(context=context, parameter_overrides=given)
+        executor.add_node(node)
+        return node
+
+    def spin(seconds):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            executor.spin_once(timeout_sec=0.02)
+
+    relay = made(Relay, factor=0.5)
+    recorder = made(RecorderNode, bag=str(directory / "bag"))
+    recorder.trigger_configure()
+    spin(1.0)  # both find each other, and the recorder the transitions
+    relay.trigger_configure()
+    relay.get_logger().info("the story so far")
+    spin(0.5)
+    recorder.trigger_activate()
+    relay.trigger_activate()
+    spin(0.3)
+    relay.set_parameters([rclpy.Parameter("factor", value=1.5)])
+    spin(0.5)
+    relay.trigger_deactivate()
+    spin(0.5)
+    recorder.trigger_deactivate()
+    recorder.trigger_cleanup()
+    for node in (relay, recorder):
+        node.finish()
+        node.destroy_node()
+    executor.shutdown()
+    rclpy.try_shutdown(context=context)
+    return Bag(directory / "bag")
+
+
+def test_nodes_tell_what_they_were_configured_with_whenever_the_recorder_came(live):
+    told = [m.decode() for m in live.messages(configuration.TOPIC)]
+    of_relay = [c["relay"] for m in told if "relay" in (c := configurations([m]))]
+    factors = [each.parameters["factor"] for each in of_relay]
+    assert factors == [0.5, 1.5]  # as configured, and after a live parameter has changed
+    assert of_relay[0].robot["name"] == ROBOT.name
+    assert of_relay[0].parameters["names"] == ["a", "b"]
+    (robot,) = of_relay[0].files
+    assert robot.content == (OF_ROBOTS / "licher2025.yaml").read_bytes()
+    assert "recorder" in recorded_configurations(live)
+
+
+def test_the_log_parameter_events_and_transitions_are_in_the_bag(live):
+    lines = [message.decode() for message in live.messages("/rosout")]
+    assert ("relay", "the story so far") in [(line.name, line.msg) for line in lines]
+    events = [message.decode() for message in live.messages("/parameter_events")]
+    changed = [p for e in events if e.node == "/relay" for p in e.changed_parameters]
+    assert [(p.name, p.value.double_value) for p in changed] == [("factor", 1.5)]
+    states = [m.decode().goal_state.label for m in live.messages("/relay/transition_event")]
+    # those on the way (configuring, ...) and those arrived at
+    assert [s for s in states if s in ("inactive", "active")] == ["inactive", "active", "inactive"]
+
+
+def test_chunks_are_compressed_unless_asked_otherwise(tmp_path):
+    from mcap.reader import make_reader
+
+    from softcr_runtime.bags.recording import BagRecording, RecordedTopic
+    from softcr_runtime.messages import wrench_to_message
+    from softcr_runtime.replay.bag_replay import _QOS
+
+    payload = cdr_of(wrench_to_message(np.zeros(6), 1))
+    sizes = {}
+    for name, compressed in (("zstd", True), ("", False)):
+        directory = tmp_path / (name or "plain")
+        topic = RecordedTopic("/force_torque/wrench", "geometry_msgs/msg/WrenchStamped", _QOS)
+        recording = BagRecording(directory, [topic], compressed)
+        for moment in range(1, 500):
+            recording.write(topic.name, moment, payload)
+        late = RecordedTopic("/later", topic.type, _QOS)
+        recording.add(late)
+        recording.write("/later", 500, payload)
+        recording.close()
+        with (directory / f"{directory.name}.mcap").open("rb") as file:
+            chunks = make_reader(file).get_summary().chunk_indexes
+        assert {chunk.compression for chunk in chunks} == {name}
+        assert [message.payload for message in Bag(directory).messages("/later")] == [payload]
+        sizes[name] = sum(chunk.chunk_length for chunk in chunks)
+    assert sizes["zstd"] < 0.5 * sizes[""]
