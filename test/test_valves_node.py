@@ -311,8 +311,9 @@ def test_safety_numbers_change_while_disarmed_and_only_then(stack, valves, emula
     stack.enable()
     refused = change(2.5)
     assert (refused.successful, refused.reason) == (
-        False, "safety settings: the valves are enabled, vent them first",
-    )  # fmt: skip
+        False,
+        "safety settings: the valves are enabled, vent them first: softcr call valves/vent",
+    )
     stack.silent.add("pressure/command")
     silent = time.monotonic()
     stack.until(lambda: "commands silent" in stack.says(), "a vent")
