@@ -336,7 +336,8 @@ def _plain_line(error: CycloptsError) -> str:
     if isinstance(error, UnusedCliTokensError):
         return f"unexpected: {' '.join(error.unused_tokens or ())}"
     if isinstance(error, ValidationError) and hasattr(cause, "errors"):
-        error.exception_message = cause.errors()[0]["msg"].replace("Input should", "It must")
+        reason = cause.errors()[0]["msg"].removeprefix("Value error, ")
+        error.exception_message = reason.replace("Input should", "It must")
     error.verbose = False
     return " ".join(str(error).split()).removesuffix(".")
 

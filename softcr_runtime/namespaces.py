@@ -38,7 +38,8 @@ def _relative(prefix: str) -> str:
 Namespace = Annotated[
     str, AfterValidator(plain), Field(json_schema_extra={"in_words": _ALLOWED})
 ]  # fmt: skip
-"""The type of an option that names a namespace."""
+"""The type of an option that names a namespace; checked, but a function whose own parameter it is
+gets it as it was typed."""
 
 FramePrefix = Annotated[str, AfterValidator(_relative)]
 """The type of a prefix of frame names; `/` stands for an empty one."""

@@ -20,6 +20,7 @@ from softcr_hardware.faults import FAULT_KINDS, FaultKind
 from softcr_models.errors import UserError
 from softcr_runtime.command_line import command, new_app
 from softcr_runtime.console import complain, ended_by_signals, say, step
+from softcr_runtime.namespaces import FramePrefix, Namespace, absolute
 from softcr_runtime.settings import Hertz
 
 if TYPE_CHECKING:
@@ -186,6 +187,8 @@ class _Bench(_Sensor, _Cameras, _Chambers, _Valves, _Common):
     truth: bool = Field(
         False, description="publish the true tip on simulation/truth/tip/pose, for a recorder"
     )
+    namespace: Namespace = Field("", description="of the true tip; empty: the root")
+    frame_prefix: FramePrefix = Field("", description="before the frame of the true tip")
 
 
 # --- commands -----------------------------------------------------------------------------------
@@ -269,7 +272,7 @@ def bench(*, interface: str = "", given: _Bench) -> int:
         play.devices["force-torque"] = _sensor(given, actuator, play.log)
         play.works.append(lambda: _log_rod(actuator, play, moves=False))
         if given.truth:
-            play.works.append(lambda: _publish_truth(actuator, play.stop))
+            play.works.append(lambda: _publish_truth(given, actuator, play.stop))
         return play.run()
 
 
@@ -464,7 +467,7 @@ def _log_rod(actuator: "EmulatedActuator", play: _Play, moves: bool) -> None:
             play.log({"time": now, "event": "rod", "tip_m": tip, "pressures_pa": pressures})
 
 
-def _publish_truth(actuator: "EmulatedActuator", stop: threading.Event) -> None:
+def _publish_truth(given: _Bench, actuator: "EmulatedActuator", stop: threading.Event) -> None:
     """Publish the true tip at each exposure of the cameras, for a recorder, until `stop`."""
     import rclpy
 
@@ -473,12 +476,13 @@ def _publish_truth(actuator: "EmulatedActuator", stop: threading.Event) -> None:
     from softcr_runtime.topics import TOPICS, qos
 
     with ros_context():
-        node = rclpy.create_node(f"softcr_emulated_bench_{os.getpid()}")
+        name, frame = f"softcr_emulated_bench_{os.getpid()}", f"{given.frame_prefix}base"
+        node = rclpy.create_node(name, namespace=absolute(given.namespace))
         publisher = node.create_publisher(TOPICS[_TRUTH].message_class(), _TRUTH, qos(_TRUTH))
 
         def tell(measured: "Measurement") -> None:
             stamp = time.time_ns() - (time.monotonic_ns() - measured.stamp)
-            publisher.publish(pose_to_message(measured.true_tip_pose, stamp))
+            publisher.publish(pose_to_message(measured.true_tip_pose, stamp, frame))
 
         actuator.on_seen = tell
         stop.wait()

@@ -26,6 +26,7 @@ from softcr_models.errors import UserError
 from softcr_runtime.command_line import command
 from softcr_runtime.console import ended_by_signals, say
 from softcr_runtime.diagnostics import diagnostics_from_message
+from softcr_runtime.namespaces import Namespace, absolute
 from softcr_runtime.ros_context import ros_context
 from softcr_runtime.safety_state import SafetyState
 
@@ -60,7 +61,7 @@ class Grip:
 
 
 @command
-def hold(*, namespace: str = "") -> int:
+def hold(*, namespace: Namespace = "") -> int:
     """Be the deadman's switch: the space bar of this terminal.
 
     For a bench without a joystick, beside `softcr up hardware`: while the space bar is held,
@@ -69,7 +70,7 @@ def hold(*, namespace: str = "") -> int:
     once, r resets what a vent has latched, when you know its cause.
 
     Args:
-        namespace: of the system's topics.
+        namespace: of the robot whose switch it is.
 
     Raises:
         UserError: there is no terminal, or ROS does not start.
@@ -142,9 +143,10 @@ class _Operator:
         from softcr_runtime.topics import TOPICS, qos
 
         self._joy, self._to_stamp = Joy, to_stamp
-        self._node = rclpy.create_node("hold", namespace=namespace)
+        self._node = rclpy.create_node("hold", namespace=absolute(namespace))
         self._publisher = self._node.create_publisher(Joy, _TOPIC, qos(_TOPIC))
-        self._safety, self._answer = "no valves were heard yet", ""
+        place = f" in {absolute(namespace)}" if namespace else ""
+        self._safety, self._answer = f"no valves were heard yet{place}", ""
         self._reset = self._node.create_client(Trigger, "valves/reset")
         self._node.create_subscription(
             TOPICS["safety/state"].message_class(), "safety/state", self._hear, qos("safety/state")

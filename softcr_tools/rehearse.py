@@ -81,7 +81,8 @@ def rehearse(
             line = f"too slow for a rehearsal: {found.words}; --anyway starts it all the same"
             raise UserError(line)
         say(Console(), found.words)
-    results.mkdir(parents=True, exist_ok=True)
+    log = results / options.namespace / "bench.jsonl"
+    log.parent.mkdir(parents=True, exist_ok=True)
     command, records, web = _free_ports()
     with cable() as (near, far), ExitStack() as devices:
         with step(Console(), "preparing the emulated bench"):
@@ -95,7 +96,8 @@ def rehearse(
                         *("--tip-mass-factor", options.tip_mass_factor),
                         *("--tip-noise-mm", options.tip_noise_mm, "--seed", options.seed),
                         *("--record-rate", options.force_torque_records_hz),
-                        *("--truth", "--log", results / "bench.jsonl"),
+                        *("--truth", "--log", log),
+                        *("--namespace", options.namespace, "--frame-prefix", options.prefix),
                     ]
                 )
             )

@@ -116,12 +116,19 @@ class RunOptions(BaseModel):
     )
 
     @property
-    def of_every_node(self) -> Parameters:
-        """What every node of the system is told."""
+    def prefix(self) -> str:
+        """What stands before the names of the robot's frames."""
         given = "frame_prefix" in self.model_fields_set
-        prefix = self.frame_prefix if given else frame_prefix(self.namespace)
+        return self.frame_prefix if given else frame_prefix(self.namespace)
+
+    @property
+    def of_every_node(self) -> Parameters:
+        """What every node of the system is told; its namespace tells it the prefix of its frames,
+        unless another one is given."""
         told: Parameters = {"robot": self.robot}
-        return told | ({"frame_prefix": prefix} if prefix or given else {})
+        if "frame_prefix" in self.model_fields_set:
+            told["frame_prefix"] = self.frame_prefix
+        return told
 
     @classmethod
     def more_options(cls, given: Mapping[str, str]) -> dict[str, dict[str, Setting]]:

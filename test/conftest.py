@@ -36,6 +36,7 @@ WAITING = {
     "test_replay",
     "test_ros_commands",
     "test_sensor_nodes",
+    "test_several_robots",
     "test_supervisor",
     "test_system",
     "test_valves_node",

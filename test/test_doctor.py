@@ -47,6 +47,7 @@ from softcr_tools.doctor.network import (
     check_interface,
     check_port,
     check_raw_frames,
+    check_runs,
     check_terminals,
 )
 from softcr_tools.doctor.sensors import check_device
@@ -83,6 +84,7 @@ SHARED = {"segments": 3, "free": 10**9}
 VIEW = {"missing": [], "extra": "view", "use": "softcr view", "level": WARN}
 ETHERCAT = {"missing": ["pysoem"], "extra": "ethercat", "use": "the valves", "level": FAIL}
 CACHE = {"complete": True, "directory": "/cache", "writable": True}
+RUNS = {"running": ["/", "/robot1"], "domain": 7, "namespace": "robot1"}
 SUPPLY = {
     "supply": 1.05e5, "maximum": 1e5, "recommended": 1.05e5, "refused": "",
     "equipment": ["no dump valve"],
@@ -186,6 +188,10 @@ STATION = {
         (check_air_supply, SUPPLY, OK, "105 kPa, highest command 100 kPa; no dump valve", ""),
         (check_air_supply, SUPPLY | {"supply": 1.5e5}, WARN, "fills its chamber to 150", "105"),
         (check_air_supply, SUPPLY | {"refused": "too high"}, FAIL, "too high", "below 108 kPa"),
+        (check_runs, RUNS | {"running": []}, OK, "none in ROS domain 7", ""),
+        (check_runs, RUNS | {"running": ["/"]}, OK, "run /; /robot1 is free", ""),
+        (check_runs, RUNS, WARN, "domain 7, namespace /robot1: a second one", "--namespace"),
+        (check_runs, RUNS | {"namespace": "robot2"}, OK, "/robot2 is free", ""),
     ],
 )
 def test_check(check, facts, level, found, mend):

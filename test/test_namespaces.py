@@ -9,7 +9,9 @@ from pydantic import TypeAdapter, ValidationError
 
 pytest.importorskip("rclpy")
 
+import rclpy
 from rclpy.exceptions import InvalidNamespaceException
+from rclpy.parameter import Parameter
 from rclpy.validate_namespace import validate_namespace
 
 from softcr_models.errors import UserError
@@ -17,6 +19,7 @@ from softcr_models.robot import load_robot
 from softcr_runtime import namespaces
 from softcr_runtime.bags.message_bytes import cdr_of
 from softcr_runtime.bags.own_messages import is_of, is_shared
+from softcr_runtime.bags.recorder_node import RecorderNode
 from softcr_runtime.codecs import codec, expected_of
 from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_to_message
 from softcr_tools.hardware_system import HardwareOptions, hardware_system
@@ -108,22 +111,50 @@ def test_only_absolute_topics_are_shared():
 
 
 @pytest.mark.parametrize(
-    ("given", "prefix"),
+    ("given", "told", "prefix"),
     [
-        ({}, None),
-        ({"namespace": "lab/robot1/"}, "lab/robot1/"),
-        ({"namespace": "robot1", "frame_prefix": "left_"}, "left_"),
-        ({"namespace": "robot1", "frame_prefix": "/"}, ""),
-        ({"namespace": "robot1", "frame_prefix": ""}, ""),
-        ({"frame_prefix": "left_"}, "left_"),
+        ({}, None, ""),
+        ({"namespace": "lab/robot1/"}, None, "lab/robot1/"),
+        ({"namespace": "robot1", "frame_prefix": "left_"}, "left_", "left_"),
+        ({"namespace": "robot1", "frame_prefix": "/"}, "", ""),
+        ({"namespace": "robot1", "frame_prefix": ""}, "", ""),
+        ({"frame_prefix": "left_"}, "left_", "left_"),
     ],
 )
-def test_every_node_is_told_the_prefix_of_its_robots_frames(tmp_path, given, prefix):
+def test_every_node_is_told_the_prefix_of_its_robots_frames(tmp_path, given, told, prefix):
+    """What is not given, a node derives from its namespace by the same rule."""
     for options, system_of in ((SimulationOptions, simulation_system),
                                (HardwareOptions, hardware_system)):  # fmt: skip
-        system = system_of(options.of_options(given), tmp_path)
-        assert {part.parameters.get("frame_prefix") for part in system.parts} == {prefix}
+        chosen = options.of_options(given)
+        system = system_of(chosen, tmp_path)
+        assert {part.parameters.get("frame_prefix") for part in system.parts} == {told}
         assert system.namespace == given.get("namespace", "").strip("/")
+        assert chosen.prefix == prefix
+
+
+@pytest.mark.parametrize(
+    ("namespace", "overrides", "prefix"),
+    [
+        ("/", {}, ""),
+        ("/lab/robot1", {}, "lab/robot1/"),
+        ("/robot1", {"frame_prefix": "left_"}, "left_"),
+        ("/robot1", {"frame_prefix": ""}, ""),
+    ],
+)
+def test_a_node_has_the_frames_of_its_namespace(namespace, overrides, prefix):
+    context = rclpy.Context()
+    rclpy.init(context=context)
+    try:
+        given = [Parameter(name, value=value) for name, value in overrides.items()]
+        node = RecorderNode(context=context, namespace=namespace, parameter_overrides=given)
+        assert node.frame("base") == prefix + "base"
+        assert node.get_parameter("frame_prefix").value == prefix
+        report = node._diagnostic_report()
+        assert report.node == (namespace.strip("/"), "recorder")
+        assert report.hardware_id == namespaces.full_name(namespace, "licher2025")
+        node.destroy_node()
+    finally:
+        context.shutdown()
 
 
 def test_messages_name_the_prefixed_frames():

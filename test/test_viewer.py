@@ -358,7 +358,7 @@ def test_a_taken_port_is_named(capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--namespace", "a b"], "--namespace 'a b'"),
+        (["--namespace", "a b"], "letters, digits and _ between slashes"),
         (["--robot", "nosuch"], "nosuch"),
         (["--host", "203.0.113.1"], "Cannot assign requested address"),
     ],

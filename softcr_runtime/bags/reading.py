@@ -112,7 +112,10 @@ class Bag:
             return topic if topic in self.topics else None
         names = sorted(name for name in self.topics if name.endswith(f"/{topic}"))
         if len(names) > 1:
-            raise UserError(f"bag {self.path}: topic {topic} is ambiguous: {', '.join(names)}")
+            raise UserError(
+                f"bag {self.path}: topic {topic} is ambiguous: {', '.join(names)}; --namespace "
+                "names the robot"
+            )
         return names[0] if names else None
 
     def messages(self, *topics: str) -> Iterator[BagMessage]:

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from softcr_runtime.command_line import command
 from softcr_runtime.console import FAILED
+from softcr_runtime.namespaces import Namespace
 from softcr_tools.doctor import machine, network, sensors, software, supply
 from softcr_tools.doctor.finding import FAIL, WARN, Finding, Level
 from softcr_tools.viewer.command import PORT
@@ -39,6 +40,7 @@ class Patient(BaseModel):
     )
     view_port: int = Field(PORT, ge=1, le=65535, description="of the live view")
     results: Path = Field(Path("results"), description="directory where runs are recorded to")
+    namespace: Namespace = Field("", description="of the robot that is to run; empty: the root")
 
 
 @command
@@ -92,7 +94,7 @@ def _looks(patient: Patient, hardware: bool) -> list[tuple[str, Callable[[], lis
         ("space", lambda: machine.space(patient.results)),
         ("clocks", machine.clocks),
         ("real time", machine.realtime),
-        ("discovery", network.discovery),
+        ("discovery", lambda: network.discovery(patient.namespace)),
         ("ports", lambda: [network.port("live view", "127.0.0.1", "tcp", view, WARN, mend)]),
         (
             "EtherCAT",

@@ -2,11 +2,14 @@
 
 import os
 import socket
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from softcr_models.errors import UserError
+from softcr_runtime.namespaces import absolute
+from softcr_runtime.running_systems import running_namespaces
 from softcr_tools.doctor.finding import FAIL, WARN, Finding, Level, judged
 from softcr_tools.doctor.machine import kernel_text
 from softcr_tools.doctor.terminals import terminals
@@ -153,8 +156,12 @@ def port_error(kind: int, address: str, port: int) -> str:
 # --- DDS ----------------------------------------------------------------------------------------
 
 
-def discovery() -> list[Finding]:
-    """What ROS 2 is told by its environment, and whether its port is free."""
+def discovery(namespace: str = "") -> list[Finding]:
+    """What ROS 2 is told by its environment, whether its port is free, and who runs already.
+
+    Args:
+        namespace: that a system is to run in; empty: the root.
+    """
     low, high = (
         kernel_text(Path("/proc/sys/net/ipv4/ip_local_port_range")) or "32768 60999"
     ).split()
@@ -170,7 +177,25 @@ def discovery() -> list[Finding]:
         first, step = _DOMAIN_PORTS
         mend = "another ROS_DOMAIN_ID; ss -ulpn shows who has the port"
         found.append(port("DDS discovery", "0.0.0.0", "udp", first + step * domain, FAIL, mend))
+    found.append(check_runs(running_namespaces(str(domain)), domain, namespace))
     return found
+
+
+def check_runs(running: Sequence[str], domain: int, namespace: str) -> Finding:
+    """Whether a system of this machine runs where another one is to run.
+
+    Args:
+        running: absolute namespaces of the systems that run in the domain.
+        domain: ROS_DOMAIN_ID.
+        namespace: of the one that is to run; empty: the root.
+    """
+    here = absolute(namespace)
+    others = f"in ROS domain {domain} run {', '.join(running)}; {here} is free"
+    return judged("running systems", others if running else f"none in ROS domain {domain}",
+        (here in running, WARN,
+         f"one runs in ROS domain {domain}, namespace {here}: a second one would be refused",
+         "end it, or name another --namespace, or set another ROS_DOMAIN_ID")
+    )  # fmt: skip
 
 
 def check_domain(domain: str | None, ephemeral_ports: tuple[int, int]) -> Finding:

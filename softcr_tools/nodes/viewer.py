@@ -173,9 +173,11 @@ class Viewer(Node):
         if topic == "safety/state":
             return 0, diagnostics_from_message(SimpleNamespace(status=[message]))[0]
         if topic == "/diagnostics":
-            return 0, diagnostics_from_message(message)
+            said = diagnostics_from_message(message)
+            return 0, [each for each in said if each.node[0] == self.get_namespace().strip("/")]
         frame = message.header.frame_id
-        if topic == "mocap/tip/pose" and frame not in (self.picture.frame, ""):
+        # before the frame's name there may be the robot's prefix
+        if topic == "mocap/tip/pose" and frame and not frame.endswith(self.picture.frame):
             raise MessageError(topic, f"frame {frame!r} must be {self.picture.frame!r}")
         if topic not in self._decoders:  # the first message of a state tells what it holds
             self._decoders[topic] = decoder(topic, message, expected_of(self._robot))
@@ -236,7 +238,7 @@ class Viewer(Node):
             foreign_age=time.monotonic() - self._foreign,
             valves=self.count_publishers("safety/state") > 0,
             enabled=enabled,
-            simulated_clock=self.count_publishers("/clock") > 0,
+            simulated_clock=self.count_publishers("clock") > 0,
             page_open=self._hand_page is None or self._hand_page in self.page.clients(),
         )
 

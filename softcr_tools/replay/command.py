@@ -11,8 +11,10 @@ from rich.console import Console
 
 from softcr_models.errors import UserError
 from softcr_runtime.bags.reading import Bag
+from softcr_runtime.bags.robots import namespaces_of, robot_bag
 from softcr_runtime.command_line import command
 from softcr_runtime.console import say
+from softcr_runtime.namespaces import Namespace
 
 
 @command
@@ -27,6 +29,7 @@ def replay(
     online: bool = False,
     rate: float = 1.0,
     wait: float = 5.0,
+    namespace: Namespace | None = None,
 ) -> int:
     """Replay a recorded run.
 
@@ -40,7 +43,8 @@ def replay(
     `softcr replay results/sim/latest --controller --set controller.horizon=12`
 
     Online the recorded sensors and references are published again, with /clock, for live nodes that
-    run with -p use_sim_time:=true.
+    run with -p use_sim_time:=true; in a namespace with its clock, and nodes of softcr run
+    --namespace hear that.
 
     Args:
         bag: a bag, or the directory of a run with its bag in bag/.
@@ -52,12 +56,14 @@ def replay(
         online: publish the recorded sensors.
         rate: online, speed as a factor, from 0.01 to 100.
         wait: online, for a subscriber at most [s].
+        namespace: of the robot, in a bag that holds several; online also where to publish, if not
+            where it was recorded.
 
     Raises:
         UserError: the bag, a parameter or the output cannot be used.
     """
     console = Console()
-    opened = Bag(bag)
+    opened = _opened(bag, namespace, online)
     if opened.damage:
         say(console, opened.damage, style="yellow")
     if online:
@@ -66,7 +72,7 @@ def replay(
         offline = {"set": changes, "robot": robot, "output": output, "controller": controller}
         for name in [name for name, value in offline.items() if value]:
             raise UserError(f"--{name}: is for the offline replay, not for --online")
-        publish(opened, rate, wait, console)
+        publish(opened, rate, wait, console, namespace)
         return 0
     from softcr_runtime.replay.bag_replay import ReplayTask
     from softcr_tools.replay import offline as again
@@ -76,6 +82,13 @@ def replay(
     console.print(again.replay(opened, task, output, console).table())
     say(console, f"bag and comparison: {output}")
     return 0
+
+
+def _opened(path: Path, namespace: str | None, online: bool) -> Bag:
+    """A bag; of several robots the named one. A single one may be published under another name."""
+    bag = robot_bag(path, None)
+    alone = len(namespaces_of(bag)) < 2
+    return bag if namespace is None or (online and alone) else robot_bag(path, namespace)
 
 
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")

@@ -12,9 +12,11 @@ from rich.progress import Progress
 from softcr_models.errors import UserError
 from softcr_runtime.bags.message_bytes import header_stamp
 from softcr_runtime.bags.reading import Bag
+from softcr_runtime.bags.robots import namespaces_of
 from softcr_runtime.console import say
 from softcr_runtime.cycle_timer import MonotonicClock
 from softcr_runtime.messages import clock_to_message
+from softcr_runtime.namespaces import absolute
 from softcr_runtime.replay.recorded_messages import require_topics
 from softcr_runtime.topics import TOPICS, qos
 
@@ -71,10 +73,13 @@ def schedule(bag: Bag) -> Iterator[Moment]:
         yield Moment(now, topics[message.topic], message.payload)
 
 
-def publish(bag: Bag, rate: float, wait: float, console: Console) -> None:
+def publish(
+    bag: Bag, rate: float, wait: float, console: Console, namespace: str | None = None
+) -> None:
     """Publish the recorded inputs of a bag, and /clock, as fast as they were recorded times a rate.
 
-    Somebody who subscribes the first of them is waited for `wait` [s] at most.
+    Somebody who subscribes the first of them is waited for `wait` [s] at most. Topics and clock are
+    in the namespace that is named, or else in that of the record.
 
     Raises:
         UserError: a rate or time is not allowed, the bag has none of the inputs.
@@ -90,12 +95,13 @@ def publish(bag: Bag, rate: float, wait: float, console: Console) -> None:
     # Ctrl-C is Python's: rclpy would shut the context down in the middle of a message
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     try:
-        node = rclpy.create_node("replay")
+        space = namespace if namespace is not None else namespaces_of(bag)[0]
+        node = rclpy.create_node("replay", namespace=absolute(space))
         held = [topic for topic in INPUTS if bag.find(topic)]
         # as in lock-step: reliable, so that readers of either kind get everything
         publishers = {
             topic: node.create_publisher(
-                TOPICS[topic].message_class(), topic, qos(topic, lockstep=True)
+                TOPICS[topic].message_class(), topic.strip("/"), qos(topic, lockstep=True)
             )
             for topic in (*held, "/clock")
         }

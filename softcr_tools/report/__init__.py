@@ -7,27 +7,29 @@ from typing import Any
 from rich.console import Console
 
 from softcr_models.errors import UserError
-from softcr_runtime.bags.reading import Bag
+from softcr_runtime.bags.robots import robot_bag
 from softcr_runtime.bags.signals import read_signals
 from softcr_runtime.command_line import command
 from softcr_runtime.console import say
+from softcr_runtime.namespaces import Namespace
 from softcr_tools.report.figures import draw_figures
 from softcr_tools.report.page import Summary
 from softcr_tools.report.run import Run
 from softcr_tools.report.sections import summarize
 
 
-def build(bag: Path, output: Path) -> Summary:
+def build(bag: Path, output: Path, namespace: str | None = None) -> Summary:
     """Write the report of a run of any system.
 
     Args:
         bag: a bag directory, one of its files, or a run's directory with a bag in `bag/`.
         output: directory for summary.json, report.html and figures/*.png; made if needed.
+        namespace: of the robot; None: the bag holds one alone.
 
     Raises:
         UserError: there is no readable bag, or `output` cannot be written.
     """
-    opened = Bag(bag)
+    opened = robot_bag(bag, namespace)
     run = Run(read_signals(opened), _system_beside(opened.path))
     summary = summarize(run)
     try:
@@ -42,19 +44,20 @@ def build(bag: Path, output: Path) -> Summary:
 
 
 @command
-def report(bag: Path, /, *, output: Path | None = None) -> int:
+def report(bag: Path, /, *, output: Path | None = None, namespace: Namespace | None = None) -> int:
     """Compute the report of a recorded run again.
 
     Args:
         bag: a bag, or the directory of a run with its bag in bag/.
         output: where to write it; the run's directory, or NAME_report beside a bag NAME.
+        namespace: of the robot, in a bag that holds several.
 
     Raises:
         UserError: there is no readable bag, or the report cannot be written.
     """
     output = output or _home_of(bag.resolve())
     console = Console()
-    console.print(build(bag, output).table())
+    console.print(build(bag, output, namespace).table())
     say(console, f"report: {output / 'report.html'}")
     return 0
 

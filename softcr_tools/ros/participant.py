@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_models.errors import UserError
 from softcr_runtime.console import FAILED, complain
+from softcr_runtime.namespaces import Namespace
 from softcr_runtime.ros_context import ros_context
 from softcr_runtime.settings import Seconds
 
@@ -35,7 +36,7 @@ class Connection(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    namespace: str = Field(
+    namespace: Namespace = Field(
         "", description="of names that do not begin with a slash, and of what is listed"
     )
     timeout: Seconds = Field(5.0, gt=0.0, le=3600.0, description="for a name or an answer to come")

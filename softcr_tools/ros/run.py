@@ -15,6 +15,7 @@ from softcr_models.plugins import load_class
 from softcr_runtime.block import BlockBase
 from softcr_runtime.command_line import command
 from softcr_runtime.console import complain
+from softcr_runtime.namespaces import Namespace, in_namespace
 from softcr_runtime.ros_context import set_environment
 from softcr_runtime.settings import NodeSettings, Setting, build_settings, declared_settings
 from softcr_tools.ros.executables import NODES
@@ -52,7 +53,7 @@ def run(
     /,
     *,
     parameters: NodeParameters,
-    namespace: str = "",
+    namespace: Namespace = "",
     name: str = "",
     use_sim_time: bool = False,
 ) -> int:
@@ -63,9 +64,9 @@ def run(
 
     Args:
         node: as in the list of nodes of the documentation: valves, optitrack, estimator, ...
-        namespace: of the node and its topics.
+        namespace: of the node, its topics and its simulated time.
         name: of the node; empty: its own.
-        use_sim_time: whether its time is that of /clock.
+        use_sim_time: whether its time is that of /clock, in a namespace of its clock.
     """
     given = dict(parameters.values)
     build_settings(settings_of(node, given), given, "option")
@@ -74,7 +75,7 @@ def run(
     words = ["--ros-args"]
     for each, value in given.items():
         words += ["-p", f"{each}:={_yaml(value)}"]
-    words += ["-r", f"__ns:=/{namespace.strip('/')}"] if namespace.strip("/") else []
+    words += in_namespace(namespace)
     words += ["-r", f"__node:={name}"] if name else []
     set_environment()
     sys.stdout.flush()

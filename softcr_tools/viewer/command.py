@@ -14,6 +14,7 @@ from softcr_models.errors import UserError
 from softcr_models.robot import load_robot
 from softcr_runtime.command_line import command
 from softcr_runtime.console import ended_by_signals, say, step
+from softcr_runtime.namespaces import Namespace, absolute
 from softcr_runtime.ros_context import ros_context
 
 PORT = 8090  # of the page; 8080 is the emulated Net F/T box's
@@ -25,7 +26,7 @@ def view(
     robot: str = "licher2025",
     host: str = "127.0.0.1",
     port: Annotated[int, Field(ge=1, le=65535)] = PORT,
-    namespace: str = "",
+    namespace: Namespace = "",
     no_browser: bool = False,
 ) -> int:
     """Watch the running system on a browser page.
@@ -40,7 +41,7 @@ def view(
         host: address to serve on; with another one than this machine's everybody on that network
             may watch and vent, and the page has no sliders.
         port: of the page, from 1 to 65535.
-        namespace: of the system's topics.
+        namespace: of the robot's nodes and topics.
         no_browser: only serve the page.
 
     Raises:
@@ -54,7 +55,7 @@ def view(
         with step(console, "starting the live view"):
             from softcr_tools.nodes.viewer import Viewer
 
-            viewer = Viewer(described, host, port, with_hand, _namespace(namespace))
+            viewer = Viewer(described, host, port, with_hand, absolute(namespace))
         say(console, f"live view: {viewer.page.url} (Ctrl-C ends)")
         if not with_hand:
             say(console, f"--host {host}: others see the page, so it has no sliders")
@@ -86,18 +87,3 @@ def check_free(host: str, port: int) -> str:
             f"--host {host} --port {port}: {error.strerror}; name another one"
         ) from None
     return str(address[0])
-
-
-def _namespace(name: str) -> str:
-    """The namespace, absolute; UserError where ROS allows no such name."""
-    from rclpy.exceptions import InvalidNamespaceException
-    from rclpy.validate_namespace import validate_namespace
-
-    absolute = name if name.startswith("/") else f"/{name}"
-    try:
-        validate_namespace(absolute)
-    except InvalidNamespaceException:
-        raise UserError(
-            f"--namespace {name!r}: letters, digits and _ between slashes, no digit first"
-        ) from None
-    return absolute

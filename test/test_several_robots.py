@@ -1,0 +1,147 @@
+"""Two lock-step robots at once in one ROS domain, one of them at the root: each as if alone."""
+
+import json
+import os
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from domains import fresh_domain
+
+pytest.importorskip("rclpy")
+
+from rich.console import Console
+
+from softcr_models.errors import UserError
+from softcr_runtime.bags.own_messages import is_shared
+from softcr_runtime.bags.reading import Bag
+from softcr_runtime.bags.recording import BagRecording, RecordedTopic
+from softcr_runtime.bags.robots import RobotBag, namespaces_of
+from softcr_runtime.bags.signals import read_signals
+from softcr_runtime.replay.bag_replay import _QOS, ReplayTask
+from softcr_tools import cli
+from softcr_tools.replay import offline
+
+RUN = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+from rich.console import Console
+from softcr_runtime.ros_executor.supervisor import Supervisor
+from softcr_tools.run_options import SimulationOptions
+from softcr_tools.systems import simulation_system
+
+directory = Path(sys.argv[1])
+options = SimulationOptions.of_options(dict(word.split("=") for word in sys.argv[2:]))
+system = simulation_system(options, directory / "bag")
+# one process starts in a fraction of the time of five
+system = replace(system, parts=tuple(part.in_process("together") for part in system.parts))
+sys.exit(Supervisor(system, directory, {}, Console()).run().exit_code)
+"""
+RATE = 70  # ticks per second
+SECONDS = {"": 1, "robot1": 3}
+"""The one at the root is at its end long before the other."""
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Bags by namespace, of two runs at once."""
+    environment = os.environ | {"ROS_DOMAIN_ID": fresh_domain(), "OPENBLAS_NUM_THREADS": "1"}
+    environment["PYTHONPATH"] = str(Path(__file__).parents[1])
+    found = {}
+    for namespace, seconds in SECONDS.items():
+        directory = tmp_path_factory.mktemp(namespace or "root")
+        words = [f"duration={seconds}", f"namespace={namespace}", "mode=lockstep"]
+        words += ["controller=rod_mpc", f"seed={seconds}"]
+        process = subprocess.Popen(
+            [sys.executable, "-c", RUN, str(directory), *words],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment,
+        )  # fmt: skip
+        found[namespace] = SimpleNamespace(directory=directory, process=process)
+    for run in found.values():
+        run.said, _ = run.process.communicate(timeout=180)
+        run.bag = Bag(run.directory)
+    return found
+
+
+@pytest.mark.parametrize("namespace", SECONDS)
+def test_each_robot_runs_to_its_own_end(runs, namespace):
+    run = runs[namespace]
+    assert run.process.returncode == 0, run.said
+    told = json.loads((run.directory / "system.json").read_text())
+    assert (told["ended_by"], told["deaths"]) == ("duration", [])
+    cycles = run.bag.topics[run.bag.find("pressure/state")].count
+    assert cycles == SECONDS[namespace] * RATE + 1
+
+
+@pytest.mark.parametrize("namespace", SECONDS)
+def test_a_bag_names_its_robot_alone(runs, namespace):
+    bag = runs[namespace].bag
+    assert namespaces_of(bag) == [namespace]
+    above = f"{namespace}/" if namespace else ""
+    for message in bag.messages(*bag.topics):
+        content = message.decode()
+        if is_shared(message.topic, message.type):
+            if message.topic == "/diagnostics":
+                names = {name for each in content.status for name in (each.name, each.hardware_id)}
+                assert {name.rpartition("/")[0] for name in names} == {namespace}
+        elif (frame := getattr(content, "header", None)) and "/ticks" not in message.topic:
+            known = {"", f"{above}base", f"{above}force_torque", "world"}
+            assert frame.frame_id in known, message.topic
+
+
+@pytest.mark.parametrize("namespace", SECONDS)
+def test_the_time_of_a_robot_never_goes_back(runs, namespace):
+    bag = runs[namespace].bag
+    clocks = [
+        message.decode().clock for message in bag.messages("clock" if namespace else "/clock")
+    ]
+    times = [each.sec * 10**9 + each.nanosec for each in clocks]
+    assert len(times) == SECONDS[namespace] * RATE + 1
+    assert all(before < after for before, after in pairwise(times))
+
+
+@pytest.mark.parametrize("namespace", SECONDS)
+def test_each_bag_replays_to_the_bit(runs, namespace, tmp_path):
+    compared = offline.replay(
+        runs[namespace].bag, ReplayTask(True, None, {}), tmp_path / "again", Console()
+    )
+    for counts in (compared.estimates, compared.commands):
+        assert counts.identical == counts.compared == counts.recorded > 0
+
+
+@pytest.fixture(scope="module")
+def both(runs, tmp_path_factory):
+    """One bag of everything, as a recorder of all topics of the domain leaves it."""
+    bags = [run.bag for run in runs.values()]
+    topics = {name: topic.type for bag in bags for name, topic in bag.topics.items()}
+    directory = tmp_path_factory.mktemp("both") / "bag"
+    recording = BagRecording(directory, [RecordedTopic(*each, _QOS) for each in topics.items()])
+    for bag in bags:
+        for message in bag.messages(*bag.topics):
+            recording.write(message.topic, message.time, message.payload)
+    assert recording.close().failure is None
+    return directory
+
+
+@pytest.mark.parametrize("namespace", SECONDS)
+def test_of_a_bag_with_several_robots_one_is_read(runs, both, namespace):
+    mine, alone = RobotBag(both, namespace), runs[namespace].bag
+    assert mine.topics.keys() == alone.topics.keys()
+    read, expected = read_signals(mine), read_signals(alone)
+    assert {key: len(each) for key, each in read.signals.items()} == {
+        key: len(each) for key, each in expected.signals.items()
+    }
+    assert read.nodes == expected.nodes
+
+
+def test_a_bag_with_several_robots_asks_which(both, capsys):
+    assert cli.main(["report", str(both)]) == 2
+    assert "ambiguous" in (said := capsys.readouterr().err)
+    assert "--namespace names the robot" in said
+    with pytest.raises(UserError, match="nothing of namespace /robot2; its namespaces are /, /rob"):
+        RobotBag(both, "robot2")
+    assert cli.main(["report", str(both), "--namespace", "/robot1"]) == 0
