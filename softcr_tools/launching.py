@@ -18,6 +18,11 @@ _END_TIME = 90.0
 """For the way down, bag and report included, after Ctrl-C: a second signal would kill it [s]."""
 
 
+def pushed_namespace(context: LaunchContext) -> str:
+    """The namespace of the PushRosNamespace actions around a launch file; empty for none."""
+    return str(context.launch_configurations.get("ros_namespace", "")).strip("/")
+
+
 def launch_description(system: str, kind: type[RunOptions], results: str) -> LaunchDescription:
     """`softcr up SYSTEM` with the launch arguments that differ from their defaults.
 
@@ -39,9 +44,12 @@ def launch_description(system: str, kind: type[RunOptions], results: str) -> Lau
             return LaunchConfiguration(name).perform(context)
 
         words = [f"--results={chosen('results')}"]
+        values = {name: chosen(name) for name in defaults}
+        # PushRosNamespace acts on nodes, which this process starts itself
+        values["namespace"] = values["namespace"] or pushed_namespace(context)
         for name, default in defaults.items():
-            if chosen(name) != default:
-                words.append(f"--{name.replace('_', '-')}={chosen(name)}")
+            if values[name] != default:
+                words.append(f"--{name.replace('_', '-')}={values[name]}")
         return [
             ExecuteProcess(
                 cmd=[

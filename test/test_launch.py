@@ -80,6 +80,15 @@ def test_defaults_are_left_to_softcr_up():
     assert SimulationOptions.of_options(texts) == SimulationOptions()
 
 
+def test_the_namespace_is_the_argument_s_or_else_the_pushed_one():
+    assert "--namespace=robot1" in words_of("hardware", namespace="robot1")
+    # what PushRosNamespace of launch_ros leaves
+    assert "--namespace=lab/robot1" in words_of("hardware", ros_namespace="/lab/robot1")
+    said = words_of("hardware", ros_namespace="/lab", namespace="robot1")
+    assert "--namespace=robot1" in said
+    assert not any("namespace" in word for word in words_of("hardware"))
+
+
 def launched(results, manner, *arguments):
     return subprocess.Popen(
         [

@@ -44,6 +44,20 @@ def is_shared(topic: str, type_: str) -> bool:
     return topic.count("/") == 1 and (type_ in _SPEAKERS or type_ == TF_MESSAGE)
 
 
+def is_robots(namespace: str, prefix: str, payload: bytes, type_: str) -> bool:
+    """Whether a message on a shared topic is of one robot, or tells nothing of whose it is.
+
+    Args:
+        namespace: of its nodes, without slashes around it; empty: the root.
+        prefix: before the names of its frames.
+        payload: CDR bytes.
+        type_: of a shared topic.
+    """
+    if type_ == TF_MESSAGE:
+        return has_frames_of(prefix, payload)
+    return is_of(namespace, payload, type_)
+
+
 def has_frames_of(prefix: str, payload: bytes) -> bool:
     """Whether all frames that a TFMessage tells of are one robot's.
 

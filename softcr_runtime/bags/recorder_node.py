@@ -32,7 +32,7 @@ from rosbags.interfaces import (
 
 from softcr_models.errors import UserError
 from softcr_runtime.bags.message_bytes import header_stamp
-from softcr_runtime.bags.own_messages import has_frames_of, is_of, is_shared
+from softcr_runtime.bags.own_messages import is_robots, is_shared
 from softcr_runtime.bags.recording import BagRecording, RecordedTopic
 from softcr_runtime.clocks import SystemClockSteps
 from softcr_runtime.diagnostics import ERROR
@@ -42,7 +42,6 @@ from softcr_runtime.process import run
 from softcr_runtime.sample import Sample
 from softcr_runtime.settings import NodeSettings
 from softcr_runtime.topics import TOPICS, qos
-from softcr_runtime.wire_types import TF_MESSAGE
 
 TAKING_PERIOD = 0.05
 """Between two looks at what has arrived [s]; far fewer wake-ups than one for every message."""
@@ -207,9 +206,7 @@ class RecorderNode(LoopNode):
 
         def own(message: Any) -> bytes | None:
             payload = bytes(message)
-            if topic.type == TF_MESSAGE:
-                return payload if has_frames_of(prefix, payload) else None
-            return payload if is_of(namespace, payload, topic.type) else None
+            return payload if is_robots(namespace, prefix, payload, topic.type) else None
 
         return own
 

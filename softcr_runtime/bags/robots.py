@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from softcr_models.errors import UserError
-from softcr_runtime.bags.own_messages import is_of, is_shared
+from softcr_runtime.bags.own_messages import is_robots, is_shared
 from softcr_runtime.bags.reading import Bag, BagMessage
-from softcr_runtime.namespaces import absolute
+from softcr_runtime.namespaces import absolute, frame_prefix
 from softcr_runtime.topics import TOPICS
 
 _ENDS = tuple("/" + name.removeprefix("/") for name in TOPICS)
@@ -26,7 +26,8 @@ def namespaces_of(bag: Bag) -> list[str]:
 
 
 class RobotBag(Bag):
-    """What a bag holds of one robot; of topics that all share, what the robot's nodes said."""
+    """What a bag holds of one robot; of topics that all share, what the robot's nodes said, and the
+    frames that have its namespace before their names."""
 
     def __init__(self, path: Path, namespace: str) -> None:
         """Open a bag.
@@ -57,8 +58,8 @@ class RobotBag(Bag):
     def messages(self, *topics: str) -> Iterator[BagMessage]:
         """See `Bag`."""
         for message in super().messages(*topics):
-            if not is_shared(message.topic, message.type) or is_of(
-                self._namespace, message.payload, message.type
+            if not is_shared(message.topic, message.type) or is_robots(
+                self._namespace, frame_prefix(self._namespace), message.payload, message.type
             ):
                 yield message
 
