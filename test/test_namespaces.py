@@ -104,6 +104,7 @@ def test_what_nobody_can_read_is_kept():
 def test_only_absolute_topics_are_shared():
     assert is_shared("/diagnostics", DIAGNOSTICS)
     assert not is_shared("/robot1/diagnostics", DIAGNOSTICS)
+    assert not is_shared("/configuration", DIAGNOSTICS), "is relative: of the robot at the root"
     assert not is_shared("/clock", "rosgraph_msgs/msg/Clock")
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from softcr_runtime.bags.reading import decoded
 from softcr_runtime.diagnostics import node_of_status
 from softcr_runtime.namespaces import split
+from softcr_runtime.topics import TOPICS
 from softcr_runtime.wire_types import TF_MESSAGE
 
 
@@ -41,7 +42,8 @@ def _of_transforms(message: Any) -> Iterator[str]:
 
 def is_shared(topic: str, type_: str) -> bool:
     """Whether the messages of a topic, by its absolute name and type, are of several robots."""
-    return topic.count("/") == 1 and (type_ in _SPEAKERS or type_ == TF_MESSAGE)
+    absolute = topic.startswith("/") and topic in TOPICS
+    return absolute and (type_ in _SPEAKERS or type_ == TF_MESSAGE)
 
 
 def is_robots(namespace: str, prefix: str, payload: bytes, type_: str) -> bool:
