@@ -68,13 +68,15 @@ def test_every_setting_of_a_shipped_node_that_names_a_file_of_config_says_so():
     from softcr_control.controller import ControllerBlock
     from softcr_hardware.nodes.force_torque import ForceTorque
     from softcr_hardware.nodes.optitrack import Optitrack
+    from softcr_hardware.nodes.valves import Valves
 
     chosen = ControllerBlock.settings_of({"controller": "nempc", "controller_file": "nempc"})
     told = [
         {name: path.parent.name for name, _, path in files_of(settings)}
-        for settings in (Optitrack.Settings(), ForceTorque.Settings(), chosen)
+        for settings in (Valves.Settings(), Optitrack.Settings(), ForceTorque.Settings(), chosen)
     ]
     assert told == [
+        {"robot": "robots", "station": "ethercat"},
         {"robot": "robots", "calibration": "optitrack"},
         {"robot": "robots", "mounting": "force_torque"},
         {"robot": "robots", "controller_file": "controllers"},

@@ -15,6 +15,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,7 +68,10 @@ class ValvesSettings(NodeSettings):
     )  # fmt: skip
     interface: str = Field("eth1", min_length=1, description="network interface of the terminals")
     station: str = Field(
-        "licher2025", min_length=1, description="a station of config/ethercat, or a YAML file"
+        "licher2025",
+        min_length=1,
+        description="a station of config/ethercat, or a YAML file",
+        json_schema_extra={"folder": "ethercat"},
     )
     closed_loop: bool = Field(True, description="whether measured pressures steer the valves")
     command_rate_hz: float = Field(
@@ -208,6 +212,11 @@ class Valves(LoopNode):
             except UserError as error:
                 name = self.get_fully_qualified_name().lstrip("/")
                 raise UserError(f"{error}: softcr call {name}/vent") from None
+
+    def named_files(self) -> list[tuple[str, str, Path]]:
+        kept = self._kept.zero_file
+        zero = [("state_directory", self.settings.state_directory, kept)] * kept.is_file()
+        return [*super().named_files(), *zero]
 
     def on_time_jump(self, seconds: float) -> str:
         """Ages of poses, commands and of the operator's switch are told by stamps of the clock that
@@ -411,6 +420,7 @@ class Valves(LoopNode):
                 raise UserError("zero calibration: configure the node first")
             zero = self._driver.calibrate_zero()
             self._kept.keep_zero(zero, self._nominal_zero)
+            self.tell_configuration()
             response.success = True
             kept = f"kept in {self._kept.zero_file}"
             response.message = f"zero [V]: {zero.round(4).tolist()}; {kept}"
