@@ -127,6 +127,7 @@ class BlockNode(LoopNode):
         self.inbox.forget_read()
         self._join.forget()
         if not self.settings.lockstep:
+            self._last_stamp = 0
             self._idle("time jumped")
         # stamps in a message are told from the first on, which a jump may be years away from
         self._publish_records()
@@ -284,7 +285,9 @@ class BlockNode(LoopNode):
 
     def _idle(self, why: str) -> None:
         # in lock-step stamps continue simulated time, so that runs are equal to the bit
-        stamp = self._last_stamp + 1 if self.settings.lockstep else self.now()
+        stamp = self._last_stamp + 1
+        if not self.settings.lockstep:  # a clock that stands still must not make a vent stale
+            stamp = max(stamp, self.now())
         outputs = self._guard.idle(stamp, why)
         self._note(TickRecord(IDLE, stamp))
         self._publish(outputs)

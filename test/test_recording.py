@@ -446,6 +446,19 @@ def test_messages_of_a_topic_keep_their_order_whatever_the_clocks_say(recorder, 
     assert times[3] - times[2] == pytest.approx(1e7, abs=1e6)
 
 
+def test_in_lockstep_the_recorder_lives_in_the_time_of_clock(recorder, monkeypatch):
+    from softcr_runtime.messages import clock_to_message
+    from softcr_runtime.sample import Sample
+
+    monkeypatch.setattr(
+        recorder, "settings", recorder.settings.model_copy(update={"mode": "lockstep"})
+    )
+    assert recorder.present() == 0
+    clock = Sample("/clock", time.time_ns(), cdr_of(clock_to_message(12_000_000_345)), 0.0)
+    recorder._write(recorder._recording, [clock])
+    assert recorder.present() == 12_000_000_345
+
+
 @pytest.mark.parametrize("step", [5.0, -5.0])
 def test_times_in_a_bag_go_on_when_the_system_clock_is_set(recorder, tmp_path, monkeypatch, step):
     """Half of what arrived between two looks was received before the clock was set."""

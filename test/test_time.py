@@ -453,6 +453,30 @@ def test_messages_before_the_first_clock_are_refused_for_what_they_are(world):
     assert not any(message.effort[0] for message in rest.heard)
 
 
+def test_who_hears_nothing_while_the_clock_stands_still_vents_with_newer_stamps(world):
+    class Silent(Venting):
+        silence = 0.2
+
+    rest = world(Silent, use_sim_time=True)
+    shown = 100 * 10**9
+
+    def go():
+        nonlocal shown
+        shown += PERIOD
+        rest.clock.publish(clock_to_message(shown))
+        rest.send(shown)
+
+    rest.until(lambda: len([m for m in rest.heard if m.effort[0]]) > 3, "answers", go)
+    last = max(from_stamp(m, "") for m in rest.heard if m.effort[0])
+    rest.heard.clear()
+    rest.until(lambda: len(rest.heard) >= 3, "vents, again and again")
+    assert not any(message.effort[0] for message in rest.heard)
+    stamps = rest.stamps()
+    assert stamps == sorted(set(stamps))  # or whoever hears them would call them stale
+    assert stamps[0] > last
+    assert stamps[-1] <= shown + len(stamps) + 10
+
+
 def test_a_replay_does_jumps_again_and_ends_where_stamps_are_there_twice():
     class Told(Doubler):
         def __init__(self):

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -191,7 +192,8 @@ class RecorderNode(LoopNode):
             self._last[name] = moment
             recording.write(name, moment, letter.value)
             if letter.topic == "/clock":
-                self._simulated = header_stamp(letter.value)
+                with suppress(ValueError):  # of bytes that are no clock
+                    self._simulated = header_stamp(letter.value)
 
     def _arrived(self) -> list[Sample]:
         """What has arrived since the last look, in the order of reception."""
