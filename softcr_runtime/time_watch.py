@@ -27,7 +27,7 @@ class TimeWatch:
             JumpThreshold(
                 min_forward=Duration(seconds=LONGEST_ADVANCE),
                 min_backward=Duration(nanoseconds=-1),
-                on_clock_change=False,
+                on_clock_change=True,
             ),
             pre_callback=self._note_time,
             post_callback=self._note_jump,
@@ -57,7 +57,7 @@ class TimeWatch:
     def _note_time(self) -> None:
         self._before = self._clock.now().nanoseconds
 
-    def _note_jump(self, jump: TimeJump) -> None:
-        if self._before:
+    def _note_jump(self, _: TimeJump) -> None:
+        if self._before:  # of `use_sim_time` set during a run, rcl tells no difference
             with self._lock:
-                self._jumped += 1e-9 * jump.delta.nanoseconds
+                self._jumped += 1e-9 * (self._clock.now().nanoseconds - self._before)

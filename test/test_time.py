@@ -446,6 +446,24 @@ def test_a_block_paced_by_time_lives_with_the_time_of_clock(world, block):
     assert rest.node._last_time_jump < -80.0
 
 
+def test_a_running_node_goes_over_to_simulated_time(world):
+    rest = world(Venting)
+    rest.until(lambda: rest.heard, "an answer", lambda: rest.send(rest.node.now()))
+    rest.node.set_parameters([Parameter("use_sim_time", value=True)])
+    rest.heard.clear()
+    shown = 100 * 10**9
+
+    def go():
+        nonlocal shown
+        shown += PERIOD
+        rest.clock.publish(clock_to_message(shown))
+        rest.send(shown)
+
+    rest.until(lambda: any(m.effort[0] for m in rest.heard), "answers in simulated time", go)
+    assert rest.node._time_jumps == 1
+    assert rest.node._last_time_jump < -1e9
+
+
 def test_messages_before_the_first_clock_are_refused_for_what_they_are(world):
     rest = world(Venting, use_sim_time=True)
     rest.until(lambda: rest.node._rejections, "a refusal", lambda: rest.send(5 * 10**9))
