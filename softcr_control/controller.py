@@ -176,6 +176,22 @@ class ControllerBlock(BlockBase):
         return setting_values(merged) | own[0][1] | own[1][1]
 
     @property
+    def summary(self) -> str:
+        """See BlockBase."""
+        settings, told = self.settings, [f"{self.settings.controller} for {self.settings.robot}"]
+        told.append(f"predicts with {_described(self.model, settings)}")
+        told += [
+            f"{name} {getattr(settings, name)}"
+            for name in ("horizon", "population")
+            if hasattr(settings, name)
+        ]
+        told += [f"numbers of {settings.controller_file}"] * bool(settings.controller_file)
+        if self._waited_for:
+            age = 1e3 * settings.command_age
+            told.append(f"answers are followed {age:.1f} ms after their sample")
+        return ", ".join(told)
+
+    @property
     def title(self) -> str:
         """See BlockBase."""
         return type(self.controller).__name__
@@ -373,6 +389,13 @@ class ControllerBlock(BlockBase):
         self._expected_delay = self._delay = max(1, self._waited_for)
         self._clipped = self._fallbacks = self._vents = 0
         self._venting = False
+
+
+def _described(model: Any, settings: Any) -> str:
+    """A model in words."""
+    name = settings.model or kind_of(settings.robot)
+    of_rod = f" of {settings.intervals} intervals" if hasattr(model, "rod") else ""
+    return f"model {name}{of_rod}"
 
 
 def _model_named(given: Mapping[str, Any]) -> str:

@@ -146,6 +146,17 @@ class ReferenceBlock(BlockBase):
         """See BlockBase."""
         return self._title
 
+    @property
+    def summary(self) -> str:
+        """See BlockBase."""
+        settings = self.settings
+        source = f" of {settings.file}" if getattr(settings, "file", "") else ""
+        begins = "when it is asked to start" if settings.start == "service" else "at once"
+        return (
+            f"motion {settings.reference}{source} for {settings.robot}, {settings.duration:g} s, "
+            f"begins {begins}, told {settings.horizon} periods ahead"
+        )
+
     def reset(self) -> None:
         """See BlockBase."""
         self._start: int | None = None

@@ -119,6 +119,19 @@ class EstimatorBlock(BlockBase):
         return with_plugin(base, registry.resolve("estimator", named))
 
     @property
+    def summary(self) -> str:
+        """See BlockBase."""
+        settings = self.settings
+        name = settings.model or kind_of(settings.robot)
+        rod = f" of {settings.intervals} intervals" if hasattr(self.model, "rod") else ""
+        kind = f" ({settings.filter})" if hasattr(settings, "filter") else ""
+        how = "own times, interpolated" if settings.resampled else "common stamps"
+        return (
+            f"estimator {settings.estimator}{kind} for {settings.robot}, on model {name}{rod}; "
+            f"samples of {self._actuators} and {self._cameras} with {how}"
+        )
+
+    @property
     def title(self) -> str:
         """See BlockBase."""
         return type(self.estimator).__name__

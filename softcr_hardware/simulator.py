@@ -100,6 +100,12 @@ class Simulator(BlockBase):
         return registry.resolve("plant", named or kind_of(robot))
 
     @property
+    def summary(self) -> str:
+        """See BlockBase."""
+        settings = self.settings
+        return f"{self.title} as robot {settings.robot}, {settings.mode}, seed {settings.seed}"
+
+    @property
     def title(self) -> str:
         """See BlockBase."""
         return type(self.plant).__name__

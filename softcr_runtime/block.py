@@ -177,6 +177,11 @@ class BlockBase:
         return type(self).__name__
 
     @property
+    def summary(self) -> str:
+        """A line for the log: what it was made with."""
+        return f"robot {self.settings.robot}"
+
+    @property
     def expected(self) -> Expected:
         """What its messages are about."""
         layout = None if self.model is None else self.model.state

@@ -145,6 +145,9 @@ class BlockNode(LoopNode):
         if not self.active:
             self._use_changes()
 
+    def configured_with(self) -> str:
+        return self._running.summary
+
     def diagnostic_values(self) -> dict[str, Any]:
         if self._block is None:  # before the first configure
             return {}
@@ -180,9 +183,12 @@ class BlockNode(LoopNode):
                 if now >= silent_since + self._silence():
                     if not silent:
                         self._join.forget()
+                        self._tell_silence(f"inputs overdue for {self._silence():g} s")
                     self._idle("inputs overdue")
                     silent, silent_since = True, now
                 continue
+            if silent:
+                self._tell_silence("inputs again")
             silent = False
             began = max(tick.received, waited)  # waiting is no work
             if self._run(tick, began):
@@ -331,6 +337,11 @@ class BlockNode(LoopNode):
     def _running(self) -> BlockBase:
         assert self._block is not None  # made by configure
         return self._block
+
+    def _tell_silence(self, line: str) -> None:
+        """Before the first tick nobody waits for anything."""
+        if self._last_tick_stamp is not None:
+            self.get_logger().info(line, throttle_duration_sec=1.0)
 
     def _silence(self) -> float:
         # in lock-step the plant waits for us, so nothing is overdue

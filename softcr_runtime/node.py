@@ -81,7 +81,6 @@ from softcr_runtime.namespaces import frame_prefix, full_name
 from softcr_runtime.neighbours import Encode, Neighbours
 from softcr_runtime.parameters import (
     as_declared,
-    name_and_nearest,
     parameter_descriptor,
     plain_value,
 )
@@ -97,6 +96,7 @@ from softcr_runtime.settings import (
     build_settings,
     changed_values,
     declared_settings,
+    name_and_nearest,
     setting_values,
     unknown_names,
 )
@@ -227,6 +227,10 @@ class LoopNode(LifecycleNode):
 
     def on_cleanup_node(self) -> None:
         """Close what was opened; also called after a configure that failed half-way."""
+
+    def configured_with(self) -> str:
+        """A line for the log: what the node has just been configured with."""
+        return f"robot {self.settings.robot}"
 
     def diagnostic_values(self) -> dict[str, Any]:
         """More values for the diagnostics: text, or what JSON can hold."""
@@ -464,6 +468,7 @@ class LoopNode(LifecycleNode):
         self._warn_of_unused_overrides()
         self._state = "inactive"
         self._succeeds("configuration", self.tell_configuration)
+        self.get_logger().info(f"configured: {self.configured_with()}")
         return TransitionCallbackReturn.SUCCESS
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -480,6 +485,7 @@ class LoopNode(LifecycleNode):
         self._state = "active"
         self._schedule(self.settings.realtime_priority)
         self._start_loop()
+        self.get_logger().debug("active")
         return TransitionCallbackReturn.SUCCESS
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -488,6 +494,7 @@ class LoopNode(LifecycleNode):
         self._schedule(0)
         self._state = "inactive"
         self._succeeds("deactivate", self.on_deactivate_node)
+        self.get_logger().debug("inactive")
         self.publish_diagnostics()
         return super().on_deactivate(state)
 

@@ -26,6 +26,8 @@ _KEY = "ros__parameters"
 _NAME = re.compile(r"[A-Za-z0-9_*]+")
 _FLOAT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
 _SCALARS = (bool, int, float, str)
+_OF_EVERY_NODE = ("use_sim_time", "start_type_description_service")
+_QOS = "qos_overrides."
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,26 @@ def as_kind(setting: Setting | None, value: Any) -> Any:
     if isinstance(value, list):
         return [_number(element) for element in value]
     return _number(value)
+
+
+def is_of_ros(name: str) -> bool:
+    """Whether ROS itself gives a parameter of this name to every node."""
+    return name in _OF_EVERY_NODE or name.startswith(_QOS)
+
+
+def origin(line: str, said: Mapping[str, Given], file: ParameterFile, node: str) -> str:
+    """Where in a file the parameter stands that a line complains about.
+
+    Args:
+        line: of a mistake.
+        said: what the file says of the node, by dotted name.
+        file: itself.
+        node: name of the node, for a line about several parameters.
+    """
+    for name, each in said.items():
+        if line.startswith((f"parameter {name} ", f"parameter {name}:")):
+            return file.where(each.section)
+    return f"{file.path}: node {node}"
 
 
 def _number(value: Any) -> Any:

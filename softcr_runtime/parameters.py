@@ -1,13 +1,12 @@
 """Settings as ROS 2 parameters."""
 
 import array
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 
-from softcr_runtime.settings import Setting, nearest_name
+from softcr_runtime.settings import Setting
 
 _CHANGES = "; can change "
 _LIVE, _FIXED = "in any state", "while unconfigured"
@@ -64,9 +63,3 @@ def as_declared(setting: Setting, value: Any) -> Any:
 def plain_value(value: Any) -> Any:
     """A parameter's value as settings hold it: every kind of array is a list."""
     return list(value) if isinstance(value, (array.array, np.ndarray, tuple)) else value
-
-
-def name_and_nearest(name: str, known: Iterable[str]) -> str:
-    """A name that nobody knows, with the one that was probably meant."""
-    near = nearest_name(name, known)
-    return f"{name} (did you mean {near}?)" if near else name

@@ -36,3 +36,16 @@ def ros_context() -> Iterator[None]:
         yield
     finally:
         rclpy.try_shutdown()
+
+
+def whereabouts() -> str:
+    """The ROS domain and the discovery range of this process, in words."""
+    ranges = {"LOCALHOST": "this machine only", "SUBNET": "this network", "OFF": "nothing"}
+    chosen = os.environ.get("ROS_AUTOMATIC_DISCOVERY_RANGE", "SUBNET")
+    means = ranges.get(chosen)
+    if os.environ.get("ROS_LOCALHOST_ONLY") == "1":  # counts more in Jazzy
+        chosen, means = "of ROS_LOCALHOST_ONLY", "this machine only"
+    return (
+        f"ROS domain {os.environ.get('ROS_DOMAIN_ID') or 0}, "
+        f"discovery range {chosen}{f' ({means})' if means else ''}"
+    )

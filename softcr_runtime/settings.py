@@ -244,6 +244,12 @@ def nearest_name(name: str, known: Iterable[str]) -> str:
     return next(iter((*near, *same_end)), "")
 
 
+def name_and_nearest(name: str, known: Iterable[str]) -> str:
+    """A name that nobody knows, with the one that was probably meant."""
+    near = nearest_name(name, known)
+    return f"{name} (did you mean {near}?)" if near else name
+
+
 def parsed(setting: Setting, text: str, name: str) -> Any:
     """A text as the type of its setting; a list is written as `1, 2, 3` or `[1, 2, 3]`.
 

@@ -11,18 +11,15 @@ from softcr_models.errors import UserError
 from softcr_models.plugins import load_class
 from softcr_runtime.block import BlockBase
 from softcr_runtime.namespaces import absolute
-from softcr_runtime.parameter_files import Given, ParameterFile, as_kind
+from softcr_runtime.parameter_files import Given, ParameterFile, as_kind, is_of_ros, origin
 from softcr_runtime.settings import (
     build_settings,
     declared_settings,
-    nearest_name,
+    name_and_nearest,
     unknown_names,
 )
 from softcr_runtime.system import Parameters, Part, System
 from softcr_tools.run_options import RunOptions
-
-_OF_EVERY_NODE = ("use_sim_time", "start_type_description_service")
-_QOS = "qos_overrides."
 
 _GIVEN_BY = {
     "command_age": "delay_periods", "command_port": "optitrack_port", "file": "reference_file",
@@ -86,7 +83,7 @@ def with_parameters(
     try:
         _validate(merged)
     except UserError as error:
-        raise UserError(f"{_origin(str(error), known, file, part)}: {error}") from None
+        raise UserError(f"{origin(str(error), known, file, part.name)}: {error}") from None
     return merged
 
 
@@ -134,12 +131,12 @@ def warn_of_unknown(
     for section in file.sections:
         mine = [model for name, model in zip(names, models, strict=True) if section.matches(name)]
         if not mine:
-            strangers.append(_with_nearest(section.name, names))
+            strangers.append(name_and_nearest(section.name, names))
             continue
         known = [name for model in mine for name in declared_settings(model)]
         for name in section.parameters:
-            if not _is_of_ros(name) and all(unknown_names(model, [name]) for model in mine):
-                unknown.append(f"{section.name}: {_with_nearest(name, known)}")
+            if not is_of_ros(name) and all(unknown_names(model, [name]) for model in mine):
+                unknown.append(f"{section.name}: {name_and_nearest(name, known)}")
     if strangers:
         warn(f"{file.path}: for no node of this run: {'; '.join(strangers)}")
     if unknown:
@@ -152,18 +149,8 @@ def _current(part: Part, name: str) -> Any:
     return part.parameters.get(name, default)
 
 
-def _with_nearest(name: str, known: list[str]) -> str:
-    near = nearest_name(name, known)
-    return f"{name} (did you mean {near}?)" if near else name
-
-
-def _is_of_ros(name: str) -> bool:
-    """Whether ROS itself gives it to every node."""
-    return name in _OF_EVERY_NODE or name.startswith(_QOS)
-
-
 def _is_unknown(part: Part, name: str, said: Mapping[str, Given]) -> bool:
-    return not _is_of_ros(name) and bool(unknown_names(_model(part), [name]))
+    return not is_of_ros(name) and bool(unknown_names(_model(part), [name]))
 
 
 def _is_given(name: str, part: Part, options: RunOptions) -> bool:
@@ -186,17 +173,9 @@ def _model(part: Part) -> type[BaseModel]:
 
 
 def _validate(part: Part) -> None:
-    own = {name: value for name, value in part.parameters.items() if not _is_of_ros(name)}
+    own = {name: value for name, value in part.parameters.items() if not is_of_ros(name)}
     if part.is_block:
         block: type[BlockBase] = load_class(part.runs, "block", BlockBase)
         block.settings_of(own)
     else:
         build_settings(_model(part), own)
-
-
-def _origin(line: str, known: Mapping[str, Given], file: ParameterFile, part: Part) -> str:
-    """Where in the file a line's parameter stands."""
-    for name, each in known.items():
-        if line.startswith((f"parameter {name} ", f"parameter {name}:")):
-            return file.where(each.section)
-    return f"{file.path}: node {part.name}"

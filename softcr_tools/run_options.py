@@ -17,6 +17,7 @@ from softcr_models.robot import WORDS, Kind, kind_of, load_robot
 from softcr_models.rod.kernel import MAX_INTERVALS
 from softcr_models.rod_model import RodModel
 from softcr_runtime import registry
+from softcr_runtime.log_levels import LogLevel
 from softcr_runtime.namespaces import FramePrefix, Namespace, absolute, frame_prefix
 from softcr_runtime.parameter_files import ParameterFile
 from softcr_runtime.plugin_settings import settings_class
@@ -106,6 +107,9 @@ class RunOptions(BaseModel):
         description="frames, markers, centre line and estimated parameters, for RViz, Foxglove and "
         "PlotJuggler; auto: on the wall clock. Of lock-step, whose bags are equal to the bit, they "
         "are pictures at times of their own",
+    )
+    log_level: LogLevel = Field(
+        "info", description="what nodes log, and what of it is shown; several between commas"
     )
     params_file: str = Field(
         "",

@@ -9,7 +9,9 @@ from rich.console import Console
 from softcr_models.errors import UserError
 from softcr_runtime.command_line import command, new_app
 from softcr_runtime.console import USER_ERROR, compile_kernels, complain, say
+from softcr_runtime.log_levels import LogLevels
 from softcr_runtime.results import new_run_directory, point_latest_to
+from softcr_runtime.ros_context import set_environment, whereabouts
 from softcr_runtime.system import System
 from softcr_tools.hardware_system import HardwareOptions, hardware_system
 from softcr_tools.node_parameters import system_with_file
@@ -84,12 +86,16 @@ def _run(system_of: Callable[[Path], System], options: RunOptions, results: Path
     from softcr_runtime.ros_executor.supervisor import Supervisor
 
     console = Console()
+    set_environment()
+    say(console, whereabouts())
     directory = new_run_directory(results / options.namespace)
     try:
         compile_kernels(console)  # before anything that would compile them in this process
         system = with_visuals(system_of(directory / "bag"), options)
         system = system_with_file(system, options, lambda line: say(console, line, "yellow"))
-        outcome = Supervisor(system, directory, options.model_dump(), console).run()
+        levels = LogLevels.parsed(options.log_level)
+        levels.check_names(part.name for part in system.parts)
+        outcome = Supervisor(system, directory, options.model_dump(), console, levels).run()
     except (UserError, KeyboardInterrupt):
         with suppress(OSError):  # nothing happened: leave nothing, if nothing is in it
             directory.rmdir()

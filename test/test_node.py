@@ -520,6 +520,15 @@ def _signal_handlers() -> Iterator[None]:
         signal.signal(number, handler)
 
 
+def test_a_change_of_a_parameter_is_in_the_log(capfd):
+    with _active() as (_, world):
+        assert world.set("factor", 0.25).successful
+        assert world.set("factor", 0.25).successful  # nothing new
+    told = [line for line in capfd.readouterr().err.splitlines() if "changed" in line]
+    assert len(told) == 1
+    assert told[0].endswith("parameters changed: factor was 1.0, is 0.25")
+
+
 @pytest.mark.usefixtures("_signal_handlers")
 @pytest.mark.parametrize(
     ("arguments", "line"),
@@ -564,7 +573,11 @@ def test_a_signal_vents_and_ends_the_process_cleanly(supervised, number):
         process.send_signal(number)
         world.until(lambda: list(world.commands[-1].effort) == [0.0] * 3)
         _, errors = process.communicate(timeout=TIMEOUT)
-        assert (process.returncode, errors) == (0, "")
+        assert process.returncode == 0
+        told = errors.splitlines()
+        assert len(told) == 1  # what it was configured with, and nothing else
+        assert "[INFO]" in told[0]
+        assert told[0].endswith("configured: robot licher2025")
     finally:
         process.kill()
         world.close()

@@ -195,10 +195,18 @@ def valves(wire, state, station):
         stderr=subprocess.STDOUT,
         text=True,
     )
+    process.said = None
     yield process
-    if process.poll() is None:
-        process.terminate()
-    print(process.communicate(timeout=20.0)[0])
+    print(story_of(process))
+
+
+def story_of(process) -> str:
+    """What a node has logged, which ends with it."""
+    if process.said is None:
+        if process.poll() is None:
+            process.terminate()
+        process.said = process.communicate(timeout=20.0)[0]
+    return process.said
 
 
 def filled(stack, pressure=5e4):
@@ -262,6 +270,12 @@ def test_silent_commands_hold_then_vent_with_the_reason_told(stack, valves, emul
     assert "hold: commands late" in said
     assert "ramp to vent: commands silent" in said
     stack.until(lambda: stack.newest().max() < 6e3, "empty chambers")
+    lines = [line.partition("[valves]: ")[2] for line in story_of(valves).splitlines()]
+    story = [line for line in lines if line.startswith(("configured", "armed", "vented"))]
+    assert len(story) == 3
+    assert "the bus is up; a deadman's switch is required" in story[0]
+    assert story[1] == "armed: the deadman's switch is held, commands are of /rest"
+    assert story[2].startswith("vented: commands silent")
 
 
 def test_a_second_controller_is_named_and_no_command_is_followed(stack, valves, emulator):

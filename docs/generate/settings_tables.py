@@ -8,6 +8,7 @@ from generate.nodes import all_nodes
 from softcr_control.reference_settings import ReferenceSettings
 from softcr_models.models import MODELS, model_class
 from softcr_runtime import registry
+from softcr_runtime.parameters import changes_in_words
 from softcr_runtime.settings import Setting, declared_settings
 
 _HEAD = ["parameter", "type and range", "default", "meaning"]
@@ -27,7 +28,8 @@ def _parameters() -> str:
 
 
 def _row(setting: Setting) -> list[str]:
-    meaning = setting.description + (" (may change while active)" if setting.live else "")
+    live = f" (can change {changes_in_words(setting)})" if setting.live else ""
+    meaning = setting.description + live
     return [code(setting.name), setting.allowed, _default(setting.default), meaning]
 
 

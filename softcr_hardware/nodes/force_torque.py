@@ -107,6 +107,7 @@ class ForceTorque(LoopNode):
     _driver: ForceTorqueDriver | None = None
     _box: BoxWatch | None = None
     _told = ""
+    _box_told: tuple[str, str] | None = None
 
     def __init__(self, **node_options: Any):
         """See LoopNode; the service exists in every state."""
@@ -146,6 +147,14 @@ class ForceTorque(LoopNode):
         self._box.open()
         self._wrench = self.advertise("force_torque/wrench")
 
+    def configured_with(self) -> str:
+        settings, driver = self.settings, self._driver
+        taken = driver.mounting.bias.taken if driver and driver.mounting.bias else None
+        return (
+            f"Net F/T box at {settings.host}, mounting {settings.mounting}, bias "
+            f"{f'of {taken}' if taken else 'never taken'}, {settings.rate_hz:g} wrenches/s"
+        )
+
     def on_activate_node(self) -> None:
         assert self._driver is not None  # configured
         self._told = ""
@@ -163,6 +172,7 @@ class ForceTorque(LoopNode):
             with self._lock:
                 driver.see_box(begin, self._box.settings if self._box else None)
                 newest = driver.newest(begin)
+            self._tell_box()
             self._tell(driver.trouble(begin))
             if newest is None:
                 continue
@@ -234,6 +244,14 @@ class ForceTorque(LoopNode):
         if driver.status:
             warnings.append(f"sensor status 0x{driver.status:08X}")
         return warnings
+
+    def _tell_box(self) -> None:
+        """Log whom the wrenches come from, when that is known or has changed."""
+        box = self._box.settings if self._box else None
+        if box is not None and (box.product, box.serial) != self._box_told:
+            self._box_told = box.product, box.serial
+            name, serial = box.product or "a box", box.serial or "unknown"
+            self.get_logger().info(f"connected to {name}, serial {serial}, {self.settings.host}")
 
     def _tell(self, trouble: str) -> None:
         """Log what is wrong when it changes."""

@@ -102,7 +102,7 @@ class Optitrack(LoopNode):
     Settings = OptitrackSettings
     settings: OptitrackSettings
     _client: NatNetClient | None = None
-    _told = ""
+    _told = _server_told = ""
     _stamps_told = False
 
     def __init__(self, **node_options: Any):
@@ -141,14 +141,23 @@ class Optitrack(LoopNode):
         self._client = client
         self._pose = self.advertise("mocap/tip/pose")
 
+    def configured_with(self) -> str:
+        settings = self.settings
+        way = f"multicast group {settings.group}" if settings.multicast else "unicast"
+        return (
+            f"Motive at {settings.server}:{settings.command_port} ({way}), tip's body "
+            f"{settings.body!r}, calibration {settings.calibration}"
+        )
+
     def on_activate_node(self) -> None:
         assert self._client is not None  # configured
         self._client.forget()
-        self._told, self._stamps_told = "", False
+        self._told, self._server_told, self._stamps_told = "", "", False
 
     def loop(self, stop: threading.Event) -> None:
         while (client := self._client) is not None and not stop.is_set():
             seen = client.take(_WAIT)
+            self._tell_server(client.session)
             self._tell(client.session.trouble(time.monotonic()))
             if seen is None:
                 continue
@@ -202,6 +211,14 @@ class Optitrack(LoopNode):
         if session.latency > self.settings.latency_warning:
             warnings.append(f"latency {1e3 * session.latency:.0f} ms")
         return warnings
+
+    def _tell_server(self, session: NatNetSession) -> None:
+        """Log whom the poses come from, when that is known or has changed."""
+        server = session.server
+        said = f"{server.name}, NatNet {server.version}" if server else ""
+        if said and said != self._server_told:
+            self._server_told = said
+            self.get_logger().info(f"connected to {said} at {self.settings.server}")
 
     def _tell(self, trouble: str) -> None:
         """Log what is wrong when it changes."""

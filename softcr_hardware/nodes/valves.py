@@ -227,6 +227,14 @@ class Valves(LoopNode):
         driver.vent()
         return "vented, for ages of messages are not known"
 
+    def configured_with(self) -> str:
+        settings = self.settings
+        who = "required" if settings.safety.require_operator else "not required"
+        return (
+            f"station {settings.station} on {settings.interface} for {settings.robot}, the bus is "
+            f"up; a deadman's switch is {who}; kept state in {self._kept.zero_file.parent}"
+        )
+
     def on_cleanup_node(self) -> None:
         driver, self._driver, self._commander = self._driver, None, None
         if driver is not None:
@@ -290,6 +298,9 @@ class Valves(LoopNode):
                 # and a switch was held when that was said
                 heard, value = min(heard, stamped), value.pressed
                 if letter.value.vents:
+                    self.get_logger().info(
+                        "a vent is asked for, by the operator's button", throttle_duration_sec=1.0
+                    )
                     driver.vent()
             elif several and letter.topic == "pressure/command":
                 known = several in self._ignored or len(self._ignored) < _MOST_NAMES
@@ -334,6 +345,7 @@ class Valves(LoopNode):
         self._seen = decision, owner, bus
         if state == self._told:
             return
+        self._log_safety(self._told, state)
         self._told, self._told_at = state, time.monotonic()
         level = _LEVELS.get(decision.action, ERROR)
         status = DiagnosticReport(
@@ -344,6 +356,23 @@ class Valves(LoopNode):
             values=state.values(),
         )
         self._safety_state.publish(diagnostics_to_message([status], self.now()).status[0])
+
+    def _log_safety(self, before: SafetyState | None, now: SafetyState) -> None:
+        """The story of arming and venting, in the log."""
+        log = self.get_logger()
+        if now.enabled and not (before and before.enabled):
+            switch = "held" if self.settings.safety.require_operator else "not required"
+            commander = now.owner or "nobody yet"
+            log.info(f"armed: the deadman's switch is {switch}, commands are of {commander}")
+        elif before and before.enabled and not now.enabled:
+            latched = f"; {now.latched}" if now.latched else ""
+            log.warning(f"vented: {now.reason}{latched}")
+        elif before and before.latch and not now.latch:
+            log.info("reset: nothing is latched any more")
+        elif before and now.testing and not before.testing:
+            log.info("the arming test begins")
+        elif before and now.enabled and now.action != before.action:
+            log.info(f"{now.action}: {now.reason}", throttle_duration_sec=1.0)
 
     def _only_counts(self, state: SafetyState) -> bool:
         """Whether counts alone have changed, which is told ten times a second."""
@@ -372,6 +401,7 @@ class Valves(LoopNode):
             response.success = True
             response.message = "no bus is open: the terminals themselves keep the exhausts open"
             return response
+        self.get_logger().info("a vent is asked for, by the service vent")
         response.success = _vent(self._driver)
         response.message = "vented" if response.success else "asked for; the fast cycle is late"
         return response

@@ -112,6 +112,9 @@ class RecorderNode(LoopNode):
         )
         self._search()
 
+    def configured_with(self) -> str:
+        return f"recording {len(self._names)} topics to {self.settings.bag}"
+
     def loop(self, stop: threading.Event) -> None:
         recording = cast(BagRecording, self._recording)  # made by configure
         while not stop.wait(TAKING_PERIOD) and recording.statistics.failure is None:

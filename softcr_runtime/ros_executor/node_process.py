@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from softcr_runtime.log_levels import LogLevels
 from softcr_runtime.namespaces import in_namespace
 from softcr_runtime.system import Part
 
@@ -60,6 +61,7 @@ class NodeProcess:
         log: Path,
         environment: Mapping[str, str],
         namespace: str = "",
+        log_levels: LogLevels | None = None,
     ) -> None:
         """Start the process.
 
@@ -69,11 +71,13 @@ class NodeProcess:
             log: file for everything they print.
             environment: variables beside, and above, those of this process.
             namespace: of the nodes, without the slashes around it; empty: the root.
+            log_levels: how much they log; None: as ROS does.
         """
         self.names = tuple(part.name for part in parts)
         command = [
             *(sys.executable, "-m", *_words(parts), *in_namespace(namespace)),
             *("--params-file", str(parameters), "--disable-external-lib-logs"),
+            *(log_levels.arguments(namespace) if log_levels else ()),
         ]
         with log.open("wb") as output:
             self._process = subprocess.Popen(
@@ -122,14 +126,15 @@ class NodeProcess:
             if line.strip()
         ]
         for line in logged:
-            self._last_line = line.text
+            if line.level not in ("DEBUG", "INFO"):
+                self._last_line = line.text
             if line.level in ("ERROR", "FATAL"):
                 self._last_errors[line.node] = line.text
         return logged
 
     def complaint(self, name: str = "") -> str:
-        """The last error that a node logged, or else any of its process, or else the last line;
-        empty when nothing was said. Without a name, of any."""
+        """The last error that a node logged, or else any of its process, or else the last line that
+        is no news; empty when nothing was said. Without a name, of any."""
         self.new_lines()
         errors = self._last_errors
         said = errors.get(name) or next(reversed(errors.values()), "") or self._last_line

@@ -25,6 +25,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from softcr_models.errors import UserError
 from softcr_runtime.console import FAILED, USER_ERROR, complain, say, signals_call, step
+from softcr_runtime.log_levels import LogLevels
 from softcr_runtime.namespaces import absolute
 from softcr_runtime.ros_context import set_environment
 from softcr_runtime.ros_executor.connections import missing_connections
@@ -98,7 +99,12 @@ class Supervisor:
     """One run of one system."""
 
     def __init__(
-        self, system: System, directory: Path, options: dict[str, Any], console: Console
+        self,
+        system: System,
+        directory: Path,
+        options: dict[str, Any],
+        console: Console,
+        log_levels: LogLevels | None = None,
     ) -> None:
         """Prepare a run.
 
@@ -107,10 +113,11 @@ class Supervisor:
             directory: for the nodes' parameters and logs and for system.json; must exist.
             options: what the system was made from, for system.json.
             console: where the person reads along.
+            log_levels: how much the nodes log, here and in their files; None: what ROS does.
         """
         self._system = system
         self._directory = directory
-        self._console = console
+        self._console, self._log_levels = console, log_levels or LogLevels()
         self._names = [node.name for node in system.parts]
         self._processes: list[NodeProcess] = []
         self._process_of: dict[str, NodeProcess] = {}
@@ -197,7 +204,12 @@ class Supervisor:
         with step(self._console, "starting"):
             for name, parts in self._system.processes.items():
                 process = NodeProcess(
-                    parts, parameters, logs / f"{name}.log", environment, self._system.namespace
+                    parts,
+                    parameters,
+                    logs / f"{name}.log",
+                    environment,
+                    self._system.namespace,
+                    self._log_levels,
                 )
                 self._processes.append(process)
                 self._process_of |= dict.fromkeys(process.names, process)
@@ -361,12 +373,14 @@ class Supervisor:
             self._check()
 
     def _relay_logs(self) -> None:
-        # On the way up an error ends it, and is told then.
-        levels = ("WARN",) if self._going_up else ("WARN", "ERROR", "FATAL")
         for process in self._processes:
             for line in process.new_lines():
-                if line.level in levels:
-                    name = line.node if line.node in process.names else process.names[0]
+                own = line.node in process.names
+                name = line.node if own else process.names[0]
+                if line.level in ("DEBUG", "INFO"):  # of the node, not of what carries it
+                    if own and self._log_levels.shows(name, line.level):
+                        say(self._console, f"{name}: {line.text}")
+                elif line.level == "WARN" or (line.level and not self._going_up):
                     say(self._console, f"{name}: {line.text}", "yellow")
 
     def _check(self, watched: bool = True) -> None:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from softcr_models.errors import UserError
 from softcr_runtime.console import FAILED, complain
 from softcr_runtime.namespaces import Namespace
-from softcr_runtime.ros_context import ros_context
+from softcr_runtime.ros_context import ros_context, whereabouts
 from softcr_runtime.settings import Seconds
 
 _SLICE = 0.05  # between two looks at what is waited for [s]
@@ -308,17 +308,6 @@ def is_plumbing(name: str) -> bool:
         name in _OF_ROS
         or last in _OF_EVERY_NODE | {"transition_event"}
         or any(part.startswith("_") for part in name.split("/"))
-    )
-
-
-def whereabouts() -> str:
-    """The ROS domain and the discovery range in which one looks."""
-    ranges = {"LOCALHOST": "this machine only", "SUBNET": "this network", "OFF": "nothing"}
-    chosen = os.environ.get("ROS_AUTOMATIC_DISCOVERY_RANGE", "SUBNET")
-    means = ranges.get(chosen)
-    return (
-        f"ROS domain {os.environ.get('ROS_DOMAIN_ID') or 0}, "
-        f"discovery range {chosen}{f' ({means})' if means else ''}"
     )
 
 

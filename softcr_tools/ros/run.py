@@ -15,9 +15,18 @@ from softcr_models.plugins import load_class
 from softcr_runtime.block import BlockBase
 from softcr_runtime.command_line import command
 from softcr_runtime.console import complain
-from softcr_runtime.namespaces import Namespace, in_namespace
-from softcr_runtime.ros_context import set_environment
-from softcr_runtime.settings import NodeSettings, Setting, build_settings, declared_settings
+from softcr_runtime.log_levels import LogLevels
+from softcr_runtime.namespaces import Namespace, absolute, in_namespace
+from softcr_runtime.parameter_files import ParameterFile, as_kind, is_of_ros, origin
+from softcr_runtime.ros_context import set_environment, whereabouts
+from softcr_runtime.settings import (
+    NodeSettings,
+    Setting,
+    build_settings,
+    declared_settings,
+    name_and_nearest,
+    unknown_names,
+)
 from softcr_tools.ros.executables import NODES
 from softcr_tools.ros.participant import nearest
 
@@ -56,6 +65,8 @@ def run(
     namespace: Namespace = "",
     name: str = "",
     use_sim_time: bool = False,
+    params_file: str = "",
+    log_level: str = "",
 ) -> int:
     """Start one node by itself, as `ros2 run softcr NODE` does; Ctrl-C ends it.
 
@@ -67,9 +78,18 @@ def run(
         namespace: of the node, its topics and its simulated time.
         name: of the node; empty: its own.
         use_sim_time: whether its time is that of /clock, in a namespace of its clock.
+        params_file: ROS parameter file (YAML); what it says of this node counts less than options.
+        log_level: debug, info, warn, error or fatal; NODE:=LEVEL for one logger, several between
+            commas; empty: info.
+
+    Raises:
+        UserError: one line about a value that is not allowed, or a file that cannot be used.
     """
     given = dict(parameters.values)
     build_settings(settings_of(node, given), given, "option")
+    levels = _levels(log_level)
+    if params_file:
+        given = _from_file(params_file, node, absolute(namespace, name or node), given)
     if use_sim_time:
         given["use_sim_time"] = True
     words = ["--ros-args"]
@@ -77,7 +97,9 @@ def run(
         words += ["-p", f"{each}:={_yaml(value)}"]
     words += in_namespace(namespace)
     words += ["-r", f"__node:={name}"] if name else []
+    words += levels.arguments(namespace) if log_level else []
     set_environment()
+    print(whereabouts())
     sys.stdout.flush()
     command_line = [sys.executable, "-m", *shlex.split(NODES[node]), *words]
     try:
@@ -85,6 +107,36 @@ def run(
     except OSError as error:
         complain(f"{sys.executable}: {error.strerror}")
         return 1
+
+
+def _levels(text: str) -> LogLevels:
+    try:
+        return LogLevels.parsed(text)
+    except ValueError as error:
+        raise UserError(f"option log_level = {text!r}: {error}") from None
+
+
+def _from_file(path: str, node: str, full_name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """What a file says of a node, below the options; warns of what the node does not have."""
+    file = ParameterFile.load(path)
+    said = file.of(full_name)
+    settings = settings_of(node, {**{n: each.value for n, each in said.items()}, **options})
+    declared = declared_settings(settings)
+    unknown = [name for name in unknown_names(settings, said) if not is_of_ros(name)]
+    if unknown:
+        lines = [name_and_nearest(name, declared) for name in unknown]
+        print(f"{path}: ignored, no such parameters: {'; '.join(lines)}", file=sys.stderr)
+    values = {
+        name: as_kind(declared.get(name), each.value)
+        for name, each in said.items()
+        if name not in unknown
+    }
+    merged = values | dict(options)
+    try:
+        build_settings(settings, {n: v for n, v in merged.items() if not is_of_ros(n)})
+    except UserError as error:
+        raise UserError(f"{origin(str(error), said, file, full_name)}: {error}") from None
+    return merged
 
 
 def settings_of(node: str, given: Mapping[str, Any]) -> type[NodeSettings]:

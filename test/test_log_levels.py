@@ -1,0 +1,64 @@
+"""How much nodes log: words of the option, what ROS is told, what is shown."""
+
+import pytest
+
+from softcr_models.errors import UserError
+from softcr_runtime.log_levels import LogLevels
+from softcr_runtime.ros_context import whereabouts
+from softcr_tools.run_options import SimulationOptions
+
+
+def test_one_level_for_all_and_others_for_some():
+    levels = LogLevels.parsed("WARN, estimator:=debug,reference:=Fatal")
+    assert levels == LogLevels("warn", {"estimator": "debug", "reference": "fatal"})
+    assert levels.arguments("lab/robot1") == (
+        "--log-level", "warn",
+        "--log-level", "lab.robot1.estimator:=debug",
+        "--log-level", "lab.robot1.reference:=fatal",
+    )  # fmt: skip
+    assert levels.arguments()[2:4] == ("--log-level", "estimator:=debug")
+    assert levels.shows("estimator", "DEBUG")
+    assert not levels.shows("recorder", "INFO")
+    assert levels.shows("recorder", "ERROR")
+    assert not levels.shows("reference", "ERROR")
+    assert not levels.shows("recorder", "")
+    assert LogLevels.parsed("") == LogLevels()
+
+
+@pytest.mark.parametrize("word", ["loud", "estimator:=loud", ":=info", "estimator=info", "info;"])
+def test_other_words_are_one_line(word):
+    with pytest.raises(UserError) as caught:
+        SimulationOptions.of_options({"log_level": word})
+    assert str(caught.value) == (
+        f"option log_level = {word!r}: must be one of debug, info, warn, error, fatal, or "
+        "NODE:=LEVEL for a node"
+    )
+
+
+def test_a_node_that_is_not_there_is_named_with_the_nearest():
+    levels = LogLevels.parsed("estimater:=debug")
+    with pytest.raises(UserError, match=r"called estimater; did you mean estimator\?"):
+        levels.check_names(["recorder", "estimator"])
+    levels.check_names(["estimater"])
+
+
+@pytest.mark.parametrize(
+    ("environment", "words"),
+    [
+        ({}, "ROS domain 0, discovery range SUBNET (this network)"),
+        (
+            {"ROS_DOMAIN_ID": "7", "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"},
+            "ROS domain 7, discovery range LOCALHOST (this machine only)",
+        ),
+        (
+            {"ROS_LOCALHOST_ONLY": "1", "ROS_AUTOMATIC_DISCOVERY_RANGE": "SUBNET"},
+            "ROS domain 0, discovery range of ROS_LOCALHOST_ONLY (this machine only)",
+        ),
+    ],
+)
+def test_where_nodes_are_looked_for_is_said(monkeypatch, environment, words):
+    for name in ("ROS_DOMAIN_ID", "ROS_AUTOMATIC_DISCOVERY_RANGE", "ROS_LOCALHOST_ONLY"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert whereabouts() == words
