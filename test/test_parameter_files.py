@@ -248,11 +248,11 @@ def test_a_file_for_several_robots_reaches_each_in_its_namespace(write):
             "/**": of({"seed": 4}),
         }
     )
-    for namespace, patience, prefix in (("robot1", 0.7, "left/"), ("/robot2/", 0.8, "robot2/")):
+    for namespace, patience, prefix in (("robot1", 0.7, "left/"), ("/robot2/", 0.8, None)):
         system = simulation(path, namespace=namespace)
         estimator = system.part("estimator").parameters
         assert (estimator["patience"], estimator["seed"]) == (patience, 4)
-        assert {part.parameters["frame_prefix"] for part in system.parts} == {prefix}
+        assert {part.parameters.get("frame_prefix") for part in system.parts} == {prefix}
 
 
 def test_a_rehearsal_takes_a_file_too(write):
