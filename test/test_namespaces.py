@@ -1,8 +1,12 @@
 """Names that tell the robots of one ROS domain apart."""
 
 import json
+import threading
+import time
 
+import numpy as np
 import pytest
+from domains import fresh_domain
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
@@ -11,21 +15,30 @@ pytest.importorskip("rclpy")
 
 import rclpy
 from rclpy.exceptions import InvalidNamespaceException
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 from rclpy.validate_namespace import validate_namespace
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
 
+from softcr_hardware.nodes.commander import Commander
 from softcr_models.errors import UserError
 from softcr_models.robot import load_robot
 from softcr_runtime import namespaces
 from softcr_runtime.bags.message_bytes import cdr_of
+from softcr_runtime.bags.offline_bag import OfflineBag
 from softcr_runtime.bags.own_messages import is_of, is_shared
 from softcr_runtime.bags.recorder_node import RecorderNode
 from softcr_runtime.codecs import codec, expected_of
 from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_to_message
+from softcr_runtime.messages import clock_to_message, from_stamp, pressures_to_message
+from softcr_runtime.topics import qos
+from softcr_tools import cli
 from softcr_tools.hardware_system import HardwareOptions, hardware_system
 from softcr_tools.run_options import SimulationOptions
 from softcr_tools.systems import simulation_system
 
+STATE = "/pressure/state"
 DIAGNOSTICS = "diagnostic_msgs/msg/DiagnosticArray"
 LEVEL = st.text("ab_1/ -", max_size=8)
 
@@ -108,6 +121,114 @@ def test_only_absolute_topics_are_shared():
     assert not is_shared("/clock", "rosgraph_msgs/msg/Clock")
 
 
+# --- who commands -------------------------------------------------------------------------------
+
+
+def test_the_valves_count_who_commands_them_in_their_namespace_alone(monkeypatch):
+    """Beside two others who command other robots there is one commander; a second one is told."""
+    monkeypatch.setenv("ROS_DOMAIN_ID", fresh_domain())
+    context = rclpy.Context()
+    rclpy.init(context=context)
+    try:
+        spaces = ("/robot1", "/robot2", "/")
+        nodes = [rclpy.create_node("mpc", namespace=each, context=context) for each in spaces]
+        for each in nodes:
+            each.create_publisher(JointState, "pressure/command", 1)
+        valves = rclpy.create_node("valves", namespace="/robot1", context=context)
+        hearing = valves.create_subscription(JointState, "pressure/command", lambda _: None, 1)
+        commander = Commander(valves, hearing)
+
+        def looked_until(condition):
+            for now in range(60):
+                commander.look(float(now), enabled=False)
+                if condition():
+                    return True
+                time.sleep(0.1)
+            return False
+
+        assert looked_until(lambda: commander.owner == "/robot1/mpc")
+        assert commander.several == ""
+        nodes[0].create_publisher(JointState, "pressure/command", 1)
+        assert looked_until(lambda: commander.several == "/robot1/mpc twice")
+    finally:
+        context.shutdown()
+
+
+# --- simulated time -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("namespace", ["", "robot1"])
+def test_the_time_of_a_namespace_is_its_own(monkeypatch, namespace):
+    """Two clocks run in one domain, and a node on simulated time hears that of its namespace."""
+    monkeypatch.setenv("ROS_DOMAIN_ID", fresh_domain())
+    told = {"/clock": 7 * 10**9, "/robot1/clock": 3 * 10**9}
+    context = rclpy.Context()
+    words = [*namespaces.in_namespace(namespace), "-p", "use_sim_time:=true"]
+    rclpy.init(context=context, args=["--ros-args", *words])
+    other = rclpy.Context()
+    rclpy.init(context=other)
+    try:
+        node = rclpy.create_node("node", context=context)
+        speaker = rclpy.create_node("speaker", context=other)
+        clocks = {topic: speaker.create_publisher(Clock, topic, 10) for topic in told}
+        executor = SingleThreadedExecutor(context=context)
+        executor.add_node(node)
+        heard, deadline = set(), time.monotonic() + 30.0
+        while len(heard) < 1 and time.monotonic() < deadline:
+            for topic, clock in clocks.items():
+                clock.publish(clock_to_message(told[topic]))
+            executor.spin_once(timeout_sec=0.05)
+            heard |= {node.get_clock().now().nanoseconds} - {0}
+        for _ in range(5):  # and nobody else's
+            for topic, clock in clocks.items():
+                clock.publish(clock_to_message(told[topic]))
+            executor.spin_once(timeout_sec=0.05)
+            heard.add(node.get_clock().now().nanoseconds)
+        assert heard == {told[namespaces.absolute(namespace, "clock")]}
+        executor.shutdown()
+    finally:
+        context.shutdown()
+        other.shutdown()
+
+
+def test_a_replay_speaks_in_the_namespace_that_is_named(monkeypatch, tmp_path):
+    """Inputs and time of one robot, and nothing at the root, where it was recorded."""
+    monkeypatch.setenv("ROS_DOMAIN_ID", fresh_domain())
+    bag, stamps = OfflineBag(), [10**9 + 10**7 * tick for tick in range(30)]
+    for stamp in stamps:
+        message = pressures_to_message(np.full(3, 1e3), ("a", "b", "c"), stamp)
+        bag.add("pressure/state", stamp, message)
+    bag.write(tmp_path / "bag")
+    context = rclpy.Context()
+    rclpy.init(context=context)
+    heard = {f"{space}{topic}": [] for space in ("", "/robot1") for topic in ("/clock", STATE)}
+    executor = SingleThreadedExecutor(context=context)
+    node = rclpy.create_node("listener", context=context)
+    for topic, stamped in heard.items():
+        kind = Clock if topic.endswith("clock") else JointState
+        profile = qos(topic.removeprefix("/robot1").lstrip("/") if kind is JointState else "/clock")
+        profile.depth = 100
+        node.create_subscription(kind, topic, stamped.append, profile)
+    executor.add_node(node)
+    spinning = threading.Thread(target=executor.spin)
+    spinning.start()
+    try:
+        words = ["--online", "--wait", "30", "--namespace", "/robot1"]
+        assert cli.main(["replay", str(tmp_path / "bag"), *words]) == 0
+    finally:
+        executor.shutdown()
+        spinning.join()
+        context.shutdown()
+    assert not heard["/clock"]
+    assert not heard[STATE]
+    received = [from_stamp(message, STATE) for message in heard["/robot1" + STATE]]
+    assert set(received) <= set(stamps)
+    assert len(received) > len(stamps) / 2
+    times = [each.clock.sec * 10**9 + each.clock.nanosec for each in heard["/robot1/clock"]]
+    assert times == sorted(times)
+    assert times
+
+
 # --- frames ------------------------------------------------------------------------------------
 
 
@@ -159,8 +280,6 @@ def test_a_node_has_the_frames_of_its_namespace(namespace, overrides, prefix):
 
 
 def test_messages_name_the_prefixed_frames():
-    import numpy as np
-
     expected = expected_of(load_robot("licher2025"), frame_prefix="robot1/")
     wrench = codec("force_torque/wrench", expected).encode(np.zeros(6), 1)
     assert wrench.header.frame_id == "robot1/force_torque"
