@@ -13,9 +13,11 @@ from domains import fresh_domain
 
 pytest.importorskip("rclpy")
 
+from rcl_interfaces.msg import Log
 from rich.console import Console
 
 from softcr_models.errors import UserError
+from softcr_runtime.bags.message_bytes import cdr_of
 from softcr_runtime.bags.own_messages import is_shared
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.recording import BagRecording, RecordedTopic
@@ -118,11 +120,13 @@ def both(runs, tmp_path_factory):
     """One bag of everything, as a recorder of all topics of the domain leaves it."""
     bags = [run.bag for run in runs.values()]
     topics = {name: topic.type for bag in bags for name, topic in bag.topics.items()}
+    topics["/rosout"] = "rcl_interfaces/msg/Log"
     directory = tmp_path_factory.mktemp("both") / "bag"
     recording = BagRecording(directory, [RecordedTopic(*each, _QOS) for each in topics.items()])
     for bag in bags:
         for message in bag.messages(*bag.topics):
             recording.write(message.topic, message.time, message.payload)
+    recording.write("/rosout", message.time + 1, cdr_of(Log(name="robot3.estimator")))
     assert recording.close().failure is None
     return directory
 
@@ -130,7 +134,7 @@ def both(runs, tmp_path_factory):
 @pytest.mark.parametrize("namespace", SECONDS)
 def test_of_a_bag_with_several_robots_one_is_read(runs, both, namespace):
     mine, alone = RobotBag(both, namespace), runs[namespace].bag
-    assert mine.topics.keys() == alone.topics.keys()
+    assert mine.topics == alone.topics
     read, expected = read_signals(mine), read_signals(alone)
     assert {key: len(each) for key, each in read.signals.items()} == {
         key: len(each) for key, each in expected.signals.items()

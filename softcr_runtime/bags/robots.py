@@ -1,11 +1,12 @@
 """Bags with several robots, as a recorder of all topics of a ROS domain leaves them."""
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 from softcr_models.errors import UserError
 from softcr_runtime.bags.own_messages import is_robots, is_shared
-from softcr_runtime.bags.reading import Bag, BagMessage
+from softcr_runtime.bags.reading import Bag, BagMessage, BagTopic
 from softcr_runtime.namespaces import absolute, frame_prefix
 from softcr_runtime.topics import TOPICS
 
@@ -49,10 +50,12 @@ class RobotBag(Bag):
                 f"its namespaces are {known}"
             )
         self._namespace = namespace
+        shared = {name for name, topic in self.topics.items() if is_shared(name, topic.type)}
+        own = Counter(message.topic for message in self.messages(*shared)) if shared else {}
         self.topics = {
-            name: topic
+            name: BagTopic(topic.type, own[name]) if name in own else topic
             for name, topic in self.topics.items()
-            if is_shared(name, topic.type) or _holder(name, held) == namespace
+            if name in own or (name not in shared and _holder(name, held) == namespace)
         }
 
     def messages(self, *topics: str) -> Iterator[BagMessage]:
