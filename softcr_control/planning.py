@@ -9,16 +9,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from softcr_control.costs import CostSettings
 from softcr_control.gauss_newton import GaussNewtonMpc, GaussNewtonSettings
+from softcr_control.inverse_statics import holding_numbers
 from softcr_control.observation import ControlContext, Observation
 from softcr_control.references import SampledReference
 from softcr_models.errors import UserError
 from softcr_models.model import TIP, Model, nominal_parameters
 from softcr_models.robot import Robot
 from softcr_models.rod.cosserat_rod import EquilibriumError
+
+_BEGIN = 0.2  # of the range of pressures, where a search begins
 
 LOOK_AHEAD = GaussNewtonSettings(
     horizon=12, knots=(2, 6, 12), costs=CostSettings(tip_position=1e4, input_rate=0.01)
@@ -98,17 +100,15 @@ def holding_pressures(robot: Robot, prediction: Model, tip: np.ndarray) -> np.nd
         UserError: none does so at all.
     """
     nominal, limits = nominal_parameters(prediction.parameters), robot.pressure_limits
-    span = limits.maximum - limits.minimum
+    size = prediction.inputs.size
+    low, high = np.full(size, limits.minimum), np.full(size, limits.maximum)
 
-    def distance(fractions: np.ndarray) -> np.ndarray:
-        pressures = limits.minimum + span * fractions
+    def tip_of(pressures: np.ndarray) -> np.ndarray:
         state = prediction.equilibrium(pressures, nominal)
         pose = prediction.observe((TIP,), state[None], None, nominal[None])[TIP][0]
-        return 1e3 * (pose[:, 3] - tip)
+        return np.asarray(pose[:, 3])
 
-    start = np.full(prediction.inputs.size, 0.2)
     try:
-        found = least_squares(distance, start, bounds=(0.0, 1.0), diff_step=1e-4)
+        return holding_numbers(tip_of, low, high, low + _BEGIN * (high - low), tip)[0]
     except EquilibriumError as error:
         raise UserError(f"plan: first point {np.round(tip, 4).tolist()} m: {error}") from None
-    return np.asarray(limits.minimum + span * found.x)

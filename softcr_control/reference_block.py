@@ -33,14 +33,9 @@ from softcr_runtime.settings import NodeSettings, SampledNodeSettings
 _BEFORE = -1e3  # [s] when all rows of the horizon are the first
 
 
-class AnyReferenceSettings(SampledNodeSettings):
-    """Which motion, and for how many periods ahead it is told."""
+class RowsSettings(SampledNodeSettings):
+    """When a reference begins, and for how many periods ahead it is told."""
 
-    reference: Place = Field(
-        "trajectory",
-        description=f"what the rod should do: {', '.join(registry.MOTIONS)}; or "
-        "package.module:Class, or path/file.py:Class",
-    )
     start: Literal["first sample", "service"] = Field(
         "first sample",
         description="when the motion begins; at its beginning it stands still until then, for "
@@ -61,6 +56,16 @@ class AnyReferenceSettings(SampledNodeSettings):
         le=3600.0,
         description="after which it stands still",
         json_schema_extra={"unit": "s"},
+    )
+
+
+class AnyReferenceSettings(RowsSettings):
+    """Which motion."""
+
+    reference: Place = Field(
+        "trajectory",
+        description=f"what the rod should do: {', '.join(registry.MOTIONS)}; or "
+        "package.module:Class, or path/file.py:Class",
     )
 
 

@@ -1,4 +1,4 @@
-"""Messages of a tendon-driven arm: as `messages`, for sensor poses, setpoints and tendons."""
+"""Messages of a tendon-driven arm: as `messages`, for sensor poses and tendons."""
 
 from array import array
 from collections.abc import Mapping, Sequence
@@ -63,26 +63,6 @@ def pose_values_from_message(message: Any, topic: str, count: int) -> tuple[Pose
         raise MessageError(topic, f"{len(message.poses)} poses, must be {count}")
     wrapped = (SimpleNamespace(pose=each) for each in message.poses)
     return tuple(pose_value_from_message(each, topic) for each in wrapped)
-
-
-def point_to_message(point: np.ndarray, stamp: int, frame: str = "world") -> Any:
-    """geometry_msgs/PointStamped of a point (3,) [m]; stamp [ns]."""
-    from geometry_msgs.msg import Point, PointStamped
-
-    x, y, z = map(float, point)
-    return PointStamped(header=_header(stamp, frame), point=Point(x=x, y=y, z=z))
-
-
-def point_from_message(message: Any, topic: str) -> np.ndarray:
-    """(3,) point [m] of a PointStamped.
-
-    Raises:
-        MessageError: a coordinate is not finite.
-    """
-    point = np.array([message.point.x, message.point.y, message.point.z], float)
-    if not np.isfinite(point).all():
-        raise MessageError(topic, f"point {point.tolist()} must be finite")
-    return point
 
 
 def arm_cloud_message(

@@ -9,13 +9,20 @@ from softcr_models.model import Layout
 from softcr_runtime.arm_messages import (
     arm_cloud_from_message,
     arm_cloud_message,
-    point_from_message,
-    point_to_message,
     pose_values_from_message,
     poses_to_message,
     tendon_state_from_message,
     tendons_from_message,
     tendons_to_message,
+)
+from softcr_runtime.goal_messages import (
+    goal_from_message,
+    goal_state_to_message,
+    goal_to_message,
+    path_from_message,
+    path_to_message,
+    tip_from_message,
+    tip_to_message,
 )
 from softcr_runtime.messages import (
     clock_to_message,
@@ -213,7 +220,23 @@ def _arm_poses(topic: str, expected: Expected) -> Codec:
 
 
 def _tip_setpoint(topic: str, expected: Expected) -> Codec:
-    return Codec(point_to_message, lambda message: point_from_message(message, topic))
+    frame = expected.frame
+    return Codec(
+        lambda value, stamp: tip_to_message(value, stamp, frame),
+        lambda message: tip_from_message(message, topic, frame),
+    )
+
+
+def _goal_pose(topic: str, expected: Expected) -> Codec:
+    return Codec(goal_to_message, lambda message: goal_from_message(message, topic))
+
+
+def _goal_path(topic: str, expected: Expected) -> Codec:
+    return Codec(path_to_message, lambda message: path_from_message(message, topic))
+
+
+def _goal_state(topic: str, expected: Expected) -> Codec:
+    return Codec(goal_state_to_message, lambda message: message)
 
 
 def _tendon_command(topic: str, expected: Expected) -> Codec:
@@ -263,8 +286,11 @@ _CODECS: dict[str, Callable[[str, Expected], Codec]] = {
     "tendon/state": _tendon_state,
     "estimate/arm": _arm,
     "simulation/truth/arm": _arm,
+    "goal/pose": _goal_pose,
+    "goal/path": _goal_path,
+    "goal/state": _goal_state,
     "/clock": _clock,
 }
 
-EXCHANGED = tuple(topic for topic in _CODECS if topic != "/clock")
-"""Topics whose values have a stamp and a codec."""
+EXCHANGED = tuple(topic for topic in _CODECS if topic != "/clock" and not topic.startswith("goal/"))
+"""Topics whose values have a stamp and a codec, and are signals over time."""

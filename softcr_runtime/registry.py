@@ -35,6 +35,9 @@ class Entry:
 NEMPC, GRADIENT_MPC = "nempc", "rod_mpc"
 """Names of the two predictive controllers of the house."""
 
+GOAL = "goal"
+"""Name of the reference that is told its goals while it runs."""
+
 _TABLE: dict[str, dict[str, Entry]] = {
     "controller": {
         NEMPC: Entry(
@@ -62,7 +65,12 @@ _TABLE: dict[str, dict[str, Entry]] = {
         "arm": Entry("softcr_hardware.plants:TendonArmPlant", "an arm driven by tendons"),
         "model": Entry("softcr_hardware.model_plant:ModelPlant", "any model, with other numbers"),
     },
-    "reference": {},
+    "reference": {
+        GOAL: Entry(
+            "softcr_control.goals.block:GoalReference",
+            "moves the tip to poses, along paths, or after a stream, as it is asked while it runs",
+        ),
+    },
 }  # fmt: skip
 
 MOTIONS = ("setpoint", "circle", "chirp_circle", "trajectory", "tip_circle", "file")
@@ -97,7 +105,7 @@ def nodes(kind: Kind) -> tuple[str, ...]:
 
 def choices(kind: Kind) -> tuple[str, ...]:
     """What a person can choose by a name."""
-    return MOTIONS if kind == "reference" else names(kind)
+    return (*MOTIONS, *names(kind)) if kind == "reference" else names(kind)
 
 
 def entry(kind: Kind, name: str) -> Entry:

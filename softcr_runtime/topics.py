@@ -24,12 +24,14 @@ class Topic:
         type: as in `sensor_msgs/msg/JointState`, the form bags use too.
         profile: quality of service, see `qos`.
         meaning: what it carries, with units.
+        former: types that it had, as in bags of older releases.
     """
 
     name: str
     type: str
     profile: Profile
     meaning: str
+    former: tuple[str, ...] = ()
 
     def message_class(self) -> Any:
         """The Python class of the type; imports its ROS package.
@@ -117,9 +119,30 @@ _ROWS = (
     ),
     Topic(
         "reference/tip",
-        "geometry_msgs/msg/PointStamped",
+        "geometry_msgs/msg/PoseStamped",
         "reliable",
-        "setpoint of a tendon-driven arm's tip [m]",
+        "where the tip should be now [m], orientation without meaning: followed by the node goal "
+        "while it is asked to, at its speed limits; by an arm's controller as its setpoint",
+        former=("geometry_msgs/msg/PointStamped",),
+    ),
+    Topic(
+        "goal/pose",
+        "geometry_msgs/msg/PoseStamped",
+        "reliable",
+        "where the tip is to go when goal/go is called [m], orientation without meaning",
+    ),
+    Topic(
+        "goal/path",
+        "nav_msgs/msg/Path",
+        "reliable",
+        "points through which the tip is to go when goal/go is called [m]",
+    ),
+    Topic(
+        "goal/state",
+        "diagnostic_msgs/msg/DiagnosticArray",
+        "latched",
+        "how it stands with the goal: one status with state, distance of the way that is left [m], "
+        "tip wanted now [m]",
     ),
     Topic(
         "tendon/command",

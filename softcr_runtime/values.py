@@ -120,6 +120,40 @@ class ReferenceRows:
 
 
 @dataclass(frozen=True, eq=False)
+class Goal:
+    """Where a person wants the tip to go.
+
+    Attributes:
+        tips: (k, 3) positions, one after the other, in `frame` [m].
+        frame: that they are in, as the message has it; empty where it names none.
+    """
+
+    tips: np.ndarray
+    frame: str
+
+
+@dataclass(frozen=True, eq=False)
+class GoalState:
+    """How it stands with a goal.
+
+    Attributes:
+        state: "idle", "moving", "stopping", "following" or "waiting" for a stream that is silent.
+        message: what happened last, in a line.
+        warns: whether a person should look.
+        distance: of the way that is left [m]; NaN where there is none.
+        tip: (3,) wanted now [m].
+        frame: of it.
+    """
+
+    state: str
+    message: str
+    warns: bool
+    distance: float
+    tip: np.ndarray
+    frame: str
+
+
+@dataclass(frozen=True, eq=False)
 class ArmSections:
     """A tendon-driven arm as its sections.
 

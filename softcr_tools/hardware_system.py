@@ -5,6 +5,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from softcr_runtime import registry
 from softcr_runtime.settings import Hertz, NodeSettings
 from softcr_runtime.system import Parameters, Part, System
 from softcr_tools.run_options import RunOptions
@@ -16,7 +17,8 @@ _PATIENCE = 2.5
 
 SENSORS, LOOP = "sensors", "loop"
 """Processes that nodes share: what one of them hands to another, or does beside it, costs less. The
-valves and the recorder are alone, so that nothing of the loop can hold them up or end them."""
+valves and the recorder are alone, so that nothing of the loop can hold them up or end them, and so
+is the reference that plans while the loop runs."""
 
 
 class HardwareOptions(RunOptions):
@@ -99,7 +101,7 @@ def hardware_system(options: HardwareOptions, bag: Path) -> System:
     parts = (
         recorder,
         *(part.in_process(SENSORS) for part in _sensors(options, common)),
-        *(part.in_process(LOOP) for part in loop),
+        *(part if part.name == registry.GOAL else part.in_process(LOOP) for part in loop),
         valves,
     )
     return System(

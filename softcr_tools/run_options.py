@@ -176,7 +176,7 @@ class RunOptions(BaseModel):
     @model_validator(mode="after")
     def _names_are_known(self) -> "RunOptions":
         known = dict.fromkeys(("model", "filter_model"), MODELS)
-        for name, names in {**known, "reference": registry.MOTIONS}.items():
+        for name, names in {**known, "reference": registry.choices("reference")}.items():
             value = getattr(self, name)
             if ":" not in value and value not in names:
                 raise ValueError(
@@ -288,7 +288,8 @@ class SimulationOptions(PlantOptions):
     def _open_loop_has_pressures(self) -> "SimulationOptions":
         if self.estimator == "cc":
             _refuse_others(self, _ROD_CLOSED_LOOP, "estimator cc, which runs in open loop")
-            if self.reference in ("tip_circle", "file") or ":" in self.reference:
+            of_tips = ("tip_circle", "file", registry.GOAL)
+            if self.reference in of_tips or ":" in self.reference:
                 raise ValueError(
                     f"reference = {self.reference!r} with estimator 'cc': in open loop one that is "
                     "made of pressures: setpoint, circle, chirp_circle, trajectory"
@@ -320,7 +321,7 @@ def _value(setting: Setting, value: Any) -> Any:
 def _plugin_class(options: RunOptions, role: registry.Kind) -> Any:
     """The class that plays a role; None where the robot's own plant or a known reference does."""
     named = getattr(options, role, "")
-    if not named or (role == "reference" and ":" not in named):
+    if not named or (role == "reference" and named in registry.MOTIONS):
         return None
     return registry.resolve(role, named)
 
@@ -385,7 +386,7 @@ def _check_fit(options: RunOptions, kind: Kind) -> None:
     if kind == "arm" and made_of_pressures:
         raise UserError(
             f"reference = {options.reference!r} for robot {options.robot!r}: is a rod's; "
-            "an arm's is one of setpoint, trajectory, tip_circle, file"
+            "an arm's is one of setpoint, trajectory, tip_circle, file, goal"
         )
 
 

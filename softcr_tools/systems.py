@@ -62,10 +62,16 @@ def arm_system(options: SimulationOptions, bag: Path) -> System:
         | priority(common, 25)
         | ({"file": options.reference_file} if options.reference_file else {}),
     )
+    told: Parameters = {"setpoints": "paired", "adaptation": options.adaptation}
+    if options.reference == registry.GOAL:
+        of_goal = common | {"horizon": 1, "duration": options.duration} | priority(common, 25)
+        of_goal |= options.plugin_settings.get("reference", {})
+        reference = registry.part("reference", registry.GOAL, of_goal)
+        told["setpoint_topic"] = "reference/output"
     controller = Part(
         "apcc_controller",
         "softcr_control.apcc.block:ApccBlock",
-        common | {"setpoints": "paired", "adaptation": options.adaptation} | priority(common, 20),
+        common | told | priority(common, 20),
     )
     return _in_order(options, _recorder(common, bag), simulator, reference, controller)
 

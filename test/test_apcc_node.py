@@ -23,14 +23,13 @@ from softcr_control.apcc.block import (  # noqa: E402
 from softcr_models.constant_curvature.kinematics import coverage_of  # noqa: E402
 from softcr_models.robot import load_arm  # noqa: E402
 from softcr_runtime.arm_messages import (  # noqa: E402
-    point_from_message,
-    point_to_message,
     poses_from_message,
     poses_to_message,
     tendons_from_message,
     tendons_to_message,
 )
 from softcr_runtime.block_node import block_node_class  # noqa: E402
+from softcr_runtime.goal_messages import tip_from_message, tip_to_message  # noqa: E402
 from softcr_runtime.messages import MessageError, from_stamp  # noqa: E402
 from softcr_runtime.process import SupervisedExecutor  # noqa: E402
 from softcr_runtime.topics import TOPICS, qos  # noqa: E402
@@ -86,7 +85,7 @@ class World:
         return heard[self.last_stamp]
 
     def ask(self, goal):
-        self._publishers[SETPOINT].publish(point_to_message(goal, next(self._stamps)))
+        self._publishers[SETPOINT].publish(tip_to_message(goal, next(self._stamps), "world"))
 
     def calibrate(self):
         self._spin(self._client.service_is_ready, "no service")
@@ -205,9 +204,10 @@ def test_foreign_messages_are_refused():
     broken[1, 0, 3] = np.nan
     with pytest.raises(MessageError, match=r"position.x = nan must be finite"):
         poses_from_message(poses_to_message(broken, 10**9), POSES, 3)
-    np.testing.assert_array_equal(point_from_message(point_to_message(GOAL, 1), SETPOINT), GOAL)
+    setpoint = tip_to_message(GOAL, 1, "world")
+    np.testing.assert_array_equal(tip_from_message(setpoint, SETPOINT, "world"), GOAL)
     with pytest.raises(MessageError, match=r"point .*inf.* must be finite"):
-        point_from_message(point_to_message([np.inf, 0.0, 0.0], 1), SETPOINT)
+        tip_from_message(tip_to_message([np.inf, 0.0, 0.0], 1, "world"), SETPOINT, "world")
     with pytest.raises(MessageError, match="must be finite"):
         tendons_from_message(tendons_to_message([np.nan], ["a"], 1), COMMAND, ["a"])
     with pytest.raises(MessageError, match=r"name \['a'\] must be \['b'\]"):

@@ -20,6 +20,7 @@ BLOCKS = {
     "cc_estimator": "softcr_estimation.cc_block:CcEstimatorBlock",
     "reference": "softcr_control.reference_block:ReferenceBlock",
     "tip_reference": "softcr_control.tip_reference_block:TipReferenceBlock",
+    "goal": "softcr_control.goals.block:GoalReference",
     "controller": "softcr_control.controller:ControllerBlock",
     "nempc_controller": "softcr_control.controller:ControllerBlock",
     "rod_mpc": "softcr_control.controller:ControllerBlock",

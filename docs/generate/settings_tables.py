@@ -43,7 +43,7 @@ def _default(value: Any) -> str:
 
 def _registry() -> str:
     rows = []
-    for kind in ("controller", "estimator", "plant"):
+    for kind in ("controller", "estimator", "plant", "reference"):
         for name in registry.names(kind):
             entry = registry.entry(kind, name)
             rows.append([kind, code(name), code(entry.place), entry.summary])

@@ -17,7 +17,7 @@ from softcr_models.constant_curvature.tendons import Tendons
 from softcr_models.errors import UserError
 from softcr_runtime.block import BlockBase, Input, Output, Samples
 from softcr_runtime.settings import LIVE, ArmNodeSettings
-from softcr_runtime.values import ArmSections
+from softcr_runtime.values import ArmSections, ReferenceRows
 
 POSES, SETPOINT, COMMAND, ESTIMATE = (
     "mocap/arm/poses", "reference/tip", "tendon/command", "estimate/arm",
@@ -33,6 +33,9 @@ class ApccControllerSettings(ArmNodeSettings):
         "held",
         description="the last one heard holds; or there is one of every frame of poses, which in "
         "lock-step is waited for",
+    )
+    setpoint_topic: Literal["reference/tip", "reference/output"] = Field(
+        "reference/tip", description="where setpoints come from; of rows the first is taken"
     )
     gain: float = Field(
         1.5,
@@ -105,7 +108,8 @@ class ApccBlock(BlockBase):
         self._law = law or _law_of(settings)
         self.command: ApccCommand | None = None
         paired = settings.lockstep and settings.setpoints == "paired"
-        setpoint = Input(SETPOINT, "same") if paired else Input(SETPOINT, "latest", needed=False)
+        self._wanted = wanted = settings.setpoint_topic
+        setpoint = Input(wanted, "same") if paired else Input(wanted, "latest", needed=False)
         self.inputs = (Input(POSES, "lead"), setpoint)
         self.silence = settings.patience
         self.reset()
@@ -146,9 +150,10 @@ class ApccBlock(BlockBase):
             self._use(self._found.places, self._found.rest_lengths)
         poses = np.array([pose.matrix for pose in samples[POSES].value])
         self._frames = (*self._frames[1 - _CALIBRATION_FRAMES :], poses)
-        setpoint = samples.get(SETPOINT)
+        setpoint = samples.get(self._wanted)
         if setpoint is not None and setpoint.stamp > self._setpoint_stamp:
-            self._setpoint, self._setpoint_stamp = setpoint.value, setpoint.stamp
+            value, self._setpoint_stamp = setpoint.value, setpoint.stamp
+            self._setpoint = value.tip_positions[0] if isinstance(value, ReferenceRows) else value
         if self._setpoint is None:
             return self._hold("no setpoint", now)
         if self._lost:

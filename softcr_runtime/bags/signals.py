@@ -324,7 +324,9 @@ def decoder(topic: str, first: Any, expected: Expected) -> Callable[[Any], Any]:
     layout = _layout_of(first) if topic == "estimate/state" else None
     sections = expected.racks if topic == "estimate/arm" and expected.racks else None
     racks = expected.racks or len(getattr(first, "poses", ()))
-    return codec(topic, replace(expected, layout=layout, sections=sections, racks=racks)).decode
+    frame = first.header.frame_id  # whichever it is, a reader takes what was recorded
+    told = replace(expected, layout=layout, sections=sections, racks=racks, frame=frame)
+    return codec(topic, told).decode
 
 
 def _layout_of(message: Any) -> Layout:

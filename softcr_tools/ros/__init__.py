@@ -12,6 +12,7 @@ COMMANDS = {
     "topics": ("ros.topics:topics", "list topics, who publishes and hears them, their rates"),
     "echo": ("ros.echo:echo", "print the messages of a topic"),
     "call": ("ros.call:call", "call a service of a node"),
+    "goal": ("ros.goal:goal", "send the tip to a pose or along a path, and wait"),
     "param": ("ros.param:app", "list, show or change the parameters of a node"),
 }
 """Name -> place below the package, and the line in a list."""

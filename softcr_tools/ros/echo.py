@@ -13,7 +13,7 @@ from softcr_models.errors import UserError
 from softcr_runtime.bags.reading import decoded
 from softcr_runtime.command_line import command
 from softcr_runtime.console import ended_by_signals
-from softcr_runtime.wire_types import TF_MESSAGE, is_installed, tf_message_class
+from softcr_runtime.wire_types import TF_MESSAGE, is_installed
 from softcr_tools.ros.interfaces import interface_class, lines, picked, plain, without_nan
 from softcr_tools.ros.participant import Connection, Participant, Unanswered, beside, node_of
 
@@ -53,7 +53,7 @@ def echo(
         name, graph = participant.found("topic", topic)
         type_ = _the_type(name, graph.topics[name])
         raw = type_ == TF_MESSAGE and not is_installed()
-        kind = tf_message_class() if raw else interface_class(type_)
+        kind = interface_class(type_)
         if not participant.wait(
             lambda: bool(participant.publishers(name)), participant.connection.timeout
         ):

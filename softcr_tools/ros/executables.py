@@ -9,6 +9,7 @@ NODES = {
     "estimator": f"{_BLOCK} softcr_estimation.estimator:EstimatorBlock",
     "cc_estimator": f"{_BLOCK} softcr_estimation.cc_block:CcEstimatorBlock",
     "reference": f"{_BLOCK} softcr_control.reference_block:ReferenceBlock",
+    "goal": f"{_BLOCK} softcr_control.goals.block:GoalReference",
     "controller": f"{_BLOCK} softcr_control.controller:ControllerBlock",
     "nempc_controller": f"{_BLOCK} softcr_control.controller:ControllerBlock nempc_controller",
     "rod_mpc": f"{_BLOCK} softcr_control.controller:ControllerBlock rod_mpc"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from softcr_models.errors import UserError
+from softcr_runtime.wire_types import TF_MESSAGE, is_installed, tf_message_class
 from softcr_tools.ros.participant import nearest
 
 _SHOWN = 6  # elements of an array in text
@@ -23,6 +24,8 @@ def interface_class(name: str) -> Any:
         UserError: its package is not installed for this Python.
     """
     package, kind, short = name.split("/")
+    if name == TF_MESSAGE and not is_installed():  # only bytes of it can be heard
+        return tf_message_class()
     try:
         return getattr(import_module(f"{package}.{kind}"), short)
     except (ImportError, AttributeError):

@@ -1,0 +1,352 @@
+"""The reference that is told its goals while it runs.
+
+`goal/pose` or `goal/path` says where the tip is to go, and the action `go` sends it there: planned
+inside the workspace, refused with a reason otherwise. `follow` lets it pursue `reference/tip`, as a
+joystick gives it; `cancel` brakes and stays. Whatever comes, the wanted tip moves no faster than
+the limits of speed and acceleration, and what is silent lets it stand.
+"""
+
+import threading
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from softcr_control.goals.motion import Limits, OnPath, Path, Point, pursued
+from softcr_control.goals.workspace import ArmReach, ModelReach, Way, Workspace
+from softcr_control.horizon import MAXIMUM_DELAY
+from softcr_control.reference_block import RowsSettings
+from softcr_models.errors import UserError
+from softcr_models.models import make_model, model_class
+from softcr_models.prediction import RodPrediction
+from softcr_models.robot import kind_of
+from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_models.rod_model import RodModel
+from softcr_runtime.block import CLOCK, BlockBase, Input, Output, Samples
+from softcr_runtime.robot_topics import robot_topics
+from softcr_runtime.settings import Seconds
+from softcr_runtime.values import Goal, GoalState, ReferenceRows
+
+POSE, PATH, STREAM, STATE = "goal/pose", "goal/path", "reference/tip", "goal/state"
+_MOST_PERIODS = 10  # that one tick makes up for; a longer hole is a pause of the motion
+_STATE_PERIOD = 0.2  # between two tellings of a state that does not change [s]
+
+
+class GoalSettings(RowsSettings):
+    """How fast the tip may move, and how exactly it must be reached."""
+
+    speed: float = Field(
+        0.05, gt=0.0, le=2.0, description="of the tip at most", json_schema_extra={"unit": "m/s"}
+    )
+    acceleration: float = Field(
+        0.25,
+        gt=0.0,
+        le=50.0,
+        description="of the tip at most",
+        json_schema_extra={"unit": "m/s^2"},
+    )
+    tolerance: float = Field(
+        1e-3,
+        gt=0.0,
+        le=0.5,
+        description="how far from a goal a tip that stands still may be",
+        json_schema_extra={"unit": "m"},
+    )
+    spacing: float = Field(
+        5e-3,
+        gt=0.0,
+        le=1.0,
+        description="between points of a way that are looked for in the workspace",
+        json_schema_extra={"unit": "m"},
+    )
+    patience: Seconds = Field(
+        0.2, gt=0.0, le=10.0, description="a stream that is silent for so long lets the tip stand"
+    )
+
+
+class _Pursuit(NamedTuple):
+    """The tip after a stream; without a target it brakes."""
+
+    point: Point
+    target: np.ndarray | None
+
+
+_Motion = OnPath | _Pursuit
+
+
+class GoalReference(BlockBase):
+    """Moves the tip to poses, along paths, or after a stream, as it is asked while it runs."""
+
+    name = "goal"
+    Settings = GoalSettings
+    kinds = ("rod", "arm")
+    actions = ("start", "go", "follow", "cancel")
+
+    def __init__(self, robot: Any, settings: Any, workspace: Workspace | None = None) -> None:
+        """See BlockBase.
+
+        Args:
+            robot: see BlockBase.
+            settings: see BlockBase.
+            workspace: another one than the model's.
+        """
+        super().__init__(robot, settings)
+        self.on_grid = settings.resampled
+        topics = robot_topics(robot)
+        name = settings.model or kind_of(settings.robot)
+        is_rod = issubclass(model_class(name), RodModel)
+        self._unknown: np.ndarray | None = None
+        lead, self._topic = topics.state, "reference/output"
+        if is_rod:
+            rod = CosseratRod(robot, settings.intervals)
+            self._unknown, self._topic = np.full(rod.state_size, np.nan), "reference/rod"
+            reach: Any = ModelReach(RodPrediction(rod, single_precision=False))
+        elif settings.model or kind_of(settings.robot) != "arm":
+            reach = ModelReach(make_model(name, robot))
+        else:  # steered by A-PCC, which is led by the cameras
+            lead, reach = topics.poses, ArmReach(robot)
+        self.inputs = (
+            Input(CLOCK if settings.resampled else lead, "lead"),
+            *(Input(each, "newest", needed=False, wakes=False) for each in (POSE, PATH)),
+            Input(STREAM, "latest", needed=False, wakes=False),
+        )
+        self.outputs = (self._topic, STATE)
+        self._workspace = workspace or Workspace(reach, settings.tolerance, settings.seed)
+        self._limits = Limits(settings.speed, settings.acceleration, settings.period)
+        self._lock = threading.Lock()  # actions come in another thread than ticks
+        self.reset()
+
+    @property
+    def tip(self) -> np.ndarray:
+        """(3,) where the tip should be now [m]."""
+        return self._point.position
+
+    def rehearse(self) -> None:
+        """See BlockBase; the workspace is looked at, which takes a second."""
+        self._workspace.contains(self._workspace.rest)
+        self._workspace.way(self._workspace.rest, self._workspace.rest[None], 1.0)
+
+    def reset(self) -> None:
+        """See BlockBase; the wanted tip is that of the robot at rest."""
+        self._motion: _Motion = _Pursuit(Point.at_rest(self._workspace.rest), None)
+        self._next: Way | None = None
+        self._goal: Goal | None = None
+        self._stream: tuple[int, np.ndarray] | None = None
+        self._follows = False
+        self._last: int | None = None
+        self._first_periods = 0  # that the first tick makes
+        self._started = self.settings.start == "first sample"
+        self._said, self._warns = "no goal yet", False
+        self._told: tuple[int, Any] = (0, None)
+
+    def time_jumped(self, seconds: float) -> None:
+        """See BlockBase: the tip brakes where it is, and waits to be asked again."""
+        with self._lock:
+            self._next, self._follows, self._goal, self._stream = None, False, None, None
+            self._last, self._first_periods = None, 1  # the motion goes on, by one period
+            self._brake()
+            self._say("time jumped: the tip stops and stays", warns=True)
+
+    # --- actions ----------------------------------------------------------------------------
+
+    def act(self, action: str) -> str:
+        """`go`: to the last goal/pose or along the last goal/path. `follow`: after reference/tip,
+        until go or cancel. `cancel`: brake and stay. `start`: goals are taken from now on."""
+        if action == "start":
+            self._started = True
+            return "goals are taken"
+        if not self._started:
+            raise UserError("the run has not begun: goals are taken after goal/start")
+        return {"go": self._go, "follow": self._follow, "cancel": self._cancel}[action]()
+
+    def _go(self) -> str:
+        goal = self._goal
+        if goal is None:
+            raise UserError(f"no goal: none came on {POSE} or {PATH} since the last one was used")
+        if goal.frame not in (self.expected.frame, ""):
+            raise self._refused(
+                f"the goal is in frame {goal.frame!r}, must be {self.expected.frame!r}"
+            )
+        with self._lock:
+            start = self._stopped()
+        way = self._workspace.way(start, goal.tips, self.settings.spacing)
+        if way.problem:
+            raise self._refused(way.problem)
+        with self._lock:
+            self._goal = None if self._goal is goal else self._goal
+            self._next, self._follows = way, False
+            length = float(np.linalg.norm(np.diff(way.points, axis=0), axis=1).sum())
+            length += float(np.linalg.norm(way.points[0] - start))
+            place = ", ".join(f"{value:.4g}" for value in goal.tips[-1])
+            self._say(f"going to ({place}) m, {1e3 * length:.0f} mm of way")
+        return self._said
+
+    def _follow(self) -> str:
+        with self._lock:
+            if self._fresh_target(self._last or 0) is None:
+                raise UserError(f"nothing comes on {STREAM}: start what sends it first")
+            self._next, self._follows = None, True
+            self._say(f"following {STREAM}")
+        return self._said
+
+    def _cancel(self) -> str:
+        with self._lock:
+            idle = self._point.stands and self._next is None and not self._follows
+            self._next, self._follows, self._goal = None, False, None
+            self._brake()
+            self._say("nothing to cancel" if idle else "cancelled: the tip stops and stays")
+        return self._said
+
+    def _refused(self, line: str) -> UserError:
+        """A goal is taken back; what goes on goes on."""
+        with self._lock:
+            self._goal = None
+            self._say(f"refused: {line}", warns=True)
+        return UserError(line)
+
+    # --- ticks ------------------------------------------------------------------------------
+
+    def tick(self, now: int, samples: Samples) -> Iterable[Output]:
+        """The rows from now on, and how it stands with the goal."""
+        with self._lock:
+            self._take(samples)
+            for _ in range(self._periods(now)):
+                self._step(now)
+            self._last = now
+            rows = self._rows(self.settings.horizon + 1 + MAXIMUM_DELAY)
+            states = None
+            if self._unknown is not None:
+                states = np.tile(self._unknown, (len(rows), 1))
+            told = self._state_when_due(now)
+        reference = ReferenceRows(now, self.settings.period, states, rows)
+        return [Output(self._topic, now, reference), *told]
+
+    def _take(self, samples: Samples) -> None:
+        goals = [samples[topic] for topic in (POSE, PATH) if topic in samples]
+        if goals:
+            self._goal = max(goals, key=lambda sample: sample.stamp).value
+        if STREAM in samples:
+            self._stream = samples[STREAM].stamp, samples[STREAM].value
+
+    def _periods(self, now: int) -> int:
+        """How many have passed since the last tick."""
+        if self._last is None:
+            return self._first_periods
+        passed = round(1e-9 * (now - self._last) / self.settings.period)
+        return min(max(passed, 0), _MOST_PERIODS)
+
+    def _step(self, now: int) -> None:
+        """One period on."""
+        if self._follows:
+            self._motion = _Pursuit(self._point, self._fresh_target(now, complain=True))
+        elif self._next is not None:
+            if self._point.stands:
+                self._begin(self._next)
+                self._next = None
+            else:
+                self._brake()
+        moved = self._after(self._motion)
+        if isinstance(moved, OnPath) and moved.arrived and not self._arrived(self._motion):
+            self._say("arrived")
+        self._motion = moved
+
+    def _begin(self, way: Way) -> None:
+        here = self._point.position
+        caps = np.r_[np.inf, way.speeds]
+        self._motion = OnPath(Path(np.vstack((here, way.points)), self._limits, caps))
+
+    def _brake(self) -> None:
+        if isinstance(self._motion, OnPath):
+            self._motion = OnPath(
+                self._motion.path, self._motion.place, self._motion.speed, stops=True
+            )
+        else:
+            self._motion = _Pursuit(self._motion.point, None)
+
+    def _after(self, motion: _Motion) -> _Motion:
+        """A period later."""
+        if isinstance(motion, OnPath):
+            return motion.after()
+        return _Pursuit(pursued(motion.point, motion.target, self._limits), motion.target)
+
+    def _stopped(self) -> np.ndarray:
+        """(3,) where the tip will stand if it brakes from now on [m]."""
+        if isinstance(self._motion, OnPath):
+            return self._motion.stopped().point.position
+        point = self._motion.point
+        while not point.stands:
+            point = pursued(point, None, self._limits)
+        return point.position
+
+    def _rows(self, count: int) -> np.ndarray:
+        """(count, 3) wanted tips from now on [m]."""
+        motion, found = self._motion, [self._point.position]
+        while len(found) < count:
+            motion = self._after(motion)
+            found.append(motion.point.position)
+        return np.array(found)
+
+    def _fresh_target(self, now: int, complain: bool = False) -> np.ndarray | None:
+        """(3,) of the stream, if it is not silent and leads to where the tip can be."""
+        if self._stream is None:
+            return None
+        stamp, target = self._stream
+        if abs(now - stamp) > 1e9 * self.settings.patience:
+            if complain:
+                self._say(f"{STREAM} is silent: the tip stands", warns=True)
+            return None
+        if not self._workspace.contains(target):
+            if complain:
+                place = ", ".join(f"{value:.3g}" for value in target)
+                self._say(f"({place}) m is outside of the workspace: the tip stands", warns=True)
+            return None
+        if complain:
+            self._say(f"following {STREAM}")
+        return target
+
+    # --- what is told -----------------------------------------------------------------------
+
+    @property
+    def _point(self) -> Point:
+        return self._motion.point
+
+    @staticmethod
+    def _arrived(motion: _Motion) -> bool:
+        return isinstance(motion, OnPath) and motion.arrived
+
+    def _say(self, line: str, warns: bool = False) -> None:
+        self._said, self._warns = line, warns
+
+    def _word(self) -> str:
+        if self._follows:
+            waits = isinstance(self._motion, _Pursuit) and self._motion.target is None
+            return "waiting" if waits else "following"
+        if self._next is not None:
+            return "moving"
+        if self._point.stands and (not isinstance(self._motion, OnPath) or self._motion.stops):
+            return "idle"
+        if isinstance(self._motion, OnPath) and not self._motion.stops:
+            return "idle" if self._motion.arrived else "moving"
+        return "stopping"
+
+    def _state_when_due(self, now: int) -> list[Output]:
+        told_at, key = self._told
+        word = self._word()
+        new = (word, self._said)
+        if new == key and (word == "idle" or now - told_at < 1e9 * _STATE_PERIOD):
+            return []
+        self._told = now, new
+        motion, left = self._motion, float("nan")
+        if isinstance(motion, OnPath):
+            left = motion.path.length - motion.place
+        state = GoalState(word, self._said, self._warns, left, self.tip, self.expected.frame)
+        return [Output(STATE, now, state)]
+
+    def describe(self) -> dict[str, Any]:
+        """See BlockBase."""
+        return {"reference": "goal", "state": self._word(), "said": self._said}
+
+    def warnings(self) -> list[str]:
+        """See BlockBase."""
+        return [self._said] if self._warns else []

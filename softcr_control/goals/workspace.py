@@ -1,0 +1,271 @@
+"""Where a robot's tip can stand still: known roughly from samples, and exactly by looking for it.
+
+`ModelReach` asks a model for its equilibria, whatever drives it; `ArmReach` the shapes that a
+tendon-driven arm takes without elongation, which its A-PCC controller steers by.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from scipy.spatial import KDTree
+from scipy.stats import qmc
+
+from softcr_control.inverse_statics import holding_numbers
+from softcr_models.constant_curvature.arm import Arm
+from softcr_models.errors import UserError
+from softcr_models.model import TIP, Model, nominal_parameters
+from softcr_models.rod.cosserat_rod import EquilibriumError
+
+_SAMPLES = 256  # a power of two, as Sobol's sequence wants it
+_ROUGH = 2.0
+"""A point is in the workspace, roughly, where its distance to a sample is at most so many times the
+sample's own to the next one."""
+
+_FAR = 1e3  # where a tip is said to be that does not stand [m]
+
+_LARGEST_BEND = 1.0
+"""Of each section of an arm, as `ArmModelSettings` has it [rad]."""
+
+
+class Reach(Protocol):
+    """What brings a tip somewhere.
+
+    Attributes:
+        low, high: (m,) of the numbers that are chosen.
+        rate: (m,) how fast they may change [1/s]; inf where nothing is known.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    rate: np.ndarray
+
+    def tip(self, numbers: np.ndarray) -> np.ndarray | None:
+        """(3,) where the tip stands with (m,) numbers [m]; None where it does not."""
+        ...
+
+    @property
+    def rest(self) -> np.ndarray:
+        """(m,) numbers of the robot that nothing drives."""
+        ...
+
+
+class ModelReach:
+    """The inputs of a model, and its equilibria with nominal parameters."""
+
+    def __init__(self, model: Model) -> None:
+        self._model, self._nominal = model, nominal_parameters(model.parameters)
+        inputs = model.inputs
+        self.low, self.high, self.rate = inputs.low, inputs.high, inputs.rate
+
+    def tip(self, numbers: np.ndarray) -> np.ndarray | None:
+        """See Reach."""
+        try:
+            state = self._model.equilibrium(numbers, self._nominal)
+        except (EquilibriumError, UserError):
+            return None
+        pose = self._model.observe((TIP,), state[None], None, self._nominal[None])[TIP][0]
+        return np.asarray(pose[:, 3]) if np.isfinite(pose).all() else None
+
+    @property
+    def rest(self) -> np.ndarray:
+        """See Reach."""
+        return self._model.inputs.rest
+
+
+class ArmReach:
+    """The bends (2 n,) of an arm's n sections from rack to rack, about y and about x [rad]."""
+
+    def __init__(self, arm: Arm) -> None:
+        self._chain, self._lengths = arm.model, arm.model_lengths
+        size = 2 * len(self._lengths)
+        self.low, self.high = np.full(size, -_LARGEST_BEND), np.full(size, _LARGEST_BEND)
+        self.rate = np.full(size, np.inf)  # no arm file tells how fast tendons are
+
+    def tip(self, numbers: np.ndarray) -> np.ndarray | None:
+        """See Reach."""
+        shape = np.zeros((len(self._lengths), 3))
+        shape[:, :2] = numbers.reshape(-1, 2)
+        return np.asarray(self._chain.position(shape.ravel(), self._lengths))
+
+    @property
+    def rest(self) -> np.ndarray:
+        """See Reach."""
+        return np.zeros(len(self.low))
+
+
+@dataclass(frozen=True, eq=False)
+class Way:
+    """A way that the tip can go, or why there is none.
+
+    Attributes:
+        points: (k, 3) behind the start [m].
+        speeds: (k,) highest speed on the way to each, by how fast inputs may change [m/s].
+        problem: why there is none; empty where there is one.
+    """
+
+    points: np.ndarray
+    speeds: np.ndarray
+    problem: str = ""
+
+    @classmethod
+    def refused(cls, problem: str) -> "Way":
+        """None."""
+        return cls(np.empty((0, 3)), np.empty(0), problem)
+
+
+class Workspace:
+    """Where a tip can stand, and with which numbers.
+
+    Attributes:
+        rest: (3,) the tip of the robot that nothing drives [m].
+    """
+
+    def __init__(self, reach: Reach, tolerance: float, seed: int = 0) -> None:
+        """Samples are made when they are first needed.
+
+        Args:
+            reach: what brings the tip somewhere.
+            tolerance: how far from a point the tip may end and still be there [m].
+            seed: of the samples.
+
+        Raises:
+            UserError: the robot does not even stand at rest.
+        """
+        self._reach, self._tolerance, self._seed = reach, tolerance, seed
+        rest = reach.tip(reach.rest)
+        if rest is None:
+            raise UserError("goals: the model has no steady state at rest")
+        self.rest = rest
+
+    def contains(self, tip: np.ndarray) -> bool:
+        """Whether a point (3,) [m] is as near to a sample as samples are to one another there:
+        quickly, and roughly."""
+        distance, nearest = self._tree.query(tip)
+        return bool(distance <= _ROUGH * max(self._spacing[nearest], self._tolerance))
+
+    def numbers_at(
+        self, tip: np.ndarray, start: np.ndarray | None = None
+    ) -> tuple[np.ndarray, float]:
+        """(m,) numbers that bring the tip closest to a point (3,), and the distance left [m].
+
+        Args:
+            tip: wanted [m].
+            start: where the search begins; None: at the nearest sample.
+        """
+        begin = self._numbers[int(self._tree.query(tip)[1])] if start is None else start
+
+        def tip_of(numbers: np.ndarray) -> np.ndarray:
+            found = self._reach.tip(numbers)
+            return self.rest + _FAR if found is None else found
+
+        return holding_numbers(tip_of, self._reach.low, self._reach.high, begin, tip)
+
+    def way(self, start: np.ndarray, goals: np.ndarray, spacing: float) -> Way:
+        """A way through points, looked for every so often.
+
+        It is straight from one to the next. Where the straight line to the first of them leaves the
+        workspace, the way there is that of the tip while the inputs change evenly.
+
+        Args:
+            start: (3,) where the tip is [m].
+            goals: (k, 3) [m].
+            spacing: largest distance between two points that are looked for [m].
+        """
+        numbers, left = self._found(goals[0])
+        if left > self._tolerance:
+            what = "the goal" if len(goals) == 1 else "the path's first point"
+            return Way.refused(self._refusal(what, goals[0], left))
+        begin, _ = self._found(start)
+        first = self._straight(start, begin, goals[:1], spacing)
+        if isinstance(first, str):
+            first = self._bent(start, begin, goals[0], numbers, spacing)
+        rest = self._straight(goals[0], first[1][-1], goals[1:], spacing)
+        if isinstance(rest, str):
+            return Way.refused(rest)
+        points = np.concatenate((first[0], rest[0]))
+        return Way(points, self._speeds(np.vstack((start, points)), [begin, *first[1], *rest[1]]))
+
+    def _found(self, tip: np.ndarray, start: np.ndarray | None = None) -> tuple[np.ndarray, float]:
+        """As `numbers_at`, from a start and, where that fails, from the nearest sample."""
+        found, left = self.numbers_at(tip, start)
+        if left > self._tolerance and start is not None:
+            return self.numbers_at(tip)
+        return found, left
+
+    def _straight(
+        self, start: np.ndarray, begin: np.ndarray, goals: np.ndarray, spacing: float
+    ) -> tuple[np.ndarray, list[np.ndarray]] | str:
+        """Points behind the start and their numbers; or why there is no such way."""
+        points, numbers = _dense(start, goals, spacing), [begin]
+        for point in points:
+            found, left = self._found(point, numbers[-1])
+            if left > self._tolerance:
+                return self._refusal("a point on the way", point, left)
+            numbers.append(found)
+        return points, numbers[1:]
+
+    def _bent(
+        self,
+        start: np.ndarray,
+        begin: np.ndarray,
+        goal: np.ndarray,
+        end: np.ndarray,
+        spacing: float,
+    ) -> tuple[np.ndarray, list[np.ndarray]]:
+        """The way of the tip while numbers change evenly: each is inside the limits."""
+        count = max(int(np.ceil(2.0 * np.linalg.norm(goal - start) / spacing)), 4)
+        numbers = [begin + part * (end - begin) for part in np.linspace(0.0, 1.0, count + 1)[1:]]
+        tips = [(each, self._reach.tip(each)) for each in numbers[:-1]]
+        stands = [(each, tip) for each, tip in tips if tip is not None]
+        points = np.array([*(tip for _, tip in stands), goal])
+        return points, [*(each for each, _ in stands), end]
+
+    def _speeds(self, points: np.ndarray, numbers: list[np.ndarray]) -> np.ndarray:
+        """(k - 1,) [m/s] on the way to each point but the first, by how fast numbers change."""
+        ways = np.linalg.norm(np.diff(points, axis=0), axis=1)
+        times = np.max(np.abs(np.diff(numbers, axis=0)) / self._reach.rate, axis=1)
+        return np.divide(ways, times, out=np.full(len(ways), np.inf), where=times > 0.0)
+
+    def _refusal(self, what: str, point: np.ndarray, left: float) -> str:
+        place = ", ".join(f"{value:.4g}" for value in point)
+        return (
+            f"{what}, ({place}) m, is outside of the workspace: the tip comes no nearer than "
+            f"{1e3 * left:.1f} mm, must be {1e3 * self._tolerance:.1f} mm"
+        )
+
+    @cached_property
+    def _samples(self) -> tuple[np.ndarray, np.ndarray]:
+        low, high = self._reach.low, self._reach.high
+        parts = qmc.Sobol(len(low), seed=self._seed).random(_SAMPLES)
+        chosen = [self._reach.rest, *(low + parts * (high - low))]
+        tips = [(numbers, self._reach.tip(numbers)) for numbers in chosen]
+        stands = [(numbers, tip) for numbers, tip in tips if tip is not None]
+        return np.array([n for n, _ in stands]), np.array([t for _, t in stands])
+
+    @property
+    def _numbers(self) -> np.ndarray:
+        return self._samples[0]
+
+    @property
+    def _tips(self) -> np.ndarray:
+        return self._samples[1]
+
+    @cached_property
+    def _tree(self) -> KDTree:
+        return KDTree(self._tips)
+
+    @cached_property
+    def _spacing(self) -> np.ndarray:
+        """(n,) from each sample to its nearest neighbour [m]."""
+        return np.asarray(self._tree.query(self._tips, k=2)[0][:, 1])
+
+
+def _dense(start: np.ndarray, goals: np.ndarray, spacing: float) -> np.ndarray:
+    """Points behind the start, through all goals (k, 3), no farther from one another [m]."""
+    found = [np.empty((0, 3))]
+    for before, after in zip((start, *goals), goals, strict=False):
+        count = max(int(np.ceil(np.linalg.norm(after - before) / spacing)), 1)
+        found.append(before + np.linspace(0.0, 1.0, count + 1)[1:, None] * (after - before))
+    return np.concatenate(found)

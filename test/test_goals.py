@@ -1,0 +1,402 @@
+"""Goals set while a robot runs: motions that never jump, the workspace, the block's actions."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial.transform import Rotation
+
+from softcr_control.goals.block import PATH, POSE, STATE, STREAM, GoalReference
+from softcr_control.goals.motion import Limits, OnPath, Path, Point, pursued
+from softcr_control.goals.workspace import ArmReach, ModelReach, Workspace
+from softcr_models import CosseratRod, load_robot
+from softcr_models.errors import UserError
+from softcr_models.prediction import RodPrediction
+from softcr_runtime.goal_messages import (
+    goal_from_message,
+    goal_state_to_message,
+    goal_to_message,
+    path_from_message,
+    path_to_message,
+    tip_from_message,
+    tip_to_message,
+)
+from softcr_runtime.messages import MessageError
+from softcr_runtime.sample import Sample
+from softcr_runtime.values import Goal, GoalState
+
+PERIOD = 1 / 70
+LIMITS = Limits(speed=0.05, acceleration=0.25, period=PERIOD)
+ROD, ARM = load_robot("licher2025"), load_robot("dalenberg_robot1", ("arm",))
+
+places = st.tuples(*[st.floats(-0.1, 0.1)] * 3).map(np.array)
+
+
+def rates(points):
+    """Largest speed [m/s] and change of speed per time [m/s^2] of points one period apart, which
+    begin and end at rest."""
+    velocities = np.diff(points, axis=0) / PERIOD
+    changes = np.diff(np.vstack((np.zeros(3), velocities, np.zeros(3))), axis=0) / PERIOD
+    return np.linalg.norm(velocities, axis=1).max(), np.linalg.norm(changes, axis=1).max()
+
+
+# --- motions -----------------------------------------------------------------------------------
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(places, min_size=2, max_size=6), st.integers(0, 120))
+def test_a_path_is_followed_exactly_within_the_limits_and_stopped_anywhere(points, periods):
+    path = Path(np.array(points), LIMITS)
+    moving, way = OnPath(path), []
+    while not moving.arrived and len(way) < 3000:
+        way.append(moving.point.position)
+        moving = moving.after()
+    assert moving.arrived
+    way.append(moving.point.position)
+    np.testing.assert_allclose(way[-1], path.points[-1], atol=1e-12)
+    speed, change = rates(np.array([*way, way[-1]]))
+    assert speed <= LIMITS.speed * (1 + 1e-9)
+    assert change <= 2.5 * LIMITS.acceleration  # along the way, and to the side where it turns
+    assert max(distance_to(path.points, point) for point in way[:: max(len(way) // 20, 1)]) < 1e-9
+
+    moving, way = OnPath(path), [path.points[0]]
+    for _ in range(periods):
+        moving = moving.after()
+        way.append(moving.point.position)
+    foreseen = moving.stopped().point.position
+    moving = OnPath(path, moving.place, moving.speed, stops=True)
+    while moving.speed > 0.0:
+        moving = moving.after()
+        way.append(moving.point.position)
+    np.testing.assert_allclose(way[-1], foreseen, atol=1e-12)
+    assert rates(np.array([*way, way[-1]]))[1] <= 2.5 * LIMITS.acceleration
+
+
+def distance_to(points, point):
+    """Of a point from the line through others [m]."""
+    found = []
+    for begin, end in pairwise(points):
+        way = end - begin
+        part = np.clip((point - begin) @ way / max(way @ way, 1e-30), 0.0, 1.0)
+        found.append(np.linalg.norm(begin + part * way - point))
+    return min(found, default=np.linalg.norm(points[0] - point))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(places, min_size=1, max_size=5), st.integers(1, 90))
+def test_a_target_that_jumps_is_pursued_without_a_jump_and_reached(targets, held):
+    point, way = Point.at_rest(np.zeros(3)), [np.zeros(3)]
+    for target in targets:
+        for _ in range(held):
+            point = pursued(point, target, LIMITS)
+            way.append(point.position)
+    for _ in range(1500):
+        point = pursued(point, targets[-1], LIMITS)
+        way.append(point.position)
+    np.testing.assert_allclose(point.position, targets[-1], atol=1e-5)
+    speed, change = rates(np.array(way))
+    assert speed <= LIMITS.speed * (1 + 1e-9)
+    assert change <= LIMITS.acceleration * (1 + 1e-6)
+
+
+def test_a_long_line_takes_as_long_as_speed_and_acceleration_say():
+    path = Path(np.array([[0.0, 0.0, 0.0], [0.1, 0.0, 0.0]]), LIMITS)
+    moving, periods = OnPath(path), 0
+    while not moving.arrived:
+        moving, periods = moving.after(), periods + 1
+    trapezoid = 0.1 / 0.05 + 0.05 / 0.25
+    assert trapezoid <= periods * PERIOD <= trapezoid + 5 * PERIOD
+
+
+# --- the workspace -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def rod_workspace():
+    reach = ModelReach(RodPrediction(CosseratRod(ROD, 5), single_precision=False))
+    return Workspace(reach, tolerance=1e-3)
+
+
+def test_a_way_of_a_rod_holds_at_equilibria_inside_the_pressure_limits(rod_workspace):
+    """The oracle is the rod's own statics at pressures that are chosen first."""
+    rod = CosseratRod(ROD, 5)
+    chosen = np.array([4e4, 1e4, 2.5e4])
+    goal = rod.tip_pose(rod.equilibrium(chosen))[:3, 3]
+    numbers, left = rod_workspace.numbers_at(goal)
+    assert left < 1e-5
+    np.testing.assert_allclose(numbers, chosen, rtol=1e-2, atol=50.0)
+    way = rod_workspace.way(rod_workspace.rest, goal[None], 0.01)
+    assert way.problem == ""
+    np.testing.assert_allclose(way.points[-1], goal, atol=1e-9)
+    gaps = np.linalg.norm(np.diff([rod_workspace.rest, *way.points], axis=0), axis=1)
+    assert gaps.max() < 0.03
+
+
+@pytest.mark.parametrize("goal", [(0.2, 0.0, 0.1), (0.0, 0.0, 0.3), (0.0, 0.0, -0.1)])
+def test_a_goal_that_the_rod_cannot_reach_is_refused_with_a_reason(rod_workspace, goal):
+    way = rod_workspace.way(rod_workspace.rest, np.array([goal]), 0.01)
+    assert "is outside of the workspace: the tip comes no nearer than" in way.problem
+    assert not rod_workspace.contains(np.array(goal))
+
+
+def test_a_path_whose_middle_leaves_the_workspace_is_refused(rod_workspace):
+    rod = CosseratRod(ROD, 5)
+    ends = [rod.tip_pose(rod.equilibrium(p))[:3, 3] for p in np.diag([6e4, 6e4, 6e4])]
+    way = rod_workspace.way(rod_workspace.rest, np.array([ends[0], (0.2, 0, 0.1), ends[1]]), 0.01)
+    assert way.problem.startswith("a point on the way")
+
+
+def test_a_way_keeps_the_rate_of_the_inputs(rod_workspace):
+    rod = CosseratRod(ROD, 5)
+    goal = rod.tip_pose(rod.equilibrium(np.array([5e4, 5e4, 0.0])))[:3, 3]
+    way = rod_workspace.way(rod_workspace.rest, goal[None], 0.01)
+    points = np.vstack((rod_workspace.rest, way.points))
+    found = np.array([rod_workspace.numbers_at(point)[0] for point in points])
+    ways = np.linalg.norm(np.diff(points, axis=0), axis=1)
+    fastest = np.abs(np.diff(found, axis=0)).max(axis=1) / ways * way.speeds
+    assert fastest.max() <= ROD.pressure_limits.maximum_rate * 1.2  # the search ends within 1e-8
+
+
+def test_an_arm_reaches_the_tips_of_its_bent_sections():
+    workspace = Workspace(ArmReach(ARM), tolerance=2e-3)
+    straight = ARM.model_lengths.sum()
+    np.testing.assert_allclose(
+        workspace.rest, Rotation.from_euler("xyz", ARM.base_orientation).apply([0, 0, straight]),
+        atol=1e-9,
+    )  # fmt: skip
+    bends = np.tile([0.3, -0.2], len(ARM.model_lengths))
+    goal = ArmReach(ARM).tip(bends)
+    assert workspace.numbers_at(goal)[1] < 1e-4
+    far = np.array([0.0, 0.0, 2.0 * straight])
+    assert "outside of the workspace" in workspace.way(workspace.rest, far[None], 0.1).problem
+
+
+# --- the block ---------------------------------------------------------------------------------
+
+
+class Desk:
+    """A block whose ticks and goals a test makes, and what it says."""
+
+    def __init__(self, workspace, **chosen):
+        values = {"intervals": 5, **chosen}
+        self.block = GoalReference(ROD, GoalReference.settings_of(values), workspace)
+        self.now, self.tips, self.states = 1_000_000_000, [], []
+
+    def tick(self, count=1, **said):
+        for _ in range(count):
+            self.now += round(1e9 * PERIOD)
+            topics = {"pose": POSE, "path": PATH, "stream": STREAM}
+            samples = {
+                topics[name]: Sample(topics[name], self.now, value, 0.0)
+                for name, value in said.items()
+            }
+            for output in self.block.tick(self.now, samples):
+                if output.topic == STATE:
+                    self.states.append(output.value)
+                else:
+                    self.rows = output.value
+                    self.tips.append(output.value.tip_positions[0])
+        return self
+
+    def until(self, word, most=3000):
+        while self.states[-1].state != word:
+            assert most, f"never {word}, but {self.states[-1]}"
+            most -= 1
+            self.tick()
+        return self
+
+    def rates(self):
+        return rates(np.array([*self.tips, self.tips[-1]]))
+
+
+def goal_at(*tips, frame="base"):
+    return Goal(np.array(tips, float), frame)
+
+
+@pytest.fixture
+def desk(rod_workspace):
+    return Desk(rod_workspace).tick()
+
+
+NEAR, OTHER, FAR = (0.03, 0.02, 0.165), (-0.02, 0.01, 0.17), (0.2, 0.0, 0.1)
+
+
+def test_the_tip_goes_to_a_pose_at_the_speed_limit_and_says_so(desk, rod_workspace):
+    np.testing.assert_array_equal(desk.tips[0], rod_workspace.rest)
+    desk.tick(pose=goal_at(NEAR))
+    assert "going to (0.03, 0.02, 0.165) m" in desk.block.act("go")
+    desk.tick().until("idle")
+    np.testing.assert_allclose(desk.tips[-1], NEAR, atol=1e-9)
+    assert desk.states[-1].message == "arrived"
+    speed, change = desk.rates()
+    assert 0.9 * 0.05 < speed <= 0.05 * (1 + 1e-9)
+    assert change <= 2.5 * 0.25
+    assert {"moving", "idle"} == {state.state for state in desk.states}
+
+
+def test_rows_ahead_are_what_the_tip_then_does(desk):
+    desk.tick(pose=goal_at(NEAR))
+    desk.block.act("go")
+    desk.tick(30)
+    foreseen = desk.rows.tip_positions
+    begin = len(desk.tips) - 1
+    desk.tick(len(foreseen) - 1)
+    np.testing.assert_allclose(desk.tips[begin:], foreseen, atol=1e-12)
+
+
+def test_a_goal_is_used_once_and_none_is_an_error(desk):
+    with pytest.raises(UserError, match="no goal: none came on goal/pose or goal/path"):
+        desk.block.act("go")
+    desk.tick(pose=goal_at(NEAR))
+    desk.block.act("go")
+    with pytest.raises(UserError, match="no goal"):
+        desk.block.act("go")
+
+
+@pytest.mark.parametrize(
+    ("goal", "reason"),
+    [
+        (goal_at(FAR), r"the goal, \(0.2, 0, 0.1\) m, is outside of the workspace"),
+        (goal_at(NEAR, frame="map"), "the goal is in frame 'map', must be 'base'"),
+    ],
+)
+def test_a_refused_goal_leaves_the_motion_as_it_was(desk, goal, reason):
+    desk.tick(pose=goal_at(NEAR))
+    desk.block.act("go")
+    desk.tick(20).tick(pose=goal)
+    with pytest.raises(UserError, match=reason):
+        desk.block.act("go")
+    desk.tick()
+    assert desk.states[-1].warns
+    assert "refused" in desk.states[-1].message
+    desk.until("idle")
+    np.testing.assert_allclose(desk.tips[-1], NEAR, atol=1e-9)
+
+
+def test_a_new_goal_on_the_way_and_a_cancelled_one_make_no_jump(desk):
+    desk.tick(pose=goal_at(NEAR))
+    desk.block.act("go")
+    desk.tick(30).tick(path=goal_at(OTHER, (0.0, 0.0, 0.175)))
+    desk.block.act("go")
+    desk.tick(25)
+    assert "cancelled" in desk.block.act("cancel")
+    desk.tick().until("idle")
+    stood = desk.tips[-1]
+    desk.tick(20)
+    np.testing.assert_array_equal(desk.tips[-1], stood)
+    assert np.linalg.norm(stood - (0.0, 0.0, 0.175)) > 5e-3
+    speed, change = desk.rates()
+    assert speed <= 0.05 * (1 + 1e-9)
+    assert change <= 2.5 * 0.25
+
+
+def test_a_path_goes_through_all_of_its_points(desk):
+    points = (0.01, 0.0, 0.165), (0.01, 0.01, 0.17), (0.0, 0.0, 0.175)
+    desk.tick(path=goal_at(*points))
+    desk.block.act("go")
+    desk.tick().until("idle")
+    for point in points:
+        assert np.linalg.norm(np.array(desk.tips) - point, axis=1).min() < 1e-3
+
+
+def test_a_stream_is_followed_and_a_silent_one_lets_the_tip_stand(desk):
+    with pytest.raises(UserError, match="nothing comes on reference/tip"):
+        desk.block.act("follow")
+    desk.tick(stream=np.array(NEAR))
+    assert desk.block.act("follow") == "following reference/tip"
+    for turn in np.linspace(0.0, 6.0, 200):
+        desk.tick(stream=np.array([0.02 * np.cos(turn), 0.02 * np.sin(turn), 0.17]))
+    assert np.linalg.norm(desk.tips[-1] - [0.02 * np.cos(6), 0.02 * np.sin(6), 0.17]) < 0.01
+    assert desk.states[-1].state == "following"
+    desk.tick(60)  # silence
+    assert desk.states[-1].state == "waiting"
+    assert "reference/tip is silent" in desk.states[-1].message
+    np.testing.assert_array_equal(desk.tips[-1], desk.tips[-20])
+    desk.tick(300, stream=np.array(OTHER))
+    np.testing.assert_allclose(desk.tips[-1], OTHER, atol=1e-5)
+    desk.tick(60, stream=np.array(FAR))
+    assert "outside of the workspace: the tip stands" in desk.states[-1].message
+    np.testing.assert_allclose(desk.tips[-1], OTHER, atol=2e-2)
+    desk.block.act("cancel")
+    desk.tick(50, stream=np.array(NEAR))
+    assert desk.states[-1].state == "idle"
+    speed, change = desk.rates()
+    assert speed <= 0.05 * (1 + 1e-9)
+    assert change <= 0.25 * (1 + 1e-6)
+
+
+def test_on_a_bench_goals_wait_for_the_start_of_the_run(rod_workspace):
+    desk = Desk(rod_workspace, start="service").tick(pose=goal_at(NEAR))
+    with pytest.raises(UserError, match="the run has not begun"):
+        desk.block.act("go")
+    desk.block.act("start")
+    desk.block.act("go")
+
+
+def test_missed_ticks_are_made_up_for_and_a_pause_is_a_pause(desk):
+    desk.tick(pose=goal_at(NEAR))
+    desk.block.act("go")
+    desk.tick(40)
+    before = desk.tips[-1]
+    desk.now += round(3e9 * PERIOD)  # four periods in one tick
+    desk.tick()
+    np.testing.assert_allclose(np.linalg.norm(desk.tips[-1] - before), 4 * 0.05 * PERIOD, rtol=0.05)
+    before = desk.tips[-1]
+    desk.now += 60_000_000_000
+    desk.tick()
+    assert np.linalg.norm(desk.tips[-1] - before) <= 10 * 0.05 * PERIOD * (1 + 1e-9)
+
+
+def test_time_that_jumps_lets_the_tip_stop_where_it_is(desk):
+    desk.tick(pose=goal_at(NEAR))
+    desk.block.act("go")
+    desk.tick(40)
+    desk.block.time_jumped(-5.0)
+    desk.now -= 5_000_000_000
+    desk.tick(60)
+    assert desk.states[-1].state == "idle"
+    assert "time jumped" in desk.states[-1].message
+    assert np.linalg.norm(desk.tips[-1] - NEAR) > 1e-3
+    assert desk.rates()[1] <= 2.5 * 0.25
+
+
+# --- messages ----------------------------------------------------------------------------------
+
+
+def test_goals_round_trip_and_foreign_ones_are_refused():
+    pytest.importorskip("rclpy")
+    from geometry_msgs.msg import Point, PointStamped
+    from nav_msgs.msg import Path as PathMessage
+
+    pose = goal_from_message(goal_to_message(goal_at(NEAR), 5), POSE)
+    np.testing.assert_array_equal(pose.tips, [NEAR])
+    path = path_from_message(path_to_message(goal_at(NEAR, OTHER, frame=""), 5), PATH)
+    np.testing.assert_array_equal(path.tips, [NEAR, OTHER])
+    assert (pose.frame, path.frame) == ("base", "")
+    with pytest.raises(MessageError, match="0 poses"):
+        path_from_message(PathMessage(), PATH)
+    bad = path_to_message(goal_at(NEAR, (np.nan, 0.0, 0.0)), 5)
+    with pytest.raises(MessageError):
+        path_from_message(bad, PATH)
+    mixed = path_to_message(goal_at(NEAR, OTHER), 5)
+    mixed.poses[1].header.frame_id = "map"
+    with pytest.raises(MessageError, match="a pose in frame 'map'"):
+        path_from_message(mixed, PATH)
+    tip = tip_to_message(NEAR, 5, "world")
+    np.testing.assert_array_equal(tip_from_message(tip, STREAM, "world"), NEAR)
+    with pytest.raises(MessageError, match="frame 'world' must be 'base'"):
+        tip_from_message(tip, STREAM, "base")
+    old = PointStamped(header=tip.header, point=Point(x=1.0, y=2.0, z=3.0))
+    np.testing.assert_array_equal(tip_from_message(old, STREAM, "world"), [1.0, 2.0, 3.0])
+
+
+def test_the_state_of_a_goal_is_a_diagnostic_that_people_can_read():
+    pytest.importorskip("rclpy")
+    state = GoalState("moving", "going to (0, 0, 0.17) m", False, 0.0123, np.ones(3), "base")
+    (status,) = goal_state_to_message(state, 5).status
+    assert (status.message, status.level) == ("going to (0, 0, 0.17) m", b"\x00")
+    values = {pair.key: pair.value for pair in status.values}
+    assert values["state"] == "moving"
+    assert float(values["distance"]) == 0.0123
