@@ -1,9 +1,13 @@
 """Goals set while a robot runs: motions that never jump, the workspace, the block's actions."""
 
+import subprocess
+import sys
+import threading
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from domains import fresh_domain
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
@@ -14,6 +18,7 @@ from softcr_control.goals.workspace import ArmReach, ModelReach, Workspace
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
 from softcr_models.prediction import RodPrediction
+from softcr_runtime.block_node import block_node_class
 from softcr_runtime.goal_messages import (
     goal_from_message,
     goal_state_to_message,
@@ -23,9 +28,13 @@ from softcr_runtime.goal_messages import (
     tip_from_message,
     tip_to_message,
 )
-from softcr_runtime.messages import MessageError
+from softcr_runtime.messages import MessageError, pressures_to_message
 from softcr_runtime.sample import Sample
+from softcr_runtime.topics import TOPICS, qos
 from softcr_runtime.values import Goal, GoalState
+from softcr_tools.hardware_system import HardwareOptions, hardware_system
+from softcr_tools.run_options import SimulationOptions
+from softcr_tools.systems import simulation_system
 
 PERIOD = 1 / 70
 LIMITS = Limits(speed=0.05, acceleration=0.25, period=PERIOD)
@@ -236,6 +245,13 @@ def test_the_tip_goes_to_a_pose_at_the_speed_limit_and_says_so(desk, rod_workspa
     assert {"moving", "idle"} == {state.state for state in desk.states}
 
 
+def test_a_goal_where_the_tip_is_has_arrived_at_once(desk, rod_workspace):
+    desk.tick(pose=goal_at(rod_workspace.rest))
+    desk.block.act("go")
+    desk.tick(2)
+    assert (desk.states[-1].state, desk.states[-1].message) == ("idle", "arrived")
+
+
 def test_rows_ahead_are_what_the_tip_then_does(desk):
     desk.tick(pose=goal_at(NEAR))
     desk.block.act("go")
@@ -349,6 +365,18 @@ def test_missed_ticks_are_made_up_for_and_a_pause_is_a_pause(desk):
     assert np.linalg.norm(desk.tips[-1] - before) <= 10 * 0.05 * PERIOD * (1 + 1e-9)
 
 
+def test_a_lower_speed_holds_for_the_next_goal_and_brakes_a_pursuit(desk):
+    for turn in range(60):
+        desk.tick(stream=np.array(NEAR))
+        if not turn:
+            desk.block.act("follow")
+    slow = desk.block.settings.model_copy(update={"speed": 0.01})
+    desk.block.prepared(slow)()
+    desk.tick(20, stream=np.array(NEAR))
+    assert np.linalg.norm(desk.tips[-1] - desk.tips[-2]) <= 0.01 * PERIOD * (1 + 1e-9)
+    assert desk.rates()[1] <= 0.25 * (1 + 1e-6)
+
+
 def test_time_that_jumps_lets_the_tip_stop_where_it_is(desk):
     desk.tick(pose=goal_at(NEAR))
     desk.block.act("go")
@@ -400,3 +428,99 @@ def test_the_state_of_a_goal_is_a_diagnostic_that_people_can_read():
     values = {pair.key: pair.value for pair in status.values}
     assert values["state"] == "moving"
     assert float(values["distance"]) == 0.0123
+
+
+# --- arms, options, the node -------------------------------------------------------------------
+
+
+def test_an_arm_is_sent_where_its_controller_follows():
+    chosen = {"robot": "dalenberg_robot1", "horizon": 1, "speed": 0.2, "tolerance": 5e-3,
+              "spacing": 0.05}  # fmt: skip
+    block = GoalReference(ARM, GoalReference.settings_of(chosen))
+    assert (block.inputs[0].topic, block.outputs[0]) == ("mocap/arm/poses", "reference/output")
+    rest = block.tip
+    goal = ArmReach(ARM).tip(np.tile([0.2, 0.1], len(ARM.model_lengths)))
+    now, tips, period = 10**9, [], block.settings.period
+    sample = Sample(POSE, now, Goal(goal[None], "world"), 0.0)
+    list(block.tick(now, {POSE: sample}))
+    block.act("go")
+    for _ in range(600):
+        now += round(1e9 * period)
+        tips.append(next(iter(block.tick(now, {}))).value.tip_positions[0])
+    np.testing.assert_allclose(tips[-1], goal, atol=1e-9)
+    np.testing.assert_allclose(tips[0], rest, atol=0.2 * period)
+
+
+@pytest.mark.parametrize("robot", ["licher2025", "dalenberg_robot1"])
+def test_systems_around_every_kind_of_robot_have_the_node_goal(tmp_path, robot):
+    options = SimulationOptions.of_options(
+        {"robot": robot, "reference": "goal", "reference.speed": "0.02"}
+    )
+    system = simulation_system(options, tmp_path)
+    part = system.part("goal")
+    assert part.parameters["speed"] == 0.02
+    settings = GoalReference.settings_of(part.parameters)
+    assert settings.speed == 0.02
+    if robot == "dalenberg_robot1":
+        told = system.part("apcc_controller").parameters["setpoint_topic"]
+        assert told == "reference/output"
+
+
+def test_on_the_bench_planning_is_no_neighbour_of_the_loop(tmp_path):
+    options = HardwareOptions.of_options({"reference": "goal"})
+    system = hardware_system(options, tmp_path)
+    assert system.processes["goal"] == (system.part("goal"),)
+    assert system.begin[-1] == "goal/start"
+
+
+def test_an_open_loop_takes_no_goals():
+    with pytest.raises(UserError, match="with estimator 'cc'"):
+        SimulationOptions.of_options({"estimator": "cc", "reference": "goal"})
+
+
+def test_a_person_sends_the_tip_by_the_command_line(rod_workspace, monkeypatch, tmp_path):
+    rclpy = pytest.importorskip("rclpy")
+    from rclpy.executors import SingleThreadedExecutor
+    from rclpy.parameter import Parameter
+
+    monkeypatch.setenv("ROS_DOMAIN_ID", fresh_domain())
+    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    monkeypatch.setattr("softcr_control.goals.block.Workspace", lambda *_: rod_workspace)
+    context = rclpy.Context()
+    rclpy.init(context=context)
+    fast = [Parameter("speed", value=1.0), Parameter("acceleration", value=20.0)]
+    node = block_node_class(GoalReference)(context=context, parameter_overrides=fast)
+    other = rclpy.create_node("other", context=context)
+    executor = SingleThreadedExecutor(context=context)
+    executor.add_node(node)
+    executor.add_node(other)
+    node.trigger_configure()
+    node.trigger_activate()
+    lead = "pressure/state"
+    state = other.create_publisher(TOPICS[lead].message_class(), lead, qos(lead))
+
+    def sense():
+        stamp = other.get_clock().now().nanoseconds
+        state.publish(pressures_to_message(np.zeros(3), ROD.chamber_names, stamp))
+
+    other.create_timer(PERIOD, sense)
+    spinning = threading.Thread(target=executor.spin, daemon=True)
+    spinning.start()
+    said = []
+    try:
+        for words in ((*map(str, NEAR),), (*map(str, FAR),), ("0.1", "0.2")):
+            command = [sys.executable, "-m", "softcr_tools.cli", "goal", *words, "--timeout", "30"]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+            said.append((done.returncode, done.stdout.splitlines(), done.stderr))
+    finally:
+        executor.shutdown()
+        spinning.join(5.0)
+        node.finish()
+        node.destroy_node()
+        other.destroy_node()
+        context.try_shutdown()
+    assert said[0][0] == 0, said
+    assert said[0][1][0].startswith("going to (0.03, 0.02, 0.165) m")
+    assert said[0][1][-1] == "arrived"
+    assert (said[1][0], "outside of the workspace" in said[1][2]) == (1, True)
+    assert (said[2][0], "2 numbers, must be x y z" in said[2][2]) == (2, True)

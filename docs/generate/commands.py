@@ -9,7 +9,7 @@ from pathlib import Path
 _ROOT = Path(__file__).resolve().parents[2]
 COMMANDS: tuple[str, ...] = (
     "up simulation", "up hardware", "report", "replay", "view", "hold", "doctor", "commission",
-    "ros", "run", "nodes", "lifecycle get", "lifecycle set", "topics", "echo", "call",
+    "ros", "run", "nodes", "lifecycle get", "lifecycle set", "topics", "echo", "call", "goal",
     "param list", "param get", "param set",
     "plan", "identify", "emulate ethercat", "emulate optitrack", "emulate force-torque",
     "emulate bench", "rehearse", "train", "verify-surrogate",

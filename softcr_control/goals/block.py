@@ -7,7 +7,7 @@ the limits of speed and acceleration, and what is silent lets it stand.
 """
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,11 +25,12 @@ from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod_model import RodModel
 from softcr_runtime.block import CLOCK, BlockBase, Input, Output, Samples
 from softcr_runtime.robot_topics import robot_topics
-from softcr_runtime.settings import Seconds
+from softcr_runtime.settings import LIVE
 from softcr_runtime.values import Goal, GoalState, ReferenceRows
 
 POSE, PATH, STREAM, STATE = "goal/pose", "goal/path", "reference/tip", "goal/state"
 _MOST_PERIODS = 10  # that one tick makes up for; a longer hole is a pause of the motion
+_PAUSE = 2e-3  # of planning after every millisecond of it, in which ticks go on [s]
 _STATE_PERIOD = 0.2  # between two tellings of a state that does not change [s]
 
 
@@ -37,14 +38,18 @@ class GoalSettings(RowsSettings):
     """How fast the tip may move, and how exactly it must be reached."""
 
     speed: float = Field(
-        0.05, gt=0.0, le=2.0, description="of the tip at most", json_schema_extra={"unit": "m/s"}
+        0.05,
+        gt=0.0,
+        le=2.0,
+        description="of the tip at most",
+        json_schema_extra={"unit": "m/s", **LIVE},
     )
     acceleration: float = Field(
         0.25,
         gt=0.0,
         le=50.0,
         description="of the tip at most",
-        json_schema_extra={"unit": "m/s^2"},
+        json_schema_extra={"unit": "m/s^2", **LIVE},
     )
     tolerance: float = Field(
         1e-3,
@@ -60,8 +65,12 @@ class GoalSettings(RowsSettings):
         description="between points of a way that are looked for in the workspace",
         json_schema_extra={"unit": "m"},
     )
-    patience: Seconds = Field(
-        0.2, gt=0.0, le=10.0, description="a stream that is silent for so long lets the tip stand"
+    patience: float = Field(
+        0.2,
+        gt=0.0,
+        le=10.0,
+        description="a stream that is silent for so long lets the tip stand",
+        json_schema_extra={"unit": "s", **LIVE},
     )
 
 
@@ -70,6 +79,10 @@ class _Pursuit(NamedTuple):
 
     point: Point
     target: np.ndarray | None
+
+
+def _limits_of(settings: GoalSettings) -> Limits:
+    return Limits(settings.speed, settings.acceleration, settings.period)
 
 
 _Motion = OnPath | _Pursuit
@@ -112,8 +125,9 @@ class GoalReference(BlockBase):
             Input(STREAM, "latest", needed=False, wakes=False),
         )
         self.outputs = (self._topic, STATE)
-        self._workspace = workspace or Workspace(reach, settings.tolerance, settings.seed)
-        self._limits = Limits(settings.speed, settings.acceleration, settings.period)
+        pause = 0.0 if settings.lockstep else _PAUSE
+        self._workspace = workspace or Workspace(reach, settings.tolerance, settings.seed, pause)
+        self._limits = _limits_of(settings)
         self._lock = threading.Lock()  # actions come in another thread than ticks
         self.reset()
 
@@ -139,6 +153,16 @@ class GoalReference(BlockBase):
         self._started = self.settings.start == "first sample"
         self._said, self._warns = "no goal yet", False
         self._told: tuple[int, Any] = (0, None)
+
+    def prepared(self, settings: Any) -> Callable[[], None]:
+        """See BlockBase; a way that has begun keeps its limits."""
+        use = super().prepared(settings)
+
+        def use_both() -> None:
+            use()
+            self._limits = _limits_of(settings)
+
+        return use_both
 
     def time_jumped(self, seconds: float) -> None:
         """See BlockBase: the tip brakes where it is, and waits to be asked again."""
@@ -255,6 +279,8 @@ class GoalReference(BlockBase):
         here = self._point.position
         caps = np.r_[np.inf, way.speeds]
         self._motion = OnPath(Path(np.vstack((here, way.points)), self._limits, caps))
+        if self._motion.arrived:
+            self._say("arrived")
 
     def _brake(self) -> None:
         if isinstance(self._motion, OnPath):

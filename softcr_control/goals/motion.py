@@ -8,6 +8,7 @@ what time it is.
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -53,11 +54,11 @@ class Point:
         return not self.velocity.any()
 
 
-def braking_speed(distance: float | np.ndarray, last: float | np.ndarray, limits: Limits) -> float:
+def braking_speed(distance: Any, last: Any, limits: Limits) -> Any:
     """Highest speed of the next period from which `last` [m/s] is reached after a distance [m].
 
     From v' (v' + 2 a T) = last^2 + 2 a d: then the period after it fulfils the same with a speed
-    that is lower by a T at most, however often.
+    that is lower by a T at most, however often. Of arrays, as an array.
     """
     gain = limits.gain
     squares = gain**2 + np.square(last) + 2.0 * limits.acceleration * np.maximum(distance, 0.0)

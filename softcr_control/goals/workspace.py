@@ -4,6 +4,7 @@
 tendon-driven arm takes without elongation, which its A-PCC controller steers by.
 """
 
+import time
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -122,18 +123,20 @@ class Workspace:
         rest: (3,) the tip of the robot that nothing drives [m].
     """
 
-    def __init__(self, reach: Reach, tolerance: float, seed: int = 0) -> None:
+    def __init__(self, reach: Reach, tolerance: float, seed: int = 0, pause: float = 0.0) -> None:
         """Samples are made when they are first needed.
 
         Args:
             reach: what brings the tip somewhere.
             tolerance: how far from a point the tip may end and still be there [m].
             seed: of the samples.
+            pause: between two looks at where the tip is, for other threads of the process [s].
 
         Raises:
             UserError: the robot does not even stand at rest.
         """
         self._reach, self._tolerance, self._seed = reach, tolerance, seed
+        self._pause = pause
         rest = reach.tip(reach.rest)
         if rest is None:
             raise UserError("goals: the model has no steady state at rest")
@@ -158,6 +161,8 @@ class Workspace:
 
         def tip_of(numbers: np.ndarray) -> np.ndarray:
             found = self._reach.tip(numbers)
+            if self._pause:
+                time.sleep(self._pause)
             return self.rest + _FAR if found is None else found
 
         return holding_numbers(tip_of, self._reach.low, self._reach.high, begin, tip)

@@ -51,6 +51,9 @@ def _send(participant: Participant, tips: np.ndarray, frame: str, no_wait: bool)
 
     go, graph = participant.found("service", f"{_NODE}/go")
     server = graph.servers[go][0]
+    states: list[Any] = []
+    state = participant.full_name("goal/state")
+    participant.hear(state, TOPICS["goal/state"].message_class(), states.append)
     publish = _publisher(participant, Goal(tips, frame))
     deadline = time.monotonic() + _USED
     while True:
@@ -66,9 +69,8 @@ def _send(participant: Participant, tips: np.ndarray, frame: str, no_wait: bool)
     print(answer.message, flush=True)
     if no_wait:
         return 0
-    states: list[Any] = []
-    state = participant.full_name("goal/state")
-    participant.hear(state, TOPICS["goal/state"].message_class(), states.append)
+    # what was told before is of another goal
+    states[:] = [each for each in states[-1:] if each.status[0].message == "arrived"]
     return _wait(participant, states, server)
 
 
