@@ -30,7 +30,7 @@ from softcr_runtime.values import Goal, GoalState, ReferenceRows
 
 POSE, PATH, STREAM, STATE = "goal/pose", "goal/path", "reference/tip", "goal/state"
 _MOST_PERIODS = 10  # that one tick makes up for; a longer hole is a pause of the motion
-_PAUSE = 2e-3  # of planning after every millisecond of it, in which ticks go on [s]
+_REST_SHARE = 2.0  # of planning, in which ticks go on, over what it computes
 _STATE_PERIOD = 0.2  # between two tellings of a state that does not change [s]
 
 
@@ -125,8 +125,8 @@ class GoalReference(BlockBase):
             Input(STREAM, "latest", needed=False, wakes=False),
         )
         self.outputs = (self._topic, STATE)
-        pause = 0.0 if settings.lockstep else _PAUSE
-        self._workspace = workspace or Workspace(reach, settings.tolerance, settings.seed, pause)
+        share = 0.0 if settings.lockstep else _REST_SHARE
+        self._workspace = workspace or Workspace(reach, settings.tolerance, settings.seed, share)
         self._limits = _limits_of(settings)
         self._lock = threading.Lock()  # actions come in another thread than ticks
         self.reset()

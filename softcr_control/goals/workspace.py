@@ -24,6 +24,8 @@ _ROUGH = 2.0
 """A point is in the workspace, roughly, where its distance to a sample is at most so many times the
 sample's own to the next one."""
 
+_ENOUGH = 0.01  # of the tolerance, where a search ends
+
 _FAR = 1e3  # where a tip is said to be that does not stand [m]
 
 _LARGEST_BEND = 1.0
@@ -123,20 +125,23 @@ class Workspace:
         rest: (3,) the tip of the robot that nothing drives [m].
     """
 
-    def __init__(self, reach: Reach, tolerance: float, seed: int = 0, pause: float = 0.0) -> None:
+    def __init__(
+        self, reach: Reach, tolerance: float, seed: int = 0, rest_share: float = 0.0
+    ) -> None:
         """Samples are made when they are first needed.
 
         Args:
             reach: what brings the tip somewhere.
             tolerance: how far from a point the tip may end and still be there [m].
             seed: of the samples.
-            pause: between two looks at where the tip is, for other threads of the process [s].
+            rest_share: how long the search rests after each look at where a tip is, for other
+                threads of the process, over the time that the look took.
 
         Raises:
             UserError: the robot does not even stand at rest.
         """
         self._reach, self._tolerance, self._seed = reach, tolerance, seed
-        self._pause = pause
+        self._rest_share = rest_share
         rest = reach.tip(reach.rest)
         if rest is None:
             raise UserError("goals: the model has no steady state at rest")
@@ -160,12 +165,14 @@ class Workspace:
         begin = self._numbers[int(self._tree.query(tip)[1])] if start is None else start
 
         def tip_of(numbers: np.ndarray) -> np.ndarray:
+            began = time.perf_counter()
             found = self._reach.tip(numbers)
-            if self._pause:
-                time.sleep(self._pause)
+            if self._rest_share:
+                time.sleep(self._rest_share * (time.perf_counter() - began))
             return self.rest + _FAR if found is None else found
 
-        return holding_numbers(tip_of, self._reach.low, self._reach.high, begin, tip)
+        enough = _ENOUGH * self._tolerance
+        return holding_numbers(tip_of, self._reach.low, self._reach.high, begin, tip, enough)
 
     def way(self, start: np.ndarray, goals: np.ndarray, spacing: float) -> Way:
         """A way through points, looked for every so often.
