@@ -5,6 +5,8 @@ from functools import cache
 
 from docs_blocks import ROOT
 
+from softcr_models.plugins import load_class
+from softcr_runtime.block import BlockBase
 from softcr_runtime.settings import declared_settings
 from softcr_tools.hardware_system import HardwareOptions
 from softcr_tools.ros.executables import NODES
@@ -129,4 +131,7 @@ def _service(name: str) -> str | None:
     node, _, service = name.strip("/").partition("/")
     sources = "".join(path.read_text() for path in ROOT.glob("softcr_hardware/nodes/*.py"))
     good = node in NODES and f'"~/{service}"' in sources
+    if node in NODES and ":" in NODES[node]:
+        block = load_class(NODES[node].split()[1], "block", BlockBase)
+        good = service in block.actions
     return None if good else f"no service {name}"

@@ -435,8 +435,8 @@ def test_the_state_of_a_goal_is_a_diagnostic_that_people_can_read():
 
 
 def test_an_arm_is_sent_where_its_controller_follows():
-    chosen = {"robot": "dalenberg_robot1", "horizon": 1, "mode": "lockstep", "speed": 0.2, "tolerance": 5e-3,
-              "spacing": 0.05}  # fmt: skip
+    chosen = {"robot": "dalenberg_robot1", "horizon": 1, "mode": "lockstep", "speed": 0.2,
+              "tolerance": 5e-3, "spacing": 0.05}  # fmt: skip
     block = GoalReference(ARM, GoalReference.settings_of(chosen))
     assert (block.inputs[0].topic, block.outputs[0]) == ("mocap/arm/poses", "reference/output")
     rest = block.tip
