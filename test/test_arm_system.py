@@ -27,7 +27,7 @@ from softcr_runtime.arm_messages import (
     tendons_to_message,
 )
 from softcr_runtime.bags.signals import decoder
-from softcr_runtime.codecs import expected_of
+from softcr_runtime.codecs import EXCHANGED, expected_of
 from softcr_runtime.messages import (
     MessageError,
     from_stamp,
@@ -199,7 +199,7 @@ def heard(directory):
     found = defaultdict(dict)
     with AnyReader([directory / "bag"]) as reader:
         for connection, _, raw in reader.messages():
-            if connection.topic in ("/clock", "/diagnostics"):
+            if connection.topic.removeprefix("/") not in EXCHANGED:
                 continue
             message = reader.deserialize(raw, connection.msgtype)
             found[connection.topic.removeprefix("/")][from_stamp(message, "")] = message
