@@ -1,12 +1,13 @@
 """How the `softcr` command speaks to the person."""
 
+import os
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,6 +20,47 @@ USER_ERROR = 2
 def complain(line: str) -> None:
     """Say what went wrong, in the one form all errors have."""
     print(f"softcr: error: {line}", file=sys.stderr, flush=True)
+
+
+class _Unread:
+    """A stream that takes words when nobody reads them any more."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """See io.TextIOBase."""
+        with self._readers_may_leave():
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """See io.TextIOBase."""
+        with self._readers_may_leave():
+            self._stream.flush()
+
+    @contextmanager
+    def _readers_may_leave(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError:
+            with open(os.devnull, "w") as nobody:
+                os.dup2(nobody.fileno(), self._stream.fileno())
+
+
+@contextmanager
+def readers_may_leave() -> Iterator[None]:
+    """Let a run end well whose words nobody reads any more: the program behind a pipe has ended, or
+    the terminal was closed."""
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = cast(TextIO, _Unread(before[0])), cast(TextIO, _Unread(before[1]))
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
 
 
 @contextmanager
@@ -44,8 +86,11 @@ def compile_kernels(console: "Console") -> None:
     from softcr_models.errors import UserError
     from softcr_models.warm_up import ensure_warm, is_warm
 
+    what = "compiling the rod's kernels, once on this machine"
     if not is_warm():
-        with step(console, "compiling the rod's kernels, once on this machine"):
+        if not console.is_terminal:  # a log shows no step before its end
+            say(console, f"{what}: one to two minutes")
+        with step(console, what):
             if not ensure_warm():
                 raise UserError("the rod's kernels could not be compiled: see above")
 
@@ -54,15 +99,16 @@ def compile_kernels(console: "Console") -> None:
 def ended_by_signals() -> Iterator[threading.Event]:
     """An event that SIGINT, SIGTERM and SIGHUP set."""
     stop = threading.Event()
-    with signals_call(stop.set):
+    with signals_call(lambda _: stop.set()):
         yield stop
 
 
 @contextmanager
-def signals_call(act: Callable[[], None]) -> Iterator[None]:
-    """What SIGINT, SIGTERM and SIGHUP do, each time that one of them comes."""
+def signals_call(act: Callable[[int], None]) -> Iterator[None]:
+    """What SIGINT, SIGTERM and SIGHUP do, each time that one of them, whose number it is given,
+    comes."""
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = [signal.signal(number, lambda *_: act()) for number in numbers]
+    before = [signal.signal(number, lambda number, _: act(number)) for number in numbers]
     try:
         yield
     finally:

@@ -8,7 +8,7 @@ from softcr_models.errors import UserError
 from softcr_models.plugins import load_class
 from softcr_runtime.block import BlockBase
 from softcr_runtime.block_node import block_node_class
-from softcr_runtime.process import run
+from softcr_runtime.process import leave, run
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,4 +30,4 @@ def run_block(block: type[BlockBase], arguments: Sequence[str], name: str = "") 
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

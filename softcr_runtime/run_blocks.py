@@ -16,7 +16,7 @@ from softcr_models.plugins import load_class
 from softcr_runtime.block import BlockBase
 from softcr_runtime.block_node import block_node_class
 from softcr_runtime.node import LoopNode
-from softcr_runtime.process import run_together
+from softcr_runtime.process import leave, run_together
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -62,4 +62,4 @@ def node_class(runs: str, name: str) -> type[LoopNode]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

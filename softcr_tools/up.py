@@ -1,5 +1,6 @@
 """`softcr up SYSTEM`: run a system, record it, report on it."""
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -8,8 +9,15 @@ from rich.console import Console
 
 from softcr_models.errors import UserError
 from softcr_runtime.command_line import command, new_app
-from softcr_runtime.console import USER_ERROR, compile_kernels, complain, say
+from softcr_runtime.console import (
+    USER_ERROR,
+    compile_kernels,
+    complain,
+    readers_may_leave,
+    say,
+)
 from softcr_runtime.log_levels import LogLevels
+from softcr_runtime.parent import end_with
 from softcr_runtime.results import new_run_directory, point_latest_to
 from softcr_runtime.ros_context import set_environment, whereabouts
 from softcr_runtime.system import System
@@ -18,6 +26,9 @@ from softcr_tools.node_parameters import system_with_file
 from softcr_tools.run_options import RunOptions, SimulationOptions
 from softcr_tools.systems import simulation_system
 from softcr_tools.visuals.part import with_visuals
+
+ENDS_WITH = "SOFTCR_ENDS_WITH"
+"""Environment: id of the process that started this one, and that the run is to end with."""
 
 app = new_app("up", "Start a system, record it and report on it.")
 
@@ -83,6 +94,13 @@ def run_hardware(options: HardwareOptions, results: Path) -> int:
 
 
 def _run(system_of: Callable[[Path], System], options: RunOptions, results: Path) -> int:
+    if starter := os.environ.pop(ENDS_WITH, ""):
+        end_with(int(starter))
+    with readers_may_leave():
+        return _run_to_the_end(system_of, options, results)
+
+
+def _run_to_the_end(system_of: Callable[[Path], System], options: RunOptions, results: Path) -> int:
     from softcr_runtime.ros_executor.supervisor import Supervisor
 
     console = Console()

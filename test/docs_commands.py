@@ -26,7 +26,7 @@ OTHER_PROGRAMS = {
 """What is not ours; that the line can be split into words is all that is checked."""
 
 _LAUNCH = {"simulation.launch.py": SimulationOptions, "hardware.launch.py": HardwareOptions}
-_LAUNCH_OWN = {"args", "results", "namespace"}
+_LAUNCH_OWN = {"args", "results", "rviz", "use_sim_time"}
 _TRANSITIONS = {"configure", "activate", "deactivate", "cleanup", "shutdown"}
 
 

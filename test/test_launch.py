@@ -1,37 +1,35 @@
 """The launch files with the real launch, where that is installed."""
 
 import importlib.util
-import json
 import os
 import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-pytest.importorskip("launch.actions", reason="launch comes with a ROS 2 installation only")
+pytest.importorskip(
+    "launch.actions",
+    reason="launch comes with a ROS 2 installation; docs/howto/workspace.md has a way without one",
+)
 
 from launch import LaunchContext
 from launch.actions import DeclareLaunchArgument, ExecuteProcess, OpaqueFunction
+from launched import Launched
 
+from softcr_models.errors import UserError
 from softcr_tools.hardware_system import HardwareOptions
 from softcr_tools.run_options import SimulationOptions
 
 ROOT = Path(__file__).parents[1]
-LAUNCHED = """
-import sys
-from launch import LaunchDescription, LaunchService
-from launch.actions import IncludeLaunchDescription
-from launch.launch_description_sources import PythonLaunchDescriptionSource
-_, noninteractive, file, *arguments = sys.argv
-service = LaunchService(noninteractive=noninteractive == "noninteractive")
-service.include_launch_description(LaunchDescription([IncludeLaunchDescription(
-    PythonLaunchDescriptionSource(file),
-    launch_arguments=[argument.split(":=", 1) for argument in arguments])]))
-sys.exit(service.run())
-"""
+
+
+OWN = {"results", "args", "rviz", "use_sim_time"}
+LIGHT = (
+    "controller:=examples/joint_pid.py:JointPid",
+    "estimator:=examples/constant_velocity.py:ConstantVelocity",
+    "args:=--controller.kp 4e4",
+)
 
 
 def description_of(system):
@@ -42,17 +40,23 @@ def description_of(system):
     return module.generate_launch_description()
 
 
-def words_of(system, **chosen):
-    """The command that a launch with these arguments would run."""
+def processes_of(system, **chosen):
+    """The command lines that a launch with these arguments would run."""
     context = LaunchContext()
     context.launch_configurations.update(chosen)
     for entity in description_of(system).entities:
         if isinstance(entity, DeclareLaunchArgument):
             entity.execute(context)
         elif isinstance(entity, OpaqueFunction):
-            (process,) = entity.execute(context)
-    assert isinstance(process, ExecuteProcess)
-    return ["".join(part.perform(context) for part in word) for word in process.cmd]
+            made = entity.execute(context)
+    processes = [each for each in made if isinstance(each, ExecuteProcess)]
+    return [["".join(part.perform(context) for part in w) for w in p.cmd] for p in processes]
+
+
+def words_of(system, **chosen):
+    """That of the run."""
+    (words,) = processes_of(system, **chosen)
+    return words
 
 
 @pytest.mark.parametrize(
@@ -60,7 +64,7 @@ def words_of(system, **chosen):
 )
 def test_the_launch_arguments_are_the_options_of_softcr_up(system, kind):
     arguments = {each.name for each in description_of(system).get_launch_arguments()}
-    assert arguments == {*kind.model_fields, "results", "args"} - {"plugin_settings"}
+    assert arguments == {*kind.model_fields, *OWN} - {"plugin_settings"}
 
 
 def test_what_is_chosen_becomes_the_words_of_softcr_up():
@@ -89,51 +93,71 @@ def test_the_namespace_is_the_argument_s_or_else_the_pushed_one():
     assert not any("namespace" in word for word in words_of("hardware"))
 
 
-def launched(results, manner, *arguments):
-    return subprocess.Popen(
-        [
-            *(sys.executable, "-c", LAUNCHED, manner, str(ROOT / "launch/simulation.launch.py")),
-            *(f"results:={results}", *arguments),
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        env=os.environ | {"PYTHONUNBUFFERED": "1", "COLUMNS": "120"},
-        start_new_session=True,
-    )
+def test_simulated_time_is_lockstep_and_the_bench_has_none(tmp_path):
+    assert "--mode=lockstep" in words_of("simulation", use_sim_time="true")
+    assert not any("mode" in word for word in words_of("simulation", use_sim_time="false"))
+    with pytest.raises(RuntimeError, match="bench has the time of this machine"):
+        words_of("hardware", use_sim_time="true")
+    with pytest.raises(RuntimeError, match="use_sim_time := 'maybe': must be true or false"):
+        words_of("simulation", use_sim_time="maybe")
 
 
-@pytest.mark.parametrize("manner", ["interactive", "noninteractive"])
-def test_ctrl_c_ends_the_run_well(tmp_path, manner):
-    process = launched(
-        tmp_path, manner, "controller:=examples/joint_pid.py:JointPid", "duration:=60",
-        "args:=--controller.kp 4e4",
-    )  # fmt: skip
-    lines = []
-    try:
-        for line in process.stdout:
-            lines.append(line)
-            if "activating" in line:
-                break
-        time.sleep(3.0)
-        if manner == "interactive":  # the terminal tells all of its group
-            os.killpg(process.pid, signal.SIGINT)
-        else:
-            process.send_signal(signal.SIGINT)
-        rest, _ = process.communicate(timeout=120)
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-    told = json.loads((tmp_path / "latest" / "system.json").read_text())
-    assert told["ended_by"] == "interrupt", "".join(lines) + rest
-    assert told["exit_code"] == 0
+def test_rviz_shows_the_robot_of_the_namespace(tmp_path, monkeypatch):
+    with pytest.raises(UserError, match="no rviz2 on PATH"):
+        words_of("simulation", rviz="true")
+    program = tmp_path / "rviz2"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    run, viewer = processes_of("simulation", rviz="true", mode="lockstep", namespace="lab/robot1")
+    assert "--visuals=on" in run  # in lock-step nobody shows the robot unless told
+    assert viewer[0] == str(program)
+    assert Path(viewer[viewer.index("-d") + 1]).name == "softcr.rviz"
+    assert viewer[viewer.index("-f") + 1] == "lab/robot1/base"
+    moved = dict(word.split(":=") for word in viewer if ":=/" in word)
+    assert moved["/markers"] == "/lab/robot1/markers"
+    assert moved["/robot_description"] == "/lab/robot1/robot_description"
+    assert "use_sim_time:=true" in viewer
+    _, alone = processes_of("simulation", rviz="true")
+    assert alone[alone.index("-f") + 1] == "base"
+    assert not any(word.startswith("/markers") for word in alone)
+
+
+def test_an_interrupted_launch_ends_its_run_well(tmp_path):
+    with Launched("simulation.launch.py", tmp_path, *LIGHT, manner="noninteractive") as launch:
+        launch.wait_for("run_started")
+        launch.process.send_signal(signal.SIGINT)
+        assert launch.exit_code() == 0, launch.output
+        assert not launch.orphans(1.0)
+        told = launch.record()
+    assert (told["ended_by"], told["exit_code"]) == ("interrupt", 0), launch.output
+    assert (tmp_path / "latest" / "report.html").is_file()
+
+
+def test_a_launch_whose_node_refuses_to_be_activated_fails_and_says_why(tmp_path):
+    controller = Path(__file__).with_name("refusing_controllers.py")
+    refusing = f"controller:={controller}:RefusesActivate"
+    with Launched("simulation.launch.py", tmp_path, refusing) as launch:
+        assert launch.exit_code() == 1, launch.output
+        assert not launch.orphans(1.0)
+    line = "node controller did not activate: this controller is never active"
+    assert f"softcr up simulation failed (exit code 2): {line}" in launch.output
+
+
+def test_a_run_ends_well_whose_launch_was_killed(tmp_path):
+    with Launched("simulation.launch.py", tmp_path, *LIGHT) as launch:
+        launch.wait_for("run_started")
+        launch.process.kill()
+        assert launch.exit_code() == -signal.SIGKILL
+        assert not launch.orphans(120.0)
+        told = launch.record()
+    assert (told["ended_by"], told["exit_code"]) == ("interrupt", 0)
     assert (tmp_path / "latest" / "report.html").is_file()
 
 
 def test_a_wrong_argument_is_told_in_one_line_and_starts_nothing(tmp_path):
-    process = launched(tmp_path / "results", "interactive", "population:=3")
-    output, _ = process.communicate(timeout=120)
-    assert "population = 3: must be a whole number from 8" in output
-    assert "Traceback" not in output
+    with Launched("simulation.launch.py", tmp_path / "results", "population:=3") as launch:
+        assert launch.exit_code() == 1
+    assert "(exit code 2): options: population = 3: must be a whole number from 8" in launch.output
+    assert "Traceback" not in launch.output
     assert not list(tmp_path.glob("results/*"))

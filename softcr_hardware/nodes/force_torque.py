@@ -7,7 +7,6 @@ sensor read of the resting rod what the model says, or zero, and keeps that in t
 vented.
 """
 
-import sys
 import threading
 import time
 from pathlib import Path
@@ -29,7 +28,7 @@ from softcr_runtime.clocks import on_system_clock
 from softcr_runtime.cycle_timer import CycleTimer
 from softcr_runtime.messages import wrench_to_message
 from softcr_runtime.node import LoopNode
-from softcr_runtime.process import run
+from softcr_runtime.process import leave, run
 from softcr_runtime.settings import LIVE, NodeSettings
 
 _SLOW = 0.85  # of the box's rate
@@ -305,4 +304,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

@@ -6,7 +6,6 @@ activating lets believed poses out, stamped with the middle of their exposure. `
 names by its path; it is refused unless the valves' node says that the chambers are vented.
 """
 
-import sys
 import threading
 import time
 from pathlib import Path
@@ -37,7 +36,7 @@ from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_runtime.clocks import on_system_clock
 from softcr_runtime.messages import pose_to_message
 from softcr_runtime.node import LoopNode
-from softcr_runtime.process import run
+from softcr_runtime.process import leave, run
 from softcr_runtime.settings import LIVE, NodeSettings
 
 _WAIT = 0.05  # [s] for a pose before looking at the rest again
@@ -281,4 +280,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

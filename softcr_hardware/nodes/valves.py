@@ -10,7 +10,6 @@ Commands are those of one node: of several nobody knows whose a message is, so n
 """
 
 import math
-import sys
 import threading
 import time
 from collections import Counter
@@ -47,7 +46,7 @@ from softcr_runtime.messages import (
     wrench_from_message,
 )
 from softcr_runtime.node import LoopNode
-from softcr_runtime.process import run
+from softcr_runtime.process import leave, run
 from softcr_runtime.safety_state import SafetyState
 from softcr_runtime.settings import NodeSettings
 from softcr_runtime.topics import TOPICS, qos
@@ -492,4 +491,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

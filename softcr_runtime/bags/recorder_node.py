@@ -4,7 +4,6 @@ Of the topics that all robots of a ROS domain share, the bag holds what the node
 own namespace say.
 """
 
-import sys
 import threading
 import time
 from collections import deque
@@ -39,7 +38,7 @@ from softcr_runtime.clocks import SystemClockSteps
 from softcr_runtime.diagnostics import ERROR
 from softcr_runtime.mailbox import LeftAlone
 from softcr_runtime.node import LoopNode
-from softcr_runtime.process import run
+from softcr_runtime.process import leave, run
 from softcr_runtime.sample import Sample
 from softcr_runtime.settings import NodeSettings
 from softcr_runtime.topics import TOPICS, qos
@@ -260,4 +259,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

@@ -1,6 +1,5 @@
 """Node processes: started apart from the terminal, ended with their parent, watched and reaped."""
 
-import ctypes
 import os
 import re
 import signal
@@ -14,10 +13,9 @@ from pathlib import Path
 
 from softcr_runtime.log_levels import LogLevels
 from softcr_runtime.namespaces import in_namespace
+from softcr_runtime.parent import end_with
 from softcr_runtime.system import Part
 
-_PR_SET_PDEATHSIG = 1
-_LIBC = ctypes.CDLL(None)
 _LOG_LINE = re.compile(r"\[(DEBUG|INFO|WARN|ERROR|FATAL)\] \[[^]]*\] \[([^]]*)\]: (.*)")
 
 
@@ -94,7 +92,7 @@ class NodeProcess:
                     **environment,
                 },
                 start_new_session=True,
-                preexec_fn=partial(_die_with, os.getpid()),
+                preexec_fn=partial(end_with, os.getpid()),
             )
         self._logger_prefix = namespace.replace("/", ".") + "." if namespace else ""
         self._log = log.open("rb")
@@ -160,9 +158,3 @@ def _words(parts: Sequence[Part]) -> tuple[str, ...]:
         return (*parts[0].command, "--ros-args", "-r", f"__node:={parts[0].name}")
     pairs = [word for part in parts for word in (part.runs, part.name)]
     return ("softcr_runtime.run_blocks", *pairs, "--ros-args")
-
-
-def _die_with(parent: int) -> None:
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != parent:  # it died before the kernel was told
-        os._exit(1)

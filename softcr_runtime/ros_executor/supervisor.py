@@ -459,9 +459,14 @@ class Supervisor:
             "choose another --namespace, or another domain with ROS_DOMAIN_ID"
         )
 
-    def _wish_to_end(self) -> None:
-        """Signals are wishes to end, counted here and granted by the loop."""
-        self._wishes_to_end += 1
+    def _wish_to_end(self, number: int) -> None:
+        """Signals are wishes to end, counted here and granted by the loop.
+
+        A second Ctrl-C kills. Programs that end others send SIGTERM and SIGHUP, some of them to
+        each process of a group, and none of them in haste: SIGKILL is theirs, too.
+        """
+        more = number == signal.SIGINT or not self._wishes_to_end
+        self._wishes_to_end += more
 
     @contextmanager
     def _ros(self) -> Iterator[None]:

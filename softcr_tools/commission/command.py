@@ -283,7 +283,7 @@ def _operator(
 def _interruptible() -> Iterator[None]:
     """SIGINT, SIGTERM and SIGHUP end the run as an exception: all chambers exhaust on the way."""
 
-    def end() -> None:
+    def end(_: int) -> None:
         raise KeyboardInterrupt
 
     with signals_call(end):

@@ -5,7 +5,6 @@ It computes nothing that a loop needs and nobody waits for it. Frames and the UR
 view` draws for itself and leaves these topics to this node where both run.
 """
 
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -30,7 +29,7 @@ from softcr_runtime.frames import (
     transform_messages,
 )
 from softcr_runtime.node import LoopNode
-from softcr_runtime.process import run
+from softcr_runtime.process import leave, run
 from softcr_runtime.settings import Hertz, NodeSettings
 from softcr_runtime.values import Pose
 from softcr_runtime.wire_types import NoWireType, tf_message, tf_message_class
@@ -178,4 +177,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

@@ -1,0 +1,145 @@
+"""Launch files in processes of their own, as `ros2 launch` runs them, for tests."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from contextlib import ExitStack
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+_MARK = "SOFTCR_TEST_LAUNCH"
+_RUNNER = """
+import sys
+from launch import LaunchDescription, LaunchService
+from launch.actions import IncludeLaunchDescription
+from launch.launch_description_sources import PythonLaunchDescriptionSource
+_, manner, file, *arguments = sys.argv
+service = LaunchService(noninteractive=manner == "noninteractive")
+service.include_launch_description(LaunchDescription([IncludeLaunchDescription(
+    PythonLaunchDescriptionSource(file),
+    launch_arguments=[argument.split(":=", 1) for argument in arguments])]))
+sys.exit(service.run())
+"""
+"""What `ros2 launch FILE ARGUMENTS` does, without ros2cli; returns its exit code."""
+
+
+class Launched:
+    """One launch of a launch file, whose lines are collected.
+
+    Attributes:
+        lines: what it has printed so far.
+    """
+
+    def __init__(
+        self,
+        file: str,
+        results: Path,
+        *arguments: str,
+        manner: str = "interactive",
+        devices: ExitStack | None = None,
+    ):
+        """Launch.
+
+        Args:
+            file: of the folder launch.
+            results: where the run's directory is made; must be empty.
+            arguments: for the launch, NAME:=VALUE.
+            manner: "noninteractive" where no terminal tells Ctrl-C to the whole group.
+            devices: what the launch works with; closed after it.
+        """
+        self._devices = devices or ExitStack()
+        self._mark = uuid.uuid4().hex
+        self._results = results
+        self.lines: list[str] = []
+        self.process = subprocess.Popen(
+            [
+                *(sys.executable, "-c", _RUNNER, manner, str(ROOT / "launch" / file)),
+                *(f"results:={results}", *arguments),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            env=os.environ | {"PYTHONUNBUFFERED": "1", "COLUMNS": "120", _MARK: self._mark},
+            start_new_session=True,
+        )
+        self._reading = threading.Thread(target=self._read, daemon=True)
+        self._reading.start()
+
+    @property
+    def output(self) -> str:
+        """What it has printed so far, as one text."""
+        return "".join(self.lines)
+
+    def record(self) -> dict:
+        """system.json of the run; empty before there is one."""
+        for path in self._results.glob("[0-9]*/system.json"):
+            return json.loads(path.read_text())
+        return {}
+
+    def wait_for(self, event: str, timeout: float = 200.0) -> None:
+        """Wait until the run's record has an event."""
+        deadline = time.monotonic() + timeout
+        while not any(each["event"] == event for each in self.record().get("events", [])):
+            assert self.process.poll() is None, f"no {event}: ended: {self.output}"
+            assert time.monotonic() < deadline, f"no {event} within {timeout} s: {self.output}"
+            time.sleep(0.1)
+
+    def pid_of(self, node: str) -> int:
+        """The process of a node."""
+        started = [e for e in self.record()["events"] if e["event"] == "started"]
+        return int(next(e["detail"] for e in started if e["node"] == node).split()[1])
+
+    def interrupt(self) -> None:
+        """Ctrl-C in the terminal, which tells all of its group."""
+        os.killpg(self.process.pid, signal.SIGINT)
+
+    def exit_code(self, timeout: float = 200.0) -> int:
+        """Its exit code, once it has ended; a hang is an error, and leaves nothing either."""
+        try:
+            return self.process.wait(timeout)
+        finally:
+            self._reading.join(1.0)
+
+    def living(self) -> list[tuple[int, str]]:
+        """Processes that the launch began and that still live: their ids and command lines."""
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                environment = (folder / "environ").read_bytes().split(b"\0")
+                words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            except OSError:  # ended meanwhile, or not ours
+                continue
+            if words and f"{_MARK}={self._mark}".encode() in environment:
+                found.append((int(folder.name), words.strip()))
+        return found
+
+    def orphans(self, timeout: float = 0.0) -> list[str]:
+        """The command lines of those that still live after a time [s]."""
+        deadline = time.monotonic() + timeout
+        while self.living() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        return [words for _, words in self.living()]
+
+    def close(self) -> None:
+        """Kill whatever is left."""
+        for pid, _ in self.living():
+            os.kill(pid, signal.SIGKILL)
+        self.process.wait()
+        self._devices.close()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None  # a pipe
+        for line in self.process.stdout:
+            self.lines.append(line)
+
+    def __enter__(self) -> "Launched":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
