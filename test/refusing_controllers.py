@@ -9,16 +9,6 @@ class NoSettings(BaseModel):
     """None."""
 
 
-class RefusesConfigure:
-    """Refuses when the node is configured."""
-
-    Settings = NoSettings
-    needs_state = False
-
-    def __init__(self, context, settings):
-        raise UserError("this controller is never configured")
-
-
 class RefusesActivate:
     """Lets the node refuse when it is activated."""
 
@@ -36,6 +26,13 @@ class RefusesActivate:
 
     def command(self, observation):
         raise AssertionError("never active")
+
+
+class RefusesConfigure(RefusesActivate):
+    """Refuses when the node is configured."""
+
+    def __init__(self, context, settings):
+        raise UserError("this controller is never configured")
 
 
 def _refuse(node):

@@ -1,0 +1,91 @@
+"""How processes end: with their parent, without readers, without delay."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+PARENT = """
+import os, subprocess, sys, time
+child = "import os, sys, time; from softcr_runtime.parent import end_with;" \\
+        f" end_with({os.getpid()}); print(os.getpid(), flush=True); time.sleep(60)"
+subprocess.Popen([sys.executable, "-c", child])
+time.sleep(60)
+"""
+SPEAKER = """
+import pathlib, sys, time
+from rich.console import Console
+from softcr_runtime.console import complain, readers_may_leave, say
+with readers_may_leave():
+    print("begun", flush=True)
+    sys.stdin.readline()  # until nobody reads any more
+    for _ in range(2000):
+        say(Console(), "more than a pipe holds " * 4)
+    complain("so it ends")
+    pathlib.Path(sys.argv[1]).write_text("in order")
+"""
+LEAVER = """
+import atexit, sys
+from softcr_runtime.process import leave
+atexit.register(print, "finalised")
+sys.stdout.write("said last")
+leave(3)
+"""
+
+
+def ended(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    with open(f"/proc/{pid}/stat") as stat:  # not reaped by whoever adopted it
+        return stat.read().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_a_process_ends_with_its_parent_however_that_ends():
+    parent = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True)
+    with parent:
+        child = int(parent.stdout.readline())
+        assert not ended(child)
+        parent.kill()
+    deadline = time.monotonic() + 30.0
+    while not ended(child) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert ended(child)
+
+
+def test_a_process_ends_at_once_whose_parent_had_ended_already():
+    code = "from softcr_runtime.parent import end_with; end_with(1 << 30); print('lives on')"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (run.returncode, run.stdout) == (1, "")
+
+
+def test_a_run_goes_on_when_nobody_reads_its_words(tmp_path):
+    done = tmp_path / "done"
+    pipe, process = subprocess.PIPE, [sys.executable, "-c", SPEAKER, str(done)]
+    with subprocess.Popen(process, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as speaker:
+        assert speaker.stdout.readline() == "begun\n"
+        speaker.stdout.close()
+        speaker.stderr.close()
+        speaker.stdin.write("\n")
+        speaker.stdin.close()
+        assert speaker.wait(60.0) == 0
+    assert done.read_text() == "in order"
+
+
+def test_a_process_that_leaves_says_all_and_collects_nothing():
+    run = subprocess.run([sys.executable, "-c", LEAVER], capture_output=True, text=True)
+    assert (run.returncode, run.stdout, run.stderr) == (3, "said last", "")
+
+
+def test_signals_of_programs_end_a_run_in_order_and_only_a_second_ctrl_c_kills_it():
+    from softcr_runtime.ros_executor.supervisor import Supervisor
+
+    supervisor = Supervisor.__new__(Supervisor)
+    supervisor._wishes_to_end = 0
+    for number, wishes in (
+        (signal.SIGTERM, 1), (signal.SIGTERM, 1), (signal.SIGHUP, 1), (signal.SIGINT, 2),
+    ):  # fmt: skip
+        supervisor._wish_to_end(number)
+        assert supervisor._wishes_to_end == wishes
