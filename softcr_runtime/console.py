@@ -115,3 +115,15 @@ def signals_call(act: Callable[[int], None]) -> Iterator[None]:
         for number, handler in zip(numbers, before, strict=True):
             with suppress(TypeError):  # a handler not set by Python
                 signal.signal(number, handler)
+
+
+@contextmanager
+def not_ended_by_programs() -> Iterator[None]:
+    """Let nothing but Ctrl-C and SIGKILL end this process early; for what takes seconds."""
+    before = [signal.signal(each, signal.SIG_IGN) for each in (signal.SIGTERM, signal.SIGHUP)]
+    try:
+        yield
+    finally:
+        for number, handler in zip((signal.SIGTERM, signal.SIGHUP), before, strict=True):
+            with suppress(TypeError):  # a handler not set by Python
+                signal.signal(number, handler)

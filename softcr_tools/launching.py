@@ -27,7 +27,7 @@ from softcr_tools.launched_rviz import rviz_command
 from softcr_tools.run_options import RunOptions
 from softcr_tools.up import ENDS_WITH
 
-_ALONE_TIME = 20.0
+_ALONE_TIME = 30.0
 """From Ctrl-C to SIGTERM, which does nothing to a run that is ending: the terminal told the run,
 too, but whoever sends SIGINT to the launch alone, as scripts do, tells it so [s]."""
 

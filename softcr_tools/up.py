@@ -13,6 +13,7 @@ from softcr_runtime.console import (
     USER_ERROR,
     compile_kernels,
     complain,
+    not_ended_by_programs,
     readers_may_leave,
     say,
 )
@@ -122,10 +123,11 @@ def _run_to_the_end(system_of: Callable[[Path], System], options: RunOptions, re
     if not outcome.ran:
         say(console, f"the run did not begin; what the nodes said is in {directory / 'log'}")
         return outcome.exit_code
-    from softcr_tools import report
-
     try:
-        summary = report.build(directory / "bag", directory)
+        with not_ended_by_programs():  # they had told the run to end, and the report is part of it
+            from softcr_tools import report
+
+            summary = report.build(directory / "bag", directory)
         console.print(summary.table())
         say(console, f"report: {directory / 'report.html'}")
     except UserError as error:

@@ -19,6 +19,9 @@ OTHER_PROGRAMS = {
     "rviz2",
     "plotjuggler",
     "colcon",
+    "mkdir",
+    "touch",
+    "rosdep",
     "python3",
     "python3.11",
     "apt",
@@ -116,7 +119,7 @@ def _launch(words: list[str]) -> str | None:
     package, file, *rest = words
     if package != "softcr" or file not in _LAUNCH or not (ROOT / "launch" / file).is_file():
         return f"no launch file {file!r}"
-    names = {word.split(":=", 1)[0] for word in rest}
+    names = {word.split(":=", 1)[0] for word in rest} - {"--show-args"}
     unknown = names - declared_settings(_LAUNCH[file]).keys() - _LAUNCH_OWN
     return f"{file} has no argument {unknown}" if unknown else None
 

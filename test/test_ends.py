@@ -89,3 +89,16 @@ def test_signals_of_programs_end_a_run_in_order_and_only_a_second_ctrl_c_kills_i
     ):  # fmt: skip
         supervisor._wish_to_end(number)
         assert supervisor._wishes_to_end == wishes
+
+
+def test_a_program_ends_no_report_that_is_being_made():
+    code = (
+        "import os, signal\n"
+        "from softcr_runtime.console import not_ended_by_programs\n"
+        "with not_ended_by_programs():\n"
+        "    os.kill(os.getpid(), signal.SIGTERM); os.kill(os.getpid(), signal.SIGHUP)\n"
+        "    print('made', flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGTERM); print('too late')\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (run.returncode, run.stdout) == (-signal.SIGTERM, "made\n")

@@ -99,6 +99,21 @@ def test_what_is_imported_otherwise_is_required_by_the_distribution():
             assert owners & required, f"{name} is imported, but not required in setup.py"
 
 
+def test_package_xml_and_the_page_of_workspaces_name_every_requirement_of_python():
+    keys = {"pillow": "python3-pil", "pin": "pinocchio", "pyyaml": "python3-yaml"}
+    depends = {element.text for element in package_xml().iter("exec_depend")}
+    notes = re.search(r"by pip.*?too old:\n(.*?)-->", (ROOT / "package.xml").read_text(), re.DOTALL)
+    by_pip = {line.split()[0] for line in notes[1].splitlines() if line.strip()}
+    required = {Requirement(text) for text in importlib.metadata.requires("softcr")}
+    of_python = {each for each in required if not (each.marker or each.name.startswith("ros-"))}
+    with_key = {each for each in of_python if f"{each.name}{each.specifier}" not in by_pip}
+    assert {keys.get(each.name, f"python3-{each.name}") for each in with_key} <= depends
+    assert len(by_pip) + len(with_key) == len(of_python)  # nothing is noted that is not required
+    page = (ROOT / "docs" / "howto" / "workspace.md").read_text()
+    line = re.search(r"^pip install (apsw .*)$", page, re.MULTILINE)[1]
+    assert set(shlex.split(line)) == by_pip
+
+
 def test_everything_that_is_installed_is_pinned():
     pinned = {
         canonicalize_name(Requirement(line).name)
