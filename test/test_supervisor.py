@@ -303,10 +303,7 @@ def test_one_interrupt_ends_the_run_well(tmp_path, capfd):
 
 
 def test_two_interrupts_kill_what_hangs(tmp_path, capfd):
-    def interrupt_otherwise():
-        interrupt(signal.SIGTERM)
-
-    then = [("run_started", interrupt), ("cleaned_up", interrupt_otherwise)]
+    then = [("run_started", interrupt), ("cleaned_up", interrupt)]
     run = Run(tmp_path, then=then, watcher="hangs")
     assert run.outcome.exit_code == 1
     assert "killed before it had ended" in capfd.readouterr().err
