@@ -74,10 +74,10 @@ class BlockNode(LoopNode):
         for name in self.Block.actions:
             self.create_service(Trigger, f"~/{name}", self._service(name))
 
-    def _use_settings_model(self, given: dict[str, Any]) -> None:
+    def use_settings_model(self, given: dict[str, Any]) -> None:
         type(self).Settings = self.Block.settings_model(given)
 
-    def _settings_from(self, given: dict[str, Any]) -> NodeSettings:
+    def settings_from(self, given: dict[str, Any]) -> NodeSettings:
         return self.Block.settings_of(given)
 
     # --- lifecycle --------------------------------------------------------------------------

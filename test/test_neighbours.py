@@ -144,7 +144,7 @@ def test_stamps_are_checked_as_those_of_messages(running, value, shift, why):
     until(lambda: stamp in running.heard(running.keeper), "the command")
     running.hand_over(value, stamp + shift)
     for node in (running.keeper, running.far):
-        until(lambda node=node: f"{COMMAND}: {why}" in node._rejections, "the refusal")
+        until(lambda node=node: f"{COMMAND}: {why}" in node.counts.rejections, "the refusal")
         assert stamp + shift not in running.heard(node)
 
 
@@ -171,17 +171,17 @@ def test_a_value_that_is_no_message_for_the_listener_is_refused_in_the_words_of_
     with world() as made:
         made.nodes[2:] = []
         made.keeper.trigger_configure()
-        shared = made.keeper._shared_inputs[0]
+        shared = made.keeper._inputs._shared[0]
         assert shared.subscription is not None  # nobody offers it yet
         made.doubler.trigger_configure()
         assert shared.subscription is None
         for node in made.nodes:
             node.trigger_activate()
         encode = lambda value, stamp: pressures_to_message(value, ("x", "y", "z"), stamp)  # noqa: E731
-        hand_over = made.doubler._neighbours.offer(made.doubler, f"/{COMMAND}", encode)
+        hand_over = made.doubler.offer(COMMAND, encode)
         hand_over(np.zeros(3), time.time_ns())
-        until(lambda: made.keeper._rejections, "the refusal")
-        assert next(iter(made.keeper._rejections)).startswith(f"{COMMAND}: ")
+        until(lambda: made.keeper.counts.rejections, "the refusal")
+        assert next(iter(made.keeper.counts.rejections)).startswith(f"{COMMAND}: ")
         assert not made.keeper._block.heard
         made.far.destroy_node()
 

@@ -27,6 +27,7 @@ from softcr_models import load_robot
 from softcr_models.errors import UserError
 from softcr_runtime.diagnostics import ERROR, OK, STALE, WARN, diagnostics_from_message
 from softcr_runtime.messages import from_stamp, pressures_to_message
+from softcr_runtime.node_counts import NodeCounts
 from softcr_runtime.process import SupervisedExecutor, run
 from softcr_runtime.settings import declared_settings
 from softcr_runtime.topics import TOPICS, qos
@@ -235,7 +236,7 @@ def test_a_configure_that_fails_leaves_nothing_behind_and_may_be_repeated():
         assert world.state() == "unconfigured"
         node.device_broken = False
         assert world.change(CONFIGURE)
-        assert len(node._subscriptions_made) == len(node._publishers_advertised) == 1
+        assert len(node._inputs.subscriptions) == len(node._publishers_advertised) == 1
 
 
 def test_a_deactivate_that_fails_ends_inactive_all_the_same():
@@ -275,7 +276,7 @@ def test_bad_messages_are_rejected_counted_and_named():
         )
         for count, send in enumerate(bad, start=1):
             send()
-            world.until(lambda count=count: sum(node._rejections.values()) == count)
+            world.until(lambda count=count: sum(node.counts.rejections.values()) == count)
         last = world.send([2e3] * 3)
         assert world.answered(last) == [2e3] * 3
         assert len(world.commands) == 2
@@ -294,8 +295,8 @@ def test_bad_messages_are_rejected_counted_and_named():
 def test_old_messages_are_refused_on_the_wall_clock_and_welcome_in_lockstep():
     with _active() as (node, world):
         world.send([1e3] * 3, stamp=time.time_ns() - 10**10)
-        world.until(lambda: sum(node._rejections.values()) == 1)
-        assert "stale" in next(iter(node._rejections))
+        world.until(lambda: sum(node.counts.rejections.values()) == 1)
+        assert "stale" in next(iter(node.counts.rejections))
     with _active(lockstep=True) as (_, world):
         assert world.answered(world.send([1e3] * 3, stamp=14_285_714)) == [1e3] * 3
 
@@ -304,24 +305,24 @@ def test_rejections_stay_bounded():
     with _running() as (node, _):
         for number in range(1000):
             node.reject("pressure/state", f"reason {number}")
-        assert len(node._rejections) == 51
-        assert sum(node._rejections.values()) == 1000
+        assert len(node.counts.rejections) == 51
+        assert sum(node.counts.rejections.values()) == 1000
 
 
 def test_exceptions_in_loop_decoder_and_callbacks_are_counted_and_survived():
     with _active() as (node, world):
         node.fail_next_tick = True
         world.send([1e3] * 3)
-        world.until(lambda: node._exceptions == 1)
+        world.until(lambda: node.counts.exceptions == 1)
         world.send([66e3] * 3)
-        world.until(lambda: node._exceptions == 2)
+        world.until(lambda: node.counts.exceptions == 2)
 
         def fail() -> None:
             timer.cancel()
             raise OSError("a bug in a timer")
 
         timer = node.create_timer(0.001, fail)
-        world.until(lambda: node._exceptions == 3)
+        world.until(lambda: node.counts.exceptions == 3)
         assert world.answered(world.send([2e3] * 3)) == [2e3] * 3
         node.publish_diagnostics()
         world.until(lambda: world.reports and world.reports[-1].values.get("exceptions") == 3)
@@ -357,17 +358,34 @@ def test_diagnostics_tell_how_the_run_went():
 
 
 def test_levels_follow_what_happened_since_the_last_report():
-    with _active() as (node, world):
-        assert node._assessment({"cycles": 0}, 0, 0, 0, 0) == (OK, "active, no cycle yet")
+    counts, ticks = NodeCounts(), {"rate_hz": 70.0, "p99_ms": 2.5, "cycles": 0, "missed_cycles": 0}
+
+    def told(*warnings, idle="", cycles=0, missed=0):
+        ticks["cycles"] += cycles
+        ticks["missed_cycles"] += missed
+        return counts.assessment(ticks, idle, list(warnings), 1.0)
+
+    assert told() == (OK, "active, no cycle yet")
+    assert told(cycles=1) == (OK, "70.0 Hz, p99 2.50 ms")
+    assert told() == (STALE, "no cycle for 1 s")
+    for _ in range(2):
+        counts.reject("pressure/state: late")
+    assert told(cycles=1) == (WARN, "2 messages rejected")
+    assert told(cycles=1, missed=3) == (WARN, "3 cycles missed")
+    counts.jump(-2.0)
+    assert told("factor is 0", cycles=1) == (WARN, "factor is 0, time jumped, last by -2.000 s")
+    counts.catch("loop", ArithmeticError("no solution"))
+    assert told(cycles=1) == (ERROR, "1 exceptions, last in loop: ArithmeticError: no solution")
+    assert told(idle="inactive") == (OK, "inactive")
+    counts.forget()
+    assert counts.values()["exceptions"] == 0
+
+
+def test_a_warning_of_the_node_is_in_its_diagnostics():
+    with _active() as (_, world):
         world.answered(world.send([1e3] * 3))
-        summary = node.statistics.summary()
-        assert node._assessment(summary, 0, 0, 0, 1)[0] == OK
-        assert node._assessment(summary, 0, 0, 0, 0)[0] == STALE
-        assert node._assessment(summary, 0, 2, 0, 1) == (WARN, "2 messages rejected")
-        assert node._assessment(summary, 0, 0, 3, 1) == (WARN, "3 cycles missed")
-        assert node._assessment(summary, 1, 0, 0, 1)[0] == ERROR
         assert world.set("factor", 0.0).successful
-        assert node._assessment(summary, 0, 0, 0, 1) == (WARN, "factor is 0")
+        world.until(lambda: any("factor is 0" in report.message for report in world.reports))
 
 
 # --- parameters ---------------------------------------------------------------------------------

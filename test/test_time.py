@@ -381,7 +381,7 @@ def test_a_node_begins_anew_when_the_system_clock_is_set(world, monkeypatch, ste
     vents = [from_stamp(m, "") for m in rest.heard if m.effort[0] == 0.0]
     assert len(vents) == 1
     assert abs(vents[0] - began) < 4e9  # it is told in the new time
-    assert not node._rejections
+    assert not node.counts.rejections
     report = rest.report()
     assert report.values["time_jumps"] == 1
     assert report.values["last_time_jump_s"] == pytest.approx(step, abs=0.05)
@@ -404,7 +404,7 @@ def test_stamps_of_a_looped_run_are_taken_again_in_lockstep(world):
         assert rest.stamps() == stamps
     # what is only a little late is still refused
     rest.send(stamps[-5])
-    rest.until(lambda: sum(rest.node._rejections.values()) == 1, "the refusal")
+    rest.until(lambda: sum(rest.node.counts.rejections.values()) == 1, "the refusal")
     report = rest.report()
     assert report.values["time_jumps"] == 1
     assert report.values["last_time_jump_s"] == pytest.approx(-59e-9 * PERIOD)
@@ -426,7 +426,7 @@ def test_a_block_paced_by_time_lives_with_the_time_of_clock(world, block):
 
     shown[0] = 100 * 10**9
     rest.until(lambda: len(rest.heard) > 5, "ticks on simulated time", go)
-    assert rest.node._time_jumps == 0  # the first time is no jump
+    assert rest.node.counts.time_jumps == 0  # the first time is no jump
     # the clock stands still: so does the block, and says it
     rest.until(lambda: "/clock stands still" in rest.report().message, "the warning")
     count = len(rest.heard)
@@ -442,8 +442,8 @@ def test_a_block_paced_by_time_lives_with_the_time_of_clock(world, block):
     rest.until(lambda: len(rest.heard) > 5, "ticks after time went back", go)
     assert max(rest.stamps()) < 20 * 10**9
     assert rest.stamps() == sorted(set(rest.stamps()))
-    assert rest.node._time_jumps == 1
-    assert rest.node._last_time_jump < -80.0
+    assert rest.node.counts.time_jumps == 1
+    assert rest.node.counts.last_time_jump < -80.0
 
 
 def test_a_running_node_goes_over_to_simulated_time(world):
@@ -460,14 +460,14 @@ def test_a_running_node_goes_over_to_simulated_time(world):
         rest.send(shown)
 
     rest.until(lambda: any(m.effort[0] for m in rest.heard), "answers in simulated time", go)
-    assert rest.node._time_jumps == 1
-    assert rest.node._last_time_jump < -1e9
+    assert rest.node.counts.time_jumps == 1
+    assert rest.node.counts.last_time_jump < -1e9
 
 
 def test_messages_before_the_first_clock_are_refused_for_what_they_are(world):
     rest = world(Venting, use_sim_time=True)
-    rest.until(lambda: rest.node._rejections, "a refusal", lambda: rest.send(5 * 10**9))
-    assert "nothing on /clock" in next(iter(rest.node._rejections))
+    rest.until(lambda: rest.node.counts.rejections, "a refusal", lambda: rest.send(5 * 10**9))
+    assert "nothing on /clock" in next(iter(rest.node.counts.rejections))
     assert not any(message.effort[0] for message in rest.heard)
 
 

@@ -168,8 +168,8 @@ class Valves(LoopNode):
         self._driver = driver
         self._pressure_state = self.advertise("pressure/state")
         self._pressure_sent = self.advertise("pressure/sent")
-        self.receive("pressure/command", self._decoded_command)
-        self._commander = Commander(self, self._subscriptions_made[-1])
+        commands = self.receive("pressure/command", self._decoded_command)
+        self._commander = Commander(self, commands)
         self.receive("mocap/tip/pose", lambda message: pose_from_message(message, "mocap/tip/pose"))
         self.receive(
             "force_torque/wrench",

@@ -35,7 +35,6 @@ from softcr_runtime.bags.message_bytes import header_stamp
 from softcr_runtime.bags.own_messages import is_robots, is_shared
 from softcr_runtime.bags.recording import BagRecording, RecordedTopic
 from softcr_runtime.clocks import SystemClockSteps
-from softcr_runtime.diagnostics import ERROR
 from softcr_runtime.mailbox import LeftAlone
 from softcr_runtime.node import LoopNode
 from softcr_runtime.process import leave, run
@@ -166,7 +165,7 @@ class RecorderNode(LoopNode):
                 callback_group=LeftAlone(), raw=True,
                 event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),
             )  # fmt: skip
-            self._subscriptions_made.append(subscription)
+            self._inputs.subscriptions.append(subscription)
             self._names[name] = name
             self._transitions.append((name, subscription))
 
@@ -221,8 +220,8 @@ class RecorderNode(LoopNode):
             self.get_logger().error(failure)
             self.publish_diagnostics()
 
-    def _assessment(self, *arguments: Any) -> tuple[int, str]:
-        return (ERROR, self.failure) if self.failure else super()._assessment(*arguments)
+    def diagnostic_failure(self) -> str:
+        return self.failure or ""
 
     def _recorded_topic(self, topic: str) -> RecordedTopic:
         offered = qos(topic, self.settings.lockstep, offered_period=self.settings.period)
