@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field
 
 from softcr_control.command import Command
 from softcr_control.controller_file import controller_settings, named_settings
+from softcr_control.hand_over import HandOver, HandOverSettings
 from softcr_control.horizon import MAXIMUM_DELAY
 from softcr_control.model_defaults import defaults_on
 from softcr_control.observation import ControlContext, Controller, Observation
@@ -52,7 +53,7 @@ takes to see it, and the valves to begin [s]."""
 _REHEARSED = 3  # ticks
 
 
-class ControllerBlockSettings(ModelSettings):
+class ControllerBlockSettings(ModelSettings, HandOverSettings):
     """Which controller on which model, and when to vent; the controller's own settings beside."""
 
     controller: Place = Field(
@@ -142,6 +143,9 @@ class ControllerBlock(BlockBase):
                 Input(self._actuators, "same", settings.resampled, wakes=not settings.resampled),
             )
         self.outputs = (self._commands,)
+        if settings.takes_over:
+            self.inputs += (Input(self._commands, "latest", needed=False, wakes=False),)
+        self._hand_over = HandOver(settings, settings.period, MAXIMUM_DELAY + 1)
         self.silence = settings.input_timeout
         rod = getattr(self.model, "rod", None)
         self.intervals = None if rod is None else rod.intervals
@@ -222,22 +226,34 @@ class ControllerBlock(BlockBase):
         def use() -> None:
             retune()
             self.settings, self.silence = settings, settings.input_timeout
+            self._hand_over.use(settings)
 
         return use
 
     def reset(self) -> None:
         """See BlockBase."""
         self.controller.reset()
+        self._hand_over.reset()
         self._forget()
 
     def time_jumped(self, seconds: float) -> None:
         """See BlockBase; tendons are held where they are, chambers have been vented."""
         safe = self._safe()
-        self.reset()
+        self.controller.reset()
+        self._forget()
         self._sent = safe
 
     def tick(self, now: int, samples: Samples) -> Iterable[Output]:
-        """The command that answers an estimate."""
+        """The command that answers an estimate, unless that is another controller's to answer."""
+        began = self._hand_over.begun
+        if not began and self._commands in samples:
+            heard = samples[self._commands]
+            self._hand_over.hear(heard.stamp, heard.value)
+        self._answers = self._hand_over.answers(now)
+        if not self._answers:
+            return []
+        if not began:
+            self._take_over()
         rows = samples[self._wanted].value
         reference = Reference(rows.stamp * 1e-9, rows.period, rows.states, rows.tip_positions)
         self._delay = self._expected_delay
@@ -251,10 +267,14 @@ class ControllerBlock(BlockBase):
 
     def hold(self, now: int) -> Iterable[Output]:
         """The last command again."""
+        if not self._answers:
+            return []
         return [Output(self._commands, now, self._sent)]
 
     def idle(self, now: int, why: str) -> Iterable[Output]:
         """Zero pressure at once; where it begins the controller starts afresh."""
+        if not self._hand_over.vents(now, why == "stopped"):
+            return []
         if not self._venting:
             self._vents += 1
             self.controller.reset()
@@ -264,6 +284,8 @@ class ControllerBlock(BlockBase):
 
     def answered(self, age: float) -> None:
         """See BlockBase; the plan for late answers follows from how late they were."""
+        if not self._answers:
+            return
         self._latencies.append(age)
         if not self.settings.lockstep and len(self._latencies) >= _MIN_SAMPLES:
             usual = self._usual_latency() / self.settings.period
@@ -292,6 +314,7 @@ class ControllerBlock(BlockBase):
             "clipped": self._clipped,
             "fallbacks": self._fallbacks,
             "delay": self._expected_delay,
+            "hand_over": self._hand_over.words,
         }
         for name in ("horizon", "population"):
             if hasattr(settings, name):
@@ -304,6 +327,16 @@ class ControllerBlock(BlockBase):
         return [*lines, *self._late()]
 
     # --- inside -----------------------------------------------------------------------------
+
+    def _take_over(self) -> None:
+        """Go on from the last commands of another controller."""
+        commands = self._hand_over.commands
+        if not len(commands):
+            return
+        self._sent = commands[-1]
+        continue_from = getattr(self.controller, "take_over", None)
+        if continue_from is not None:
+            continue_from(commands)
 
     def _late(self) -> list[str]:
         """A line where answers come later than any plan can be for; in lock-step nothing does."""
@@ -388,7 +421,7 @@ class ControllerBlock(BlockBase):
         self._latencies: deque[float] = deque(maxlen=_LATENCIES_KEPT)
         self._expected_delay = self._delay = max(1, self._waited_for)
         self._clipped = self._fallbacks = self._vents = 0
-        self._venting = False
+        self._venting, self._answers = False, True
 
 
 def _described(model: Any, settings: Any) -> str:

@@ -144,6 +144,12 @@ class Horizon:
             self._lag.reset()
         self._offsets.reset()
 
+    def take_over(self, commands: np.ndarray) -> None:
+        """Another controller's last commands (k, m), one a tick, of which the newest come last."""
+        self._sent.begin(commands[0])
+        for command in commands[1:]:
+            self._sent.remember(command)
+
     def remember(self, command: np.ndarray) -> None:
         """The command (m,) that is sent in answer to the last observation."""
         self._sent.remember(command)

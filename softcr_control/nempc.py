@@ -191,6 +191,10 @@ class Nempc:
             generator,
         )
 
+    def take_over(self, commands: np.ndarray) -> None:
+        """After a reset: another controller's last commands (k, m), the newest last."""
+        self._horizon.take_over(commands)
+
     def command(self, observation: Observation) -> Command:
         """The inputs to send for the tick that begins `delay` ticks from now.
 

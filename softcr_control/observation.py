@@ -73,6 +73,9 @@ class Controller(Protocol):
 
     A class may have `Settings`, a pydantic model: its fields become options and ROS parameters.
     With `needs_state = False` it is led by the estimated tip alone, and any estimator will do.
+    With a method `take_over(commands)` one that is switched to in a running system is told, after
+    `reset`, the last commands (k, m) of the one before it, the newest last. Without it the limiter
+    alone sees to it that the first command is no further from the last one than the rate allows.
     """
 
     def reset(self) -> None:

@@ -94,6 +94,8 @@ class System:
             the last of them has agreed. On virtual time, actions of blocks: `part/action`.
         namespace: of all nodes and their topics, without the slashes around it; empty: the root.
             Nothing on virtual time, where systems do not hear each other.
+        actuators: part that must be told who may command, where controllers are exchanged; empty:
+            none must.
     """
 
     name: str
@@ -104,6 +106,7 @@ class System:
     controller: str
     begin: tuple[str, ...] = ()
     namespace: str = ""
+    actuators: str = ""
 
     def __post_init__(self) -> None:
         names = sorted(part.name for part in self.parts)

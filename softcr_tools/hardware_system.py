@@ -113,6 +113,7 @@ def hardware_system(options: HardwareOptions, bag: Path) -> System:
         controller=controller.name,
         begin=(f"{valves.name}/enable", f"{reference.name}/start"),
         namespace=options.namespace,
+        actuators=valves.name,
     )
 
 

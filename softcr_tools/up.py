@@ -3,7 +3,9 @@
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -22,6 +24,7 @@ from softcr_runtime.parent import end_with
 from softcr_runtime.results import new_run_directory, point_latest_to
 from softcr_runtime.ros_context import set_environment, whereabouts
 from softcr_runtime.system import System
+from softcr_tools.exchanged_controller import other_controller
 from softcr_tools.hardware_system import HardwareOptions, hardware_system
 from softcr_tools.node_parameters import system_with_file
 from softcr_tools.run_options import RunOptions, SimulationOptions
@@ -30,6 +33,9 @@ from softcr_tools.visuals.part import with_visuals
 
 ENDS_WITH = "SOFTCR_ENDS_WITH"
 """Environment: id of the process that started this one, and that the run is to end with."""
+
+SystemOf = Callable[[Any, Path], System]
+"""Makes a system of options and the place of its bag."""
 
 app = new_app("up", "Start a system, record it and report on it.")
 
@@ -76,7 +82,7 @@ def run_simulation(options: SimulationOptions, results: Path) -> int:
     Raises:
         UserError: the results directory cannot be written, or the system already runs.
     """
-    return _run(lambda bag: simulation_system(options, bag), options, results)
+    return _run(simulation_system, options, results)
 
 
 def run_hardware(options: HardwareOptions, results: Path) -> int:
@@ -91,17 +97,17 @@ def run_hardware(options: HardwareOptions, results: Path) -> int:
     else:
         line = "hold the deadman's switch: a joystick's button 0, or 'softcr hold' in a terminal"
         say(Console(), line)
-    return _run(lambda bag: hardware_system(options, bag), options, results)
+    return _run(hardware_system, options, results)
 
 
-def _run(system_of: Callable[[Path], System], options: RunOptions, results: Path) -> int:
+def _run(system_of: SystemOf, options: RunOptions, results: Path) -> int:
     if starter := os.environ.pop(ENDS_WITH, ""):
         end_with(int(starter))
     with readers_may_leave():
         return _run_to_the_end(system_of, options, results)
 
 
-def _run_to_the_end(system_of: Callable[[Path], System], options: RunOptions, results: Path) -> int:
+def _run_to_the_end(system_of: SystemOf, options: RunOptions, results: Path) -> int:
     from softcr_runtime.ros_executor.supervisor import Supervisor
 
     console = Console()
@@ -110,11 +116,15 @@ def _run_to_the_end(system_of: Callable[[Path], System], options: RunOptions, re
     directory = new_run_directory(results / options.namespace)
     try:
         compile_kernels(console)  # before anything that would compile them in this process
-        system = with_visuals(system_of(directory / "bag"), options)
-        system = system_with_file(system, options, lambda line: say(console, line, "yellow"))
+        bag, warn = directory / "bag", partial(say, console, style="yellow")
+        system = with_visuals(system_of(options, bag), options)
+        system = system_with_file(system, options, warn)
+        another = other_controller(system, options, lambda each: system_of(each, bag), warn)
         levels = LogLevels.parsed(options.log_level)
         levels.check_names(part.name for part in system.parts)
-        outcome = Supervisor(system, directory, options.model_dump(), console, levels).run()
+        outcome = Supervisor(
+            system, directory, options.model_dump(), console, levels, another
+        ).run()
     except (UserError, KeyboardInterrupt):
         with suppress(OSError):  # nothing happened: leave nothing, if nothing is in it
             directory.rmdir()

@@ -7,6 +7,7 @@ from docs_blocks import ROOT
 
 from softcr_models.plugins import load_class
 from softcr_runtime.block import BlockBase
+from softcr_runtime.ros_executor.exchange import SERVICE
 from softcr_runtime.settings import declared_settings
 from softcr_tools.hardware_system import HardwareOptions
 from softcr_tools.ros.executables import NODES
@@ -131,6 +132,8 @@ def _lifecycle(words: list[str]) -> str | None:
 
 
 def _service(name: str) -> str | None:
+    if name.strip("/") == SERVICE:
+        return None
     node, _, service = name.strip("/").partition("/")
     sources = "".join(path.read_text() for path in ROOT.glob("softcr_hardware/nodes/*.py"))
     good = node in NODES and f'"~/{service}"' in sources

@@ -126,6 +126,23 @@ def test_one_node_commands_and_stays_the_owner_while_enabled(names, owner, enabl
     assert judged(names, owner, enabled) == told
 
 
+@pytest.mark.parametrize(
+    ("names", "permitted", "told"),
+    [
+        (["/mpc", "/new"], ["/mpc", "/new"], ("/mpc", "")),
+        (["/mpc", "/new"], ["/new", "/mpc"], ("/new", "")),
+        (["/_NODE_NAME_UNKNOWN_", "/mpc"], ["/mpc", "/new"], ("/mpc", "")),
+        (["/new"], ["/new", "/mpc"], ("/new", "")),
+        (["/mpc", "/new", "/view"], ["/mpc", "/new"], ("/mpc", "/mpc and /new and /view")),
+        (["/mpc", "/view"], ["/mpc", "/new"], ("/mpc", "/mpc and /view")),
+        (["/mpc", "/new", "/new"], ["/mpc", "/new"], ("/mpc", "/mpc and /new twice")),
+        (["/view"], ["/mpc", "/new"], ("/mpc", "/view, not /mpc")),
+    ],
+)
+def test_only_who_is_permitted_publishes_beside_the_owner(names, permitted, told):
+    assert judged(names, "/mpc", True, permitted) == told
+
+
 def test_a_publisher_is_seen_at_once_and_the_graph_asked_seldom():
     names, looks = ["mpc"], []
 

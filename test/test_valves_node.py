@@ -13,7 +13,7 @@ import pytest
 import rclpy
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
-from rcl_interfaces.srv import SetParameters
+from rcl_interfaces.srv import SetParameters, SetParametersAtomically
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import Joy
@@ -276,6 +276,39 @@ def test_silent_commands_hold_then_vent_with_the_reason_told(stack, valves, emul
     assert "the bus is up; a deadman's switch is required" in story[0]
     assert story[1] == "armed: the deadman's switch is held, commands are of /rest"
     assert story[2].startswith("vented: commands silent")
+
+
+def test_a_controller_that_was_announced_takes_over_while_the_valves_are_enabled(
+    stack, valves, emulator
+):
+    def permit(*names):
+        given = Parameter("commanders", value=list(names)).to_parameter_msg()
+        request = SetParametersAtomically.Request(parameters=[given])
+        return stack.ask(SetParametersAtomically, "hand_over", request).result
+
+    filled(stack)
+    assert permit("/rest", "/heir").successful
+    began = len(stack.safety)
+    heir = rclpy.create_node("heir", context=stack.context)
+    kind = TOPICS["pressure/command"].message_class()
+    publisher = heir.create_publisher(kind, "pressure/command", qos("pressure/command"))
+    end = time.monotonic() + 2.0
+    stack.until(lambda: time.monotonic() > end, "two seconds beside each other")
+    stack.silent.add("pressure/command")
+
+    def command():
+        stamp = heir.get_clock().now().nanoseconds
+        publisher.publish(pressures_to_message(np.full(3, 6e4), CHAMBERS, stamp))
+        sent = pressures_from_message(stack.sent[-1], CHAMBERS, "pressure/sent")
+        return sent.min() > 5.9e4
+
+    stack.until(command, "the heir's pressures")
+    assert permit("/heir", "/rest").successful
+    stack.until(lambda: command() and stack.state().owner == "/heir", "another owner")
+    said = [message.message for message in stack.safety[began:]]
+    assert not any("several" in each or "vent" in each for each in said)
+    assert stack.state().enabled
+    heir.destroy_node()
 
 
 def test_a_second_controller_is_named_and_no_command_is_followed(stack, valves, emulator):

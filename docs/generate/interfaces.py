@@ -224,10 +224,22 @@ def _node(node: NodePage) -> str:
     return "\n\n".join([*head, "\n".join(bullets)])
 
 
+_WITH_VALUES = "rcl_interfaces/srv/SetParametersAtomically"
+_SWITCH = (
+    "Of `softcr up`: lets another controller command. Parameter `controller` says which, "
+    "`params_file` names a file of parameters, all others are the controller's own."
+)
+
+
+def _service_type(name: str) -> str:
+    return _WITH_VALUES if name == "hand_over" else "std_srvs/srv/Trigger"
+
+
 def _services() -> str:
     rows = [
-        [code(f"{node.name}/{name}"), "`std_srvs/srv/Trigger`", said.removeprefix(f"`{name}`: ")]
+        [code(f"{node.name}/{name}"), code(_service_type(name)), said.removeprefix(f"`{name}`: ")]
         for node in all_nodes()
         for name, said in node.services.items()
     ]
+    rows.append([code("switch"), code(_WITH_VALUES), _SWITCH])
     return table(["service", "type", "what it does"], rows) + "\n"

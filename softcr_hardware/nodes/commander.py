@@ -3,6 +3,9 @@
 A message does not say who sent it, as far as rclpy tells. But DDS matches a publisher with a
 subscription before it delivers anything of it, so the number of matched publishers, looked at after
 messages were taken and before they are used, tells whether another one may be among them.
+
+Where controllers are exchanged, nodes may be permitted beside the owner. Which of them commands is
+then their own agreement, by stamps; anybody else is still one too many.
 """
 
 import math
@@ -32,7 +35,13 @@ class Commander:
         """
         self._node, self._subscription = node, subscription
         self.owner = self.several = ""
+        self._permitted: tuple[str, ...] = ()
         self._count, self._looked = -1, -math.inf
+
+    def permit(self, names: Sequence[str]) -> None:
+        """The nodes, by full name, that may publish beside each other, the one that commands first;
+        of none, one alone."""
+        self._permitted, self._looked = tuple(names), -math.inf
 
     def look(self, now: float, enabled: bool) -> bool:
         """Look whether somebody has come or gone; returns whether `several` has changed.
@@ -51,18 +60,23 @@ class Commander:
             f"{each.node_namespace.rstrip('/')}/{each.node_name}"
             for each in self._node.get_publishers_info_by_topic(self._subscription.topic_name)
         )
-        self.owner, self.several = judged(names, self.owner, enabled)
+        self.owner, self.several = judged(names, self.owner, enabled, self._permitted)
         return self.several != before
 
 
-def judged(names: Sequence[str], owner: str, enabled: bool) -> tuple[str, str]:
+def judged(
+    names: Sequence[str], owner: str, enabled: bool, permitted: Sequence[str] = ()
+) -> tuple[str, str]:
     """Owner, and who publishes in words where that is not the owner alone.
 
     Args:
         names: of the nodes, one of each publisher.
         owner: of the last look.
         enabled: whether the valves are.
+        permitted: nodes that may publish beside each other, the one that commands first.
     """
+    if names and _are_permitted(names, permitted):
+        return next((name for name in permitted if name in names), owner), ""
     if len(names) > 1:
         told = [
             name if names.count(name) == 1 else f"{name} twice" for name in dict.fromkeys(names)
@@ -74,3 +88,11 @@ def judged(names: Sequence[str], owner: str, enabled: bool) -> tuple[str, str]:
     if enabled and known and names[0] != owner:
         return owner, f"{names[0]}, not {owner}"
     return names[0], ""
+
+
+def _are_permitted(names: Sequence[str], permitted: Sequence[str]) -> bool:
+    """Whether each of some publishers is another permitted node; one whose name is not known yet
+    may be any of those that are still missing."""
+    known = [name for name in names if _UNKNOWN not in name]
+    others = set(known) <= set(permitted) and len(set(known)) == len(known)
+    return others and bool(known) and len(names) <= len(permitted)

@@ -7,6 +7,8 @@ handshake, deactivating vents. `~/vent` (Trigger) works in every state. What a v
 safety/operator: button 0 is the deadman's switch, button 1 vents.
 
 Commands are those of one node: of several nobody knows whose a message is, so none is followed.
+Where controllers are exchanged, `~/hand_over` (SetParametersAtomically) names those that may
+publish beside each other.
 """
 
 import math
@@ -19,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import Field
+from rcl_interfaces.srv import SetParametersAtomically
 from std_srvs.srv import Trigger
 
 from softcr_hardware.ethercat.driver import ValveReport
@@ -132,6 +135,7 @@ class Valves(LoopNode):
         self.create_service(Trigger, "~/enable", self._serve_enable)
         self.create_service(Trigger, "~/reset", self._serve_reset)
         self.create_service(Trigger, "~/calibrate_zero", self._serve_calibrate_zero)
+        self.create_service(SetParametersAtomically, "~/hand_over", self._serve_hand_over)
 
     def on_configure_node(self) -> None:
         settings = self.settings
@@ -440,6 +444,24 @@ class Valves(LoopNode):
         response.success = _wait(driver, lambda now: now.generation != before, _ANSWER_TIME)
         done = "reset; the handshake begins anew"
         response.message = done if response.success else "asked for; the fast cycle is late"
+        return response
+
+    def _serve_hand_over(self, request: Any, response: Any) -> Any:
+        """Permits the nodes of its parameter `commanders` (full names, the one that commands first)
+        to publish commands beside each other; of an empty list one alone."""
+        result = response.result
+        given = {each.name: each.value.string_array_value for each in request.parameters}
+        if self._commander is None:
+            result.reason = "configure the node first"
+        elif set(given) - {"commanders"}:
+            result.reason = "must have one parameter: commanders, a list of full names of nodes"
+        elif not given:  # somebody asks whether anybody is there
+            result.successful = True
+        else:
+            self._commander.permit(given["commanders"])
+            shown = " and ".join(given["commanders"]) or "one node alone"
+            self.get_logger().info(f"commands may be those of {shown}")
+            result.successful = True
         return response
 
     def _serve_calibrate_zero(self, _: Any, response: Any) -> Any:

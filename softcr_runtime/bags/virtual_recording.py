@@ -70,7 +70,9 @@ class VirtualRecording:
         for name, records in self._records.items():
             topics = [each.topic for each in blocks[name].inputs]
             for some in _by_second(records):
-                bag.add(TOPIC, some[-1].stamp, records_to_message(name, topics, some))
+                # who has handed over ends with a stamp of before
+                last = max(each.stamp for each in some)
+                bag.add(TOPIC, last, records_to_message(name, topics, some))
         bag.add_statuses(
             [status(name, block, executor.tick_times[name]) for name, block in blocks.items()]
         )
@@ -103,6 +105,9 @@ def status(name: str, block: BlockBase, tick_times: list[float]) -> DiagnosticRe
         "seed": settings.seed,
         "settings": setting_values(settings),
     }
+    place = f"{type(block).__module__}:{type(block).__qualname__}"
+    if "<" not in place:  # a class that a replay can import
+        told["block"] = place
     if tick_times:
         marks = np.percentile(1e3 * np.array(tick_times), (50, 99, 100)).tolist()
         told |= dict(zip(("p50_ms", "p99_ms", "max_ms"), marks, strict=True))

@@ -90,10 +90,15 @@ class BagReplay:
         self._run = run = RecordedRun.of(bag)
         self.settings: dict[str, dict[str, Any]] = {}
         self.notes: list[str] = []
-        nodes = [run.estimator, *([run.controller] if task.controller else [])]
+        nodes = [run.estimator, *(run.controllers if task.controller else ())]
         for node in task.changes.keys() - {"", *_ROLES, *nodes}:
             raise UserError(f"--set {node}...: the nodes of this replay are {', '.join(nodes)}")
         self._blocks = {node: self._made(node) for node in nodes}
+        if len(nodes) > 2:
+            self.notes.append(
+                f"{len(nodes) - 1} controllers were exchanged in the run, and are in the replay: "
+                f"{', '.join(nodes[1:])}"
+            )
         estimator = self._blocks[run.estimator]
         self._estimates, self._lead = estimator.outputs[0], estimator.inputs[0].topic
         self._commands = self._blocks[run.controller].outputs[0] if task.controller else None

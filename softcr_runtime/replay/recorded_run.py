@@ -1,5 +1,6 @@
 """What a bag tells of the nodes that ran: their settings, and what they did in each tick."""
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ from softcr_runtime.replay.recorded_events import (
     told_estimates,
 )
 from softcr_runtime.settings import NodeSettings
-from softcr_runtime.tick_records import CHANGE, TickRecord
+from softcr_runtime.tick_records import CHANGE, TICK, TickRecord
 
 _ESTIMATORS = ("estimator", "cc_estimator")
 _CONTROLLERS = (
@@ -83,8 +84,20 @@ class RecordedRun:
 
     @property
     def controller(self) -> str:
-        """The node that commands."""
-        return self._which("controller", _CONTROLLERS)
+        """The node that commands; of several the one that did first."""
+        return self.controllers[0]
+
+    @property
+    def controllers(self) -> tuple[str, ...]:
+        """The nodes that command, one after the other where they were exchanged in the run."""
+        first = self._which("controller", _CONTROLLERS)
+        said = [n for n, told in self.said.items() if told.get("role") == "controller"]
+
+        def began(node: str) -> float:
+            ticks = (each.stamp for each in self.records.get(node, ()) if each.event == TICK)
+            return next(ticks, math.inf)
+
+        return tuple(sorted(said, key=began)) or (first,)
 
     def block(self, node: str, changes: Mapping[str, Any]) -> tuple[type[BlockBase], Any, str]:
         """The block class of a node, its settings with some changed, and where these are from.

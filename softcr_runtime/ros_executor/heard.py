@@ -23,6 +23,7 @@ class Heard:
         disarmed: why the valves are vented; empty while they are enabled.
         safety: the newest state of the valves; None before the first.
         simulated_time: on the system's clock [s].
+        hand_over: how it stands with the exchange of each controller that tells it, by name.
     """
 
     def __init__(self, node: Node, system: System) -> None:
@@ -38,6 +39,7 @@ class Heard:
         self.safety: SafetyState | None = None
         self._generation: int | None = None  # that a beginning was first asked for
         self.simulated_time = 0.0
+        self.hand_over: dict[str, str] = {}
         self._namespace = system.namespace
         self._names = [part.name for part in system.parts]
         node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
@@ -47,6 +49,11 @@ class Heard:
         if system.simulated_time:
             newest = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
             node.create_subscription(Clock, "clock", self._on_clock, newest)
+
+    def listen_to(self, name: str) -> None:
+        """To one more node, of which nothing was heard yet."""
+        self._names.append(name)
+        self.hand_over.pop(name, None)
 
     @property
     def vented(self) -> str:
@@ -87,6 +94,11 @@ class Heard:
         ]
         self.finished |= any(report.values.get("finished") is True for report in reports)
         self.connections |= ends_in(reports)
+        self.hand_over |= {
+            report.node[1]: str(report.values["hand_over"])
+            for report in reports
+            if "hand_over" in report.values
+        }
 
     def _on_safety(self, status: DiagnosticStatus) -> None:
         """A vent lasts until a person resets and enables the valves again: it ends the run."""

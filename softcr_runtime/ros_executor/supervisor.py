@@ -11,7 +11,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,17 @@ from softcr_runtime.log_levels import LogLevels
 from softcr_runtime.namespaces import absolute
 from softcr_runtime.ros_context import set_environment
 from softcr_runtime.ros_executor.connections import missing_connections
+from softcr_runtime.ros_executor.exchange import (
+    LEAD,
+    READY_TIMEOUT,
+    TAKEN_TIMEOUT,
+    Lost,
+    Refused,
+    SwitchService,
+    Wanted,
+    agree,
+    permit,
+)
 from softcr_runtime.ros_executor.heard import Heard
 from softcr_runtime.ros_executor.node_process import Exit, NodeProcess
 from softcr_runtime.ros_executor.node_services import (
@@ -42,7 +53,7 @@ from softcr_runtime.ros_executor.node_services import (
 )
 from softcr_runtime.ros_executor.run_record import EndReason, RunRecord
 from softcr_runtime.running_systems import domain, lock_name
-from softcr_runtime.system import System
+from softcr_runtime.system import Part, System
 
 NODE_ENVIRONMENT = {
     # one BLAS thread: the nodes share the cores, and their matrices are small
@@ -52,7 +63,10 @@ NODE_ENVIRONMENT = {
     "OMP_WAIT_POLICY": "PASSIVE",
 }
 
+_PARAMETERS = "parameters.yaml"
+
 POLL_PERIOD = 0.02  # [s]
+_BREATH = 0.004  # [s]
 REST_TIME = 0.1  # between two looks at ROS while the run goes on: the cores are the nodes' [s]
 DISCOVERY_TIME = 0.6  # until nodes that already run have been heard of [s]
 ANSWER_TIMEOUT = 2.0  # of a node that already runs [s]
@@ -95,6 +109,10 @@ class _InterruptedTwice(Exception):
     """The person does not want to wait for it."""
 
 
+OtherController = Callable[[Wanted], Part]
+"""Makes the part of another controller for a running system; raises UserError."""
+
+
 class Supervisor:
     """One run of one system."""
 
@@ -105,6 +123,7 @@ class Supervisor:
         options: dict[str, Any],
         console: Console,
         log_levels: LogLevels | None = None,
+        other_controller: OtherController | None = None,
     ) -> None:
         """Prepare a run.
 
@@ -114,11 +133,19 @@ class Supervisor:
             options: what the system was made from, for system.json.
             console: where the person reads along.
             log_levels: how much the nodes log, here and in their files; None: what ROS does.
+            other_controller: for the service `switch`; None: controllers cannot be exchanged.
         """
         self._system = system
+        self._other_controller = other_controller
+        self._controller = system.controller
+        self._standby: set[str] = set()  # controllers that command no more
+        self._used_names = {part.name for part in system.parts}
+        self._commanders = [system.controller]  # that were brought up, in their order
+        self._beside: NodeProcess | None = None  # of a controller that does not command yet
         self._directory = directory
         self._console, self._log_levels = console, log_levels or LogLevels()
         self._names = [node.name for node in system.parts]
+        self._sections: dict[str, Any] = {}
         self._processes: list[NodeProcess] = []
         self._process_of: dict[str, NodeProcess] = {}
         self._clients: dict[str, LifecycleClient] = {}
@@ -192,25 +219,11 @@ class Supervisor:
                 raise UserError(self._runs_already(f"node {name}"))
 
     def _start(self) -> None:
-        parameters = self._directory / "parameters.yaml"
-        sections = {
-            absolute(self._system.namespace, node.name): {"ros__parameters": dict(node.parameters)}
-            for node in self._system.parts
-        }
-        parameters.write_text(yaml.safe_dump(sections, sort_keys=False), encoding="utf-8")
-        logs = self._directory / "log"
-        logs.mkdir()
-        environment = {"SOFTCR_SUPERVISED": "1"} | NODE_ENVIRONMENT
+        self._write_parameters(self._system.parts)
+        (self._directory / "log").mkdir()
         with step(self._console, "starting"):
             for name, parts in self._system.processes.items():
-                process = NodeProcess(
-                    parts,
-                    parameters,
-                    logs / f"{name}.log",
-                    environment,
-                    self._system.namespace,
-                    self._log_levels,
-                )
+                process = self._process(name, parts)
                 self._processes.append(process)
                 self._process_of |= dict.fromkeys(process.names, process)
             for name in self._names:
@@ -220,11 +233,34 @@ class Supervisor:
                 if not self._answers(self._clients[name], START_TIMEOUT):
                     raise self._failure(name, f"did not start within {START_TIMEOUT:.0f} s")
 
-    def _answers(self, client: LifecycleClient, timeout: float) -> bool:
+    def _write_parameters(self, parts: Sequence[Part]) -> None:
+        """Of all nodes that are, or ever were, part of the run."""
+        for node in parts:
+            place = absolute(self._system.namespace, node.name)
+            self._sections[place] = {"ros__parameters": dict(node.parameters)}
+        text = yaml.safe_dump(self._sections, sort_keys=False)
+        (self._directory / _PARAMETERS).write_text(text, encoding="utf-8")
+
+    def _process(self, name: str, parts: Sequence[Part]) -> NodeProcess:
+        environment = {"SOFTCR_SUPERVISED": "1"} | NODE_ENVIRONMENT
+        return NodeProcess(
+            parts,
+            self._directory / _PARAMETERS,
+            self._directory / "log" / f"{name}.log",
+            environment,
+            self._system.namespace,
+            self._log_levels,
+        )
+
+    def _answers(
+        self, client: LifecycleClient, timeout: float, over: Callable[[], bool] = lambda: False
+    ) -> bool:
         """Whether a node tells its state in time; a killed one has services, but no answer."""
         deadline = time.monotonic() + timeout
-        while time.monotonic() < deadline:
-            if not self._wait(client.is_ready, deadline - time.monotonic()):
+        while time.monotonic() < deadline and not over():
+            if not self._wait(lambda: client.is_ready() or over(), deadline - time.monotonic()):
+                break
+            if not client.is_ready():
                 break
             answer = client.request_state()
             if self._wait(answer.done, 1.0):
@@ -281,8 +317,6 @@ class Supervisor:
     def _wait_for_the_end(self) -> None:
         self._record.add("run_started")
         duration = self._system.duration
-        began = progressed = time.monotonic()
-        seen = 0.0
         with Progress(
             TextColumn("running"),
             BarColumn(),
@@ -291,27 +325,182 @@ class Supervisor:
             refresh_per_second=2,
         ) as progress:
             task = progress.add_task("run", total=duration)
-            # In simulated time only the plant knows when its last cycle is complete: it says so.
-            while not self._heard.finished and (self._system.simulated_time or seen < duration):
+            went = _Going(self._heard, self._system, lambda t: progress.update(task, completed=t))
+            while not went.look():
                 self._rest(REST_TIME)
                 self._turn()
-                now = time.monotonic()
-                simulated = self._system.simulated_time
-                time_now = self._heard.simulated_time if simulated else now - began
-                if time_now > seen:
-                    seen, progressed = time_now, now
-                if self._heard.disarmed:
-                    raise _RunFailure(f"the valves vented: {self._heard.vented}")
-                if now - progressed > STALL_TIMEOUT:
-                    raise _RunFailure(f"simulated time stands still at {seen:.3f} s")
-                progress.update(task, completed=min(seen, duration))
+                self._switches.see_to(lambda wanted: self._exchange(wanted, went))
         self._record.add("run_ended")
+
+    # --- another controller ---
+
+    def _exchange(self, wanted: Wanted, run: "_Going") -> str:
+        """Let another controller command; returns a line about it.
+
+        Raises:
+            Refused: it does not, and the old one goes on.
+        """
+        old, began = self._controller, time.monotonic()
+        part = self._part_of(wanted)
+        new = part.name
+        self._used_names.add(new)
+        self._commanders.append(new)
+        try:
+            self._permit(old)
+            self._bring_up(part, run)
+            moment = self._agree(old, new, run)
+        except BaseException as error:
+            self._let_go(new, gently=isinstance(error, Refused))
+            if isinstance(error, Refused):
+                self._record.add("refused", new, str(error))
+            raise
+        self._record.add("exchanged", new, f"answers from {moment:.6f} s on, in place of {old}")
+        self._retire(old)
+        try:
+            self._permit(new)
+        except Refused as error:  # both may still publish
+            say(self._console, str(error), "yellow")
+        line = f"{new} commands in place of {old}"
+        say(self._console, f"{line}; {time.monotonic() - began:.1f} s after it was asked for")
+        return line
+
+    def _part_of(self, wanted: Wanted) -> Part:
+        """The new controller's part, under a name that no node has.
+
+        Raises:
+            Refused: there can be none.
+        """
+        if self._system.simulated_time:
+            raise Refused(
+                "in lock-step all runs of a seed are equal, and the moment of an exchange would "
+                "differ: choose --controller, or --mode wall"
+            )
+        if self._other_controller is None:
+            raise Refused("this system has one controller")
+        try:
+            part = self._other_controller(wanted)
+        except UserError as error:
+            raise Refused(str(error)) from None
+        except Exception as error:  # of somebody's own class; the robot goes on
+            raise Refused(f"{wanted.controller}: {type(error).__name__}: {error}") from None
+        # a bag tells nodes apart by name, and DDS does not forget a killed one at once
+        name, number = part.name, 1
+        while name in self._used_names:
+            number += 1
+            name = f"{part.name}_{number}"
+        return replace(part, name=name, process="")
+
+    def _bring_up(self, part: Part, run: "_Going") -> None:
+        """Start, configure and activate the new controller; it hears, and says nothing.
+
+        Raises:
+            Refused: it does not come so far.
+        """
+        name = part.name
+        self._write_parameters([part])
+        self._heard.listen_to(name)
+        process = self._beside = self._process(name, [part])
+        self._process_of[name] = process
+        client = self._clients[name] = LifecycleClient(self._node, name)
+        self._record.add("started", name, f"pid {process.pid}")
+        say(self._console, f"{name} is brought up beside {self._controller}")
+
+        def over() -> bool:
+            return process.exit() is not None or run.look()
+
+        def refusal(what: str) -> Refused:
+            if run.look():
+                return Refused("the run is over")
+            complaint = process.complaint(name)
+            return Refused(f"{name} {what}{f': {complaint}' if complaint else ''}")
+
+        if not self._answers(client, START_TIMEOUT, over):
+            raise refusal("did not start")
+        for change in (CONFIGURE, ACTIVATE):
+            answer = client.request(change)
+            self._wait(_either(answer.done, over), CHANGE_TIMEOUTS[change])
+            if not (answer.done() and answer.result().success):
+                raise refusal(f"did not {change.verb}")
+            client.state = change.goal
+            self._record.add(change.done, name)
+        heard = self._heard.hand_over
+        self._wait(lambda: heard.get(name) == "ready" or over(), READY_TIMEOUT)
+        if heard.get(name) != "ready":
+            raise refusal(
+                f"has not seen estimates, references and commands within {READY_TIMEOUT:.0f} s"
+            )
+
+    def _agree(self, old: str, new: str, run: "_Going") -> float:
+        """Both agree on the moment, and the new one commands; returns the moment [s].
+
+        Raises:
+            Refused: they do not agree.
+        """
+        process = self._process_of[new]
+        if run.ends_within(LEAD + TAKEN_TIMEOUT):
+            raise Refused("the run is about to end")
+        try:
+            moment = agree(self._node, old, new, self._wait)
+        except Lost as error:
+            raise _RunFailure(str(error)) from None
+        self._processes.append(process)  # from now on the run ends where it ends
+        self._names.append(new)
+        self._record.nodes.append(new)
+        self._beside, self._controller = None, new
+        heard = self._heard.hand_over
+        self._wait(lambda: heard.get(new) == "commands" or run.look(), TAKEN_TIMEOUT)
+        if heard.get(new) != "commands" and not run.look():
+            raise self._failure(new, "does not command")
+        return moment
+
+    def _retire(self, old: str) -> None:
+        """The old controller ends; where it shares a process it stays there, inactive."""
+        process = self._process_of[old]
+        self._standby.add(old)
+        self._lower(old, DEACTIVATE, State.PRIMARY_STATE_ACTIVE)
+        if len(process.names) == 1:
+            self._lower(old, CLEAN_UP, State.PRIMARY_STATE_INACTIVE)
+            self._end([process])
+            process.close()
+            self._processes.remove(process)
+            self._names.remove(old)
+            del self._clients[old]
+
+    def _let_go(self, name: str, gently: bool) -> None:
+        """Of a controller that never commanded."""
+        process, self._beside = self._beside, None
+        if process is None:
+            return
+        try:
+            if gently:
+                process.send(signal.SIGTERM)
+                self._wait(lambda: process.exit() is not None, EXIT_TIMEOUT)
+        finally:
+            process.close()
+            self._record.add("ended", name, str(process.exit()))
+            del self._clients[name]
+
+    def _permit(self, first: str) -> None:
+        """Tell the actuators who may command, where they must know: of those before, too, of whom
+        DDS may still tell.
+
+        Args:
+            first: who commands now.
+
+        Raises:
+            Refused: they do not agree.
+        """
+        if self._system.actuators:
+            others = [name for name in self._commanders if name != first]
+            names = [absolute(self._system.namespace, each) for each in [first, *others]]
+            permit(self._node, self._system.actuators, names, self._wait)
 
     # --- the way down ---
 
     def _take_down(self) -> None:
         self._going_down = True
-        self._lower(self._system.controller, DEACTIVATE, State.PRIMARY_STATE_ACTIVE)
+        self._switches.close("the run is over")
+        self._lower(self._controller, DEACTIVATE, State.PRIMARY_STATE_ACTIVE)
         if self._active and self._record.error:
             self._wait(lambda: False, VENT_TIME)
         with step(self._console, "ending"):
@@ -334,7 +523,10 @@ class Supervisor:
             say(self._console, str(failure), "yellow")
 
     def _end_processes(self) -> None:
-        running = [process for process in self._processes if process.names[0] not in self._ends]
+        self._end([each for each in self._processes if each.names[0] not in self._ends])
+
+    def _end(self, running: Sequence[NodeProcess]) -> None:
+        """Ask processes to end, and kill those that do not."""
         for process in running:
             process.send(signal.SIGTERM)
         deadline = time.monotonic() + EXIT_TIMEOUT
@@ -362,6 +554,8 @@ class Supervisor:
     def _turn(self, watched: bool = True) -> None:
         """Look at everything once; a failure or a wish to end leaves as an exception."""
         self._executor.spin_once(timeout_sec=POLL_PERIOD)
+        if self._switches.under_way:  # rclpy polls a service that answers later
+            time.sleep(_BREATH)
         self._relay_logs()
         self._check(watched)
 
@@ -409,7 +603,7 @@ class Supervisor:
                 raise self._failure(left[0], "stopped being active")
 
     def _has_left(self, name: str) -> bool:
-        if not self._active or self._going_down:
+        if not self._active or self._going_down or name in self._standby:
             return False
         return bool(self._clients[name].state != State.PRIMARY_STATE_ACTIVE)
 
@@ -431,7 +625,8 @@ class Supervisor:
             complain(str(failure))
 
     def _is_spare(self, process: NodeProcess) -> bool:
-        return all(self._system.part(name).spare for name in process.names)
+        spare = {part.name for part in self._system.parts if part.spare} | self._standby
+        return spare.issuperset(process.names)
 
     def _failure(self, name: str, what: str, exit_code: int = FAILED) -> _RunFailure:
         complaint = self._process_of[name].complaint(name)
@@ -483,6 +678,7 @@ class Supervisor:
         )
         self._executor.add_node(self._node)
         self._heard = Heard(self._node, self._system)
+        self._switches = SwitchService(self._node)
         try:
             yield
         finally:
@@ -495,8 +691,50 @@ class Supervisor:
         try:
             yield
         finally:
-            for process in self._processes:
+            for process in [*self._processes, *filter(None, [self._beside])]:
                 process.close()
+
+
+class _Going:
+    """How far a run is."""
+
+    def __init__(self, heard: Heard, system: System, tell: Callable[[float], None]) -> None:
+        """
+        Args:
+            heard: of the system's nodes.
+            system: says how long it runs, on which clock.
+            tell: told the time in the run [s].
+        """
+        self._heard, self._system, self._tell = heard, system, tell
+        self._began = self._progressed = time.monotonic()
+        self._seen = 0.0
+
+    def look(self) -> bool:
+        """Whether it is over.
+
+        Raises:
+            _RunFailure: the valves vented, or time stands still.
+        """
+        now, system = time.monotonic(), self._system
+        moment = self._heard.simulated_time if system.simulated_time else now - self._began
+        if moment > self._seen:
+            self._seen, self._progressed = moment, now
+        if self._heard.disarmed:
+            raise _RunFailure(f"the valves vented: {self._heard.vented}")
+        if now - self._progressed > STALL_TIMEOUT:
+            raise _RunFailure(f"simulated time stands still at {self._seen:.3f} s")
+        self._tell(min(self._seen, system.duration))
+        # In simulated time only the plant knows when its last cycle is complete: it says so.
+        timed = not system.simulated_time and self._seen >= system.duration
+        return self._heard.finished or timed
+
+    def ends_within(self, time_left: float) -> bool:
+        """Whether it ends within a time [s], where its end is known."""
+        return not self._system.simulated_time and (self._seen + time_left >= self._system.duration)
+
+
+def _either(one: Callable[[], bool], other: Callable[[], bool]) -> Callable[[], bool]:
+    return lambda: one() or other()
 
 
 def _titled(names: Sequence[str]) -> str:

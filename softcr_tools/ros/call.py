@@ -7,6 +7,7 @@ from softcr_runtime.command_line import command
 from softcr_runtime.console import FAILED, complain
 from softcr_tools.ros.interfaces import fill, interface_class, lines, plain, without_nan
 from softcr_tools.ros.participant import Connection, Participant, beside, is_plumbing, whereabouts
+from softcr_tools.ros.switch import TIMEOUT, fill_switch, is_switch, tell
 from softcr_tools.ros.tables import print_table
 
 
@@ -22,11 +23,13 @@ def call(
 ) -> int:
     """Call a service, and print its type and its answer; without a service, list all of them.
 
-    The exit code is 1 where the answer says success: false, or none comes.
+    softcr call switch CONTROLLER lets another controller of a running softcr up command. The exit
+    code is 1 where the answer says success: false, or none comes.
 
     Args:
         service: its name, as valves/reset.
-        fields: of its request, as data=true or pose.position.x=0.1; a list as [1, 2].
+        fields: of its request, as data=true or pose.position.x=0.1; a list as [1, 2]. Of switch:
+            the controller, and its parameters as population=64 or params_file=my.yaml.
         all: list the services, too, that ROS gives every node.
         json: for programs.
     """
@@ -40,19 +43,27 @@ def call(
             raise UserError(f"service {name}: has several types: {', '.join(types)}")
         kind = interface_class(types[0])
         request = kind.Request()
-        fill(request, fields, types[0])
+        switches = is_switch(name, types[0])
+        if switches:
+            fill_switch(request, fields)
+            participant.be_patient(TIMEOUT)
+        else:
+            fill(request, fields, types[0])
         server, *others = dict.fromkeys(graph.servers[name])
         if others:
             complain(f"service {name}: several nodes offer it: {', '.join((server, *others))}")
-        if not json:
+        if not (json or switches):
             print(f"{name} ({types[0]})", flush=True)
         answer = plain(participant.ask(name, kind, request, server))
         if json:
             said = {"service": name, "type": types[0], "response": without_nan(answer)}
             print(json_format.dumps(said, indent=2, allow_nan=False))
+        elif switches:
+            return 0 if tell(answer) else FAILED
         else:
             print("\n".join(lines(answer)))
-        return FAILED if answer.get("success") is False else 0
+        agreed = answer["result"]["successful"] if switches else answer.get("success")
+        return FAILED if agreed is False else 0
 
     return beside("call", connection, act)
 

@@ -114,6 +114,11 @@ class Participant:
         self._executor.shutdown()
         self.node.destroy_node()
 
+    def be_patient(self, timeout: float) -> None:
+        """Wait longer for answers, unless the user says how long [s]."""
+        if "timeout" not in self.connection.model_fields_set:
+            self.connection = self.connection.model_copy(update={"timeout": timeout})
+
     # --- names --------------------------------------------------------------------------------
 
     def full_name(self, word: str) -> str:

@@ -1,0 +1,128 @@
+"""Which estimates a controller answers, where another one commands before it or after it.
+
+Two controllers share the topic of commands at no stamp: the one answers what is stamped before a
+moment, the other one what is stamped from it on. The later one hears the commands of the earlier
+one, and goes on from the last of them.
+"""
+
+from collections import deque
+from typing import NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, Field
+
+from softcr_runtime.settings import LIVE
+
+_LATEST = 1e10  # [s] since 1970
+_LAST = 1.2  # so long before the exchange the earlier one answers for the last time [periods]
+_PATIENCE = 3.0  # for that answer; then it goes on from the newest that it has heard [periods]
+_READY = 5  # commands that it has heard
+
+_MOMENT = {"unit": "s", **LIVE}
+
+
+class HandOverSettings(BaseModel):
+    """When a controller begins and ends to command, where the controller is exchanged."""
+
+    takes_over: bool = Field(
+        False, description="whether it waits, and hears the commands of another controller"
+    )
+    answer_from: float = Field(
+        0.0,
+        ge=0.0,
+        le=_LATEST,
+        description="stamp from which a controller that takes over answers; 0: not yet",
+        json_schema_extra=_MOMENT,
+    )
+    answer_until: float = Field(
+        0.0,
+        ge=0.0,
+        le=_LATEST,
+        description="stamp from which on another controller answers; 0: none does",
+        json_schema_extra=_MOMENT,
+    )
+
+
+class _Heard(NamedTuple):
+    stamp: int  # [ns]
+    command: np.ndarray  # (m,)
+
+
+class HandOver:
+    """What one controller knows of an exchange.
+
+    Attributes:
+        begun: whether it has answered, or need not wait.
+        ended: whether another one answers now.
+    """
+
+    def __init__(self, settings: HandOverSettings, period: float, kept: int) -> None:
+        """
+        Args:
+            settings: of the controller's block.
+            period: of a tick [s].
+            kept: commands of the other one that are remembered.
+        """
+        self._period, self._kept = round(1e9 * period), kept
+        self.use(settings)
+        self.reset()
+
+    def use(self, settings: HandOverSettings) -> None:
+        """Other settings."""
+        self._waits = settings.takes_over
+        self._from = round(1e9 * settings.answer_from)
+        self._until = round(1e9 * settings.answer_until)
+
+    def reset(self) -> None:
+        """Begin anew."""
+        self.begun, self.ended = not self._waits, False
+        self._heard: deque[_Heard] = deque(maxlen=self._kept)
+        self._count = 0
+
+    @property
+    def words(self) -> str:
+        """How it stands, for diagnostics: waiting, ready, commands or handed over."""
+        if self.ended:
+            return "handed over"
+        if self.begun:
+            return "commands"
+        return "ready" if self._count >= _READY else "waiting"
+
+    def hear(self, stamp: int, command: np.ndarray) -> None:
+        """The newest command (m,) of the other one, and its stamp [ns]; while it waits."""
+        if not self._heard or stamp > self._heard[-1].stamp:
+            self._heard.append(_Heard(stamp, np.array(command, float)))
+            self._count += 1
+
+    def answers(self, now: int) -> bool:
+        """Whether it answers an estimate [ns]; the first time it does, it has begun."""
+        self.ended |= 0 < self._until <= now
+        if self.ended or self.begun:
+            return not self.ended
+        if not 0 < self._from <= now:
+            return False
+        last = self._from - _LAST * self._period
+        follows = bool(self._heard) and self._heard[-1].stamp >= last
+        self.begun = follows or now - self._from >= _PATIENCE * self._period
+        return self.begun
+
+    def vents(self, now: int, stopped: bool) -> bool:
+        """Whether it commands what is safe where no tick comes.
+
+        Args:
+            now: [ns].
+            stopped: whether it is deactivated; one that has not begun leaves without a word.
+        """
+        self.ended |= 0 < self._until <= now
+        if not (self.begun or self.ended or stopped):
+            self.begun = 0 < self._from <= now
+        return self.begun and not self.ended
+
+    @property
+    def commands(self) -> np.ndarray:
+        """(k, m) last commands of the other one, one a tick, the newest last; (0, 0) of none."""
+        rows: list[np.ndarray] = []
+        for before, after in zip(self._heard, [*list(self._heard)[1:], None], strict=True):
+            ticks = 1 if after is None else round((after.stamp - before.stamp) / self._period)
+            rows += [before.command] * min(max(ticks, 1), self._kept)
+        return np.array(rows[-self._kept :]) if rows else np.empty((0, 0))

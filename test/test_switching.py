@@ -1,0 +1,236 @@
+"""Controllers exchanged while a robot runs: one command at every stamp, no step above the rate."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from softcr_control.controller import ControllerBlock
+from softcr_models import load_robot
+from softcr_models.errors import UserError
+from softcr_runtime.bags.reading import Bag
+from softcr_runtime.replay.bag_replay import ReplayTask
+from softcr_runtime.ros_executor.exchange import Wanted
+from softcr_runtime.sample import Sample
+from softcr_runtime.system import Part
+from softcr_runtime.values import ReferenceRows, StateEstimate
+from softcr_runtime.virtual_run import run_system
+from softcr_tools.exchanged_controller import other_controller
+from softcr_tools.replay.offline import replay
+from softcr_tools.run_options import SimulationOptions
+from softcr_tools.systems import simulation_system
+
+PERIOD = 1 / 70
+LIMITS = load_robot("licher2025").pressure_limits
+THERE, BACK = 0.6, 1.1  # [s]
+
+
+@pytest.fixture(scope="module")
+def exchanged(tmp_path_factory):
+    """A run whose NEMPC hands over to the gradient MPC, which hands back: commands, and the bag."""
+    bag = tmp_path_factory.mktemp("bags") / "run"
+    words = {"mode": "lockstep", "duration": "1.6", "plant_intervals": "4", "population": "32"}
+    system = simulation_system(SimulationOptions.of_options(words), bag)
+    first = system.part(system.controller)
+    another = simulation_system(
+        SimulationOptions.of_options({**words, "controller": "rod_mpc", "population": "0"}), bag
+    ).part("rod_mpc")
+    controllers = (
+        first.with_parameters({"answer_until": THERE}),
+        waiting(another, THERE).with_parameters({"answer_until": BACK}),
+        waiting(replace(first, name="nempc_controller_2"), BACK),
+    )
+    others = tuple(each for each in system.parts if each.name not in (first.name, "recorder"))
+    parts = (*others, *controllers)
+    system = replace(system, parts=parts, activation=tuple(each.name for each in parts))
+    sent = []
+    run_system(system, lambda name, output: sent.append((name, output)), bag=bag)
+    told = [(name, each) for name, each in sent if each.topic == "pressure/command"]
+    return told, bag
+
+
+def waiting(part: Part, moment: float) -> Part:
+    return part.with_parameters({"takes_over": True, "answer_from": moment})
+
+
+def test_each_stamp_is_answered_by_one_controller(exchanged):
+    told, _ = exchanged
+    stamps = np.array([each.stamp for _, each in told[:-1]])  # the last one is the vent at the end
+    np.testing.assert_array_equal(np.diff(stamps), stamps[0])
+    for name, low, high in (
+        ("nempc_controller", 0.0, THERE),
+        ("rod_mpc", THERE, BACK),
+        ("nempc_controller_2", BACK, 1e3),
+    ):
+        own = [1e-9 * each.stamp for who, each in told if who == name]
+        assert len(own) > 20
+        assert low <= min(own)
+        assert max(own) < high
+
+
+def test_no_step_at_an_exchange_is_above_the_rate(exchanged):
+    told, _ = exchanged
+    names = [name for name, _ in told[:-1]]
+    values = np.array([each.value for _, each in told[:-1]])
+    at = [k for k in range(1, len(names)) if names[k] != names[k - 1]]
+    assert len(at) == 2
+    steps = np.abs(np.diff(values, axis=0)).max(axis=1)
+    assert steps.max() <= LIMITS.maximum_rate * PERIOD * (1 + 1e-9)
+    for k in at:  # nor does the new controller begin from nothing
+        around = np.delete(steps[k - 21 : k + 20], 20)
+        assert steps[k - 1] <= 2.0 * around.max()
+        assert values[k - 1].max() > LIMITS.maximum_rate * PERIOD
+
+
+def test_a_bag_of_an_exchange_comes_back_to_the_bit(exchanged, tmp_path):
+    told, bag = exchanged
+    again = replay(Bag(bag), ReplayTask(True, None, {}), tmp_path / "again", Console(quiet=True))
+    assert again.commands.recorded == again.commands.replayed == len(told)
+    assert again.commands.identical == again.commands.compared == len(told)
+    assert again.estimates.identical == again.estimates.recorded
+    assert any("3 controllers" in line for line in again.notes)
+
+
+# --- one block ------------------------------------------------------------------------------------
+
+
+class Asks:
+    """A controller that asks for what it is told to, and keeps what it was told."""
+
+    def __init__(self):
+        self.answer, self.taken_over = np.zeros(3), None
+
+    def reset(self):
+        self.taken_over = None
+
+    def take_over(self, commands):
+        self.taken_over = commands
+
+    def command(self, observation):
+        return self.answer
+
+
+@pytest.fixture(scope="module")
+def asked():
+    controller = Asks()
+    told = {"controller": "rod_mpc", "intervals": 2, "takes_over": True}
+    block = ControllerBlock(
+        load_robot("licher2025"), ControllerBlock.settings_of(told), lambda context: controller
+    )
+    state = block.model.equilibrium(
+        np.zeros(3), np.array([each.nominal for each in block.model.parameters])
+    )
+
+    def tick(cycle, heard=None):
+        """The commands that answer the estimate of a cycle; `heard` is cycle and command."""
+        stamp, estimate = stamp_of(cycle), StateEstimate(state, {}, inputs=np.zeros(3))
+        rows = ReferenceRows(stamp, PERIOD, np.tile(state, (9, 1)), np.zeros((9, 3)))
+        samples = {
+            "estimate/rod": Sample("estimate/rod", stamp, estimate, 0),
+            "reference/rod": Sample("reference/rod", stamp, rows, 0),
+        }
+        if heard is not None:
+            of, command = heard
+            samples["pressure/command"] = Sample(
+                "pressure/command", stamp_of(of), np.full(3, command), 0
+            )
+        return [each.value for each in block.tick(stamp, samples)]
+
+    def begin(**moments):
+        block.prepared(block.settings.model_copy(update={"answer_from": 0.0, **moments}))()
+        block.reset()
+        return block, controller, tick
+
+    return begin
+
+
+def stamp_of(cycle):
+    return round(1e9 * cycle * PERIOD)
+
+
+def test_who_takes_over_is_silent_before_and_goes_on_from_the_last_command(asked):
+    block, controller, tick = asked()
+    for cycle in range(1, 8):
+        assert tick(cycle, (cycle - 1, 1e3 * cycle)) == []
+    assert block.idle(stamp_of(8), "inputs overdue") == []
+    assert block.describe()["hand_over"] == "ready"
+    controller.answer = np.array([1e5, 0.0, 7.5e3])
+    block.prepared(block.settings.model_copy(update={"answer_from": 8.5 * PERIOD}))()
+    assert tick(8, (7, 6e4)) == []
+    step = LIMITS.maximum_rate * PERIOD
+    (first,) = tick(9, (8, 6.2e4))
+    assert first == pytest.approx([6.2e4 + step, 6.2e4 - step, 6.2e4 - step])
+    np.testing.assert_array_equal(controller.taken_over[-3:, 0], [7e3, 6e4, 6.2e4])
+    assert block.describe()["hand_over"] == "commands"
+    (vent,) = block.idle(stamp_of(20), "inputs overdue")
+    assert not vent.value.any()
+
+
+def test_a_last_command_that_is_late_is_waited_for_but_not_for_long(asked):
+    block, controller, tick = asked(answer_from=8.5 * PERIOD)
+    controller.answer = np.full(3, 5e4)
+    assert tick(8, (6, 5e4)) == []
+    assert tick(9, (7, 5e4)) == []
+    assert len(tick(10, (8, 5e4))) == 1
+    block.reset()
+    assert tick(8, (6, 5e4)) == tick(9) == tick(10) == tick(11) == []
+    assert len(tick(12)) == 1
+
+
+def test_who_hands_over_answers_nothing_stamped_later_and_leaves_without_a_vent(asked):
+    block, _, tick = asked(answer_from=1.0 * PERIOD, answer_until=4.5 * PERIOD)
+    tick(1, (0, 1e3))
+    assert len(tick(4)) == 1
+    assert tick(5) == []
+    assert block.hold(stamp_of(6)) == []
+    assert block.idle(stamp_of(7), "stopped") == []
+    assert block.describe()["hand_over"] == "handed over"
+    block.reset()
+    assert block.idle(stamp_of(3), "stopped") == []  # it never began
+
+
+# --- what is asked for ----------------------------------------------------------------------------
+
+
+def made(words, **parameters):
+    options = SimulationOptions.of_options(words)
+    system = simulation_system(options, Path("bag"))
+    make = other_controller(
+        system, options, lambda each: simulation_system(each, Path("bag")), print
+    )
+    controller = parameters.pop("controller")
+    return make(Wanted(controller, parameters.pop("params_file", ""), parameters))
+
+
+def test_the_other_controller_is_that_of_a_system_of_its_own(tmp_path):
+    part = made({"seed": "4", "population": "64"}, controller="rod_mpc", damping="1e-4")
+    assert part.name == "rod_mpc"
+    told = part.parameters
+    assert (told["takes_over"], told["seed"], told["damping"]) == (True, 4, 1e-4)
+    assert "population" not in told
+    assert made({"population": "64"}, controller="nempc").parameters["population"] == 64
+    file = tmp_path / "numbers.yaml"
+    file.write_text("rod_mpc: {ros__parameters: {damping: 0.001}}")
+    assert made({}, controller="rod_mpc", params_file=str(file)).parameters["damping"] == 1e-3
+
+
+@pytest.mark.parametrize(
+    ("words", "asked_for", "line"),
+    [
+        ({}, {"controller": "lqr"}, "controller 'lqr': unknown; known are nempc, rod_mpc"),
+        ({}, {"controller": "rod_mpc", "damping": "much"}, "damping = 'much': must be a number"),
+        ({}, {"controller": "rod_mpc", "dampng": 1.0}, "dampng = 1.0: unknown"),
+        ({}, {"controller": "rod_mpc", "mode": "wall"}, "parameter mode: is the run's"),
+        ({}, {"controller": "nempc", "horizon": 20}, "horizon = 20: must be at most 8"),
+        ({}, {"controller": "nempc", "params_file": "no.yaml"}, "'no.yaml': no such file"),
+        ({"robot": "dalenberg_robot1"}, {"controller": "nempc"}, "controller of an arm"),
+        ({"estimator": "cc"}, {"controller": "nempc"}, "open loop"),
+    ],
+)
+def test_what_cannot_take_over_is_refused_in_a_line(words, asked_for, line):
+    with pytest.raises(UserError, match=re.escape(line)) as told:
+        made(words, **asked_for)
+    assert "\n" not in str(told.value)
