@@ -86,8 +86,9 @@ class Launched:
         """Wait until the run's record has an event."""
         deadline = time.monotonic() + timeout
         while not any(each["event"] == event for each in self.record().get("events", [])):
-            assert self.process.poll() is None, f"no {event}: ended: {self.output}"
-            assert time.monotonic() < deadline, f"no {event} within {timeout} s: {self.output}"
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                self.close()
+                raise AssertionError(f"no {event} within {timeout} s: {self.output}")
             time.sleep(0.1)
 
     def pid_of(self, node: str) -> int:
