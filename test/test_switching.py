@@ -1,18 +1,27 @@
 """Controllers exchanged while a robot runs: one command at every stamp, no step above the rate."""
 
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from domains import fresh_domain
 from rich.console import Console
 
 from softcr_control.controller import ControllerBlock
 from softcr_models import load_robot
 from softcr_models.errors import UserError
 from softcr_runtime.bags.reading import Bag
+from softcr_runtime.bags.recorded_files import recorded_configurations
+from softcr_runtime.bags.signals import read_signals
 from softcr_runtime.replay.bag_replay import ReplayTask
+from softcr_runtime.replay.recorded_run import RecordedRun
 from softcr_runtime.ros_executor.exchange import Wanted
 from softcr_runtime.sample import Sample
 from softcr_runtime.system import Part
@@ -234,3 +243,108 @@ def test_what_cannot_take_over_is_refused_in_a_line(words, asked_for, line):
     with pytest.raises(UserError, match=re.escape(line)) as told:
         made(words, **asked_for)
     assert "\n" not in str(told.value)
+
+
+# --- nodes ----------------------------------------------------------------------------------------
+
+ROOT = Path(__file__).parents[1]
+CLI = [sys.executable, "-m", "softcr_tools.cli"]
+
+
+@pytest.fixture(scope="module")
+def live(exchanged, tmp_path_factory):
+    """A newcomer's script beside `softcr up simulation`, then an exchange that is refused, and one
+    back: what they said and their exit codes, and the run's directory."""
+    pytest.importorskip("rclpy")
+    results = tmp_path_factory.mktemp("live")
+    environment = os.environ | {
+        "ROS_DOMAIN_ID": fresh_domain(),
+        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+        "PYTHONPATH": str(ROOT),
+    }
+
+    def said(*words):
+        return subprocess.run(
+            words, env=environment, capture_output=True, text=True, timeout=600, cwd=ROOT
+        )
+
+    words = ["--reference", "goal", "--population", "64", "--duration", "1200"]
+    with (results / "log").open("w") as log:
+        up = subprocess.Popen(
+            [*CLI, "up", "simulation", *words, "--results", str(results)],
+            env=environment, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+    try:
+        until(lambda: up.poll() is not None or "run_started" in record_of(results))
+        script = said(sys.executable, str(ROOT / "examples" / "newcomer.py"), str(exchanged[1]))
+        refused = said(*CLI, "call", "switch", "rod_mpc", "knots=[9, 2]")
+        back = said(*CLI, "call", "switch", "nempc")
+    finally:
+        up.send_signal(signal.SIGINT)
+        up.wait(120.0)
+    (directory,) = results.glob("2*")
+    return script, refused, back, up.returncode, directory
+
+
+def record_of(results):
+    return "".join(path.read_text() for path in results.glob("2*/system.json"))
+
+
+def until(condition, patience=400.0):
+    end = time.monotonic() + patience
+    while not condition():
+        assert time.monotonic() < end, "never came"
+        time.sleep(0.2)
+
+
+@pytest.mark.slow
+def test_a_newcomers_script_does_what_it_says(live):
+    script = live[0]
+    assert script.returncode == 0, script.stderr
+    lines = dict(line.split(": ", 1) for line in script.stdout.splitlines() if ": " in line)
+    assert {"estimator", "nempc_controller", "goal"} <= set(lines["nodes"].split(", "))
+    assert {"/pressure/command", "/estimate/rod", "/tf"} <= set(lines["topics"].split(", "))
+    assert lines["goal"].startswith("going to (0.02, 0.01, 0.17) m")
+    tip = np.array([float(each) for each in lines["tip"].split()])
+    assert tip == pytest.approx([0.02, 0.01, 0.17], abs=2e-3)
+    assert lines["weight changed"] == "True"
+    assert lines["switch"] == "rod_mpc commands in place of nempc_controller"
+    assert "tip" in script.stdout.split("frame_id", 1)[1]
+    counts = re.findall(r"replay: (\d+) estimates", script.stdout)
+    assert len(counts) == 2
+    assert min(map(int, counts)) > 30
+
+
+@pytest.mark.slow
+def test_an_exchange_that_is_refused_is_one_line_and_the_old_one_goes_on(live):
+    _, refused, back, ended, _ = live
+    assert refused.returncode == 1
+    (line,) = refused.stderr.splitlines()
+    assert "knots" in line
+    assert (back.returncode, back.stderr) == (0, "")
+    assert "nempc_controller_2 commands in place of rod_mpc" in back.stdout
+    assert ended == 0
+
+
+@pytest.mark.slow
+def test_the_bag_of_a_run_with_exchanges_has_all_controllers_and_no_step(live):
+    bag = Bag(live[-1] / "bag")
+    run = RecordedRun.of(bag)
+    assert run.controllers == ("nempc_controller", "rod_mpc", "nempc_controller_2")
+    assert recorded_configurations(bag).keys() >= set(run.controllers)
+    moments = [
+        each.changed["answer_from"]
+        for name in run.controllers[1:]
+        for each in run.records[name]
+        if each.changed.get("answer_from")
+    ]
+    assert len(moments) == 2
+    sent = read_signals(bag).role("commands")
+    times = 1e-9 * sent.stamps
+    for moment in moments:
+        around = np.abs(times - moment) < 0.3
+        assert around.sum() > 20
+        assert np.diff(times[around]).max() < 0.1  # nobody vents
+        steps = np.abs(np.diff(sent.values[around], axis=0))
+        assert steps.max() <= LIMITS.maximum_rate * PERIOD * (1 + 1e-9)
+        assert sent.values[around].max(axis=1).min() > 0.0
