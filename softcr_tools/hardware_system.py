@@ -39,7 +39,11 @@ class HardwareOptions(RunOptions):
         "or at softcr hold, or nobody, and then only Ctrl-C, the vent service and the air's "
         "shut-off valve stop the rod (--no-deadman-switch)",
     )
-    optitrack: str = Field("127.0.0.1", min_length=1, description="IP address of Motive's machine")
+    optitrack: str = Field(
+        "127.0.0.1",
+        min_length=1,
+        description="IP address of Motive's machine; none: a node of yours publishes the poses",
+    )
     optitrack_port: int = Field(1510, ge=1, le=65535, description="its command port")
     local: str = Field(
         "0.0.0.0",
@@ -59,7 +63,9 @@ class HardwareOptions(RunOptions):
         "licher2025", min_length=1, description="a calibration of config/optitrack, or a YAML file"
     )
     force_torque: str = Field(
-        "192.168.1.1", min_length=1, description="IP address of the Net F/T box"
+        "192.168.1.1",
+        min_length=1,
+        description="IP address of the Net F/T box; none: a node of yours publishes the wrenches",
     )
     force_torque_port: int = Field(49152, ge=1, le=65535, description="of its records (UDP)")
     force_torque_http_port: int = Field(80, ge=1, le=65535, description="of its calibration (TCP)")
@@ -117,7 +123,8 @@ def hardware_system(options: HardwareOptions, bag: Path) -> System:
     )
 
 
-def _sensors(options: HardwareOptions, common: Parameters) -> tuple[Part, Part]:
+def _sensors(options: HardwareOptions, common: Parameters) -> list[Part]:
+    """Of the devices that a node of ours drives."""
     multicast: Parameters = {"multicast": True, "group": options.group} if options.group else {}
     cameras: Parameters = {
         "server": options.optitrack,
@@ -134,18 +141,25 @@ def _sensors(options: HardwareOptions, common: Parameters) -> tuple[Part, Part]:
         "box_rate_hz": options.force_torque_records_hz,
         "rate_hz": options.force_torque_rate_hz,
     }
-    return (
-        Part(
-            "optitrack",
-            "softcr_hardware.nodes.optitrack",
-            common | cameras | multicast | priority(common, 50),
+    parts = (
+        (
+            options.optitrack,
+            Part(
+                "optitrack",
+                "softcr_hardware.nodes.optitrack",
+                common | cameras | multicast | priority(common, 50),
+            ),
         ),
-        Part(
-            "force_torque",
-            "softcr_hardware.nodes.force_torque",
-            common | force_torque | priority(common, 15),  # nothing in the loop waits for it
+        (
+            options.force_torque,
+            Part(
+                "force_torque",
+                "softcr_hardware.nodes.force_torque",
+                common | force_torque | priority(common, 15),  # nothing in the loop waits for it
+            ),
         ),
     )
+    return [part for address, part in parts if address != "none"]
 
 
 def _valves(options: HardwareOptions, common: Parameters) -> Part:

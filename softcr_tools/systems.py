@@ -1,7 +1,7 @@
 """Systems as data: which blocks and nodes run, with which numbers, in which order.
 
-`softcr up` and the launch files start the same description; simulation and hardware differ in
-nothing else.
+`softcr up` and the launch files start the same description. Simulation and hardware differ in the
+parts that stand for the robot, and in how samples are joined and commands are timed.
 """
 
 from pathlib import Path

@@ -127,6 +127,13 @@ def test_on_the_bench_valves_come_last_and_nobody_moves_before_they_are_enabled(
     assert parameters_of(system, "reference")["start"] == "service"
 
 
+def test_a_device_of_somebody_else_has_no_node_of_ours():
+    ours = {part.name for part in hardware_of().parts}
+    assert ours - {part.name for part in hardware_of(optitrack="none").parts} == {"optitrack"}
+    others = {part.name for part in hardware_of(force_torque="none").parts}
+    assert ours - others == {"force_torque"}
+
+
 def test_the_bench_is_for_rods():
     with pytest.raises(UserError, match="is an arm driven by tendons, must be a rod"):
         hardware_of(robot="dalenberg_robot1")
