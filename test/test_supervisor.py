@@ -33,6 +33,9 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
 from rclpy.signals import SignalHandlerOptions
 from std_srvs.srv import Trigger
+from softcr_runtime.diagnostics import OK, DiagnosticReport, diagnostics_to_message
+from softcr_runtime.safety_state import SafetyState
+from softcr_runtime.topics import qos
 
 GOOD, BAD = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 
@@ -52,7 +55,7 @@ class Small(LifecycleNode):
 
     def agree(self, _, response):
         self.say("asked")
-        response.success = self.behaviour == "agrees"
+        response.success = self.behaviour.startswith("agrees")
         response.message = "poses are missing"
         return response
 
@@ -69,6 +72,16 @@ class Small(LifecycleNode):
         return self.say("configure")
 
     def on_activate(self, state):
+        if self.behaviour == "refuses activation":
+            self.get_logger().error("no frame of the cameras has come")
+            return BAD
+        if self.behaviour == "hangs activating":
+            time.sleep(3600.0)
+        if self.behaviour == "agrees and vents":
+            topic = "safety/state"
+            self.safety = self.create_publisher(DiagnosticStatus, topic, qos(topic))
+            self.tell_safety(SafetyState(action="none", enabled=True))
+            self.timer = self.create_timer(1.0, self.vent)
         if self.behaviour == "finishes":
             self.diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
             self.timer = self.create_timer(0.3, self.tell_finished)
@@ -77,6 +90,14 @@ class Small(LifecycleNode):
         if self.behaviour.startswith("leaves"):
             self.timer = self.create_timer(0.3, self.leave)
         return self.say("activate")
+
+    def tell_safety(self, state):
+        report = DiagnosticReport("valves: safety", OK, "vent now: bus silent", "", state.values())
+        self.safety.publish(diagnostics_to_message([report], 1).status[0])
+
+    def vent(self):
+        self.timer.cancel()
+        self.tell_safety(SafetyState(latch="M", cause="bus silent", reason="bus silent"))
 
     def tell_finished(self):
         name = f"{self.get_fully_qualified_name()[1:]}: loop"
@@ -318,6 +339,34 @@ def test_a_node_that_refuses_is_a_user_error_in_its_own_words(tmp_path, capfd):
     assert "no such file" not in run.out  # said once
     assert run.record["error"] == line
     assert run.said[:2] == ["plant configure", "plant cleanup"]
+
+
+def test_a_node_that_refuses_to_be_activated_is_one_too(tmp_path, capfd):
+    run = Run(tmp_path, watcher="refuses activation")
+    line = "node watcher did not activate: no frame of the cameras has come"
+    assert (run.outcome.exit_code, run.outcome.ran) == (2, False)
+    assert capfd.readouterr().err.splitlines() == [f"softcr: error: {line}"]
+
+
+def test_a_node_that_is_never_active_is_waited_for_no_longer_than_that(
+    tmp_path, capfd, monkeypatch
+):
+    monkeypatch.setitem(supervisor.CHANGE_TIMEOUTS, supervisor.ACTIVATE, 1.0)
+    monkeypatch.setattr(supervisor, "EXIT_TIMEOUT", 0.5)
+    run = Run(tmp_path, mover="hangs activating")
+    assert (run.outcome.exit_code, run.outcome.ran) == (1, False)
+    assert "node mover did not activate within 1 s" in capfd.readouterr().err
+
+
+def test_a_vent_ends_the_run(tmp_path, capfd):
+    run = Run(tmp_path, begin=("mover/agree",), mover="agrees and vents")
+    assert (run.outcome.exit_code, run.outcome.ran) == (1, True)
+    line = (
+        "the valves vented: vent now: bus silent; latched M: bus silent: reset it when you know why"
+    )
+    assert capfd.readouterr().err.splitlines() == [f"softcr: error: {line}"]
+    assert run.record["ended_by"] == "failure"
+    assert "mover cleanup" in run.said
 
 
 def test_a_node_told_something_wrong_is_a_user_error(tmp_path, capfd):
