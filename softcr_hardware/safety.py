@@ -178,13 +178,13 @@ class Safety:
 
     def _broken(self, flags: Flags) -> list[tuple[Rule, str]]:
         """The rules that ask for an action, in the order of the table, and their reasons."""
-        found, settings, maximum, began_before = [], self.settings, self._maximum, self._began
+        found, settings, maximum = [], self.settings, self._maximum
         for rule in RULES:
             if not rule.broken(flags, settings, maximum):
-                if began_before:
-                    began_before.pop(rule.reason, None)
+                if self._began:
+                    self._began.pop(rule.reason, None)
                 continue
-            began = began_before.setdefault(rule.reason, self._time)
+            began = self._began.setdefault(rule.reason, self._time)
             if not rule.lasting or self._time - began >= getattr(settings, rule.lasting):
                 found.append((rule, rule.named(flags)))
         if self._jumped:

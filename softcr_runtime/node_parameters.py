@@ -69,7 +69,7 @@ class NodeParameters:
     def values(self) -> dict[str, Any]:
         """Of all parameters that the node has now, as JSON has them."""
         parameters: Any = self._node.get_parameters_by_prefix("")
-        return {name: _plain(parameter.value) for name, parameter in parameters.items()}
+        return {name: plain_value(parameter.value) for name, parameter in parameters.items()}
 
     def warn_of_unused_overrides(self) -> None:
         """Of qualities of service for topics that the node does not have."""
@@ -123,8 +123,3 @@ class NodeParameters:
         if self._node.active:
             return f": first {back} deactivate, then {back} cleanup"
         return f": first {back} cleanup" if self._node.configured else ""
-
-
-def _plain(value: Any) -> Any:
-    """A parameter's value as JSON has it; rclpy holds lists as arrays."""
-    return value if value is None or isinstance(value, bool | int | float | str) else list(value)
