@@ -19,7 +19,7 @@ from rclpy.lifecycle import LifecycleNode  # noqa: E402
 from rich.console import Console  # noqa: E402
 
 from softcr_models.errors import UserError  # noqa: E402
-from softcr_runtime.ros_executor import node_services, supervisor  # noqa: E402
+from softcr_runtime.ros_executor import node_services, run_nodes, supervisor  # noqa: E402
 from softcr_runtime.ros_executor.supervisor import Supervisor  # noqa: E402
 from softcr_runtime.running_systems import domain, running_namespaces  # noqa: E402
 from softcr_runtime.system import Part, System  # noqa: E402
@@ -351,8 +351,8 @@ def test_a_node_that_refuses_to_be_activated_is_one_too(tmp_path, capfd):
 def test_a_node_that_is_never_active_is_waited_for_no_longer_than_that(
     tmp_path, capfd, monkeypatch
 ):
-    monkeypatch.setitem(supervisor.CHANGE_TIMEOUTS, supervisor.ACTIVATE, 1.0)
-    monkeypatch.setattr(supervisor, "EXIT_TIMEOUT", 0.5)
+    monkeypatch.setitem(run_nodes.CHANGE_TIMEOUTS, run_nodes.ACTIVATE, 1.0)
+    monkeypatch.setattr(run_nodes, "EXIT_TIMEOUT", 0.5)
     run = Run(tmp_path, mover="hangs activating")
     assert (run.outcome.exit_code, run.outcome.ran) == (1, False)
     assert "node mover did not activate within 1 s" in capfd.readouterr().err

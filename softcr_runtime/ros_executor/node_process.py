@@ -110,6 +110,10 @@ class NodeProcess:
         code = self._process.poll()
         return None if code is None else Exit.of(code)
 
+    def has_ended(self) -> bool:
+        """Whether it runs no more."""
+        return self.exit() is not None
+
     def send(self, number: signal.Signals) -> None:
         """Send a signal to the node and to whatever it started; nothing when all have ended."""
         with suppress(ProcessLookupError):

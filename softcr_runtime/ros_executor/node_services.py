@@ -19,30 +19,31 @@ _NOT_RUNNING = "no such service is running"
 
 
 class Change(NamedTuple):
-    """A change of state: its number and words, and the state that it reaches."""
+    """A change of state: its number and words, the state before it, and the one it reaches."""
 
     transition: int
     verb: str
     done: str
     passing: str
+    start: int
     goal: int
 
 
 CONFIGURE = Change(
     Transition.TRANSITION_CONFIGURE, "configure", "configured", "configuring",
-    State.PRIMARY_STATE_INACTIVE,
+    State.PRIMARY_STATE_UNCONFIGURED, State.PRIMARY_STATE_INACTIVE,
 )  # fmt: skip
 ACTIVATE = Change(
     Transition.TRANSITION_ACTIVATE, "activate", "activated", "activating",
-    State.PRIMARY_STATE_ACTIVE,
+    State.PRIMARY_STATE_INACTIVE, State.PRIMARY_STATE_ACTIVE,
 )  # fmt: skip
 DEACTIVATE = Change(
     Transition.TRANSITION_DEACTIVATE, "deactivate", "deactivated", "deactivating",
-    State.PRIMARY_STATE_INACTIVE,
+    State.PRIMARY_STATE_ACTIVE, State.PRIMARY_STATE_INACTIVE,
 )  # fmt: skip
 CLEAN_UP = Change(
     Transition.TRANSITION_CLEANUP, "clean up", "cleaned_up", "cleaningup",
-    State.PRIMARY_STATE_UNCONFIGURED,
+    State.PRIMARY_STATE_INACTIVE, State.PRIMARY_STATE_UNCONFIGURED,
 )  # fmt: skip
 
 

@@ -8,9 +8,25 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal
 
+from softcr_runtime.console import FAILED
 from softcr_runtime.ros_executor.node_process import Exit
 
 EndReason = Literal["duration", "interrupt", "death", "failure"]
+
+
+class RunFailure(Exception):
+    """The run cannot go on; the text is the line for the person."""
+
+    def __init__(self, line: str, reason: EndReason = "failure", exit_code: int = FAILED) -> None:
+        """
+        Args:
+            line: for the person.
+            reason: for the record.
+            exit_code: of the command.
+        """
+        super().__init__(line)
+        self.reason = reason
+        self.exit_code = exit_code
 
 
 @dataclass
