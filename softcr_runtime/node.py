@@ -127,6 +127,8 @@ class LoopNode(LifecycleNode):
             UserError: one line about a parameter whose value is not allowed.
         """
         super().__init__(self.default_name, **node_options)
+        # first: a context that ends destroys its nodes, and those that were refused below, too
+        self._time = TimeWatch(cast(ROSClock, self.get_clock()))
         self._state = "unconfigured"
         self._ros_parameters = NodeParameters(self)
         self.settings = self._ros_parameters.first
@@ -137,7 +139,6 @@ class LoopNode(LifecycleNode):
         self.on_finalized: Callable[[], None] = lambda: None
         self._loop_thread: threading.Thread | None = None
         self._loop_stop = threading.Event()
-        self._time = TimeWatch(cast(ROSClock, self.get_clock()))
         self._last_told = -1  # time at the last report [ns]
         self._publishers_advertised: list[LifecyclePublisher] = []
         self._inputs = NodeInputs(self, neighbours or Neighbours())

@@ -30,7 +30,7 @@ OTHER_PROGRAMS = {
 """What is not ours; that the line can be split into words is all that is checked."""
 
 _LAUNCH = {"simulation.launch.py": SimulationOptions, "hardware.launch.py": HardwareOptions}
-_LAUNCH_OWN = {"args", "results", "rviz", "use_sim_time"}
+LAUNCH_OWN = {"args", "results", "rviz", "use_sim_time"}
 _TRANSITIONS = {"configure", "activate", "deactivate", "cleanup", "shutdown"}
 
 
@@ -121,7 +121,7 @@ def _launch(words: list[str]) -> str | None:
     if package != "softcr" or file not in _LAUNCH or not (ROOT / "launch" / file).is_file():
         return f"no launch file {file!r}"
     names = {word.split(":=", 1)[0] for word in rest} - {"--show-args"}
-    unknown = names - declared_settings(_LAUNCH[file]).keys() - _LAUNCH_OWN
+    unknown = names - declared_settings(_LAUNCH[file]).keys() - LAUNCH_OWN
     return f"{file} has no argument {unknown}" if unknown else None
 
 

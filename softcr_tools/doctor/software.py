@@ -9,6 +9,7 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 
 from softcr_models.errors import UserError
+from softcr_runtime.rclpy_release import TESTED, missing_names, release
 from softcr_runtime.wire_types import NoWireType, tf_message_class
 from softcr_tools.doctor.finding import FAIL, WARN, Finding, Level, judged
 from softcr_tools.doctor.machine import existing
@@ -37,6 +38,8 @@ def packages(hardware: bool) -> list[Finding]:
     extra_missing = {extra: _missing(extras.get(extra, [])) for extra in declared}
     ros_missing = [name for name in _ROS_MODULES if importlib.util.find_spec(name) is None]
     found = [check_packages(_missing(needed)), check_ros(ros_missing)]
+    if "rclpy" not in ros_missing:
+        found.append(check_rclpy(release(), missing_names()))
     if hardware:
         found.append(check_extra(extra_missing.get("ethercat"), "ethercat", "the valves", FAIL))
     found.append(check_frames(_no_frames()))
@@ -55,6 +58,18 @@ def check_ros(missing: list[str]) -> Finding:
     return judged("ROS 2", "all there",
         (missing, FAIL, "modules missing: " + ", ".join(missing),
          "make setup, or source /opt/ros/jazzy/setup.bash")
+    )  # fmt: skip
+
+
+def check_rclpy(found: str, missing: list[str]) -> Finding:
+    """The release of rclpy, of which softcr uses names that rclpy does not promise to keep."""
+    tested = ", ".join(f"{number} ({name})" for number, name in TESTED.items())
+    said = f"{found or 'a release without a number'}; tested with {tested}"
+    return judged("rclpy", said,
+        (missing, FAIL, f"{said}; without {', '.join(missing)}, which softcr needs",
+         "install a tested release, in an environment of its own"),
+        (found not in TESTED, WARN, f"{said}: softcr uses names that another release may change",
+         "pytest test/test_rclpy_release.py test/test_mailbox.py test/test_node.py"),
     )  # fmt: skip
 
 

@@ -1,0 +1,106 @@
+"""What softcr uses of rclpy beyond what rclpy promises: a release that lacks some of it fails here,
+with the name that it lacks."""
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+rclpy = pytest.importorskip("rclpy")
+
+from rclpy.callback_groups import CallbackGroup  # noqa: E402
+from rclpy.lifecycle import LifecycleNode  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
+
+from softcr_runtime import rclpy_release  # noqa: E402
+from softcr_runtime.rclpy_release import TESTED, missing_names, release  # noqa: E402
+from softcr_tools.doctor.finding import FAIL, OK, WARN  # noqa: E402
+from softcr_tools.doctor.software import check_rclpy  # noqa: E402
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_installed_release_has_all_names_and_was_tested():
+    assert missing_names() == []
+    assert release() in TESTED
+
+
+@pytest.fixture(scope="module")
+def node():
+    context = rclpy.Context()
+    rclpy.init(context=context)
+    given = [Parameter("given", value=3)]
+    node = LifecycleNode("small", context=context, parameter_overrides=given)
+    yield node
+    node.destroy_node()
+    context.try_shutdown()
+
+
+def test_a_node_has_what_it_was_given_before_it_declares_anything(node):
+    assert not node.has_parameter("given")
+    assert node._parameter_overrides["given"].value == 3
+
+
+def test_the_service_of_transitions_calls_what_it_is_told_to_call(node):
+    """An answer of one's own takes the place of rclpy's, with the same two arguments."""
+    service = node._service_change_state
+    assert len(inspect.signature(service.callback).parameters) == 2
+    before = service.callback
+    service.callback = print
+    assert service.callback is print
+    service.callback = before
+
+
+def test_an_executor_asks_a_group_before_it_touches_what_is_in_it():
+    """Our mailbox takes messages itself, and its group says no."""
+    for name in ("can_execute", "beginning_execution"):
+        assert list(inspect.signature(getattr(CallbackGroup, name)).parameters) == [
+            "self",
+            "entity",
+        ]
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "rclpy.impl.implementation_singleton:rclpy_implementation.WaitSet.no_such",
+        "rclpy.no_such_module:Thing.name",
+    ],
+)
+def test_a_name_that_is_not_there_is_told(monkeypatch, place):
+    monkeypatch.setattr(rclpy_release, "_ATTRIBUTES", (place,))
+    monkeypatch.setattr(rclpy_release, "_SET_BY", {"_gone": "rclpy.node:Node.__init__"})
+    assert missing_names() == [place, "rclpy.node:Node._gone"]
+
+
+def test_the_doctor_tells_another_release_and_what_it_lacks():
+    assert check_rclpy("7.1.5", []).level is OK
+    other = check_rclpy("99.0.0", [])
+    assert other.level is WARN
+    assert "99.0.0" in other.found
+    assert all(each in other.found for each in TESTED)
+    lacking = check_rclpy("99.0.0", ["rclpy.node:Node._gone"])
+    assert lacking.level is FAIL
+    assert "rclpy.node:Node._gone" in lacking.found
+
+
+def test_every_private_name_that_is_used_is_listed():
+    """Of rclpy's objects; our own begin with `self._` or stand in the same file."""
+    listed = inspect.getsource(rclpy_release)
+    used = set()
+    for path in [*ROOT.glob("softcr_*/**/*.py")]:
+        text = path.read_text()
+        if "rclpy" in text and path.name != "rclpy_release.py":
+            used |= set(re.findall(r"\bnode\.(_\w+)", text))
+            used |= set(re.findall(r"__class__\.(_\w+)", text))
+            used |= set(re.findall(r"\b_rclpy\.(\w+)", text))
+    assert {"_parameter_overrides", "_TYPE_SUPPORT", "WaitSet"} <= used
+    assert {name for name in used if name not in listed} == set()
+
+
+def test_the_page_of_workspaces_names_the_tested_releases():
+    text = (ROOT / "docs/howto/workspace.md").read_text()
+    for number, distribution in TESTED.items():
+        assert number in text
+        assert distribution.capitalize() in text
