@@ -1,0 +1,118 @@
+"""A bag of the bench comes back to the bit: sensors with times of their own, on no common grid.
+
+The blocks are those of `softcr up hardware`, with its parameters. In place of the devices a rod
+answers their commands, whose sensors speak at 200, 120 and 600 Hz with different latencies, lose
+messages, and never share a stamp.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from softcr_models import CosseratRod, load_robot
+from softcr_runtime.bags.reading import Bag
+from softcr_runtime.block import CLOCK, BlockBase, Input, Output
+from softcr_runtime.replay.bag_replay import ReplayTask
+from softcr_runtime.settings import NodeSettings
+from softcr_runtime.system import Part, Wire
+from softcr_runtime.values import Pose
+from softcr_runtime.virtual import block_of
+from softcr_runtime.virtual_run import run_system
+from softcr_tools.hardware_system import HardwareOptions, hardware_system
+from softcr_tools.replay.offline import replay
+
+RATE, DURATION = 600.0, 1.5  # [Hz], [s]
+COMMAND, ESTIMATE, PRESSURES, POSES, WRENCH = (
+    "pressure/command", "estimate/rod", "pressure/state", "mocap/tip/pose", "force_torque/wrench"
+)  # fmt: skip
+COMPUTING = {"estimator": 3e-3, "nempc_controller": 5e-3}  # [s]
+LATENCY = {PRESSURES: 0.4e-3, POSES: 4.1e-3, WRENCH: 0.9e-3}  # from acquisition to the message [s]
+
+
+class Bench(BlockBase):
+    """A rod with valves and sensors."""
+
+    name = "bench"
+    inputs = (Input(CLOCK, "lead"), Input(COMMAND, "newest", needed=False))
+    outputs = (PRESSURES, POSES, WRENCH)
+
+    def reset(self):
+        self.rod = CosseratRod(self.robot, 3)
+        self.state, self.pressures = self.rod.rest_state(), np.zeros(3)
+        self.cycle, self.random = 0, np.random.default_rng(7)
+        self.told = {topic: [] for topic in self.outputs}
+
+    def tick(self, now, samples):
+        if COMMAND in samples:
+            self.pressures = np.asarray(samples[COMMAND].value)
+        self.state = self.rod.step(self.state, self.pressures, 1.0 / RATE)
+        self.cycle += 1
+        due = {PRESSURES: self.cycle % 3 == 1, POSES: self.cycle % 5 == 2, WRENCH: True}
+        values = {
+            PRESSURES: lambda: self.pressures + self.random.normal(0.0, 50.0, 3),
+            POSES: lambda: Pose.of(self.rod.tip_pose(self.state)),
+            WRENCH: lambda: self.rod.base_wrench(self.state, self.pressures),
+        }
+        for topic in self.outputs:
+            if self.cycle > 5 and due[topic] and self.random.random() > 0.03:
+                stamp = now - round(1e9 * LATENCY[topic])
+                self.told[topic].append(stamp)
+                yield Output(topic, stamp, values[topic]())
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """What the bench told and the blocks answered, and the bag."""
+    bag = tmp_path_factory.mktemp("bench") / "bag"
+    words = {"duration": str(DURATION), "population": "32", "reference": "tip_circle"}
+    system = hardware_system(HardwareOptions.of_options(words), bag)
+    bench, sent = Bench(load_robot("licher2025"), NodeSettings(rate_hz=RATE)), []
+    wires = {
+        topic: Wire(latency=3e-4, jitter=2e-4, seed=number)
+        for number, topic in enumerate([*LATENCY, COMMAND])
+    }
+    blocks = [
+        replace(part, computing=COMPUTING.get(part.name, 1e-3), wires=wires)
+        for part in system.parts
+        if part.is_block
+    ]
+    parts = (*blocks, Part("bench", "test_bench_replay:Bench"))
+    run_system(
+        replace(system, parts=parts, activation=tuple(part.name for part in parts)),
+        lambda name, output: sent.append((name, output)),
+        bag=bag,
+        make=lambda part: bench if part.name == "bench" else block_of(part),
+    )
+    return bench, sent, bag
+
+
+def off_grid(stamps, period):
+    """Of each stamp from the next whole multiple of a period, in periods."""
+    places = np.array(stamps) / period
+    return np.abs(places - np.round(places))
+
+
+def test_no_two_sensors_share_stamps_and_blocks_answer_on_the_grid(recorded):
+    bench, sent, _ = recorded
+    told = [set(bench.told[topic]) for topic in (PRESSURES, POSES, WRENCH)]
+    assert all(len(each) > 100 for each in told)
+    assert len(set.union(*told)) == sum(map(len, told))
+    period = 1e9 / NodeSettings().rate_hz
+    for topic in (ESTIMATE, COMMAND):
+        stamps = np.array([each.stamp for _, each in sent if each.topic == topic])
+        assert len(stamps) > 0.8 * DURATION * 70
+        assert (
+            np.quantile(off_grid(stamps, period), 0.95) < 1e-4
+        )  # the vent at the end has a stamp of its own
+    assert np.median(off_grid(sorted(set.union(*told)), period)) > 0.1
+
+
+def test_it_comes_back_to_the_bit(recorded, tmp_path):
+    _, sent, bag = recorded
+    again = replay(Bag(bag), ReplayTask(True, None, {}), tmp_path / "again", Console(quiet=True))
+    for counts, topic in ((again.estimates, ESTIMATE), (again.commands, COMMAND)):
+        assert counts.recorded == sum(each.topic == topic for _, each in sent)
+        assert counts.identical == counts.compared == counts.recorded
+        assert counts.replayed - counts.recorded in (0, 1)  # of a tick that the end cut short
