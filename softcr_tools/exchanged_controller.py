@@ -12,7 +12,8 @@ from softcr_runtime.ros_executor.exchange import Wanted
 from softcr_runtime.settings import declared_settings, parsed
 from softcr_runtime.system import Parameters, Part, System
 from softcr_tools.node_parameters import system_with_file
-from softcr_tools.run_options import ROLES, RunOptions
+from softcr_tools.option_checks import NOBODY, ROLES
+from softcr_tools.run_options import RunOptions
 
 _OF_THE_RUN = (
     "robot", "mode", "frame_prefix", "rate_hz", "sampling", "command_age", "takes_over",
@@ -51,6 +52,8 @@ def other_controller(
 
 
 def _check_system(options: RunOptions) -> None:
+    if options.controller == NOBODY:
+        raise UserError(f"controller {NOBODY}: a node that is not softcr's commands this run")
     if kind_of(options.robot) == "arm":
         raise UserError("the controller of an arm cannot be exchanged: there is only one")
     if options.estimator == "cc":

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from softcr_runtime import registry
 from softcr_runtime.settings import Hertz, NodeSettings
 from softcr_runtime.system import Parameters, Part, System
+from softcr_tools.option_checks import NOBODY
 from softcr_tools.run_options import RunOptions
 from softcr_tools.systems import loop_parts, priority
 
@@ -98,11 +99,12 @@ def hardware_system(options: HardwareOptions, bag: Path) -> System:
     rate = NodeSettings.model_fields["rate_hz"].default
     command_age: Parameters = {"command_age": options.delay_periods / rate}
     recorder, estimator, reference, controller = loop_parts(options, common, bag)
-    loop = (
+    loop = [
         estimator.with_parameters(separate | {"patience": _PATIENCE}),
         reference.with_parameters(separate | {"start": "service"}),
-        controller.with_parameters(separate | command_age),
-    )
+    ]
+    if controller is not None:
+        loop.append(controller.with_parameters(separate | command_age))
     valves = _valves(options, common).with_parameters(command_age)
     parts = (
         recorder,
@@ -116,7 +118,7 @@ def hardware_system(options: HardwareOptions, bag: Path) -> System:
         activation=tuple(part.name for part in parts),
         duration=options.duration,
         simulated_time=False,
-        controller=controller.name,
+        controller=controller.name if controller else valves.name,
         begin=(f"{valves.name}/enable", f"{reference.name}/start"),
         namespace=options.namespace,
         actuators=valves.name,
@@ -159,7 +161,7 @@ def _sensors(options: HardwareOptions, common: Parameters) -> list[Part]:
             ),
         ),
     )
-    return [part for address, part in parts if address != "none"]
+    return [part for address, part in parts if address != NOBODY]
 
 
 def _valves(options: HardwareOptions, common: Parameters) -> Part:

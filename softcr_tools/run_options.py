@@ -11,16 +11,14 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from softcr_models.errors import UserError
-from softcr_models.models import MODELS, model_class
+from softcr_models.models import MODELS
 from softcr_models.plugins import Place
-from softcr_models.robot import WORDS, Kind, kind_of, load_robot
+from softcr_models.robot import Kind, kind_of, load_robot
 from softcr_models.rod.kernel import MAX_INTERVALS
-from softcr_models.rod_model import RodModel
 from softcr_runtime import registry
 from softcr_runtime.log_levels import LogLevel
 from softcr_runtime.namespaces import FramePrefix, Namespace, absolute, frame_prefix
 from softcr_runtime.parameter_files import ParameterFile
-from softcr_runtime.plugin_settings import settings_class
 from softcr_runtime.settings import (
     Kilograms,
     Millimetres,
@@ -32,9 +30,18 @@ from softcr_runtime.settings import (
     unit,
 )
 from softcr_runtime.system import Parameters
-
-ROLES: tuple[registry.Kind, ...] = ("controller", "estimator", "plant", "reference")
-"""Options that name something of the registry, or a class in a file."""
+from softcr_tools.option_checks import (
+    NOBODY,
+    OF_CONTROLLER,
+    OF_OWN_PLANT,
+    ROD_CLOSED_LOOP,
+    ROLES,
+    check_classes,
+    check_fit,
+    is_a_class,
+    refuse_others,
+    settings_of_plugins,
+)
 
 Options = TypeVar("Options", bound="RunOptions")
 
@@ -73,7 +80,9 @@ class RunOptions(BaseModel):
     reference: Place = _named("trajectory", "what it should do", registry.choices("reference"))
     reference_file: str = Field("", description="CSV or NPZ with the reference 'file'")
     estimator: Place = _named("rod", "who finds the state", registry.choices("estimator"))
-    controller: Place = _named("nempc", "who moves the robot", registry.choices("controller"))
+    controller: Place = _named(
+        "nempc", "who moves the robot", (*registry.choices("controller"), f"{NOBODY} (your node)")
+    )
     controller_file: str = Field(
         "",
         description="the controller's numbers: of config/controllers, or a YAML file; empty: "
@@ -145,7 +154,7 @@ class RunOptions(BaseModel):
         for role in [role for role in ROLES if role in cls.model_fields]:
             addressed = any(name.startswith(f"{role}.") for name in given)
             named = given.get(role, cls.model_fields[role].default if addressed else "")
-            if named and named not in registry.MOTIONS:
+            if is_a_class(role, named):
                 settings = registry.declared(role, named)
                 title = f"Settings of the {role} {named}"
                 more[title] = {f"{role}.{name}": each for name, each in settings.items()}
@@ -166,12 +175,14 @@ class RunOptions(BaseModel):
         }
         options = _with_file(cls, own)
         load_robot(options.robot, options.kinds)
-        _check_fit(options, kind_of(options.robot))
-        _check_classes(options)
+        check_fit(options, kind_of(options.robot))
+        check_classes(options)
         of_plugins = {name: value for name, value in values.items() if name not in own}
         if not of_plugins:
             return options
-        return options.model_copy(update={"plugin_settings": _of_plugins(options, of_plugins)})
+        return options.model_copy(
+            update={"plugin_settings": settings_of_plugins(options, of_plugins)}
+        )
 
     @model_validator(mode="after")
     def _names_are_known(self) -> "RunOptions":
@@ -200,6 +211,8 @@ class RunOptions(BaseModel):
             )
         if self.horizon == 1:
             raise ValueError("horizon = 1: must be at least 2, or 0 for the controller's own")
+        if self.controller == NOBODY:
+            refuse_others(self, OF_CONTROLLER, f"controller {NOBODY!r}, a node of yours")
         if self.network and "ddpinn" not in (self.model, self.filter_model):
             raise ValueError(f"network = {self.network!r}: goes with model 'ddpinn'")
         return self
@@ -281,13 +294,13 @@ class SimulationOptions(PlantOptions):
     @model_validator(mode="after")
     def _own_plant_has_its_own_numbers(self) -> "SimulationOptions":
         if ":" in self.plant:
-            _refuse_others(self, _OF_OWN_PLANT, f"plant {self.plant!r}; see --plant.NAME")
+            refuse_others(self, OF_OWN_PLANT, f"plant {self.plant!r}; see --plant.NAME")
         return self
 
     @model_validator(mode="after")
     def _open_loop_has_pressures(self) -> "SimulationOptions":
         if self.estimator == "cc":
-            _refuse_others(self, _ROD_CLOSED_LOOP, "estimator cc, which runs in open loop")
+            refuse_others(self, ROD_CLOSED_LOOP, "estimator cc, which runs in open loop")
             of_tips = ("tip_circle", "file", registry.GOAL)
             if self.reference in of_tips or ":" in self.reference:
                 raise ValueError(
@@ -297,102 +310,5 @@ class SimulationOptions(PlantOptions):
         return self
 
 
-_OF_OWN_PLANT = {
-    "plant_intervals", "bending_compliance_factor", "tip_mass_factor", "tip_noise_mm",
-    "payload_kg",
-}  # fmt: skip
-_ROD_CLOSED_LOOP = {
-    "controller", "controller_file", "model", "filter_model", "network", "population",
-}  # fmt: skip
-_ROD_PLANT = {
-    "plant_intervals", "bending_compliance_factor", "tip_mass_factor", "estimator", "horizon",
-}  # fmt: skip
-_MEANINGLESS: dict[Kind, set[str]] = {
-    "rod": {"payload_kg", "adaptation"},
-    "arm": _ROD_CLOSED_LOOP | _ROD_PLANT,
-}
-"""Options that say nothing to a robot of a kind."""
-
-
 def _value(setting: Setting, value: Any) -> Any:
     return parsed(setting, value, f"option {setting.name}") if isinstance(value, str) else value
-
-
-def _plugin_class(options: RunOptions, role: registry.Kind) -> Any:
-    """The class that plays a role; None where the robot's own plant or a known reference does."""
-    named = getattr(options, role, "")
-    if not named or (role == "reference" and named in registry.MOTIONS):
-        return None
-    return registry.resolve(role, named)
-
-
-def _of_plugins(options: RunOptions, given: Mapping[str, Any]) -> dict[str, Parameters]:
-    """Settings of all that is named, by role and name, from values or texts by `role.name`."""
-    declared = {
-        f"{role}.{name}": setting
-        for role in ROLES
-        if _plugin_class(options, role) is not None
-        for name, setting in registry.declared(role, getattr(options, role)).items()
-    }
-    found: dict[str, Parameters] = {}
-    for full, value in given.items():
-        role, _, name = full.partition(".")
-        if full not in declared:
-            known = ", ".join(each for each in declared if each.startswith(f"{role}.")) or "none"
-            raise UserError(f"option {full} = {value!r}: unknown; known are {known}")
-        if isinstance(value, str):
-            value = parsed(declared[full], value, f"option {full}")
-        found.setdefault(role, {})[name] = value
-    for role in ROLES:
-        if role in found and ":" in getattr(options, role):
-            try:
-                build_settings(settings_class(_plugin_class(options, role)), found[role])
-            except UserError as error:
-                raise UserError(f"{role} {getattr(options, role)!r}: {error}") from None
-    return found
-
-
-def _check_classes(options: RunOptions) -> None:
-    """Raise UserError for a class that cannot be used, or not together with another one."""
-    for role in ROLES:
-        if ":" in getattr(options, role, ""):
-            registry.declared(role, getattr(options, role))
-    for model in (options.model, options.filter_model):
-        if ":" in model:
-            model_class(model)
-    if not getattr(_plugin_class(options, "controller"), "needs_state", True):
-        return
-    if not getattr(_plugin_class(options, "estimator"), "gives_state", True):
-        raise UserError(
-            f"controller = {options.controller!r} with estimator = {options.estimator!r}: "
-            "needs a state and gets the tip alone; must be one with needs_state = False"
-        )
-    models = options.model, options.filter_model
-    rods = [issubclass(model_class(model), RodModel) for model in models]
-    if models[0] != models[1] and not all(rods):
-        raise UserError(
-            f"model = {models[0]!r} with filter_model = {models[1]!r}: the controller gets states "
-            "of another model; must be the same, or both of rods: rod, ddpinn"
-        )
-
-
-def _check_fit(options: RunOptions, kind: Kind) -> None:
-    """Raise UserError for an option that would be left without effect by the robot."""
-    try:
-        _refuse_others(options, _MEANINGLESS[kind], f"robot {options.robot!r}, {WORDS[kind]}")
-    except ValueError as error:
-        raise UserError(str(error)) from None
-    made_of_pressures = options.reference in ("circle", "chirp_circle") or ":" in options.reference
-    if kind == "arm" and made_of_pressures:
-        raise UserError(
-            f"reference = {options.reference!r} for robot {options.robot!r}: is a rod's; "
-            "an arm's is one of setpoint, trajectory, tip_circle, file, goal"
-        )
-
-
-def _refuse_others(options: RunOptions, names: set[str], what: str) -> None:
-    """Raise ValueError for the first of some options that is not left at its default."""
-    for name, declared in type(options).model_fields.items():
-        value = getattr(options, name)
-        if name in names and value != declared.default:
-            raise ValueError(f"{name} = {value!r}: has no meaning for {what}")

@@ -12,6 +12,7 @@ from softcr_runtime import registry
 from softcr_runtime.block import BlockBase
 from softcr_runtime.system import Parameters, Part, System
 from softcr_tools.node_parameters import told
+from softcr_tools.option_checks import NOBODY
 from softcr_tools.run_options import RunOptions, SimulationOptions
 
 ARM_RATE = 50.0
@@ -23,7 +24,8 @@ RECORDER = "softcr_runtime.bags.recorder_node"
 def simulation_system(options: SimulationOptions, bag: Path) -> System:
     """Simulated plant, estimator, reference, controller and recorder around one robot.
 
-    The recorder comes first and leaves last; the plant is configured before those that listen to it
+    What commands is the last part. The recorder comes first and leaves last; the plant is
+    configured before those that listen to it
     and activated after them, so that nothing of the run's first instant is lost. A robot with
     tendons gets the system of `arm_system`; an estimator of an open loop gets `feedforward`.
     """
@@ -46,7 +48,8 @@ def simulation_system(options: SimulationOptions, bag: Path) -> System:
             "softcr_control.feedforward:Feedforward",
             common | motion | priority(common, 20),
         )
-    return _in_order(options, recorder, simulator, estimator, reference, controller)
+    parts = (recorder, simulator, estimator, reference)
+    return _in_order(options, *parts, *([controller] if controller else []))
 
 
 def arm_system(options: SimulationOptions, bag: Path) -> System:
@@ -76,12 +79,15 @@ def arm_system(options: SimulationOptions, bag: Path) -> System:
     return _in_order(options, _recorder(common, bag), simulator, reference, controller)
 
 
-def loop_parts(options: RunOptions, common: Parameters, bag: Path) -> tuple[Part, Part, Part, Part]:
-    """Recorder into a bag, estimator, reference and controller, which every closed loop has."""
+def loop_parts(
+    options: RunOptions, common: Parameters, bag: Path
+) -> tuple[Part, Part, Part, Part | None]:
+    """Recorder into a bag, estimator, reference and controller, which every closed loop has; no
+    controller where a node of somebody else commands."""
     parameters = common | _model(options, options.filter_model) | priority(common, 30)
     parameters |= options.plugin_settings.get("estimator", {})
     estimator = registry.part("estimator", options.estimator, parameters)
-    controller = _controller(options, common)
+    controller = None if options.controller == NOBODY else _controller(options, common)
     reference = _reference(options, common, controller)
     return _recorder(common, bag), estimator, reference, controller
 
@@ -130,11 +136,13 @@ def _controller(options: RunOptions, common: Parameters) -> Part:
     return registry.part("controller", options.controller, parameters)
 
 
-def _reference(options: RunOptions, common: Parameters, controller: Part) -> Part:
+def _reference(options: RunOptions, common: Parameters, controller: Part | None) -> Part:
     """What the controller's model follows, as far ahead as the settings of its block look."""
-    controller = told(controller, options)  # by a file of parameters
-    block: type[BlockBase] = load_class(controller.runs, "block", BlockBase)
-    horizon = getattr(block.settings_of(controller.parameters), "horizon", None)
+    horizon: int | None = options.horizon
+    if controller is not None:
+        controller = told(controller, options)  # by a file of parameters
+        block: type[BlockBase] = load_class(controller.runs, "block", BlockBase)
+        horizon = getattr(block.settings_of(controller.parameters), "horizon", None)
     parameters = common | {"duration": options.duration} | priority(common, 25)
     parameters |= {"horizon": horizon} if horizon else {}
     parameters |= {"model": options.model} if options.model != "rod" else {}

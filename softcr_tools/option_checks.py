@@ -1,0 +1,131 @@
+"""What options mean together: which fit the robot and each other, and what plays the roles.
+
+The options themselves are in `run_options`.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from softcr_models.errors import UserError
+from softcr_models.models import model_class
+from softcr_models.robot import WORDS, Kind
+from softcr_models.rod_model import RodModel
+from softcr_runtime import registry
+from softcr_runtime.plugin_settings import settings_class
+from softcr_runtime.settings import build_settings, parsed
+from softcr_runtime.system import Parameters
+
+if TYPE_CHECKING:
+    from softcr_tools.run_options import RunOptions
+
+ROLES: tuple[registry.Kind, ...] = ("controller", "estimator", "plant", "reference")
+"""Options that name something of the registry, or a class in a file."""
+
+NOBODY = "none"
+"""In place of a controller or a device: a node of somebody else does its work."""
+
+OF_CONTROLLER = {"controller_file", "population"}
+OF_OWN_PLANT = {
+    "plant_intervals", "bending_compliance_factor", "tip_mass_factor", "tip_noise_mm",
+    "payload_kg",
+}  # fmt: skip
+ROD_CLOSED_LOOP = {
+    "controller", "controller_file", "model", "filter_model", "network", "population",
+}  # fmt: skip
+_ROD_PLANT = {
+    "plant_intervals", "bending_compliance_factor", "tip_mass_factor", "estimator", "horizon",
+}  # fmt: skip
+_MEANINGLESS: dict[Kind, set[str]] = {
+    "rod": {"payload_kg", "adaptation"},
+    "arm": ROD_CLOSED_LOOP | _ROD_PLANT,
+}
+"""Options that say nothing to a robot of a kind."""
+
+
+def is_a_class(role: registry.Kind, named: str) -> bool:
+    """Whether what is named for a role is a class, by a name of the registry or by its place."""
+    if role == "controller" and named == NOBODY:
+        return False
+    return bool(named) and not (role == "reference" and named in registry.MOTIONS)
+
+
+def plugin_class(options: "RunOptions", role: registry.Kind) -> Any:
+    """The class that plays a role; None where the robot's own plant, a known reference, or a node
+    of somebody else does."""
+    named = getattr(options, role, "")
+    if not is_a_class(role, named):
+        return None
+    return registry.resolve(role, named)
+
+
+def settings_of_plugins(options: "RunOptions", given: Mapping[str, Any]) -> dict[str, Parameters]:
+    """Settings of all that is named, by role and name, from values or texts by `role.name`."""
+    declared = {
+        f"{role}.{name}": setting
+        for role in ROLES
+        if plugin_class(options, role) is not None
+        for name, setting in registry.declared(role, getattr(options, role)).items()
+    }
+    found: dict[str, Parameters] = {}
+    for full, value in given.items():
+        role, _, name = full.partition(".")
+        if full not in declared:
+            known = ", ".join(each for each in declared if each.startswith(f"{role}.")) or "none"
+            raise UserError(f"option {full} = {value!r}: unknown; known are {known}")
+        if isinstance(value, str):
+            value = parsed(declared[full], value, f"option {full}")
+        found.setdefault(role, {})[name] = value
+    for role in ROLES:
+        if role in found and ":" in getattr(options, role):
+            try:
+                build_settings(settings_class(plugin_class(options, role)), found[role])
+            except UserError as error:
+                raise UserError(f"{role} {getattr(options, role)!r}: {error}") from None
+    return found
+
+
+def check_classes(options: "RunOptions") -> None:
+    """Raise UserError for a class that cannot be used, or not together with another one."""
+    for role in ROLES:
+        if ":" in getattr(options, role, ""):
+            registry.declared(role, getattr(options, role))
+    for model in (options.model, options.filter_model):
+        if ":" in model:
+            model_class(model)
+    controller = plugin_class(options, "controller")
+    if controller is None or not getattr(controller, "needs_state", True):
+        return
+    if not getattr(plugin_class(options, "estimator"), "gives_state", True):
+        raise UserError(
+            f"controller = {options.controller!r} with estimator = {options.estimator!r}: "
+            "needs a state and gets the tip alone; must be one with needs_state = False"
+        )
+    models = options.model, options.filter_model
+    rods = [issubclass(model_class(model), RodModel) for model in models]
+    if models[0] != models[1] and not all(rods):
+        raise UserError(
+            f"model = {models[0]!r} with filter_model = {models[1]!r}: the controller gets states "
+            "of another model; must be the same, or both of rods: rod, ddpinn"
+        )
+
+
+def check_fit(options: "RunOptions", kind: Kind) -> None:
+    """Raise UserError for an option that would be left without effect by the robot."""
+    try:
+        refuse_others(options, _MEANINGLESS[kind], f"robot {options.robot!r}, {WORDS[kind]}")
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    made_of_pressures = options.reference in ("circle", "chirp_circle") or ":" in options.reference
+    if kind == "arm" and made_of_pressures:
+        raise UserError(
+            f"reference = {options.reference!r} for robot {options.robot!r}: is a rod's; "
+            "an arm's is one of setpoint, trajectory, tip_circle, file, goal"
+        )
+
+
+def refuse_others(options: "RunOptions", names: set[str], what: str) -> None:
+    """Raise ValueError for the first of some options that is not left at its default."""
+    for name, declared in type(options).model_fields.items():
+        value = getattr(options, name)
+        if name in names and value != declared.default:
+            raise ValueError(f"{name} = {value!r}: has no meaning for {what}")

@@ -1,0 +1,103 @@
+"""A node of somebody else commands the robot: systems without a controller, and one that runs."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from domains import fresh_domain
+
+from softcr_models.errors import UserError
+from softcr_runtime.bags.reading import Bag
+from softcr_runtime.bags.signals import read_signals
+from softcr_runtime.ros_executor.exchange import Wanted
+from softcr_tools.exchanged_controller import other_controller
+from softcr_tools.hardware_system import HardwareOptions, hardware_system
+from softcr_tools.run_options import SimulationOptions
+from softcr_tools.systems import simulation_system
+
+ROOT = Path(__file__).parents[1]
+BAG = Path("nowhere")
+SYSTEMS = {
+    "simulation": (SimulationOptions, simulation_system),
+    "hardware": (HardwareOptions, hardware_system),
+}
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_everything_but_the_controller_is_there(name):
+    kind, system_of = SYSTEMS[name]
+    ours = system_of(kind.of_options({}), BAG)
+    others = system_of(kind.of_options({"controller": "none"}), BAG)
+    assert {part.name for part in ours.parts} - {part.name for part in others.parts} == {
+        "nempc_controller"
+    }
+    assert set(others.activation) == {part.name for part in others.parts}
+
+
+def test_on_the_bench_the_valves_leave_first_and_so_vent():
+    kind, system_of = SYSTEMS["hardware"]
+    system = system_of(kind.of_options({"controller": "none"}), BAG)
+    assert system.controller == system.actuators == "valves"
+
+
+def test_the_reference_looks_as_far_ahead_as_it_is_told():
+    kind, system_of = SYSTEMS["simulation"]
+    system = system_of(kind.of_options({"controller": "none", "horizon": "12"}), BAG)
+    assert system.part("reference").parameters["horizon"] == 12
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ({"population": "64"}, "population = 64: has no meaning for controller 'none'"),
+        ({"controller_file": "x"}, "controller_file = 'x': has no meaning for controller 'none'"),
+        ({"controller.kp": "3"}, "option controller.kp = '3': unknown"),
+        ({"robot": "dalenberg_robot1"}, "controller = 'none': has no meaning for robot"),
+    ],
+)
+def test_what_says_nothing_to_a_node_of_somebody_else_is_refused(words, line):
+    with pytest.raises(UserError, match=line):
+        SimulationOptions.of_options({"controller": "none", **words})
+
+
+def test_a_tip_alone_is_enough_for_a_node_that_is_not_ours():
+    SimulationOptions.of_options(
+        {"controller": "none", "estimator": "examples/constant_velocity.py:ConstantVelocity"}
+    )
+
+
+def test_such_a_controller_is_not_exchanged():
+    options = SimulationOptions.of_options({"controller": "none"})
+    system = simulation_system(options, BAG)
+    made = other_controller(system, options, lambda each: simulation_system(each, BAG), print)
+    with pytest.raises(UserError, match="a node that is not softcr's commands this run"):
+        made(Wanted("rod_mpc"))
+
+
+@pytest.mark.slow
+def test_the_example_bends_the_tip_where_it_is_told(tmp_path):
+    pytest.importorskip("rclpy")
+    environment = {**os.environ, "ROS_DOMAIN_ID": fresh_domain()}
+    words = [sys.executable, "examples/own_controller_node.py", "0.02", "-0.01"]
+    own = subprocess.Popen(words, cwd=ROOT, env=environment)
+    try:
+        up = [sys.executable, "-m", "softcr_tools.cli", "up", "simulation", "--controller=none"]
+        run = subprocess.run(
+            [*up, "--duration=8", "--visuals=off", f"--results={tmp_path}"],
+            cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+        assert own.poll() is None
+    finally:
+        own.send_signal(signal.SIGINT)
+        assert own.wait(10.0) == 0
+    assert run.returncode == 0, run.stderr
+    signals = read_signals(Bag(tmp_path / "latest" / "bag"))
+    tip = signals.tip.values[-20:, :2].mean(axis=0)
+    np.testing.assert_allclose(tip, [0.02, -0.01], atol=2e-3)
+    answered = signals.role("commands").stamps
+    assert len(answered) > 400
+    assert set(answered) <= set(signals.signal("estimate/tip/pose", "position").stamps)
