@@ -130,8 +130,9 @@ def _members(annotation: Any) -> tuple[Any, ...]:
 
 
 def _tag(member: Any) -> tuple[Any, ...]:
-    """The values of a union member's field `type`."""
-    field = _fields(member).get("type")
+    """The values of a union member's field `type` or `kind`."""
+    fields = _fields(member)
+    field = fields.get("type") or fields.get("kind")
     return get_args(field.annotation) if field else ()
 
 
@@ -140,8 +141,13 @@ def _tags(union: Any) -> list[str]:
 
 
 def _fields(annotation: Any) -> dict[str, Any]:
+    """Fields by the names they have in a file; of a union, those that all its members have."""
+    if members := _members(annotation):
+        first, *others = (_fields(member) for member in members)
+        return {name: first[name] for name in first if all(name in other for other in others)}
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return dict(annotation.model_fields)
+        fields = {field.alias or name: field for name, field in annotation.model_fields.items()}
+        return fields | getattr(annotation, "also_written", {})
     return dict(getattr(annotation, "__pydantic_fields__", {}))  # pydantic's dataclasses
 
 

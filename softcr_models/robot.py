@@ -1,28 +1,36 @@
 """Robots as data: a validated, immutable description of one soft continuum robot."""
 
-import math
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, overload
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import (
+    Field,
+    ModelWrapValidatorHandler,
+    SerializationInfo,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
+from pydantic.fields import FieldInfo
 
+from softcr_models import robot_rules
 from softcr_models.errors import UserError
-from softcr_models.number_types import NO_BOOLEAN, Fraction, Name, NonNegative, Positive, Triple
+from softcr_models.number_types import NO_BOOLEAN, Fraction, Name, NonNegative, Triple
 from softcr_models.old_robots import is_old_arm, is_old_rod, upgraded_rod
 from softcr_models.pressure import PressureLag
 from softcr_models.robot_parts import (
-    BaseWrenchSensor,
     Chamber,
     Data,
     PressureLimits,
-    PressureSensor,
     RodActuator,
     RodSensor,
-    TipPoseSensor,
-    check_names,
+    TensionLimits,
 )
+from softcr_models.segment_arrays import SegmentArrays
+from softcr_models.segments import MAX_SEGMENTS, Payload, Segment
+from softcr_models.short_form import SEGMENT_FIELDS, short_form, told_at_top_level, with_segments
 from softcr_models.yaml_files import available, read_mapping, validated, yaml_path
 
 if TYPE_CHECKING:
@@ -46,53 +54,51 @@ Kind = Literal["rod", "arm"]
 BENDING = np.array([0.0, 0.0, 0.0, 1.0, 1.0, 0.0])
 """(6,) which entries of C's diagonal are the bending compliance."""
 
-WORDS: dict[Kind, str] = {"rod": "a rod driven by pressure", "arm": "an arm driven by tendons"}
+WORDS: dict[Kind, str] = {"rod": "a rod of soft segments", "arm": "an arm driven by tendons"}
 
 _FOLDER = "robots"
-_SENSORS: tuple[RodSensor, ...] = (
-    PressureSensor(type="pressure", noise=0.0),
-    BaseWrenchSensor(type="base_wrench", force_noise=0.02, moment_noise=5e-4),
-    TipPoseSensor(type="tip_pose", noise=2e-4),
-)
+_Part = TypeVar("_Part")
 
 
-class Robot(Data):
-    """One soft continuum robot: a rod, its actuators and sensors. SI units.
+class Robot(SegmentArrays, Data):
+    """One soft continuum robot: segments in series, actuators and sensors. SI units.
 
     The frames: `base` is the force-torque sensor's frame (CS)_fts of eq. (29) of Licher et al.
     2025, z along the straight rod; the rod starts `sensor_to_base_cap + base_cap_length` above it;
     `tip` is the outer face of the tip cap. docs/howto/robot.md says how to write a file.
+
+    What follows from segments and actuators is in `SegmentArrays`.
     """
+
+    optional: ClassVar = {
+        "given_pressure_limits": "pressure_limits",
+        "given_pressure_lag": "pressure_lag",
+        "payload": "payload",
+        "given_tension_limits": "tension_limits",
+        "tension_lag": "tension_lag",
+    }
+    defaults: ClassVar = {"tendon_model": "constant"}
+    also_written: ClassVar[dict[str, FieldInfo]] = SEGMENT_FIELDS
 
     type: Literal["rod"]
     name: Name = Field(description="of the robot")
     description: str = Field(default="", description="one line for people")
-    length: Positive = Field(description="reference length of the rod [m]")
-    outer_diameter: Positive = Field(description="outer diameter of the body [m]")
-    inner_diameter: NonNegative = Field(description="diameter of the central hole [m]")
-    density: Positive = Field(description="density of the body [kg/m^3]")
-    bending_compliance: Positive = Field(description="1 / EI [rad/(N m m)]")
-    dilatation_compliance: Positive = Field(description="1 / EA [m/(N m)]")
-    shear_compliance: Positive | None = Field(
-        default=None, description="1 / (k G A) [1/N]; from material and geometry when absent"
-    )
-    torsion_compliance: Positive | None = Field(
-        default=None,
-        description="1 / (2 G I) [rad/(N m m)]; from material and geometry when absent",
-    )
-    shear_correction: Positive = Field(default=5.0 / 6.0, description="Timoshenko's factor k [-]")
-    relaxation_times: Annotated[tuple[Positive, ...], Field(min_length=6, max_length=6)] = Field(
-        description="diagonal of D_tau: shear x, shear y, dilatation, bending x, y, torsion [s]"
+    segments: Annotated[tuple[Segment, ...], Field(min_length=1, max_length=MAX_SEGMENTS)] = Field(
+        description="base to tip; a robot of one may have the segment's fields at the top level "
+        "of the file instead"
     )
     tip_mass: NonNegative = Field(description="mass of tip cap and markers, m_EE [kg]")
     tip_mass_fraction: Annotated[float, Field(gt=0.0, le=1.0), NO_BOOLEAN] = Field(
-        description="fraction of the length, at the tip, over which tip_mass is spread [-]"
+        description="fraction of the last segment's length, at the tip, over which tip_mass is "
+        "spread [-]"
     )
     actuators: Annotated[tuple[RodActuator, ...], Field(min_length=1)] = Field(
         description="their order is that of every vector of inputs"
     )
     sensors: tuple[RodSensor, ...] = Field(
-        default=_SENSORS, description="one of each type; noises are those of a simulated sensor"
+        default=robot_rules.SENSORS,
+        description="one base_wrench, one tip_pose, one pressure where there are chambers; at most "
+        "one tension, any number of pose; noises are those of a simulated sensor",
     )
     sensor_to_base_cap: NonNegative = Field(
         description="force-torque sensor to base cap, l_fts [m]"
@@ -109,90 +115,108 @@ class Robot(Data):
     gravity_strain_point: Fraction = Field(
         description="where in a sub-interval strain is taken: 1 end (Algorithm 1), 0.5 middle [-]"
     )
-    pressure_limits: PressureLimits = Field(description="what the valves may be asked for")
-    pressure_lag: PressureLag = Field(description="from a command to the chamber's pressure")
+    given_pressure_limits: PressureLimits | None = Field(
+        default=None,
+        alias="pressure_limits",
+        description="what the valves may be asked for; required with chambers",
+    )
+    given_pressure_lag: PressureLag | None = Field(
+        default=None,
+        alias="pressure_lag",
+        description="from a command to the chamber's pressure; required with chambers",
+    )
+    payload: Payload | None = Field(default=None, description="rigid body at the tip")
+    tendon_model: Literal["constant", "exact"] = Field(
+        default="constant",
+        description="direction of a tendon's pull: constant, as in the straight rod, or exact, as "
+        "in the deformed one",
+    )
+    given_tension_limits: TensionLimits | None = Field(
+        default=None,
+        alias="tension_limits",
+        description="what the tendons' drives may be asked for; required with tendons",
+    )
+    tension_lag: PressureLag | None = Field(
+        default=None,
+        description="from a command to the tendon's tension, a lag like that of pressures; a "
+        "tension is the command at once when absent",
+    )
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _of_today(cls, content: Any) -> Any:
-        return upgraded_rod(content)
+    def _of_any_form(cls, content: Any, handler: ModelWrapValidatorHandler["Robot"]) -> "Robot":
+        content = upgraded_rod(content)
+        if not isinstance(content, dict):
+            return handler(content)
+        short = "segments" not in content
+        content = robot_rules.with_sensors(with_segments(content))
+        try:
+            return handler(content)
+        except ValidationError as error:
+            if short:
+                raise told_at_top_level(error) from None
+            raise
 
     @model_validator(mode="after")
     def _consistent(self) -> "Robot":
-        if self.inner_diameter >= self.outer_diameter:
-            raise ValueError(
-                f"inner_diameter {self.inner_diameter} must be below outer_diameter "
-                f"{self.outer_diameter}"
-            )
-        if self.cross_section_area <= 0.0:
-            raise ValueError(
-                "the chambers' areas leave no material: their sum must be below the body's"
-            )
-        check_names(self.actuator_names)
-        found, needed = ([sensor.type for sensor in some] for some in (self.sensors, _SENSORS))
-        if sorted(found) != sorted(needed):
-            raise ValueError(f"sensors: must be {', '.join(needed)}, each once, found {found}")
+        robot_rules.check_segments(self)
+        robot_rules.check_actuators(self)
+        robot_rules.check_sensors(self)
+        robot_rules.check_limits(self)
         return self
 
-    @cached_property
-    def cross_section_area(self) -> float:
-        """Area of material, A = pi/4 (d_o^2 - d_i^2) - sum of chambers [m^2]."""
-        annulus = math.pi / 4 * (self.outer_diameter**2 - self.inner_diameter**2)
-        return annulus - sum(chamber.area for chamber in self.chambers)
-
-    @cached_property
-    def second_moment_of_area(self) -> float:
-        """Of the whole annulus [m^4]; for rotary inertia and torsion.
-
-        The chambers are not subtracted: the lever arm that Licher et al. 2025 print cannot be their
-        place inside the body. With the annulus the linearisation of their robot at rest has the
-        fastest eigenvalue -3.0e5 1/s and the slowest pair -0.97 +- 16.2i.
-        """
-        return math.pi / 64 * (self.outer_diameter**4 - self.inner_diameter**4)
-
-    @cached_property
-    def compliances(self) -> np.ndarray:
-        """(6,) diagonal of C, linear first: two shears, dilatation, two bendings, torsion.
-
-        What was not identified follows from the material: E = 1/(c_dilat A), G = E/3
-        (incompressible), shear 1/(k G A), torsion 1/(2 G I).
-        """
-        area = self.cross_section_area
-        shear_modulus = 1.0 / (self.dilatation_compliance * area) / 3.0
-        shear = self.shear_compliance or 1.0 / (self.shear_correction * shear_modulus * area)
-        torsion = self.torsion_compliance or 1.0 / (2 * shear_modulus * self.second_moment_of_area)
-        others = np.array([shear, shear, self.dilatation_compliance, 0.0, 0.0, torsion])
-        return others + self.bending_compliance * BENDING
-
-    @cached_property
-    def actuation_matrix(self) -> np.ndarray:
-        """(6, m) wrench per gauge pressure [N/Pa; N m/Pa]: w_p = matrix @ pressures, eq. (7)."""
-        columns = []
-        for chamber in self.chambers:
-            x = chamber.lever_arm * math.cos(chamber.angle)
-            y = chamber.lever_arm * math.sin(chamber.angle)
-            # r x e_z = (y, -x, 0)
-            columns.append(chamber.area * np.array([0.0, 0.0, 1.0, y, -x, 0.0]))
-        return np.array(columns).T.copy()
+    @model_serializer(mode="wrap")
+    def _as_in_files(
+        self, handler: SerializerFunctionWrapHandler, info: SerializationInfo
+    ) -> dict[str, Any]:
+        return short_form(handler(self), self.optional, self.defaults, info.exclude)
 
     @property
-    def chambers(self) -> tuple[Chamber, ...]:
-        """The actuators that are pressure chambers."""
-        return tuple(actuator for actuator in self.actuators if actuator.type == "chamber")
+    def pressure_limits(self) -> PressureLimits:
+        """What the valves may be asked for; UserError for a robot without chambers."""
+        return self._present(self.given_pressure_limits, "pressure_limits", "chambers")
 
     @property
-    def chamber_names(self) -> tuple[str, ...]:
-        """Names of the chambers, in the order of every pressure vector."""
-        return tuple(chamber.name for chamber in self.chambers)
+    def pressure_lag(self) -> PressureLag:
+        """From a command to a chamber's pressure; UserError for a robot without chambers."""
+        return self._present(self.given_pressure_lag, "pressure_lag", "chambers")
 
     @property
-    def actuator_names(self) -> tuple[str, ...]:
-        """Names of all actuators, in the order of every vector of inputs."""
-        return tuple(actuator.name for actuator in self.actuators)
+    def tension_limits(self) -> TensionLimits:
+        """What the tendons' drives may be asked for; UserError for a robot without tendons."""
+        return self._present(self.given_tension_limits, "tension_limits", "tendons")
+
+    def _present(self, part: _Part | None, field: str, actuators: str) -> _Part:
+        if part is None:
+            raise UserError(f"robot {self.name}: has no {actuators}, hence no {field}")
+        return part
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all fields are equal; what was computed of them does not count."""
+        if not isinstance(other, Robot):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in Robot.model_fields)
+
+    def __hash__(self) -> int:
+        return hash(tuple(getattr(self, name) for name in Robot.model_fields))
 
     def replace(self, **changes: Any) -> "Robot":
-        """A copy with some fields changed, validated again; raises UserError naming a bad field."""
-        return validated(Robot, {**self.model_dump(), **changes}, f"robot {self.name}")
+        """A copy with some fields changed, validated again.
+
+        Raises:
+            UserError: a bad field, or one of the segments of a robot of several; with its name.
+        """
+        where = f"robot {self.name}"
+        content = self.model_dump()
+        if "segments" in changes:
+            content = {n: v for n, v in content.items() if n not in SEGMENT_FIELDS}
+        elif "segments" in content:
+            for name in changes.keys() & SEGMENT_FIELDS.keys():
+                raise UserError(
+                    f"{where}: {name}: belongs to each of its segments "
+                    f"{', '.join(self.segment_names)}; replace segments instead"
+                )
+        return validated(Robot, {**content, **changes}, where)
 
 
 @overload

@@ -1,11 +1,19 @@
 """Parts of robots as data: actuators, sensors, limits. SI units."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
-from softcr_models.number_types import Finite, Name, NonNegative, Positive
+from softcr_models.number_types import Finite, Fraction, Name, NonNegative, Positive, Triple
 
 
 class Data(BaseModel):
@@ -14,14 +22,106 @@ class Data(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Chamber(Data):
+class SparseData(Data):
+    """Data that writes its optional fields only where they were given.
+
+    Attributes:
+        optional: of a subclass: fields that are left out where they are None, and their names in a
+            file.
+    """
+
+    optional: ClassVar[dict[str, str]] = {}
+
+    @model_serializer(mode="wrap")
+    def _without_absent(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return sparse(handler(self), self.optional)
+
+
+def sparse(content: dict[str, Any], optional: dict[str, str]) -> dict[str, Any]:
+    """Dumped fields under their names in a file, without optional ones that are None."""
+    known = {*optional, *optional.values()}
+    return {
+        optional.get(name, name): value
+        for name, value in content.items()
+        if value is not None or name not in known
+    }
+
+
+class Chamber(SparseData):
     """One pressure chamber, parallel to the centre line of the rod."""
+
+    optional: ClassVar = {"from_segment": "from", "to_segment": "to"}
 
     type: Literal["chamber"]
     name: Name = Field(description="unlike every other actuator's")
     angle: Finite = Field(description="angle of its centre about z from the x axis [rad]")
     area: Positive = Field(description="cross-sectional area the pressure acts on [m^2]")
     lever_arm: NonNegative = Field(description="distance of its centre from the centre line [m]")
+    from_segment: Name | None = Field(
+        default=None, alias="from", description="segment it begins with; the first when absent"
+    )
+    to_segment: Name | None = Field(
+        default=None, alias="to", description="segment it ends with; the last when absent"
+    )
+
+
+class Straight(Data):
+    """A tendon parallel to the centre line."""
+
+    kind: Literal["straight"] = Field(description="of the routing")
+
+
+class Helical(Data):
+    """A tendon that winds around the centre line."""
+
+    kind: Literal["helical"] = Field(description="of the routing")
+    pitch: Finite = Field(
+        description="length of one turn along the segments; below 0 it turns clockwise, seen from "
+        "the tip [m]"
+    )
+
+    @model_validator(mode="after")
+    def _turns(self) -> "Helical":
+        if self.pitch == 0.0:
+            raise ValueError("pitch must not be 0")
+        return self
+
+
+class Tapered(Data):
+    """A tendon whose distance from the centre line changes evenly from the base to its end."""
+
+    kind: Literal["tapered"] = Field(description="of the routing")
+    end_lever_arm: NonNegative = Field(description="distance where it ends [m]")
+
+
+def _named(value: Any) -> Any:
+    return {"kind": value} if isinstance(value, str) else value
+
+
+Routing = Annotated[
+    Straight | Helical | Tapered, Field(discriminator="kind"), BeforeValidator(_named)
+]
+
+
+class RodTendon(SparseData):
+    """One tendon, without friction, from the base to the end of a segment."""
+
+    optional: ClassVar = {"to_segment": "to"}
+
+    type: Literal["tendon"]
+    name: Name = Field(description="unlike every other actuator's")
+    angle: Finite = Field(
+        description="angle of its place about z from the x axis of each segment, at the base [rad]"
+    )
+    lever_arm: NonNegative = Field(description="distance from the centre line, at the base [m]")
+    to_segment: Name | None = Field(
+        default=None, alias="to", description="segment at whose end it is fixed; the last when "
+        "absent",
+    )  # fmt: skip
+    routing: Routing = Field(
+        default=Straight(kind="straight"),
+        description="straight, or a mapping: kind helical with a pitch, tapered with end_lever_arm",
+    )
 
 
 class PressureSensor(Data):
@@ -46,11 +146,34 @@ class TipPoseSensor(Data):
     noise: NonNegative = Field(description="standard deviation of each coordinate [m]")
 
 
-RodActuator = Chamber
-"""What can move a rod; a union discriminated by `type` as soon as there is a second one."""
+class TensionSensor(Data):
+    """Tension of every tendon."""
+
+    type: Literal["tension"]
+    noise: NonNegative = Field(description="standard deviation of a reading [N]")
+
+
+class PoseSensor(SparseData):
+    """Pose of a point of the body, seen by cameras; the tip has a sensor of its own."""
+
+    optional: ClassVar = {"segment": "segment"}
+
+    type: Literal["pose"]
+    name: Name = Field(description="unlike every other sensor's")
+    segment: Name | None = Field(default=None, description="where it sits; the last when absent")
+    at: Fraction = Field(default=1.0, description="place along the segment; 1 is its end [-]")
+    offset: Triple = Field(
+        default=(0.0, 0.0, 0.0), description="from the centre line, in the section's frame [m]"
+    )
+    noise: NonNegative = Field(description="standard deviation of each coordinate [m]")
+
+
+RodActuator = Annotated[Chamber | RodTendon, Field(discriminator="type")]
+"""What can move a rod."""
 
 RodSensor = Annotated[
-    PressureSensor | BaseWrenchSensor | TipPoseSensor, Field(discriminator="type")
+    PressureSensor | TensionSensor | BaseWrenchSensor | TipPoseSensor | PoseSensor,
+    Field(discriminator="type"),
 ]
 """What can be measured of a rod."""
 
@@ -64,9 +187,26 @@ class PressureLimits(Data):
 
     @model_validator(mode="after")
     def _ordered(self) -> "PressureLimits":
-        if self.minimum >= self.maximum:
-            raise ValueError(f"minimum {self.minimum} must be below maximum {self.maximum}")
+        _check_order(self.minimum, self.maximum)
         return self
+
+
+class TensionLimits(Data):
+    """What the tendons' drives may be asked for. A tendon cannot push."""
+
+    minimum: NonNegative = Field(description="lowest tension [N]")
+    maximum: Positive = Field(description="highest tension [N]")
+    maximum_rate: Positive = Field(description="largest change of a command per second [N/s]")
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "TensionLimits":
+        _check_order(self.minimum, self.maximum)
+        return self
+
+
+def _check_order(minimum: float, maximum: float) -> None:
+    if minimum >= maximum:
+        raise ValueError(f"minimum {minimum} must be below maximum {maximum}")
 
 
 _Sensor = TypeVar("_Sensor", bound=BaseModel)

@@ -16,6 +16,13 @@ PAGES = robot_schema.pages()
     ("page", "row"),
     [
         ("robot_rod.md", "| `length` | m | number above 0 | required | reference length"),
+        ("robot_rod.md", "| `segments` |   | list of 1 to 8, each Segment | required |"),
+        (
+            "robot_rod.md",
+            "| `bending_compliance` | rad/(N m m) | number above 0 or list of 2, each nu",
+        ),
+        ("robot_rod.md", "| `from` |   | text | none |"),
+        ("robot_rod.md", "list of at least 1, each Chamber or RodTendon | required |"),
         ("robot_rod.md", "| `tip_mass_fraction` | - | number above 0 and at most 1 | required |"),
         ("robot_rod.md", "| `maximum_rate` | Pa/s | number above 0 | required |"),
         ("robot_arm.md", "| `rack` | - | whole number at least 1 | required |"),

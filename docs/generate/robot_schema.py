@@ -65,7 +65,7 @@ def _allowed(field: Mapping[str, Any]) -> str:
     if "anyOf" in field:  # or null
         return _allowed(field["anyOf"][0])
     if "oneOf" in field:
-        return " or ".join(_name(member) for member in field["oneOf"])
+        return " or ".join(_allowed(member) for member in field["oneOf"])
     if field["type"] == "array":
         return f"{_length(field)}, each {_allowed(field['items'])}"
     words = {"string": "text", "integer": "whole number", "number": "number"}[field["type"]]
@@ -80,6 +80,8 @@ def _length(field: Mapping[str, Any]) -> str:
     shortest, longest = field.get("minItems", 0), field.get("maxItems")
     if shortest == longest:
         return f"list of {shortest}"
+    if longest is not None:
+        return f"list of {shortest} to {longest}"
     return f"list of at least {shortest}" if shortest else "list"
 
 

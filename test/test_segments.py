@@ -1,0 +1,583 @@
+"""Robots of several segments as data: what a file may say of segments, tendons and payloads."""
+
+import math
+
+import numpy as np
+import pinocchio as pin
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from softcr_models import UserError, load_robot
+from softcr_models.config import config_directory
+from softcr_models.robot import Robot
+from softcr_models.robot_parts import PoseSensor, sensor_of
+from softcr_models.segments import Connector, Payload
+
+TWO = """
+type: rod
+name: two
+segments:
+  - name: proximal
+    length: 0.10
+    outer_diameter: 0.040
+    inner_diameter: 0.010
+    density: 1070.0
+    bending_compliance: 40.0
+    dilatation_compliance: 0.006
+    shear_compliance: 0.02
+    torsion_compliance: 35.0
+    relaxation_times: [0.005, 0.005, 0.005, 0.005, 0.005, 0.005]
+    intervals: 5
+    connector:
+      {length: 0.012, mass: 0.030, centre_of_mass: [0, 0, 0.006], inertia: [1.6e-6, 1.6e-6, 2.4e-6]}
+  - name: distal
+    length: 0.08
+    outer_diameter: 0.030
+    inner_diameter: 0.008
+    density: 1070.0
+    bending_compliance: [120.0, 100.0]
+    dilatation_compliance: 0.011
+    relaxation_times: [0.003, 0.003, 0.003, 0.003, 0.003, 0.003]
+actuators:
+  - {type: chamber, name: p1, angle: 0.0, area: 1.5e-4, lever_arm: 0.014, to: proximal}
+  - {type: chamber, name: p2, angle: 2.0943951, area: 1.5e-4, lever_arm: 0.014, to: proximal}
+  - {type: chamber, name: p3, angle: 4.1887902, area: 1.5e-4, lever_arm: 0.014, to: proximal}
+  - {type: tendon, name: t1, angle: 0.5, lever_arm: 0.009}
+  - {type: chamber, name: p4, angle: 1.0471976, area: 0.8e-4, lever_arm: 0.010, from: distal}
+  - {type: chamber, name: p5, angle: 3.1415927, area: 0.8e-4, lever_arm: 0.010, from: distal}
+  - {type: chamber, name: p6, angle: 5.2359878, area: 0.8e-4, lever_arm: 0.010, from: distal}
+  - {type: tendon, name: t2, angle: 0.2, lever_arm: 0.009, routing: {kind: helical, pitch: 0.3}}
+  - type: tendon
+    name: t3
+    angle: 1.3
+    lever_arm: 0.016
+    to: proximal
+    routing: {kind: tapered, end_lever_arm: 0.006}
+tip_mass: 0.01
+tip_mass_fraction: 0.2
+payload: {mass: 0.05, centre_of_mass: [0.004, 0, 0.010], inertia: [5.0e-6, 5.0e-6, 8.0e-6]}
+sensors:
+  - {type: pressure, noise: 0.0}
+  - {type: tension, noise: 0.1}
+  - {type: base_wrench, force_noise: 0.02, moment_noise: 5.0e-4}
+  - {type: tip_pose, noise: 2.0e-4}
+  - {type: pose, name: mid, segment: proximal, at: 1.0, noise: 2.0e-4}
+sensor_to_base_cap: 0.0
+base_cap_length: 0.0
+tip_cap_length: 0.0
+base_orientation: [3.141592653589793, 0.0, 0.0]
+gravity: 9.81
+gravity_subintervals: 3
+gravity_strain_point: 0.5
+pressure_limits: {minimum: 0.0, maximum: 8.0e+4, maximum_rate: 2.0e+6}
+pressure_lag: {gain: 9.0, pole: 9.0}
+tension_limits: {minimum: 0.0, maximum: 20.0, maximum_rate: 100.0}
+"""
+"""Two segments with a connector, chambers of their own, and a tendon of each routing."""
+
+PROXIMAL, DISTAL = (0, 1, 2), (4, 5, 6)  # places of the chambers in a vector of inputs
+STRAIGHT, HELIX, TAPER = 3, 7, 8  # places of the tendons
+
+
+def content():
+    return yaml.safe_load(TWO)
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return Robot.model_validate(content())
+
+
+def cantilever(**changes):
+    """One segment, and a tendon in place of chambers."""
+    file = content()
+    file["segments"] = [{**file["segments"][1], "name": "only"}]
+    file["actuators"] = [{"type": "tendon", "name": "t", "angle": 0.0, "lever_arm": 0.01}]
+    for field in ("pressure_limits", "pressure_lag", "sensors", "payload"):
+        del file[field]
+    return file | changes
+
+
+# --- the short form, of one segment -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["licher2025", "four_chambers"])
+def test_one_plain_segment_is_the_robot_of_the_short_form(name):
+    path = config_directory() / "robots" / f"{name}.yaml"
+    short = yaml.safe_load(path.read_text())
+    robot = load_robot(name)
+    (segment,) = robot.segments
+    of_segment = {name for name in short if hasattr(segment, name) and name != "name"}
+    assert {"length", "relaxation_times", "bending_compliance"} <= of_segment
+    long = {key: value for key, value in short.items() if key not in of_segment}
+    long["segments"] = [{key: short[key] for key in of_segment}]
+    same = Robot.model_validate(long)
+    assert same == robot
+    assert same.model_dump_json() == robot.model_dump_json()
+    assert "segments" not in robot.model_dump()
+    # what the file says stands in the dump, field by field, and nothing of today's features
+    dumped = robot.model_dump(mode="json")
+    assert {key: dumped[key] for key in short} == short
+    assert dumped.keys() - short.keys() == {
+        "shear_compliance", "torsion_compliance", "shear_correction"
+    }  # fmt: skip
+
+
+def test_the_numbers_of_one_segment_are_those_of_the_robot():
+    robot = load_robot("licher2025")
+    assert np.array_equal(robot.segment_compliances, robot.compliances[None])
+    assert np.array_equal(robot.segment_actuation, robot.actuation_matrix[None])
+    assert np.array_equal(robot.segment_areas, [robot.cross_section_area])
+    assert np.array_equal(robot.segment_ends, [0.0, robot.length])
+    assert robot.segment_names == ("segment_1",)
+    places = np.linspace(0.0, robot.length, 4)
+    assert np.array_equal(robot.actuation_at(0, places), np.repeat(robot.segment_actuation, 4, 0))
+    assert not robot.has_varying_actuation
+
+
+def test_a_dump_leaves_out_what_it_is_told_to():
+    robot = load_robot("licher2025")
+    out = {"length", "actuators", "pressure_lag"}
+    whole = robot.model_dump(mode="json")
+    left = robot.model_dump(mode="json", exclude=out)
+    assert left == {key: value for key, value in whole.items() if key not in out}
+    assert robot.model_dump(mode="json", exclude=dict.fromkeys(out, True)) == left
+
+
+def test_replacing_a_segments_field_needs_to_say_of_which_segment(robot):
+    with pytest.raises(UserError) as caught:
+        robot.replace(density=900.0)
+    assert str(caught.value) == (
+        "robot two: density: belongs to each of its segments proximal, distal; replace segments "
+        "instead"
+    )
+    first, second = robot.segments
+    lighter = second.model_copy(update={"density": 900.0})
+    changed = robot.replace(segments=(first, lighter))
+    assert changed.segments[1].density == 900.0
+    assert changed.replace(segments=robot.segments) == robot
+    alone = first.model_copy(update={"connector": None, "name": None})
+    assert load_robot("licher2025").replace(segments=(alone,)).length == first.length
+
+
+# --- several segments ---------------------------------------------------------------------------
+
+
+def test_a_robot_of_several_segments_survives_its_own_dump(robot, tmp_path):
+    assert Robot.model_validate_json(robot.model_dump_json()) == robot
+    path = tmp_path / "two.yaml"
+    path.write_text(yaml.safe_dump(robot.model_dump(mode="json", exclude_none=True)))
+    assert load_robot(path) == robot
+    assert robot.model_dump()["actuators"][0]["to"] == "proximal"
+    assert "from" not in robot.model_dump()["actuators"][0]
+
+
+def test_chambers_take_area_only_from_the_segments_they_run_through(robot):
+    assert robot.segment_areas == pytest.approx([7.280972e-4, 4.165929e-4], rel=1e-6)
+    assert robot.segment_second_moments == pytest.approx([1.251728e-7, 3.955972e-8], rel=1e-6)
+    densities = np.array([segment.density for segment in robot.segments])
+    assert densities * robot.segment_areas == pytest.approx([0.7790641, 0.4457544], rel=1e-6)
+    file = content()
+    file["actuators"][0].pop("to")
+    through = Robot.model_validate(file)
+    assert through.segment_areas == pytest.approx(robot.segment_areas - [0.0, 1.5e-4])
+
+
+def test_sections_of_a_robot_of_several_segments(robot):
+    first, second = robot.segment_compliances
+    assert first == pytest.approx([0.02, 0.02, 0.006, 40.0, 40.0, 35.0])
+    area, moment = robot.segment_areas[1], robot.segment_second_moments[1]
+    modulus = 1.0 / (0.011 * area) / 3.0  # incompressible
+    shear = 1.0 / (5.0 / 6.0 * modulus * area)
+    expected = [shear, shear, 0.011, 120.0, 100.0, 1.0 / (modulus * 2.0 * moment)]
+    assert second == pytest.approx(expected, rel=1e-12)
+    assert robot.segment_relaxation_times.tolist() == [[0.005] * 6, [0.003] * 6]
+    assert robot.length == pytest.approx(0.18)
+    assert robot.segment_ends == pytest.approx([0.0, 0.10, 0.18])
+    assert robot.bending_compliance == 40.0
+
+
+def test_an_actuator_acts_on_the_segments_that_it_runs_through(robot):
+    acts = np.any(robot.segment_actuation != 0.0, axis=1)
+    for place in PROXIMAL:
+        assert acts[:, place].tolist() == [True, False]
+    for place in DISTAL:
+        assert acts[:, place].tolist() == [False, True]
+    assert acts[:, STRAIGHT].tolist() == [True, True]
+    assert robot.tendon_inputs.tolist() == [STRAIGHT, HELIX, TAPER]
+    assert robot.tendon_reaches.tolist() == [1, 1, 0]
+    assert robot.chamber_names == ("p1", "p2", "p3", "p4", "p5", "p6")
+    assert [tendon.name for tendon in robot.tendons] == ["t1", "t2", "t3"]
+
+
+def test_a_straight_tendon_pulls_where_a_chamber_pushes(robot):
+    place = 0.009 * np.array([math.cos(0.5), math.sin(0.5), 0.0])
+    along = np.array([0.0, 0.0, 1.0])
+    column = -np.concatenate((along, np.cross(place, along)))
+    for matrix in robot.segment_actuation:
+        assert matrix[:, STRAIGHT] == pytest.approx(column)
+    assert np.array_equal(robot.segment_actuation[:, :, [HELIX, TAPER]], np.zeros((2, 6, 2)))
+    assert robot.has_varying_actuation
+
+
+@pytest.mark.parametrize(("segment", "places"), [(0, [0.0, 0.03, 0.1]), (1, [0.1, 0.14, 0.18])])
+def test_routings_pull_along_their_own_direction(robot, segment, places):
+    angles = [0.2 + 2 * math.pi * s / 0.3 for s in places]
+    helix = [[0.009 * math.cos(angle), 0.009 * math.sin(angle), 0.0] for angle in angles]
+    outward = np.array([math.cos(1.3), math.sin(1.3), 0.0])
+    taper = [(0.016 - 0.010 * s / 0.1) * outward for s in places]
+    offsets = robot.tendon_offsets(segment, np.array(places))
+    assert offsets.shape == (3, 3, 2, 3)
+    assert offsets[:, 1, 0] == pytest.approx(np.array(helix))
+    assert offsets[:, 2, 0] == pytest.approx(np.array(taper))
+    # the derivative of the place, by differences
+    step = 1e-6
+    beside = [robot.tendon_offsets(segment, np.array(places) + sign * step) for sign in (1, -1)]
+    slope = (beside[0][:, :, 0] - beside[1][:, :, 0]) / (2 * step)
+    assert offsets[:, :, 1] == pytest.approx(slope, abs=1e-8)
+    matrices = robot.actuation_at(segment, np.array(places))
+    for j in range(3):
+        for tendon, place in enumerate((STRAIGHT, HELIX, TAPER)):
+            r, r_s = offsets[j, tendon]
+            along = np.array([0.0, 0.0, 1.0]) + r_s
+            along /= math.hypot(*along)
+            column = -np.concatenate((along, np.cross(r, along)))
+            ends_before = place == TAPER and segment == 1
+            assert matrices[j, :, place] == pytest.approx(0.0 * column if ends_before else column)
+        for place in (*PROXIMAL, *DISTAL):
+            of_segment = robot.segment_actuation[segment, :, place]
+            assert np.array_equal(matrices[j, :, place], of_segment)
+
+
+def test_a_robot_of_tendons_alone_needs_nothing_of_chambers():
+    robot = Robot.model_validate(cantilever())
+    assert [sensor.type for sensor in robot.sensors] == ["base_wrench", "tip_pose"]
+    assert robot.tension_limits.maximum == 20.0
+    assert robot.tendon_model == "constant"
+    with pytest.raises(UserError, match="robot two: has no chambers, hence no pressure_limits"):
+        _ = robot.pressure_limits
+    with pytest.raises(UserError, match="has no tendons, hence no tension_limits"):
+        _ = load_robot("licher2025").tension_limits
+    assert Robot.model_validate_json(robot.model_dump_json()) == robot
+    exact = Robot.model_validate(cantilever(tendon_model="exact"))
+    assert exact.model_dump()["tendon_model"] == "exact"
+
+
+def test_a_short_file_may_have_tendons_and_a_payload():
+    file = cantilever(payload={"mass": 0.1})
+    (segment,) = file.pop("segments")
+    del segment["name"]
+    robot = Robot.model_validate(file | segment)
+    assert robot.bending_compliance == 110.0  # the mean of those about x and y
+    assert robot.payload.mass == 0.1
+    assert "segments" not in robot.model_dump()
+    assert Robot.model_validate_json(robot.model_dump_json()) == robot
+
+
+def test_files_of_the_old_form_may_have_segments():
+    file = content()
+    del file["type"], file["tension_limits"]
+    file["sensors"].pop(1)
+    file["chambers"] = [
+        {key: value for key, value in actuator.items() if key != "type"}
+        for actuator in file.pop("actuators")
+        if actuator["type"] == "chamber"
+    ]
+    robot = Robot.model_validate(file)
+    assert [chamber.to_segment for chamber in robot.chambers[:3]] == ["proximal"] * 3
+
+
+def test_poses_along_the_body_are_sensors(robot):
+    pose = sensor_of(robot.sensors, PoseSensor)
+    assert (pose.name, pose.segment, pose.at, pose.offset) == ("mid", "proximal", 1.0, (0, 0, 0))
+
+
+# --- rigid parts --------------------------------------------------------------------------------
+
+
+numbers = st.floats(-0.1, 0.1)
+
+
+@given(st.tuples(numbers, numbers, numbers), st.floats(0.0, 2.0))
+def test_the_inertia_of_a_payload_is_that_of_a_rigid_body(centre, mass):
+    payload = Payload(mass=mass, centre_of_mass=centre, inertia=(5e-6, 6e-6, 8e-6))
+    body = pin.Inertia(mass, np.array(centre), np.diag([5e-6, 6e-6, 8e-6]))
+    assert payload.spatial_inertia == pytest.approx(body.matrix(), abs=1e-15)
+
+
+def test_a_connector_leads_from_one_segment_to_the_next():
+    plain = Connector(length=0.012, mass=0.03)
+    assert plain.offset == pytest.approx([0.0, 0.0, 0.012])
+    assert plain.centre == pytest.approx([0.0, 0.0, 0.006])
+    assert np.array_equal(plain.rotation_matrix, np.eye(3))
+    turned = Connector(length=0.01, mass=0.0, rotation=(0.1, -0.4, 0.9), translation=(1, 2, 3))
+    expected = pin.rpy.rpyToMatrix(0.1, -0.4, 0.9)
+    assert turned.rotation_matrix == pytest.approx(expected, abs=1e-15)
+    assert turned.offset.tolist() == [1.0, 2.0, 3.0]
+
+
+# --- mistakes -----------------------------------------------------------------------------------
+
+
+def change(*steps):
+    """The file with a value at each place: (place, value), a value of None takes it away."""
+
+    def changed():
+        file = content()
+        for place, value in steps:
+            inside = file
+            for part in place[:-1]:
+                inside = inside[part]
+            if value is None:
+                del inside[place[-1]]
+            else:
+                inside[place[-1]] = value
+        return file
+
+    return changed
+
+
+CONNECTOR, SECOND = ("segments", 0, "connector"), ("segments", 1)
+TENDON = {"type": "tendon", "name": "t", "angle": 0.0, "lever_arm": 0.0}
+
+MISTAKES = {
+    "segment that is not there": (
+        change((("actuators", 0, "to"), "middle")),
+        "actuators: p1: no segment is called 'middle'; there are proximal, distal",
+    ),
+    "from that is not there": (
+        change((("actuators", 4, "from"), "middle")),
+        "actuators: p4: no segment is called 'middle'; there are proximal, distal",
+    ),
+    "from after to": (
+        change((("actuators", 0, "from"), "distal")),
+        "actuators: p1 runs from distal to proximal, which is nearer to the base",
+    ),
+    "negative length": (
+        change(((*SECOND, "length"), -0.08)),
+        "segments.1.length: -0.08 is not allowed: must be greater than 0",
+    ),
+    "missing length": (
+        change(((*SECOND, "length"), None)),
+        "segments.1.length: missing; this field is required",
+    ),
+    "misspelt field": (
+        change(((*SECOND, "lenght"), 0.1)),
+        "segments.1.lenght: unknown field; allowed are name, length,",
+    ),
+    "hole larger than the body": (
+        change(((*SECOND, "inner_diameter"), 0.03)),
+        "segments.1: inner_diameter 0.03 must be below outer_diameter 0.03",
+    ),
+    "bending about one axis": (
+        change(((*SECOND, "bending_compliance"), [40.0])),
+        "segments.1.bending_compliance: [40.0] is not allowed: must have at least 2 items",
+    ),
+    "bending of nothing": (
+        change(((*SECOND, "bending_compliance"), [40.0, 0.0])),
+        "segments.1.bending_compliance.1: 0.0 is not allowed: must be greater than 0",
+    ),
+    "bending of text": (
+        change(((*SECOND, "bending_compliance"), "soft")),
+        "segments.1.bending_compliance: 'soft' is not allowed: must be a valid number",
+    ),
+    "two rotations": (
+        change(((*CONNECTOR, "rotation"), [0.0, 0.0])),
+        "segments.0.connector.rotation: [0.0, 0.0] is not allowed: must have at least 3 items",
+    ),
+    "rotation without end": (
+        change(((*CONNECTOR, "rotation"), [0.0, 0.0, math.nan])),
+        "segments.0.connector.rotation.2: nan is not allowed: must be a finite number",
+    ),
+    "connector of negative length": (
+        change(((*CONNECTOR, "length"), -0.01)),
+        "segments.0.connector.length: -0.01 is not allowed: must be greater than or equal to 0",
+    ),
+    "centre of mass of two": (
+        change(((*CONNECTOR, "centre_of_mass"), [0.0, 0.0])),
+        "segments.0.connector.centre_of_mass: [0.0, 0.0] is not allowed: must have at least 3",
+    ),
+    "inertia of no body": (
+        change((("payload", "inertia"), [1.0, 1.0, 3.0])),
+        "payload: inertia [1.0, 1.0, 3.0] is that of no body: none may exceed the sum of the",
+    ),
+    "payload of negative mass": (
+        change((("payload", "mass"), -0.1)),
+        "payload.mass: -0.1 is not allowed: must be greater than or equal to 0",
+    ),
+    "connector at the tip": (
+        change(((*SECOND, "connector"), {"length": 0.01, "mass": 0.0})),
+        "segments: distal: the last one has no connector; what its end carries is the robot's",
+    ),
+    "names twice": (
+        change(((*SECOND, "name"), "proximal")),
+        "segments: names must differ, found ['proximal', 'proximal']",
+    ),
+    "no segment": (
+        change((("segments",), [])),
+        "segments: [] is not allowed: must have at least 1 item",
+    ),
+    "too many segments": (
+        change((("segments",), [content()["segments"][1]] * 9)),
+        "segments: [{",
+    ),
+    "segments that are none": (
+        change((("segments",), 3)),
+        "segments: 3 is not allowed: must be a list",
+    ),
+    "too many intervals": (
+        change(((*SECOND, "intervals"), 60)),
+        "segments: 65 intervals in all are not allowed: at most 64",
+    ),
+    "both forms at once": (
+        change((("density",), 1000.0)),
+        "density: with segments, this field stands in each of them and not at the top level",
+    ),
+    "chambers larger than the body": (
+        change((("actuators", 4, "area"), 5e-4)),
+        "segments: distal: the chambers' areas leave no material",
+    ),
+    "tendon outside the body": (
+        change((("actuators", 3, "lever_arm"), 0.016)),
+        "actuators: t1 runs 0.016 m from the centre line of distal, beyond its outer radius of "
+        "0.015 m; where discs hold tendons farther out, the segment's routing_radius says how far",
+    ),
+    "tendon outside the discs": (
+        change(((*SECOND, "routing_radius"), 0.02), (("actuators", 3, "lever_arm"), 0.0201)),
+        "actuators: t1 runs 0.0201 m from the centre line of proximal, beyond its outer radius",
+    ),
+    "routing of no kind": (
+        change((("actuators", 7, "routing"), "loose")),
+        "actuators.7.routing.kind: 'loose' is not allowed: allowed are straight, helical, tapered",
+    ),
+    "helix without pitch": (
+        change((("actuators", 7, "routing"), "helical")),
+        "actuators.7.routing.pitch: missing; this field is required",
+    ),
+    "helix that does not turn": (
+        change((("actuators", 7, "routing", "pitch"), 0.0)),
+        "actuators.7.routing: pitch must not be 0",
+    ),
+    "tendon with an area": (
+        change((("actuators", 3, "area"), 1e-4)),
+        "actuators.3.area: unknown field; allowed are type, name, angle, lever_arm, to, routing",
+    ),
+    "chamber with a routing": (
+        change((("actuators", 0, "routing"), "straight")),
+        "actuators.0.routing: unknown field; allowed are type, name, angle, area, lever_arm, from,",
+    ),
+    "actuators of one name": (
+        change((("actuators", 3, "name"), "p1")),
+        "actuators: names must differ",
+    ),
+    "tendons without limits": (
+        change((("tension_limits",), None)),
+        "tension_limits: missing; a robot with tendons needs this field",
+    ),
+    "chambers without limits": (
+        change((("pressure_limits",), None)),
+        "pressure_limits: missing; a robot with chambers needs this field",
+    ),
+    "chambers without lag": (
+        change((("pressure_lag",), None)),
+        "pressure_lag: missing; a robot with chambers needs this field",
+    ),
+    "pushing tendons": (
+        change((("tension_limits", "minimum"), -1.0)),
+        "tension_limits.minimum: -1.0 is not allowed: must be greater than or equal to 0",
+    ),
+    "limits upside down": (
+        change((("tension_limits", "minimum"), 20.0)),
+        "tension_limits: minimum 20.0 must be below maximum 20.0",
+    ),
+    "limits of absent chambers": (
+        lambda: cantilever(pressure_limits=content()["pressure_limits"]),
+        "pressure_limits: not allowed: this robot has no chambers",
+    ),
+    "lag of absent tendons": (
+        change((("actuators",), content()["actuators"][:3]), (("tension_limits",), None),
+               (("sensors", 1), None), (("tension_lag",), {"gain": 1.0, "pole": 1.0})),
+        "tension_lag: not allowed: this robot has no tendons",
+    ),
+    "pressure of absent chambers": (
+        lambda: cantilever(sensors=content()["sensors"][:1] + content()["sensors"][2:4]),
+        "sensors: must be base_wrench, tip_pose, each once, tension at most once, found ['press",
+    ),
+    "tension of absent tendons": (
+        change((("actuators",), content()["actuators"][:3]), (("tension_limits",), None)),
+        "sensors: must be pressure, base_wrench, tip_pose, each once, found ['pressure', 'tension'",
+    ),
+    "pose of a segment that is not there": (
+        change((("sensors", 4, "segment"), "middle")),
+        "sensors: mid: no segment is called 'middle'; there are proximal, distal",
+    ),
+    "pose beyond a segment": (
+        change((("sensors", 4, "at"), 1.5)),
+        "sensors.4.at: 1.5 is not allowed: must be less than or equal to 1",
+    ),
+    "pose with the tip's name": (
+        change((("sensors", 4, "name"), "tip")),
+        "sensors: 'tip' is a name of every robot; take another one",
+    ),
+    "poses of one name": (
+        change((("sensors",), [*content()["sensors"], content()["sensors"][4]])),
+        "sensors: names must differ, found ['mid', 'mid']",
+    ),
+    "model of no kind": (
+        change((("tendon_model",), "elastic")),
+        "tendon_model: 'elastic' is not allowed: must be 'constant' or 'exact'",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_one_line_with_its_place(tmp_path, mistake):
+    make, says = MISTAKES[mistake]
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(make()))
+    with pytest.raises(UserError) as caught:
+        load_robot(path)
+    line = str(caught.value)
+    assert "\n" not in line
+    assert line.startswith(f"{path}: {says}")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "says"),
+    [
+        ("relaxation_times", [0.1, 0.1, 0.1, -1.0, 0.1, 0.1],
+         "relaxation_times.3: -1.0 is not allowed: must be greater than 0"),
+        ("bending_compliance", [1.0, -1.0],
+         "bending_compliance.1: -1.0 is not allowed: must be greater than 0"),
+        ("inner_diameter", 0.1, "inner_diameter 0.1 must be below outer_diameter 0.0424"),
+        ("connector", {"length": 0.1, "mass": 0.1}, "connector: unknown field; allowed are type,"),
+    ],
+)  # fmt: skip
+def test_mistakes_in_a_short_file_are_told_where_they_stand_in_it(tmp_path, field, value, says):
+    file = yaml.safe_load((config_directory() / "robots/licher2025.yaml").read_text())
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(file | {field: value}))
+    with pytest.raises(UserError) as caught:
+        load_robot(path)
+    assert str(caught.value).startswith(f"{path}: {says}")
+
+
+def test_a_misspelt_field_of_a_short_file_is_told_before_the_missing_one(tmp_path):
+    text = (config_directory() / "robots/licher2025.yaml").read_text()
+    path = tmp_path / "mine.yaml"
+    path.write_text(text.replace("length:", "lenght:", 1))
+    with pytest.raises(UserError) as caught:
+        load_robot(path)
+    assert str(caught.value).startswith(f"{path}: lenght: unknown field; allowed are type, name,")
+    assert "outer_diameter" in str(caught.value)
+
+
+def test_robots_are_equal_by_their_fields_whatever_was_computed_of_them():
+    one, other = Robot.model_validate(content()), Robot.model_validate(content())
+    _ = one.segment_actuation
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one != other.replace(gravity=1.0)
+    assert one != "two"
