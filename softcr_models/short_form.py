@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import InitErrorDetails
 
 from softcr_models.robot_parts import sparse
 from softcr_models.segments import Segment
@@ -40,13 +39,8 @@ def with_segments(content: dict[str, Any]) -> dict[str, Any]:
 
 def told_at_top_level(error: ValidationError) -> ValidationError:
     """The same errors, those in the one segment without its place in the long form."""
-    problems = [
-        InitErrorDetails(
-            type=problem["type"],
-            loc=problem["loc"][2:] if problem["loc"][:2] == ("segments", 0) else problem["loc"],
-            input=problem["input"],
-            ctx=problem.get("ctx", {}),
-        )
+    problems: list[Any] = [
+        {**problem, "loc": problem["loc"][2:]} if problem["loc"][:2] == ("segments", 0) else problem
         for problem in error.errors(include_url=False)
     ]
     return ValidationError.from_exception_data(error.title, problems)
