@@ -105,12 +105,10 @@ class SimulatedPlant:
         self.mismatch = mismatch
         self.sensors = sensors
         self.rod = CosseratRod(
-            robot.replace(
-                bending_compliance=robot.bending_compliance * mismatch.bending_compliance_factor,
-                tip_mass=robot.tip_mass * mismatch.tip_mass_factor,
-                relaxation_times=tuple(
-                    mismatch.damping_factor * time for time in robot.relaxation_times
-                ),
+            robot.scaled(
+                bending=mismatch.bending_compliance_factor,
+                damping=mismatch.damping_factor,
+                tip_mass=mismatch.tip_mass_factor,
             ),
             intervals,
         )

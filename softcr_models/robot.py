@@ -218,6 +218,42 @@ class Robot(SegmentArrays, Data):
                 )
         return validated(Robot, {**content, **changes}, where)
 
+    def scaled(
+        self, *, bending: float = 1.0, damping: float = 1.0, tip_mass: float = 1.0
+    ) -> "Robot":
+        """A copy with numbers of all segments multiplied.
+
+        Args:
+            bending: factor of the bending compliances.
+            damping: factor of the relaxation times.
+            tip_mass: factor of `tip_mass`, and of the payload's mass and inertia.
+
+        Raises:
+            UserError: a factor that makes a number that is not allowed.
+        """
+        changes: dict[str, Any] = {"tip_mass": tip_mass * self.tip_mass}
+        if self.payload is not None:
+            heavier = [tip_mass * each for each in self.payload.inertia]
+            mass = tip_mass * self.payload.mass
+            changes["payload"] = self.payload.model_dump() | {"mass": mass, "inertia": heavier}
+        segments = [each.scaled(bending, damping) for each in self.segments]
+        return self.replace(segments=segments, **changes)
+
+    def require_one_segment_of_chambers(self, what: str) -> None:
+        """For what knows no other robots.
+
+        Raises:
+            UserError: this one has several segments, a payload or tendons; with `what` in the line.
+        """
+        found = [f"{len(self.segments)} segments"] if len(self.segments) > 1 else []
+        found += ["a payload"] if self.payload is not None else []
+        found += ["tendons"] if self.tendons else []
+        if found:
+            raise UserError(
+                f"robot {self.name}: {what} is for one segment with chambers; this robot has "
+                f"{', '.join(found)}"
+            )
+
 
 @overload
 def load_robot(name_or_path: str | Path, kinds: tuple[Literal["rod"]] = ("rod",)) -> Robot: ...

@@ -185,6 +185,15 @@ class Segment(SparseData):
         """How far from the centre line a tendon may run [m]."""
         return self.routing_radius or 0.5 * self.outer_diameter
 
+    def scaled(self, bending: float, damping: float) -> dict[str, Any]:
+        """Its content with bending compliances and relaxation times multiplied; not checked."""
+        given = self.bending_compliance
+        scaled = [bending * each for each in self.bending_compliances]
+        return self.model_dump() | {
+            "bending_compliance": scaled if isinstance(given, tuple) else scaled[0],
+            "relaxation_times": [damping * time for time in self.relaxation_times],
+        }
+
     def compliances(self, area: float) -> np.ndarray:
         """(6,) diagonal of C, linear first: two shears, dilatation, two bendings, torsion.
 

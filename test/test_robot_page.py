@@ -15,6 +15,8 @@ PAGES = robot_schema.pages()
 @pytest.mark.parametrize(
     ("page", "row"),
     [
+        ("robots.md", "| `four_chambers` | `rod` | 1 | 4 chambers | invented example, hanging, "),
+        ("robots.md", "| `dalenberg_robot1` | `arm` | 5 | 9 tendons |"),
         ("robot_rod.md", "| `length` | m | number above 0 | required | reference length"),
         ("robot_rod.md", "| `segments` |   | list of 1 to 8, each Segment | required |"),
         (

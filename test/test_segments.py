@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from softcr_models import UserError, load_robot
 from softcr_models.config import config_directory
+from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
 from softcr_models.robot import Robot
 from softcr_models.robot_parts import PoseSensor, sensor_of
 from softcr_models.segments import Connector, Payload
@@ -292,6 +293,35 @@ def test_files_of_the_old_form_may_have_segments():
 def test_poses_along_the_body_are_sensors(robot):
     pose = sensor_of(robot.sensors, PoseSensor)
     assert (pose.name, pose.segment, pose.at, pose.offset) == ("mid", "proximal", 1.0, (0, 0, 0))
+
+
+def test_a_plant_that_differs_has_all_its_segments_scaled(robot):
+    softer = robot.scaled(bending=1.1, damping=0.5, tip_mass=2.0)
+    factors = softer.segment_compliances / robot.segment_compliances
+    assert factors == pytest.approx(np.array([[1, 1, 1, 1.1, 1.1, 1]] * 2))
+    assert softer.segment_relaxation_times == pytest.approx(0.5 * robot.segment_relaxation_times)
+    assert softer.tip_mass == pytest.approx(0.02)
+    inertia = robot.payload.spatial_inertia
+    assert softer.payload.spatial_inertia == pytest.approx(2.0 * inertia)
+    assert softer.segments[0].connector == robot.segments[0].connector
+    with pytest.raises(UserError, match=r"bending_compliance: -40\.0 is not allowed"):
+        robot.scaled(bending=-1.0)
+    one = load_robot("licher2025")
+    assert one.scaled() == one
+    assert one.scaled(bending=0.95, tip_mass=1.1) == one.replace(
+        bending_compliance=one.bending_compliance * 0.95, tip_mass=one.tip_mass * 1.1
+    )
+
+
+def test_models_of_one_segment_refuse_other_robots(robot):
+    with pytest.raises(UserError) as caught:
+        ConstantCurvatureModel.of_robot(robot)
+    assert str(caught.value) == (
+        "robot two: constant curvature is for one segment with chambers; this robot has 2 "
+        "segments, a payload, tendons"
+    )
+    with pytest.raises(UserError, match="this robot has tendons"):
+        Robot.model_validate(cantilever()).require_one_segment_of_chambers("it")
 
 
 # --- rigid parts --------------------------------------------------------------------------------

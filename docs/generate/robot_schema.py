@@ -1,6 +1,7 @@
-"""The fields of robot files, from the pydantic models, and the shipped example."""
+"""The shipped robots, and the fields of robot files, from the pydantic models."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,17 +9,29 @@ import yaml
 
 from generate.markdown import first_paragraph, table
 from softcr_models.constant_curvature.arm import Arm
-from softcr_models.robot import Robot
+from softcr_models.robot import Robot, available_robots, load_robot
 
 _END = "\n...\n"  # what YAML puts behind a number that stands alone
 
 
 def pages() -> dict[str, str]:
-    """Tables of every field of a rod's and of an arm's file."""
+    """The shipped robots, and tables of every field of a rod's and of an arm's file."""
     return {
+        "robots.md": _shipped(),
         "robot_rod.md": _tables(Robot.model_json_schema()),
         "robot_arm.md": _tables(Arm.model_json_schema()),
     }
+
+
+def _shipped() -> str:
+    rows = []
+    for name in available_robots(("rod", "arm")):
+        robot = load_robot(name, ("rod", "arm"))
+        soft = robot.segments if isinstance(robot, Robot) else robot.bodies
+        inputs = Counter(actuator.type for actuator in robot.actuators)
+        moved = ", ".join(f"{count} {kind}s" for kind, count in inputs.items())
+        rows.append([f"`{name}`", f"`{robot.type}`", str(len(soft)), moved, robot.description])
+    return table(["robot", "type", "segments or bodies", "inputs", "description"], rows) + "\n"
 
 
 def _tables(schema: dict[str, Any]) -> str:

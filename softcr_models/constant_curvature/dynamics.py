@@ -84,7 +84,11 @@ class ConstantCurvatureModel:
         Stiffnesses are those of the rod under constant strain, k_theta = E I / (L_0 r^2) and
         k_dL = E A / L_0, damping is stiffness times relaxation time; mass and damping of a rod that
         moves are better identified (`replace`).
+
+        Raises:
+            UserError: the robot has more than one segment with chambers.
         """
+        robot.require_one_segment_of_chambers("constant curvature")
         radius, length = 0.5 * robot.outer_diameter, robot.length
         bending = 1.0 / (robot.bending_compliance * length * radius**2)
         elongation = 1.0 / (robot.dilatation_compliance * length)
