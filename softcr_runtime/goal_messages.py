@@ -10,52 +10,61 @@ from softcr_runtime.messages import MessageError, header, pose_to_message, pose_
 from softcr_runtime.values import Goal, GoalState, Pose
 
 _LONGEST = 10_000  # poses of a path
-_UPRIGHT = np.array([0.0, 0.0, 0.0, 1.0])
+_NONE_ASKED = np.array([0.0, 0.0, 0.0, 1.0])
+"""The orientation of a message that nobody has given one."""
 
 
-def tip_to_message(tip: np.ndarray, stamp: int, frame: str) -> Any:
-    """geometry_msgs/PoseStamped of a wanted tip (3,) [m]; its orientation says nothing."""
-    return pose_to_message(Pose(np.asarray(tip, float), _UPRIGHT), stamp, frame)
+def tip_to_message(
+    tip: np.ndarray, stamp: int, frame: str, orientation: np.ndarray = _NONE_ASKED
+) -> Any:
+    """geometry_msgs/PoseStamped of a wanted tip (3,) [m] and, if asked for, its orientation."""
+    return pose_to_message(Pose(np.asarray(tip, float), orientation), stamp, frame)
 
 
 def tip_from_message(message: Any, topic: str, frame: str) -> np.ndarray:
     """(3,) wanted tip [m] of a PoseStamped, or of a PointStamped as in bags of older releases.
 
     Raises:
-        MessageError: a value is not finite, or it is in another frame.
+        MessageError: a value is not finite, it is in another frame, or it asks for an orientation.
     """
     found = message.header.frame_id
     if found not in (frame, ""):
         raise MessageError(topic, f"frame {found!r} must be {frame!r}")
-    point = message.point if hasattr(message, "point") else message.pose.position
-    return _position(point, topic)
+    if hasattr(message, "point"):
+        return _position(message.point, topic)
+    pose = pose_value_from_message(message, topic)
+    if _asked(pose.quaternion[None]) is not None:
+        told = ", ".join(f"{value:.3g}" for value in pose.quaternion)
+        raise MessageError(
+            topic, f"orientation ({told}) cannot be followed, must be (0, 0, 0, 1), which asks none"
+        )
+    return pose.position
 
 
 def goal_to_message(goal: Goal, stamp: int) -> Any:
     """geometry_msgs/PoseStamped of a goal of one tip."""
-    return tip_to_message(goal.tips[0], stamp, goal.frame)
+    return _poses(goal, stamp)[0]
 
 
 def goal_from_message(message: Any, topic: str) -> Goal:
-    """Of a PoseStamped; its orientation is not used.
+    """Of a PoseStamped.
 
     Raises:
         MessageError: a value is not finite, or the quaternion has not length 1.
     """
     pose = pose_value_from_message(message, topic)
-    return Goal(pose.position[None], message.header.frame_id)
+    return Goal(pose.position[None], message.header.frame_id, _asked(pose.quaternion[None]))
 
 
 def path_to_message(goal: Goal, stamp: int) -> Any:
     """nav_msgs/Path of a goal's tips."""
     from nav_msgs.msg import Path
 
-    poses = [tip_to_message(tip, stamp, goal.frame) for tip in goal.tips]
-    return Path(header=header(stamp, goal.frame), poses=poses)
+    return Path(header=header(stamp, goal.frame), poses=_poses(goal, stamp))
 
 
 def path_from_message(message: Any, topic: str) -> Goal:
-    """Of a nav_msgs/Path; orientations and the stamps of its poses are not used.
+    """Of a nav_msgs/Path; the stamps of its poses are not used.
 
     Raises:
         MessageError: no pose, too many, one that is not finite, or of another frame than the path.
@@ -69,7 +78,8 @@ def path_from_message(message: Any, topic: str) -> Goal:
             raise MessageError(topic, f"a pose in frame {found!r}, the path in {frame!r}")
     wrapped = (SimpleNamespace(pose=each.pose) for each in message.poses)
     poses = [pose_value_from_message(each, topic) for each in wrapped]
-    return Goal(np.array([pose.position for pose in poses]), frame)
+    asked = _asked(np.array([pose.quaternion for pose in poses]))
+    return Goal(np.array([pose.position for pose in poses]), frame, asked)
 
 
 def goal_state_to_message(value: GoalState, stamp: int) -> Any:
@@ -82,6 +92,19 @@ def goal_state_to_message(value: GoalState, stamp: int) -> Any:
     }
     report = DiagnosticReport("goal: state", int(value.warns), value.message, "", values)
     return diagnostics_to_message([report], stamp)
+
+
+def _asked(quaternions: np.ndarray) -> np.ndarray | None:
+    """(k, 4) orientations; None where no one of them is asked for."""
+    return None if (np.abs(np.abs(quaternions) - _NONE_ASKED) < 1e-9).all() else quaternions
+
+
+def _poses(goal: Goal, stamp: int) -> list[Any]:
+    """geometry_msgs/PoseStamped of each tip."""
+    told = np.tile(_NONE_ASKED, (len(goal.tips), 1))
+    orientations = told if goal.orientations is None else goal.orientations
+    pairs = zip(goal.tips, orientations, strict=True)
+    return [tip_to_message(tip, stamp, goal.frame, turn) for tip, turn in pairs]
 
 
 def _position(point: Any, topic: str) -> np.ndarray:

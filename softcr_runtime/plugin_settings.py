@@ -43,6 +43,11 @@ def settings_class(plugin: type) -> type[BaseModel]:
         UserError: its `Settings` is not a pydantic model.
     """
     found = getattr(plugin, "Settings", NoSettings)
+    if found is BaseModel:
+        raise UserError(
+            f"{plugin.__name__}.Settings: is BaseModel itself, must be a class derived from it, "
+            "whose fields are the settings"
+        )
     if not (isinstance(found, type) and issubclass(found, BaseModel)):
         raise UserError(f"{plugin.__name__}.Settings: must be a pydantic model (BaseModel)")
     return found

@@ -7,6 +7,8 @@ line, nodes, replay and reports derive their choices from here: adding one is a 
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pydantic.errors import PydanticUserError
+
 from softcr_models.errors import UserError
 from softcr_models.plugins import load_class
 from softcr_runtime.block import BlockBase
@@ -173,5 +175,5 @@ def declared(kind: Kind, name: str) -> dict[str, Setting]:
         runner: type[BlockBase] = load_class(_BLOCKS[kind], "block", BlockBase)
         runner.settings_model({kind: name})
         return declared_settings(settings_class(found))
-    except TypeError as error:
-        raise UserError(f"{kind} {name!r}: {error}") from None
+    except (TypeError, PydanticUserError) as error:
+        raise UserError(f"{kind} {name!r}: {str(error).splitlines()[0]}") from None

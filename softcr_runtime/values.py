@@ -126,10 +126,13 @@ class Goal:
     Attributes:
         tips: (k, 3) positions, one after the other, in `frame` [m].
         frame: that they are in, as the message has it; empty where it names none.
+        orientations: (k, 4) quaternions x, y, z, w of the tip in `frame`; (0, 0, 0, 1) asks for
+            none. None: none is asked for anywhere.
     """
 
     tips: np.ndarray
     frame: str
+    orientations: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ import pytest
 from domains import fresh_domain
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import least_squares
 from scipy.spatial.transform import Rotation
 
 from softcr_control.goals.block import PATH, POSE, STATE, STREAM, GoalReference
@@ -263,6 +264,43 @@ def test_rows_ahead_are_what_the_tip_then_does(desk):
     np.testing.assert_allclose(desk.tips[begin:], foreseen, atol=1e-12)
 
 
+def quaternion_at(tip):
+    """The oracle: that of the rod's own statics with pressures that bring the tip there."""
+    rod = CosseratRod(ROD, 5)
+    reached = least_squares(
+        lambda p: 1e3 * (rod.tip_pose(rod.equilibrium(1e5 * p))[:3, 3] - tip), np.full(3, 0.3)
+    )
+    pose = rod.tip_pose(rod.equilibrium(1e5 * reached.x))
+    np.testing.assert_allclose(pose[:3, 3], tip, atol=1e-5)
+    return Rotation.from_matrix(pose[:3, :3])
+
+
+@pytest.mark.parametrize(("degrees", "accepted"), [(0.0, True), (4.0, True), (12.0, False)])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_the_orientation_that_the_tip_has_there_may_be_asked_for(desk, degrees, accepted, sign):
+    turn = Rotation.from_rotvec(np.radians(degrees) * np.array([0.6, 0.0, 0.8]))
+    asked = sign * (quaternion_at(NEAR) * turn).as_quat()
+    desk.tick(pose=Goal(np.array([NEAR]), "base", asked[None]))
+    if accepted:
+        assert "going to" in desk.block.act("go")
+        return
+    with pytest.raises(UserError, match=r"at \(0.03, 0.02, 0.165\) m is 12 deg away .* 5.7 deg"):
+        desk.block.act("go")
+    desk.tick()
+    assert desk.states[-1].warns
+
+
+def test_of_a_path_each_orientation_counts_that_is_asked_for(desk):
+    none, wrong = [0.0, 0.0, 0.0, 1.0], [1.0, 0.0, 0.0, 0.0]
+    tips = np.array([NEAR, OTHER])
+    desk.tick(path=Goal(tips, "base", np.array([none, wrong])))
+    with pytest.raises(UserError, match=r"asked for at \(-0.02, 0.01, 0.17\) m"):
+        desk.block.act("go")
+    right = quaternion_at(NEAR).as_quat()
+    desk.tick(path=Goal(tips, "base", np.array([right, none])))
+    assert "going to" in desk.block.act("go")
+
+
 def test_a_goal_is_used_once_and_none_is_an_error(desk):
     with pytest.raises(UserError, match="no goal: none came on goal/pose or goal/path"):
         desk.block.act("go")
@@ -276,7 +314,7 @@ def test_a_goal_is_used_once_and_none_is_an_error(desk):
     ("goal", "reason"),
     [
         (goal_at(FAR), r"the goal, \(0.2, 0, 0.1\) m, is outside of the workspace"),
-        (goal_at(NEAR, frame="map"), "the goal is in frame 'map', must be 'base'"),
+        (goal_at(NEAR, frame="map"), "the goal is in frame 'map', must be 'base', or empty"),
     ],
 )
 def test_a_refused_goal_leaves_the_motion_as_it_was(desk, goal, reason):
@@ -413,6 +451,15 @@ def test_goals_round_trip_and_foreign_ones_are_refused():
     mixed.poses[1].header.frame_id = "map"
     with pytest.raises(MessageError, match="a pose in frame 'map'"):
         path_from_message(mixed, PATH)
+    turned = np.array([[0.0, 0.6, 0.0, 0.8], [0.0, 0.0, 0.0, 1.0]])
+    asked = Goal(np.array([NEAR, OTHER]), "base", turned)
+    again = path_from_message(path_to_message(asked, 5), PATH)
+    np.testing.assert_array_equal(again.orientations, turned)
+    first = goal_from_message(goal_to_message(asked, 5), POSE)
+    np.testing.assert_array_equal(first.orientations, turned[:1])
+    assert pose.orientations is path.orientations is None
+    with pytest.raises(MessageError, match=r"orientation .0, 0.6, 0, 0.8. cannot be followed"):
+        tip_from_message(tip_to_message(NEAR, 5, "base", turned[0]), STREAM, "base")
     tip = tip_to_message(NEAR, 5, "world")
     np.testing.assert_array_equal(tip_from_message(tip, STREAM, "world"), NEAR)
     with pytest.raises(MessageError, match="frame 'world' must be 'base'"):
@@ -442,6 +489,11 @@ def test_an_arm_is_sent_where_its_controller_follows():
     rest = block.tip
     goal = ArmReach(ARM).tip(np.tile([0.2, 0.1], len(ARM.model_lengths)))
     now, tips, period = 10**9, [], block.settings.period
+    turned = Goal(goal[None], "world", np.array([[1.0, 0.0, 0.0, 0.0]]))
+    list(block.tick(now, {POSE: Sample(POSE, now, turned, 0.0)}))
+    with pytest.raises(UserError, match="no orientation of this robot's tip can be asked for"):
+        block.act("go")
+    now += round(1e9 * period)
     sample = Sample(POSE, now, Goal(goal[None], "world"), 0.0)
     list(block.tick(now, {POSE: sample}))
     block.act("go")

@@ -167,6 +167,7 @@ def test_a_wrong_name_or_setting_is_one_line(options, line):
         ("import numpy\n1 / 0\n", "ZeroDivisionError: division by zero (mine.py, line 2)"),
         ("import nobody_has_this\n", "needs the module nobody_has_this"),
         ("class Mine:\n    Settings = dict\n", "Settings: must be a pydantic model"),
+        ("class Mine:\n    Settings = B # (B)\n", "Settings: is BaseModel itself, must be a class"),
         ("class Mine:\n    class Settings(B):\n        a: int\n", "Settings.a: needs a default"),
         (
             "class Mine:\n    class Settings(B):\n        seed: int = 1\n",

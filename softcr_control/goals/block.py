@@ -8,15 +8,14 @@ the limits of speed and acceleration, and what is silent lets it stand.
 
 import threading
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from pydantic import Field
 
-from softcr_control.goals.motion import Limits, OnPath, Path, Point, pursued
+from softcr_control.goals.motion import OnPath, Path, Point, Pursuit
+from softcr_control.goals.settings import GoalSettings
 from softcr_control.goals.workspace import ArmReach, ModelReach, Way, Workspace
 from softcr_control.horizon import MAXIMUM_DELAY
-from softcr_control.reference_block import RowsSettings
 from softcr_models.errors import UserError
 from softcr_models.models import make_model, model_class
 from softcr_models.prediction import RodPrediction
@@ -25,7 +24,6 @@ from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod_model import RodModel
 from softcr_runtime.block import CLOCK, BlockBase, Input, Output, Samples
 from softcr_runtime.robot_topics import robot_topics
-from softcr_runtime.settings import LIVE
 from softcr_runtime.values import Goal, GoalState, ReferenceRows
 
 POSE, PATH, STREAM, STATE = "goal/pose", "goal/path", "reference/tip", "goal/state"
@@ -34,58 +32,12 @@ _REST_SHARE = 2.0  # of planning, in which ticks go on, over what it computes
 _STATE_PERIOD = 0.2  # between two tellings of a state that does not change [s]
 
 
-class GoalSettings(RowsSettings):
-    """How fast the tip may move, and how exactly it must be reached."""
-
-    speed: float = Field(
-        0.05,
-        gt=0.0,
-        le=2.0,
-        description="of the tip at most",
-        json_schema_extra={"unit": "m/s", **LIVE},
-    )
-    acceleration: float = Field(
-        0.25,
-        gt=0.0,
-        le=50.0,
-        description="of the tip at most",
-        json_schema_extra={"unit": "m/s^2", **LIVE},
-    )
-    tolerance: float = Field(
-        1e-3,
-        gt=0.0,
-        le=0.5,
-        description="how far from a goal a tip that stands still may be",
-        json_schema_extra={"unit": "m"},
-    )
-    spacing: float = Field(
-        5e-3,
-        gt=0.0,
-        le=1.0,
-        description="between points of a way that are looked for in the workspace",
-        json_schema_extra={"unit": "m"},
-    )
-    patience: float = Field(
-        0.2,
-        gt=0.0,
-        le=10.0,
-        description="a stream that is silent for so long lets the tip stand",
-        json_schema_extra={"unit": "s", **LIVE},
-    )
+_ASKS_NONE = "(0, 0, 0, 1) asks for none"
+_Motion = OnPath | Pursuit
 
 
-class _Pursuit(NamedTuple):
-    """The tip after a stream; without a target it brakes."""
-
-    point: Point
-    target: np.ndarray | None
-
-
-def _limits_of(settings: GoalSettings) -> Limits:
-    return Limits(settings.speed, settings.acceleration, settings.period)
-
-
-_Motion = OnPath | _Pursuit
+def _told(tip: np.ndarray) -> str:
+    return ", ".join(f"{value:.4g}" for value in tip)
 
 
 class GoalReference(BlockBase):
@@ -127,7 +79,7 @@ class GoalReference(BlockBase):
         self.outputs = (self._topic, STATE)
         share = 0.0 if settings.lockstep else _REST_SHARE
         self._workspace = workspace or Workspace(reach, settings.tolerance, settings.seed, share)
-        self._limits = _limits_of(settings)
+        self._limits = settings.limits
         self._lock = threading.Lock()  # actions come in another thread than ticks
         self.reset()
 
@@ -143,7 +95,7 @@ class GoalReference(BlockBase):
 
     def reset(self) -> None:
         """See BlockBase; the wanted tip is that of the robot at rest."""
-        self._motion: _Motion = _Pursuit(Point.at_rest(self._workspace.rest), None)
+        self._motion: _Motion = Pursuit(Point.at_rest(self._workspace.rest), None, self._limits)
         self._next: Way | None = None
         self._goal: Goal | None = None
         self._stream: tuple[int, np.ndarray] | None = None
@@ -160,7 +112,7 @@ class GoalReference(BlockBase):
 
         def use_both() -> None:
             use()
-            self._limits = _limits_of(settings)
+            self._limits = settings.limits
 
         return use_both
 
@@ -187,29 +139,55 @@ class GoalReference(BlockBase):
     def _go(self) -> str:
         goal = self._goal
         if goal is None:
-            raise UserError(f"no goal: none came on {POSE} or {PATH} since the last one was used")
+            raise UserError(
+                f"no goal: none came on {POSE} or {PATH} since the last one was used; diagnostics "
+                "tell of messages that are none"
+            )
         if goal.frame not in (self.expected.frame, ""):
             raise self._refused(
-                f"the goal is in frame {goal.frame!r}, must be {self.expected.frame!r}"
+                f"the goal is in frame {goal.frame!r}, must be {self.expected.frame!r}, or empty "
+                "for the same; softcr transforms none"
             )
         with self._lock:
-            start = self._stopped()
+            start = self._motion.stopped().point.position
         way = self._workspace.way(start, goal.tips, self.settings.spacing)
         if way.problem:
             raise self._refused(way.problem)
+        if problem := self._turned_too_far(goal):
+            raise self._refused(problem)
         with self._lock:
             self._goal = None if self._goal is goal else self._goal
             self._next, self._follows = way, False
             length = float(np.linalg.norm(np.diff(way.points, axis=0), axis=1).sum())
             length += float(np.linalg.norm(way.points[0] - start))
-            place = ", ".join(f"{value:.4g}" for value in goal.tips[-1])
-            self._say(f"going to ({place}) m, {1e3 * length:.0f} mm of way")
+            self._say(f"going to ({_told(goal.tips[-1])}) m, {1e3 * length:.0f} mm of way")
         return self._said
+
+    def _turned_too_far(self, goal: Goal) -> str:
+        """Why an orientation that the goal asks for is not that of the tip there; else empty."""
+        if goal.orientations is None:
+            return ""
+        for tip, wanted in zip(goal.tips, goal.orientations, strict=True):
+            if np.allclose(np.abs(wanted), (0.0, 0.0, 0.0, 1.0), atol=1e-9):
+                continue
+            turn = self._workspace.turn_at(tip, wanted)
+            if not np.isfinite(turn):
+                return "no orientation of this robot's tip can be asked for: " + _ASKS_NONE
+            if turn > self.settings.turn_tolerance:
+                place, limit = _told(tip), np.degrees(self.settings.turn_tolerance)
+                return (
+                    f"the orientation asked for at ({place}) m is {np.degrees(turn):.0f} deg away "
+                    f"from that of the tip there, must be {limit:.1f} deg at most: {_ASKS_NONE}"
+                )
+        return ""
 
     def _follow(self) -> str:
         with self._lock:
             if self._fresh_target(self._last or 0) is None:
-                raise UserError(f"nothing comes on {STREAM}: start what sends it first")
+                raise UserError(
+                    f"nothing comes on {STREAM}: start what sends it first; diagnostics tell of "
+                    "messages that are none"
+                )
             self._next, self._follows = None, True
             self._say(f"following {STREAM}")
         return self._said
@@ -263,14 +241,15 @@ class GoalReference(BlockBase):
     def _step(self, now: int) -> None:
         """One period on."""
         if self._follows:
-            self._motion = _Pursuit(self._point, self._fresh_target(now, complain=True))
+            target = self._fresh_target(now, complain=True)
+            self._motion = Pursuit(self._point, target, self._limits)
         elif self._next is not None:
             if self._point.stands:
                 self._begin(self._next)
                 self._next = None
             else:
                 self._brake()
-        moved = self._after(self._motion)
+        moved = self._motion.after()
         if isinstance(moved, OnPath) and moved.arrived and not self._arrived(self._motion):
             self._say("arrived")
         self._motion = moved
@@ -283,33 +262,13 @@ class GoalReference(BlockBase):
             self._say("arrived")
 
     def _brake(self) -> None:
-        if isinstance(self._motion, OnPath):
-            self._motion = OnPath(
-                self._motion.path, self._motion.place, self._motion.speed, stops=True
-            )
-        else:
-            self._motion = _Pursuit(self._motion.point, None)
-
-    def _after(self, motion: _Motion) -> _Motion:
-        """A period later."""
-        if isinstance(motion, OnPath):
-            return motion.after()
-        return _Pursuit(pursued(motion.point, motion.target, self._limits), motion.target)
-
-    def _stopped(self) -> np.ndarray:
-        """(3,) where the tip will stand if it brakes from now on [m]."""
-        if isinstance(self._motion, OnPath):
-            return self._motion.stopped().point.position
-        point = self._motion.point
-        while not point.stands:
-            point = pursued(point, None, self._limits)
-        return point.position
+        self._motion = self._motion.braking()
 
     def _rows(self, count: int) -> np.ndarray:
         """(count, 3) wanted tips from now on [m]."""
         motion, found = self._motion, [self._point.position]
         while len(found) < count:
-            motion = self._after(motion)
+            motion = motion.after()
             found.append(motion.point.position)
         return np.array(found)
 
@@ -324,8 +283,9 @@ class GoalReference(BlockBase):
             return None
         if not self._workspace.contains(target):
             if complain:
-                place = ", ".join(f"{value:.3g}" for value in target)
-                self._say(f"({place}) m is outside of the workspace: the tip stands", warns=True)
+                self._say(
+                    f"({_told(target)}) m is outside of the workspace: the tip stands", warns=True
+                )
             return None
         if complain:
             self._say(f"following {STREAM}")
@@ -346,7 +306,7 @@ class GoalReference(BlockBase):
 
     def _word(self) -> str:
         if self._follows:
-            waits = isinstance(self._motion, _Pursuit) and self._motion.target is None
+            waits = isinstance(self._motion, Pursuit) and self._motion.target is None
             return "waiting" if waits else "following"
         if self._next is not None:
             return "moving"

@@ -212,10 +212,44 @@ class OnPath:
             place, speed = path.length, 0.0
         return replace(self, place=place, speed=speed)
 
+    def braking(self) -> "OnPath":
+        """The same, on its way to a stop."""
+        return replace(self, stops=True)
+
     def stopped(self) -> "OnPath":
         """Where it will stand if it brakes from now on."""
-        found = replace(self, stops=True)
+        found = self.braking()
         while found.speed > 0.0:
+            found = found.after()
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Pursuit:
+    """A point after a target that moves by itself.
+
+    Attributes:
+        point: where it is and how it moves.
+        target: (3,) where it is to stand still [m]; None: it brakes.
+        limits: of the motion.
+    """
+
+    point: Point
+    target: np.ndarray | None
+    limits: Limits
+
+    def after(self) -> "Pursuit":
+        """A period later, with the target where it is."""
+        return replace(self, point=pursued(self.point, self.target, self.limits))
+
+    def braking(self) -> "Pursuit":
+        """The same, on its way to a stop."""
+        return replace(self, target=None)
+
+    def stopped(self) -> "Pursuit":
+        """Where it will stand if it brakes from now on."""
+        found = self.braking()
+        while not found.point.stands:
             found = found.after()
         return found
 

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import numpy as np
 from scipy.spatial import KDTree
+from scipy.spatial.transform import Rotation
 from scipy.stats import qmc
 
 from softcr_control.inverse_statics import holding_numbers
@@ -48,6 +49,10 @@ class Reach(Protocol):
         """(3,) where the tip stands with (m,) numbers [m]; None where it does not."""
         ...
 
+    def orientation(self, numbers: np.ndarray) -> np.ndarray | None:
+        """(3, 3) of the tip that stands with (m,) numbers; None where nothing tells it."""
+        ...
+
     @property
     def rest(self) -> np.ndarray:
         """(m,) numbers of the robot that nothing drives."""
@@ -64,12 +69,22 @@ class ModelReach:
 
     def tip(self, numbers: np.ndarray) -> np.ndarray | None:
         """See Reach."""
+        pose = self._pose(numbers)
+        return None if pose is None else pose[:, 3]
+
+    def orientation(self, numbers: np.ndarray) -> np.ndarray | None:
+        """See Reach."""
+        pose = self._pose(numbers)
+        return None if pose is None else pose[:, :3]
+
+    def _pose(self, numbers: np.ndarray) -> np.ndarray | None:
+        """(3, 4) of the tip."""
         try:
             state = self._model.equilibrium(numbers, self._nominal)
         except (EquilibriumError, UserError):
             return None
         pose = self._model.observe((TIP,), state[None], None, self._nominal[None])[TIP][0]
-        return np.asarray(pose[:, 3]) if np.isfinite(pose).all() else None
+        return np.asarray(pose) if np.isfinite(pose).all() else None
 
     @property
     def rest(self) -> np.ndarray:
@@ -91,6 +106,10 @@ class ArmReach:
         shape = np.zeros((len(self._lengths), 3))
         shape[:, :2] = numbers.reshape(-1, 2)
         return np.asarray(self._chain.position(shape.ravel(), self._lengths))
+
+    def orientation(self, numbers: np.ndarray) -> None:
+        """See Reach; the controller of an arm is told positions alone."""
+        return None
 
     @property
     def rest(self) -> np.ndarray:
@@ -173,6 +192,15 @@ class Workspace:
 
         enough = _ENOUGH * self._tolerance
         return holding_numbers(tip_of, self._reach.low, self._reach.high, begin, tip, enough)
+
+    def turn_at(self, tip: np.ndarray, wanted: np.ndarray) -> float:
+        """Angle between the orientation that the tip has at a point (3,) and a quaternion (4,)
+        x, y, z, w [rad]; infinite where nothing tells its orientation there."""
+        found = self._reach.orientation(self.numbers_at(tip)[0])
+        if found is None:
+            return np.inf
+        turn = Rotation.from_matrix(found).inv() * Rotation.from_quat(wanted)
+        return float(turn.magnitude())
 
     def way(self, start: np.ndarray, goals: np.ndarray, spacing: float) -> Way:
         """A way through points, looked for every so often.
