@@ -12,7 +12,9 @@ from softcr_runtime.wire_types import TF_MESSAGE, NoWireType, tf_message_class
 if TYPE_CHECKING:
     from rclpy.qos import QoSProfile
 
-Profile = Literal["command", "sensor", "reliable", "latched", "diagnostics", "clock", "log"]
+Profile = Literal[
+    "command", "sensor", "reliable", "latched", "diagnostics", "clock", "log", "person"
+]
 
 
 @dataclass(frozen=True)
@@ -121,20 +123,21 @@ _ROWS = (
         "reference/tip",
         "geometry_msgs/msg/PoseStamped",
         "reliable",
-        "where the tip should be now [m], orientation without meaning: followed by the node goal "
+        "where the tip should be now [m], orientation (0, 0, 0, 1): followed by the node goal "
         "while it is asked to, at its speed limits; by an arm's controller as its setpoint",
         former=("geometry_msgs/msg/PointStamped",),
     ),
     Topic(
         "goal/pose",
         "geometry_msgs/msg/PoseStamped",
-        "reliable",
-        "where the tip is to go when goal/go is called [m], orientation without meaning",
+        "person",
+        "where the tip is to go when goal/go is called [m]; an orientation may be asked for that "
+        "the tip has there, (0, 0, 0, 1) asks for none",
     ),
     Topic(
         "goal/path",
         "nav_msgs/msg/Path",
-        "reliable",
+        "person",
         "points through which the tip is to go when goal/go is called [m]",
     ),
     Topic(
@@ -270,6 +273,10 @@ TOPICS: dict[str, Topic] = {topic.name: topic for topic in _ROWS}
 """All topics by name."""
 
 
+_NEVER_KEPT = ("diagnostics", "clock", "person")
+"""Profiles of which no publisher keeps messages: DDS brings no subscriber that asks for kept ones
+together with a publisher that keeps none, such as a person's."""
+
 LOCKSTEP_DEPTH = 500
 """Messages of a topic that can be sent once more. A recorder that gets no time for 0.5 s misses
 some, because its socket's buffer is full; with 10 kept it lost 36 of 300, with 200 none."""
@@ -306,7 +313,7 @@ def qos(topic: str, lockstep: bool = False, offered_period: float | None = None)
         if best_effort
         else QoSReliabilityPolicy.RELIABLE,
         durability=QoSDurabilityPolicy.TRANSIENT_LOCAL
-        if profile in ("latched", "log") or (lockstep and profile not in ("diagnostics", "clock"))
+        if profile in ("latched", "log") or (lockstep and profile not in _NEVER_KEPT)
         else QoSDurabilityPolicy.VOLATILE,
     )
     if profile == "command" and offered_period is not None and not lockstep:

@@ -171,10 +171,9 @@ def test_a_value_that_is_no_message_for_the_listener_is_refused_in_the_words_of_
     with world() as made:
         made.nodes[2:] = []
         made.keeper.trigger_configure()
-        shared = made.keeper._inputs._shared[0]
-        assert shared.subscription is not None  # nobody offers it yet
+        assert made.keeper._diagnostic_report().values["from_its_process"] == []  # nobody offers it
         made.doubler.trigger_configure()
-        assert shared.subscription is None
+        assert made.keeper._diagnostic_report().values["from_its_process"] == [f"/{COMMAND}"]
         for node in made.nodes:
             node.trigger_activate()
         encode = lambda value, stamp: pressures_to_message(value, ("x", "y", "z"), stamp)  # noqa: E731

@@ -549,6 +549,57 @@ def test_every_transition_of_safety_is_told_with_its_time(tmp_path):
     assert "s: hold: poses late" in summary.html([])
 
 
+def test_parameters_that_were_changed_are_told_with_their_time(tmp_path):
+    def event(node, **of_kind):
+        none = dict(bool_value=False, integer_value=0, double_value=0.0, string_value="",
+                    **{f"{kind}_array_value": np.array([], kind_type) for kind, kind_type in
+                       (("byte", np.uint8), ("bool", bool), ("integer", np.int64),
+                        ("double", float))}, string_array_value=[])  # fmt: skip
+        made = {
+            kind: [
+                TYPES["rcl_interfaces/msg/Parameter"](
+                    name=name, value=TYPES["rcl_interfaces/msg/ParameterValue"](**none | value)
+                )
+                for name, value in parameters.items()
+            ]
+            for kind, parameters in of_kind.items()
+        }
+        return TYPES["rcl_interfaces/msg/ParameterEvent"](
+            stamp=TYPES["builtin_interfaces/msg/Time"](sec=0, nanosec=0), node=node,
+            **{"new_parameters": [], "changed_parameters": [], "deleted_parameters": []} | made,
+        )  # fmt: skip
+
+    weight = {"costs.input_rate": {"type": 3, "double_value": 0.3}}
+    others = {
+        "robust": {"type": 1, "bool_value": True},
+        "gains": {"type": 8, "double_array_value": np.array([1.0, 2.5])},
+        "label": {"type": 0},
+    }
+    messages, first = closed_loop(1.0), ticks(1.0)[0]
+    told = [
+        event("/nempc_controller", new_parameters=weight),
+        event("/nempc_controller", changed_parameters=weight),
+        event("/estimator", changed_parameters=others),
+    ]
+    for number, each in enumerate(told):
+        messages.append(("/parameter_events", first + 2 * 10**8 * number, each))
+    write_bag(tmp_path / "bag", messages)
+    summary = numbers_of(tmp_path / "bag")
+    assert [row["what"] for row in summary["parameter_changes"]] == [
+        "nempc_controller: costs.input_rate = 0.3", "estimator: robust = True",
+        "estimator: gains = [1.0, 2.5]", "estimator: label = not set",
+    ]  # fmt: skip
+    times = [row["time_s"] for row in summary["parameter_changes"]]
+    assert times == pytest.approx([0.2, 0.4, 0.4, 0.4], abs=0.01)
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(summary.table())
+    assert "s: nempc_controller: costs.input_rate = 0.3" in console.export_text()
+    assert "<h2>Parameters changed during the run</h2>" in summary.html([])
+    write_bag(tmp_path / "without", closed_loop(1.0))
+    assert "parameter_changes" not in numbers_of(tmp_path / "without").numbers
+    assert "Parameters changed" not in numbers_of(tmp_path / "without").html([])
+
+
 def told_by_plant(settings, mismatch, **values):
     """Messages of a run whose simulator describes itself so."""
     stamp = ticks(1.0)[-1] + 1

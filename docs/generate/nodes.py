@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from itertools import pairwise
 from typing import Any
 
 from softcr_models import load_robot
@@ -13,32 +14,20 @@ from softcr_models.plugins import load_class
 from softcr_runtime.block import CLOCK, BlockBase
 from softcr_runtime.settings import NodeSettings
 from softcr_runtime.topics import TOPICS
+from softcr_tools.ros.executables import NODES
 
-BLOCKS = {
-    "simulator": "softcr_hardware.simulator:Simulator",
-    "estimator": "softcr_estimation.estimator:EstimatorBlock",
-    "cc_estimator": "softcr_estimation.cc_block:CcEstimatorBlock",
-    "reference": "softcr_control.reference_block:ReferenceBlock",
-    "tip_reference": "softcr_control.tip_reference_block:TipReferenceBlock",
-    "goal": "softcr_control.goals.block:GoalReference",
-    "controller": "softcr_control.controller:ControllerBlock",
-    "nempc_controller": "softcr_control.controller:ControllerBlock",
-    "rod_mpc": "softcr_control.controller:ControllerBlock",
-    "feedforward": "softcr_control.feedforward:Feedforward",
-    "apcc_controller": "softcr_control.apcc.block:ApccBlock",
+_WORDS = {name: command.split() for name, command in NODES.items()}
+BLOCKS = {name: words[1] for name, words in _WORDS.items() if words[0].endswith("run_block")}
+"""Nodes that run a block, and its place; `softcr run NAME`."""
+
+OTHERS = {name: words[0] for name, words in _WORDS.items() if name not in BLOCKS}
+"""Nodes with a loop of their own, and their modules."""
+
+_CHOSEN = {
+    name: dict(pair.split(":=") for flag, pair in pairwise(words) if flag == "-p")
+    for name, words in _WORDS.items()
 }
-"""Nodes that run a block; `softcr run NAME`."""
-
-OTHERS = {
-    "valves": "softcr_hardware.nodes.valves",
-    "optitrack": "softcr_hardware.nodes.optitrack",
-    "force_torque": "softcr_hardware.nodes.force_torque",
-    "visuals": "softcr_tools.nodes.visuals",
-    "recorder": "softcr_runtime.bags.recorder_node",
-}
-"""Nodes with a loop of their own."""
-
-_CHOSEN = {"rod_mpc": {"controller": "rod_mpc"}}
+"""Parameters with which a node is started that shares its block with others."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +60,7 @@ def all_nodes() -> tuple[NodePage, ...]:
 
 def _of_block(name: str) -> NodePage:
     block: type[BlockBase] = load_class(BLOCKS[name], "block", BlockBase)
-    settings = block.settings_of(_CHOSEN.get(name, {}))
+    settings = block.settings_of(_CHOSEN[name])
     made = block(load_robot(settings.robot, block.kinds), settings)
     return NodePage(
         name=name,

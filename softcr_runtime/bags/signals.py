@@ -14,6 +14,8 @@ import numpy as np
 
 from softcr_models.model import Group, Layout
 from softcr_runtime.arm_messages import ArmCloud
+from softcr_runtime.bags.parameter_changes import TOPIC as PARAMETER_EVENTS
+from softcr_runtime.bags.parameter_changes import changes_in
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.codecs import EXCHANGED, Expected, codec
 from softcr_runtime.configuration import TOPIC as CONFIGURATION
@@ -158,6 +160,7 @@ class BagSignals:
             times of reception.
         last_heard: when the last message was received [ns].
         problems: one line for damage, and one for each topic with unreadable messages.
+        parameter_changes: when a parameter was changed [ns], by reception, and which, to what.
     """
 
     signals: Mapping[tuple[str, str], Signal]
@@ -165,6 +168,7 @@ class BagSignals:
     safety: tuple[tuple[int, str], ...]
     last_heard: int
     problems: tuple[str, ...]
+    parameter_changes: tuple[tuple[int, str], ...] = ()
 
     def signal(self, topic: str, name: str) -> Signal:
         """A signal; an empty one where nothing of it was recorded."""
@@ -226,11 +230,12 @@ def read_signals(bag: Bag, topics: Collection[str] = TOPICS) -> BagSignals:
     Raises:
         UserError: the bag holds the topics of more than one robot.
     """
-    told = ("/diagnostics", "safety/state", CONFIGURATION)
+    told = ("/diagnostics", "safety/state", CONFIGURATION, PARAMETER_EVENTS)
     names = {n: t for t in (*topics, *told) if (n := bag.find(t))}
     of_topic: dict[str, _OfTopic] = {}
     nodes: dict[str, NodeStatus] = defaultdict(NodeStatus)
     safety: list[tuple[int, str]] = []
+    changes: list[tuple[int, str]] = []
     left_out: Counter[str] = Counter()
     reasons: dict[str, str] = {}
     actuators: dict[str, tuple[str, ...]] = {}  # every topic of a kind has the order of the first
@@ -242,6 +247,8 @@ def read_signals(bag: Bag, topics: Collection[str] = TOPICS) -> BagSignals:
             if topic == "safety/state":
                 if not safety or safety[-1][1] != content.message:
                     safety.append((message.time, content.message))
+            elif topic == PARAMETER_EVENTS:
+                changes += [(message.time, line) for line in changes_in(content)]
             elif topic == CONFIGURATION:
                 for node, configured in configurations([content]).items():
                     if configured.robot:
@@ -266,6 +273,7 @@ def read_signals(bag: Bag, topics: Collection[str] = TOPICS) -> BagSignals:
             *([bag.damage] if bag.damage else []),
             *(f"left out {n} of the messages: {reasons[topic]}" for topic, n in left_out.items()),
         ),
+        tuple(changes),
     )
 
 

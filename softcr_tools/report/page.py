@@ -15,6 +15,7 @@ from rich.text import Text
 
 MISSING = "-"
 SAFETY_SHOWN = 5  # transitions on the terminal; report.html has all
+CHANGES_SHOWN = 5  # of parameters, in the same way
 LOOP_COLUMNS = {
     "Hz": "{rate_hz:1}", "p50 ms": "{p50_ms:2}", "p99 ms": "{p99_ms:2}", "max ms": "{max_ms:2}",
     "cycles": "{cycles:0}", "missed": "{missed_cycles:0}", "rejected": "{rejected_messages:0}",
@@ -53,6 +54,7 @@ class Summary:
             loops.add_row(*map(Text, row))
         plant = [f"{words}: {'; '.join(lines)}" for words, lines in self._plant()]
         safety = [f"safety at {line}" for line in self._safety()[-SAFETY_SHOWN:]]
+        changes = [f"changed at {line}" for line in self._told("parameter_changes")]
         return Group(
             Text(self._headline(), style="bold"),
             *(Text(line, style="dim") for line in (self._settings(), *reversed(plant))),
@@ -62,6 +64,7 @@ class Summary:
             "",
             loops,
             *(Text(line, style="dim") for line in safety),
+            *(Text(line, style="dim") for line in changes[-CHANGES_SHOWN:]),
             *(Text(line, style="yellow") for line in self["problems"]),
         )
 
@@ -73,6 +76,7 @@ class Summary:
             for words, lines in self._plant()
         )
         safety = _list("safety", self._safety())
+        changes = _list("changes", self._told("parameter_changes"))
         row = f"<tr>{'<td>{}</td>' * (1 + len(LOOP_COLUMNS))}</tr>"
         header = row.replace("td>", "th>").format("node", *LOOP_COLUMNS)
         images = (
@@ -96,6 +100,7 @@ class Summary:
 {_list("problems", self["problems"])}
 {"<h2>Plant</h2>" if plant else ""}{plant}
 {"<h2>Safety</h2>" if safety else ""}{safety}
+{"<h2>Parameters changed during the run</h2>" if changes else ""}{changes}
 <h2>Loops</h2>
 <div class="panel"><table>{header}{_each(row, self._loops())}</table></div>
 {_each(_FIGURE, images)}
@@ -137,7 +142,11 @@ class Summary:
         return lines
 
     def _safety(self) -> list[str]:
-        return [f"{row['time_s']:.2f} s: {row['what']}" for row in self.numbers.get("safety", ())]
+        return self._told("safety")
+
+    def _told(self, key: str) -> list[str]:
+        """Rows of what happened when."""
+        return [f"{row['time_s']:.2f} s: {row['what']}" for row in self.numbers.get(key, ())]
 
     def _loops(self) -> list[list[str]]:
         """The table of loops: plant, estimator and controller first, the others as heard."""

@@ -88,7 +88,7 @@ def summarize(run: Run) -> Summary:
     for section in (
         identity, tracking, estimation, constant_curvature, parameters,
         *((arm_model, tendons) if run.is_tendon_driven else (chambers, base_sensor)),
-        safety, timing,
+        safety, parameter_changes, timing,
     ):  # fmt: skip
         numbers |= section(run)
     numbers |= {
@@ -306,6 +306,16 @@ def safety(run: Run) -> Numbers:
     start = run.bag.start
     rows = [{"time_s": round(1e-9 * (t - start), 3), "what": w} for t, w in run.bag.safety]
     return {"safety": rows} if rows or not run.is_tendon_driven else {}
+
+
+def parameter_changes(run: Run) -> Numbers:
+    """`parameter_changes`: a row {time_s, what} for every parameter changed while it ran; without
+    the key where none was."""
+    start = run.bag.start
+    rows = [
+        {"time_s": round(1e-9 * (t - start), 3), "what": w} for t, w in run.bag.parameter_changes
+    ]
+    return {"parameter_changes": rows} if rows else {}
 
 
 def arm_model(run: Run) -> Numbers:
