@@ -6,9 +6,10 @@ import numba
 import pytest
 from domains import fresh_domain
 
+from softcr_runtime.ros_context import set_environment
+
 os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
-# tests kill processes, which leave their segments in shared memory behind
-os.environ["FASTDDS_BUILTIN_TRANSPORTS"] = "UDPv4"
+set_environment()
 if "PYTEST_XDIST_WORKER" in os.environ:  # workers do not hear each other
     os.environ["ROS_DOMAIN_ID"] = fresh_domain()
 else:
@@ -40,6 +41,7 @@ WAITING = {
     "test_rehearse",
     "test_replay",
     "test_ros_commands",
+    "test_ros_context",
     "test_sensor_nodes",
     "test_several_robots",
     "test_supervisor",

@@ -259,8 +259,8 @@ def live(tmp_path_factory):
 
     relay = made(Relay, factor=0.5)
     recorder = made(RecorderNode, bag=str(directory / "bag"))
+    spin(1.5)  # both find each other, and the recorder the transitions
     recorder.trigger_configure()
-    spin(1.0)  # both find each other, and the recorder the transitions
     relay.trigger_configure()
     relay.get_logger().info("the story so far")
     spin(0.5)
@@ -300,8 +300,11 @@ def test_the_log_parameter_events_and_transitions_are_in_the_bag(live):
     changed = [p for e in events if e.node == "/relay" for p in e.changed_parameters]
     assert [(p.name, p.value.double_value) for p in changed] == [("factor", 1.5)]
     states = [m.decode().goal_state.label for m in live.messages("/relay/transition_event")]
-    # those on the way (configuring, ...) and those arrived at
-    assert [s for s in states if s in ("inactive", "active")] == ["inactive", "active", "inactive"]
+    assert states == [
+        *("configuring", "inactive", "activating", "active", "deactivating", "inactive")
+    ]
+    (first, *_) = [m.decode() for m in live.messages("/recorder/transition_event")]
+    assert (first.start_state.label, first.goal_state.label) == ("unconfigured", "configuring")
 
 
 def test_chunks_are_compressed_unless_asked_otherwise(tmp_path):

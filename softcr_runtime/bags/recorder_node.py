@@ -86,7 +86,14 @@ class RecorderNode(LoopNode):
     settings: RecorderSettings
     failure: ClassVar[str | None] = None
     _recording: BagRecording | None = None
-    _searched: Any = None
+
+    def __init__(self, **node_options: Any) -> None:
+        """See LoopNode; hears the transitions of other nodes from now on, to record the first."""
+        super().__init__(**node_options)
+        self._of_transitions: dict[str, Any] = {}  # subscriptions by their topics
+        self._transitions: deque[tuple[str, Any]] = deque()
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self.create_timer(_SEARCH_PERIOD, self._search, clock=steady)
 
     def on_configure_node(self) -> None:
         if not self.settings.bag:
@@ -104,10 +111,7 @@ class RecorderNode(LoopNode):
         for topic, recorded in topics.items():
             self.receive(topic, self._keeps(recorded), raw=True, depth=QUEUE_DEPTH)
 
-        self._transitions: deque[tuple[str, Any]] = deque()  # found, and not taken in yet
-        self._searched = self.create_timer(
-            _SEARCH_PERIOD, self._search, clock=Clock(clock_type=ClockType.STEADY_TIME)
-        )
+        self._transitions = deque(self._of_transitions.items())  # that are not taken in yet
         self._search()
 
     def configured_with(self) -> str:
@@ -130,9 +134,7 @@ class RecorderNode(LoopNode):
         return super().on_deactivate(state)
 
     def on_cleanup_node(self) -> None:
-        if self._searched is not None:
-            self.destroy_timer(self._searched)
-            self._searched = None
+        self._of_transitions.clear()  # they are destroyed with all inputs
         if self._recording is not None:
             failure = self._recording.close().failure
             if failure:
@@ -155,7 +157,7 @@ class RecorderNode(LoopNode):
     def _search(self) -> None:
         """Subscribe to the transitions of nodes of this namespace that have come since."""
         for name, types in self.get_topic_names_and_types():
-            if types != [_TRANSITION_TYPE] or name in self._names:
+            if types != [_TRANSITION_TYPE] or name in self._of_transitions:
                 continue
             node = name.removesuffix(f"/{TRANSITIONS}")
             if (node.rpartition("/")[0] or "/") != self.get_namespace():
@@ -166,13 +168,14 @@ class RecorderNode(LoopNode):
                 event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),
             )  # fmt: skip
             self._inputs.subscriptions.append(subscription)
-            self._names[name] = name
+            self._of_transitions[name] = subscription
             self._transitions.append((name, subscription))
 
     def _take_in_transitions(self, recording: BagRecording) -> None:
         """In the loop's thread, to which the inbox belongs."""
         while self._transitions:
             name, subscription = self._transitions.popleft()
+            self._names[name] = name
             offered = QoSProfile(depth=_TRANSITIONS_DEPTH)
             recording.add(RecordedTopic(name, _TRANSITION_TYPE, _qos_of_bag(offered)))
             self.inbox.add(name, subscription, partial(_read, name), kept=True)

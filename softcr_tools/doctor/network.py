@@ -9,6 +9,7 @@ from typing import Any
 
 from softcr_models.errors import UserError
 from softcr_runtime.namespaces import absolute
+from softcr_runtime.ros_context import discovery_range
 from softcr_runtime.running_systems import running_namespaces
 from softcr_tools.doctor.finding import FAIL, WARN, Finding, Level, judged
 from softcr_tools.doctor.machine import kernel_text
@@ -168,9 +169,7 @@ def discovery(namespace: str = "") -> list[Finding]:
     text = os.environ.get("ROS_DOMAIN_ID") or ""
     found = [
         check_domain(text, (int(low), int(high))),
-        check_discovery_range(
-            os.environ.get("ROS_AUTOMATIC_DISCOVERY_RANGE"), os.environ.get("ROS_LOCALHOST_ONLY")
-        ),
+        check_discovery_range(discovery_range(), os.environ.get("ROS_LOCALHOST_ONLY")),
     ]
     domain = int(text) if text.isdecimal() else 0
     if domain <= LARGEST_DOMAIN:
