@@ -274,6 +274,11 @@ class LoopNode(LifecycleNode):
         """Whether time is that of /clock, and nothing has come there yet."""
         return self._time.unknown
 
+    @property
+    def clock_topic(self) -> str:
+        """Full name of the topic that simulated time comes on; each namespace has its own."""
+        return self.resolve_topic_name("/clock")
+
     def qualified(self, name: str) -> str:
         """A name with the node's namespace before it, which tells the robots apart."""
         return full_name(self.get_namespace(), name)
@@ -636,5 +641,5 @@ class LoopNode(LifecycleNode):
         now, before = self.now(), self._last_told
         self._last_told = now
         if now == 0:
-            return ["use_sim_time is set, and nothing has come on /clock"]
-        return ["/clock stands still"] if now == before else []
+            return [f"use_sim_time is set, and nothing has come on {self.clock_topic}"]
+        return [f"{self.clock_topic} stands still"] if now == before else []

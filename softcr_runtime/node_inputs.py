@@ -197,6 +197,7 @@ class NodeInputs:
         if now is None and back > MAXIMUM_CLOCK_DIFFERENCE and not node.keeps_own_time:
             node.begin_other_time(-back)
         if now == 0 and node.time_is_unknown:
-            raise MessageError(topic, "time is not known: use_sim_time is set, nothing on /clock")
+            nothing = f"nothing on {node.clock_topic}"
+            raise MessageError(topic, f"time is not known: use_sim_time is set, {nothing}")
         check_stamp(topic, stamp, self.stamps.get(topic, 0), now)
         return stamp

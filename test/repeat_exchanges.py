@@ -21,8 +21,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from launched import ROOT
 
-ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from softcr_models import load_robot
@@ -73,7 +73,10 @@ def exchanges(
                 answers.append(
                     subprocess.run(
                         [*_CLI, "call", "switch", name],
-                        **dict(env=environment, cwd=ROOT, capture_output=True, text=True),
+                        env=environment,
+                        cwd=ROOT,
+                        capture_output=True,
+                        text=True,
                     )
                 )
             if answers[-1].returncode:

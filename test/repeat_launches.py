@@ -21,10 +21,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from launched import ROOT, Launched
+from rich.console import Console
 
 sys.path.insert(0, str(ROOT))
 
 from softcr_hardware.emulated_bench import cable, emulation
+from softcr_runtime.console import compile_kernels
 
 _LIGHT = (
     "controller:=examples/joint_pid.py:JointPid",
@@ -139,6 +141,7 @@ def main() -> int:
     parser.add_argument("--busy", type=int, default=2, help="processes that keep cores busy")
     arguments = parser.parse_args()
     ways = [way for way in (*WAYS, vented) if arguments.only == way.__name__] or WAYS
+    compile_kernels(Console(stderr=True))  # once on a machine, and not beside the load
     bad = 0
     with busy(arguments.busy):
         for number in range(arguments.first, arguments.first + arguments.launches):

@@ -18,6 +18,7 @@ from rclpy.exceptions import InvalidNamespaceException
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 from rclpy.validate_namespace import validate_namespace
+from relay import Relay
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 
@@ -189,6 +190,20 @@ def test_the_time_of_a_namespace_is_its_own(monkeypatch, namespace):
     finally:
         context.shutdown()
         other.shutdown()
+
+
+def test_a_node_without_time_names_the_clock_of_its_namespace(monkeypatch):
+    monkeypatch.setenv("ROS_DOMAIN_ID", fresh_domain())
+    context = rclpy.Context()
+    words = [*namespaces.in_namespace("robot1"), "-p", "use_sim_time:=true"]
+    rclpy.init(context=context, args=["--ros-args", *words])
+    try:
+        node = Relay(context=context)
+        (line,) = node._time_warnings()
+        assert line == "use_sim_time is set, and nothing has come on /robot1/clock"
+        node.destroy_node()
+    finally:
+        context.shutdown()
 
 
 def test_a_replay_speaks_in_the_namespace_that_is_named(monkeypatch, tmp_path):

@@ -92,7 +92,9 @@ def test_our_nodes_share_no_memory_and_hear_those_of_others():
     nodes = [
         subprocess.Popen(
             [sys.executable, "-c", NODE, *words],
-            **dict(env=clean | told, stdout=subprocess.PIPE, text=True),
+            env=clean | told,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         for words in pairs
     ]

@@ -27,6 +27,7 @@ from softcr_runtime.sample import Sample
 from softcr_runtime.system import Part
 from softcr_runtime.values import ReferenceRows, StateEstimate
 from softcr_runtime.virtual_run import run_system
+from softcr_tools.cli import main
 from softcr_tools.exchanged_controller import other_controller
 from softcr_tools.replay.offline import replay
 from softcr_tools.run_options import SimulationOptions
@@ -246,6 +247,36 @@ def test_what_cannot_take_over_is_refused_in_a_line(words, asked_for, line):
 
 
 # --- nodes ----------------------------------------------------------------------------------------
+
+DYING = """
+import os, signal, socket, sys
+import rclpy
+from rcl_interfaces.srv import SetParametersAtomically
+from softcr_runtime.running_systems import lock_name
+lock = socket.socket(socket.AF_UNIX)
+lock.bind(lock_name(os.environ["ROS_DOMAIN_ID"], "robot1"))
+rclpy.init()
+node = rclpy.create_node("supervisor", namespace="robot1")
+die = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+node.create_service(SetParametersAtomically, "switch", die)
+print("ready", flush=True)
+rclpy.spin(node)
+"""
+
+
+def test_a_supervisor_that_is_killed_is_told_before_dds_tells_it(monkeypatch, capsys):
+    pytest.importorskip("rclpy")
+    monkeypatch.setenv("ROS_DOMAIN_ID", fresh_domain())
+    with subprocess.Popen(
+        [sys.executable, "-c", DYING], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "ready\n"
+        # DDS takes 20 s
+        words = ("call", "switch", "nempc", "--namespace", "robot1", "--timeout", "15")
+        assert main(list(words)) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "service /robot1/switch: who offered it has ended, unanswered" in line
+
 
 ROOT = Path(__file__).parents[1]
 CLI = [sys.executable, "-m", "softcr_tools.cli"]

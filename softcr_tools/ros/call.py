@@ -7,7 +7,7 @@ from softcr_runtime.command_line import command
 from softcr_runtime.console import FAILED, complain
 from softcr_tools.ros.interfaces import fill, interface_class, lines, plain, without_nan
 from softcr_tools.ros.participant import Connection, Participant, beside, is_plumbing, whereabouts
-from softcr_tools.ros.switch import TIMEOUT, fill_switch, is_switch, tell
+from softcr_tools.ros.switch import TIMEOUT, ended_run, fill_switch, is_switch, tell
 from softcr_tools.ros.tables import print_table
 
 
@@ -54,7 +54,8 @@ def call(
             complain(f"service {name}: several nodes offer it: {', '.join((server, *others))}")
         if not (json or switches):
             print(f"{name} ({types[0]})", flush=True)
-        answer = plain(participant.ask(name, kind, request, server))
+        ended = ended_run(name) if switches else (lambda: False)
+        answer = plain(participant.ask(name, kind, request, server, ended))
         if json:
             said = {"service": name, "type": types[0], "response": without_nan(answer)}
             print(json_format.dumps(said, indent=2, allow_nan=False))

@@ -22,6 +22,7 @@ _ANNOUNCED = 3.5
 _QUIET = 0.5  # without a new name, what was found is all there is [s]
 _AGAIN = 0.5  # after which a question is asked again [s]
 _ACQUAINTANCE = 1.5  # for a server to know this client [s]
+_LAST_WORDS = 0.5  # of a server that has ended, to come [s]
 _MOST_NAMES = 8  # in one line
 _OF_EVERY_NODE = {
     "describe_parameters", "get_parameter_types", "get_parameters", "list_parameters",
@@ -209,7 +210,14 @@ class Participant:
         """
         return self._answer(service, kind, request, self.connection.timeout, _AGAIN)
 
-    def ask(self, service: str, kind: Any, request: Any, server: str) -> Any:
+    def ask(
+        self,
+        service: str,
+        kind: Any,
+        request: Any,
+        server: str,
+        has_ended: Callable[[], bool] = lambda: False,
+    ) -> Any:
         """Call a service once and wait for its answer.
 
         An answer is lost where the server has not discovered this client yet, and being ready
@@ -221,9 +229,10 @@ class Participant:
             kind: class of the service.
             request: of that class.
             server: the node that offers it.
+            has_ended: whether it is known to have ended, before DDS tells it.
 
         Raises:
-            Unanswered: nobody offers it, or the answer did not come in time.
+            Unanswered: nobody offers it any more, or the answer did not come in time.
         """
         from rcl_interfaces.srv import GetParameterTypes as Types
 
@@ -233,7 +242,7 @@ class Participant:
                 self._answer(question, Types, Types.Request(), _ACQUAINTANCE, _AGAIN)
 
         timeout = self.connection.timeout
-        return self._answer(service, kind, request, timeout, timeout, know_us)
+        return self._answer(service, kind, request, timeout, timeout, know_us, has_ended)
 
     def _answer(
         self,
@@ -243,8 +252,13 @@ class Participant:
         timeout: float,
         again: float,
         before: Callable[[], None] = lambda: None,
+        has_ended: Callable[[], bool] = lambda: False,
     ) -> Any:
         """The answer to a request, which is sent again after `again` [s]."""
+
+        def is_over() -> bool:
+            return has_ended() or not client.service_is_ready()
+
         deadline = time.monotonic() + timeout
         client = self.node.create_client(kind, service)
         try:
@@ -253,14 +267,21 @@ class Participant:
             before()
             while (left := deadline - time.monotonic()) > 0.0:
                 answer = client.call_async(request)
-                if self.wait(answer.done, min(again, left)):
+                if self._is_answered(answer, min(again, left), is_over):
                     return answer.result()
+                if is_over():
+                    raise Unanswered(f"service {service}: who offered it has ended, unanswered")
             raise Unanswered(
                 f"service {service}: no answer within {timeout:g} s; what was asked may still be "
                 "under way (--timeout waits longer)"
             )
         finally:
             self.node.destroy_client(client)
+
+    def _is_answered(self, answer: Any, timeout: float, is_over: Callable[[], bool]) -> bool:
+        """Whether a future came within a time [s], or soon after it was over with the server."""
+        self.wait(lambda: answer.done() or is_over(), timeout)
+        return self.wait(answer.done, _LAST_WORDS if is_over() else 0.0)
 
     def publishers(self, topic: str) -> list[Any]:
         """rclpy's `TopicEndpointInfo` of whoever publishes a topic."""

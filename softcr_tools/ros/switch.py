@@ -1,12 +1,13 @@
 """`softcr call switch CONTROLLER`: the request of the one service that is told by words."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from softcr_models.errors import UserError
 from softcr_runtime.console import complain
 from softcr_runtime.ros_executor.exchange import SERVICE
+from softcr_runtime.running_systems import domain, running_namespaces
 
 TYPE = "rcl_interfaces/srv/SetParametersAtomically"
 TIMEOUT = 180.0
@@ -37,6 +38,19 @@ def fill_switch(request: Any, words: Sequence[str]) -> None:
     if not values.get("controller"):
         raise UserError("switch: needs the name of a controller, or package.module:Class")
     request.parameters = [Parameter(n, value=text).to_parameter_msg() for n, text in values.items()]
+
+
+def ended_run(service: str) -> Callable[[], bool]:
+    """What tells at once that the run has ended whose supervisor offers a service; of another
+    machine nothing tells it but DDS, after some time.
+
+    Args:
+        service: full name.
+    """
+    namespace = service.rpartition("/")[0] or "/"
+    if namespace not in running_namespaces(domain()):
+        return lambda: False
+    return lambda: namespace not in running_namespaces(domain())
 
 
 def tell(answer: Any) -> bool:
