@@ -28,6 +28,9 @@ def write(tmp_path):
     return written
 
 
+CALIBRATION = str(Path(__file__).parents[1] / "config" / "optitrack" / "licher2025.yaml")
+
+
 def of(parameters):
     return {"ros__parameters": parameters}
 
@@ -253,6 +256,33 @@ def test_a_file_for_several_robots_reaches_each_in_its_namespace(write):
         estimator = system.part("estimator").parameters
         assert (estimator["patience"], estimator["seed"]) == (patience, 4)
         assert {part.parameters.get("frame_prefix") for part in system.parts} == {prefix}
+
+
+@pytest.mark.parametrize(
+    ("sections", "of_visuals"),
+    [
+        ({}, "licher2025"),
+        ({"/optitrack": of({"calibration": CALIBRATION})}, CALIBRATION),
+        ({"/**": of({"calibration": CALIBRATION})}, CALIBRATION),
+        (
+            {
+                "/optitrack": of({"calibration": CALIBRATION}),
+                "/visuals": of({"calibration": "licher2025"}),
+            },
+            "licher2025",
+        ),
+    ],
+)
+def test_frames_have_the_base_that_the_cameras_calibration_tells(write, sections, of_visuals):
+    system = hardware(write(sections))
+    assert system.part("visuals").parameters["calibration"] == of_visuals
+    given = hardware(write(sections), calibration=CALIBRATION)
+    assert given.part("visuals").parameters["calibration"] == CALIBRATION
+
+
+def test_the_emulated_bench_gets_the_prefix_of_frames_from_a_file(write):
+    path = write({"/**": of({"frame_prefix": "left_"})})
+    assert RehearsalOptions.of_options({"params_file": path, "namespace": "r"}).prefix == "left_"
 
 
 def test_a_rehearsal_takes_a_file_too(write):

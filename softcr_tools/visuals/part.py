@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from softcr_runtime.system import Parameters, Part, System
+from softcr_tools.node_parameters import told
 from softcr_tools.run_options import RunOptions
 
 NAME, PLACE = "visuals", "softcr_tools.nodes.visuals"
@@ -12,14 +13,20 @@ def with_visuals(system: System, options: RunOptions) -> System:
     """The system with frames and pictures for other programs, unless the options say not to.
 
     The node comes after the recorder, which so has them from the beginning, and the run goes on
-    where it dies. On a bench the calibration of the cameras tells where the base is.
+    where it dies. On a bench the calibration of the cameras tells where the base is; where a node
+    of ours drives them, it is that node's, also from a file of parameters.
+
+    Raises:
+        UserError: one line about that file, or a value in it.
     """
     recorder, *others = system.parts
     mode = recorder.parameters["mode"]
     if options.visuals == "off" or (options.visuals == "auto" and mode == "lockstep"):
         return system
     parameters: Parameters = options.of_every_node | {"mode": mode}
-    if calibration := getattr(options, "calibration", ""):
+    cameras = [told(part, options) for part in others if part.name == "optitrack"]
+    chosen = getattr(options, "calibration", "")
+    if calibration := next((each.parameters["calibration"] for each in cameras), chosen):
         parameters["calibration"] = calibration
     part = Part(NAME, PLACE, parameters, spare=True)
     first, *later = system.activation
