@@ -1,165 +1,176 @@
-"""Compiled evaluation of one rod's equations: rates, exact Jacobians, poses along the backbone."""
+"""Compiled evaluation of one rod's equations: rates, wrenches and poses along the backbone."""
+
+from typing import NamedTuple
 
 import numba
 import numpy as np
+from numba.extending import register_jitable
 
+from softcr_models.rod.backbone import start_pose
 from softcr_models.rod.compilation import COMPILE_OPTIONS
-from softcr_models.rod.kernel import (
-    MAX_INTERVALS,
-    MAX_NODES,
-    Grid,
-    Section,
-    SectionChange,
-    advance_pose,
-    derivative,
-    derivative_tangent,
+from softcr_models.rod.kernel import derivative, effective_masses
+from softcr_models.rod.loads import base_actuation
+from softcr_models.rod.packing import (
+    Body,
+    load_state,
+    pack_inputs,
+    pack_section,
+    section_rows,
+    store_state,
+    unpack_section,
 )
-from softcr_models.rod.simd import as_lanes, local
-from softcr_models.rod.stepper import FLOAT64_LANES
+from softcr_models.rod.section import Extras, Fittings, Grid, NodeLoads, Section
+from softcr_models.rod.twists import advance_pose, cross_connector
+
+
+class Point(NamedTuple):
+    """One state, its inputs and parameters as the kernels take them, see `kernel`.
+
+    Attributes:
+        e, s: (R, 6); z: (6,) base state x2(0-) - x2(0+).
+        w: (A, 6) actuation wrench.
+        section, extras: of the parameters.
+    """
+
+    e: np.ndarray
+    s: np.ndarray
+    z: np.ndarray
+    w: np.ndarray
+    section: Section
+    extras: Extras | None
+
+
+@register_jitable
+def point_of(state, inputs, parameters, body, grid, fittings, loads):
+    """The point of a state (nx,), inputs (m,) and parameters (P,); in plain numpy of any dtype."""
+    rows, count = grid.first_row[grid.segments], grid.segments
+    like = state[:1]
+    packed = np.empty((section_rows(grid), 1), like.dtype)
+    pack_section(packed, 0, 0, parameters.reshape(1, -1), body, grid, 0.0)
+    section = Section(
+        np.empty((count, 6), like.dtype),
+        np.empty((count, 6), like.dtype),
+        np.empty((count, 6), like.dtype),
+        np.empty((count, 6), like.dtype),
+        np.empty(rows, like.dtype),
+        np.empty(rows, like.dtype),
+    )
+    tip_force = np.empty(3, like.dtype)
+    unpack_section(section, np.empty(6, like.dtype), tip_force, packed[:, 0], grid)
+    places, tendons = body.actuation.shape[0], 0
+    if fittings is not None:
+        tendons = fittings.tendon_inputs.shape[0]
+    raw_wrench = np.empty((6 * places, 1), like.dtype)
+    tensions = np.empty((tendons, 1), like.dtype)
+    pack_inputs(raw_wrench, tensions, 0, 0, inputs, body, fittings)
+    e = np.empty((rows, 6), like.dtype)
+    s = np.empty((rows, 6), like.dtype)
+    z = np.empty(6, like.dtype)
+    load_state(e, s, z, state, grid, fittings)
+    if fittings is None:
+        extras = None
+    else:
+        extras = Extras(
+            fittings,
+            loads,
+            np.zeros((rows, 6, 6), like.dtype),
+            np.zeros((rows, 6, 6), like.dtype),
+            tip_force,
+            tensions[:, 0],
+            tensions[:, 0],
+            tensions[:, 0],
+        )
+        effective_masses(extras.effective_mass, extras.carry, section, grid, fittings)
+    return Point(e, s, z, raw_wrench.reshape(places, 6), section, extras)
+
+
+@register_jitable
+def rates_at(point, grid, size):
+    """The state's derivative (size,) and the wrench (6,) that the rod's base transmits."""
+    e, s, z, w, section, extras = point
+    de = np.empty_like(e)
+    ds = np.empty_like(s)
+    derivative(e, s, w, section, grid, extras, de, ds)
+    base = np.empty(6, s.dtype)
+    base_actuation(base, s, w, section, grid, extras)
+    out = np.empty(size, s.dtype)
+    store_state(out, de, ds, -(base + z) * section.relaxation_rate[0], grid)
+    return out, s[0] + section.relaxation[0] * ds[0] - base
 
 
 @numba.njit(**COMPILE_OPTIONS)
 def rates(
-    e: np.ndarray, s: np.ndarray, w: np.ndarray, section: Section, grid: Grid
-) -> tuple[np.ndarray, np.ndarray]:
-    """Time derivatives (de, ds), both (n + 1, 6), of velocities e and elastic wrenches s."""
-    de = np.empty_like(e)
-    ds = np.empty_like(s)
-    derivative(e, s, w, section, grid, de, ds)
-    return de, ds
-
-
-@numba.njit(**COMPILE_OPTIONS)
-def _rates_tangent_block(block, e, s, w, section, grid, directions, out):
-    n = grid.intervals
-    count, rows = directions.shape
-    raw = np.empty((rows, FLOAT64_LANES))
-    raw_out = np.empty((12 * (n + 1), FLOAT64_LANES))
-    for lane in range(FLOAT64_LANES):
-        direction = min(block * FLOAT64_LANES + lane, count - 1)
-        for row in range(rows):
-            raw[row, lane] = directions[direction, row]
-    tangent = as_lanes(raw, FLOAT64_LANES)
-    result = as_lanes(raw_out, FLOAT64_LANES)
-    zero = 0.0 * tangent[0]
-    e_lanes = local(zero, (MAX_NODES, 6))
-    s_lanes = local(zero, (MAX_NODES, 6))
-    e_t = local(zero, (MAX_NODES, 6))
-    s_t = local(zero, (MAX_NODES, 6))
-    de = local(zero, (MAX_NODES, 6))
-    ds = local(zero, (MAX_NODES, 6))
-    de_t = local(zero, (MAX_NODES, 6))
-    ds_t = local(zero, (MAX_NODES, 6))
-    compliance = local(zero, (6,))
-    stiffness = local(zero, (6,))
-    relaxation = local(zero, (6,))
-    relaxation_rate = local(zero, (6,))
-    density = local(zero, (MAX_INTERVALS,))
-    length_per_mass = local(zero, (MAX_INTERVALS,))
-    compliance_t = local(zero, (6,))
-    relaxation_t = local(zero, (6,))
-    density_t = local(zero, (MAX_INTERVALS,))
-    w_lanes = local(zero, (6,))
-    w_t = local(zero, (6,))
-    first_parameter = 12 * (n + 1)
-    for k in range(6):
-        w_lanes[k] = w[k] + zero
-        w_t[k] = tangent[first_parameter + k]
-        compliance[k] = section.compliance[k] + zero
-        stiffness[k] = section.stiffness[k] + zero
-        relaxation[k] = section.relaxation[k] + zero
-        relaxation_rate[k] = section.relaxation_rate[k] + zero
-        compliance_t[k] = tangent[first_parameter + 6 + k]
-        relaxation_t[k] = tangent[first_parameter + 12 + k]
-        for i in range(n + 1):
-            e_lanes[i, k] = e[i, k] + zero
-            s_lanes[i, k] = s[i, k] + zero
-            e_t[i, k] = tangent[6 * i + k]
-            s_t[i, k] = tangent[6 * (n + 1 + i) + k]
-    for i in range(n):
-        density[i] = section.line_density[i] + zero
-        length_per_mass[i] = section.length_per_mass[i] + zero
-        density_t[i] = tangent[first_parameter + 18 + i]
-    lanes = Section(compliance, stiffness, relaxation, relaxation_rate, density, length_per_mass)
-    change = SectionChange(compliance_t, relaxation_t, density_t)
-    derivative(e_lanes, s_lanes, w_lanes, lanes, grid, de, ds)
-    derivative_tangent(
-        e_lanes, s_lanes, w_lanes, lanes, grid, de, ds, e_t, s_t, w_t, change, de_t, ds_t
-    )
-    for i in range(n + 1):
-        for k in range(6):
-            result[6 * i + k] = de_t[i, k]
-            result[6 * (n + 1 + i) + k] = ds_t[i, k]
-    for lane in range(min(FLOAT64_LANES, count - block * FLOAT64_LANES)):
-        for row in range(12 * (n + 1)):
-            out[block * FLOAT64_LANES + lane, row] = raw_out[row, lane]
-
-
-@numba.njit(**COMPILE_OPTIONS)
-def rates_tangents(
-    e: np.ndarray,
-    s: np.ndarray,
-    w: np.ndarray,
-    section: Section,
+    state: np.ndarray,
+    inputs: np.ndarray,
+    parameters: np.ndarray,
+    body: Body,
     grid: Grid,
-    directions: np.ndarray,
-) -> np.ndarray:
-    """Changes of the rates along directions.
+    fittings: Fittings | None,
+    loads: NodeLoads | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The state's derivative (nx,) and the wrench (6,) that the rod's base transmits.
 
     Args:
-        e, s: (n + 1, 6) state; w: (6,) pressure wrench.
-        directions: (K, 12 (n + 1) + 18 + n): changes of e, s, w, compliance, relaxation, line
-        density.
-
-    Returns:
-        (K, 12 (n + 1)) changes of de, then of ds.
+        state: (nx,); inputs: (m,); parameters: (P,).
+        body, grid, fittings, loads: of the rod.
     """
-    out = np.empty((directions.shape[0], 12 * (grid.intervals + 1)))
-    for block in range((directions.shape[0] + FLOAT64_LANES - 1) // FLOAT64_LANES):
-        _rates_tangent_block(block, e, s, w, section, grid, directions, out)
-    return out
+    point = point_of(state, inputs, parameters, body, grid, fittings, loads)
+    return rates_at(point, grid, state.size)
 
 
 @numba.njit(**COMPILE_OPTIONS)
-def poses_along(
-    s: np.ndarray, compliance: np.ndarray, grid: Grid, arc_lengths: np.ndarray
-) -> np.ndarray:
+def poses_along(s, compliance, grid, fittings, base_height, segments, arc_lengths):
     """Poses of the backbone, strains constant in each sub-interval of Algorithm 1.
 
     Args:
-        s: (n + 1, 6) elastic wrenches of the nodes.
-        arc_lengths: (K,) ascending, from 0 to the length [m].
+        s: (R, 6) elastic wrenches of the rows; compliance: (K, 6).
+        base_height: of the rod's base in the frame of the result [m].
+        segments: (J,) segment of each point, ascending.
+        arc_lengths: (J,) from that segment's beginning, ascending in each of them [m].
 
     Returns:
-        (K, 4, 4) in the frame of the rod's base.
+        (J, 4, 4).
     """
-    rotation = np.eye(3)
-    position = np.zeros(3)
+    rotation = np.empty((3, 3))
+    position = np.empty(3)
     here_rotation = np.empty((3, 3))
     here_position = np.empty(3)
     strain = np.empty(6)
     out = np.zeros((arc_lengths.size, 4, 4))
+    start_pose(rotation, position, 0.0)
+    position[2] = base_height
     pieces = grid.gravity_subintervals
-    step = grid.interval_length / pieces
-    total = grid.intervals * pieces
-    current = 0
-    for point in range(arc_lengths.size):
-        target = min(int(arc_lengths[point] / step + 1e-9), total)
-        while True:
+    point = 0
+    for a in range(grid.segments):
+        if fittings is not None:
+            if a > 0:
+                cross_connector(
+                    rotation, position, fittings.adjoint[a - 1], fittings.translation[a - 1]
+                )
+        first = grid.first_row[a]
+        step = grid.interval_length[a] / pieces
+        total = (grid.first_row[a + 1] - 1 - first) * pieces
+        current = 0
+        while current < total or (point < segments.size and segments[point] == a):
             piece = min(current, total - 1)
-            i = piece // pieces
+            i = first + piece // pieces
             fraction = (piece % pieces + grid.strain_point) / pieces
             for k in range(6):
-                strain[k] = compliance[k] * (s[i, k] + fraction * (s[i + 1, k] - s[i, k]))
+                strain[k] = compliance[a, k] * (s[i, k] + fraction * (s[i + 1, k] - s[i, k]))
             strain[2] += 1.0
-            if current >= target:
-                break
-            advance_pose(rotation, position, strain, step)
-            current += 1
-        here_rotation[:] = rotation
-        here_position[:] = position
-        advance_pose(here_rotation, here_position, strain, arc_lengths[point] - current * step)
-        out[point, :3, :3] = here_rotation
-        out[point, :3, 3] = here_position
-        out[point, 3, 3] = 1.0
+            while point < segments.size and segments[point] == a:
+                target = min(int(arc_lengths[point] / step + 1e-9), total)
+                if target > current:
+                    break
+                here_rotation[:] = rotation
+                here_position[:] = position
+                beyond = arc_lengths[point] - current * step
+                advance_pose(here_rotation, here_position, strain, beyond)
+                out[point, :3, :3] = here_rotation
+                out[point, :3, 3] = here_position
+                out[point, 3, 3] = 1.0
+                point += 1
+            if current < total:
+                advance_pose(rotation, position, strain, step)
+                current += 1
     return out

@@ -1,6 +1,6 @@
 """What filters may estimate of a rod: one table, in the order of every vector of parameters.
 
-`stepper` and `CosseratRod` say how each of them enters the equations: all three do linearly.
+`packing` says how each of them enters the equations: all do linearly.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,8 @@ class RodParameter(NamedTuple):
         name: of the parameter.
         unit: SI.
         sign: that its values must have.
-        deviation: of its logarithm where a filter starts, tuned [-].
+        deviation: of its logarithm where a filter starts, tuned [-]; of what may have any sign, in
+            its unit.
         nominal: its value of a robot.
     """
 
@@ -28,12 +29,46 @@ class RodParameter(NamedTuple):
     nominal: Callable[[Robot], float]
 
 
-ROD_PARAMETERS = (
-    RodParameter(
-        "bending_compliance", "rad/(N m m)", "positive", 0.08, lambda of: of.bending_compliance
-    ),
-    RodParameter("tip_mass", "kg", "not negative", 0.1, lambda of: of.tip_mass),
-    RodParameter("damping_factor", "-", "positive", 0.05, lambda of: 1.0),
+_TIP_MASS = RodParameter("tip_mass", "kg", "not negative", 0.1, lambda of: of.tip_mass)
+_DAMPING = RodParameter("damping_factor", "-", "positive", 0.05, lambda of: 1.0)
+_FORCES = tuple(
+    RodParameter(f"tip_force_{axis}", "N", "any", 0.1, lambda of: 0.0) for axis in "xyz"
 )
+
+
+def nominal_bending(robot: Robot, segment: int) -> float:
+    """A segment's bending compliance, the mean of those about x and y [rad/(N m m)]."""
+    about_x, about_y = robot.segments[segment].bending_compliances
+    return 0.5 * (about_x + about_y)
+
+
+def _bending(segment: int, suffix: str = "") -> RodParameter:
+    name = f"bending_compliance{suffix}"
+    return RodParameter(
+        name, "rad/(N m m)", "positive", 0.08, lambda of: nominal_bending(of, segment)
+    )
+
+
+def rod_parameters(bendings: int = 1, forces: int = 0) -> tuple[RodParameter, ...]:
+    """The parameters of a rod.
+
+    Args:
+        bendings: 1 for one bending compliance, that of the first segment, in whose proportion those
+            of the others change; K for one of each segment.
+        forces: 3 for the components of a force at the tip in the base frame, 0 for none.
+    """
+    if bendings == 1:
+        compliances = [_bending(0)]
+    else:
+        compliances = [_bending(a, f"_{a + 1}") for a in range(bendings)]
+    return (*compliances, _TIP_MASS, _DAMPING, *_FORCES[:forces])
+
+
+def signs_of(bendings: int, forces: int) -> dict[str, Sign]:
+    """By the names of `rod_parameters`."""
+    return {each.name: each.sign for each in rod_parameters(bendings, forces)}
+
+
+ROD_PARAMETERS = rod_parameters()
 PARAMETERS = tuple(each.name for each in ROD_PARAMETERS)
-SIGNS: dict[str, Sign] = {each.name: each.sign for each in ROD_PARAMETERS}
+SIGNS: dict[str, Sign] = signs_of(1, 0)

@@ -31,7 +31,7 @@ from softcr_models.rod.float_flags import SAFE_FLAGS
 # - sums and quotients may take numbers for finite: (1 - t) x is then x - t x in one fused
 #   instruction, and a float32 quotient a reciprocal estimate with one Newton step. NaN stays NaN in
 #   both, and infinity may become NaN.
-_FLAGS = {
+FLAGS = {
     "fadd": (*SAFE_FLAGS, "ninf"),
     "fsub": (*SAFE_FLAGS, "ninf"),
     "fmul": (*SAFE_FLAGS, "nnan"),
@@ -80,7 +80,7 @@ class _UnaryTemplate(AbstractTemplate):
 
 def _register_binary(instruction, *operators):
     def lower(context, builder, sig, args):
-        return getattr(builder, instruction)(*args, flags=_FLAGS[instruction])
+        return getattr(builder, instruction)(*args, flags=FLAGS[instruction])
 
     for operation in operators:
         template = type(f"Vec_{operation.__name__}", (_BinaryTemplate,), {"key": operation})
@@ -97,7 +97,7 @@ infer_global(operator.neg)(type("Vec_neg", (_UnaryTemplate,), {"key": operator.n
 
 @lower_builtin(operator.neg, Vec)
 def _negate(context, builder, sig, args):
-    return builder.fneg(args[0], flags=_FLAGS["fneg"])
+    return builder.fneg(args[0], flags=FLAGS["fneg"])
 
 
 @lower_cast(types.Number, Vec)
@@ -187,6 +187,77 @@ def as_lanes(typing_context, array, lanes):
         return view._getvalue()
 
     return view_type(array, lanes), generate
+
+
+def square_root(x: Any) -> Any:
+    """Of a number, an array or lanes."""
+    return np.sqrt(x)
+
+
+def exponential(x: Any) -> Any:
+    """Of a number, an array or lanes."""
+    return np.exp(x)
+
+
+def positive_part(x: Any) -> Any:
+    """x where it is above zero, else zero; of a number or lanes."""
+    return x if x > 0.0 else 0.0 * x
+
+
+@intrinsic
+def _vector_root(typing_context, x):
+    def generate(context, builder, sig, args):
+        function = builder.module.declare_intrinsic("llvm.sqrt", [args[0].type])
+        return builder.call(function, args)
+
+    return x(x), generate
+
+
+@intrinsic
+def _vector_exponential(typing_context, x):
+    """Lane by lane: what the compiler has for numbers."""
+
+    def generate(context, builder, sig, args):
+        element = args[0].type if x.lanes == 1 else args[0].type.element
+        function = builder.module.declare_intrinsic("llvm.exp", [element])
+        if x.lanes == 1:
+            return builder.call(function, args)
+        result = args[0]
+        for lane in range(x.lanes):
+            place = ir.Constant(ir.IntType(32), lane)
+            value = builder.call(function, [builder.extract_element(args[0], place)])
+            result = builder.insert_element(result, value, place)
+        return result
+
+    return x(x), generate
+
+
+@intrinsic
+def where_positive(typing_context, condition, x):
+    """x in lanes whose condition is above zero, zero in the others."""
+
+    def generate(context, builder, sig, args):
+        zero = ir.Constant(args[1].type, None)
+        return builder.select(builder.fcmp_ordered(">", args[0], zero), args[1], zero)
+
+    return x(condition, x), generate
+
+
+def _overload_of_lanes(function, of_numbers, of_lanes):
+    @overload(function, inline="always")
+    def overloaded(x):
+        return of_lanes if isinstance(x, Vec) else of_numbers if _is_number(x) else None
+
+
+def _is_number(x):
+    return isinstance(x, types.Number)
+
+
+_overload_of_lanes(square_root, lambda x: np.sqrt(x), lambda x: _vector_root(x))
+_overload_of_lanes(exponential, lambda x: np.exp(x), lambda x: _vector_exponential(x))
+_overload_of_lanes(
+    positive_part, lambda x: x if x > 0.0 else 0.0 * x, lambda x: where_positive(x, x)
+)
 
 
 _FLUSH_TO_ZERO = 0x8040  # MXCSR bits FTZ and DAZ

@@ -15,40 +15,37 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
-from numba.extending import register_jitable
 
 from softcr_models.arguments import FLOAT32, ArgumentError, Arguments
 from softcr_models.rod import rosenbrock
 from softcr_models.rod.compilation import COMPILE_OPTIONS, lane_counts
-from softcr_models.rod.kernel import MAX_INTERVALS, MAX_NODES, Grid, Section, walk_interval
-from softcr_models.rod.parameters import SIGNS
+from softcr_models.rod.kernel import effective_masses
+from softcr_models.rod.packing import (
+    Body,
+    load_state,
+    pack_inputs,
+    pack_section,
+    section_rows,
+    store_state,
+    tip_pose,
+    unpack_section,
+)
+from softcr_models.rod.parameters import signs_of
+from softcr_models.rod.section import (
+    MAX_NODES,
+    MAX_SEGMENTS,
+    MAX_TENDONS,
+    Extras,
+    Fittings,
+    Grid,
+    NodeLoads,
+    Section,
+)
 from softcr_models.rod.simd import as_lanes, flush_denormals, local
+from softcr_models.rod.state import state_size
 
 RETRY_FACTORS = (2, 4, 8, 16)
 FLOAT64_LANES, FLOAT32_LANES = lane_counts()
-
-
-class Body(NamedTuple):
-    """Constants of a robot on a grid; arrays are float64 and C-contiguous.
-
-    Attributes:
-        compliance: (6,) diagonal of C without the bending compliance.
-        bending_share: (6,) what is added to it per bending compliance, see `robot.BENDING` [-].
-        relaxation: (6,) nominal diagonal of D_tau [s]; multiplied by the damping factor.
-        line_density: rho A of the body alone [kg/m].
-        tip_share: (n,) of each interval, 1/m: line density added per kilogram of tip mass.
-        actuation: (6, m) wrench per pressure, eq. (7).
-        base_height, tip_cap_length: rigid parts below and above the rod, eq. (29) [m].
-    """
-
-    compliance: np.ndarray
-    bending_share: np.ndarray
-    relaxation: np.ndarray
-    line_density: float
-    tip_share: np.ndarray
-    actuation: np.ndarray
-    base_height: float
-    tip_cap_length: float
 
 
 class Run(NamedTuple):
@@ -59,6 +56,7 @@ class Run(NamedTuple):
         fresh: 1 to linearise in every sub-step, 0 to do it once per step.
         held: 1 if a step's first row of pressures is held over it, 0 if they go linearly to the
             next row.
+        fittings, loads: what is fitted to the rod and loads its nodes; both None without.
     """
 
     body: Body
@@ -67,6 +65,8 @@ class Run(NamedTuple):
     substeps: int
     fresh: int = 0
     held: int = 0
+    fittings: Fittings | None = None
+    loads: NodeLoads | None = None
 
 
 @dataclass
@@ -91,57 +91,24 @@ def _row_of(rows, candidate):
     return candidate if rows.shape[0] > 1 else 0
 
 
-@numba.njit(**COMPILE_OPTIONS)
-def _pack_section(raw, row, lane, parameters, body, substep):
-    """Section of one candidate into column `lane`: C, 1/C, D, 1/D, decay, mu, 1/mu."""
-    n = body.tip_share.shape[0]
-    for k in range(6):
-        compliance = body.compliance[k] + body.bending_share[k] * parameters[row, 0]
-        relaxation = body.relaxation[k] * parameters[row, 2]
-        raw[k, lane] = compliance
-        raw[6 + k, lane] = 1.0 / compliance
-        raw[12 + k, lane] = relaxation
-        raw[18 + k, lane] = 1.0 / relaxation
-        raw[24 + k, lane] = np.exp(-substep / relaxation)
-    for i in range(n):
-        density = body.line_density + parameters[row, 1] * body.tip_share[i]
-        raw[30 + i, lane] = density
-        raw[30 + n + i, lane] = 1.0 / density
-
-
-@register_jitable(forceinline=True)
-def _tip_pose(pose, s, section, body, grid):
-    """Pose (12,) of the tip cap's outer face in the base frame, rows of (3, 4), eq. (29)."""
-    like = s[0, 0]
-    rotation = local(like, (3, 3))
-    position = local(like, (3,))
-    for r in range(3):
-        position[r] = 0.0 * like
-        for c in range(3):
-            rotation[r, c] = 0.0 * like
-        rotation[r, r] = 1.0 + 0.0 * like
-    position[2] = body.base_height + 0.0 * like
-    for i in range(grid.intervals):
-        walk_interval(rotation, position, s, i, section, grid)
-    for r in range(3):
-        for c in range(3):
-            pose[4 * r + c] = rotation[r, c]
-        pose[4 * r + 3] = position[r] + body.tip_cap_length * rotation[r, 2]
-
-
 def _compiled_block(lanes, dtype):
     """The function that advances one block of candidates, for lanes and a float type."""
 
     @numba.njit(**COMPILE_OPTIONS)
     def block_rollout(
-        block, states, pressures, parameters, body, grid, dt, substeps, fresh, held, out, out_tips
-    ):
-        n = grid.intervals
-        batch, levels, chambers = pressures.shape
+        block, states, inputs, parameters, body, grid, dt, substeps, fresh, held, fittings, loads,
+        out, out_tips,
+    ):  # fmt: skip
+        batch, levels, _ = inputs.shape
         size = states.shape[1]
+        places = body.actuation.shape[0]
+        tendons = 0
+        if fittings is not None:
+            tendons = fittings.tendon_inputs.shape[0]
         raw_state = np.empty((size, lanes), dtype)
-        raw_wrench = np.empty((6 * levels, lanes), dtype)
-        raw_section = np.empty((30 + 2 * n, lanes), dtype)
+        raw_wrench = np.empty((6 * places * levels, lanes), dtype)
+        raw_tension = np.empty((tendons * levels, lanes), dtype)
+        raw_section = np.empty((section_rows(grid), lanes), dtype)
         raw_pose = np.empty((12, lanes), dtype)
         for lane in range(lanes):
             candidate = min(block * lanes + lane, batch - 1)
@@ -149,66 +116,69 @@ def _compiled_block(lanes, dtype):
             for component in range(size):
                 raw_state[component, lane] = states[row, component]
             for level in range(levels):
-                for k in range(6):
-                    total = 0.0
-                    for chamber in range(chambers):
-                        total += body.actuation[k, chamber] * pressures[candidate, level, chamber]
-                    raw_wrench[6 * level + k, lane] = total
+                pack_inputs(
+                    raw_wrench, raw_tension, level, lane, inputs[candidate, level], body, fittings
+                )
             row = _row_of(parameters, candidate)
-            _pack_section(raw_section, row, lane, parameters, body, dt / substeps)
+            pack_section(raw_section, row, lane, parameters, body, grid, dt / substeps)
 
         state = as_lanes(raw_state, lanes)
         wrench = as_lanes(raw_wrench, lanes)
-        packed = as_lanes(raw_section, lanes)
         pose = as_lanes(raw_pose, lanes)
         like = state[0]
-        compliance = local(like, (6,))
-        stiffness = local(like, (6,))
-        relaxation = local(like, (6,))
-        rate = local(like, (6,))
+        section = Section(
+            local(like, (MAX_SEGMENTS, 6)),
+            local(like, (MAX_SEGMENTS, 6)),
+            local(like, (MAX_SEGMENTS, 6)),
+            local(like, (MAX_SEGMENTS, 6)),
+            local(like, (MAX_NODES,)),
+            local(like, (MAX_NODES,)),
+        )
         decay = local(like, (6,))
-        density = local(like, (MAX_INTERVALS,))
-        length_per_mass = local(like, (MAX_INTERVALS,))
+        tip_force = local(like, (3,))
         e = local(like, (MAX_NODES, 6))
         s = local(like, (MAX_NODES, 6))
         z = local(like, (6,))
-        w_begin = local(like, (6,))
-        w_end = local(like, (6,))
-        for i in range(n):
-            density[i] = packed[30 + i]
-            length_per_mass[i] = packed[30 + n + i]
-        for k in range(6):
-            compliance[k] = packed[k]
-            stiffness[k] = packed[6 + k]
-            relaxation[k] = packed[12 + k]
-            rate[k] = packed[18 + k]
-            decay[k] = packed[24 + k]
-            e[0, k] = 0.0 * like
-            for i in range(n):
-                e[i + 1, k] = state[6 * i + k]
-            for i in range(n + 1):
-                s[i, k] = state[6 * (n + i) + k]
-            z[k] = state[6 * (2 * n + 1) + k] - s[0, k]
-        section = Section(compliance, stiffness, relaxation, rate, density, length_per_mass)
+        w_begin = local(like, (MAX_NODES, 6))
+        w_end = local(like, (MAX_NODES, 6))
+        unpack_section(section, decay, tip_force, as_lanes(raw_section, lanes), grid)
+        load_state(e, s, z, state, grid, fittings)
         used = min(lanes, batch - block * lanes)
         control_word = flush_denormals(-1)
+        if fittings is None:
+            extras = None
+        else:
+            tension = as_lanes(raw_tension, lanes)
+            extras = Extras(
+                fittings,
+                loads,
+                local(like, (MAX_NODES, 6, 6)),
+                local(like, (MAX_NODES, 6, 6)),
+                tip_force,
+                local(like, (MAX_TENDONS,)),
+                local(like, (MAX_TENDONS,)),
+                local(like, (MAX_TENDONS,)),
+            )
+            effective_masses(extras.effective_mass, extras.carry, section, grid, fittings)
         for time in range(levels - 1):
-            for k in range(6):
-                w_begin[k] = wrench[6 * time + k]
-                w_end[k] = wrench[6 * (time + 1 - held) + k]
-            rosenbrock.step(e, s, z, w_begin, w_end, dt, substeps, fresh, decay, section, grid)
-            if out.shape[1] > 0:
+            for place in range(places):
                 for k in range(6):
-                    for i in range(n):
-                        state[6 * i + k] = e[i + 1, k]
-                    for i in range(n + 1):
-                        state[6 * (n + i) + k] = s[i, k]
-                    state[6 * (2 * n + 1) + k] = z[k] + s[0, k]
+                    w_begin[place, k] = wrench[6 * (places * time + place) + k]
+                    w_end[place, k] = wrench[6 * (places * (time + 1 - held) + place) + k]
+            if fittings is not None:
+                for tendon in range(tendons):
+                    extras.tensions_begin[tendon] = tension[tendons * time + tendon]
+                    extras.tensions_end[tendon] = tension[tendons * (time + 1 - held) + tendon]
+            rosenbrock.step(
+                e, s, z, w_begin, w_end, dt, substeps, fresh, decay, section, grid, extras
+            )
+            if out.shape[1] > 0:
+                store_state(state, e, s, z, grid)
                 for lane in range(used):
                     for component in range(size):
                         out[block * lanes + lane, time, component] = raw_state[component, lane]
             if out_tips.shape[1] > 0:
-                _tip_pose(pose, s, section, body, grid)
+                tip_pose(pose, s, section, body, grid, fittings)
                 for lane in range(used):
                     for component in range(12):
                         out_tips[block * lanes + lane, time, component] = raw_pose[component, lane]
@@ -227,34 +197,37 @@ _block_float32 = _compiled_block(FLOAT32_LANES, np.float32)
 
 @numba.njit(**COMPILE_OPTIONS)
 def _rollout_scalar(
-    states, pressures, parameters, body, grid, dt, substeps, fresh, held, out, out_tips
-):
-    for block in range(pressures.shape[0]):
+    states, inputs, parameters, body, grid, dt, substeps, fresh, held, fittings, loads,
+    out, out_tips,
+):  # fmt: skip
+    for block in range(inputs.shape[0]):
         _block_scalar(
-            block, states, pressures, parameters,
-            body, grid, dt, substeps, fresh, held, out, out_tips,
+            block, states, inputs, parameters, body, grid, dt, substeps, fresh, held,
+            fittings, loads, out, out_tips,
         )  # fmt: skip
 
 
 @numba.njit(parallel=True, **COMPILE_OPTIONS)
 def _rollout_float64(
-    states, pressures, parameters, body, grid, dt, substeps, fresh, held, out, out_tips
-):
-    for block in numba.prange((pressures.shape[0] + FLOAT64_LANES - 1) // FLOAT64_LANES):
+    states, inputs, parameters, body, grid, dt, substeps, fresh, held, fittings, loads,
+    out, out_tips,
+):  # fmt: skip
+    for block in numba.prange((inputs.shape[0] + FLOAT64_LANES - 1) // FLOAT64_LANES):
         _block_float64(
-            block, states, pressures, parameters,
-            body, grid, dt, substeps, fresh, held, out, out_tips,
+            block, states, inputs, parameters, body, grid, dt, substeps, fresh, held,
+            fittings, loads, out, out_tips,
         )  # fmt: skip
 
 
 @numba.njit(parallel=True, **COMPILE_OPTIONS)
 def _rollout_float32(
-    states, pressures, parameters, body, grid, dt, substeps, fresh, held, out, out_tips
-):
-    for block in numba.prange((pressures.shape[0] + FLOAT32_LANES - 1) // FLOAT32_LANES):
+    states, inputs, parameters, body, grid, dt, substeps, fresh, held, fittings, loads,
+    out, out_tips,
+):  # fmt: skip
+    for block in numba.prange((inputs.shape[0] + FLOAT32_LANES - 1) // FLOAT32_LANES):
         _block_float32(
-            block, states, pressures, parameters,
-            body, grid, dt, substeps, fresh, held, out, out_tips,
+            block, states, inputs, parameters, body, grid, dt, substeps, fresh, held,
+            fittings, loads, out, out_tips,
         )  # fmt: skip
 
 
@@ -269,16 +242,16 @@ def rollout(
     """Advances a batch of rods over T steps.
 
     Args:
-        states: (B, 12 (n + 1)), or (1, ...) for all.
-        inputs: (B, T + 1, m) pressures [Pa] at begin and end of the steps, T >= 1.
-        parameters: (B, 3) in the order of PARAMETERS, or (1, 3) for all.
+        states: (B, nx), or (1, nx) for all.
+        inputs: (B, T + 1, m) [Pa, N] at begin and end of the steps, T >= 1.
+        parameters: (B, P), or (1, P) for all.
         run: what they share.
         single_precision: compute and return float32 (twice the lanes).
         retries: counted up.
 
     Returns:
-        (B, T, 12 (n + 1)) states after each step; rows of NaN where even the finest retry failed,
-        and where a candidate's state, pressures or parameters are not finite.
+        (B, T, nx) states after each step; rows of NaN where even the finest retry failed,
+        and where a candidate's state, inputs or parameters are not finite.
 
     Raises:
         ArgumentError: a wrong shape, type or sign; see `softcr_models.arguments`.
@@ -349,7 +322,9 @@ def _checked(method, states, inputs, parameters, run):
 
 
 def _arguments(body: Body, grid: Grid) -> Arguments:
-    return Arguments("stepper", 12 * (grid.intervals + 1), body.actuation.shape[1], SIGNS)
+    size = state_size(int(grid.first_row[-1]) - grid.segments, grid.segments)
+    signs = signs_of(body.bendings, body.forces)
+    return Arguments("stepper", size, body.actuation.shape[2], signs)
 
 
 def _retry(failed, inputs, run, out, out_tips, retries):
@@ -382,30 +357,33 @@ def _compiled_tip_block(lanes, dtype):
     """The function that computes tip poses of one block of candidates."""
 
     @numba.njit(**COMPILE_OPTIONS)
-    def block_tips(block, states, parameters, body, grid, out):
-        n = grid.intervals
+    def block_tips(block, states, parameters, body, grid, fittings, out):
+        rows = grid.first_row[grid.segments]
+        intervals = rows - grid.segments
         batch = states.shape[0]
-        raw_state = np.empty((6 * (n + 1), lanes), dtype)
-        raw_section = np.empty((30 + 2 * n, lanes), dtype)
+        raw_state = np.empty((6 * rows, lanes), dtype)
+        raw_section = np.empty((section_rows(grid), lanes), dtype)
         raw_pose = np.empty((12, lanes), dtype)
         for lane in range(lanes):
             candidate = min(block * lanes + lane, batch - 1)
-            for component in range(6 * (n + 1)):
-                raw_state[component, lane] = states[candidate, 6 * n + component]
+            for component in range(6 * rows):
+                raw_state[component, lane] = states[candidate, 6 * intervals + component]
             row = _row_of(parameters, candidate)
-            _pack_section(raw_section, row, lane, parameters, body, 0.0)
+            pack_section(raw_section, row, lane, parameters, body, grid, 0.0)
         state = as_lanes(raw_state, lanes)
         packed = as_lanes(raw_section, lanes)
         pose = as_lanes(raw_pose, lanes)
-        compliance = local(state[0], (6,))
+        compliance = local(state[0], (MAX_SEGMENTS, 6))
+        density = local(state[0], (MAX_NODES,))
         s = local(state[0], (MAX_NODES, 6))
         for k in range(6):
-            compliance[k] = packed[k]
-            for i in range(n + 1):
+            for a in range(grid.segments):
+                compliance[a, k] = packed[30 * a + k]
+            for i in range(rows):
                 s[i, k] = state[6 * i + k]
         # a pose needs the compliance only
-        section = Section(compliance, compliance, compliance, compliance, compliance, compliance)
-        _tip_pose(pose, s, section, body, grid)
+        section = Section(compliance, compliance, compliance, compliance, density, density)
+        tip_pose(pose, s, section, body, grid, fittings)
         for lane in range(min(lanes, batch - block * lanes)):
             for component in range(12):
                 out[block * lanes + lane, component] = raw_pose[component, lane]
@@ -418,24 +396,30 @@ _tips_float32_block = _compiled_tip_block(FLOAT32_LANES, np.float32)
 
 
 @numba.njit(**COMPILE_OPTIONS)
-def _tips_float64(states, parameters, body, grid, out):
+def _tips_float64(states, parameters, body, grid, fittings, out):
     for block in range((states.shape[0] + FLOAT64_LANES - 1) // FLOAT64_LANES):
-        _tips_float64_block(block, states, parameters, body, grid, out)
+        _tips_float64_block(block, states, parameters, body, grid, fittings, out)
 
 
 @numba.njit(parallel=True, **COMPILE_OPTIONS)
-def _tips_float32(states, parameters, body, grid, out):
+def _tips_float32(states, parameters, body, grid, fittings, out):
     for block in numba.prange((states.shape[0] + FLOAT32_LANES - 1) // FLOAT32_LANES):
-        _tips_float32_block(block, states, parameters, body, grid, out)
+        _tips_float32_block(block, states, parameters, body, grid, fittings, out)
 
 
-def tip_poses(states: np.ndarray, parameters: np.ndarray, body: Body, grid: Grid) -> np.ndarray:
+def tip_poses(
+    states: np.ndarray,
+    parameters: np.ndarray,
+    body: Body,
+    grid: Grid,
+    fittings: Fittings | None = None,
+) -> np.ndarray:
     """Poses of the tips in the robot's base frame, rigid parts included, eq. (29).
 
     Args:
-        states: (B, 12 (n + 1)); float32 is computed in float32, all else in float64.
-        parameters: (B, 3) in the order of PARAMETERS, or (1, 3) for all.
-        body, grid: of the rod.
+        states: (B, nx); float32 is computed in float32, all else in float64.
+        parameters: (B, P), or (1, P) for all.
+        body, grid, fittings: of the rod.
 
     Returns:
         (B, 3, 4) rotation beside position [m], of the float type it was computed in.
@@ -444,12 +428,18 @@ def tip_poses(states: np.ndarray, parameters: np.ndarray, body: Body, grid: Grid
         ArgumentError: a wrong shape, type or sign; see `softcr_models.arguments`.
     """
     checked = _arguments(body, grid).observe("tip_poses", states, parameters)
-    return poses(*checked, body, grid)
+    return poses(*checked, body, grid, fittings)
 
 
-def poses(states: np.ndarray, parameters: np.ndarray, body: Body, grid: Grid) -> np.ndarray:
+def poses(
+    states: np.ndarray,
+    parameters: np.ndarray,
+    body: Body,
+    grid: Grid,
+    fittings: Fittings | None = None,
+) -> np.ndarray:
     """`tip_poses` of what `Arguments.observe` has checked."""
     out = np.empty((states.shape[0], 12), states.dtype)
     compute = _tips_float32 if states.dtype == FLOAT32 else _tips_float64
-    compute(states, parameters, body, grid, out)
+    compute(states, parameters, body, grid, fittings, out)
     return out.reshape(-1, 3, 4)

@@ -1,0 +1,179 @@
+"""A robot's constants on a grid of collocation intervals."""
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from softcr_models.errors import UserError
+from softcr_models.robot import BENDING, Robot
+from softcr_models.rod.packing import Body
+from softcr_models.rod.parameters import nominal_bending
+from softcr_models.rod.section import MAX_INTERVALS, MAX_TENDONS, Fittings, Grid, NodeLoads
+
+
+def share_intervals(robot: Robot, intervals: int) -> list[int]:
+    """How many intervals each segment gets: `intervals` of each on average, at least 1.
+
+    Shares are the segments' own numbers of intervals where they have them, else by length: equal
+    intervals make the equations least stiff.
+
+    Raises:
+        UserError: more than a rod can have.
+    """
+    segments = robot.segments
+    total = intervals * len(segments)
+    if not 1 <= intervals or total > MAX_INTERVALS:
+        most = MAX_INTERVALS // len(segments)
+        each = "" if len(segments) == 1 else f" of each of {len(segments)} segments"
+        raise UserError(f"intervals: {intervals} is not allowed: 1 to {most}{each}")
+    given = [each for each in segments if each.intervals]
+    density = sum(e.intervals or 0 for e in given) / sum(e.length for e in given) if given else 1.0
+    weights = np.array([each.intervals or each.length * density for each in segments])
+    wanted = total * weights / weights.sum()
+    counts = np.maximum(1, np.floor(wanted)).astype(int)
+    while counts.sum() < total:
+        counts[np.argmax(wanted - counts)] += 1
+    while counts.sum() > total:
+        counts[np.argmax(np.where(counts > 1, counts - wanted, -np.inf))] -= 1
+    return counts.tolist()
+
+
+def grid_of(robot: Robot, counts: list[int]) -> Grid:
+    """The grid of a robot whose segments have these numbers of intervals."""
+    base_to_world = Rotation.from_euler("xyz", robot.base_orientation).as_matrix()
+    inertia = robot.segment_second_moments / robot.segment_areas
+    lengths = np.array([each.length for each in robot.segments])
+    return Grid(
+        segments=len(counts),
+        first_row=np.concatenate(([0], np.cumsum(np.array(counts) + 1))),
+        interval_length=lengths / counts,
+        gravity=robot.gravity * base_to_world[2],
+        gravity_subintervals=robot.gravity_subintervals,
+        strain_point=robot.gravity_strain_point,
+        bending_inertia=inertia,
+        torsion_inertia=2.0 * inertia,
+    )
+
+
+def body_of(robot: Robot, grid: Grid, bendings: int, forces: int, *, by_rows: bool) -> Body:
+    """What the segments are made of and how inputs act on them.
+
+    Args:
+        robot, grid: whose.
+        bendings, forces: of `parameters.rod_parameters`.
+        by_rows: whether actuation is given for each row, as a rod with fittings needs it.
+    """
+    compliances = robot.segment_compliances
+    nominal = [nominal_bending(robot, a) for a in range(bendings)]
+    actuation = _actuation_of_rows(robot, grid) if by_rows else robot.segment_actuation
+    return Body(
+        compliance=compliances * (1.0 - BENDING),
+        bending_share=compliances * BENDING / np.array(nominal)[:, None],
+        bendings=bendings,
+        forces=forces,
+        relaxation=np.array(robot.segment_relaxation_times),
+        line_density=np.array([each.density for each in robot.segments]) * robot.segment_areas,
+        tip_share=_tip_share(robot, grid),
+        actuation=np.ascontiguousarray(actuation),
+        pulls=np.array([int(each.type == "tendon") for each in robot.actuators]),
+        base_height=base_height(robot),
+        tip_cap_length=robot.tip_cap_length,
+    )
+
+
+def base_height(robot: Robot) -> float:
+    """From the force-torque sensor's origin to the rod's base [m]."""
+    return robot.sensor_to_base_cap + robot.base_cap_length
+
+
+def needs_fittings(robot: Robot) -> bool:
+    """Whether a robot has more than soft segments and constant actuation."""
+    connected = any(each.connector is not None for each in robot.segments)
+    exact = bool(robot.tendons) and robot.tendon_model == "exact"
+    return connected or robot.payload is not None or exact or robot.has_varying_actuation
+
+
+def fittings_of(robot: Robot, grid: Grid) -> Fittings:
+    """Connectors, payload and tendons of the exact model."""
+    count = grid.segments
+    adjoint = np.tile(np.eye(6), (count, 1, 1))
+    translation, mass = np.zeros((count, 3)), np.zeros((count, 6, 6))
+    for a, segment in enumerate(robot.segments):
+        if segment.connector is not None:
+            adjoint[a] = _adjoint(segment.connector.rotation_matrix, segment.connector.offset)
+            translation[a] = segment.connector.offset
+            mass[a] = segment.connector.spatial_inertia
+    if robot.payload is not None:
+        mass[-1] = robot.payload.spatial_inertia
+    exact = robot.tendon_model == "exact"
+    inputs = np.array(robot.tendon_inputs if exact else [], dtype=np.int64)
+    if len(inputs) > MAX_TENDONS:
+        raise UserError(
+            f"robot {robot.name}: {len(inputs)} tendons of the exact model: at most {MAX_TENDONS}"
+        )
+    offsets = np.zeros((grid.first_row[-1], len(inputs), 2, 3))
+    if exact:
+        for a, rows in _rows_of_segments(grid):
+            offsets[rows] = robot.tendon_offsets(a, _arc_lengths(robot, grid, a))
+    return Fittings(
+        adjoint=adjoint,
+        translation=translation,
+        mass=mass,
+        tendon_offsets=offsets,
+        tendon_reaches=np.array(robot.tendon_reaches if exact else [], dtype=np.int64),
+        tendon_inputs=inputs,
+        drag=np.zeros((count, 6)),
+        displaced=np.zeros(count),
+        cross_flow=np.zeros(count),
+        along_flow=np.zeros(count),
+        flow=np.zeros(3),
+        moving_fluid=0,
+        flow_smoothing=1e-3,
+        tip_lever=np.array([0.0, 0.0, robot.tip_cap_length]),
+    )
+
+
+def no_loads(grid: Grid, forces: int) -> NodeLoads:
+    """Loads of a rod that has none but, with 3 `forces`, an estimated one at its tip."""
+    rows = int(grid.first_row[-1])
+    return NodeLoads(np.zeros((rows, 3)), np.zeros((rows, 6)), np.zeros(3), int(forces > 0))
+
+
+def _rows_of_segments(grid: Grid) -> list[tuple[int, slice]]:
+    edges = grid.first_row.tolist()
+    return [(a, slice(edges[a], edges[a + 1])) for a in range(grid.segments)]
+
+
+def _arc_lengths(robot: Robot, grid: Grid, a: int) -> np.ndarray:
+    """Of the rows of segment a, from the rod's base [m]."""
+    nodes = np.arange(grid.first_row[a + 1] - grid.first_row[a])
+    return robot.segment_ends[a] + grid.interval_length[a] * nodes
+
+
+def _actuation_of_rows(robot: Robot, grid: Grid) -> np.ndarray:
+    """(R, 6, m); zero for tendons of the exact model, whose wrench follows from the strain."""
+    parts = [robot.actuation_at(a, _arc_lengths(robot, grid, a)) for a in range(grid.segments)]
+    actuation = np.concatenate(parts)
+    if robot.tendon_model == "exact":
+        actuation[:, :, robot.tendon_inputs] = 0.0
+    return actuation
+
+
+def _tip_share(robot: Robot, grid: Grid) -> np.ndarray:
+    """(R,) line density of each interval per kilogram of tip mass, at the end of the last segment
+    [1/m]."""
+    length = robot.segments[-1].length
+    first, end = grid.first_row[-2], grid.first_row[-1] - 1
+    edges = np.linspace(0.0, length, end - first + 1)
+    tip_length = length * robot.tip_mass_fraction
+    covered = np.clip(edges[1:] - np.maximum(edges[:-1], length - tip_length), 0.0, None)
+    share = np.zeros(grid.first_row[-1])
+    share[first:end] = covered / np.diff(edges) / tip_length
+    return share
+
+
+def _adjoint(rotation: np.ndarray, translation: np.ndarray) -> np.ndarray:
+    """X = [[Rc^T, -Rc^T t^], [0, Rc^T]]."""
+    x, y, z = translation
+    hat = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    back = rotation.T
+    return np.block([[back, -back @ hat], [np.zeros((3, 3)), back]])

@@ -1,0 +1,130 @@
+"""Steady states of a rod by Newton's method on its exact linearisation."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from softcr_models.robot import Robot
+from softcr_models.rod.point_loads import PointLoad
+
+if TYPE_CHECKING:
+    from softcr_models.rod.cosserat_rod import CosseratRod
+
+_STEPS = 25
+_LARGEST_CHANGE = 3.0  # of a load's scale in one step of Newton's method: beyond it leaves its reach
+
+
+class EquilibriumError(ArithmeticError):
+    """No steady state was found at the inputs asked for."""
+
+
+def equilibrium(
+    rod: "CosseratRod",
+    inputs: np.ndarray,
+    parameters: np.ndarray | None,
+    loads: Sequence[PointLoad],
+) -> np.ndarray:
+    """The steady state (nx,) reached by raising inputs (m,) and loads slowly from zero.
+
+    Raises:
+        EquilibriumError: with the inputs, if there is none.
+    """
+    scales = _load_scales(rod, inputs, loads)
+    state = _newton(rod, rod.rest_state(), 0.0 * inputs, parameters, (), scales)
+    if state is None:
+        raise EquilibriumError(
+            "no steady state without actuation: the rod buckles under its weight"
+        )
+    reached, piece = 0.0, 1.0
+    while reached < 1.0:
+        fraction = min(1.0, reached + piece)
+        acting = _scaled(loads, fraction)
+        candidate = _newton(rod, state, fraction * inputs, parameters, acting, scales)
+        if candidate is not None:
+            state, reached, piece = candidate, fraction, 2.0 * piece
+        elif piece < 1e-3:
+            raise EquilibriumError(f"no steady state found at inputs {_told(rod, inputs)}")
+        else:
+            piece *= 0.5
+    return state
+
+
+def _newton(rod, state, inputs, parameters, loads, scales):
+    """Newton's method for a steady state; None if it fails. Velocities stay zero."""
+    force, moment = scales
+    still = 6 * rod.total_intervals
+    for _ in range(_STEPS):
+        jacobian, _ = rod.linearize(state, inputs, parameters, loads)
+        rates = rod.derivative(state, inputs, parameters, loads)
+        try:
+            change = np.linalg.solve(jacobian, rates)
+        except np.linalg.LinAlgError:
+            return None
+        # the whole change by the larger scale: rounding of forces ends up in the moments
+        size = np.abs(change[still:]).max() / max(force, moment)
+        bent = np.abs(change[still:].reshape(-1, 6)[:, 3:]).max() / moment
+        if not np.isfinite(size) or max(size, bent) > _LARGEST_CHANGE:
+            return None
+        state = state - change
+        state[:still] = 0.0
+        if size < 1e-12:
+            return state
+    return None
+
+
+def _load_scales(rod, inputs, loads) -> tuple[float, float]:
+    """The largest force [N] and moment [N m] that actuation, weight or loads can put on the rod.
+
+    Raises:
+        EquilibriumError: nothing can.
+    """
+    robot = rod.robot
+    largest = np.maximum(_largest_inputs(robot), np.abs(inputs))
+    starts = robot.segment_ends[:-1]
+    columns = [np.abs(robot.actuation_at(a, starts[a : a + 1])[0]) for a in range(rod.segments)]
+    acting = np.max(columns, axis=0) @ largest
+    connectors = (each.connector for each in robot.segments)
+    bodies = [each.mass for each in (*connectors, robot.payload) if each is not None]
+    lengths = np.array([each.length for each in robot.segments])
+    mass = float(rod.body.line_density @ lengths) + robot.tip_mass + sum(bodies)
+    weight = mass * abs(robot.gravity)
+    pulls = [float(np.linalg.norm(each.force) + np.linalg.norm(each.wrench[:3])) for each in loads]
+    turns = [float(np.linalg.norm(each.wrench[3:])) for each in loads]
+    force = max(float(acting[:3].max()), weight, *pulls, 0.0)
+    if not force > 0.0:
+        raise EquilibriumError(
+            f"robot {robot.name}: neither its inputs, at most {_told(rod, largest)}, nor its "
+            f"weight, {weight:g} N, load it: a steady state has no scale"
+        )
+    # where nothing bends the rod, any scale of its moments will do
+    levers = max(weight, *pulls, 0.0) * robot.length
+    return force, max(float(acting[3:].max()), levers, *turns, 0.0) or force * robot.length
+
+
+def _largest_inputs(robot: Robot) -> np.ndarray:
+    """(m,) the largest magnitude that each input may have."""
+    limits = [
+        robot.tension_limits if each.type == "tendon" else robot.pressure_limits
+        for each in robot.actuators
+    ]
+    return np.array([max(abs(each.minimum), abs(each.maximum)) for each in limits])
+
+
+def _scaled(loads: Sequence[PointLoad], fraction: float) -> list[PointLoad]:
+    return [
+        replace(
+            each,
+            force=fraction * np.asarray(each.force),
+            wrench=fraction * np.asarray(each.wrench),
+        )
+        for each in loads
+    ]
+
+
+def _told(rod: "CosseratRod", inputs: np.ndarray) -> str:
+    units = ["N" if each.type == "tendon" else "Pa" for each in rod.robot.actuators]
+    if len(set(units)) == 1:
+        return f"{inputs.tolist()} {units[0]}"
+    return ", ".join(f"{value:g} {unit}" for value, unit in zip(inputs, units, strict=True))
