@@ -22,7 +22,7 @@ from softcr_models.plugins import Place, made
 from softcr_models.prediction import RodPrediction
 from softcr_models.robot import kind_of
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_models.rod.kernel import MAX_INTERVALS
+from softcr_models.rod.section import MAX_INTERVALS
 from softcr_models.rod_model import RodModel
 from softcr_runtime import registry
 from softcr_runtime.block import CLOCK, BlockBase, Input, Output, Samples

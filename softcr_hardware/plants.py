@@ -16,7 +16,7 @@ from softcr_models.constant_curvature.arm_dynamics import TendonGains
 from softcr_models.robot import Robot
 from softcr_models.robot_parts import BaseWrenchSensor, PressureSensor, TipPoseSensor, sensor_of
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_models.rod.kernel import MAX_INTERVALS
+from softcr_models.rod.section import MAX_INTERVALS
 from softcr_runtime.block import Output
 from softcr_runtime.values import ArmSections, Pose, StateEstimate
 

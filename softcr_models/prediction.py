@@ -72,7 +72,10 @@ class RodPrediction(RodModel):
             divided = begin + marks[:, None] * change
             divided = divided.reshape(len(levels), -1, self.input_size)
             levels = np.concatenate((divided, levels[:, -1:]), axis=1)
-        run = Run(self.rod.body, self.rod.grid, dt / pieces, self.substeps)
+        rod = self.rod
+        run = Run(
+            rod.body, rod.grid, dt / pieces, self.substeps, fittings=rod.fittings, loads=rod.loads
+        )
         single = self.single_precision and not precise
         rolled = stepper.advance(
             states, levels, parameters, run, tips=tips, single=single, retries=self.retries

@@ -12,7 +12,7 @@ from softcr_models.robot_parts import (
     TipPoseSensor,
     check_names,
 )
-from softcr_models.rod.kernel import MAX_INTERVALS
+from softcr_models.rod.section import MAX_INTERVALS
 from softcr_models.routing import farthest, segment_index
 
 if TYPE_CHECKING:

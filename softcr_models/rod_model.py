@@ -19,7 +19,6 @@ from softcr_models.rod.description import (
     rod_outputs,
     rod_parameters,
 )
-from softcr_models.rod.parameters import PARAMETERS, SIGNS
 
 
 class RodModel:
@@ -30,16 +29,16 @@ class RodModel:
         state, inputs, parameters, outputs: see `Model`.
     """
 
-    parameter_names: tuple[str, ...] = PARAMETERS
-
     def __init__(self, rod: CosseratRod) -> None:
         self.rod = rod
         self.state = rod_layout(rod)
         self.inputs = rod_inputs(rod.robot)
         self.parameters = rod_parameters(rod)
         self.outputs = rod_outputs(rod)
+        self.parameter_names = rod.parameter_names
         self.nominal_parameters = rod.nominal_parameters
-        self._arguments = Arguments(type(self).__name__, rod.state_size, rod.input_size, SIGNS)
+        signs = {each.name: each.sign for each in rod.parameters}
+        self._arguments = Arguments(type(self).__name__, rod.state_size, rod.input_size, signs)
 
     @property
     def state_size(self) -> int:
@@ -48,7 +47,7 @@ class RodModel:
 
     @property
     def input_size(self) -> int:
-        """Number of chambers."""
+        """Number of actuators."""
         return self.inputs.size
 
     @property
@@ -146,7 +145,8 @@ class RodModel:
 
     def _tips(self, states: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         """`tip_poses` of what is checked."""
-        return stepper.poses(states, parameters, self.rod.body, self.rod.grid)
+        rod = self.rod
+        return stepper.poses(states, parameters, rod.body, rod.grid, rod.fittings)
 
     def _observed(
         self, name: str, states: np.ndarray, inputs: np.ndarray | None, parameters: np.ndarray

@@ -7,7 +7,7 @@ import numpy as np
 
 from softcr_models import routing
 from softcr_models.robot_parts import Chamber, RodActuator, RodTendon
-from softcr_models.segments import Segment
+from softcr_models.segments import Payload, Segment
 
 
 class SegmentArrays:
@@ -20,6 +20,7 @@ class SegmentArrays:
     if TYPE_CHECKING:  # fields of Robot
         segments: tuple[Segment, ...]
         actuators: tuple[RodActuator, ...]
+        payload: Payload | None
 
     # -- segments ---------------------------------------------------------------------------------
 
@@ -45,6 +46,12 @@ class SegmentArrays:
             )
             areas.append(segment.annulus - sum(inside))
         return np.array(areas)
+
+    @property
+    def rigid_mass(self) -> float:
+        """Mass of connectors and payload; without `tip_mass` [kg]."""
+        bodies = (*(each.connector for each in self.segments), self.payload)
+        return sum(body.mass for body in bodies if body is not None)
 
     @cached_property
     def segment_second_moments(self) -> np.ndarray:

@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from softcr_models.number_types import NO_BOOLEAN, Name, NonNegative, Positive, Triple
 from softcr_models.robot_parts import SparseData
-from softcr_models.rod.kernel import MAX_INTERVALS
+from softcr_models.rod.section import MAX_INTERVALS
 
 MAX_SEGMENTS = 8
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 from softcr_models.errors import UserError
 from softcr_models.models import DeviceName, make_model, model_class
 from softcr_models.robot import kind_of
-from softcr_models.rod.kernel import MAX_INTERVALS
+from softcr_models.rod.section import MAX_INTERVALS
 from softcr_runtime.settings import NodeSettings, SampledNodeSettings
 
 

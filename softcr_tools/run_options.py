@@ -14,7 +14,7 @@ from softcr_models.errors import UserError
 from softcr_models.models import MODELS
 from softcr_models.plugins import Place
 from softcr_models.robot import Kind, kind_of, load_robot
-from softcr_models.rod.kernel import MAX_INTERVALS
+from softcr_models.rod.section import MAX_INTERVALS
 from softcr_runtime import registry
 from softcr_runtime.log_levels import LogLevel
 from softcr_runtime.namespaces import FramePrefix, Namespace, absolute, frame_prefix

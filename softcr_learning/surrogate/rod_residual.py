@@ -48,16 +48,17 @@ class RodResidual:
         self.device = device or torch.device("cpu")
         tensor = partial(torch.tensor, dtype=dtype, device=self.device)
         body, grid = rod.body, rod.grid
-        self.intervals, self.subintervals = grid.intervals, grid.gravity_subintervals
-        self.length = float(grid.interval_length)
+        self.intervals, self.subintervals = rod.total_intervals, grid.gravity_subintervals
+        self.length = float(grid.interval_length[0])
         parts = torch.arange(self.subintervals, dtype=dtype, device=self.device)
         self._points = (parts + float(grid.strain_point)) / self.subintervals
-        self._compliance, self._bending = tensor(body.compliance), tensor(body.bending_share)
-        self._relaxation = tensor(body.relaxation)
-        self._line_density, self._tip_share = float(body.line_density), tensor(body.tip_share)
-        self._actuation, self._gravity = tensor(body.actuation), tensor(grid.gravity)
-        inertia = [1.0, 1.0, 1.0, grid.bending_inertia, grid.bending_inertia, grid.torsion_inertia]
-        self._inertia = tensor(inertia)
+        self._compliance, self._bending = tensor(body.compliance[0]), tensor(body.bending_share[0])
+        self._relaxation = tensor(body.relaxation[0])
+        self._line_density = float(body.line_density[0])
+        self._tip_share = tensor(body.tip_share[:-1])
+        self._actuation, self._gravity = tensor(body.actuation[0]), tensor(grid.gravity)
+        bending, torsion = float(grid.bending_inertia[0]), float(grid.torsion_inertia[0])
+        self._inertia = tensor([1.0, 1.0, 1.0, bending, bending, torsion])
         self._straight = tensor([0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
 
     def __call__(

@@ -228,7 +228,7 @@ class Verification:
             for values in (states, rates, motions.states[:, 1:])
         )
         elastic, elastic_rate = (RodState(each).wrenches[:, 0] for each in (ours, ours_rate))
-        wrenches = elastic + rod.body.relaxation * parameters[:, 2:3] * elastic_rate
+        wrenches = elastic + rod.body.relaxation[0] * parameters[:, 2:3] * elastic_rate
         wrenches -= pressures @ rod.robot.actuation_matrix.T
         wrenches[:, 3:] += np.cross([0.0, 0.0, rod.base_height], wrenches[:, :3])
         rows = zip(true, pressures, parameters, strict=True)

@@ -4,8 +4,8 @@ The equations stand once, in `rod.kernel` and `rod.rosenbrock`. Four things they
 module differ on a GPU, so each function is made again from its own code object with these replaced:
 
 - `local`, where scratch comes from: a thread's local memory;
-- `MAX_INTERVALS` and `MAX_NODES`, its size: that of the rod at hand, because the driver reserves
-  local memory for every thread the device could hold (64 intervals would be 135 kB each);
+- `MAX_NODES`, `MAX_SEGMENTS`, `MAX_TENDONS`, its size: that of the rod at hand, because the driver
+  reserves local memory for every thread the device could hold (64 intervals would be 135 kB each);
 - numbers: float32 ones where the arithmetic is float32, because numba makes float64 of float32
   times a Python float;
 - `np`, of which they need `exp` alone, and numba-cuda has it in `math` only.
@@ -20,6 +20,7 @@ import numpy as np
 from numba import config, cuda, from_dtype
 
 from softcr_models.rod import simd
+from softcr_models.rod.section import Grid
 
 OURS = "softcr_models."
 # numba's simulator (NUMBA_ENABLE_CUDASIM=1) runs kernels as plain Python
@@ -30,12 +31,12 @@ class DeviceFunctions:
     """Makes device functions out of the rod's functions, each once.
 
     Attributes:
-        intervals: n, for which scratch is sized.
+        grid, tendons: for which scratch is sized; the tendons are those of the exact model.
         dtype: np.float32 or np.float64, of all arithmetic.
     """
 
-    def __init__(self, intervals: int, dtype: type[np.floating]) -> None:
-        self.intervals = intervals
+    def __init__(self, grid: Grid, tendons: int, dtype: type[np.floating]) -> None:
+        self.grid, self.tendons = grid, tendons
         self.dtype = dtype
         self.local = _local_memory(dtype)
         self._made: dict[FunctionType, Callable] = {}
@@ -61,7 +62,7 @@ class DeviceFunctions:
         if isinstance(value, float):
             return self.dtype(value)
         if isinstance(value, np.ndarray):
-            return value.astype(self.dtype)
+            return value.astype(self.dtype) if value.dtype.kind == "f" else value
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             return type(value)(*map(self.number, value))
         return value
@@ -69,8 +70,9 @@ class DeviceFunctions:
     def _global(self, name: str, value: Any) -> Any:
         replaced = {
             "local": self.local,
-            "MAX_INTERVALS": self.intervals,
-            "MAX_NODES": self.intervals + 1,
+            "MAX_NODES": int(self.grid.first_row[-1]),
+            "MAX_SEGMENTS": self.grid.segments,
+            "MAX_TENDONS": max(1, self.tendons),
             "np": math,
         }
         if name in replaced:

@@ -72,7 +72,7 @@ class CudaRodPrediction(RodModel):
         self._attempt = cuda.to_device(np.array([substeps]))
         self._retries = cuda.to_device(substeps * np.array(self.retry_factors, dtype=int))
         self._rollout, self._tip_poses = (
-            {dtype: cuda.jit(text(rod.body, rod.grid, dtype)) for dtype in (np.float32, np.float64)}
+            {dtype: cuda.jit(text(rod, dtype)) for dtype in (np.float32, np.float64)}
             for text in (kernels.rollout_text, kernels.tip_text)
         )
 
@@ -89,8 +89,8 @@ class CudaRodPrediction(RodModel):
 
         Args:
             states: (B, state_size), or (1, state_size) for all.
-            inputs: (B, T + 1, m) pressures [Pa] at begin and end of the steps, linear in between.
-            parameters: (B, 3), or (1, 3) for all.
+            inputs: (B, T + 1, m) [Pa, N] at begin and end of the steps, linear in between.
+            parameters: (B, P), or (1, P) for all.
             dt: length of a step [s].
             out: (B, T, state_size) to write to; None makes a numba array.
             stream: handle of the CUDA stream the work is put on.
@@ -121,7 +121,7 @@ class CudaRodPrediction(RodModel):
     def tip_poses_on_device(
         self, states: Any, parameters: Any, out: Any = None, stream: int = 0
     ) -> Any:
-        """(B, 3, 4) tip poses of states (B, state_size), parameters (B, 3) or (1, 3) for all.
+        """(B, 3, 4) tip poses of states (B, state_size), parameters (B, P) or (1, P) for all.
 
         Raises:
             UserError: if an array has another shape, type or layout.

@@ -200,12 +200,11 @@ class CosseratRod:
             (nx,): compatibility then balance of each interval, the ends of the segments from base
             to tip, the transmission condition at the base.
         """
-        dtype = np.result_type(state, state_rate, inputs, float)
+        given = [np.asarray(each) for each in (state, state_rate, inputs)]
+        dtype = np.result_type(*given, float)
         numbers = self._parameters("residual", parameters)
-        return residual.residual(
-            np.asarray(state).astype(dtype), np.asarray(state_rate).astype(dtype),
-            np.asarray(inputs).astype(dtype), numbers, *self._rod(loads),
-        )  # fmt: skip
+        same = (each.astype(dtype) for each in given)
+        return residual.residual(*same, numbers, *self._rod(loads))
 
     def linearize(
         self,
@@ -321,7 +320,19 @@ class CosseratRod:
 
     def node_poses(self, state: np.ndarray, parameters: np.ndarray | None = None) -> np.ndarray:
         """(N + 1, 4, 4) poses of the nodes 0..N in the base frame; of a boundary, before it."""
-        return self._poses("node_poses", state, parameters, self._node_arcs)
+        return self._poses("node_poses", state, parameters, self.node_arcs)
+
+    @cached_property
+    def node_arcs(self) -> np.ndarray:
+        """(N + 1,) arc lengths of the nodes 0..N from the rod's base; connectors do not count [m]."""
+        ends, counts = self.robot.segment_ends, np.diff(self.grid.first_row) - 1
+        parts = [np.linspace(a, b, n + 1) for (a, b), n in zip(pairwise(ends), counts, strict=True)]
+        return np.concatenate((parts[0], *(part[1:] for part in parts[1:])))
+
+    @cached_property
+    def row_actuation(self) -> np.ndarray:
+        """(R, 6, m) wrench per input at each row of the straight rod [N/Pa, N m/Pa; -, m]."""
+        return discretise.actuation_of_rows(self.robot, self.grid)
 
     def base_wrench(
         self,
@@ -396,13 +407,6 @@ class CosseratRod:
             point.s, point.section.compliance, self.grid, self.fittings, self.base_height, of,
             arc_lengths - ends[of],
         )  # fmt: skip
-
-    @cached_property
-    def _node_arcs(self) -> np.ndarray:
-        """(N + 1,) arc lengths of the nodes [m]."""
-        ends, counts = self.robot.segment_ends, np.diff(self.grid.first_row) - 1
-        parts = [np.linspace(a, b, n + 1) for (a, b), n in zip(pairwise(ends), counts, strict=True)]
-        return np.concatenate((parts[0], *(part[1:] for part in parts[1:])))
 
     def _point(self, method, state, inputs, parameters):
         """State, inputs and parameters, checked."""

@@ -5,21 +5,25 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from softcr_models.errors import UserError
 from softcr_models.model import TIP, Group, Inputs, Layout, OutputInfo, Parameter
 from softcr_models.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_models.rod.parameters import ROD_PARAMETERS
+from softcr_models.rod.parameters import RodParameter
 from softcr_models.rod.state import RodState
 
 PARAMETER_RANGE = 2.0
 """An estimated parameter stays within nominal / range and nominal * range [-]."""
+
+LARGEST_FORCE, FORCE_WALK = 20.0, 0.5
+"""Of the estimated force at the tip: bound of each component [N], random walk [N/sqrt(s)]."""
 
 SHAPE, BASE_WRENCH = "shape", "base_wrench"
 
 
 def rod_layout(rod: CosseratRod) -> Layout:
     """The groups of Tables VI and VII of Licher et al. (2025), the same at all nodes."""
-    places = RodState(np.arange(rod.state_size))
+    places = RodState(np.arange(rod.state_size), rod.segments)
     velocities = places.velocities
     wrenches = np.vstack((places.wrenches, places.base_wrench[None]))
     groups = (
@@ -33,27 +37,56 @@ def rod_layout(rod: CosseratRod) -> Layout:
 
 
 def rod_inputs(robot: Robot) -> Inputs:
-    """The chambers' gauge pressures."""
-    limits, count = robot.pressure_limits, len(robot.chambers)
+    """The chambers' gauge pressures and the tendons' tensions, in the robot's order.
+
+    Raises:
+        UserError: chambers and tendons do not follow their commands with the same lag.
+    """
+    limits = [
+        robot.tension_limits if each.type == "tendon" else robot.pressure_limits
+        for each in robot.actuators
+    ]
+    if not robot.tendons:
+        quantity, unit, lag = "pressure", "Pa", robot.pressure_lag
+    elif not robot.chambers:
+        quantity, unit, lag = "tension", "N", robot.tension_lag
+    else:
+        quantity, unit, lag = "input", "Pa, N", robot.pressure_lag
+        if robot.tension_lag != robot.pressure_lag:
+            raise UserError(
+                f"robot {robot.name}: tension_lag: must be pressure_lag where a rod has chambers "
+                "and tendons"
+            )
     return Inputs(
-        quantity="pressure",
-        names=robot.chamber_names,
-        unit="Pa",
-        low=np.full(count, limits.minimum),
-        high=np.full(count, limits.maximum),
-        rate=np.full(count, limits.maximum_rate),
-        lag=robot.pressure_lag,
+        quantity=quantity,
+        names=robot.actuator_names,
+        unit=unit,
+        low=np.array([each.minimum for each in limits]),
+        high=np.array([each.maximum for each in limits]),
+        rate=np.array([each.maximum_rate for each in limits]),
+        lag=lag,
     )
 
 
 def rod_parameters(rod: CosseratRod) -> tuple[Parameter, ...]:
     """What a filter can find of a rod; noises and deviations are the tuned ones."""
     return tuple(
-        Parameter(
-            each.name, each.unit, value, value / PARAMETER_RANGE, value * PARAMETER_RANGE,
-            noise=5e-4, deviation=each.deviation,
-        )
-        for each, value in zip(ROD_PARAMETERS, rod.nominal_parameters.tolist(), strict=True)
+        _force(each, value) if each.sign == "any" else _factor(each, value)
+        for each, value in zip(rod.parameters, rod.nominal_parameters.tolist(), strict=True)
+    )
+
+
+def _factor(each: RodParameter, value: float) -> Parameter:
+    return Parameter(
+        each.name, each.unit, value, value / PARAMETER_RANGE, value * PARAMETER_RANGE,
+        noise=5e-4, deviation=each.deviation,
+    )  # fmt: skip
+
+
+def _force(each: RodParameter, value: float) -> Parameter:
+    return Parameter(
+        each.name, each.unit, value, -LARGEST_FORCE, LARGEST_FORCE, transform="linear",
+        noise=FORCE_WALK, deviation=each.deviation,
     )  # fmt: skip
 
 
@@ -61,27 +94,28 @@ def rod_outputs(rod: CosseratRod) -> Mapping[str, OutputInfo]:
     """Tip pose, points along the centre line, and what the base sensor reads."""
     return {
         TIP: OutputInfo((3, 4), "m", "pose"),
-        SHAPE: OutputInfo((rod.intervals + 1, 3), "m", "points"),
+        SHAPE: OutputInfo((rod.total_intervals + 1, 3), "m", "points"),
         BASE_WRENCH: OutputInfo((6,), "N, N m", "wrench", needs_inputs=True),
     }
 
 
 def _scale(rod: CosseratRod) -> np.ndarray:
-    """Typical magnitudes: half the pressure range in one chamber, one length per 0.1 s at the tip.
+    """Typical magnitudes: half the range of one input, one length per 0.1 s at the tip.
 
     Velocities grow along the rod; wrenches are those of the actuation, with weights as the least.
     """
     robot = rod.robot
-    arc = np.linspace(0.0, 1.0, rod.intervals + 1)[1:]
+    arc = rod.node_arcs[1:] / robot.length
     tip_speed = robot.length / 0.1
-    velocities = np.empty((rod.intervals, 6))
+    velocities = np.empty((rod.total_intervals, 6))
     velocities[:, :3] = tip_speed * np.maximum(arc, 0.1)[:, None]
     velocities[:, 3:] = tip_speed / robot.length * np.maximum(arc, 0.1)[:, None]
-    pressure = 0.5 * robot.pressure_limits.maximum
-    actuation = pressure * np.abs(robot.actuation_matrix).max(axis=1)
-    weight = robot.gravity * (robot.density * robot.cross_section_area * robot.length)
-    weight += robot.gravity * robot.tip_mass
+    half = 0.5 * rod_inputs(robot).high
+    masses = sum(
+        each.density * area * each.length
+        for each, area in zip(robot.segments, robot.segment_areas.tolist(), strict=True)
+    )
+    weight = robot.gravity * masses + robot.gravity * (robot.tip_mass + robot.rigid_mass)
     least = np.array([weight, weight, weight, *(3 * (0.3 * weight * robot.length,))])
-    wrench = np.maximum(actuation, least)
-    wrenches = np.broadcast_to(wrench, (rod.intervals + 1, 6))
-    return RodState.join(velocities, wrenches, wrench).array
+    wrenches = np.maximum((half * np.abs(rod.row_actuation)).max(axis=2), least)
+    return RodState.join(velocities, wrenches, wrenches[0], rod.segments).array

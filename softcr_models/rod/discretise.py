@@ -64,7 +64,11 @@ def body_of(robot: Robot, grid: Grid, bendings: int, forces: int, *, by_rows: bo
     """
     compliances = robot.segment_compliances
     nominal = [nominal_bending(robot, a) for a in range(bendings)]
-    actuation = _actuation_of_rows(robot, grid) if by_rows else robot.segment_actuation
+    actuation = robot.segment_actuation
+    if by_rows:
+        actuation = actuation_of_rows(robot, grid)
+        if robot.tendon_model == "exact":  # their wrench follows from the strain
+            actuation[:, :, robot.tendon_inputs] = 0.0
     return Body(
         compliance=compliances * (1.0 - BENDING),
         bending_share=compliances * BENDING / np.array(nominal)[:, None],
@@ -149,13 +153,11 @@ def _arc_lengths(robot: Robot, grid: Grid, a: int) -> np.ndarray:
     return robot.segment_ends[a] + grid.interval_length[a] * nodes
 
 
-def _actuation_of_rows(robot: Robot, grid: Grid) -> np.ndarray:
-    """(R, 6, m); zero for tendons of the exact model, whose wrench follows from the strain."""
-    parts = [robot.actuation_at(a, _arc_lengths(robot, grid, a)) for a in range(grid.segments)]
-    actuation = np.concatenate(parts)
-    if robot.tendon_model == "exact":
-        actuation[:, :, robot.tendon_inputs] = 0.0
-    return actuation
+def actuation_of_rows(robot: Robot, grid: Grid) -> np.ndarray:
+    """(R, 6, m) wrench per input at each row of the straight rod."""
+    return np.concatenate(
+        [robot.actuation_at(a, _arc_lengths(robot, grid, a)) for a in range(grid.segments)]
+    )
 
 
 def _tip_share(robot: Robot, grid: Grid) -> np.ndarray:

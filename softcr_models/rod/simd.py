@@ -207,7 +207,10 @@ def positive_part(x: Any) -> Any:
 @intrinsic
 def _vector_root(typing_context, x):
     def generate(context, builder, sig, args):
-        function = builder.module.declare_intrinsic("llvm.sqrt", [args[0].type])
+        kind = "f32" if x.dtype == types.float32 else "f64"
+        name = f"llvm.sqrt.v{x.lanes}{kind}" if x.lanes > 1 else f"llvm.sqrt.{kind}"
+        function_type = ir.FunctionType(args[0].type, [args[0].type])
+        function = cgutils.get_or_insert_function(builder.module, function_type, name)
         return builder.call(function, args)
 
     return x(x), generate
@@ -243,21 +246,41 @@ def where_positive(typing_context, condition, x):
     return x(condition, x), generate
 
 
-def _overload_of_lanes(function, of_numbers, of_lanes):
-    @overload(function, inline="always")
-    def overloaded(x):
-        return of_lanes if isinstance(x, Vec) else of_numbers if _is_number(x) else None
-
-
 def _is_number(x):
     return isinstance(x, types.Number)
 
 
-_overload_of_lanes(square_root, lambda x: np.sqrt(x), lambda x: _vector_root(x))
-_overload_of_lanes(exponential, lambda x: np.exp(x), lambda x: _vector_exponential(x))
-_overload_of_lanes(
-    positive_part, lambda x: x if x > 0.0 else 0.0 * x, lambda x: where_positive(x, x)
-)
+@overload(square_root, inline="always")
+def _root(x):
+    def of_numbers(x):
+        return np.sqrt(x)
+
+    def of_lanes(x):
+        return _vector_root(x)
+
+    return of_lanes if isinstance(x, Vec) else of_numbers if _is_number(x) else None
+
+
+@overload(exponential, inline="always")
+def _exponential(x):
+    def of_numbers(x):
+        return np.exp(x)
+
+    def of_lanes(x):
+        return _vector_exponential(x)
+
+    return of_lanes if isinstance(x, Vec) else of_numbers if _is_number(x) else None
+
+
+@overload(positive_part, inline="always")
+def _positive_part(x):
+    def of_numbers(x):
+        return x if x > 0.0 else 0.0 * x
+
+    def of_lanes(x):
+        return where_positive(x, x)
+
+    return of_lanes if isinstance(x, Vec) else of_numbers if _is_number(x) else None
 
 
 _FLUSH_TO_ZERO = 0x8040  # MXCSR bits FTZ and DAZ

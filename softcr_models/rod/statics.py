@@ -82,13 +82,9 @@ def _load_scales(rod, inputs, loads) -> tuple[float, float]:
     """
     robot = rod.robot
     largest = np.maximum(_largest_inputs(robot), np.abs(inputs))
-    starts = robot.segment_ends[:-1]
-    columns = [np.abs(robot.actuation_at(a, starts[a : a + 1])[0]) for a in range(rod.segments)]
-    acting = np.max(columns, axis=0) @ largest
-    connectors = (each.connector for each in robot.segments)
-    bodies = [each.mass for each in (*connectors, robot.payload) if each is not None]
+    acting = np.abs(rod.row_actuation).max(axis=0) @ largest
     lengths = np.array([each.length for each in robot.segments])
-    mass = float(rod.body.line_density @ lengths) + robot.tip_mass + sum(bodies)
+    mass = float(rod.body.line_density @ lengths) + robot.tip_mass + robot.rigid_mass
     weight = mass * abs(robot.gravity)
     pulls = [float(np.linalg.norm(each.force) + np.linalg.norm(each.wrench[:3])) for each in loads]
     turns = [float(np.linalg.norm(each.wrench[3:])) for each in loads]

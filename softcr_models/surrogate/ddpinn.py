@@ -388,7 +388,7 @@ def bending_per_compliance(rod: CosseratRod) -> np.ndarray:
     The sum of bending strains up to there: (4) with moments linear between nodes.
     """
     moments = RodState(np.eye(rod.state_size)).wrenches[:, :, 3:5]  # state, node, x and y
-    between = 0.5 * (moments[:, 1:] + moments[:, :-1]) * rod.grid.interval_length
+    between = 0.5 * (moments[:, 1:] + moments[:, :-1]) * rod.grid.interval_length[0]
     angles = np.cumsum(between, axis=1)
     return angles.transpose(2, 1, 0).reshape(-1, rod.state_size)
 

@@ -48,14 +48,14 @@ class TipPoses:
         nodes = RodState(np.eye(rod.state_size)).wrenches
         wrenches = nodes[:, :-1, None] + fractions[:, None] * np.diff(nodes, axis=1)[:, :, None]
         rows = wrenches.reshape(rod.state_size, -1, 6).transpose(2, 1, 0)  # component, point, state
-        self._length = float(grid.interval_length / parts)
+        self._length = float(grid.interval_length[0] / parts)
         points = torch.as_tensor(self._length * rows.reshape(-1, rod.state_size))
         points = points.to(mean.device)
         self._shape = rows.shape[:2]
         self._matrix = (points @ decode.double()).to(mean.dtype)
         self._offset = (points @ mean.double())[:, None].to(mean.dtype)
-        self._compliance = mean.new_tensor(body.compliance)[:, None, None]
-        self._bending = mean.new_tensor(body.bending_share)[:, None, None]
+        self._compliance = mean.new_tensor(body.compliance[0])[:, None, None]
+        self._bending = mean.new_tensor(body.bending_share[0])[:, None, None]
         self._base_height, self._cap = float(body.base_height), float(body.tip_cap_length)
 
     def __call__(self, coordinates: torch.Tensor, bending_compliance: torch.Tensor) -> torch.Tensor:

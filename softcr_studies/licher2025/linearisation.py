@@ -19,7 +19,7 @@ from scipy.signal import cont2discrete, lfilter
 from softcr_models import CosseratRod, Robot, load_robot
 from softcr_models.linear_rod import LinearRod
 from softcr_models.prediction import RodPrediction
-from softcr_models.rod.kernel import MAX_INTERVALS
+from softcr_models.rod.section import MAX_INTERVALS
 from softcr_runtime.bags.motion_bag import write_motion_bag
 from softcr_runtime.panels import panels
 from softcr_studies.study import Cell, Metric, Result, Results, Row, Study
