@@ -88,14 +88,14 @@ def test_the_calls_that_corrupted_memory_say_what_is_wrong():
 
 @pytest.mark.parametrize("columns", [0, 1, 2, 4])
 def test_a_simulation_needs_a_pressure_for_each_chamber(columns):
-    with pytest.raises(UserError, match=r"CosseratRod\.simulate: pressures of shape"):
+    with pytest.raises(UserError, match=r"CosseratRod\.simulate: inputs of shape"):
         ROD.simulate(ROD.rest_state(), np.zeros((5, columns)), PERIOD)
 
 
 def test_a_simulation_needs_a_step():
     with pytest.raises(UserError, match=r"stepper\.rollout: inputs of shape \(1, 3, 0"):
         stepper.rollout(np.zeros((1, NX)), np.zeros((1, 3, 0)), NOMINAL[None], RUN)
-    with pytest.raises(UserError, match="pressures of shape"):
+    with pytest.raises(UserError, match="inputs of shape"):
         ROD.simulate(ROD.rest_state(), np.empty((0, M)), PERIOD)
 
 
@@ -219,7 +219,7 @@ def test_what_all_share_is_finite():
     ):
         with pytest.raises(UserError, match="tip_mass: nan is not allowed: what all share"):
             call()
-    with pytest.raises(UserError, match=r"pressures .* must be finite"):
+    with pytest.raises(UserError, match=r"inputs .* must be finite"):
         ROD.equilibrium(np.array([0.0, np.nan, 0.0]))
     # a start is a state: that an estimate is lost must not end a controller
     assert np.isnan(MODEL.rollout(np.full(NX, np.nan), np.zeros((B, 2, M)), NOMINAL, PERIOD)).all()

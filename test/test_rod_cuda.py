@@ -13,7 +13,7 @@ import pytest
 
 from softcr_models import CosseratRod, UserError
 from softcr_models.devices import what_cuda_lacks
-from softcr_models.rod import rosenbrock, stepper
+from softcr_models.rod import rosenbrock
 
 SIMULATED = {"NUMBA_ENABLE_CUDASIM": "1"}
 
@@ -93,15 +93,16 @@ def test_device_functions_are_the_text_itself():
     """Same bytecode; only constants and globals differ."""
     from softcr_models.cuda.device_functions import DeviceFunctions
 
-    functions = DeviceFunctions(3, np.float32)
-    for function in (rosenbrock.step, rosenbrock.solve, stepper._tip_pose):
+    grid = CosseratRod(cuda_cases.ROBOT, 3).grid
+    functions = DeviceFunctions(grid, 0, np.float32)
+    for function in (rosenbrock.step, linear_solver.solve, packing.tip_pose):
         made = functions.of(function).py_func
         assert made.__code__.co_code == function.__code__.co_code
         assert functions.of(function) is functions.of(function)
     made = functions.of(rosenbrock.step).py_func
-    assert made.__globals__["MAX_INTERVALS"] == 3
+    assert made.__globals__["MAX_NODES"] == 4
     assert made.__globals__["STAGE_POINT"].dtype == np.float32
-    assert made.__globals__["solve"] is functions.of(rosenbrock.solve)
+    assert made.__globals__["solve"] is functions.of(linear_solver.solve)
     assert {type(c) for c in made.__code__.co_consts} >= {np.float32}
     assert float not in {type(c) for c in made.__code__.co_consts}
 
@@ -131,7 +132,7 @@ def compile_ptx(monkeypatch):
         integers = (int64, int64[::1], int64, int64, int64)
         types = void(rows, levels, rows, *integers, float64, levels)
         rod = CosseratRod(cuda_cases.ROBOT, 5)
-        return cuda.compile_ptx(rollout_text(rod.body, rod.grid, dtype), types, cc=(9, 0))[0]
+        return cuda.compile_ptx(rollout_text(rod, dtype), types, cc=(9, 0))[0]
 
     return compile_ptx
 

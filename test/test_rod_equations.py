@@ -9,7 +9,7 @@ from scipy.optimize import root
 from scipy.spatial.transform import Rotation
 
 from softcr_models import CosseratRod, load_robot
-from softcr_models.rod import kernel
+from softcr_models.rod import evaluation, statics
 from softcr_models.rod.cosserat_rod import EquilibriumError
 from softcr_models.rod.state import RodState
 
@@ -161,21 +161,9 @@ def test_derivative_solves_the_implicit_form(seed):
 
 def complex_derivative(rod, state, pressures, parameters):
     """The kernel's text in plain numpy on complex numbers."""
-    parts = RodState(state)
-    e = np.concatenate((np.zeros((1, 6), complex), parts.velocities))
-    s, base = parts.wrenches, parts.base_wrench
-    wrench = (rod.robot.actuation_matrix @ pressures).astype(complex)
-    compliance = rod.robot.compliances.astype(complex)
-    compliance[3:5] = parameters[0]
-    relaxation = rod.body.relaxation * parameters[2]
-    density = rod.body.line_density + parameters[1] * rod.body.tip_share
-    section = kernel.Section(
-        compliance, 1 / compliance, relaxation, 1 / relaxation, density, 1 / density
-    )
-    de, ds = np.empty_like(e), np.empty(s.shape, complex)
-    kernel.derivative(e, s, wrench, section, rod.grid, de, ds)
-    base_rate = ds[0] - (wrench + base - s[0]) / relaxation
-    return np.concatenate((de[1:].ravel(), ds.ravel(), base_rate))
+    numbers = [part.astype(complex) for part in (state, pressures, parameters)]
+    point = evaluation.point_of(*numbers, rod.body, rod.grid, rod.fittings, rod.loads)
+    return evaluation.rates_at(point, rod.grid, rod.state_size)[0]
 
 
 @pytest.mark.parametrize("intervals", [1, 5, 8])
@@ -210,18 +198,18 @@ def test_jacobian_against_central_differences_of_the_compiled_derivative():
 
 def energy_rate(rod, state, rate):
     """d/dt of the discrete kinetic and elastic energy, and the damping's power, without gravity."""
-    n, h = rod.intervals, rod.grid.interval_length
+    n, h = rod.intervals, rod.grid.interval_length[0]
     parts, rates = RodState(state), RodState(rate)
     e = np.concatenate((np.zeros((1, 6)), parts.velocities))
     de = np.concatenate((np.zeros((1, 6)), rates.velocities))
-    density = rod.body.line_density + rod.robot.tip_mass * rod.body.tip_share
-    inertia = rod.grid.bending_inertia
+    density = rod.body.line_density[0] + rod.robot.tip_mass * rod.body.tip_share[:-1]
+    inertia = rod.grid.bending_inertia[0]
     mass = density[:, None] * [1, 1, 1, inertia, inertia, 2 * inertia]
     mean = [0.5 * (y[:-1] + y[1:]) for y in (e, de, parts.wrenches, rates.wrenches)]
     compliance = rod.robot.compliances
     kinetic = h * np.sum(mass * mean[0] * mean[1])
     elastic = h * np.sum(compliance * mean[2] * mean[3])
-    damping = h * np.sum(compliance * rod.body.relaxation * mean[3] ** 2)
+    damping = h * np.sum(compliance * rod.body.relaxation[0] * mean[3] ** 2)
     assert mass.shape == (n, 6)
     return kinetic + elastic, damping
 
@@ -247,8 +235,8 @@ def test_simulated_energy_never_grows_without_input():
         e = np.concatenate((np.zeros((1, 6)), parts.velocities))
         mean_e = 0.5 * (e[:-1] + e[1:])
         mean_s = 0.5 * (parts.wrenches[:-1] + parts.wrenches[1:])
-        density = rod.body.line_density + rod.robot.tip_mass * rod.body.tip_share
-        inertia = rod.grid.bending_inertia
+        density = rod.body.line_density[0] + rod.robot.tip_mass * rod.body.tip_share[:-1]
+        inertia = rod.grid.bending_inertia[0]
         mass = density[:, None] * [1, 1, 1, inertia, inertia, 2 * inertia]
         energies.append(np.sum(mass * mean_e**2) + np.sum(rod.robot.compliances * mean_s**2))
     assert (np.diff(energies) < 1e-9 * energies[0]).all()
@@ -260,8 +248,8 @@ def test_gravity_potential_is_kept_too():
     robot = ROBOT.replace(relaxation_times=(1e-6,) * 6)
     rod = CosseratRod(robot, 10, max_substep=5e-5)  # L-stable: long steps eat fast waves
     start = rod.equilibrium(np.array([1e4, 0.0, 0.0]))
-    density = rod.body.line_density + robot.tip_mass * rod.body.tip_share
-    inertia = rod.grid.bending_inertia
+    density = rod.body.line_density[0] + robot.tip_mass * rod.body.tip_share[:-1]
+    inertia = rod.grid.bending_inertia[0]
     mass = density[:, None] * [1, 1, 1, inertia, inertia, 2 * inertia]
 
     def energy(state):
@@ -272,7 +260,7 @@ def test_gravity_potential_is_kept_too():
         height = rod.node_poses(state)[:, 2, 3]
         potential = np.sum(density * robot.gravity * 0.5 * (height[:-1] + height[1:]))
         quadratic = np.sum(mass * mean_e**2) + np.sum(rod.robot.compliances * mean_s**2)
-        return rod.grid.interval_length * (0.5 * quadratic + potential)
+        return rod.grid.interval_length[0] * (0.5 * quadratic + potential)
 
     steady = energy(rod.equilibrium(np.zeros(3)))
     states = rod.simulate(start, np.zeros((200, 3)), 1e-3)
@@ -339,7 +327,7 @@ def test_a_weightless_robot_has_a_steady_state_and_one_without_load_says_so():
     weightless = ROBOT.replace(gravity=0.0)
     rod = CosseratRod(weightless, 3)
     assert np.abs(rod.equilibrium(np.zeros(3))).max() < 1e-12
-    rod.body.actuation[:] = 0.0
+    rod.row_actuation[:] = 0.0
     with pytest.raises(EquilibriumError, match="a steady state has no scale"):
         rod.equilibrium(np.zeros(3))
 
@@ -347,11 +335,11 @@ def test_a_weightless_robot_has_a_steady_state_and_one_without_load_says_so():
 def test_newton_does_not_bend_the_rod_out_of_its_reach(monkeypatch):
     """A step of Newton's method that would bend the rod over by far is taken in pieces."""
     rod = CosseratRod(ROBOT, 5)
-    force, moment = rod._load_scales()
+    force, moment = scales = statics._load_scales(rod, np.zeros(3), ())
     assert force == pytest.approx(7.068e-4 * 1e5)
     assert moment == pytest.approx(9.98944e-6 * 1e5)
     # 4 times the moment is 6 % of the force, by which such changes were once judged
     bent = np.zeros(rod.state_size)
     bent[6 * 5 + 3] = 4.0 * moment
     monkeypatch.setattr(np.linalg, "solve", lambda matrix, right: bent)
-    assert rod._newton(rod.rest_state(), np.zeros(3), None) is None
+    assert statics._newton(rod, rod.rest_state(), np.zeros(3), None, (), scales) is None

@@ -6,7 +6,7 @@ from scipy.integrate import solve_ivp
 
 from softcr_models import CosseratRod, UserError, load_robot
 from softcr_models.prediction import RodPrediction
-from softcr_models.rod import rosenbrock, stepper
+from softcr_models.rod import evaluation, linear_solver, rosenbrock, stepper
 from softcr_models.rod.state import RodState, intervals_of, restrict_to_nodes, state_size
 from softcr_models.rod.stepper import Run
 
@@ -154,18 +154,18 @@ def test_the_same_text_in_plain_numpy():
     random = np.random.default_rng(5)
     lanes, n = 3, 2
     states = random.normal(size=(lanes, small.state_size)) * 0.1
-    w = random.normal(size=(2, 6, lanes)) * np.array([0.1, 0.1, 10, 0.2, 0.2, 0.01])[:, None]
-    section = small._section
+    w = random.normal(size=(2, 1, 6, lanes)) * np.array([0.1, 0.1, 10, 0.2, 0.2, 0.01])[:, None]
+    section, grid = section_of(small), small.grid
     parts = RodState(states)
     e = np.zeros((n + 1, 6, lanes))
     e[1:] = np.moveaxis(parts.velocities, 0, -1)
     s = np.moveaxis(parts.wrenches, 0, -1).copy()
     z = np.moveaxis(parts.base_wrench, 0, -1) - s[0]
-    decay = np.exp(-0.005 / section.relaxation)
-    rosenbrock.step(e, s, z, w[0], w[1], 0.01, 2, 0, decay, section, small.grid)
+    decay = np.exp(-0.005 / section.relaxation[0])
+    rosenbrock.step(e, s, z, w[0], w[1], 0.01, 2, 0, decay, section, grid, None)
     # pressures that make these wrenches do not exist; feed them through a square actuation
-    body = small.body._replace(actuation=np.eye(6))
-    pressures = np.ascontiguousarray(np.moveaxis(w, -1, 0))
+    body = small.body._replace(actuation=np.eye(6)[None], pulls=np.zeros(6, dtype=int))
+    pressures = np.ascontiguousarray(np.moveaxis(w[:, 0], -1, 0))
     parameters = np.tile(small.nominal_parameters, (lanes, 1))
     run = Run(body, small.grid, 0.01, 2)
     compiled = stepper.rollout(states, pressures, parameters, run)[:, 0]
@@ -175,25 +175,35 @@ def test_the_same_text_in_plain_numpy():
     assert found.base_wrench == pytest.approx((z + s[0]).T, rel=1e-9, abs=1e-12)
 
 
+def section_of(rod):
+    """The section at nominal parameters."""
+    return point_of(rod, rod.rest_state(), np.zeros(rod.input_size)).section
+
+
+def point_of(rod, state, inputs):
+    return evaluation.point_of(
+        state, inputs, rod.nominal_parameters, rod.body, rod.grid, rod.fittings, rod.loads
+    )
+
+
 def test_the_structured_solver_against_a_dense_one(rod, moving):
     """(alpha A - G) d = A r with dense matrices from the implicit form; gravity is not in G."""
     weightless = CosseratRod(ROBOT.replace(gravity=0.0), 5)
     state, pressures = moving[3], np.array([4e4, 1e4, 2e4])
     n, size, alpha = 5, 66, 400.0
-    section, grid = weightless._section, weightless.grid
-    e, s, _ = weightless._split(state)
-    w = weightless.pressure_wrench(pressures)
+    grid = weightless.grid
+    e, s, _, w, section, _ = point_of(weightless, state, pressures)
     rate = weightless.derivative(state, pressures)
-    _, ds, _ = weightless._split(rate)
-    factors = rosenbrock.Factors(
+    ds = np.ascontiguousarray(RodState(rate).wrenches)
+    factors = linear_solver.Factors(
         *(np.empty((6, *shape)) for shape in [(6,), (6, 3)] + [(6, 6)] * 5)
     )
-    rosenbrock.linearise(e, s, ds, w, alpha, section, grid, factors)
+    linear_solver.linearise(e, s, ds, w, alpha, section, grid, None, factors)
     random = np.random.default_rng(0)
     e_rate, s_rate = random.normal(size=(2, n + 1, 6))
     e_rate[0] = 0.0
     d_e, d_s = np.empty((2, n + 1, 6))
-    rosenbrock.solve(e_rate, s_rate, alpha, section, grid, factors, d_e, d_s)
+    linear_solver.solve(e_rate, s_rate, alpha, section, grid, None, factors, d_e, d_s)
     jacobian = weightless.linearize(state, pressures)[0][:size, :size]
     right = np.concatenate((e_rate[1:].ravel(), s_rate.ravel()))
     # A drops out: (alpha I - A^-1 G) d = r, and A^-1 G is the Jacobian of the explicit form
@@ -290,7 +300,7 @@ def test_state_views_share_memory_and_restrict(moving):
 
 
 def test_wrong_shapes_and_numbers_are_named(rod):
-    with pytest.raises(UserError, match="3 chambers"):
+    with pytest.raises(UserError, match="3 actuators"):
         rod.step(rod.rest_state(), np.zeros(4), PERIOD)
     with pytest.raises(UserError, match=r"\(72,\)"):
         rod.step(np.zeros(60), np.zeros(3), PERIOD)

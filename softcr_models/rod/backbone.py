@@ -46,9 +46,7 @@ def strain_from_wrench(out, s, part):
 def curvature_at(out, s, i, fraction, part):
     """out (3,) = bending and torsion strain at a fraction of interval i, linear in it."""
     for k in range(3):
-        out[k] = part.compliance[k + 3] * (
-            s[i, k + 3] + fraction * (s[i + 1, k + 3] - s[i, k + 3])
-        )
+        out[k] = part.compliance[k + 3] * (s[i, k + 3] + fraction * (s[i + 1, k + 3] - s[i, k + 3]))
 
 
 @register_jitable(forceinline=True)

@@ -203,8 +203,8 @@ class CosseratRod:
         given = [np.asarray(each) for each in (state, state_rate, inputs)]
         dtype = np.result_type(*given, float)
         numbers = self._parameters("residual", parameters)
-        same = (each.astype(dtype) for each in given)
-        return residual.residual(*same, numbers, *self._rod(loads))
+        x, rate, acting = (each.astype(dtype) for each in given)
+        return residual.residual(x, rate, acting, numbers, *self._rod(loads))
 
     def linearize(
         self,
@@ -324,7 +324,7 @@ class CosseratRod:
 
     @cached_property
     def node_arcs(self) -> np.ndarray:
-        """(N + 1,) arc lengths of the nodes 0..N from the rod's base; connectors do not count [m]."""
+        """(N + 1,) arc lengths of the nodes from the rod's base; connectors do not count [m]."""
         ends, counts = self.robot.segment_ends, np.diff(self.grid.first_row) - 1
         parts = [np.linspace(a, b, n + 1) for (a, b), n in zip(pairwise(ends), counts, strict=True)]
         return np.concatenate((parts[0], *(part[1:] for part in parts[1:])))

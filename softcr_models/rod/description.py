@@ -7,6 +7,7 @@ import numpy as np
 
 from softcr_models.errors import UserError
 from softcr_models.model import TIP, Group, Inputs, Layout, OutputInfo, Parameter
+from softcr_models.pressure import PressureLag
 from softcr_models.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.parameters import RodParameter
@@ -46,6 +47,7 @@ def rod_inputs(robot: Robot) -> Inputs:
         robot.tension_limits if each.type == "tendon" else robot.pressure_limits
         for each in robot.actuators
     ]
+    lag: PressureLag | None
     if not robot.tendons:
         quantity, unit, lag = "pressure", "Pa", robot.pressure_lag
     elif not robot.chambers:

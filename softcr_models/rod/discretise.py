@@ -21,7 +21,7 @@ def share_intervals(robot: Robot, intervals: int) -> list[int]:
     """
     segments = robot.segments
     total = intervals * len(segments)
-    if not 1 <= intervals or total > MAX_INTERVALS:
+    if not intervals >= 1 or total > MAX_INTERVALS:
         most = MAX_INTERVALS // len(segments)
         each = "" if len(segments) == 1 else f" of each of {len(segments)} segments"
         raise UserError(f"intervals: {intervals} is not allowed: 1 to {most}{each}")

@@ -170,8 +170,6 @@ def _exponential(x):
 def _positive_part(x):
     def implementation(x):
         value = value_of(x)
-        return with_tangent(
-            positive_part(value), simd.where_positive(value, tangent_of(x))
-        )
+        return with_tangent(positive_part(value), simd.where_positive(value, tangent_of(x)))
 
     return implementation if isinstance(x, Dual) else None

@@ -119,7 +119,15 @@ def rates(
 
 
 @numba.njit(**COMPILE_OPTIONS)
-def poses_along(s, compliance, grid, fittings, base_height, segments, arc_lengths):
+def poses_along(
+    s: np.ndarray,
+    compliance: np.ndarray,
+    grid: Grid,
+    fittings: Fittings | None,
+    base_height: float,
+    segments: np.ndarray,
+    arc_lengths: np.ndarray,
+) -> np.ndarray:
     """Poses of the backbone, strains constant in each sub-interval of Algorithm 1.
 
     Args:
@@ -142,7 +150,7 @@ def poses_along(s, compliance, grid, fittings, base_height, segments, arc_length
     pieces = grid.gravity_subintervals
     point = 0
     for a in range(grid.segments):
-        if fittings is not None:
+        if fittings is not None:  # noqa: SIM102  (numba leaves out what hangs on None alone)
             if a > 0:
                 cross_connector(
                     rotation, position, fittings.adjoint[a - 1], fittings.translation[a - 1]

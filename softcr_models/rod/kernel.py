@@ -103,8 +103,8 @@ def balance(row, strain, stress, velocity, s, ds, w, mean_up, i, part, section):
 
 @register_jitable(forceinline=True)
 def loaded_balance(
-    row, strain, stress, velocity, s, ds, acting, mean_up, forces, stream, i, a, part, section, grid,
-    fittings,
+    row, strain, stress, velocity, s, ds, acting, mean_up, forces, stream, i, a, part, section,
+    grid, fittings,
 ):  # fmt: skip
     """`balance` with an actuation (R, 6) that differs from row to row, and with loads."""
     per_length = 1.0 / part.interval_length

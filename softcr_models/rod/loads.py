@@ -75,7 +75,12 @@ def base_actuation(base, s, w, section, grid, extras):
         base[k] = w[0, k] + 0.0 * s[0, 0]
     if extras is not None:
         strain = local(s[0, 0], (6,))
-        room = (local(s[0, 0], (6,)), local(s[0, 0], (6,)), local(s[0, 0], (6,)), local(s[0, 0], (6,)))
+        room = (
+            local(s[0, 0], (6,)),
+            local(s[0, 0], (6,)),
+            local(s[0, 0], (6,)),
+            local(s[0, 0], (6,)),
+        )
         strain_from_wrench(strain, s[0], part_of(room, 0, section, grid))
         add_tendons(base, strain, 0, 0, extras)
 

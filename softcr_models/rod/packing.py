@@ -169,7 +169,7 @@ def tip_pose(pose, s, section, body, grid, fittings):
     start_pose(rotation, position, like)
     position[2] = body.base_height + 0.0 * like
     for a in range(grid.segments):
-        if fittings is not None:
+        if fittings is not None:  # noqa: SIM102  (numba leaves out what hangs on None alone)
             if a > 0:
                 cross_connector(
                     rotation, position, fittings.adjoint[a - 1], fittings.translation[a - 1]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from softcr_models.arguments import ArgumentError
 from softcr_models.rod.section import Grid, NodeLoads
@@ -20,8 +21,8 @@ class PointLoad:
             outer face, a wrench at the last node.
     """
 
-    force: Sequence[float] = (0.0, 0.0, 0.0)
-    wrench: Sequence[float] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    force: ArrayLike = (0.0, 0.0, 0.0)
+    wrench: ArrayLike = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     node: int | None = None
 
 

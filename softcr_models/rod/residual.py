@@ -81,9 +81,7 @@ def implicit_residual(e, s, de, ds, w, section, grid, extras, intervals, ends):
                 intervals[i, 0, k] = row[k]
             if extras is None:
                 gravity_over_interval(mean_up[i], up, s, i, part, grid)
-                balance(
-                    row, strain, stress, velocity, s, ds, w[a], mean_up[i], i, part, section
-                )
+                balance(row, strain, stress, velocity, s, ds, w[a], mean_up[i], i, part, section)
             else:
                 loaded_balance(
                     row, strain, stress, velocity, s, ds, acting, mean_up, forces, stream, i, a,

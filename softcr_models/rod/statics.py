@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from softcr_models.rod.cosserat_rod import CosseratRod
 
 _STEPS = 25
-_LARGEST_CHANGE = 3.0  # of a load's scale in one step of Newton's method: beyond it leaves its reach
+_LARGEST_CHANGE = (
+    3.0  # of a load's scale in one step of Newton's method: beyond it leaves its reach
+)
 
 
 class EquilibriumError(ArithmeticError):
@@ -74,7 +76,9 @@ def _newton(rod, state, inputs, parameters, loads, scales):
     return None
 
 
-def _load_scales(rod, inputs, loads) -> tuple[float, float]:
+def _load_scales(
+    rod: "CosseratRod", inputs: np.ndarray, loads: Sequence[PointLoad]
+) -> tuple[float, float]:
     """The largest force [N] and moment [N m] that actuation, weight or loads can put on the rod.
 
     Raises:
@@ -86,8 +90,10 @@ def _load_scales(rod, inputs, loads) -> tuple[float, float]:
     lengths = np.array([each.length for each in robot.segments])
     mass = float(rod.body.line_density @ lengths) + robot.tip_mass + robot.rigid_mass
     weight = mass * abs(robot.gravity)
-    pulls = [float(np.linalg.norm(each.force) + np.linalg.norm(each.wrench[:3])) for each in loads]
-    turns = [float(np.linalg.norm(each.wrench[3:])) for each in loads]
+    wrenches = [np.asarray(each.wrench) for each in loads]
+    pulls = [float(np.linalg.norm(each.force)) for each in loads]
+    pulls += [float(np.linalg.norm(each[:3])) for each in wrenches]
+    turns = [float(np.linalg.norm(each[3:])) for each in wrenches]
     force = max(float(acting[:3].max()), weight, *pulls, 0.0)
     if not force > 0.0:
         raise EquilibriumError(

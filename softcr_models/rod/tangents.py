@@ -219,9 +219,7 @@ def rates_tangents(
     levels = np.ascontiguousarray(np.broadcast_to(inputs, (2, m)))
     values = np.empty(len(state) + 6)
     out = np.empty((len(directions), len(state) + 6))
-    _all_rates(
-        state, levels, parameters, body, grid, fittings, loads, 1.0, 1, ways, values, out
-    )
+    _all_rates(state, levels, parameters, body, grid, fittings, loads, 1.0, 1, ways, values, out)
     return values, out
 
 
