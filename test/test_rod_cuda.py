@@ -13,7 +13,7 @@ import pytest
 
 from softcr_models import CosseratRod, UserError
 from softcr_models.devices import what_cuda_lacks
-from softcr_models.rod import rosenbrock
+from softcr_models.rod import linear_solver, packing, rosenbrock
 
 SIMULATED = {"NUMBA_ENABLE_CUDASIM": "1"}
 
