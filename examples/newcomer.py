@@ -5,6 +5,7 @@ python examples/newcomer.py results/sim/latest     (a recorded run, which is rep
 
 import subprocess
 import sys
+import threading
 import time
 
 import rclpy
@@ -12,6 +13,7 @@ from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from rcl_interfaces.srv import SetParametersAtomically
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 from std_srvs.srv import Trigger
 
@@ -23,9 +25,7 @@ def ask(kind, service, **request):
     client = node.create_client(kind, service)
     assert client.wait_for_service(120.0), f"{service} is not there"
     time.sleep(1.0)  # until the service knows this client, too
-    answer = client.call_async(kind.Request(**request))
-    rclpy.spin_until_future_complete(node, answer, timeout_sec=240.0)
-    return answer.result()
+    return client.call(kind.Request(**request))
 
 
 def told(service, name, value):
@@ -34,58 +34,44 @@ def told(service, name, value):
     return ask(SetParametersAtomically, service, parameters=parameters).result
 
 
-def listen(seconds):
-    """Let messages come for a while."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        rclpy.spin_once(node, timeout_sec=0.1)
-
-
 rclpy.init()
 node = rclpy.create_node("newcomer")
 tips, replayed = [], []
 node.create_subscription(PoseWithCovarianceStamped, "estimate/tip/pose", tips.append, 10)
 node.create_subscription(PoseWithCovarianceStamped, "again/estimate/tip/pose", replayed.append, 10)
 goals = node.create_publisher(PoseStamped, "goal/pose", 1)
-listen(4.0)
+executor = SingleThreadedExecutor()
+executor.add_node(node)
+spinning = threading.Thread(target=executor.spin, daemon=True)
+spinning.start()
+time.sleep(4.0)
 print("nodes:", ", ".join(sorted(node.get_node_names())))
 print("topics:", ", ".join(sorted(name for name, _ in node.get_topic_names_and_types())))
 
 goal = PoseStamped()
 goal.header.stamp = node.get_clock().now().to_msg()
 goal.pose.position.x, goal.pose.position.y, goal.pose.position.z = 0.02, 0.01, 0.17
-goal.pose.orientation.w = 1.0
 goals.publish(goal)
 print("goal:", ask(Trigger, "goal/go").message)
-listen(4.0)
+time.sleep(4.0)
 tip = tips[-1].pose.pose.position
 print(f"tip: {tip.x:.3f} {tip.y:.3f} {tip.z:.3f}")
 
 tuned = told("nempc_controller/set_parameters_atomically", "costs.input_rate", 0.3)
 print("weight changed:", tuned.successful)
-print("switch:", told("switch", "controller", "rod_mpc").reason)
-
-try:
-    from tf2_msgs.msg import TFMessage
-
-    frames = []
-    node.create_subscription(TFMessage, "/tf", frames.append, 10)
-    listen(3.0)
-    print("frame_id:", frames[-1].transforms[0].child_frame_id)
-except ImportError:  # the wheels of ROS lack the package; softcr echo does without
-    subprocess.run([*SOFTCR, "echo", "/tf", "--once"], check=True)
+print("switch:", told("switch", "controller", "rod_mpc").reason, flush=True)
+# the wheels of ROS lack tf2_msgs, which tf2_ros needs; this command does without
+subprocess.run([*SOFTCR, "echo", "/tf", "--once"], check=True)
 
 estimator = subprocess.Popen([*SOFTCR, "run", "estimator", "--namespace=again", "--use-sim-time"])
-try:
-    for transition in (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE):
-        ask(ChangeState, "again/estimator/change_state", transition=Transition(id=transition))
-    for _ in range(2):
-        replayed.clear()
-        words = ["replay", sys.argv[1], "--online", "--namespace=again", "--wait=30"]
-        replay = subprocess.Popen([*SOFTCR, *words])
-        while replay.poll() is None:
-            listen(0.1)
-        print(f"replay: {len(replayed)} estimates")
-finally:
-    estimator.terminate()
-    estimator.wait()
+for transition in (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE):
+    ask(ChangeState, "again/estimator/change_state", transition=Transition(id=transition))
+for _ in range(2):
+    replayed.clear()
+    words = ["replay", sys.argv[1], "--online", "--namespace=again", "--wait=30"]
+    subprocess.run([*SOFTCR, *words], check=True)
+    print(f"replay: {len(replayed)} estimates")
+estimator.terminate()
+estimator.wait()
+executor.shutdown()
+spinning.join()

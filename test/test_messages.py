@@ -596,6 +596,24 @@ def test_nothing_is_lost_or_expires_in_lockstep():
         assert profile.deadline.nanoseconds == profile.lifespan.nanoseconds == 0
 
 
+def test_a_person_s_plain_publisher_of_goals_is_heard_in_lockstep():
+    from rclpy.qos import (
+        DurabilityPolicy,
+        QoSCompatibility,
+        QoSProfile,
+        ReliabilityPolicy,
+        qos_check_compatible,
+    )
+
+    plain = QoSProfile(  # as the defaults of rmw are
+        depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.VOLATILE
+    )
+    for topic in ("goal/pose", "goal/path"):
+        assert qos_check_compatible(plain, qos(topic, True))[0] != QoSCompatibility.ERROR
+    kept = qos_check_compatible(plain, qos("pressure/state", True))[0]
+    assert kept == QoSCompatibility.ERROR
+
+
 STARVED_READER = """
 import time
 import rclpy
