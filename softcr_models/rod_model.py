@@ -9,11 +9,13 @@ from softcr_models.arguments import Arguments, unknown_output
 from softcr_models.errors import UserError
 from softcr_models.model import TIP
 from softcr_models.robot import Robot
+from softcr_models.robot_parts import PoseSensor
 from softcr_models.rod import stepper
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.description import (
     BASE_WRENCH,
     SHAPE,
+    pose_sensors,
     rod_inputs,
     rod_layout,
     rod_outputs,
@@ -35,6 +37,7 @@ class RodModel:
         self.inputs = rod_inputs(rod.robot)
         self.parameters = rod_parameters(rod)
         self.outputs = rod_outputs(rod)
+        self._pose_sensors = pose_sensors(rod.robot)
         self.parameter_names = rod.parameter_names
         self.nominal_parameters = rod.nominal_parameters
         signs = {each.name: each.sign for each in rod.parameters}
@@ -162,16 +165,27 @@ class RodModel:
             acting = np.broadcast_to(acting, (len(states), self.input_size))
             triples = zip(states, acting, rows, strict=True)
             return np.stack([self.rod.base_wrench(x, u, p) for x, u, p in triples])
+        if name in self._pose_sensors:
+            each = zip(states, rows, strict=True)
+            return np.stack([self._seen(self._pose_sensors[name], x, p) for x, p in each])
         raise unknown_output(self, name)
+
+    def _seen(self, sensor: PoseSensor, state: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+        """(3, 4) pose that a sensor along the body sees, in the base frame."""
+        names = self.rod.robot.segment_names
+        segment = names.index(sensor.segment or names[-1])
+        pose = self.rod.pose_at(state, segment, sensor.at, parameters)[:3].copy()
+        pose[:, 3] += pose[:, :3] @ np.array(sensor.offset)
+        return pose
 
 
 def rod_robot(robot: Any, model: str) -> Robot:
-    """The robot, if it is a rod driven by pressure.
+    """The robot, if it is a rod.
 
     Raises:
         UserError: it is another kind; the line names it and the model.
     """
     if not isinstance(robot, Robot):
         name = getattr(robot, "name", type(robot).__name__)
-        raise UserError(f"model {model!r}: is for a rod driven by pressure, which {name} is not")
+        raise UserError(f"model {model!r}: is for a rod, which {name} is not")
     return robot

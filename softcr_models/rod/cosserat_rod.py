@@ -322,6 +322,18 @@ class CosseratRod:
         """(N + 1, 4, 4) poses of the nodes 0..N in the base frame; of a boundary, before it."""
         return self._poses("node_poses", state, parameters, self.node_arcs)
 
+    def pose_at(
+        self,
+        state: np.ndarray,
+        segment: int,
+        fraction: float,
+        parameters: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """(4, 4) pose in the base frame at a fraction of a segment's length; 0 of a later segment
+        is behind the connector."""
+        place = np.array([fraction * self.robot.segments[segment].length])
+        return self._poses_in("pose_at", state, parameters, np.array([segment]), place)[0]
+
     @cached_property
     def node_arcs(self) -> np.ndarray:
         """(N + 1,) arc lengths of the nodes from the rod's base; connectors do not count [m]."""
@@ -399,13 +411,17 @@ class CosseratRod:
     def _poses(self, method, state, parameters, arc_lengths):
         """(J, 4, 4) of arc lengths (J,) ascending from the rod's base [m]; connectors do not
         count, and the end of a segment is the place before its connector."""
-        x, numbers = self._state(method, state), self._parameters(method, parameters)
-        point = evaluation.point_of(x, self._no_inputs, numbers, *self._rod(()))
         ends = self.robot.segment_ends
         of = np.searchsorted(ends[1:-1], arc_lengths - 1e-9 * self.robot.length)
+        return self._poses_in(method, state, parameters, of, arc_lengths - ends[of])
+
+    def _poses_in(self, method, state, parameters, of, places):
+        """(J, 4, 4) at places (J,) from the starts of segments `of` (J,), ascending [m]."""
+        x, numbers = self._state(method, state), self._parameters(method, parameters)
+        point = evaluation.point_of(x, self._no_inputs, numbers, *self._rod(()))
         return evaluation.poses_along(
             point.s, point.section.compliance, self.grid, self.fittings, self.base_height, of,
-            arc_lengths - ends[of],
+            places,
         )  # fmt: skip
 
     def _point(self, method, state, inputs, parameters):

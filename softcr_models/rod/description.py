@@ -9,6 +9,7 @@ from softcr_models.errors import UserError
 from softcr_models.model import TIP, Group, Inputs, Layout, OutputInfo, Parameter
 from softcr_models.pressure import PressureLag
 from softcr_models.robot import Robot
+from softcr_models.robot_parts import PoseSensor
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.parameters import RodParameter
 from softcr_models.rod.state import RodState
@@ -72,10 +73,14 @@ def rod_inputs(robot: Robot) -> Inputs:
 
 def rod_parameters(rod: CosseratRod) -> tuple[Parameter, ...]:
     """What a filter can find of a rod; noises and deviations are the tuned ones."""
-    return tuple(
-        _force(each, value) if each.sign == "any" else _factor(each, value)
-        for each, value in zip(rod.parameters, rod.nominal_parameters.tolist(), strict=True)
-    )
+    values = zip(rod.parameters, rod.nominal_parameters.tolist(), strict=True)
+    return tuple(_parameter(each, value, rod.robot) for each, value in values)
+
+
+def _parameter(each: RodParameter, value: float, robot: Robot) -> Parameter:
+    if each.sign == "any":
+        return _force(each, value)
+    return _factor(each, value) if value > 0.0 else _absent_mass(each, robot)
 
 
 def _factor(each: RodParameter, value: float) -> Parameter:
@@ -92,32 +97,68 @@ def _force(each: RodParameter, value: float) -> Parameter:
     )  # fmt: skip
 
 
+def _absent_mass(each: RodParameter, robot: Robot) -> Parameter:
+    """A tip mass that the robot's file does not have: in parts of the robot's own mass."""
+    mass = sum(_masses(robot))
+    return Parameter(
+        each.name, each.unit, 0.0, 0.0, mass, transform="linear", noise=5e-4,
+        deviation=each.deviation, scale=mass,
+    )  # fmt: skip
+
+
 def rod_outputs(rod: CosseratRod) -> Mapping[str, OutputInfo]:
-    """Tip pose, points along the centre line, and what the base sensor reads."""
+    """Tip pose, points along the centre line, what the base sensor reads, and the poses that the
+    robot's sensors along the body see, by their names."""
+    poses = dict.fromkeys(pose_sensors(rod.robot), OutputInfo((3, 4), "m", "pose"))
     return {
         TIP: OutputInfo((3, 4), "m", "pose"),
         SHAPE: OutputInfo((rod.total_intervals + 1, 3), "m", "points"),
         BASE_WRENCH: OutputInfo((6,), "N, N m", "wrench", needs_inputs=True),
+        **poses,
     }
+
+
+def pose_sensors(robot: Robot) -> dict[str, PoseSensor]:
+    """Sensors of poses along the body, by their names."""
+    return {each.name: each for each in robot.sensors if isinstance(each, PoseSensor)}
 
 
 def _scale(rod: CosseratRod) -> np.ndarray:
     """Typical magnitudes: half the range of one input, one length per 0.1 s at the tip.
 
     Velocities grow along the rod; wrenches are those of the actuation, with weights as the least.
+    Without weight, a tenth of the largest force of the actuation stands for it.
     """
     robot = rod.robot
-    arc = rod.node_arcs[1:] / robot.length
+    arc = _relative_arcs(rod)
     tip_speed = robot.length / 0.1
     velocities = np.empty((rod.total_intervals, 6))
     velocities[:, :3] = tip_speed * np.maximum(arc, 0.1)[:, None]
     velocities[:, 3:] = tip_speed / robot.length * np.maximum(arc, 0.1)[:, None]
-    half = 0.5 * rod_inputs(robot).high
-    masses = sum(
+    inputs, (soft, rigid) = rod_inputs(robot), _masses(robot)
+    half = 0.5 * np.maximum(np.abs(inputs.low), np.abs(inputs.high))
+    actuation = (half * np.abs(rod.row_actuation)).max(axis=2)
+    weight = robot.gravity * soft + robot.gravity * rigid or 0.1 * float(actuation[:, :3].max())
+    least = np.array([weight, weight, weight, *(3 * (0.3 * weight * robot.length,))])
+    wrenches = np.maximum(actuation, least)
+    return RodState.join(velocities, wrenches, wrenches[0], rod.segments).array
+
+
+def _relative_arcs(rod: CosseratRod) -> np.ndarray:
+    """(N,) arc lengths of the nodes after the base, over the rod's length [-]."""
+    length, counts = rod.robot.length, np.diff(rod.grid.first_row)
+    starts, lengths = rod.robot.segment_ends, np.diff(rod.robot.segment_ends)
+    parts = [
+        start / length + own / length * np.linspace(0.0, 1.0, count)[1:]
+        for start, own, count in zip(starts[:-1], lengths, counts, strict=True)
+    ]
+    return np.concatenate(parts)
+
+
+def _masses(robot: Robot) -> tuple[float, float]:
+    """Of the soft segments, and of what is rigid [kg]."""
+    soft = sum(
         each.density * area * each.length
         for each, area in zip(robot.segments, robot.segment_areas.tolist(), strict=True)
     )
-    weight = robot.gravity * masses + robot.gravity * (robot.tip_mass + robot.rigid_mass)
-    least = np.array([weight, weight, weight, *(3 * (0.3 * weight * robot.length,))])
-    wrenches = np.maximum((half * np.abs(rod.row_actuation)).max(axis=2), least)
-    return RodState.join(velocities, wrenches, wrenches[0], rod.segments).array
+    return soft, robot.tip_mass + robot.rigid_mass
