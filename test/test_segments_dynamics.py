@@ -106,7 +106,7 @@ def test_todays_rod_is_the_dense_one(seed):
 
 
 def test_two_halves_are_one():
-    arm = random_arm(5, 1, exact=False)
+    arm = random_arm(5, 1)
     (whole,) = arm.segments
     half = replace(whole, length=0.5 * whole.length)
     halves = replace(
