@@ -40,6 +40,7 @@ def rollout_text(rod: CosseratRod, dtype: type[np.floating]) -> Callable:
     tip_pose = functions.of(packing.tip_pose)
     load_state = functions.of(packing.load_state)
     store_state = functions.of(packing.store_state)
+    load_tensions = functions.of(packing.load_tensions)
     effective_masses = functions.of(kernel.effective_masses)
     positive_part = functions.of(packing.positive_part)
     row_of = functions.of(stepper._row_of)
@@ -50,6 +51,7 @@ def rollout_text(rod: CosseratRod, dtype: type[np.floating]) -> Callable:
     actuation, pulls = body.actuation, body.pulls
     pulled = fittings.tendon_inputs if tendons else None
     room = max(1, tendons)
+    twice = 2 * room
 
     def rollout(states, inputs, parameters, pieces, substeps, fresh, tips, again, dt, out):
         candidate = cuda.grid(1)
@@ -75,6 +77,7 @@ def rollout_text(rod: CosseratRod, dtype: type[np.floating]) -> Callable:
         )
         decay = local(like, (6,))
         tip_force = local(like, (3,))
+        tension = local(like, (twice,))
         if fittings is None:
             extras = None
         else:
@@ -114,8 +117,10 @@ def rollout_text(rod: CosseratRod, dtype: type[np.floating]) -> Callable:
                     for tendon in range(tendons):
                         first = positive_part(now[pulled[tendon]])
                         change = positive_part(later[pulled[tendon]]) - first
-                        extras.tensions_begin[tendon] = first + begins * change
-                        extras.tensions_end[tendon] = first + ends * change
+                        tension[tendon] = first + begins * change
+                        tension[room + tendon] = first + ends * change
+                    if fittings is not None:
+                        load_tensions(extras, tension, 0, room)
                     step(
                         e, s, z, w_begin, w_end, number(piece_length), parts, fresh, decay,
                         section, shared, extras,

@@ -116,6 +116,18 @@ def pack_inputs(raw_wrench, raw_tension, level, lane, inputs, body, fittings):
 
 
 @register_jitable(forceinline=True)
+def load_tensions(extras, tension, begin, end):
+    """The tensions of a step that goes from row `begin` to row `end` of a packed column.
+
+    A function of its own: numba drops what is written to a tuple's array where that is made.
+    """
+    for tendon in range(extras.fittings.tendon_inputs.shape[0]):
+        extras.tensions[tendon] = tension[begin + tendon]
+        extras.tensions_begin[tendon] = tension[begin + tendon]
+        extras.tensions_end[tendon] = tension[end + tendon]
+
+
+@register_jitable(forceinline=True)
 def load_state(e, s, z, state, grid, fittings):
     """Rows from a state (12 N + 6 K + 6,) as `RodState` lays it out."""
     rows = grid.first_row[grid.segments]

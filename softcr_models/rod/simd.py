@@ -201,7 +201,7 @@ def exponential(x: Any) -> Any:
 
 def positive_part(x: Any) -> Any:
     """x where it is above zero, else zero; of a number or lanes."""
-    return x if x > 0.0 else 0.0 * x
+    return x if x.real > 0.0 else 0.0 * x
 
 
 @intrinsic
@@ -275,7 +275,7 @@ def _exponential(x):
 @overload(positive_part, inline="always")
 def _positive_part(x):
     def of_numbers(x):
-        return x if x > 0.0 else 0.0 * x
+        return x if x.real > 0.0 else 0.0 * x
 
     def of_lanes(x):
         return where_positive(x, x)

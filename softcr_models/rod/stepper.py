@@ -23,6 +23,7 @@ from softcr_models.rod.kernel import effective_masses
 from softcr_models.rod.packing import (
     Body,
     load_state,
+    load_tensions,
     pack_inputs,
     pack_section,
     section_rows,
@@ -166,9 +167,7 @@ def _compiled_block(lanes, dtype):
                     w_begin[place, k] = wrench[6 * (places * time + place) + k]
                     w_end[place, k] = wrench[6 * (places * (time + 1 - held) + place) + k]
             if fittings is not None:
-                for tendon in range(tendons):
-                    extras.tensions_begin[tendon] = tension[tendons * time + tendon]
-                    extras.tensions_end[tendon] = tension[tendons * (time + 1 - held) + tendon]
+                load_tensions(extras, tension, tendons * time, tendons * (time + 1 - held))
             rosenbrock.step(
                 e, s, z, w_begin, w_end, dt, substeps, fresh, decay, section, grid, extras
             )

@@ -15,6 +15,7 @@ from softcr_models.rod.loads import base_actuation
 from softcr_models.rod.packing import (
     Body,
     load_state,
+    load_tensions,
     pack_inputs,
     pack_section,
     section_rows,
@@ -146,10 +147,7 @@ def _compiled_tangents(evaluate, extra_rows):
                 local(like, (MAX_TENDONS,)),
             )
             tendons = fittings.tendon_inputs.shape[0]
-            for tendon in range(tendons):
-                extras.tensions[tendon] = packed_tension[tendon, 0]
-                extras.tensions_begin[tendon] = packed_tension[tendon, 0]
-                extras.tensions_end[tendon] = packed_tension[tendons + tendon, 0]
+            load_tensions(extras, packed_tension[:, 0], 0, tendons)
             effective_masses(extras.effective_mass, extras.carry, section, grid, fittings)
         evaluate(result, e, s, z, w, section, decay, body, grid, fittings, extras, dt, substeps)
         raw_out = np.empty((size + extra_rows, FLOAT64_LANES))
