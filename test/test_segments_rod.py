@@ -97,12 +97,6 @@ def test_rates_are_those_of_the_dense_reference(counts, exact):
         assert rod.tip_pose(state.vector()) == pytest.approx(pose, abs=1e-9)
 
 
-# The compiler removes what is written to fields of `Extras`: in steps and in derivatives of exact
-# tendons all tensions are zero. Rates and equilibria, which pass arrays, are right.
-LOST = pytest.mark.xfail(strict=True, reason="exact tendons do not pull in steps and derivatives")
-
-
-@LOST
 @pytest.mark.parametrize("seed", range(2))
 def test_linearisation_is_the_complex_step_of_the_residual(seed):
     counts = (2, 3, 4)
@@ -160,7 +154,7 @@ def test_equilibria_converge_to_the_continuum_with_the_known_errors(name):
         assert np.abs(wrench[3:] - want.moment).max() < coarse[1] * share
 
 
-@pytest.mark.parametrize("name", ["A", "B", "C", pytest.param("D", marks=LOST)])
+@pytest.mark.parametrize("name", ["A", "B", "C", "D"])
 def test_arms_at_rest_are_stable(name):
     content, inputs = FILES[name]
     rod = rod_of(content, (4, 4))
@@ -275,7 +269,6 @@ THREE = [tendon(f"t{i}", a, 0.009, "distal") for i, a in enumerate(np.radians([0
 ONE = tendon("s", np.pi / 2, 0.016, "proximal")
 
 
-@LOST
 @pytest.mark.parametrize("share", [0.06, 0.25, 0.45])
 def test_tendons_left_out_of_the_linearisation_keep_steps_stable(share):
     """Tensions of this share of kGA of the distal segment, all at once from rest."""
