@@ -31,6 +31,7 @@ class SensorModel:
     Attributes:
         tip_noise: standard deviation of each coordinate of the tip [m].
         pressure_noise: standard deviation of each pressure [Pa].
+        tension_noise: standard deviation of each tension [N].
         force_noise, moment_noise: of the base wrench [N], [N m].
         mocap_latency: cycles by which a pose arrives late.
         seed: of all of them.
@@ -42,6 +43,7 @@ class SensorModel:
     moment_noise: float = 0.0
     mocap_latency: int = 0
     seed: int = 0
+    tension_noise: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +93,8 @@ class SimulatedPlant:
 
     Attributes:
         rod: the plant's rod.
-        pressures: (m,) true chamber pressures [Pa].
-        command: (m,) what the valves follow [Pa], inside their limits.
+        pressures: (m,) true chamber pressures [Pa]; tensions [N] of tendons.
+        command: (m,) what valves and drives follow [Pa], [N], inside their limits.
     """
 
     # pressures are exact at the ends of pieces and linear in between: the base force of a moving
@@ -113,6 +115,9 @@ class SimulatedPlant:
             intervals,
         )
         self._prediction = RodPrediction(self.rod, substeps=2, single_precision=False)
+        self._inputs = self._prediction.inputs
+        tendons = np.isin(np.arange(self._inputs.size), robot.tendon_inputs)
+        self._input_noise = np.where(tendons, sensors.tension_noise, sensors.pressure_noise)
         self._rest = self.rod.equilibrium(np.zeros(self.rod.input_size))
         self.reset()
 
@@ -126,12 +131,11 @@ class SimulatedPlant:
         self.state = self._rest.copy()
 
     def follow(self, command: np.ndarray) -> None:
-        """From now on the valves follow `command` (m,) [Pa], clipped to what they can."""
-        limits = self.rod.robot.pressure_limits
-        self.command = np.clip(command, limits.minimum, limits.maximum)
+        """From now on valves and drives follow `command` (m,), clipped to what they can."""
+        self.command = np.clip(command, self._inputs.low, self._inputs.high)
 
     def vent(self) -> None:
-        """From now on the valves let the air out."""
+        """From now on the valves let the air out, and the tendons are as slack as they may be."""
         self.follow(np.zeros(self.rod.input_size))
 
     def advance(self, duration: float) -> None:
@@ -143,12 +147,12 @@ class SimulatedPlant:
         """
         if not passes(duration):
             return
-        lag = self.rod.robot.pressure_lag
+        lag = self._inputs.lag
         pieces = max(1, math.ceil(duration / self._PIECE - 1e-9))
         piece = duration / pieces
         levels = [self.pressures]
         for _ in range(pieces):
-            levels.append(lag.step(levels[-1], self.command, piece))
+            levels.append(lag.step(levels[-1], self.command, piece) if lag else self.command)
         self.pressures = levels[-1]
         self._move(np.array(levels), piece)
 
@@ -203,7 +207,7 @@ class SimulatedPlant:
         chambers = random.standard_normal(self.rod.input_size)
         return Measurement(
             stamp=stamp,
-            pressures=self.pressures + sensors.pressure_noise * chambers,
+            pressures=self.pressures + self._input_noise * chambers,
             tip_pose=tip_pose,
             tip_stamp=tip_stamp,
             wrench=wrench + noise,

@@ -14,7 +14,13 @@ from softcr_hardware.plant import Measurement, Mismatch, SensorModel, SimulatedP
 from softcr_models.constant_curvature.arm import Arm
 from softcr_models.constant_curvature.arm_dynamics import TendonGains
 from softcr_models.robot import Robot
-from softcr_models.robot_parts import BaseWrenchSensor, PressureSensor, TipPoseSensor, sensor_of
+from softcr_models.robot_parts import (
+    BaseWrenchSensor,
+    PressureSensor,
+    TensionSensor,
+    TipPoseSensor,
+    sensor_of,
+)
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.section import MAX_INTERVALS
 from softcr_runtime.block import Output
@@ -89,7 +95,7 @@ class RodPlantSettings(BaseModel):
 
 
 class RodPlant:
-    """The pneumatic rod: finer, with its own parameters and pressure lag; see SimulatedPlant."""
+    """The rod: finer, with its own parameters and lag of its inputs; see SimulatedPlant."""
 
     Settings = RodPlantSettings
     topics = (
@@ -114,11 +120,12 @@ class RodPlant:
         wrench = sensor_of(robot.sensors, BaseWrenchSensor)
         sensors = SensorModel(
             _chosen(settings.tip_noise, sensor_of(robot.sensors, TipPoseSensor).noise),
-            _chosen(settings.pressure_noise, sensor_of(robot.sensors, PressureSensor).noise),
+            _chosen(settings.pressure_noise, _input_noise(robot, PressureSensor)),
             _chosen(settings.force_noise, wrench.force_noise),
             _chosen(settings.moment_noise, wrench.moment_noise),
             settings.mocap_latency,
             seed,
+            _input_noise(robot, TensionSensor),
         )
         self._use(robot, SimulatedPlant(robot, mismatch, sensors, settings.intervals))
 
@@ -174,6 +181,12 @@ class RodPlant:
             "intervals": rod.intervals,
             "robot": self._robot.model_dump(mode="json"),
         }
+
+
+def _input_noise(robot: Robot, kind: type[PressureSensor | TensionSensor]) -> float:
+    """Of the sensor of pressures or tensions; 0 where there is none."""
+    found = [sensor.noise for sensor in robot.sensors if isinstance(sensor, kind)]
+    return found[0] if found else 0.0
 
 
 def rod_values(rod: CosseratRod, measured: Measurement) -> dict[str, Any]:

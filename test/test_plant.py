@@ -19,6 +19,29 @@ def moved(plant, cycles):
     return plant.measure(1)
 
 
+def test_a_plant_of_tendons_follows_tensions_at_once_and_within_its_limits():
+    arm = load_robot("tendon_arm")
+    plant = SimulatedPlant(arm, Mismatch(), SensorModel(pressure_noise=1e3, tension_noise=0.01), 4)
+    plant.follow(np.array([0.3, -1.0, 0.0, 2.0]))
+    assert plant.command.tolist() == [0.3, 0.0, 0.0, 0.5]
+    plant.follow(np.array([0.3, 0.0, 0.0, 0.0]))
+    for _ in range(5):
+        plant.advance(PERIOD)
+    measured = plant.measure(1)
+    assert measured.true_pressures.tolist() == [0.3, 0.0, 0.0, 0.0]
+    noise = np.abs(measured.pressures - measured.true_pressures)
+    assert 0.0 < noise.max() < 0.1
+    rod = CosseratRod(arm, 4)
+    states = rod.simulate(rod.equilibrium(np.zeros(4)), np.array([[0.3, 0, 0, 0]] * 5), PERIOD)
+    expected = rod.tip_pose(states[-1])[:3, 3]
+    assert expected[0] > 1e-3  # towards the tendon on the x axis
+    # a tension grows linearly within the first 2 ms of the plant
+    assert measured.true_tip_pose[:3, 3] == pytest.approx(expected, abs=0.1 * expected[0])
+    plant.vent()
+    plant.advance(PERIOD)
+    assert plant.pressures.tolist() == [0.0] * 4
+
+
 def test_motion_and_base_wrench_are_those_of_the_equations():
     """Lag and rod together, by scipy's Radau at a tight tolerance, on a small grid."""
     plant = SimulatedPlant(ROBOT, Mismatch(), SensorModel(), 4)
