@@ -69,7 +69,7 @@ class Feedforward(BlockBase):
 
     def idle(self, now: int, why: str) -> Iterable[Output]:
         """No pressure."""
-        return [Output("pressure/command", now, np.zeros(len(self.robot.chambers)))]
+        return [Output("pressure/command", now, np.zeros(len(self.robot.actuators)))]
 
     def describe(self) -> dict[str, Any]:
         """See BlockBase."""

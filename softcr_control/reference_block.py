@@ -203,13 +203,14 @@ class ReferenceBlock(BlockBase):
     def _motion_of_a_rod(self, model: Model) -> SampledReference:
         """States at the nodes of the controller's rod, of a motion that a finer one makes."""
         fine = CosseratRod(self.robot, self.settings.trajectory_intervals)
-        made = self._chosen().source(RodPrediction(fine, substeps=3), self.settings.period)
+        model = RodPrediction(fine, substeps=3)
+        made = self._chosen(model).source(model, self.settings.period)
         return at_nodes(made, self.settings.intervals)
 
     def _motion_of_a_model(self, model: Model) -> SampledReference:
-        return self._chosen().source(model, self.settings.period)
+        return self._chosen(model).source(model, self.settings.period)
 
-    def _chosen(self) -> ReferenceSettings:
+    def _chosen(self, model: Model) -> ReferenceSettings:
         settings = self.settings
         if settings.reference == "file" and not settings.file:
             raise UserError("parameter file = '': a path is needed with reference = file")
@@ -218,8 +219,15 @@ class ReferenceBlock(BlockBase):
             file=settings.file,
             duration=settings.duration,
             frequency=settings.frequency,
-            mean=settings.mean,
-            amplitude=settings.amplitude,
+            mean=self._of_inputs("mean", model),
+            amplitude=self._of_inputs("amplitude", model),
             radius=settings.radius,
             height=settings.height,
         )
+
+    def _of_inputs(self, name: str, model: Model) -> float | None:
+        """A setting of the inputs; None, a share of their range, where it is left at a default that
+        is one of pressures and the inputs are not."""
+        value: float = getattr(self.settings, name)
+        default = type(self.settings).model_fields[name].default
+        return None if value == default and model.inputs.unit != "Pa" else value

@@ -110,7 +110,7 @@ def expected_of(
             frame_prefix=frame_prefix,
         )
     return Expected(
-        robot.chamber_names,
+        robot.actuator_names,
         intervals,
         frame=f"{frame_prefix}base",
         layout=layout,

@@ -41,7 +41,7 @@ def write_motion_bag(
     Raises:
         UserError: it cannot be written.
     """
-    bag, names = OfflineBag(), rod.robot.chamber_names
+    bag, names = OfflineBag(), rod.robot.actuator_names
     values = dict(zip(PARAMETERS, parameters.tolist(), strict=True))
 
     def shape(state: np.ndarray, stamp: int) -> tuple[Any, np.ndarray]:
