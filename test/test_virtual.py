@@ -82,7 +82,7 @@ def played(wire=None, computing=0.0, echo=Echo, mode="wall", duration=1.0, order
 class Robot:
     """As much of one as a block of this file needs."""
 
-    chamber_names = ("a", "b", "c")
+    actuator_names = ("a", "b", "c")
 
 
 def answers(sent):
