@@ -5,10 +5,6 @@ PyElastica simulates in a process of its own, see pyelastica_process.py.
 
 import importlib.metadata
 import importlib.util
-import os
-import pickle
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -21,6 +17,7 @@ from softcr_models.robot import Robot
 from softcr_models.rod import stepper
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_studies.speed import motion
+from softcr_studies.speed.beside import answers
 from softcr_studies.speed.rod import OURS, UNIT
 from softcr_studies.speed.timing import FEWEST, Baseline, Effort, Skipped, speed_study, told
 from softcr_studies.study import Result
@@ -108,38 +105,31 @@ def simulate(
         "period": motion.PERIOD,
         # The pressure wrench is constant along the rod in the local frame (it acts along the
         # chambers), so what it does to an elastic rod is what an intrinsic strain does: C w_p.
-        "intrinsic_strains": pressures @ robot.actuation_matrix.T * robot.compliances,
+        "intrinsic_strains": (pressures @ robot.actuation_matrix.T * robot.compliances)[:, None],
         "rod": _rod_of(robot),
         "runs": list(discretisations),
     }
-    try:
-        done = subprocess.run(
-            [sys.executable, str(SCRIPT)], input=pickle.dumps(order), capture_output=True,
-            timeout=LONGEST_WAIT, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}, check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        raise Skipped(f"PyElastica took longer than {LONGEST_WAIT:.0f} s") from None
-    if done.returncode:
-        last = (done.stderr.decode().strip().splitlines() or ["no message"])[-1]
-        raise Skipped(f"PyElastica's process failed: {last}")
-    answers = pickle.loads(done.stdout)
+    answered = answers(SCRIPT, order, THEIRS, LONGEST_WAIT)
     return [
         Run(discretisation, tips, 1e6 * seconds / len(pressures))
-        for discretisation, (tips, seconds) in zip(discretisations, answers, strict=True)
+        for discretisation, (tips, seconds) in zip(discretisations, answered, strict=True)
     ]
 
 
 def _rod_of(robot: Robot) -> dict[str, Any]:
     """What PyElastica's rod is made of."""
     rod = CosseratRod(robot, 10)
-    return {
+    body = {
         "length": robot.length,
         "area": robot.cross_section_area,
         "second_moment_of_area": robot.second_moment_of_area,
         "density": robot.density,
+        "stiffness": 1.0 / robot.compliances,
+    }
+    return {
+        "segments": [body],
         "tip_mass": robot.tip_mass,
         "tip_mass_fraction": robot.tip_mass_fraction,
-        "stiffness": 1.0 / robot.compliances,
         "gravity": -rod.grid.gravity,
         "damping_constant": _damping_constant(rod),
     }

@@ -36,8 +36,8 @@ def simulate(
 ) -> tuple[np.ndarray, float]:  # fmt: skip
     """Tips (T, 3) [m] after each period, from rest, NaN if it diverged; the time it took [s].
 
-    `intrinsic_strains` (T, 6) are those without load, shears and bendings first in x, linear before
-    angular, each held for a period [s].
+    `intrinsic_strains` (T, K, 6) are those of each segment without load, shears and bendings first
+    in x, linear before angular, each held for a period [s].
     """
     step = period / steps_per_period
     simulator = _Simulator()
@@ -54,13 +54,15 @@ def simulate(
     )
     simulator.finalize()
     stepper = elastica.PositionVerlet()
+    owners = _owners(rod, elements)
     share = _joint_shares(elements)
     tips, now = np.empty((len(intrinsic_strains), 3)), np.float64(0.0)
     begin = time.perf_counter()
     with np.errstate(all="ignore"):
         for row, strain in enumerate(intrinsic_strains):
-            body.rest_sigma[:] = strain[:3, None]
-            body.rest_kappa[:] = strain[3:, None] * share
+            along = strain[owners].T
+            body.rest_sigma[:] = along[:3]
+            body.rest_kappa[:] = 0.5 * (along[3:, 1:] + along[3:, :-1]) * share
             for _ in range(steps_per_period):
                 now = stepper.step(simulator, now, step)
             tips[row] = body.position_collection[:, -1]
@@ -70,26 +72,40 @@ def simulate(
 
 def _make_rod(rod: dict[str, Any], elements: int) -> elastica.CosseratRod:
     """A straight upright rod with the masses, inertias and stiffnesses given."""
-    area, length = rod["area"], rod["length"]
+    segments, owners = rod["segments"], _owners(rod, elements)
+
+    def along(name: str) -> np.ndarray:
+        return np.array([each[name] for each in segments], float)[owners]
+
+    area, length = along("area"), sum(each["length"] for each in segments)
     piece = length / elements
     edges = np.linspace(0.0, length, elements + 1)
     tip_length = rod["tip_mass_fraction"] * length
     covered = np.clip(edges[1:] - np.maximum(edges[:-1], length - tip_length), 0.0, None)
-    density = rod["density"] + rod["tip_mass"] * covered / tip_length / (area * piece)
+    density = along("density") + rod["tip_mass"] * covered / tip_length / (area * piece)
+    stiffness = along("stiffness").T
     body = elastica.CosseratRod.straight_rod(
         elements, np.zeros(3), np.array([0.0, 0.0, 1.0]), np.array([1.0, 0.0, 0.0]), length,
-        np.sqrt(area / np.pi), density, youngs_modulus=rod["stiffness"][2] / area,
+        np.sqrt(area / np.pi), density, youngs_modulus=float(np.mean(stiffness[2] / area)),
     )  # fmt: skip
     # The constructor knows solid circular sections only; masses are right, the rest is set here.
-    second_moments = rod["second_moment_of_area"] * np.array([1.0, 1.0, 2.0])
+    second_moments = along("second_moment_of_area") * np.array([[1.0], [1.0], [2.0]])
     share = _joint_shares(elements)
     for axis in range(3):
         inertia = density * piece * second_moments[axis]
         body.mass_second_moment_of_inertia[axis, axis] = inertia
         body.inv_mass_second_moment_of_inertia[axis, axis] = 1.0 / inertia
-        body.shear_matrix[axis, axis] = rod["stiffness"][axis]
-        body.bend_matrix[axis, axis] = rod["stiffness"][3 + axis] / share
+        body.shear_matrix[axis, axis] = stiffness[axis]
+        # half of each element beside a joint bends at it, one after the other
+        compliance = 1.0 / stiffness[3 + axis]
+        body.bend_matrix[axis, axis] = 2.0 / (compliance[1:] + compliance[:-1]) / share
     return body
+
+
+def _owners(rod: dict[str, Any], elements: int) -> np.ndarray:
+    """(elements,) segment of each element."""
+    ends = np.cumsum([each["length"] for each in rod["segments"]])
+    return np.searchsorted(ends, (np.arange(elements) + 0.5) * ends[-1] / elements)
 
 
 def _joint_shares(elements: int) -> np.ndarray:
