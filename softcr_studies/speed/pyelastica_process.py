@@ -84,9 +84,10 @@ def _make_rod(rod: dict[str, Any], elements: int) -> elastica.CosseratRod:
     covered = np.clip(edges[1:] - np.maximum(edges[:-1], length - tip_length), 0.0, None)
     density = along("density") + rod["tip_mass"] * covered / tip_length / (area * piece)
     stiffness = along("stiffness").T
+    radii: Any = np.sqrt(area / np.pi)  # of each element, though annotated as a number
     body = elastica.CosseratRod.straight_rod(
         elements, np.zeros(3), np.array([0.0, 0.0, 1.0]), np.array([1.0, 0.0, 0.0]), length,
-        np.sqrt(area / np.pi), density, youngs_modulus=float(np.mean(stiffness[2] / area)),
+        radii, density, youngs_modulus=float(np.mean(stiffness[2] / area)),
     )  # fmt: skip
     # The constructor knows solid circular sections only; masses are right, the rest is set here.
     second_moments = along("second_moment_of_area") * np.array([[1.0], [1.0], [2.0]])
