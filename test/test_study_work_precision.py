@@ -81,6 +81,12 @@ def test_the_best_time_is_that_of_the_fastest_within_the_bound(errors, bound, be
     assert work_precision.best_time(points, bound) == best
 
 
+def test_extrapolation_removes_an_error_of_second_order():
+    true, error = np.array([1.0, 2.0]), np.array([0.3, -0.1])
+    coarse, fine = true + error, true + error / 9.0
+    assert work_precision.extrapolated(coarse, fine, 3.0) == pytest.approx(true)
+
+
 def test_pyelastica_comes_to_rest_where_our_arm_of_two_segments_does(monkeypatch):
     """At small tensions, damped heavily: its large-strain law and its damping hardly matter."""
     pytest.importorskip("elastica")

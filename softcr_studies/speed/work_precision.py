@@ -39,7 +39,7 @@ FINE_SUBSTEPS, FINE = 16, (16, 32)
 OUR_GRIDS = [(n, k) for n in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16) for k in (1, 2)]
 SCIPY_GRIDS = [(n, 10.0**-k) for n in (3, 6, 12) for k in (2, 3)]
 # elements in multiples of five, so that segments end between elements; steps per period
-ELASTICA_FINE = (60, 150)
+ELASTICA_FINE = ((30, 75), (60, 150))
 ELASTICA_GRIDS = [(n, round(k * n)) for n in (5, 10, 15, 20, 25, 30, 35, 40) for k in (1.3, 2.0)]
 SOROMOX_GRIDS = (1, 2, 3, 5, 7, 10)
 
@@ -111,18 +111,20 @@ def pyelastica(arm: Arm, settings: WorkSettings) -> Points:
     """PyElastica's rod, against its own finest run."""
     if importlib.util.find_spec("elastica") is None:
         raise Skipped("PyElastica is not installed: pip install pyelastica")
-    order = elastica_order(arm, settings.periods) | {"runs": [ELASTICA_FINE, *ELASTICA_GRIDS]}
+    order = elastica_order(arm, settings.periods) | {"runs": [*ELASTICA_FINE, *ELASTICA_GRIDS]}
     script = Path(__file__).with_name("pyelastica_process.py")
-    (finest, _), *others = answers(script, order, ELASTICA, LONGEST_WAIT)
+    (coarse, _), (fine, _), *others = answers(script, order, ELASTICA, LONGEST_WAIT)
+    finest = extrapolated(coarse, fine, ELASTICA_FINE[1][0] / ELASTICA_FINE[0][0])
     apart = 1e3 * motion.mean_distance(fine_tips(arm, settings.periods), finest)
     labels = [f"{n} elements, {k} steps per 10 ms" for n, k in ELASTICA_GRIDS]
     errors = [motion.mean_distance(tips, finest) for tips, _ in others]
     note = (
-        f"errors against itself with {ELASTICA_FINE[0]} elements and {ELASTICA_FINE[1]} steps per "
-        "10 ms. Equal: geometry, masses, EA, EI, GA, GJ, gravity, tensions (as intrinsic strains). "
-        "Not equal: damping (uniform, fitted to the slowest mode, since it has no Kelvin-Voigt), "
+        f"errors against what {ELASTICA_FINE[0][0]} and {ELASTICA_FINE[1][0]} of its elements "
+        "extrapolate to. Equal: geometry, masses, EA, EI, GA, GJ, gravity, tensions (as intrinsic "
+        "strains). Not equal: damping (uniform, fitted to the slowest mode, since it has no "
+        "Kelvin-Voigt), "
         "large strain (its stiffness falls with stretch), tendons that keep pushing along the "
-        f"section's normal; so its finest run is {apart:.2f} mm from ours"
+        f"section's normal; so what it converges to is {apart:.2f} mm from ours"
     )
     return labels, errors, [seconds for _, seconds in others], note
 
@@ -175,9 +177,13 @@ def inputs_of(arm: Arm, periods: int) -> np.ndarray:
 def fine_tips(arm: Arm, periods: int) -> np.ndarray:
     """(T, 3) tips that two fine runs of ours extrapolate to: errors are of second order [m]."""
     coarse, fine = (_tips(arm, periods, intervals) for intervals in FINE)
-    ratio = (FINE[1] / FINE[0]) ** 2
-    extrapolated: np.ndarray = (ratio * fine - coarse) / (ratio - 1.0)
-    return extrapolated
+    return extrapolated(coarse, fine, FINE[1] / FINE[0])
+
+
+def extrapolated(coarse: np.ndarray, fine: np.ndarray, finer: float) -> np.ndarray:
+    """Where two runs of second order, one so many times finer, converge to."""
+    found: np.ndarray = fine + (fine - coarse) / (finer**2 - 1.0)
+    return found
 
 
 def _tips(arm: Arm, periods: int, intervals: int) -> np.ndarray:
