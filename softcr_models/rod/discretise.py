@@ -7,7 +7,7 @@ from softcr_models.errors import UserError
 from softcr_models.robot import BENDING, Robot
 from softcr_models.rod.packing import Body
 from softcr_models.rod.parameters import nominal_bending
-from softcr_models.rod.section import MAX_INTERVALS, MAX_TENDONS, Fittings, Grid, NodeLoads
+from softcr_models.rod.section import MAX_INTERVALS, MAX_NODES, MAX_TENDONS, Fittings, Grid, NodeLoads
 
 
 def share_intervals(robot: Robot, intervals: int) -> list[int]:
@@ -21,8 +21,8 @@ def share_intervals(robot: Robot, intervals: int) -> list[int]:
     """
     segments = robot.segments
     total = intervals * len(segments)
-    if not intervals >= 1 or total > MAX_INTERVALS:
-        most = MAX_INTERVALS // len(segments)
+    most = min(MAX_INTERVALS, MAX_NODES - len(segments)) // len(segments)
+    if not 1 <= intervals <= most:
         each = "" if len(segments) == 1 else f" of each of {len(segments)} segments"
         raise UserError(f"intervals: {intervals} is not allowed: 1 to {most}{each}")
     given = [each for each in segments if each.intervals]
