@@ -162,7 +162,7 @@ def test_derivative_solves_the_implicit_form(seed):
 def complex_derivative(rod, state, pressures, parameters):
     """The kernel's text in plain numpy on complex numbers."""
     numbers = [part.astype(complex) for part in (state, pressures, parameters)]
-    point = evaluation.point_of(*numbers, rod.body, rod.grid, rod.fittings, rod.loads)
+    point = evaluation.point_of(*numbers, rod.body, rod.grid, rod.fittings, rod.loads, None)
     return evaluation.rates_at(point, rod.grid, rod.state_size)[0]
 
 

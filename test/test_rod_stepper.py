@@ -182,7 +182,7 @@ def section_of(rod):
 
 def point_of(rod, state, inputs):
     return evaluation.point_of(
-        state, inputs, rod.nominal_parameters, rod.body, rod.grid, rod.fittings, rod.loads
+        state, inputs, rod.nominal_parameters, rod.body, rod.grid, rod.fittings, rod.loads, None
     )
 
 

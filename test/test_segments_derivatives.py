@@ -52,7 +52,7 @@ def state(arm, parameters):
 
 def complex_rates(arm, state, inputs, parameters):
     numbers = [each.astype(complex) for each in (state, inputs, parameters)]
-    point = evaluation.point_of(*numbers, arm.body, arm.grid, arm.fittings, arm.loads)
+    point = evaluation.point_of(*numbers, arm.body, arm.grid, arm.fittings, arm.loads, None)
     return evaluation.rates_at(point, arm.grid, arm.state_size)[0]
 
 

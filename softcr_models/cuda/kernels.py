@@ -90,6 +90,8 @@ def rollout_text(rod: CosseratRod, dtype: type[np.floating]) -> Callable:
                 local(like, (room,)),
                 local(like, (room,)),
                 local(like, (room,)),
+                None,
+                None,
             )
         piece_length = dt / pieces
         for attempt in range(substeps.shape[0]):

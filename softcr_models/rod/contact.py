@@ -52,11 +52,15 @@ class Contacts(NamedTuple):
     Attributes:
         force: (R, 3) body frame [N/m; at the last node N].
         stiffness, damping: (R, 3, 3) its linearisation by position and velocity, body frame.
+        rate: (R, 3) velocity of the points in a stage, with what earlier stages moved, body frame.
+        moves: (4, R, 3) how each stage moves the points, body frame [m].
     """
 
     force: np.ndarray
     stiffness: np.ndarray
     damping: np.ndarray
+    rate: np.ndarray
+    moves: np.ndarray
 
 
 @register_jitable
@@ -170,7 +174,7 @@ def _push(force, stiffness, damping, normal, depth, velocity, curvature, k, obst
                 column = (velocity[c] + approach * normal[c]) / speed
                 stiffness[r, c] += slope * damp * direction * normal[c]
                 stiffness[r, c] -= push * across * curvature
-                damping[r, c] += size * obstacles.damping * normal[r] * normal[c]
+                damping[r, c] += size * obstacles.damping * direction * normal[c]
                 damping[r, c] += obstacles.friction * push * (across - row * column) / speed
 
 
@@ -184,10 +188,9 @@ def _pressing(depth, smoothing):
 
 @register_jitable
 def _chord(depth, further, smoothing):
-    """f'(x), or the slope of f over the way that the point still goes into the obstacle."""
-    if further > 1e-9:
-        return (_pressing(depth + further, smoothing) - _pressing(depth, smoothing)) / further
-    return (positive_part(depth) - positive_part(depth - smoothing)) / smoothing
+    """Slope of f over the way that the point still goes into the obstacle, or near f'(x)."""
+    reach = positive_part(further) + 0.02 * smoothing
+    return (_pressing(depth + reach, smoothing) - _pressing(depth, smoothing)) / reach
 
 
 @register_jitable
@@ -204,3 +207,86 @@ def _turn_matrix(out, rotation, matrix):
             out[r, c] = 0.0 * matrix[0, 0]
             for k in range(3):
                 out[r, c] += rotation[k, r] * half[k, c]
+
+
+# What the time step does with contacts. `obstacles` may be None in all of them, an argument of its
+# own because numba leaves out what hangs on an argument that is None.
+
+
+@register_jitable
+def forces(obstacles, contacts, e, s, section, grid, fittings):
+    """The forces of contact at a state."""
+    if obstacles is not None:
+        touch(contacts, e, s, section, grid, fittings, obstacles, 0.0)
+
+
+@register_jitable
+def look_ahead(obstacles, contacts, e, s, section, grid, fittings, dt):
+    """The linearisation of contact for a step of `dt` [s]."""
+    if obstacles is not None:
+        touch(contacts, e, s, section, grid, fittings, obstacles, dt)
+
+
+@register_jitable(forceinline=True)
+def add_force(row, i, obstacles, contacts):
+    """row (6,) += force of contact of an interval, or of the last node."""
+    if obstacles is not None:
+        for k in range(3):
+            row[k] += contacts.force[i, k]
+
+
+@register_jitable(forceinline=True)
+def add_stiffness(out, share, alpha, i, obstacles, contacts):
+    """out (6, 6) += a share of the linearised contact, K / alpha + C."""
+    if obstacles is not None:
+        for r in range(3):
+            for c in range(3):
+                out[r, c] += share * (
+                    contacts.stiffness[i, r, c] / alpha + contacts.damping[i, r, c]
+                )
+
+
+@register_jitable(forceinline=True)
+def add_rate(row, alpha, i, obstacles, contacts):
+    """row (6,) -= K / alpha times the velocity of the point in this stage."""
+    if obstacles is not None:
+        for r in range(3):
+            for c in range(3):
+                row[r] -= contacts.stiffness[i, r, c] * contacts.rate[i, c] / alpha
+
+
+@register_jitable
+def begin_stage(obstacles, contacts, e, grid):
+    """The points' velocities at a stage."""
+    if obstacles is not None:
+        _mean_velocities(contacts.rate, e, grid)
+
+
+@register_jitable
+def add_stage(obstacles, contacts, stage, weight, grid):
+    """The share of an earlier stage in the points' velocities."""
+    if obstacles is not None:
+        for i in range(grid.first_row[grid.segments]):
+            for k in range(3):
+                contacts.rate[i, k] += weight * contacts.moves[stage, i, k]
+
+
+@register_jitable
+def end_stage(obstacles, contacts, stage, d_e, alpha, grid):
+    """How a stage whose increments are d_e moves the points."""
+    if obstacles is not None:
+        _mean_velocities(contacts.moves[stage], d_e, grid)
+        for i in range(grid.first_row[grid.segments]):
+            for k in range(3):
+                moved = contacts.moves[stage, i, k] + contacts.rate[i, k]
+                contacts.moves[stage, i, k] = moved / alpha
+
+
+@register_jitable
+def _mean_velocities(out, e, grid):
+    for a in range(grid.segments):
+        end = grid.first_row[a + 1] - 1
+        for k in range(3):
+            for i in range(grid.first_row[a], end):
+                out[i, k] = 0.5 * (e[i, k] + e[i + 1, k])
+            out[end, k] = e[end, k]

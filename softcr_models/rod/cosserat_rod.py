@@ -20,6 +20,8 @@ from softcr_models.rod import (
     stepper,
     tangents,
 )
+from softcr_models.rod.contact import Obstacles
+from softcr_models.rod.obstacles import ContactLaw, Plane, Sphere, obstacles_of
 from softcr_models.rod.packing import Body
 from softcr_models.rod.parameters import rod_parameters
 from softcr_models.rod.point_loads import PointLoad
@@ -71,6 +73,8 @@ class CosseratRod:
         *,
         bending_of_each_segment: bool = False,
         tip_force: bool = False,
+        obstacles: Sequence[Plane | Sphere] = (),
+        contact: ContactLaw | None = None,
     ) -> None:
         """A rod of `intervals` collocation intervals in each segment.
 
@@ -84,6 +88,8 @@ class CosseratRod:
                 proportion to it.
             tip_force: whether the three components of a force at the tip are parameters, in the
                 base frame.
+            obstacles: what the rod may touch, base frame.
+            contact: how hard it is.
 
         Raises:
             UserError: if a number is out of range.
@@ -108,7 +114,11 @@ class CosseratRod:
         self.grid = discretise.grid_of(robot, counts)
         self.fittings: Fittings | None = None
         self.loads: NodeLoads | None = None
-        fitted = tip_force or discretise.needs_fittings(robot)
+        self.obstacles: Obstacles | None = None
+        if obstacles:
+            law = contact or ContactLaw()
+            self.obstacles = obstacles_of(robot, self.base_height, obstacles, law)
+        fitted = tip_force or bool(obstacles) or discretise.needs_fittings(robot)
         self.body = self._body(by_rows=fitted)
         if fitted:
             self.fittings = discretise.fittings_of(robot, self.grid)
@@ -366,6 +376,32 @@ class CosseratRod:
         wrench[4] += lever * wrench[0]
         return wrench
 
+    def contact_forces(
+        self, state: np.ndarray, parameters: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Where the rod touches its obstacles, and how hard.
+
+        Returns:
+            (J, 3) points [m] and (J, 3) forces on the rod [N], base frame; J = 0 where it does not.
+        """
+        if self.obstacles is None:
+            return np.zeros((0, 3)), np.zeros((0, 3))
+        x, numbers = (
+            self._state("contact_forces", state),
+            self._parameters("contact_forces", parameters),
+        )
+        body_forces = evaluation.contact_forces(x, numbers, *self._rod(()))
+        ends = self.grid.first_row[1:] - 1
+        intervals = np.delete(body_forces, ends, axis=0)
+        lengths = np.repeat(self.grid.interval_length, np.diff(self.grid.first_row) - 1)
+        forces = np.vstack((intervals * lengths[:, None], body_forces[-1:]))
+        middles = 0.5 * (self.node_arcs[1:] + self.node_arcs[:-1])
+        arcs = np.append(middles, self.robot.length)
+        poses = self._poses("contact_forces", x, numbers, arcs)
+        touching = forces.any(axis=1)
+        turned = np.einsum("jkl,jl->jk", poses[:, :3, :3], forces)
+        return poses[touching, :3, 3], turned[touching]
+
     def pressure_wrench(self, pressures: np.ndarray) -> np.ndarray:
         """(6,) wrench of the inputs (m,) on an end of the first segment's actuators, eq. (7)."""
         return self.robot.actuation_matrix @ self._inputs("pressure_wrench", pressures)
@@ -374,8 +410,10 @@ class CosseratRod:
 
     def _simulate(self, method, initial_state, levels, dt, parameters, loads):
         """(T, nx) of levels (1, T + 1, m) and dt that are checked."""
-        body, grid, fittings, node_loads = self._rod(loads)
-        run = Run(body, grid, dt, self._substeps(dt), 0, 1, fittings, node_loads)
+        body, grid, *rest = self._rod(loads)
+        # what touches changes from one sub-step to the next
+        fresh = int(self.obstacles is not None)
+        run = Run(body, grid, dt, self._substeps(dt), fresh, 1, *rest)
         state, row = self._state(method, initial_state), self._parameters(method, parameters)
         return stepper.advance(state[None], levels, row[None], run, retries=self.retries)[0]
 
@@ -384,12 +422,13 @@ class CosseratRod:
 
     def _rod(
         self, loads: Sequence[PointLoad]
-    ) -> tuple[Body, Grid, Fittings | None, NodeLoads | None]:
-        """Body, grid, fittings and loads as the kernels take them."""
+    ) -> tuple[Body, Grid, Fittings | None, NodeLoads | None, Obstacles | None]:
+        """Body, grid, fittings, loads and obstacles as the kernels take them."""
         if not loads:
-            return self.body, self.grid, self.fittings, self.loads
+            return self.body, self.grid, self.fittings, self.loads, self.obstacles
         body, fittings = self._fitted
-        return body, self.grid, fittings, point_loads.node_loads(self.grid, loads, body.forces)
+        acting = point_loads.node_loads(self.grid, loads, body.forces)
+        return body, self.grid, fittings, acting, self.obstacles
 
     @cached_property
     def _fitted(self) -> tuple[Body, Fittings]:

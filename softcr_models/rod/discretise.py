@@ -7,7 +7,14 @@ from softcr_models.errors import UserError
 from softcr_models.robot import BENDING, Robot
 from softcr_models.rod.packing import Body
 from softcr_models.rod.parameters import nominal_bending
-from softcr_models.rod.section import MAX_INTERVALS, MAX_NODES, MAX_TENDONS, Fittings, Grid, NodeLoads
+from softcr_models.rod.section import (
+    MAX_INTERVALS,
+    MAX_NODES,
+    MAX_TENDONS,
+    Fittings,
+    Grid,
+    NodeLoads,
+)
 
 
 def share_intervals(robot: Robot, intervals: int) -> list[int]:

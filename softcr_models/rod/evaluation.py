@@ -8,6 +8,7 @@ from numba.extending import register_jitable
 
 from softcr_models.rod.backbone import start_pose
 from softcr_models.rod.compilation import COMPILE_OPTIONS
+from softcr_models.rod.contact import Contacts, Obstacles, touch
 from softcr_models.rod.kernel import derivative, effective_masses
 from softcr_models.rod.loads import base_actuation
 from softcr_models.rod.packing import (
@@ -41,7 +42,21 @@ class Point(NamedTuple):
 
 
 @register_jitable
-def point_of(state, inputs, parameters, body, grid, fittings, loads):
+def contacts_of(obstacles, rows, like):
+    """Room for what touches, or None without obstacles."""
+    if obstacles is None:
+        return None
+    return Contacts(
+        np.zeros((rows, 3), like.dtype),
+        np.zeros((rows, 3, 3), like.dtype),
+        np.zeros((rows, 3, 3), like.dtype),
+        np.zeros((rows, 3), like.dtype),
+        np.zeros((4, rows, 3), like.dtype),
+    )
+
+
+@register_jitable
+def point_of(state, inputs, parameters, body, grid, fittings, loads, obstacles):
     """The point of a state (nx,), inputs (m,) and parameters (P,); in plain numpy of any dtype."""
     rows, count = grid.first_row[grid.segments], grid.segments
     like = state[:1]
@@ -79,6 +94,8 @@ def point_of(state, inputs, parameters, body, grid, fittings, loads):
             tensions[:, 0],
             tensions[:, 0],
             tensions[:, 0],
+            obstacles,
+            contacts_of(obstacles, rows, like),
         )
         effective_masses(extras.effective_mass, extras.carry, section, grid, fittings)
     return Point(e, s, z, raw_wrench.reshape(places, 6), section, extras)
@@ -107,14 +124,15 @@ def rates(
     grid: Grid,
     fittings: Fittings | None,
     loads: NodeLoads | None,
+    obstacles: Obstacles | None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The state's derivative (nx,) and the wrench (6,) that the rod's base transmits.
 
     Args:
         state: (nx,); inputs: (m,); parameters: (P,).
-        body, grid, fittings, loads: of the rod.
+        body, grid, fittings, loads, obstacles: of the rod.
     """
-    point = point_of(state, inputs, parameters, body, grid, fittings, loads)
+    point = point_of(state, inputs, parameters, body, grid, fittings, loads, obstacles)
     return rates_at(point, grid, state.size)
 
 
@@ -182,3 +200,18 @@ def poses_along(
                 advance_pose(rotation, position, strain, step)
                 current += 1
     return out
+
+
+@numba.njit(**COMPILE_OPTIONS)
+def contact_forces(state, parameters, body, grid, fittings, loads, obstacles):
+    """(R, 3) forces of contact of intervals, at their lower row, and of the last node, body frame.
+
+    Args:
+        state: (nx,); parameters: (P,).
+        body, grid, fittings, loads, obstacles: of the rod.
+    """
+    no_inputs = np.zeros(body.pulls.size)
+    point = point_of(state, no_inputs, parameters, body, grid, fittings, loads, obstacles)
+    contacts = contacts_of(obstacles, grid.first_row[grid.segments], state)
+    touch(contacts, point.e, point.s, point.section, grid, fittings, obstacles, 0.0)
+    return contacts.force

@@ -38,6 +38,8 @@ The wrench below the base jump, x2(0-), moves alone: z = x2(0-) - x2(0+) obeys D
 from numba.extending import register_jitable
 
 from softcr_models.rod.backbone import gravity_over_interval, midpoint, part_of, strain_from_wrench
+from softcr_models.rod.contact import add_force
+from softcr_models.rod.contact import forces as contact_forces
 from softcr_models.rod.elimination import factorise, substitute_matrix
 from softcr_models.rod.loads import add_body_force, add_distributed_loads, survey
 from softcr_models.rod.section import MAX_NODES, MAX_SEGMENTS
@@ -206,6 +208,8 @@ def _fitted_derivative(e, s, w, section, grid, extras, de, ds):
     beyond = local(like, (6,))
     room = (local(like, (6,)), local(like, (6,)), local(like, (6,)), local(like, (6,)))
     survey(acting, mean_up, end_up, forces, stream, s, w, section, grid, extras)
+    obstacles, contacts = extras.obstacles, extras.contacts
+    contact_forces(obstacles, contacts, e, s, section, grid, fittings)
     # to the base: ds holds k, de[i + 1] holds y of interval i
     for j in range(tip + 1):
         a = tip - j
@@ -214,6 +218,8 @@ def _fitted_derivative(e, s, w, section, grid, extras, de, ds):
         for k in range(6):
             row[k] = acting[end, k] - s[end, k] + forces[end, k]
         add_body_force(row, e[end], end_up[a], fittings.mass[a])
+        if j == 0:
+            add_force(row, end, obstacles, contacts)
         if j > 0:
             for k in range(6):
                 beyond[k] = s[end + 1, k] - acting[end + 1, k]
@@ -229,6 +235,7 @@ def _fitted_derivative(e, s, w, section, grid, extras, de, ds):
                 row, strain, stress, velocity, s, ds, acting, mean_up, forces, stream, i, a,
                 part, section, grid, fittings,
             )  # fmt: skip
+            add_force(row, i, obstacles, contacts)
             accelerate(row, i, part, section)
             for r in range(6):
                 push[i, r] = 0.0 * like

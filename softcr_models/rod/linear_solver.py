@@ -11,6 +11,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from softcr_models.rod.backbone import midpoint, part_of, strain_from_wrench
+from softcr_models.rod.contact import add_rate, add_stiffness
 from softcr_models.rod.elimination import factorise, substitute, substitute_matrix
 from softcr_models.rod.kernel import multiply_inertia
 from softcr_models.rod.loads import actuation_at_rows
@@ -254,6 +255,8 @@ def _slope_of_end(slopes, e, alpha, a, section, grid, extras):
             for c in range(6):
                 inertia[r, c] = 0.0 * e[0, 0]
         _add_body_inertia(inertia, alpha, e[end], extras.fittings.mass[a])
+        if a == grid.segments - 1:
+            add_stiffness(inertia, 1.0, alpha, end, extras.obstacles, extras.contacts)
         for r in range(6):
             for c in range(6):
                 slope[r, c] -= inertia[r, c]
@@ -319,6 +322,7 @@ def linearise(e, s, ds, w, alpha, section, grid, extras, factors):
             _add_half_inertia(carry, alpha, velocity, momentum, i, part, section)
             if extras is not None:
                 _add_half_drag(carry, velocity, a, extras.fittings)
+                add_stiffness(carry, 0.5, alpha, i, extras.obstacles, extras.contacts)
             for r in range(6):
                 for c in range(6):
                     system[r, c] = carry[r, c] - damped[r] * slope[r, c]
@@ -364,6 +368,8 @@ def _constant_of_end(d_s, e_rate, s_rate, alpha, a, section, grid, extras):
             add_transposed_product(row, extras.fittings.adjoint[a], beyond)
     if extras is not None:
         add_product(row, extras.fittings.mass[a], e_rate[end])
+        if a == grid.segments - 1:
+            add_rate(row, alpha, end, extras.obstacles, extras.contacts)
     for k in range(6):
         d_s[end, k] = row[k] / (alpha * section.relaxation[a, k] + 1.0)
 
@@ -394,6 +400,8 @@ def solve(e_rate, s_rate, alpha, section, grid, extras, factors, d_e, d_s):
                 row[k] -= relaxation * (s_rate[i + 1, k] - s_rate[i, k]) * shift
                 row[k] += 2.0 * shift * (alpha * relaxation + 1.0) * d_s[i + 1, k]
                 mean[k] *= part.compliance[k]
+            if extras is not None:
+                add_rate(row, alpha, i, extras.obstacles, extras.contacts)
             subtract_ad_transposed(row, factors.strain[i], relaxed)
             _apply_inverse(relaxed, factors.inverse[i], mean)
             q = factors.stress_to_balance[i]

@@ -3,6 +3,8 @@
 import numpy as np
 
 from softcr_models.rod.backbone import gravity_over_interval, midpoint, part_of
+from softcr_models.rod.contact import Obstacles, add_force
+from softcr_models.rod.contact import forces as contact_forces
 from softcr_models.rod.evaluation import point_of
 from softcr_models.rod.kernel import balance, compatibility, loaded_balance, multiply_inertia
 from softcr_models.rod.loads import add_body_force, survey
@@ -21,18 +23,19 @@ def residual(
     grid: Grid,
     fittings: Fittings | None,
     loads: NodeLoads | None,
+    obstacles: Obstacles | None,
 ) -> np.ndarray:
     """(nx,) right minus left sides of the implicit state equation (19).
 
     Args:
         state, state_rate: (nx,), inputs: (m,), of one dtype; parameters: (P,).
-        body, grid, fittings, loads: of the rod.
+        body, grid, fittings, loads, obstacles: of the rod.
 
     Returns:
         Compatibility then balance of each interval, the ends of the segments from base to tip, the
         transmission condition at the base.
     """
-    point = point_of(state, inputs, parameters, body, grid, fittings, loads)
+    point = point_of(state, inputs, parameters, body, grid, fittings, loads, obstacles)
     e, s, z, w, section, extras = point
     de, ds, base_rate = np.empty_like(e), np.empty_like(s), np.empty_like(z)
     load_state(de, ds, base_rate, state_rate, grid, fittings)
@@ -69,6 +72,8 @@ def implicit_residual(e, s, de, ds, w, section, grid, extras, intervals, ends):
     room = (local(like, (6,)), local(like, (6,)), local(like, (6,)), local(like, (6,)))
     if extras is not None:
         survey(acting, mean_up, end_up, forces, stream, s, w, section, grid, extras)
+        touched = extras.obstacles, extras.contacts
+        contact_forces(*touched, e, s, section, grid, extras.fittings)
     for k in range(3):
         up[k] = grid.gravity[k] + 0.0 * like
     for a in range(grid.segments):
@@ -87,6 +92,7 @@ def implicit_residual(e, s, de, ds, w, section, grid, extras, intervals, ends):
                     row, strain, stress, velocity, s, ds, acting, mean_up, forces, stream, i, a,
                     part, section, grid, extras.fittings,
                 )  # fmt: skip
+                add_force(row, i, *touched)
             midpoint(acceleration, de, i)
             multiply_inertia(momentum, acceleration, i, part, section)
             for k in range(6):
@@ -111,5 +117,7 @@ def _residual_of_end(ends, e, s, de, ds, w, section, grid, extras, acting, end_u
         return
     row = row + forces[end]
     add_body_force(row, e[end], end_up[a], extras.fittings.mass[a])
+    if a == tip:
+        add_force(row, end, extras.obstacles, extras.contacts)
     add_transposed_product(row, extras.fittings.adjoint[a], beyond)
     ends[:] = row - extras.fittings.mass[a] @ de[end]

@@ -19,6 +19,7 @@ pivoting. Same three ways of running as `kernel`.
 import numpy as np
 from numba.extending import register_jitable
 
+from softcr_models.rod.contact import add_stage, begin_stage, end_stage, look_ahead
 from softcr_models.rod.kernel import derivative
 from softcr_models.rod.linear_solver import Factors, linearise, solve
 from softcr_models.rod.loads import base_actuation, pull_tendons
@@ -110,9 +111,18 @@ def step(e, s, z, w_begin, w_end, dt, substeps, fresh, decay, section, grid, ext
                         stage_s[i, k] += weight * increments_s[j, i, k]
             derivative(stage_e, stage_s, w, section, grid, extras, rate_e, rate_s)
             if stage == 0 and (substep == 0 or fresh == 1):
+                if extras is not None:
+                    look_ahead(
+                        extras.obstacles, extras.contacts, stage_e, stage_s, section, grid,
+                        extras.fittings, h,
+                    )  # fmt: skip
                 linearise(stage_e, stage_s, rate_s, w, alpha, section, grid, extras, factors)
+            if extras is not None:
+                begin_stage(extras.obstacles, extras.contacts, stage_e, grid)
             for j in range(stage):
                 weight = STAGE_COUPLING[stage, j] / h
+                if extras is not None:
+                    add_stage(extras.obstacles, extras.contacts, j, weight, grid)
                 for i in range(rows):
                     for k in range(6):
                         rate_e[i, k] += weight * increments_e[j, i, k]
@@ -128,6 +138,10 @@ def step(e, s, z, w_begin, w_end, dt, substeps, fresh, decay, section, grid, ext
                 increments_e[stage],
                 increments_s[stage],
             )
+            if extras is not None:
+                end_stage(
+                    extras.obstacles, extras.contacts, stage, increments_e[stage], alpha, grid
+                )
         for j in range(4):
             for i in range(rows):
                 for k in range(6):

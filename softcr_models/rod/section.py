@@ -7,7 +7,7 @@ are R = N + K rows for N intervals; interval i lies between the rows i and i + 1
 carries the number of its lower row.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -142,6 +142,7 @@ class Extras(NamedTuple):
         tip_force: (3,) at the tip, base frame, per lane [N].
         tensions: (T,) of the tendons of the exact model at this moment, per lane [N].
         tensions_begin, tensions_end: (T,) at begin and end of the step, per lane [N].
+        obstacles, contacts: what the rod may touch and how it does, see `contact`; None without.
     """
 
     fittings: Fittings
@@ -152,3 +153,5 @@ class Extras(NamedTuple):
     tensions: np.ndarray
     tensions_begin: np.ndarray
     tensions_end: np.ndarray
+    obstacles: Any
+    contacts: Any

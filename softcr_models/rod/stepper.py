@@ -19,6 +19,7 @@ import numpy as np
 from softcr_models.arguments import FLOAT32, ArgumentError, Arguments
 from softcr_models.rod import rosenbrock
 from softcr_models.rod.compilation import COMPILE_OPTIONS, lane_counts
+from softcr_models.rod.contact import Contacts, Obstacles
 from softcr_models.rod.kernel import effective_masses
 from softcr_models.rod.packing import (
     Body,
@@ -57,7 +58,8 @@ class Run(NamedTuple):
         fresh: 1 to linearise in every sub-step, 0 to do it once per step.
         held: 1 if a step's first row of pressures is held over it, 0 if they go linearly to the
             next row.
-        fittings, loads: what is fitted to the rod and loads its nodes; both None without.
+        fittings, loads, obstacles: what is fitted to the rod, loads its nodes, and what it may
+            touch; None without.
     """
 
     body: Body
@@ -68,6 +70,7 @@ class Run(NamedTuple):
     held: int = 0
     fittings: Fittings | None = None
     loads: NodeLoads | None = None
+    obstacles: Obstacles | None = None
 
 
 @dataclass
@@ -98,7 +101,7 @@ def _compiled_block(lanes, dtype):
     @numba.njit(**COMPILE_OPTIONS)
     def block_rollout(
         block, states, inputs, parameters, body, grid, dt, substeps, fresh, held, fittings, loads,
-        out, out_tips,
+        obstacles, out, out_tips,
     ):  # fmt: skip
         batch, levels, _ = inputs.shape
         size = states.shape[1]
@@ -146,6 +149,16 @@ def _compiled_block(lanes, dtype):
         load_state(e, s, z, state, grid, fittings)
         used = min(lanes, batch - block * lanes)
         control_word = flush_denormals(-1)
+        if obstacles is None:
+            contacts = None
+        else:
+            contacts = Contacts(
+                local(like, (MAX_NODES, 3)),
+                local(like, (MAX_NODES, 3, 3)),
+                local(like, (MAX_NODES, 3, 3)),
+                local(like, (MAX_NODES, 3)),
+                local(like, (4, MAX_NODES, 3)),
+            )
         if fittings is None:
             extras = None
         else:
@@ -159,6 +172,8 @@ def _compiled_block(lanes, dtype):
                 local(like, (MAX_TENDONS,)),
                 local(like, (MAX_TENDONS,)),
                 local(like, (MAX_TENDONS,)),
+                obstacles,
+                contacts,
             )
             effective_masses(extras.effective_mass, extras.carry, section, grid, fittings)
         for time in range(levels - 1):
@@ -197,36 +212,36 @@ _block_float32 = _compiled_block(FLOAT32_LANES, np.float32)
 @numba.njit(**COMPILE_OPTIONS)
 def _rollout_scalar(
     states, inputs, parameters, body, grid, dt, substeps, fresh, held, fittings, loads,
-    out, out_tips,
+    obstacles, out, out_tips,
 ):  # fmt: skip
     for block in range(inputs.shape[0]):
         _block_scalar(
             block, states, inputs, parameters, body, grid, dt, substeps, fresh, held,
-            fittings, loads, out, out_tips,
+            fittings, loads, obstacles, out, out_tips,
         )  # fmt: skip
 
 
 @numba.njit(parallel=True, **COMPILE_OPTIONS)
 def _rollout_float64(
     states, inputs, parameters, body, grid, dt, substeps, fresh, held, fittings, loads,
-    out, out_tips,
+    obstacles, out, out_tips,
 ):  # fmt: skip
     for block in numba.prange((inputs.shape[0] + FLOAT64_LANES - 1) // FLOAT64_LANES):
         _block_float64(
             block, states, inputs, parameters, body, grid, dt, substeps, fresh, held,
-            fittings, loads, out, out_tips,
+            fittings, loads, obstacles, out, out_tips,
         )  # fmt: skip
 
 
 @numba.njit(parallel=True, **COMPILE_OPTIONS)
 def _rollout_float32(
     states, inputs, parameters, body, grid, dt, substeps, fresh, held, fittings, loads,
-    out, out_tips,
+    obstacles, out, out_tips,
 ):  # fmt: skip
     for block in numba.prange((inputs.shape[0] + FLOAT32_LANES - 1) // FLOAT32_LANES):
         _block_float32(
             block, states, inputs, parameters, body, grid, dt, substeps, fresh, held,
-            fittings, loads, out, out_tips,
+            fittings, loads, obstacles, out, out_tips,
         )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from numba.extending import register_jitable
 
 from softcr_models.rod import rosenbrock
 from softcr_models.rod.compilation import COMPILE_OPTIONS
+from softcr_models.rod.contact import Contacts, Obstacles
 from softcr_models.rod.dual import tangent_of, value_of, with_tangent
 from softcr_models.rod.kernel import derivative, effective_masses
 from softcr_models.rod.loads import base_actuation
@@ -84,8 +85,8 @@ def _compiled_tangents(evaluate, extra_rows):
 
     @numba.njit(**COMPILE_OPTIONS)
     def tangents_block(
-        block, state, levels, parameters, body, grid, fittings, loads, dt, substeps, directions,
-        values, out,
+        block, state, levels, parameters, body, grid, fittings, loads, obstacles, dt, substeps,
+        directions, values, out,
     ):  # fmt: skip
         count, columns = directions.shape
         size, inputs = state.shape[0], levels.shape[1]
@@ -133,6 +134,16 @@ def _compiled_tangents(evaluate, extra_rows):
             flat[row] = packed[row, 0]
         unpack_section(section, decay, tip_force, flat, grid)
         load_state(e, s, z, x, grid, fittings)
+        if obstacles is None:
+            contacts = None
+        else:
+            contacts = Contacts(
+                local(like, (MAX_NODES, 3)),
+                local(like, (MAX_NODES, 3, 3)),
+                local(like, (MAX_NODES, 3, 3)),
+                local(like, (MAX_NODES, 3)),
+                local(like, (4, MAX_NODES, 3)),
+            )
         if fittings is None:
             extras = None
         else:
@@ -145,6 +156,8 @@ def _compiled_tangents(evaluate, extra_rows):
                 local(like, (MAX_TENDONS,)),
                 local(like, (MAX_TENDONS,)),
                 local(like, (MAX_TENDONS,)),
+                obstacles,
+                contacts,
             )
             tendons = fittings.tendon_inputs.shape[0]
             load_tensions(extras, packed_tension[:, 0], 0, tendons)
@@ -171,22 +184,46 @@ _step_block = _compiled_tangents(_step, 12)
 
 @numba.njit(**COMPILE_OPTIONS)
 def _all_rates(
-    state, levels, parameters, body, grid, fittings, loads, dt, substeps, directions, values, out
+    state,
+    levels,
+    parameters,
+    body,
+    grid,
+    fittings,
+    loads,
+    obstacles,
+    dt,
+    substeps,
+    directions,
+    values,
+    out,
 ):
     for block in range((directions.shape[0] + FLOAT64_LANES - 1) // FLOAT64_LANES):
         _rates_block(
-            block, state, levels, parameters, body, grid, fittings, loads, dt, substeps,
+            block, state, levels, parameters, body, grid, fittings, loads, obstacles, dt, substeps,
             directions, values, out,
         )  # fmt: skip
 
 
 @numba.njit(**COMPILE_OPTIONS)
 def _all_steps(
-    state, levels, parameters, body, grid, fittings, loads, dt, substeps, directions, values, out
+    state,
+    levels,
+    parameters,
+    body,
+    grid,
+    fittings,
+    loads,
+    obstacles,
+    dt,
+    substeps,
+    directions,
+    values,
+    out,
 ):
     for block in range((directions.shape[0] + FLOAT64_LANES - 1) // FLOAT64_LANES):
         _step_block(
-            block, state, levels, parameters, body, grid, fittings, loads, dt, substeps,
+            block, state, levels, parameters, body, grid, fittings, loads, obstacles, dt, substeps,
             directions, values, out,
         )  # fmt: skip
 
@@ -199,6 +236,7 @@ def rates_tangents(
     grid: Grid,
     fittings: Fittings | None,
     loads: NodeLoads | None,
+    obstacles: Obstacles | None,
     directions: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The state's derivative and the transmitted wrench at the base, and their changes.
@@ -217,7 +255,9 @@ def rates_tangents(
     levels = np.ascontiguousarray(np.broadcast_to(inputs, (2, m)))
     values = np.empty(len(state) + 6)
     out = np.empty((len(directions), len(state) + 6))
-    _all_rates(state, levels, parameters, body, grid, fittings, loads, 1.0, 1, ways, values, out)
+    _all_rates(
+        state, levels, parameters, body, grid, fittings, loads, obstacles, 1.0, 1, ways, values, out
+    )
     return values, out
 
 
@@ -229,6 +269,7 @@ def step_tangents(
     grid: Grid,
     fittings: Fittings | None,
     loads: NodeLoads | None,
+    obstacles: Obstacles | None,
     dt: float,
     substeps: int,
     directions: np.ndarray,
@@ -246,7 +287,7 @@ def step_tangents(
     values = np.empty(len(state) + 12)
     out = np.empty((len(directions), len(state) + 12))
     _all_steps(
-        state, levels, parameters, body, grid, fittings, loads, dt, substeps, directions, values,
-        out,
+        state, levels, parameters, body, grid, fittings, loads, obstacles, dt, substeps,
+        directions, values, out,
     )  # fmt: skip
     return values, out

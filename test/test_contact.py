@@ -1,0 +1,118 @@
+"""A rod that touches things: forces, balance, and steps of 5 ms against fine ones."""
+
+import numpy as np
+import pytest
+
+from softcr_models import CosseratRod, UserError, load_robot
+from softcr_models.rod import evaluation
+from softcr_models.rod.obstacles import ContactLaw, Plane, Sphere
+
+ROBOT = load_robot("licher2025")
+WALL = Plane(normal=(2.0, 0.0, 0.0), point=(-0.06, 0.0, 0.0))
+TOWARDS = np.array([4e4, 8e3, 0.0])
+
+
+def bent_towards(rod, period, duration=0.5):
+    """States while the pressures rise within 50 ms and stay."""
+    times = period * (np.arange(round(duration / period)) + 0.5)
+    return rod.simulate(rod.rest_state(), np.minimum(times / 0.05, 1.0)[:, None] * TOWARDS, period)
+
+
+@pytest.fixture(scope="module")
+def walled():
+    return CosseratRod(ROBOT, 5, max_substep=0.005, obstacles=[WALL])
+
+
+def test_a_wall_stops_the_arm_in_steps_of_5_ms(walled):
+    states = bent_towards(walled, 0.005)
+    fine = CosseratRod(ROBOT, 5, max_substep=0.000625, obstacles=[WALL])
+    exact = bent_towards(fine, 0.000625)[-1]
+    assert np.isfinite(states).all()
+    assert walled.retries.candidates == 0
+    free = CosseratRod(ROBOT, 5).tip_pose(bent_towards(CosseratRod(ROBOT, 5), 0.005)[-1])
+    tip = walled.tip_pose(states[-1])[:3, 3]
+    assert free[0, 3] < -0.08
+    assert tip[0] > -0.061
+    assert np.linalg.norm(tip - fine.tip_pose(exact)[:3, 3]) < 1e-3
+
+
+def test_what_the_wall_pushes_the_base_carries(walled):
+    """Newton's third law, by quantities the contact's text does not share."""
+    steady = bent_towards(walled, 0.005, 4.0)[-1]
+    points, forces = walled.contact_forces(steady)
+    assert points.shape == forces.shape == (len(points), 3)
+    assert len(points) >= 1
+    assert (forces[:, 0] > 0.0).all()
+    assert np.abs(forces[:, 1:]).max() < 1e-3 * forces.max()  # no friction
+    robot = walled.robot
+    weight = robot.gravity * (
+        robot.density * robot.cross_section_area * robot.length + robot.tip_mass
+    )
+    carried = walled.base_wrench(steady, TOWARDS)[:3]
+    assert carried == pytest.approx(forces.sum(axis=0) - [0, 0, weight], abs=0.01 * weight)
+
+
+def test_contact_in_the_explicit_form_solves_the_implicit_one(walled):
+    state = bent_towards(walled, 0.005)[60]
+    rate = walled.derivative(state, TOWARDS)
+    largest = np.abs(walled.residual(state, 0 * rate, TOWARDS)).max()
+    assert np.abs(walled.residual(state, rate, TOWARDS)).max() < 1e-11 * largest
+    away = CosseratRod(ROBOT, 5)
+    assert np.abs(rate - away.derivative(state, TOWARDS)).max() > 1.0
+
+
+def test_the_linearisation_is_that_of_the_force():
+    """Stiffness and damping of `touch` against complex steps of its force, sliding on a ball."""
+    law = ContactLaw(friction=0.3, damping=0.5)
+    rod = CosseratRod(ROBOT, 2, obstacles=[Sphere((0.0, 0.01, 0.16), 0.0152)], contact=law)
+    state = np.zeros(rod.state_size)
+    state[6:9] = 0.02, -0.03, 0.05
+
+    def touched(state, ahead):
+        point = evaluation.point_of(
+            state, np.zeros(3, state.dtype), rod.nominal_parameters.astype(state.dtype), rod.body,
+            rod.grid, rod.fittings, rod.loads, rod.obstacles,
+        )  # fmt: skip
+        contacts = point.extras.contacts
+        evaluation.touch(
+            contacts, point.e, point.s, point.section, rod.grid, rod.fittings, rod.obstacles, ahead
+        )
+        return contacts
+
+    found = touched(state, 1e-12)
+    assert np.abs(found.force[-1]).max() > 0.1
+    for axis in range(3):
+        moved = state.astype(complex)
+        moved[6 + axis] += 1e-30j
+        expected = -touched(moved, 0.0).force[-1].imag / 1e-30
+        assert found.damping[-1][:, axis] == pytest.approx(expected, rel=1e-9, abs=1e-9)
+        shifted = [touched_at(rod, state, axis, way) for way in (1e-7, -1e-7)]
+        slope = -(shifted[0] - shifted[1]) / 2e-7
+        # the chord over a fiftieth of the smoothing depth is not quite the tangent
+        assert found.stiffness[-1][:, axis] == pytest.approx(slope, rel=0.05, abs=30.0)
+
+
+def touched_at(rod, state, axis, way):
+    """Force on the last node with the ball shifted the other way."""
+    spheres = rod.obstacles.spheres.copy()
+    spheres[:, axis] -= way
+    moved = rod.obstacles._replace(spheres=spheres)
+    forces = evaluation.contact_forces(
+        state, rod.nominal_parameters, rod.body, rod.grid, rod.fittings, rod.loads, moved
+    )
+    return forces[-1]
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: CosseratRod(ROBOT, 2, obstacles=[Plane((0, 0, 0), (0, 0, 0))]), "normal"),
+        (lambda: CosseratRod(ROBOT, 2, obstacles=[Plane((0, 0, 1), (0, 0))]), "three finite"),
+        (lambda: CosseratRod(ROBOT, 2, obstacles=[Sphere((0, 0, 0), -1.0)]), "radius -1.0 m"),
+        (lambda: ContactLaw(stiffness=0.0), "stiffness: 0.0 is not allowed"),
+        (lambda: ContactLaw(friction=-1.0), "friction: -1.0 is not allowed"),
+    ],
+)
+def test_bad_obstacles_are_told(make, words):
+    with pytest.raises(UserError, match=words):
+        make()
