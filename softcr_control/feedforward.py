@@ -46,12 +46,13 @@ class Feedforward(BlockBase):
         """See BlockBase."""
         super().__init__(robot, settings)
         chosen = ReferenceSettings(kind=settings.reference, duration=settings.duration)
-        pressures = chosen.input_samples(settings.period, rod_inputs(robot))
+        inputs = rod_inputs(robot)
+        pressures = chosen.input_samples(settings.period, inputs)
         # an answer is followed from the next cycle on, and the motion ends standing
         wanted = np.concatenate((pressures[1:], pressures[-1:], pressures[-1:]))
-        commands = robot.pressure_lag.commands_along(wanted, settings.period)
-        limits = robot.pressure_limits
-        self._commands = np.clip(commands, limits.minimum, limits.maximum)
+        lag = inputs.lag
+        commands = lag.commands_along(wanted, settings.period) if lag else wanted[1:]
+        self._commands = np.clip(commands, inputs.low, inputs.high)
         awaited = (Input("estimate/tip/pose", "same"),) if settings.lockstep else ()
         self.inputs = (Input("reference/rod", "lead"), *awaited)
         self._start: int | None = None

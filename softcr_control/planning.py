@@ -69,13 +69,13 @@ def plan_along(
     Raises:
         UserError: no pressures inside the limits hold the rod still near the first point.
     """
-    lag = robot.pressure_lag
+    lag = prediction.inputs.lag
     guide = GaussNewtonMpc(ControlContext(robot, prediction, period), LOOK_AHEAD)
     source = SampledReference(period, None, wanted_tips)
     nominal = nominal_parameters(prediction.parameters)
     pressures = holding_pressures(robot, prediction, wanted_tips[0])
     state = prediction.equilibrium(pressures, nominal)
-    active = pressures * lag.pole / lag.gain
+    active = pressures * lag.pole / lag.gain if lag else pressures
     rows = []
     for row in range(len(wanted_tips)):
         rows.append((pressures, state))
@@ -84,7 +84,7 @@ def plan_along(
         answer = guide.command(
             Observation(now, state, {}, reference, pressures, prediction)
         ).pressures
-        later = lag.step(pressures, active, period)
+        later = lag.step(pressures, active, period) if lag else active
         state = prediction.step(state[None], pressures[None], later[None], nominal[None], period)[0]
         pressures, active = later, answer
         progress(1)
@@ -99,9 +99,8 @@ def holding_pressures(robot: Robot, prediction: Model, tip: np.ndarray) -> np.nd
     Raises:
         UserError: none does so at all.
     """
-    nominal, limits = nominal_parameters(prediction.parameters), robot.pressure_limits
-    size = prediction.inputs.size
-    low, high = np.full(size, limits.minimum), np.full(size, limits.maximum)
+    nominal, inputs = nominal_parameters(prediction.parameters), prediction.inputs
+    low, high = inputs.low, inputs.high
 
     def tip_of(pressures: np.ndarray) -> np.ndarray:
         state = prediction.equilibrium(pressures, nominal)

@@ -7,6 +7,7 @@ import numpy as np
 from softcr_control.motion import BoundedMotion
 from softcr_control.references import SampledReference
 from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_models.rod_rows import row_poses
 from softcr_runtime.values import ReferenceRows
 
 
@@ -47,7 +48,7 @@ class ReferenceSource:
 
     @cached_property
     def _poses(self) -> np.ndarray | None:
-        """(T, n + 2, 4, 4) of every row; None if only tips are known, or rows not beforehand."""
+        """(T, R + 1, 4, 4) of every row; None if only tips are known, or rows not beforehand."""
         if isinstance(self._source, SampledReference):
             return self._poses_of(self._source.states)
         return None
@@ -55,5 +56,5 @@ class ReferenceSource:
     def _poses_of(self, states: np.ndarray | None) -> np.ndarray | None:
         if self._rod is None or states is None or not np.isfinite(states).all():
             return None
-        nodes = np.stack([self._rod.node_poses(state) for state in states])
-        return np.concatenate((nodes[:, :1], nodes), axis=1)
+        rows = np.stack([row_poses(self._rod, state) for state in states])
+        return np.concatenate((rows[:, :1], rows), axis=1)

@@ -16,7 +16,8 @@ import numpy as np
 from softcr_control.signals import circle_phase, fade_in, time_grid
 from softcr_models.errors import UserError
 from softcr_models.model import TIP, Model, nominal_parameters
-from softcr_models.rod.state import restrict_to_nodes
+from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_models.rod_rows import interval_counts, restricted
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,11 +147,11 @@ class SampledReference:
         )
 
 
-def at_nodes(source: SampledReference, intervals: int) -> SampledReference:
-    """The same for a rod of fewer intervals: its states at the nodes that both have."""
+def at_nodes(source: SampledReference, fine: CosseratRod, coarse: CosseratRod) -> SampledReference:
+    """The same for a coarser rod: its states at the nodes that both have."""
     if source.states is None:
         return source
-    states = restrict_to_nodes(source.states, intervals)
+    states = restricted(source.states, interval_counts(fine), interval_counts(coarse))
     return SampledReference(source.period, states, source.tip_positions, source.tip_orientations)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from softcr_models.model import TIP, Model, parameter_values
 from softcr_models.rod_model import RodModel
+from softcr_models.rod_rows import poses_of_rows
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ def estimated_shape(
         return rod.node_poses(state, told)
 
     return EstimatedShape(
-        lambda: np.concatenate((nodes()[:1], nodes())),
+        lambda: np.concatenate((nodes()[:1], poses_of_rows(rod, nodes()))),
         lambda: rod.tip_pose_from_rod_tip(nodes()[-1]),
     )
 

@@ -10,6 +10,7 @@ from pydantic.config import JsonDict
 from softcr_estimation.context import EstimationContext
 from softcr_estimation.estimator_settings import ModelEstimatorSettings
 from softcr_estimation.model_estimator import ModelEstimate, ModelEstimator
+from softcr_models.robot import Robot
 
 EVERYTHING = "everything"
 """In `parameters`: all of the model's, and of its inputs' sensors what pressures have."""
@@ -38,6 +39,13 @@ class ModelFilterSettings(BaseModel):
         le=10.0,
         description="random walk of every state, of its scale",
         json_schema_extra={"unit": "1/sqrt(s)", **_LIVE},
+    )
+    initial_state_deviation: float = Field(
+        0.0,
+        ge=0.0,
+        le=10.0,
+        description="around the shape at rest at the start, of the state's scale; 0: 0.5, and 0.1 "
+        "for rods of several segments or with tendons",
     )
     parameter_noise_factor: float = Field(
         1.0,
@@ -148,16 +156,28 @@ class ModelFilter:
         return [] if self._last is None else self._last.warnings()
 
 
+def _usual_deviation(robot: Any) -> float:
+    """Of the state at the start, in its scale [-].
+
+    The sigma points of rods with several segments or with tendons, which are light and slender,
+    leave with 0.5 what their grid can represent, and the first prediction explodes.
+    """
+    is_usual = not isinstance(robot, Robot) or (len(robot.segments) == 1 and not robot.tendons)
+    return 0.5 if is_usual else 0.1
+
+
 def _numbers_of(
     context: EstimationContext, settings: ModelFilterSettings
 ) -> ModelEstimatorSettings:
     outputs = context.model.outputs.items()
+    deviation = settings.initial_state_deviation or _usual_deviation(context.robot)
     poses = settings.position_noise, settings.rotation_noise
     return ModelEstimatorSettings(
         filter=settings.filter,
         parameters=None if settings.parameters == (EVERYTHING,) else settings.parameters,
         period=context.period,
         state_noise=settings.state_noise,
+        initial_state_deviation=deviation,
         measurement_noises={name: poses for name, info in outputs if info.kind == "pose"},
         gate_probability=settings.gate_probability,
     )

@@ -49,7 +49,10 @@ class RodEstimator:
 
     def __init__(self, prediction: Model, settings: EstimatorSettings | None = None) -> None:
         """Raises EstimatorError where settings.parameters names something that does not exist."""
-        self._estimator = ModelEstimator(prediction, settings or EstimatorSettings())
+        chosen = settings or EstimatorSettings()
+        if prediction.inputs.quantity != "pressure" and "parameters" not in chosen.model_fields_set:
+            chosen = chosen.model_copy(update={"parameters": None})  # the model's: no sensors
+        self._estimator = ModelEstimator(prediction, chosen)
 
     def start(self, pressures: np.ndarray, stamp: float) -> Estimate:
         """Begin, or begin again, at the static shape under the measured pressures.

@@ -22,7 +22,7 @@ class Difference:
         lever_factor: on the lever arm of its first chamber.
         lag_pole: of its pressure lag [1/s], steady gain as in the file; None: the file's.
         pressure_bias, pressure_gain: the sensors read gain * pressure + bias (m,) [Pa], and the
-            valves bring the reading to the command.
+            valves bring the reading to the command. A bias of zeros is that of any robot.
         tip_noise: standard deviation of each measured coordinate [m].
         pressure_noise: standard deviation of each reading [Pa].
         dropout: chance that a tip pose is missing.
@@ -46,14 +46,17 @@ def plant_of(robot: Robot, difference: Difference, seed: int) -> SimulatedPlant:
     """The plant that differs from the robot file, its sensors seeded."""
     first, *others = robot.actuators
     lever = first.model_copy(update={"lever_arm": difference.lever_factor * first.lever_arm})
-    lag = robot.pressure_lag
+    changes: dict[str, Any] = {"actuators": (lever, *others)}
     if difference.lag_pole is not None:
-        lag = PressureLag(lag.gain / lag.pole * difference.lag_pole, difference.lag_pole)
+        lag = robot.pressure_lag
+        pole = difference.lag_pole
+        changes["pressure_lag"] = PressureLag(lag.gain / lag.pole * pole, pole)
     sensors = SensorModel(
         tip_noise=difference.tip_noise, pressure_noise=difference.pressure_noise, seed=seed
     )
-    different = robot.replace(actuators=(lever, *others), pressure_lag=lag)
-    return SimulatedPlant(different, difference.mismatch, sensors, difference.intervals)
+    return SimulatedPlant(
+        robot.replace(**changes), difference.mismatch, sensors, difference.intervals
+    )
 
 
 class DifferentPlant(RodPlant):
@@ -87,7 +90,7 @@ class DifferentPlant(RodPlant):
     def measure(self, stamp: int) -> dict[str, Any]:
         """See Plant."""
         difference, measured = self._difference, self.simulated.measure(stamp)
-        read = difference.pressure_gain * measured.pressures + np.array(difference.pressure_bias)
+        read = difference.pressure_gain * measured.pressures + self._bias
         lost = self._poses_lost.random() < difference.dropout
         return rod_values(
             self.simulated.rod,
@@ -104,7 +107,7 @@ class DifferentPlant(RodPlant):
         }
         if difference.lag_pole is not None:
             told["plant_mismatch"]["lag_pole"] = difference.lag_pole
-        for chamber, bias in enumerate(difference.pressure_bias, start=1):
+        for chamber, bias in enumerate(self._bias.tolist(), start=1):
             told["plant_mismatch"][f"pressure_bias_{chamber}_pa"] = bias
         return told
 
@@ -118,5 +121,10 @@ class DifferentPlant(RodPlant):
         """(m,) true pressures [Pa] that valves aim at."""
         if not self._valves_read:
             return sent
-        difference = self._difference
-        return (sent - np.array(difference.pressure_bias)) / difference.pressure_gain
+        return (sent - self._bias) / self._difference.pressure_gain
+
+    @property
+    def _bias(self) -> np.ndarray:
+        """(m,) [Pa]."""
+        bias = self._difference.pressure_bias
+        return np.array(bias) if any(bias) else np.zeros(len(self._robot.actuators))

@@ -139,7 +139,7 @@ class SimulatedPlant:
         self.follow(np.zeros(self.rod.input_size))
 
     def advance(self, duration: float) -> None:
-        """Let `duration` [s] pass.
+        """Let `duration` [s] pass. Inputs without a lag go evenly to the command within it.
 
         Raises:
             ArithmeticError: the rod's motion left what numbers can hold.
@@ -150,9 +150,12 @@ class SimulatedPlant:
         lag = self._inputs.lag
         pieces = max(1, math.ceil(duration / self._PIECE - 1e-9))
         piece = duration / pieces
-        levels = [self.pressures]
-        for _ in range(pieces):
-            levels.append(lag.step(levels[-1], self.command, piece) if lag else self.command)
+        if lag is None:
+            levels = list(np.linspace(self.pressures, self.command, pieces + 1))
+        else:
+            levels = [self.pressures]
+            for _ in range(pieces):
+                levels.append(lag.step(levels[-1], self.command, piece))
         self.pressures = levels[-1]
         self._move(np.array(levels), piece)
 

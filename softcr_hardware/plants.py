@@ -23,6 +23,7 @@ from softcr_models.robot_parts import (
 )
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.section import MAX_INTERVALS
+from softcr_models.rod_rows import poses_of_rows
 from softcr_runtime.block import Output
 from softcr_runtime.values import ArmSections, Pose, StateEstimate
 
@@ -213,9 +214,9 @@ def _true_rod(rod: CosseratRod, measured: Measurement) -> StateEstimate:
         "bending_compliance": rod.robot.bending_compliance,
         "tip_mass": rod.robot.tip_mass,
     }
-    nodes = measured.node_poses
+    rows = poses_of_rows(rod, measured.node_poses)
     return StateEstimate(
-        measured.state, parameters, poses=lambda: np.concatenate((nodes[:1], nodes))
+        measured.state, parameters, poses=lambda: np.concatenate((rows[:1], rows))
     )
 
 

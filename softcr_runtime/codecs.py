@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from softcr_models.model import Layout
+from softcr_models.robot import Robot
+from softcr_models.rod.discretise import share_intervals
+from softcr_models.rod.state import intervals_of
 from softcr_runtime.arm_messages import (
     arm_cloud_from_message,
     arm_cloud_message,
@@ -72,12 +75,13 @@ class Expected:
 
     Attributes:
         actuators: names, in the order of every input vector.
-        intervals: of rods whose states are received; None for any.
+        intervals: of rods whose states are received, of each segment on average; None for any.
         racks: poses in a frame of an arm's cameras.
         sections: of an arm.
         frame: of poses: the base's, or "world" for an arm.
         frame_prefix: before the names of the robot's own frames; the world is everybody's.
         layout: of the states of a model that is no rod; None where none are exchanged.
+        rod: whose states are exchanged; None: any of one segment.
     """
 
     actuators: tuple[str, ...]
@@ -87,6 +91,24 @@ class Expected:
     frame: str = "base"
     layout: Layout | None = None
     frame_prefix: str = ""
+    rod: Robot | None = None
+
+    @property
+    def counts(self) -> tuple[int, ...] | None:
+        """Numbers of intervals of the segments of rods whose states are received."""
+        if self.intervals is None:
+            return None
+        return (self.intervals,) if self.rod is None else self._shared(self.intervals)
+
+    def counts_of(self, size: int) -> tuple[int, ...]:
+        """Likewise of the rod with so many states."""
+        segments = 1 if self.rod is None else len(self.rod.segments)
+        total = intervals_of(size, segments)
+        return (total,) if self.rod is None else self._shared(total // segments)
+
+    def _shared(self, intervals: int) -> tuple[int, ...]:
+        assert self.rod is not None
+        return tuple(share_intervals(self.rod, intervals))
 
 
 def expected_of(
@@ -115,6 +137,7 @@ def expected_of(
         frame=f"{frame_prefix}base",
         layout=layout,
         frame_prefix=frame_prefix,
+        rod=robot if len(robot.segments) > 1 else None,
     )
 
 
@@ -158,11 +181,12 @@ def _rod(topic: str, expected: Expected) -> Codec:
         return rod_cloud_message(
             value.state, value.poses(), value.parameters, value.parameters_std, stamp,
             frame=expected.frame, inputs=fields_of_inputs(value.inputs, names),
+            counts=expected.counts_of(len(value.state)),
         )  # fmt: skip
 
     return Codec(
         encode,
-        lambda message: rod_cloud_from_message(message, topic, expected.intervals, names),
+        lambda message: rod_cloud_from_message(message, topic, expected.counts, names),
     )
 
 
@@ -182,11 +206,12 @@ def _tip_estimate(topic: str, expected: Expected) -> Codec:
 def _reference_rod(topic: str, expected: Expected) -> Codec:
     def encode(value: Any, stamp: int) -> Any:
         return reference_cloud_message(
-            value.states, value.poses(), value.tip_positions, stamp, value.period, expected.frame
-        )
+            value.states, value.poses(), value.tip_positions, stamp, value.period, expected.frame,
+            expected.counts_of(value.states.shape[1]),
+        )  # fmt: skip
 
     return Codec(
-        encode, lambda message: reference_cloud_from_message(message, topic, expected.intervals)
+        encode, lambda message: reference_cloud_from_message(message, topic, expected.counts)
     )
 
 

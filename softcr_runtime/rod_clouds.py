@@ -6,6 +6,9 @@ frame. Point 0 is the mounting side of the base (velocity 0, wrench x2(0-)); poi
 the nodes 0+ to n. Further fields are the same on all points: NAME and NAME_std of each parameter,
 and of an estimate input.ACTUATOR, the measured input that it was made with. Each row of a reference
 cloud is one such rod.
+
+A rod of several segments has two nodes at a boundary, before and after the connector, and a field
+`segment`: the number of the segment that a point belongs to, from 0 at the base.
 """
 
 import math
@@ -15,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from softcr_models.rod.state import RodState, intervals_of
+from softcr_models.rod.state import RodState
 from softcr_runtime.messages import (
     INPUT,
     MessageError,
@@ -37,6 +40,10 @@ ROD_FIELDS = (
 
 _POSITION, _QUATERNION = slice(0, 3), slice(3, 7)
 _VELOCITY, _WRENCH = slice(7, 13), slice(13, 19)
+_SEGMENT = "segment"
+
+Counts = tuple[int, ...]
+"""Numbers of intervals of a rod's segments."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,12 +52,13 @@ class RodCloud:
 
     Attributes:
         stamp: time of the state [ns].
-        state: (12(n+1),) flat rod state, see `RodState`.
-        positions: (n+2, 3) points along the centre line [m], base frame.
-        quaternions: (n+2, 4) their orientations, x y z w.
+        state: (12N + 6K + 6,) flat rod state of N intervals in K segments, see `RodState`.
+        positions: (N+K+1, 3) points along the centre line [m], base frame.
+        quaternions: (N+K+1, 4) their orientations, x y z w.
         parameters: what the state was computed with, by name.
         parameters_std: their standard deviations, by name.
         inputs: (m,) that the estimate was made with; None of a truth, and of older estimates.
+        counts: (K,) numbers of intervals of the segments.
     """
 
     stamp: int
@@ -60,6 +68,7 @@ class RodCloud:
     parameters: dict[str, float]
     parameters_std: dict[str, float]
     inputs: np.ndarray | None = None
+    counts: Counts = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,9 +78,9 @@ class ReferenceCloud:
     Attributes:
         stamp: time of row 0 [ns].
         period: time between rows [s].
-        states: (H, 12(n+1)) wanted states; rows of NaN where only the tip is known.
+        states: (H, nx) wanted states; rows of NaN where only the tip is known.
         tip_positions: (H, 3) wanted tip positions [m], base frame.
-        positions: (H, n+2, 3) centre lines [m], base frame; NaN where only the tip is known.
+        positions: (H, N+K+1, 3) centre lines [m], base frame; NaN where only the tip is known.
     """
 
     stamp: int
@@ -89,17 +98,19 @@ def rod_cloud_message(
     stamp: int,
     frame: str = "base",
     inputs: Mapping[str, float] | None = None,
+    counts: Counts | None = None,
 ) -> Any:
     """sensor_msgs/PointCloud2 of one rod state.
 
     Args:
-        state: (12(n+1),) flat rod state.
-        poses: (n+2, 4, 4) [m] of base 0- and nodes 0+ to n, in `frame`.
+        state: (nx,) flat rod state.
+        poses: (N+K+1, 4, 4) [m] of base 0- and all rows from 0+ to the tip, in `frame`.
         parameters: what the state was computed with, by name; bending_compliance among them.
         parameters_std: standard deviations by name; 0 where there is none.
         stamp: [ns].
         frame: of the poses.
         inputs: that an estimate was made with, see `fields_of_inputs`.
+        counts: numbers of intervals of the segments; None: of one segment.
 
     Raises:
         ValueError: shapes that do not belong together, or a value that is not finite.
@@ -111,10 +122,13 @@ def rod_cloud_message(
     for name in names:
         constant |= {name: parameters[name], f"{name}_std": parameters_std.get(name, 0.0)}
     constant |= inputs or {}
-    fields = (*ROD_FIELDS, *constant)
-    table = np.empty((1, intervals_of(len(state)) + 2, len(fields)))
-    _write_rods(table, state[np.newaxis], poses[np.newaxis])
-    table[..., len(ROD_FIELDS) :] = tuple(constant.values())
+    states = state[np.newaxis]
+    grid = counts or (RodState(states).intervals,)
+    own = _rod_fields(grid)
+    fields = (*own, *constant)
+    table = np.empty((1, _points(grid), len(fields)))
+    _write_rods(table, states, poses[np.newaxis], grid)
+    table[..., len(own) :] = tuple(constant.values())
     if not np.isfinite(table).all():
         raise ValueError("a rod state that is published must be finite")
     return cloud_message(table, fields, stamp, frame)
@@ -123,7 +137,7 @@ def rod_cloud_message(
 def rod_cloud_from_message(
     message: Any,
     topic: str,
-    intervals: int | None = None,
+    intervals: int | Counts | None = None,
     actuators: Sequence[str] | None = None,
 ) -> RodCloud:
     """The rod state of a point cloud.
@@ -131,20 +145,20 @@ def rod_cloud_from_message(
     Args:
         message: sensor_msgs/PointCloud2.
         topic: where it came from.
-        intervals: of the rod that is expected; None for any.
+        intervals: of the rod that is expected, or of each of its segments; None for any.
         actuators: whose inputs an estimate may tell, in the order they are wanted; None for any.
 
     Raises:
         MessageError: fields, sizes or number of points that are no rod, a value that is not finite.
     """
     columns = _columns(message, topic)
-    table = _table(message, columns, topic, intervals)
+    table, counts = _table(message, columns, topic, intervals)
     if table.shape[0] != 1:
         raise MessageError(topic, f"height {table.shape[0]} must be 1")
     rows = table[0]
     names = list(columns)
     check_finite(rows, names, topic)
-    constant = names[len(ROD_FIELDS) :]
+    constant = names[len(_rod_fields(counts)) :]
     extra = [name for name in constant if not name.startswith(INPUT)]
     parameters = [name for name in extra if f"{name}_std" in columns]
     if set(extra) != {field for name in parameters for field in (name, f"{name}_std")}:
@@ -155,12 +169,13 @@ def rod_cloud_from_message(
     values = dict(zip(names, rows[0].tolist(), strict=True))
     return RodCloud(
         stamp=from_stamp(message, topic),
-        state=_read_states(table)[0],
+        state=_read_states(table, counts)[0],
         positions=rows[:, _POSITION].copy(),
         quaternions=rows[:, _QUATERNION].copy(),
         parameters={name: values[name] for name in parameters},
         parameters_std={name: values[f"{name}_std"] for name in parameters},
         inputs=inputs_of_fields(values, actuators, topic),
+        counts=counts,
     )
 
 
@@ -171,37 +186,39 @@ def reference_cloud_message(
     stamp: int,
     period: float,
     frame: str = "base",
+    counts: Counts | None = None,
 ) -> Any:
     """sensor_msgs/PointCloud2 of a reference: one row per step.
 
     Args:
-        states: (H, 12(n+1)) wanted states; rows of NaN where only the tip is known.
-        poses: (H, n+2, 4, 4) [m] of base 0- and nodes 0+ to n, in `frame`; NaN where unknown, None
-            when all are.
+        states: (H, nx) wanted states; rows of NaN where only the tip is known.
+        poses: (H, N+K+1, 4, 4) [m] of base 0- and all rows from 0+ to the tip, in `frame`; NaN
+            where unknown, None when all are.
         tip_positions: (H, 3) [m]; they take the place of the last point's position.
         stamp: time of row 0 [ns].
         period: time between rows [s].
         frame: of poses and tip positions.
+        counts: numbers of intervals of the segments; None: of one segment.
 
     Raises:
         ValueError: shapes that do not belong together.
     """
-    fields = (*ROD_FIELDS, "period")
-    rows, size = states.shape
-    points = intervals_of(size) + 2
+    grid = counts or (RodState(states).intervals,)
+    fields = (*_rod_fields(grid), "period")
+    rows, points = len(states), _points(grid)
     if poses is None:
         poses = np.full((rows, points, 4, 4), np.nan)
     if np.shape(tip_positions) != (rows, 3):
         raise ValueError(f"tip positions have shape {np.shape(tip_positions)}, must be ({rows}, 3)")
     table = np.empty((rows, points, len(fields)))
-    _write_rods(table, states, poses)
+    _write_rods(table, states, poses, grid)
     table[:, -1, _POSITION] = tip_positions
     table[..., -1] = period
     return cloud_message(table, fields, stamp, frame)
 
 
 def reference_cloud_from_message(
-    message: Any, topic: str, intervals: int | None = None
+    message: Any, topic: str, intervals: int | Counts | None = None
 ) -> ReferenceCloud:
     """The reference of a point cloud; arguments as `rod_cloud_from_message`.
 
@@ -211,12 +228,12 @@ def reference_cloud_from_message(
     """
     columns = _columns(message, topic)
     names = list(columns)
-    if names != [*ROD_FIELDS, "period"]:
+    if names not in ([*ROD_FIELDS, "period"], [*ROD_FIELDS, _SEGMENT, "period"]):
         raise MessageError(topic, f"fields {names[len(ROD_FIELDS) :]} after mz must be period")
-    table = _table(message, columns, topic, intervals)
+    table, counts = _table(message, columns, topic, intervals)
     tips = table[:, -1, _POSITION].copy()
     check_finite(tips, ["tip x", "tip y", "tip z"], topic)
-    states = _read_states(table)
+    states = _read_states(table, counts)
     known = np.isfinite(states)
     if not (known.all(axis=1) | np.isnan(states).all(axis=1)).all():
         raise MessageError(topic, "each state must be all finite or, with only a tip, all NaN")
@@ -233,26 +250,62 @@ def reference_cloud_from_message(
     )
 
 
-def _write_rods(table: np.ndarray, states: np.ndarray, poses: np.ndarray) -> None:
-    """Fill the rod's fields of a (H, n+2, fields) table from (H, nx) and (H, n+2, 4, 4)."""
-    rods = RodState(states)
-    expected = (len(states), rods.intervals + 2, 4, 4)
-    if np.shape(poses) != expected:
+def _points(counts: Counts) -> int:
+    """Of a rod: its rows, and the mounting side of the base."""
+    return sum(counts) + len(counts) + 1
+
+
+def _rod_fields(counts: Counts) -> tuple[str, ...]:
+    return ROD_FIELDS if len(counts) == 1 else (*ROD_FIELDS, _SEGMENT)
+
+
+def _first_points(counts: Counts) -> list[int]:
+    """At which point each segment begins: the nodes there have no velocity of their own."""
+    return (1 + np.cumsum([0, *(n + 1 for n in counts[:-1])])).tolist()
+
+
+def _moving_points(counts: Counts) -> list[int]:
+    """Points whose velocities are states."""
+    begin = {0, *_first_points(counts)}
+    return [point for point in range(_points(counts)) if point not in begin]
+
+
+def _write_rods(table: np.ndarray, states: np.ndarray, poses: np.ndarray, counts: Counts) -> None:
+    """Fill the rod's fields of a (H, points, fields) table from (H, nx) and (H, points, 4, 4)."""
+    rods = RodState(states, len(counts))
+    expected = (len(states), _points(counts), 4, 4)
+    if np.shape(poses) != expected or rods.intervals != sum(counts):
         raise ValueError(
             f"poses have shape {np.shape(poses)}, must be {expected} for states {states.shape}"
         )
     table[..., _POSITION] = poses[..., :3, 3]
     table[..., _QUATERNION] = _quaternions(poses[..., :3, :3])
     table[:, :2, _VELOCITY] = 0.0
-    table[:, 2:, _VELOCITY] = rods.velocities
+    table[:, _moving_points(counts), _VELOCITY] = rods.velocities
+    for point in _first_points(counts)[1:]:
+        before = table[:, point - 1, _VELOCITY]
+        table[:, point, _VELOCITY] = _carried(before, poses[:, point - 1], poses[:, point])
     table[:, 0, _WRENCH] = rods.base_wrench
     table[:, 1:, _WRENCH] = rods.wrenches
+    if len(counts) > 1:
+        rows = np.repeat(np.arange(len(counts)), np.array(counts) + 1)
+        table[..., len(ROD_FIELDS)] = np.concatenate(([0], rows))
 
 
-def _read_states(table: np.ndarray) -> np.ndarray:
-    """(H, nx) flat states of a (H, n+2, fields) table."""
-    velocities, wrenches = table[:, 2:, _VELOCITY], table[:, 1:, _WRENCH]
-    return RodState.join(velocities, wrenches, table[:, 0, _WRENCH]).array
+def _carried(velocities: np.ndarray, poses: np.ndarray, beyond: np.ndarray) -> np.ndarray:
+    """(H, 6) velocities of a rigid body in the frames `beyond` (H, 4, 4), from those in others."""
+    linear, angular = velocities[:, :3, None], velocities[:, 3:, None]
+    back = np.swapaxes(poses[:, :3, :3], 1, 2)
+    lever = back @ (beyond[:, :3, 3:] - poses[:, :3, 3:])
+    turned = np.swapaxes(beyond[:, :3, :3], 1, 2) @ poses[:, :3, :3]
+    moved = linear + np.cross(angular, lever, axis=1)
+    return np.concatenate((turned @ moved, turned @ angular), axis=1)[..., 0]
+
+
+def _read_states(table: np.ndarray, counts: Counts) -> np.ndarray:
+    """(H, nx) flat states of a (H, points, fields) table."""
+    velocities, wrenches = table[:, _moving_points(counts), _VELOCITY], table[:, 1:, _WRENCH]
+    return RodState.join(velocities, wrenches, table[:, 0, _WRENCH], len(counts)).array
 
 
 def _quaternions(rotations: np.ndarray) -> np.ndarray:
@@ -285,20 +338,44 @@ def _columns(message: Any, topic: str) -> dict[str, int]:
     missing = [name for name in ROD_FIELDS if name not in found]
     if missing:
         raise MessageError(topic, f"fields {missing} are missing")
-    return {name: found.pop(name) for name in ROD_FIELDS} | found
+    first = [name for name in (*ROD_FIELDS, _SEGMENT) if name in found]
+    return {name: found.pop(name) for name in first} | found
 
 
 def _table(
-    message: Any, columns: Mapping[str, int], topic: str, intervals: int | None
-) -> np.ndarray:
-    """(height, width, fields) values of a cloud in the order of `columns`."""
+    message: Any, columns: Mapping[str, int], topic: str, intervals: int | Counts | None
+) -> tuple[np.ndarray, Counts]:
+    """(height, width, fields) values of a cloud in the order of `columns`, and its rod's segments'
+    numbers of intervals."""
     height, width = message.height, message.width
-    if intervals is not None and width != intervals + 2:
-        expected = f"{intervals + 2} for a rod of {intervals} intervals"
-        raise MessageError(topic, f"width {width} must be {expected}")
+    expected = (intervals,) if isinstance(intervals, int) else intervals
+    if expected is not None and width != _points(expected):
+        of = f"{len(expected)} segments and " if len(expected) > 1 else ""
+        told = f"{_points(expected)} for a rod of {of}{sum(expected)} intervals"
+        raise MessageError(topic, f"width {width} must be {told}")
     if height < 1 or width < 3:
         raise MessageError(topic, f"height {height} x width {width} must be at least 1 x 3")
-    return cloud_values(message, topic)[..., list(columns.values())].astype(float)
+    table = cloud_values(message, topic)[..., list(columns.values())].astype(float)
+    counts: Counts = (width - 2,)
+    if _SEGMENT in columns:
+        counts = _counts_of(table[..., list(columns).index(_SEGMENT)], topic)
+    if expected is not None and counts != expected:
+        shown = [" + ".join(map(str, each)) for each in (counts, expected)]
+        raise MessageError(topic, f"a rod of {shown[0]} intervals, must be {shown[1]}")
+    return table, counts
+
+
+def _counts_of(numbers: np.ndarray, topic: str) -> Counts:
+    """Numbers of intervals of the segments that points (height, width) belong to."""
+    row = numbers[0]
+    steps = np.diff(row)
+    ordered = row[0] == 0.0 and row[1] == 0.0 and np.isin(steps, (0.0, 1.0)).all()
+    if not ordered or (numbers != row).any():
+        raise MessageError(topic, "segment must count up from 0 along the rod, in all rows alike")
+    counts = np.bincount(row[1:].astype(int)) - 1
+    if (counts < 1).any():
+        raise MessageError(topic, "segment: each must have at least two points")
+    return tuple(counts.tolist())
 
 
 def _check_constant(

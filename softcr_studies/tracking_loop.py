@@ -22,7 +22,7 @@ from softcr_estimation import EstimatorSettings
 from softcr_hardware.different_plant import Difference, DifferentPlant, plant_of
 from softcr_models import CosseratRod, Robot
 from softcr_models.prediction import RodPrediction
-from softcr_models.rod.state import restrict_to_nodes
+from softcr_models.rod_rows import interval_counts, restricted, with_fixed_shares
 from softcr_runtime import registry
 from softcr_runtime.block import Output
 from softcr_runtime.settings import build_settings
@@ -107,10 +107,10 @@ def sampled_reference(
     intervals: int = MODEL_INTERVALS,
 ) -> SampledReference:
     """The reference that a rod as fine as the plant makes, its states at the model's nodes."""
-    fine = RodPrediction(
-        CosseratRod(robot, REFERENCE_INTERVALS), substeps=3, single_precision=False
-    )
-    return at_nodes(settings.source(fine, period), intervals)
+    coarse = CosseratRod(robot, intervals)
+    fine = CosseratRod(with_fixed_shares(robot, intervals), REFERENCE_INTERVALS)
+    model = RodPrediction(fine, substeps=3, single_precision=False)
+    return at_nodes(settings.source(model, period), fine, coarse)
 
 
 def controller_parameters(name: str, case: Case) -> Parameters:
@@ -162,6 +162,8 @@ def run_loop(
         UserError: a parameter, the controller or the bag cannot be used.
     """
     cycles, (plant_seed, controller_seed) = round(case.duration / case.period), seeds
+    both = math.gcd(case.difference.intervals, case.model_intervals)  # nodes that both have
+    robot = with_fixed_shares(robot, both)
     shared = common(robot, case.rate_hz, controller_seed)
     plant = DifferentPlant(robot, case.difference, plant_seed)
     numbers = filter_settings or EstimatorSettings()
@@ -191,12 +193,15 @@ def run_loop(
         "wanted": np.array([each.tip_positions[0] for each in rows]),
         "estimated": np.array([each.pose().position for each in estimated]),
     }
-    both = math.gcd(case.difference.intervals, case.model_intervals)  # nodes that both have
+    common_rod, model_rod = CosseratRod(robot, both), CosseratRod(robot, case.model_intervals)
     true, aimed = (
-        restrict_to_nodes(np.array(states), both)
-        for states in ([rod.state for rod in rods], [each.states[0] for each in rows])
+        restricted(np.array(states), interval_counts(of), interval_counts(common_rod))
+        for states, of in (
+            ([rod.state for rod in rods], plant.simulated.rod),
+            ([each.states[0] for each in rows], model_rod),
+        )
     )
-    astray = (true - aimed) / RodPrediction(CosseratRod(robot, both)).state_scale
+    astray = (true - aimed) / RodPrediction(common_rod).state_scale
     return places | {
         "times": np.arange(cycles) * case.period,
         "error": np.linalg.norm(places["tips"] - places["wanted"], axis=1),

@@ -17,7 +17,7 @@ from softcr_models.config import config_directory
 from softcr_models.constant_curvature.arm import Arm
 from softcr_models.constant_curvature.shape_error import shape_error
 from softcr_models.errors import UserError
-from softcr_models.robot import PressureLimits, load_arm, load_robot
+from softcr_models.robot import load_arm, load_robot
 from softcr_runtime.arm_messages import (
     arm_cloud_from_message,
     arm_cloud_message,
@@ -297,9 +297,6 @@ def hear(picture, messages, stamp):
     picture.sample()
 
 
-NO_PRESSURES = PressureLimits(minimum=0.0, maximum=1.0, maximum_rate=1.0)
-
-
 def test_the_live_view_knows_the_arm(recorded, plain):
     from softcr_tools.viewer.drawing import dots, lines
     from softcr_tools.viewer.words import state_html, values_html
@@ -339,7 +336,7 @@ def test_the_page_draws_an_arm(recorded):
         port = probe.getsockname()[1]
     page = Page(ARM, "127.0.0.1", port, lambda: None, with_hand=True)
     try:
-        page.draw(picture, HandControl(NO_PRESSURES, 0), {}, stamp * 1e-9)
+        page.draw(picture, HandControl(()), {}, stamp * 1e-9)
         assert page._hand is None  # nothing to slide
         page.say("no valves")  # and nobody who asked
     finally:

@@ -50,7 +50,8 @@ def closed_loop(kind, duration, dropout=(), seed=1, name="nempc"):
     estimator = RodEstimator(prediction, EstimatorSettings())
     controller = made_controller(name, prediction, seed)
     fine = RodPrediction(CosseratRod(ROBOT, 10), substeps=3)
-    source = at_nodes(ReferenceSettings(kind=kind, duration=duration).source(fine, PERIOD), 5)
+    motion = ReferenceSettings(kind=kind, duration=duration).source(fine, PERIOD)
+    source = at_nodes(motion, fine.rod, CosseratRod(ROBOT, 5))
     tip, estimated, compliance, commands = [], [], [], []
     command = np.zeros(3)
     for cycle in range(round(duration / PERIOD)):

@@ -38,6 +38,7 @@ from softcr_runtime.rod_clouds import (
     reference_cloud_message,
     rod_cloud_message,
 )
+from softcr_runtime.shown_inputs import shown_inputs
 from softcr_runtime.topics import TOPICS, qos
 from softcr_runtime.values import Pose, ReferenceRows, StateEstimate, TipEstimate
 from softcr_tools import cli
@@ -240,7 +241,7 @@ LET_GO_AND_BACK = [
 @example(LET_GO_AND_BACK)
 def test_hand_never_commands_against_others_or_armed_valves(actions):
     limits = ROBOT.pressure_limits
-    hand = HandControl(limits, 3)
+    hand = HandControl(shown_inputs(ROBOT))
     said, switched_on = np.zeros(3), False
     for what, *values in actions:
         if what == "switch":
@@ -281,7 +282,7 @@ def test_hand_never_commands_against_others_or_armed_valves(actions):
 
 
 def test_hand_reaches_what_is_wanted_and_ends_with_zero():
-    hand, free = HandControl(ROBOT.pressure_limits, 3), Surroundings()
+    hand, free = HandControl(shown_inputs(ROBOT)), Surroundings()
     assert hand.update(free, 0.03) is None
     hand.want(0, 3e4)  # not switched on: nobody listens
     hand.switch(True)

@@ -7,6 +7,7 @@ import numpy as np
 
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.parameters import PARAMETERS
+from softcr_models.rod_rows import interval_counts, row_poses
 from softcr_runtime.bags.offline_bag import OfflineBag, status
 from softcr_runtime.messages import (
     pose_to_message,
@@ -46,9 +47,11 @@ def write_motion_bag(
 
     def shape(state: np.ndarray, stamp: int) -> tuple[Any, np.ndarray]:
         """A rod cloud and the (4, 4) pose of its tip [m]."""
-        nodes = rod.node_poses(state, parameters)
-        cloud = rod_cloud_message(state, np.concatenate((nodes[:1], nodes)), values, {}, stamp)
-        return cloud, rod.tip_pose_from_rod_tip(nodes[-1])
+        rows = row_poses(rod, state, parameters)
+        counts = interval_counts(rod)
+        places = np.concatenate((rows[:1], rows))
+        cloud = rod_cloud_message(state, places, values, {}, stamp, counts=counts)
+        return cloud, rod.tip_pose_from_rod_tip(rows[-1])
 
     for row, (levels, true, own) in enumerate(zip(pressures, truth, model, strict=True)):
         stamp = round(1e9 * (row + 1) * period)

@@ -24,7 +24,7 @@ from rclpy.task import Future
 from std_srvs.srv import Trigger
 
 from softcr_models.constant_curvature.arm import Arm
-from softcr_models.robot import PressureLimits, Robot
+from softcr_models.robot import Robot
 from softcr_runtime.bags.signals import decoder
 from softcr_runtime.codecs import expected_of
 from softcr_runtime.cycle_timer import CycleTimer
@@ -32,6 +32,7 @@ from softcr_runtime.diagnostics import diagnostics_from_message
 from softcr_runtime.mailbox import LeftAlone, Mailbox
 from softcr_runtime.messages import MessageError, from_stamp, pressures_to_message
 from softcr_runtime.sample import Sample
+from softcr_runtime.shown_inputs import shown_inputs
 from softcr_runtime.topics import TOPICS, qos
 from softcr_tools.viewer.drawing import markers_message, path_message
 from softcr_tools.viewer.hand import HandControl, Surroundings
@@ -47,7 +48,6 @@ _BESIDE = (  # topics that are heard beside those whose flow is shown
     "estimate/tip/pose", "simulation/truth/rod", "simulation/truth/arm", "safety/state",
     "/diagnostics",
 )  # fmt: skip
-_NO_PRESSURES = PressureLimits(minimum=0.0, maximum=1.0, maximum_rate=1.0)
 _NAME = "viewer_"  # of every view, before its process's number; other views are heard if they speak
 _COMMAND, _SHAPE = "pressure/command", "estimate/shape"
 _DEPTH = 200  # messages that wait while the machine is busy elsewhere: seconds of each topic
@@ -81,11 +81,10 @@ class Viewer(Node):
         self._rejected: Counter[str] = Counter()
         self._inbox = Mailbox(self.context, self._reject)
         self.picture = Picture(robot)
-        limits, with_hand = _NO_PRESSURES, with_hand and isinstance(robot, Robot)
-        self._chambers: tuple[str, ...] = ()
-        if isinstance(robot, Robot):
-            limits, self._chambers = robot.pressure_limits, robot.chamber_names
-        self.hand = HandControl(limits, len(self._chambers))
+        with_hand = with_hand and isinstance(robot, Robot)
+        inputs = shown_inputs(robot) if isinstance(robot, Robot) else ()
+        self._actuators = tuple(each.name for each in inputs)
+        self.hand = HandControl(inputs)
         self._hand_page: int | None = None  # whose page switched the sliders on
         self._with_hand = with_hand
         self._command: Any = None  # only while it is needed: the valves follow one node's commands
@@ -224,7 +223,7 @@ class Viewer(Node):
             self._command = self._command or self._offer(_COMMAND)
             stamp, self._commanded = self.get_clock().now().nanoseconds, time.monotonic()
             self._own_stamps.append(stamp)
-            self._command.publish(pressures_to_message(pressures, self._chambers, stamp))
+            self._command.publish(pressures_to_message(pressures, self._actuators, stamp))
         elif self._command is not None and time.monotonic() - self._commanded > LAST_WORD_TIME:
             self.destroy_publisher(self._command)
             self._command = None

@@ -5,6 +5,7 @@ A figure is a function; its name is that of its file, its docstring says title a
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from matplotlib.ticker import MaxNLocator, NullLocator
 from softcr_runtime import figure_style as style
 from softcr_runtime.bags.signals import Signal
 from softcr_runtime.figure_style import COMMANDED, ESTIMATE, LIMIT, MEASURED, TRUTH
+from softcr_runtime.shown_inputs import ShownInput
 from softcr_tools.report.page import ReportFigure
 from softcr_tools.report.run import ARC, Run
 from softcr_tools.report.sections import COMPLIANCE_SETTLING_TIME, SETTLING_TIME, shape_errors
@@ -69,9 +71,15 @@ def _curves(
     return [curve(*kind) for kind in kinds if len(kind[1])]
 
 
-def _columns(run: Run, labels: Iterable[str], scale: float, *kinds: Kind) -> list[Row]:
-    """A row of axes for each column of signals."""
-    return [(label, _curves(run, kinds, scale, column)) for column, label in enumerate(labels)]
+def _columns(
+    run: Run, labels: Iterable[str], scale: float | Iterable[float], *kinds: Kind
+) -> list[Row]:
+    """A row of axes for each column of signals, which may have scales of their own."""
+    scales = repeat(scale) if isinstance(scale, float) else scale
+    return [
+        (label, _curves(run, kinds, own, column))
+        for column, (label, own) in enumerate(zip(labels, scales, strict=False))
+    ]
 
 
 def _level(value: float, **look: Any) -> Draw:
@@ -185,17 +193,30 @@ def _scale_equally(axes: Any, points: np.ndarray) -> None:
 
 
 def pressures(run: Run) -> Figure | None:
-    """Pressures: gauge pressures of the chambers, what the controller asked for and what was
-    measured."""
+    """Pressures: gauge pressures of the chambers, and tensions of a rod's tendons; what the
+    controller asked for and what was measured."""
     names = run.readings.columns or run.commands.columns
     if run.is_tendon_driven or not names:
         return None
+    shown = {each.name: each for each in run.inputs}
+    scales = [shown[name].scale if name in shown else 1e-3 for name in names]
+    units = [shown[name].unit if name in shown else "kPa" for name in names]
     rows = _columns(
-        run, [f"{name}\n[kPa]" for name in names], 1e-3,
+        run, [f"{name}\n[{unit}]" for name, unit in zip(names, units, strict=True)], scales,
         ("commanded", run.commands, _STEPS), ("measured", run.readings, _BLACK),
     )  # fmt: skip
-    limits = [_level(1e-3 * bound, **_LIMITS) for bound in run.limits() or ()]
-    return _over_time(run, [(label, limits + drawn) for label, drawn in rows], height=1.6)
+    limits = [_limits(shown.get(name)) for name in names]
+    limited = zip(limits, rows, strict=True)
+    return _over_time(
+        run, [(label, lines + drawn) for lines, (label, drawn) in limited], height=1.6
+    )
+
+
+def _limits(run: Run, shown: ShownInput | None) -> list[Any]:
+    """Lines at the limits of an input; of one that nothing tells, those of pressures."""
+    if shown is None:
+        return [_level(1e-3 * bound, **_LIMITS) for bound in run.limits() or ()]
+    return [_level(shown.scale * bound, **_LIMITS) for bound in (shown.low, shown.high)]
 
 
 def tendon_lengths(run: Run) -> Figure | None:

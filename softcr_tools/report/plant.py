@@ -15,7 +15,7 @@ _FILE = {
     "rod": "geometry, gravity and material law of the robot file",
     "arm": "bodies that bend with constant curvature, as the model's sections do",
 }
-_UNITS = {"_mm": "mm", "_pa": "Pa", "_cycles": "cycles", "_percent": "%"}
+_UNITS = {"_mm": "mm", "_pa": "Pa", "_n": "N", "_cycles": "cycles", "_percent": "%"}
 _ON_ANY_MODEL = ("nempc", "rod_mpc", "rod")  # the house's controllers and its filter
 _ABSOLUTE = ("missing_poses", "lag_pole")  # no part of the file's value
 _NOISES = {
@@ -59,7 +59,7 @@ def _lines(run: Run) -> Lines:
         yield "unknown", f"plant {kind} does not say how it differs from the models"
     if mismatch is None and kind == "rod":
         yield "unknown", "how the plant differs from the robot file"
-    if mismatch and "lag_pole" not in mismatch:
+    if mismatch and "lag_pole" not in mismatch and "tension_noise_n" not in mismatch:
         yield "exact", "pressure lag of the robot file"
     for name, value in (mismatch or {}).items():
         yield from _intervals(run, int(value)) if name == "intervals" else [_told(name, value)]

@@ -9,8 +9,11 @@ from pydantic import ValidationError
 
 from softcr_models.constant_curvature.arm import Arm
 from softcr_models.constant_curvature.kinematics import coordinates_of_tip
+from softcr_models.errors import UserError
+from softcr_models.robot import Robot
 from softcr_runtime import registry
 from softcr_runtime.bags.signals import BagSignals, Signal
+from softcr_runtime.shown_inputs import ShownInput, shown_inputs
 
 LONGEST_HOLE = 0.03  # between poses of a camera that are interpolated [s]
 REFERENCES = ("reference", "tip_reference")  # nodes that say what shall be followed
@@ -59,6 +62,14 @@ class Run:
             return Arm.model_validate(self.bag.robot)
         except ValidationError:
             return None
+
+    @cached_property
+    def inputs(self) -> tuple[ShownInput, ...]:
+        """Of the rod that some node told; none when none did."""
+        try:
+            return shown_inputs(Robot.model_validate(self.bag.robot))
+        except (ValidationError, UserError):
+            return ()
 
     @cached_property
     def estimated_tip(self) -> Signal:

@@ -74,6 +74,10 @@ _KEY_FIGURES = {
         "commanded pressures", "{commanded_min_kpa:1} to {commanded_max_kpa:1 kPa}",
         "at a limit {at_limit_percent:1 %} of the time",
     ),
+    "commanded_min_n": (
+        "commanded tensions", "{commanded_min_n:3} to {commanded_max_n:3 N}",
+        "at a limit {at_limit_percent:1 %} of the time",
+    ),
     "commanded_min_mm": (
         "tendons", "{commanded_min_mm:0} to {commanded_max_mm:0 mm}",
         "largest pull {pull_max_n:1 N}; held {holds:0} times",
@@ -87,7 +91,7 @@ def summarize(run: Run) -> Summary:
     numbers: Numbers = {}
     for section in (
         identity, tracking, estimation, constant_curvature, parameters,
-        *((arm_model, tendons) if run.is_tendon_driven else (chambers, base_sensor)),
+        *((arm_model, tendons) if run.is_tendon_driven else (actuators, base_sensor)),
         safety, parameter_changes, timing,
     ):  # fmt: skip
         numbers |= section(run)
@@ -241,23 +245,40 @@ def constant_curvature(run: Run) -> Numbers:
     return {"constant_curvature": numbers}
 
 
-def chambers(run: Run) -> Numbers:
-    """`pressure`: extremes over all chambers [kPa], how often a command stood at a limit [%]."""
-    commanded, measured = 1e-3 * run.commands.values, 1e-3 * run.readings.values
+def actuators(run: Run) -> Numbers:
+    """`pressure` of chambers [kPa], `tension` of a rod's tendons [N]: extremes over all of them,
+    how often a command stood at a limit [%]."""
+    pulls = [place for place, each in enumerate(run.inputs) if each.kind == "tendon"]
+    pushes = [place for place, each in enumerate(run.inputs) if each.kind == "chamber"]
+    told: Numbers = {}
+    if pushes or not pulls:
+        told["pressure"] = _levels(run, pushes or slice(None), 1e-3, "kpa")
+    if pulls:
+        told["tension"] = _levels(run, pulls, 1.0, "n")
+    return told
+
+
+def _levels(run: Run, places: list[int] | slice, scale: float, unit: str) -> Numbers:
+    """Of some of the inputs, in units of 1 / `scale`."""
+    signals = run.commands.values, run.readings.values
+    commanded, measured = (
+        scale * (values[:, places] if values.ndim == 2 else values) for values in signals
+    )
     at_limit = None
-    if (limits := run.limits()) and commanded.size:
-        low, high = 1e-3 * np.array(limits)
+    bounds = [(each.low, each.high) for each in run.inputs] or [run.limits()]
+    if bounds[0] is not None and commanded.size:
+        told = np.array(bounds)[places] if run.inputs else np.array(bounds)
+        low, high = scale * told.T
         margin = 1e-3 * (high - low)
         outside = (commanded <= low + margin) | (commanded >= high - margin)
         at_limit = 100 * float(outside.any(axis=1).mean())
-    numbers = {
-        "commanded_min_kpa": reduced(np.min, commanded),
-        "commanded_max_kpa": reduced(np.max, commanded),
-        "measured_min_kpa": reduced(np.min, measured),
-        "measured_max_kpa": reduced(np.max, measured),
+    return {
+        f"commanded_min_{unit}": reduced(np.min, commanded),
+        f"commanded_max_{unit}": reduced(np.max, commanded),
+        f"measured_min_{unit}": reduced(np.min, measured),
+        f"measured_max_{unit}": reduced(np.max, measured),
         "at_limit_percent": at_limit,
     }
-    return {"pressure": numbers}
 
 
 def tendons(run: Run) -> Numbers:

@@ -38,13 +38,14 @@ def lines(picture: Picture) -> dict[str, Line]:
     table = picture.table()
     trail = np.stack([table[f"tip_{axis}"] for axis in "xyz"], axis=1)
     trail = trail[(table["time"] >= -TRAIL) & np.isfinite(trail).all(axis=1)]
+    tendons = picture.tendons
     ahead = np.empty((0, 3)) if reference is None else reference.tip_positions
     return {
         "reference": Line(picture.reference_shape, REFERENCE, 3.0),
         "horizon": Line(ahead if len(ahead) > 1 else None, REFERENCE, 2.0),
         "truth": Line(None if truth is None else truth.positions, TRUTH, 2.0),
         "trail": Line(trail if len(trail) > 1 else None, ESTIMATE, 1.5),
-    }
+    } | {f"tendon {name}": Line(tendons.get(name), MEASURED, 2.0) for name in picture.tendon_names}
 
 
 def dots(picture: Picture) -> dict[str, Dot]:

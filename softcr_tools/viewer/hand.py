@@ -11,13 +11,16 @@ In simulation, where there are no valves, they move the rod.
 """
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from softcr_models.robot import PressureLimits
+from softcr_runtime.shown_inputs import ShownInput
 
 HAND_RATE = 5e4  # the chambers follow a slider no faster than this [Pa/s]
+HAND_TIME = 1.2  # that tendons take from slack to their largest tension, at least [s]
+_ENDS = "low", "high"
 FOREIGN_AGE = 1.0  # another's command keeps the sliders locked for this long [s]
 
 
@@ -56,13 +59,15 @@ class Surroundings(NamedTuple):
 
 class HandControl:
     """The sliders' side of pressure/command: whether they are `on`, the `blocker` that locks them,
-    as of the last `update`, and their pressures, `wanted` (m,) [Pa]."""
+    as of the last `update`, and their pressures and tensions, `wanted` (m,) [Pa, N]."""
 
-    def __init__(self, limits: PressureLimits, chambers: int):
+    def __init__(self, inputs: Sequence[ShownInput]):
         """Off, all sliders at the limit next to zero."""
-        self.on, self.blocker = False, "nothing is known yet"
-        self._limits, self._last_word = limits, False
-        self._rest = np.clip(np.zeros(chambers), limits.minimum, limits.maximum)
+        self.on, self.blocker, self._last_word = False, "nothing is known yet", False
+        self._low, self._high = (np.array([getattr(each, end) for each in inputs]) for end in _ENDS)
+        is_chamber = np.array([each.kind == "chamber" for each in inputs], bool)
+        self._rate = np.where(is_chamber, HAND_RATE, (self._high - self._low) / HAND_TIME)
+        self._rest = np.clip(np.zeros(len(inputs)), self._low, self._high)
         self.wanted, self._said = self._rest.copy(), self._rest.copy()
 
     def switch(self, on: bool) -> None:
@@ -74,13 +79,13 @@ class HandControl:
             self._let_go(with_last_word=True)
 
     def want(self, chamber: int, pressure: float) -> None:
-        """A person moves a slider [Pa]; what is no number is not heard, the limits hold."""
+        """A person moves a slider [Pa, N]; what is no number is not heard, the limits hold."""
         if self.on and math.isfinite(pressure):
-            self.wanted[chamber] = np.clip(pressure, self._limits.minimum, self._limits.maximum)
+            self.wanted[chamber] = np.clip(pressure, self._low[chamber], self._high[chamber])
 
     def update(self, surroundings: Surroundings, passed: float) -> np.ndarray | None:
-        """(m,) pressures [Pa] to command now, or None for silence; `passed`: since the last call
-        [s]."""
+        """(m,) pressures and tensions [Pa, N] to command now, or None for silence; `passed`: since
+        the last call [s]."""
         self.blocker = surroundings.blocker
         if self.on and self.blocker:
             self._let_go(with_last_word=not surroundings.taken)
@@ -89,7 +94,7 @@ class HandControl:
             return None if surroundings.taken else self._rest.copy()
         if not self.on:
             return None
-        step = HAND_RATE * max(passed, 0.0)
+        step = self._rate * max(passed, 0.0)
         self._said = self._said + np.clip(self.wanted - self._said, -step, step)
         return self._said.copy()
 

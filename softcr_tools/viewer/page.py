@@ -13,6 +13,7 @@ import viser
 
 from softcr_models.constant_curvature.arm import Arm
 from softcr_models.robot import Robot
+from softcr_runtime.shown_inputs import ShownInput, shown_inputs
 from softcr_tools.viewer.hand import HandControl
 from softcr_tools.viewer.picture import Picture
 from softcr_tools.viewer.plots import PANEL_WIDTH, Plots
@@ -22,6 +23,7 @@ from softcr_tools.viewer.words import HAND_RULES, latched, safety_html, state_ht
 
 SCENE_PERIOD = 1 / 15  # between two drawings of the rod, at least [s]
 PLOT_PERIOD = 0.25  # between two drawings of plots and words, at least [s]
+_STEPS = (1.0, 0.001), (10.0, 0.01), (1e3, 0.1)  # range of a slider, at most, and its step
 
 
 class Switched(NamedTuple):
@@ -32,7 +34,7 @@ class Switched(NamedTuple):
 
 
 class Slid(NamedTuple):
-    """A person moved the slider of a chamber to a pressure [Pa]."""
+    """A person moved the slider of an actuator to a pressure [Pa] or a tension [N]."""
 
     chamber: int
     pressure: float
@@ -59,7 +61,7 @@ class Page:
         self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         with redirect_stdout(io.StringIO()):  # a banner that cannot be switched off
             self._server = viser.ViserServer(host, port, label="softcr", verbose=False)
-        self._scene = Scene(self._server, size_of(robot))
+        self._scene = Scene(self._server, size_of(robot), robot)
         self._scene_drawn = self._plots_drawn = -np.inf
         gui = self._server.gui
         # sharing would open a tunnel through somebody else's machine
@@ -119,20 +121,16 @@ class Page:
 
 
 class _HandPanel:
-    """A switch and a slider per chamber."""
+    """A switch and a slider per actuator."""
 
     def __init__(self, server: viser.ViserServer, robot: Robot, events: Events):
         self._events, gui = events, server.gui
-        low, high = 1e-3 * robot.pressure_limits.minimum, 1e-3 * robot.pressure_limits.maximum
-        step, rest = 0.1 if high - low <= 1e3 else 1.0, min(max(0.0, low), high)
-        with gui.add_folder("Pressures by hand"):
+        self._inputs = shown_inputs(robot)
+        with gui.add_folder("Tensions by hand" if not robot.chambers else "Pressures by hand"):
             self._why = gui.add_html("")
             self._switch: Any = gui.add_checkbox("command by hand", False, disabled=True)
             self._switch.on_update(self._switched)
-            self._sliders: list[Any] = [
-                gui.add_slider(f"{name} [kPa]", low, high, step, rest, disabled=True)
-                for name in robot.chamber_names
-            ]
+            self._sliders: list[Any] = [_slider(gui, each) for each in self._inputs]
             for chamber, slider in enumerate(self._sliders):
                 slider.on_update(partial(self._slid, chamber))
             gui.add_markdown(HAND_RULES)
@@ -144,10 +142,11 @@ class _HandPanel:
             text = f"<b>locked:</b> {html.escape(hand.blocker)}"
         self._why.content = _padded(text)
         self._switch.disabled = bool(hand.blocker)
-        for slider, wanted in zip(self._sliders, hand.wanted, strict=True):
+        rows = zip(self._sliders, self._inputs, hand.wanted.tolist(), strict=True)
+        for slider, shown, wanted in rows:
             slider.disabled = not hand.on
             if not hand.on:  # a slider that is being moved is its owner's
-                slider.value = 1e-3 * float(wanted)
+                slider.value = shown.scale * wanted
         self._switch.value = hand.on
 
     def _switched(self, event: Any) -> None:
@@ -156,7 +155,15 @@ class _HandPanel:
 
     def _slid(self, chamber: int, event: Any) -> None:
         if event.client is not None:
-            self._events.put(Slid(chamber, 1e3 * float(event.target.value)))
+            value = float(event.target.value) / self._inputs[chamber].scale
+            self._events.put(Slid(chamber, value))
+
+
+def _slider(gui: Any, shown: ShownInput) -> Any:
+    low, high = shown.scale * shown.low, shown.scale * shown.high
+    step = next((step for most, step in _STEPS if high - low <= most), 1.0)
+    label, rest = f"{shown.name} [{shown.unit}]", min(max(0.0, low), high)
+    return gui.add_slider(label, low, high, step, rest, disabled=True)
 
 
 def _padded(content: str) -> str:

@@ -17,7 +17,9 @@ from softcr_runtime.codecs import expected_of
 from softcr_runtime.diagnostics import DiagnosticReport
 from softcr_runtime.robot_topics import inputs_of, robot_topics
 from softcr_runtime.rod_clouds import ReferenceCloud
+from softcr_runtime.shown_inputs import shown_inputs
 from softcr_runtime.values import ReferenceRows
+from softcr_tools.viewer.body import tendon_lines
 from softcr_tools.viewer.shape import Shape, shape_makers
 
 WINDOW = 30.0  # how far back the plots and the trail go [s]
@@ -54,7 +56,8 @@ class Picture:
 
     Attributes:
         actuators: their names; inputs are in this order.
-        has_chambers: whether they are chambers; tendons otherwise.
+        has_chambers: whether the robot is a rod, whose commands go to valves; an arm otherwise.
+        inputs_shown: how a rod's inputs are shown; none of an arm.
         expected: topics that are said to be silent where nothing like them was heard.
         topics, tip_topics: of the robot's commands and sensors; of estimated and measured tips.
         frame: that positions are in.
@@ -67,6 +70,7 @@ class Picture:
         self.topics, expected = robot_topics(robot), expected_of(robot)
         self.actuators, self.frame = expected.actuators, expected.frame
         self.has_chambers = isinstance(robot, Robot)
+        self.inputs_shown = shown_inputs(robot) if isinstance(robot, Robot) else ()
         self.expected = (
             ("estimate/rod", "reference/rod", "force_torque/wrench") if self.has_chambers
             else ("estimate/arm", "reference/tip")
@@ -122,6 +126,19 @@ class Picture:
     def estimate(self) -> Shape | None:
         """The estimated shape, unless it is stale."""
         return self._shape(self.shape_topic)
+
+    @property
+    def tendon_names(self) -> tuple[str, ...]:
+        """Of a rod."""
+        return tuple(each.name for each in self.inputs_shown if each.kind == "tendon")
+
+    @property
+    def tendons(self) -> dict[str, np.ndarray]:
+        """(k, 3) points along each tendon of an estimated rod, by name [m]."""
+        rod = self.estimate
+        if rod is None or not isinstance(self._robot, Robot):
+            return {}
+        return tendon_lines(self._robot, rod)
 
     @property
     def truth(self) -> Shape | None:

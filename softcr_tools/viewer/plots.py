@@ -12,7 +12,7 @@ from viser import uplot
 from softcr_runtime.bags.signals import unit_of
 from softcr_runtime.figure_style import ESTIMATE, MEASURED
 from softcr_tools.viewer.picture import WINDOW, Picture
-from softcr_tools.viewer.words import input_colour, input_unit
+from softcr_tools.viewer.words import input_colour, input_units
 
 PANEL_WIDTH = 370  # pixels
 _PLOT_HEIGHT = 215  # pixels
@@ -67,13 +67,18 @@ def _curves(picture: Picture, table: dict[str, np.ndarray]) -> dict[str, list[Cu
             (_series(f"section {number + 1}", input_colour(number)), 1e3 * table[name])
             for number, name in enumerate(sections)
         ]
-    what, scale, unit = input_unit(picture)
-    actuators = [(name, input_colour(number)) for number, name in enumerate(picture.actuators)]
-    plots[f"{what} [{unit}], dashed: commanded"] = [
-        (_series(f"{name}{ending}", colour, ending != ""), scale * table[f"{word}_{name}"])
-        for word, ending in (("measured", ""), ("commanded", ", commanded"))
-        for name, colour in actuators
-    ]
+    what, scales, units = input_units(picture)
+    rows = list(zip(picture.actuators, scales.tolist(), units, strict=True))
+    for unit in dict.fromkeys(units):
+        plots[f"{what[unit]} [{unit}], dashed: commanded"] = [
+            (
+                _series(f"{name}{ending}", input_colour(number), ending != ""),
+                scale * table[f"{word}_{name}"],
+            )
+            for word, ending in (("measured", ""), ("commanded", ", commanded"))
+            for number, (name, scale, own) in enumerate(rows)
+            if own == unit
+        ]
     return plots
 
 

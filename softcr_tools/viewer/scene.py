@@ -7,10 +7,13 @@ import viser
 from scipy.interpolate import CubicHermiteSpline
 from scipy.spatial.transform import Rotation, Slerp
 
+from softcr_models.constant_curvature.arm import Arm
+from softcr_models.robot import Robot
 from softcr_runtime.figure_style import ESTIMATE, MEASURED
+from softcr_tools.viewer.body import Tube, tubes
 from softcr_tools.viewer.drawing import DOT_SIZE, dots, lines, rgb
 from softcr_tools.viewer.picture import Picture
-from softcr_tools.viewer.shape import Size
+from softcr_tools.viewer.shape import Shape, Size
 
 ALONG = 24  # rings of a tube
 AROUND = 24  # corners of a ring
@@ -19,8 +22,11 @@ AROUND = 24  # corners of a ring
 class Scene:
     """Robot, reference, trail, cameras' tip and, in simulation, the true robot; in metres."""
 
-    def __init__(self, server: viser.ViserServer, size: Size):
+    def __init__(
+        self, server: viser.ViserServer, size: Size, robot: Robot | Arm | None = None
+    ) -> None:
         length, self._radius, hangs = size
+        self._robot = robot
         self._scene = scene = server.scene
         middle = -0.5 * length if hangs else 0.5 * length
         scene.set_up_direction("+z")
@@ -33,11 +39,7 @@ class Scene:
         scene.add_frame("/base", axes_length=0.3 * length, axes_radius=0.008 * length)
         server.initial_camera.position = (1.5 * length, -1.7 * length, middle + 0.8 * length)
         server.initial_camera.look_at = (0.0, 0.0, middle)
-        straight = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, length]]), np.eye(4)[[3, 3]]
-        self._tube = scene.add_mesh_simple(
-            "/rod", *tube(*straight, self._radius), color=rgb(ESTIMATE), opacity=0.45,
-            side="double", cast_shadow=False, receive_shadow=False, visible=False,
-        )  # fmt: skip
+        self._tubes: list[Any] = []
         # one cloud: browsers that are slow move whole objects before they redraw shapes
         self._dots = scene.add_point_cloud(
             "/dots", np.empty((0, 3)), np.empty((0, 3), np.uint8),
@@ -48,8 +50,7 @@ class Scene:
 
     def draw(self, picture: Picture, flows: bool) -> None:
         """Move everything to where it is; hide what is not known, grey a rod of the past."""
-        self._tube.color = rgb(ESTIMATE if flows else MEASURED)
-        self._draw_rod(picture)
+        self._draw_rod(picture, flows)
         known = [dot for dot in dots(picture).values() if dot.position is not None]
         self._dots.points = np.array([dot.position for dot in known]).reshape(-1, 3)
         self._dots.colors = np.array([rgb(dot.colour) for dot in known], np.uint8).reshape(-1, 3)
@@ -59,14 +60,13 @@ class Scene:
             if points is not None:
                 self._draw_line(name, np.stack([points[:-1], points[1:]], axis=1), colour, width)
 
-    def _draw_rod(self, picture: Picture) -> None:
+    def _draw_rod(self, picture: Picture, flows: bool) -> None:
         estimate = picture.estimate
-        for part in (self._tube, self._nodes):
-            if part is not None:
-                part.visible = estimate is not None
+        if self._nodes is not None:
+            self._nodes.visible = estimate is not None
+        self._draw_tubes([] if estimate is None else self._parts(estimate), flows)
         if estimate is None:
             return
-        self._tube.vertices, _ = tube(estimate.positions, estimate.quaternions, self._radius)
         turns = estimate.quaternions[:, [3, 0, 1, 2]]
         if self._nodes is None or len(self._nodes.batched_positions) != len(turns):
             self._nodes = self._scene.add_batched_axes(
@@ -75,6 +75,27 @@ class Scene:
             )  # fmt: skip
         self._nodes.batched_wxyzs = turns
         self._nodes.batched_positions = estimate.positions
+
+    def _parts(self, shape: Shape) -> list[Tube]:
+        if isinstance(self._robot, Robot):
+            return tubes(self._robot, shape)
+        return [Tube(shape.positions, shape.quaternions, self._radius)]
+
+    def _draw_tubes(self, parts: list[Tube], flows: bool) -> None:
+        for number, part in enumerate(parts):
+            vertices, faces = tube(part.positions, part.quaternions, part.radius)
+            if number == len(self._tubes):
+                self._tubes.append(
+                    self._scene.add_mesh_simple(
+                        f"/rod_{number}" if number else "/rod", vertices, faces, opacity=0.45,
+                        side="double", cast_shadow=False, receive_shadow=False,
+                    )
+                )  # fmt: skip
+            mesh = self._tubes[number]
+            mesh.vertices, mesh.visible = vertices, True
+            mesh.color = rgb(ESTIMATE if flows and not part.rigid else MEASURED)
+        for mesh in self._tubes[len(parts) :]:
+            mesh.visible = False
 
     def _draw_line(self, name: str, segments: np.ndarray, colour: str, width: float) -> None:
         if name in self._lines:

@@ -19,6 +19,7 @@ class Shape(NamedTuple):
     stamp: int  # of the state [ns]
     positions: np.ndarray  # (k, 3) points along the centre line [m]
     quaternions: np.ndarray  # (k, 4) their orientations, x y z w; z along the robot
+    counts: tuple[int, ...] = ()  # intervals of a rod's segments; none where nothing tells them
 
 
 class Size(NamedTuple):
@@ -51,7 +52,7 @@ def shape_makers(robot: Robot | Arm) -> dict[str, ShapeMaker]:
 
 
 def _of_cloud(value: Any, stamp: int) -> Shape:
-    return Shape(stamp, value.positions, value.quaternions)
+    return Shape(stamp, value.positions, value.quaternions, value.counts)
 
 
 def _of_nodes(value: Any, stamp: int) -> Shape:

@@ -75,18 +75,18 @@ def state_html(picture: Picture, now: float, rejected: dict[str, int]) -> str:
 
 def values_html(picture: Picture, now: float) -> str:
     """What the actuators are asked for and what is measured of them, in the colours of the plot."""
-    topics, (_, scale, unit) = picture.topics, input_unit(picture)
+    topics, (_, scales, units) = picture.topics, input_units(picture)
     columns = {
-        word: (topic, scale * picture.inputs(topic), unit)
+        word: (topic, scales * picture.inputs(topic), units)
         for word, topic in (("measured", topics.state), ("commanded", topics.command))
     }
     if (forces := picture.forces()) is not None and picture.flows(topics.state, now):
-        columns["force"] = topics.state, forces, "N"
+        columns["force"] = topics.state, forces, ["N"] * len(forces)
     rows = [
         (
             _dotted(input_colour(index), name),
             *(
-                _in_unit(values[index] if picture.flows(topic, now) else math.nan, of)
+                _in_unit(values[index] if picture.flows(topic, now) else math.nan, of[index])
                 for topic, values, of in columns.values()
             ),
         )
@@ -95,9 +95,15 @@ def values_html(picture: Picture, now: float) -> str:
     return _table([("", *columns), *rows])
 
 
-def input_unit(picture: Picture) -> tuple[str, float, str]:
-    """What the inputs of a robot are, a factor from SI and the unit they are shown in."""
-    return ("gauge pressures", 1e-3, "kPa") if picture.has_chambers else ("tendons", 1e3, "mm")
+def input_units(picture: Picture) -> tuple[dict[str, str], np.ndarray, list[str]]:
+    """What the inputs of a robot are, by unit, factors (m,) from SI and the units (m,) they are
+    shown in."""
+    words = {"kPa": "gauge pressures", "N": "tensions", "mm": "tendons"}
+    if not picture.inputs_shown:
+        size = len(picture.actuators)
+        return words, np.full(size, 1e3), ["mm"] * size
+    scales = np.array([each.scale for each in picture.inputs_shown])
+    return words, scales, [each.unit for each in picture.inputs_shown]
 
 
 def input_colour(index: int) -> str:

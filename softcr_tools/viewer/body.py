@@ -1,0 +1,78 @@
+"""Parts of a rod's body as drawn: its segments and connectors as tubes, its tendons as lines."""
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from softcr_models.robot import Robot
+from softcr_tools.viewer.shape import Shape
+
+_CONNECTOR_SHARE = 0.8  # of the thinner neighbour's radius
+
+
+class Tube(NamedTuple):
+    """A part of the body: poses along it, as of `Shape`, and its radius [m]."""
+
+    positions: np.ndarray
+    quaternions: np.ndarray
+    radius: float
+    rigid: bool = False
+
+
+def tubes(robot: Robot, shape: Shape) -> list[Tube]:
+    """Segments and, where they have a length, connectors, base to tip.
+
+    A shape that does not tell its segments is one tube with the radius of the first.
+    """
+    radii = [0.5 * segment.outer_diameter for segment in robot.segments]
+    if len(shape.counts) != len(radii):
+        return [Tube(shape.positions, shape.quaternions, radii[0])]
+    places = _places(shape.counts)
+    parts = []
+    for place, radius in zip(places, radii, strict=True):
+        parts.append(Tube(shape.positions[place], shape.quaternions[place], radius))
+    for (below, above), thinner in zip(pairwise(places), map(min, pairwise(radii)), strict=True):
+        ends = [below.stop - 1, above.start]
+        here, there = shape.positions[ends]
+        if np.linalg.norm(there - here) > 1e-9:
+            along = _towards(shape.quaternions[ends[0]], there - here)
+            both = np.stack((along, along))
+            parts.append(Tube(shape.positions[ends], both, _CONNECTOR_SHARE * thinner, rigid=True))
+    return parts
+
+
+def tendon_lines(robot: Robot, shape: Shape) -> dict[str, np.ndarray]:
+    """(k, 3) points along each tendon, by its name [m]; none of a shape without its segments."""
+    if len(shape.counts) != len(robot.segments):
+        return {}
+    found: dict[str, list[np.ndarray]] = {tendon.name: [] for tendon in robot.tendons}
+    for number, place in enumerate(_places(shape.counts)):
+        ends = robot.segment_ends[number : number + 2]
+        arcs = np.linspace(*ends, shape.counts[number] + 1)
+        offsets = robot.tendon_offsets(number, arcs)[:, :, 0]
+        turns = Rotation.from_quat(shape.quaternions[place])
+        reaches = zip(robot.tendons, robot.tendon_reaches.tolist(), strict=True)
+        for i, (tendon, reach) in enumerate(reaches):
+            if number <= reach:
+                found[tendon.name].append(shape.positions[place] + turns.apply(offsets[:, i]))
+    return {name: np.concatenate(parts) for name, parts in found.items()}
+
+
+def _places(counts: tuple[int, ...]) -> list[slice]:
+    """Of each segment's nodes among the points of a cloud, of which 0 is the base's other side."""
+    ends = np.cumsum([1, *(count + 1 for count in counts)]).tolist()
+    return [slice(*each) for each in pairwise(ends)]
+
+
+def _towards(quaternion: np.ndarray, direction: np.ndarray) -> np.ndarray:
+    """(4,) the orientation nearest to one whose z axis has a direction (3,)."""
+    turn = Rotation.from_quat(quaternion)
+    z = turn.apply([0.0, 0.0, 1.0])
+    wanted = direction / np.linalg.norm(direction)
+    axis, cosine = np.cross(z, wanted), float(z @ wanted)
+    size = float(np.linalg.norm(axis))
+    if size < 1e-9:
+        return quaternion
+    return (Rotation.from_rotvec(np.arctan2(size, cosine) / size * axis) * turn).as_quat()
