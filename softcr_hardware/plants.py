@@ -215,9 +215,7 @@ def _true_rod(rod: CosseratRod, measured: Measurement) -> StateEstimate:
         "tip_mass": rod.robot.tip_mass,
     }
     rows = poses_of_rows(rod, measured.node_poses)
-    return StateEstimate(
-        measured.state, parameters, poses=lambda: np.concatenate((rows[:1], rows))
-    )
+    return StateEstimate(measured.state, parameters, poses=lambda: np.concatenate((rows[:1], rows)))
 
 
 class ArmPlantSettings(BaseModel):

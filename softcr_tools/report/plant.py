@@ -59,7 +59,7 @@ def _lines(run: Run) -> Lines:
         yield "unknown", f"plant {kind} does not say how it differs from the models"
     if mismatch is None and kind == "rod":
         yield "unknown", "how the plant differs from the robot file"
-    if mismatch and "lag_pole" not in mismatch and "tension_noise_n" not in mismatch:
+    if mismatch and "lag_pole" not in mismatch:
         yield "exact", "pressure lag of the robot file"
     for name, value in (mismatch or {}).items():
         yield from _intervals(run, int(value)) if name == "intervals" else [_told(name, value)]
