@@ -87,8 +87,8 @@ def restricted(states: np.ndarray, fine: tuple[int, ...], coarse: tuple[int, ...
         velocities.append(rod.velocities[..., first + every - 1 : first + f : every, :])
         wrenches.append(rod.wrenches[..., row : row + f + 1 : every, :])
         first += f
-    joined = (np.concatenate(parts, axis=-2) for parts in (velocities, wrenches))
-    return RodState.join(*joined, rod.base_wrench, len(fine)).array
+    moving, elastic = (np.concatenate(parts, axis=-2) for parts in (velocities, wrenches))
+    return RodState.join(moving, elastic, rod.base_wrench, len(fine)).array
 
 
 def _told(counts: tuple[int, ...]) -> str:

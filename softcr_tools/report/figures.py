@@ -205,7 +205,7 @@ def pressures(run: Run) -> Figure | None:
         run, [f"{name}\n[{unit}]" for name, unit in zip(names, units, strict=True)], scales,
         ("commanded", run.commands, _STEPS), ("measured", run.readings, _BLACK),
     )  # fmt: skip
-    limits = [_limits(shown.get(name)) for name in names]
+    limits = [_limits(run, shown.get(name)) for name in names]
     limited = zip(limits, rows, strict=True)
     return _over_time(
         run, [(label, lines + drawn) for lines, (label, drawn) in limited], height=1.6

@@ -265,8 +265,11 @@ def _levels(run: Run, places: list[int] | slice, scale: float, unit: str) -> Num
         scale * (values[:, places] if values.ndim == 2 else values) for values in signals
     )
     at_limit = None
-    bounds = [(each.low, each.high) for each in run.inputs] or [run.limits()]
-    if bounds[0] is not None and commanded.size:
+    bounds = [(each.low, each.high) for each in run.inputs]
+    limits = run.limits()
+    if not bounds and limits is not None:
+        bounds = [limits]
+    if bounds and commanded.size:
         told = np.array(bounds)[places] if run.inputs else np.array(bounds)
         low, high = scale * told.T
         margin = 1e-3 * (high - low)

@@ -49,8 +49,8 @@ def tendon_lines(robot: Robot, shape: Shape) -> dict[str, np.ndarray]:
         return {}
     found: dict[str, list[np.ndarray]] = {tendon.name: [] for tendon in robot.tendons}
     for number, place in enumerate(_places(shape.counts)):
-        ends = robot.segment_ends[number : number + 2]
-        arcs = np.linspace(*ends, shape.counts[number] + 1)
+        begin, end = robot.segment_ends[number : number + 2].tolist()
+        arcs = np.linspace(begin, end, shape.counts[number] + 1)
         offsets = robot.tendon_offsets(number, arcs)[:, :, 0]
         turns = Rotation.from_quat(shape.quaternions[place])
         reaches = zip(robot.tendons, robot.tendon_reaches.tolist(), strict=True)
