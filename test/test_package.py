@@ -32,11 +32,15 @@ INTERFACES = {"builtin_interfaces", "rcl_interfaces", "std_srvs"}
 OF_ROS_ONLY = {"launch", "launch_ros"}  # imported by launch files, not on PyPI
 
 
+ELSEWHERE = ROOT / "softcr_studies" / "speed" / "soromox_process.py"
+"""A script that runs in the environment of SoRoMoX, wherever that is."""
+
+
 def imported():
     """Top-level names that the package's modules import, standard library and own ones left out."""
     names = set()
     for package in PACKAGES:
-        for path in (ROOT / package).rglob("*.py"):
+        for path in sorted({*(ROOT / package).rglob("*.py")} - {ELSEWHERE}):
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Import):
                     names |= {alias.name.partition(".")[0] for alias in node.names}
