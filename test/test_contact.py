@@ -23,6 +23,7 @@ def walled():
     return CosseratRod(ROBOT, 5, max_substep=0.005, obstacles=[WALL])
 
 
+@pytest.mark.slow  # a minute of compiling
 def test_a_wall_stops_the_arm_in_steps_of_5_ms(walled):
     states = bent_towards(walled, 0.005)
     fine = CosseratRod(ROBOT, 5, max_substep=0.000625, obstacles=[WALL])
@@ -36,6 +37,7 @@ def test_a_wall_stops_the_arm_in_steps_of_5_ms(walled):
     assert np.linalg.norm(tip - fine.tip_pose(exact)[:3, 3]) < 1e-3
 
 
+@pytest.mark.slow  # a minute of compiling
 def test_what_the_wall_pushes_the_base_carries(walled):
     """Newton's third law, by quantities the contact's text does not share."""
     steady = bent_towards(walled, 0.005, 4.0)[-1]
@@ -52,6 +54,7 @@ def test_what_the_wall_pushes_the_base_carries(walled):
     assert carried == pytest.approx(forces.sum(axis=0) - [0, 0, weight], abs=0.01 * weight)
 
 
+@pytest.mark.slow  # a minute of compiling
 def test_contact_in_the_explicit_form_solves_the_implicit_one(walled):
     state = bent_towards(walled, 0.005)[60]
     rate = walled.derivative(state, TOWARDS)

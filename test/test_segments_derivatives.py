@@ -104,6 +104,7 @@ def test_lanes_are_scalars_with_everything_fitted(arm, state, parameters):
         assert wide[i, -1] == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.slow  # half a minute of compiling
 def test_a_computed_step_has_exact_derivatives(arm, state, parameters):
     """Against central differences of the compiled step: their error is all that is left."""
     end = 1.1 * INPUTS + [0, 0, 1e3, 0, 1e3, 0, 0, 0, 0]
@@ -157,6 +158,7 @@ def test_tendons_are_conservative(arm):
     assert slowest.imag != 0.0
 
 
+@pytest.mark.slow  # half a minute of compiling
 def test_torch_differentiates_through_steps(arm, state, parameters):
     """Two steps in a row, each of the exact text, against differences of the whole."""
     states = torch.from_numpy(np.stack((state, 1.01 * state)))
