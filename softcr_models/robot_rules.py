@@ -12,7 +12,7 @@ from softcr_models.robot_parts import (
     TipPoseSensor,
     check_names,
 )
-from softcr_models.rod.section import MAX_INTERVALS
+from softcr_models.rod.section import MAX_INPUTS, MAX_INTERVALS
 from softcr_models.routing import farthest, segment_index
 
 if TYPE_CHECKING:
@@ -65,6 +65,8 @@ def check_segments(robot: "Robot") -> None:
 def check_actuators(robot: "Robot") -> None:
     """They run through segments that there are, leave material there and stay in the section."""
     check_names(robot.actuator_names)
+    if len(robot.actuators) > MAX_INPUTS:
+        raise ValueError(f"actuators: {len(robot.actuators)} are not allowed: at most {MAX_INPUTS}")
     for name, area in zip(robot.segment_names, robot.segment_areas.tolist(), strict=True):
         if area <= 0.0:
             where = f"segments: {name}: " if len(robot.segments) > 1 else ""

@@ -611,3 +611,12 @@ def test_robots_are_equal_by_their_fields_whatever_was_computed_of_them():
     assert hash(one) == hash(other)
     assert one != other.replace(gravity=1.0)
     assert one != "two"
+
+
+def test_more_actuators_than_the_kernels_have_room_for_are_refused():
+    robot = load_robot("licher2025")
+    first = robot.actuators[0].model_dump() | {"area": 1e-6}
+    many = [first | {"name": f"chamber_{number}"} for number in range(33)]
+    assert len(robot.replace(actuators=many[:32]).actuators) == 32
+    with pytest.raises(UserError, match="actuators: 33 are not allowed: at most 32"):
+        robot.replace(actuators=many)

@@ -25,6 +25,7 @@ from softcr_models.rod.packing import (
     unpack_section,
 )
 from softcr_models.rod.section import (
+    MAX_INPUTS,
     MAX_NODES,
     MAX_PACKED,
     MAX_SEGMENTS,
@@ -38,7 +39,6 @@ from softcr_models.rod.section import (
 from softcr_models.rod.simd import as_lanes, local
 from softcr_models.rod.stepper import FLOAT64_LANES
 
-MAX_INPUTS = 32
 MAX_STATES = 12 * MAX_NODES + 6
 MAX_RESULTS = MAX_STATES + 12
 MAX_PARAMETERS = MAX_SEGMENTS + 5
