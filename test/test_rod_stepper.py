@@ -7,8 +7,9 @@ from scipy.integrate import solve_ivp
 from softcr_models import CosseratRod, UserError, load_robot
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod import evaluation, linear_solver, rosenbrock, stepper
-from softcr_models.rod.state import RodState, intervals_of, restrict_to_nodes, state_size
+from softcr_models.rod.state import RodState, intervals_of, state_size
 from softcr_models.rod.stepper import Run
+from softcr_models.rod_rows import restricted
 
 ROBOT = load_robot("licher2025")
 PERIOD = 1 / 70
@@ -290,11 +291,11 @@ def test_state_views_share_memory_and_restrict(moving):
         state.tolist()
     )
     fine = np.arange(float(state_size(10)))
-    coarse = RodState(restrict_to_nodes(fine, 5))
+    coarse = RodState(restricted(fine, (10,), (5,)))
     assert coarse.velocities.tolist() == RodState(fine).velocities[1::2].tolist()
     assert coarse.wrenches.tolist() == RodState(fine).wrenches[::2].tolist()
     with pytest.raises(UserError, match="10"):
-        restrict_to_nodes(fine, 4)
+        restricted(fine, (10,), (4,))
     with pytest.raises(UserError, match="73"):
         intervals_of(73)
 

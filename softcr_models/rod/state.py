@@ -81,30 +81,3 @@ class RodState:
         lead = base_wrench.shape[:-1]
         parts = (velocities.reshape(*lead, -1), wrenches.reshape(*lead, -1), base_wrench)
         return cls(np.concatenate(parts, axis=-1), segments)
-
-
-def restrict_to_nodes(states: np.ndarray, intervals: int) -> np.ndarray:
-    """States of a rod seen only at the nodes of a coarser grid.
-
-    Args:
-        states: (..., 12 (n + 1)) of a rod whose n is a multiple of `intervals`.
-        intervals: of the coarser grid.
-
-    Returns:
-        (..., 12 (intervals + 1)).
-
-    Raises:
-        UserError: if the coarser nodes are not among the finer ones.
-    """
-    fine = RodState(states)
-    if fine.intervals % intervals:
-        raise UserError(
-            f"{intervals} intervals: the nodes of a rod of {fine.intervals} do not include theirs; "
-            "allowed are divisors of it"
-        )
-    every = fine.intervals // intervals
-    return RodState.join(
-        fine.velocities[..., every - 1 :: every, :],
-        fine.wrenches[..., ::every, :],
-        fine.base_wrench,
-    ).array

@@ -17,7 +17,8 @@ from softcr_estimation import Estimate, EstimatorSettings, RodEstimator
 from softcr_hardware.different_plant import Difference, DifferentPlant, plant_of
 from softcr_models import CosseratRod, Robot
 from softcr_models.prediction import RodPrediction
-from softcr_models.rod.state import RodState, restrict_to_nodes
+from softcr_models.rod.state import RodState
+from softcr_models.rod_rows import restricted
 from softcr_runtime.registry import GRADIENT_MPC
 from softcr_runtime.values import StateEstimate
 from softcr_runtime.virtual_run import Log, run_blocks
@@ -109,7 +110,9 @@ def _truth(log: Log) -> tuple[np.ndarray, np.ndarray]:
     """(T, 4, 4) true tip poses [m], (T, nx) true states at the model's nodes."""
     poses, rods = (log.values(topic) for topic in _TRUTH)
     states = np.array([rod.state for rod in rods])
-    return np.array([pose.matrix for pose in poses]), restrict_to_nodes(states, MODEL_INTERVALS)
+    fine = (RodState(states).intervals,)
+    seen = restricted(states, fine, (MODEL_INTERVALS,))
+    return np.array([pose.matrix for pose in poses]), seen
 
 
 def filtered(robot: Robot, recording: Recording, settings: EstimatorSettings) -> Judgement:
