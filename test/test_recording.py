@@ -459,6 +459,31 @@ def test_in_lockstep_the_recorder_lives_in_the_time_of_clock(recorder, monkeypat
     assert recorder.present() == 12_000_000_345
 
 
+def test_a_recorder_tells_of_itself_before_it_is_configured(tmp_path):
+    rclpy = pytest.importorskip("rclpy")
+    from softcr_runtime.bags.recorder_node import RecorderNode
+
+    rclpy.init()
+    node = RecorderNode(parameter_overrides=[rclpy.Parameter("mode", value="lockstep")])
+    try:
+        assert node.present() == 0
+    finally:
+        node.finish()
+        node.destroy_node()
+        rclpy.try_shutdown()
+
+
+def test_the_recorder_ends_when_nothing_more_arrives(recorder, monkeypatch):
+    from softcr_runtime.bags import recorder_node
+
+    arrivals = iter([0, 400, 800, 1000, 1003, 9999])
+    waits = []
+    monkeypatch.setattr(recorder, "_taken", lambda: next(arrivals))
+    monkeypatch.setattr(recorder_node.time, "sleep", waits.append)
+    recorder.on_deactivate(None)
+    assert waits == [recorder_node.LINGERING_TIME] * 4
+
+
 @pytest.mark.parametrize("step", [5.0, -5.0])
 def test_times_in_a_bag_go_on_when_the_system_clock_is_set(recorder, tmp_path, monkeypatch, step):
     """Half of what arrived between two looks was received before the clock was set."""

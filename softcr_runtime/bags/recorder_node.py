@@ -51,6 +51,12 @@ QUEUE_DEPTH = 1000
 LINGERING_TIME = 0.2
 """For the last words of nodes that were deactivated just before [s]."""
 
+MANY = 20
+"""Messages in a LINGERING_TIME: more than nodes at rest say, so that the end has not come yet."""
+
+LONGEST_LINGERING = 10.0
+"""For all that [s]."""
+
 BACKLOG = 5000
 """More messages than this waiting for the disk are worth a warning."""
 
@@ -90,6 +96,7 @@ class RecorderNode(LoopNode):
     def __init__(self, **node_options: Any) -> None:
         """See LoopNode; hears the transitions of other nodes from now on, to record the first."""
         super().__init__(**node_options)
+        self._simulated = 0  # last time on /clock [ns]
         self._of_transitions: dict[str, Any] = {}  # subscriptions by their topics
         self._transitions: deque[tuple[str, Any]] = deque()
         steady = Clock(clock_type=ClockType.STEADY_TIME)
@@ -101,7 +108,7 @@ class RecorderNode(LoopNode):
         there = [topic for topic, row in TOPICS.items() if row.is_available()]
         topics = {topic: self._recorded_topic(topic) for topic in there}
         self._last: dict[str, int] = {}  # by name: when a message of it came [ns]
-        self._simulated = 0  # last time on /clock [ns]
+        self._simulated = 0
         # by how much the system clock was set before its last step, and with it [ns]
         self._steps, self._set = SystemClockSteps(), (0, 0)
         self._names = {topic: recorded.name for topic, recorded in topics.items()}
@@ -129,9 +136,20 @@ class RecorderNode(LoopNode):
             self.on_finalized()
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Lifecycle: record the last words of the nodes that were deactivated before."""
-        time.sleep(LINGERING_TIME)
+        """Lifecycle: record what the nodes that were deactivated before have said: on a machine
+        with too much to do it arrives long after."""
+        latest = time.monotonic() + LONGEST_LINGERING
+        taken, before = self._taken(), -MANY
+        while taken - before >= MANY and time.monotonic() < latest:
+            time.sleep(LINGERING_TIME)
+            taken, before = self._taken(), taken
         return super().on_deactivate(state)
+
+    def _taken(self) -> int:
+        if self._recording is None:
+            return 0
+        statistics = self._recording.statistics
+        return statistics.recorded + statistics.waiting
 
     def on_cleanup_node(self) -> None:
         self._of_transitions.clear()  # they are destroyed with all inputs
