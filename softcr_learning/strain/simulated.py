@@ -1,0 +1,99 @@
+"""Motions of a known strain robot, as data to learn from and to judge what was learned."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from softcr_learning.strain.motion import ShapeMotion
+from softcr_models.errors import UserError
+from softcr_models.strain.dynamics import StrainDynamics
+from softcr_models.strain.integration import Integration, simulate
+from softcr_models.strain.kinematics import StrainKinematics
+from softcr_models.strain.numbers import StrainNumbers
+
+MARKERS = 21
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedMotion:
+    """A motion and the truth behind it.
+
+    Attributes:
+        motion: as cameras without noise see it.
+        strains, rates, accelerations: (R, T, n) of the robot, n = 3 S; accelerations are those
+            just after a frame.
+    """
+
+    motion: ShapeMotion
+    strains: np.ndarray
+    rates: np.ndarray
+    accelerations: np.ndarray
+
+
+def simulated_motion(
+    numbers: StrainNumbers,
+    starts: np.ndarray,
+    torques: np.ndarray,
+    hold: float = 0.01,
+    rate: float = 1000.0,
+    markers: int = MARKERS,
+    tolerance: float = 1e-8,
+) -> SimulatedMotion:
+    """Trajectories from rest under torques that are held.
+
+    Args:
+        numbers: of the robot, all strains kept.
+        starts: (R, n) strains at the begin.
+        torques: (R, K, n) torques, one after the other.
+        hold: for how long each acts [s].
+        rate: of the frames [1/s]; the hold must be a whole number of frames.
+        markers: evenly spaced from base to tip.
+        tolerance: of the integration.
+
+    Raises:
+        UserError: the hold is no whole number of frames.
+    """
+    frames = round(hold * rate)
+    if abs(frames - hold * rate) > 1e-6 or frames < 1:
+        raise UserError(f"hold {hold} s: must be a whole number of frames of {1.0 / rate:g} s")
+    held = np.repeat(np.asarray(torques, float), frames, axis=1)
+    starts = np.asarray(starts, float)
+    dynamics = StrainDynamics(numbers)
+    begin = np.concatenate([starts, np.zeros_like(starts)], axis=1)
+    how = Integration(tolerance=tolerance)
+    states = simulate(dynamics, begin, held, 1.0 / rate, how)[:, :-1]
+    strains, rates = np.split(states, 2, axis=-1)
+    places = np.linspace(0.0, numbers.lengths.sum(), markers)
+    poses = StrainKinematics(numbers.lengths).poses(strains, places)
+    motion = ShapeMotion(poses, places, held, 1.0 / rate)
+    return SimulatedMotion(motion, strains, rates, dynamics.acceleration(strains, rates, held))
+
+
+def tip_errors(
+    model: StrainNumbers,
+    start: np.ndarray,
+    torques: np.ndarray,
+    hold: float,
+    true: np.ndarray,
+    true_lengths: np.ndarray,
+    tolerance: float = 1e-5,
+) -> np.ndarray:
+    """(2,) mean error of the tip, Eq. (10): distance [m] and angle [rad].
+
+    Args:
+        model: what was learned.
+        start: (3 S,) strains at the begin, at rest.
+        torques: (K, 3 S) of all strains; those of dropped strains do nothing.
+        hold: for how long each acts [s].
+        true: (K + 1, n) strains of the robot at the begin and after each torque.
+        true_lengths: (S',) of the robot's segments [m].
+        tolerance: of the integration of the model.
+    """
+    kept = model.active
+    begin = np.concatenate([start[kept], np.zeros(len(kept))])
+    how = Integration(tolerance=tolerance)
+    states = simulate(StrainDynamics(model), begin, torques[:, kept], hold, how)[0]
+    found = StrainKinematics(model.lengths).tip(model.full(states[:, : len(kept)]))
+    error = found - StrainKinematics(true_lengths).tip(true)
+    distance = np.linalg.norm(error[:, :2], axis=1)
+    return np.array([distance.mean(), np.abs(error[:, 2]).mean()])

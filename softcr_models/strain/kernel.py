@@ -1,0 +1,27 @@
+"""The door to the compiled kernels of strain models; see `constant_curvature.kernel`, its twin."""
+
+import fcntl
+import functools
+import importlib
+from pathlib import Path
+from types import ModuleType
+
+import numba
+import numpy as np
+
+
+@functools.cache
+def kernels() -> ModuleType:
+    """The compiled kernels, compiled or loaded by one process at a time."""
+    cache = Path(numba.config.CACHE_DIR or ".")  # set by softcr_models
+    cache.mkdir(parents=True, exist_ok=True)
+    with open(cache / "strain.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # let go when the file is closed
+        return importlib.import_module("softcr_models.strain.compiled")
+
+
+def rows(values: np.ndarray) -> np.ndarray:
+    """Values (..., k) as the contiguous float64 rows (R, k) that a kernel takes."""
+    array = np.ascontiguousarray(values, dtype=float)
+    flat = array.reshape(-1, array.shape[-1])
+    return flat if flat.flags.carray else flat.copy()

@@ -1,0 +1,212 @@
+"""A planar strain robot as a `Model` of known material or identified."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from softcr_models.arguments import Arguments, signs_of, unknown_output
+from softcr_models.constant_curvature.compiled_model import CompiledModel
+from softcr_models.errors import UserError
+from softcr_models.model import TIP, Group, Inputs, Layout, OutputInfo, Parameter
+from softcr_models.model import nominal_parameters as nominal
+from softcr_models.rod.description import SHAPE
+from softcr_models.strain.arm import StrainArm
+from softcr_models.strain.dynamics import QUADRATURE, StrainDynamics
+from softcr_models.strain.integration import Integration, rodas, typical_state
+from softcr_models.strain.kernel import kernels
+from softcr_models.strain.kinematics import transforms
+
+_STEPS_OF_NEWTON = 60
+
+
+class StrainModelSettings(BaseModel):
+    """Numbers of a `LagrangianModel`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tolerance: Annotated[float, Field(gt=0.0, le=1e-2)] = Field(
+        default=1e-5, description="of a step's error, over the typical size of a strain [-]"
+    )
+    quadrature: Annotated[int, Field(ge=2, le=40)] = Field(
+        default=QUADRATURE, description="points per segment that its mass is at [-]"
+    )
+    points: Annotated[int, Field(ge=2, le=200)] = Field(
+        default=21, description="of the output shape, base to tip [-]"
+    )
+
+
+class LagrangianModel(CompiledModel):
+    """A strain robot; see `Model` and `Lagrangian`.
+
+    The state is the strains that are kept, q (m,) [rad/m, -], and their rates. Inputs are the
+    torques on them. The plane of the motion is that of x and z; outputs are `tip`, `shape`
+    (points from base to tip), and `strains`.
+
+    Attributes:
+        arm: the data.
+        dynamics: the equations of motion.
+        settings: of the model.
+    """
+
+    Settings = StrainModelSettings
+
+    def __init__(self, arm: StrainArm, settings: StrainModelSettings | None = None) -> None:
+        """
+        Args:
+            arm: the data.
+            settings: of the model.
+        """
+        self.arm, self.settings = arm, settings or StrainModelSettings()
+        self.dynamics = StrainDynamics(arm.numbers, self.settings.quadrature)
+        self._size = self.dynamics.numbers.size
+        kinds = self.dynamics.numbers.active % 3
+        groups = [("bending", kinds == 0), ("linear_strains", kinds > 0)]
+        self.state = Layout(
+            tuple(
+                Group(name + ending, np.flatnonzero(chosen) + offset, unit)
+                for ending, offset, of in (("", 0, ""), ("_rates", self._size, "/s"))
+                for (name, chosen), unit in zip(groups, (f"rad/m{of}", f"-{of}"), strict=True)
+                if chosen.any()
+            ),
+            typical_state(self.dynamics),
+        )
+        self.inputs = _torques(arm)
+        self.parameters: tuple[Parameter, ...] = (
+            Parameter("stiffness_factor", "-", 1.0, 0.2, 5.0),
+            Parameter("damping_factor", "-", 1.0, 0.2, 5.0),
+            Parameter("mass_factor", "-", 1.0, 0.2, 5.0),
+        )
+        self.outputs: Mapping[str, OutputInfo] = {
+            TIP: OutputInfo((3, 4), "m", "pose"),
+            SHAPE: OutputInfo((self.settings.points, 3), "m", "points"),
+            "strains": OutputInfo((self._size,), "rad/m, -", "vector"),
+        }
+        self._arguments = Arguments(
+            type(self).__name__, self.state.size, self.inputs.size, signs_of(self.parameters)
+        )
+        self._how = Integration(tolerance=self.settings.tolerance)
+
+    @classmethod
+    def of_robot(cls, robot: Any, settings: StrainModelSettings | None = None) -> "LagrangianModel":
+        """The model of a strain robot.
+
+        Raises:
+            UserError: the robot is of another kind.
+        """
+        if not isinstance(robot, StrainArm):
+            name = getattr(robot, "name", type(robot).__name__)
+            raise UserError(f"model 'strain': is for a robot of type strain, which {name} is not")
+        return cls(robot, settings)
+
+    # -- Model ------------------------------------------------------------------------------------
+
+    def observe(
+        self,
+        names: Sequence[str],
+        states: np.ndarray,
+        inputs: np.ndarray | None,
+        parameters: np.ndarray,
+    ) -> dict[str, np.ndarray]:
+        """See Model; no output depends on inputs or parameters."""
+        rows, _ = self._arguments.observe("observe", states, parameters)
+        observed = {}
+        for name in names:
+            if name == TIP:
+                observed[name] = self._poses(rows, name)
+            elif name == SHAPE:
+                observed[name] = self._transforms(rows, self.settings.points)[..., 3].copy()
+            elif name == "strains":
+                observed[name] = rows[:, : self._size].astype(float)
+            else:
+                raise unknown_output(self, name)
+        return observed
+
+    def equilibrium(self, inputs: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+        """See Model; by Newton's method from the straight robot.
+
+        Raises:
+            UserError: none is found.
+        """
+        acting, (stiff, _, heavy) = self._arguments.equilibrium(inputs, parameters)
+        numbers, sizes = self.dynamics.numbers, self.state.scale[: self._size]
+        small = 1e-5 * np.diag(sizes)
+
+        def force(q: np.ndarray) -> np.ndarray:
+            return stiff * numbers.stiffness * q + heavy * self.dynamics.gravity_force(q) - acting
+
+        q = np.zeros(self._size)
+        for _ in range(_STEPS_OF_NEWTON):
+            slopes = (force(q + small) - force(q - small)).T / (2e-5 * sizes)
+            change = np.linalg.lstsq(slopes, -force(q), rcond=None)[0]
+            q = q + change * min(1.0, 1.0 / max(float(np.abs(change / sizes).max()), 1e-300))
+            if np.abs(change / sizes).max() < 1e-10:
+                return np.concatenate([q, np.zeros(self._size)])
+        raise UserError(f"no steady state was found at inputs {acting.tolist()} N m, N")
+
+    def warm_up(self) -> None:
+        """See Model."""
+        kernels()
+        numbers = nominal(self.parameters)
+        state, levels = np.zeros(self.state.size), np.zeros((2, 2, self.inputs.size))
+        self.rollout_tips(state, levels, numbers, 0.01)
+        self.observe(tuple(self.outputs), state[None], None, numbers[None])
+        self.equilibrium(levels[0, 0], numbers)
+
+    # -- Lagrangian -------------------------------------------------------------------------------
+
+    def inertia(self, q: np.ndarray) -> np.ndarray:
+        """(..., m, m) M."""
+        return self.dynamics.inertia(q)
+
+    def coriolis(self, q: np.ndarray, rate: np.ndarray) -> np.ndarray:
+        """(..., m, m) C; M' - 2 C is skew-symmetric."""
+        return self.dynamics.coriolis(q, rate)
+
+    def gravity_force(self, q: np.ndarray) -> np.ndarray:
+        """(..., m) g, on the left of Lagrange's equations."""
+        return self.dynamics.gravity_force(q)
+
+    def stiffness_matrix(self) -> np.ndarray:
+        """(m, m) K."""
+        return self.dynamics.stiffness_matrix()
+
+    def damping_matrix(self) -> np.ndarray:
+        """(m, m) D."""
+        return self.dynamics.damping_matrix()
+
+    def actuation(self, q: np.ndarray) -> np.ndarray:
+        """(..., m, m) one."""
+        return self.dynamics.actuation(q)
+
+    # -- inner workings ---------------------------------------------------------------------------
+
+    def _advance(
+        self, states: np.ndarray, levels: np.ndarray, parameters: np.ndarray, dt: float
+    ) -> np.ndarray:
+        return rodas(self.dynamics, states, levels, parameters, dt, self._how, held=False)
+
+    def _poses(self, states: np.ndarray, name: str) -> np.ndarray:
+        """See CompiledModel; there is one, the tip."""
+        q = self.dynamics.numbers.full(states[..., : self._size])
+        return transforms(self.dynamics.kinematics.tip(q))
+
+    def _transforms(self, states: np.ndarray, points: int) -> np.ndarray:
+        """(B, points, 3, 4) at even distances of the unloaded backbone."""
+        chain = self.dynamics.kinematics
+        q = self.dynamics.numbers.full(states[:, : self._size])
+        return transforms(chain.poses(q, np.linspace(0.0, chain.length, points)))
+
+
+def _torques(arm: StrainArm) -> Inputs:
+    numbers = arm.numbers
+    high = np.array(arm.largest_torque)[numbers.active % 3]
+    return Inputs(
+        quantity="torque",
+        names=numbers.names,
+        unit="N m, N",
+        low=-high,
+        high=high,
+        rate=2.0 * high / arm.fastest_full_range,
+    )

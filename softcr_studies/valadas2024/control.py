@@ -1,0 +1,210 @@
+"""Fig. 8 of Valadas et al. (2024): setpoints of the shape, with a learned model's feed-forward.
+
+The plant is case 2 without noise of the state. The model is learned from 4 s of noisy poses. The
+continuous law is integrated with the plant, its proportional and derivative terms inside, its
+integral every millisecond; a controller with a period computes its torque by `ShapeRegulator.tick`
+and holds it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from pydantic import Field
+
+from softcr_control.shape_regulator import RegulatorGains, ShapeRegulator
+from softcr_learning.strain.learn import LearnSettings, learn_dynamics
+from softcr_learning.strain.shape_fit import PoseNoise
+from softcr_models.strain.dynamics import StrainDynamics
+from softcr_models.strain.integration import Integration, rodas
+from softcr_models.strain.numbers import StrainNumbers
+from softcr_runtime.settings import Seconds
+from softcr_studies.study import Cell, Metric, Must, Published, Result, Study, StudySettings
+from softcr_studies.valadas2024.robots import CASES
+
+SETPOINTS = np.array(
+    [
+        [-16.73565, -0.00828, 0.07926, 9.5652, -0.04758, -0.09522],
+        [36.36406, -0.04394, 0.04745, -5.49564, -0.01525, 0.07821],
+        [-5.14673, -0.04384, -0.01893, 4.07206, 0.01766, -0.03848],
+        [35.03315, -0.01107, 0.08416, -5.99825, 0.01653, 0.05979],
+        [12.73426, 0.04994, -0.0316, 8.53274, 0.00763, -0.00193],
+        [-31.15022, -0.0111, -0.00687, 4.43325, -0.01603, 0.04379],
+        [30.79889, 0.01801, 0.01713, -5.05562, -0.01953, -0.02429],
+    ]
+)
+"""Of the authors' public data [rad/m, -, -, ...]."""
+
+_SIZE = np.array([0.1, 5.0, 60.0, 0.1, 5.0, 60.0])
+GAINS = RegulatorGains(
+    proportional=0.1 * _SIZE,
+    integral=0.6 * _SIZE,
+    derivative=0.02 * np.array([0.1, 5.0, 40.0, 0.1, 5.0, 40.0]),
+    saturation=np.array([40.0, 0.1, 0.2, 40.0, 0.1, 0.2]),
+)
+"""Of the authors' public data; the paper prints none."""
+
+GENTLE = RegulatorGains(
+    GAINS.proportional,
+    GAINS.integral * np.array([0.25, 1.0, 1.0] * 2),
+    GAINS.derivative,
+    GAINS.saturation,
+)
+"""With a quarter of the integral gain of bending, which remembers the last setpoint."""
+
+
+@dataclass(frozen=True)
+class Law:
+    """A way to control.
+
+    Attributes:
+        model: learned, true, or none for no feed-forward.
+        period: of the controller [s]; 0: continuous.
+        gentle: whether bending has a quarter of its integral gain.
+    """
+
+    model: str = "learned"
+    period: float = 0.0
+    gentle: bool = False
+
+
+LEARNED, SAMPLED = "learned model", "learned model, every 5 ms"
+METHODS: Mapping[str, Law] = {
+    LEARNED: Law(),
+    "true model": Law("true"),
+    "no feed-forward": Law("none"),
+    SAMPLED: Law(period=0.005),
+    f"{LEARNED}, K_i / 4": Law(gentle=True),
+    f"{SAMPLED}, K_i / 4": Law(period=0.005, gentle=True),
+}
+_STRAINS = ("bending 1", "shear 1", "axial 1", "bending 2", "shear 2", "axial 2")
+_PAPER = (9.2e-4, 3.1e-3, 5.6e-4, 3.2e-4, 2.0e-3, 6.7e-4)
+_INTEGRAL = 0.001  # between steps of the continuous law's integral [s]
+_SETTLED = 0.05  # of a step
+
+
+class Settings(StudySettings):
+    """See StudySettings."""
+
+    seeds: int = Field(3, ge=1, le=100, description="draws of torques and noise to learn from")
+    hold: Seconds = Field(5.0, ge=2.0, le=20.0, description="time for each setpoint")
+
+
+def run(cell: Cell) -> Result:
+    """Mean error of each strain over the last second of each setpoint, mean over setpoints."""
+    law, true = METHODS[cell.method], CASES[1].arm.numbers
+    numbers = true if law.model == "true" else _learned(cell)
+    gains = GENTLE if law.gentle else GAINS
+    if law.model == "none":
+        numbers = true.replace(weight=0.0 * true.weight, stiffness=0.0 * true.stiffness)
+    regulator = ShapeRegulator(StrainDynamics(numbers), gains)
+    steps = round(cell.settings.hold / (law.period or _INTEGRAL))
+    states = (_sampled if law.period else _continuous)(
+        StrainDynamics(true), regulator, law.period or _INTEGRAL, steps
+    )
+    if not np.isfinite(states).all():
+        return {"runs that diverge": 100.0}
+    strains = states[..., :6]
+    last = round(1.0 / (law.period or _INTEGRAL))
+    errors = np.abs(strains - SETPOINTS[:, None])
+    mean = errors[:, -last:].mean(axis=1).mean(axis=0)
+    settled = _settling(strains, steps, law.period or _INTEGRAL)
+    return {
+        "runs that diverge": 0.0,
+        "largest ratio to the paper": float((mean / _PAPER).max()),
+        **{f"error of {name}": float(each) for name, each in zip(_STRAINS, mean, strict=True)},
+        **{f"settling of {name}": each for name, each in zip(_STRAINS, settled, strict=True)},
+        "strains": strains[:, :: max(1, round(0.02 / (law.period or _INTEGRAL)))].reshape(-1, 6),
+    }
+
+
+def _learned(cell: Cell) -> StrainNumbers:
+    """From noisy poses, the segments known."""
+    case = CASES[1]
+    position, angle = case.noise
+    data = case.training(cell.stream("plant"))
+    motion = data.motion.with_noise(position, angle, cell.random("camera"))
+    settings = LearnSettings(noise=PoseNoise(position, angle), limits=None)
+    return learn_dynamics(motion, None, case.arm.lengths, settings).regression.numbers
+
+
+def _continuous(
+    plant: StrainDynamics, regulator: ShapeRegulator, dt: float, steps: int
+) -> np.ndarray:
+    """(7, steps, 12) states; springs and dampers of the feedback are in the plant's equations."""
+    gains, numbers = regulator.gains, plant.numbers
+    closed = StrainDynamics(
+        numbers.replace(
+            stiffness=numbers.stiffness + gains.proportional,
+            damping=numbers.damping + gains.derivative,
+        )
+    )
+    state, how, out = np.zeros(12), Integration(tolerance=1e-6), []
+    for wanted in SETPOINTS:
+        held = regulator.feedforward(wanted) + gains.proportional * wanted
+        for _ in range(steps):
+            # as the integral would go on at the present error: second order in dt
+            ahead = regulator.integral + dt * np.tanh(gains.saturation * (wanted - state[:6]))
+            levels = held + gains.integral * np.stack([regulator.integral, ahead])
+            after = rodas(closed, state[None], levels[None], None, dt, how, held=False)[0, 0]
+            for q in (state[:6], after[:6]):
+                regulator.integrate(q, wanted, 0.5 * dt)
+            state = after
+            out.append(state)
+    return np.array(out).reshape(len(SETPOINTS), steps, 12)
+
+
+def _sampled(
+    plant: StrainDynamics, regulator: ShapeRegulator, period: float, steps: int
+) -> np.ndarray:
+    """(7, steps, 12) states; the torque is held for a period."""
+    state, how, out = np.zeros(12), Integration(tolerance=1e-6), []
+    for wanted in SETPOINTS:
+        for _ in range(steps):
+            finite = np.isfinite(state).all()
+            torque = regulator.tick(state[:6], state[6:], wanted, period) if finite else np.zeros(6)
+            levels = np.stack([torque, torque])[None]
+            state = rodas(plant, state[None], levels, None, period, how)[0, 0]
+            out.append(state)
+    return np.array(out).reshape(len(SETPOINTS), steps, 12)
+
+
+def _settling(strains: np.ndarray, steps: int, dt: float) -> list[float]:
+    """Median time until a strain stays within 5 % of its step [s]; the hold where it never does."""
+    before = np.concatenate([np.zeros((1, 6)), SETPOINTS[:-1]])
+    size = np.abs(SETPOINTS - before)
+    outside = np.abs(strains - SETPOINTS[:, None]) > _SETTLED * size[:, None]
+    last = steps - np.argmax(outside[:, ::-1], axis=1)
+    return (np.median(np.where(outside.any(axis=1), last, 0), axis=0) * dt).tolist()
+
+
+STUDY = Study(
+    name="valadas2024/control",
+    source="Valadas et al. (2024), Section IV-E and Fig. 8",
+    summary="setpoints of the shape with a learned model's feed-forward",
+    run=run,
+    cases=("2: 2S PCS",),
+    methods=tuple(METHODS),
+    settings=Settings,
+    metrics=(
+        Metric("runs that diverge", "%", "runs that diverge"),
+        Metric("largest ratio to the paper", "-", "largest ratio to the paper"),
+        *(
+            Metric(f"error of {name}", "rad/m" if "bending" in name else "-", f"error of {name}")
+            for name in _STRAINS
+        ),
+        *(Metric(f"settling of {name}", "s", f"settling of {name}") for name in _STRAINS),
+    ),
+    published=tuple(
+        Published(f"error of {name}", value, "simulation", None, LEARNED)
+        for name, value in zip(_STRAINS, _PAPER, strict=True)
+    ),
+    musts=tuple(
+        Must(f"error of {name}", 1.5 * value, 0.5 * value, None, method)
+        for method in (LEARNED, f"{LEARNED}, K_i / 4", f"{SAMPLED}, K_i / 4")
+        for name, value in zip(_STRAINS, _PAPER, strict=True)
+    ),
+    exact="Plant and model share the equations of constant strain; the state is measured without "
+    "noise and without delay.",
+    about={"figures of the paper": "of the authors' public data, since Fig. 8 is a plot"},
+)

@@ -1,0 +1,104 @@
+"""From images to equations of motion: the whole way of Valadas et al. (2024), end to end.
+
+Every frame of the eight training trajectories is rendered, its marks are found again, segments are
+fused, strains fitted, equations of motion regressed, and 7 s of another motion predicted. The
+paper's own dynamic rows of case 2 learn from true strains of a robot whose segments end where its
+fusion puts them. "Markers' ends" has segments that end at markers, as the paper's fusion leaves
+them; "refined ends" moves the ends to where the shapes want them.
+"""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+from pydantic import Field
+
+from softcr_learning.strain.fusion import fuse
+from softcr_learning.strain.gaps import fill_gaps
+from softcr_learning.strain.images import opencv
+from softcr_learning.strain.learn import LearnSettings, learn_dynamics
+from softcr_learning.strain.motion import ShapeMotion
+from softcr_learning.strain.shape_fit import PoseNoise, refine_lengths
+from softcr_learning.strain.simulated import tip_errors
+from softcr_models.errors import UserError
+from softcr_studies.study import Cell, Metric, Must, Result, Study, StudySettings
+from softcr_studies.valadas2024.robots import CASES, HOLD, RobotCase
+from softcr_studies.valadas2024.shapes import found_poses
+
+ENDS, REFINED = "markers' ends", "refined ends"
+_NOISE = PoseNoise(3e-6, 5e-4)  # what detection leaves, in the study valadas2024/fusion
+
+
+class Settings(StudySettings):
+    """See StudySettings."""
+
+    seeds: int = Field(1, ge=1, le=100, description="draws of torques")
+
+
+def run(cell: Cell) -> Result:
+    """Errors of the tip in the test."""
+    try:
+        opencv()
+    except UserError as error:
+        return {"skipped": str(error)}
+    case: RobotCase = cell.case
+    true = case.training(cell.stream("plant")).motion
+    begun = time.process_time()
+    poses, _ = found_poses(true)
+    seconds = time.process_time() - begun
+    seen, lost = _without_holes(true, poses)
+    begun = time.process_time()
+    fusion = fuse(seen)
+    lengths = fusion.lengths
+    if cell.method == REFINED:
+        lengths = refine_lengths(seen, lengths, _NOISE)
+    found = learn_dynamics(seen, fusion, lengths, LearnSettings(noise=_NOISE, limits=case.limits))
+    learning = time.process_time() - begun
+    torques, strains = case.test()
+    tip = tip_errors(found.regression.numbers, strains[0], torques, HOLD, strains, case.arm.lengths)
+    written = np.round(1e3 * lengths, 2).tolist()
+    return {
+        "tip": 1e3 * tip[0],
+        "angle": tip[1],
+        "frames lost": lost,
+        "strains dropped": len(found.sparsified.removed),
+        "rendering and detection": seconds,
+        "poses to model": learning,
+        "note": f"segments {written} mm (first seed)",
+    }
+
+
+def _without_holes(true: ShapeMotion, poses: np.ndarray) -> tuple[ShapeMotion, int]:
+    """The motion from the first frame to the last that were found in all trajectories."""
+    shaped = poses.reshape(true.poses.shape)
+    well = np.isfinite(shaped).all(axis=(2, 3))
+    everywhere = np.flatnonzero(well.all(axis=0))
+    part = slice(everywhere[0], everywhere[-1] + 1)
+    filled = fill_gaps(shaped[:, part])
+    return replace(true, poses=filled, torques=true.torques[:, part]), int((~well).sum())
+
+
+STUDY = Study(
+    name="valadas2024/images",
+    source="Valadas et al. (2024), Sections III and IV",
+    summary="equations of motion learned from rendered images, end to end",
+    run=run,
+    cases=CASES[:2],
+    methods=lambda case: (REFINED,) if case is CASES[0] else (ENDS, REFINED),
+    settings=Settings,
+    metrics=(
+        Metric("tip", "mm", "tip"),
+        Metric("angle", "rad", "angle"),
+        Metric("frames lost", "-", "frames lost"),
+        Metric("strains dropped", "-", "strains dropped"),
+        Metric("rendering and detection", "s", "rendering and detection", timing=True),
+        Metric("poses to model", "s", "poses to model", timing=True),
+    ),
+    musts=(
+        Must("tip", 1.5, 1.0, CASES[1].name, ENDS),
+        Must("tip", 0.1, 0.03, CASES[1].name, REFINED),
+        Must("poses to model", 60.0, 20.0),
+    ),
+    exact="Robot and model share the equations of constant strain; images are rendered without "
+    "blur, light or a lens. Nothing else is known of the robot but its length and gravity.",
+)

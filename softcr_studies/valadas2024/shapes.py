@@ -1,0 +1,50 @@
+"""What cameras see of the paper's robots: exact poses, noisy ones, and those found in images."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from softcr_learning.strain.camera import Camera, Marks
+from softcr_learning.strain.images import detect, render
+from softcr_learning.strain.motion import ShapeMotion
+from softcr_models.errors import UserError
+
+EXACT, NOISY, IMAGES = "exact poses", "noisy poses", "images"
+
+
+def photographed(
+    motion: ShapeMotion, every: int = 1, **camera: Any
+) -> tuple[ShapeMotion, np.ndarray]:
+    """Poses found in rendered images of every so many frames.
+
+    Args:
+        motion: the truth.
+        every: frames from image to image.
+        camera: see `Camera.of_robot`.
+
+    Returns:
+        A motion of the frames in which all marks were seen, one after the other as one trajectory,
+        which is fit for shapes and not for dynamics; and (F,) which of all frames they are.
+    """
+    poses, kept = found_poses(motion, every, **camera)
+    seen = np.flatnonzero(np.isfinite(poses).all(axis=(1, 2)))
+    chosen = kept[seen]
+    return replace(motion.chosen(chosen), poses=poses[None, seen]), chosen
+
+
+def found_poses(
+    motion: ShapeMotion, every: int = 1, **camera: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Poses (F, N, 3) in every so many frames, NaN where marks were not all seen; which (F,)."""
+    eye, marks = Camera.of_robot(motion.length, **camera), Marks.of_robot(motion.length)
+    chosen = np.arange(0, len(motion.frames), every)
+    poses = np.full((len(chosen), *motion.frames.shape[1:]), np.nan)
+    for row, frame in enumerate(chosen):
+        image = render(motion.frames[frame], eye, marks)
+        try:
+            poses[row] = detect(image, eye, marks)
+        except UserError:  # a mark is hidden where the robot lies over itself
+            continue
+        poses[row, 0] = 0.0  # the base is mounted, and its pose known
+    return poses, chosen

@@ -1,0 +1,43 @@
+"""The studies of Valadas et al.: their cells, at their smallest."""
+
+import numpy as np
+import pytest
+
+from softcr_studies.study import Cell
+from softcr_studies.valadas2024 import fusion, regression
+from softcr_studies.valadas2024.robots import CASES, sine_torques
+
+
+def test_torques_of_the_test_are_the_published_ones():
+    """At t = 1 s by hand; case 2 has other amplitudes of bending than case 1."""
+    one, two = sine_torques(3), sine_torques(6)
+    assert one.shape == (700, 3)
+    assert two.shape == (700, 6)
+    np.testing.assert_allclose(one[100, 0], 0.03 * (np.sin(3.0) + np.cos(1.0)))
+    np.testing.assert_allclose(two[100, 0], 0.02 * (np.sin(3.0) + np.cos(1.0)))
+    np.testing.assert_allclose(one[100, 2], 2.0 * np.sin(2.0) - np.cos(1.0))
+    np.testing.assert_allclose(two[100, 5], -np.sin(3.0) - np.cos(2.0))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_starts_bend_as_published(case):
+    turns = np.rad2deg(case.starts[:, 0::3] * case.arm.lengths)
+    assert case.starts.shape == (8, len(case.amplitudes))
+    assert np.abs(turns).min() > 119.0
+    assert np.abs(turns).max() < 341.0
+    assert not case.starts[:, list(case.stiff)].any()
+
+
+def test_three_segments_have_the_shapes_of_an_affine_curvature():
+    cell = Cell(fusion.Affine(shapes=60), fusion.EXACT, 0, fusion.Settings())
+    found = fusion.run(cell)
+    assert found["segments"] == 3
+    assert found["position, refined ends"] < 0.25
+    assert found["position, refined ends"] < found["position, segment ends"] < 0.746
+
+
+def test_the_first_row_is_far_better_than_published():
+    found = regression.run(Cell(regression.ROWS[0], regression.WEAK, 0, regression.Settings()))
+    assert found["tip"] < 0.5
+    assert found["angle"] < 0.015
+    assert found["strains dropped as in the paper"] == 100.0
