@@ -10,9 +10,17 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_hardware.arm_plant import ArmPlant
-from softcr_hardware.plant import Measurement, Mismatch, SensorModel, SimulatedPlant
+from softcr_hardware.plant import (
+    Measurement,
+    Mismatch,
+    SensorModel,
+    SimulatedPlant,
+    Surroundings,
+)
+from softcr_hardware.scripted_loads import in_words, load_script
 from softcr_models.constant_curvature.arm import Arm
 from softcr_models.constant_curvature.arm_dynamics import TendonGains
+from softcr_models.obstacle_files import load_obstacles
 from softcr_models.robot import Robot
 from softcr_models.robot_parts import (
     BaseWrenchSensor,
@@ -22,10 +30,17 @@ from softcr_models.robot_parts import (
     sensor_of,
 )
 from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_models.rod.description import pose_sensors
 from softcr_models.rod.section import MAX_INTERVALS
 from softcr_models.rod_rows import poses_of_rows
 from softcr_runtime.block import Output
 from softcr_runtime.values import ArmSections, Pose, StateEstimate
+
+BODY_POSES, LOADS = "mocap/body/poses", "simulation/truth/loads"
+CONTACT_POINTS, CONTACT_WRENCH = (
+    "simulation/truth/contact/points",
+    "simulation/truth/contact/wrench",
+)
 
 
 class Plant(Protocol):
@@ -93,13 +108,43 @@ class RodPlantSettings(BaseModel):
     mocap_latency: int = Field(
         0, ge=0, le=20, description="cycles by which the tip's pose comes late"
     )
+    payload: float = Field(
+        0.0,
+        ge=0.0,
+        le=10.0,
+        description="mass at the tip that the robot file does not know",
+        json_schema_extra={"unit": "kg"},
+    )
+    loads: str = Field(
+        "",
+        description="forces and moments on the rod by a script: a name of config/loads, or a YAML "
+        "file; empty: none",
+        json_schema_extra={"folder": "loads"},
+    )
+    obstacles: str = Field(
+        "",
+        description="planes and spheres that the rod may touch: a name of config/obstacles, or a "
+        "YAML file; empty: none",
+        json_schema_extra={"folder": "obstacles"},
+    )
+
+    def surroundings(self, robot: Robot) -> Surroundings:
+        """What its files say.
+
+        Raises:
+            UserError: one line about a file.
+        """
+        return Surroundings(
+            load_script(self.loads, robot) if self.loads else None,
+            load_obstacles(self.obstacles) if self.obstacles else None,
+        )
 
 
 class RodPlant:
     """The rod: finer, with its own parameters and lag of its inputs; see SimulatedPlant."""
 
     Settings = RodPlantSettings
-    topics = (
+    topics: tuple[str, ...] = (
         "mocap/tip/pose",
         "pressure/state",
         "force_torque/wrench",
@@ -116,7 +161,10 @@ class RodPlant:
             seed: of the sensors' noise.
         """
         mismatch = Mismatch(
-            settings.bending_compliance_factor, settings.tip_mass_factor, settings.damping_factor
+            settings.bending_compliance_factor,
+            settings.tip_mass_factor,
+            settings.damping_factor,
+            settings.payload,
         )
         wrench = sensor_of(robot.sensors, BaseWrenchSensor)
         sensors = SensorModel(
@@ -128,7 +176,9 @@ class RodPlant:
             seed,
             _input_noise(robot, TensionSensor),
         )
-        self._use(robot, SimulatedPlant(robot, mismatch, sensors, settings.intervals))
+        around = settings.surroundings(robot)
+        plant = SimulatedPlant(robot, mismatch, sensors, settings.intervals, around)
+        self._use(robot, plant)
 
     @classmethod
     def of(cls, robot: Robot, plant: SimulatedPlant) -> "RodPlant":
@@ -139,6 +189,13 @@ class RodPlant:
 
     def _use(self, robot: Robot, plant: SimulatedPlant) -> None:
         self._robot, self.simulated = robot, plant
+        around = plant.surroundings
+        self.topics = (
+            *type(self).topics,
+            *((LOADS,) if around.loads is not None else ()),
+            *((BODY_POSES,) if pose_sensors(robot) else ()),
+            *((CONTACT_POINTS, CONTACT_WRENCH) if around.obstacles is not None else ()),
+        )
 
     def reset(self) -> None:
         """See Plant."""
@@ -163,16 +220,24 @@ class RodPlant:
     def describe(self) -> dict[str, Any]:
         """How the plant differs from the robot file."""
         mismatch, rod = self.simulated.mismatch, self.simulated.rod
-        sensors = self.simulated.sensors
-        return {
+        sensors, around = self.simulated.sensors, self.simulated.surroundings
+        told: dict[str, Any] = {}
+        if around.loads is not None:
+            told["loads"] = in_words(around.loads)
+        if around.obstacles is not None:
+            told["obstacles"] = around.obstacles.model_dump(mode="json")
+        heavier = {"payload_kg": mismatch.payload} if mismatch.payload else {}
+        return told | {
             "plant_mismatch": {
                 "bending_compliance": round(mismatch.bending_compliance_factor - 1.0, 12),
                 "tip_mass": round(mismatch.tip_mass_factor - 1.0, 12),
                 "damping": round(mismatch.damping_factor - 1.0, 12),
                 "intervals": rod.intervals,
                 "tip_noise_mm": 1e3 * sensors.tip_noise,
-                "pressure_noise_pa": sensors.pressure_noise,
+                **({"pressure_noise_pa": sensors.pressure_noise} if rod.robot.chambers else {}),
+                **({"tension_noise_n": sensors.tension_noise} if rod.robot.tendons else {}),
                 "mocap_latency_cycles": sensors.mocap_latency,
+                **heavier,
             },
             "true_parameters": {
                 "bending_compliance": rod.robot.bending_compliance,
@@ -203,10 +268,20 @@ def rod_values(rod: CosseratRod, measured: Measurement) -> dict[str, Any]:
         "simulation/truth/tip/pose": Pose.of(measured.true_tip_pose),
         "simulation/truth/rod": _true_rod(rod, measured),
     }
+    if measured.loads is not None:
+        values[LOADS] = measured.loads
+    if measured.contact is not None:
+        points, forces = measured.contact.points, measured.contact.wrenches[:, :3]
+        total = np.concatenate((forces.sum(axis=0), np.cross(points, forces).sum(axis=0)))
+        values |= {CONTACT_POINTS: measured.contact, CONTACT_WRENCH: total}
     if measured.tip_pose is None:
         return values
-    seen = Output("mocap/tip/pose", measured.tip_stamp, Pose.of(measured.tip_pose))
-    return {"mocap/tip/pose": seen, **values}
+    stamp = measured.tip_stamp
+    seen = {"mocap/tip/pose": Output("mocap/tip/pose", stamp, Pose.of(measured.tip_pose))}
+    if measured.body_poses:
+        along = tuple(map(Pose.of, measured.body_poses))
+        seen[BODY_POSES] = Output(BODY_POSES, stamp, along)
+    return {**seen, **values}
 
 
 def _true_rod(rod: CosseratRod, measured: Measurement) -> StateEstimate:

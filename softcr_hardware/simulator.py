@@ -83,7 +83,7 @@ class Simulator(BlockBase):
             Input(CLOCK, "lead"),
             Input(self._command, rule, needed=False, patience=patience),
         )
-        speaks_on = getattr(plant_class, "topics", None) or topics.plant
+        speaks_on = getattr(self.plant, "topics", None) or topics.plant
         self.outputs = (*(("/clock",) if settings.lockstep else ()), *speaks_on)
         self._forget()
         made(self.plant.advance, settings.period)

@@ -4,23 +4,24 @@ As in the paper, lengths of the errors of tip, force and moment are weighted by 
 the first guess leaves. Instead of a particle swarm (kept for comparison in `particle_swarm`), least
 squares with exact sensitivities: at a steady state x, f(x, q) = 0, a changed parameter moves it by
 one Newton step of the changed rod. Parameters are estimated as logarithms, so they stay positive.
+Their names are those of `identifiable`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import least_squares
 from scipy.stats import norm
 
+from softcr_models.identifiable import names_of, parameters_of, with_parameters
 from softcr_models.prediction import RodPrediction
 from softcr_models.pressure import PressureLag
 from softcr_models.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod, EquilibriumError
+from softcr_models.rod.description import rod_inputs
+from softcr_models.rod.discretise import share_intervals
 
-STATIC_PARAMETERS = ("length", "tip_mass", "bending_compliance", "dilatation_compliance")
-DAMPING = "bending_relaxation_time"
-LAG_PARAMETERS = ("pressure_lag_gain", "pressure_lag_pole")
 CONFIDENCE = 0.95
 NOT_EXCITED = 0.2  # a relative interval wider than this says nothing
 LARGEST_FACTOR = (
@@ -34,7 +35,7 @@ class Recording:
     """What was measured, a row per configuration (statics) or per sample (motion).
 
     Attributes:
-        pressures: (T, m) chamber pressures [Pa].
+        inputs: (T, m) in the order of the robot's actuators: gauge pressures [Pa], tensions [N].
         tips: (T, 3) [m], base frame.
         wrenches: (T, 6) of the force-torque sensor, force [N], then moment [N m].
         period: between samples [s]; 0 for statics.
@@ -42,7 +43,7 @@ class Recording:
             begins at rest, and where the robot did not, the difference has to die away.
     """
 
-    pressures: np.ndarray
+    inputs: np.ndarray
     tips: np.ndarray
     wrenches: np.ndarray
     period: float = 0.0
@@ -71,96 +72,71 @@ class Fit:
 
     @property
     def not_excited(self) -> tuple[str, ...]:
-        """Names of the parameters that the recording says next to nothing about."""
+        """Names of the parameters that the recording says next to nothing about, and of those that
+        went LARGEST_FACTOR away from the first guess: beyond would have been better still."""
         pairs = zip(self.names, self.intervals, strict=True)
         return tuple(name for name, width in pairs if not width < NOT_EXCITED)
 
 
 def static_configurations(robot: Robot, levels: int = 6) -> np.ndarray:
-    """(K, m) pressures [Pa]: each chamber, each pair, all of them, at evenly spaced levels.
+    """(K, m) inputs [Pa, N]: each actuator, each pair, all of them, at evenly spaced levels.
 
     For three chambers and six levels the 42 of the paper. The highest level is 60 % of the range
-    for one chamber alone, so that no configuration buckles.
+    for one actuator alone, so that no configuration buckles.
     """
-    chambers = len(robot.chambers)
-    limits = robot.pressure_limits
-    masks = [np.eye(chambers)[i] for i in range(chambers)]
-    masks += [np.eye(chambers)[i] + np.eye(chambers)[j] for i in range(chambers) for j in range(i)]
-    masks.append(np.ones(chambers))
-    highest = 0.6 * (limits.maximum - limits.minimum)
-    steps = highest * np.arange(1, levels + 1) / levels
-    return limits.minimum + np.array([step * mask for mask in masks for step in steps])
-
-
-def with_parameters(robot: Robot, names: Sequence[str], values: Sequence[float]) -> Robot:
-    """The robot with parameters of this module's names replaced.
-
-    Raises:
-        UserError: a value that the robot does not allow.
-    """
-    changes: dict[str, object] = {}
-    lag = robot.pressure_lag
-    for name, number in zip(names, values, strict=True):
-        value = float(number)
-        if name == DAMPING:
-            times = robot.relaxation_times
-            changes["relaxation_times"] = (*times[:3], value, value, times[5])
-        elif name == LAG_PARAMETERS[0]:
-            lag = PressureLag(value, lag.pole)
-        elif name == LAG_PARAMETERS[1]:
-            lag = PressureLag(lag.gain, value)
-        else:
-            changes[name] = value
-    return robot.replace(**changes, pressure_lag=lag)
-
-
-def parameters_of(robot: Robot, names: Sequence[str]) -> np.ndarray:
-    """(P,) values of parameters by this module's names."""
-    known = {
-        DAMPING: robot.relaxation_times[3],
-        LAG_PARAMETERS[0]: robot.pressure_lag.gain,
-        LAG_PARAMETERS[1]: robot.pressure_lag.pole,
-    }
-    return np.array([known[n] if n in known else getattr(robot, n) for n in names], float)
+    count, limits = len(robot.actuators), rod_inputs(robot)
+    masks = [np.eye(count)[i] for i in range(count)]
+    masks += [np.eye(count)[i] + np.eye(count)[j] for i in range(count) for j in range(i)]
+    if count > 1:
+        masks.append(np.ones(count))
+    highest = 0.6 * (limits.high - limits.low)
+    steps = highest * np.arange(1, levels + 1)[:, None] / levels
+    return limits.low + np.array([step * mask for mask in masks for step in steps])
 
 
 def identify_static(
     robot: Robot,
     recording: Recording,
     intervals: int = 10,
-    names: tuple[str, ...] = STATIC_PARAMETERS,
+    names: tuple[str, ...] | None = None,
 ) -> Fit:
-    """Length, tip mass, bending and dilatation compliance from configurations at rest.
+    """Lengths, mass at the tip, bending and dilatation compliances from configurations at rest.
 
     Args:
         robot: the first guess; what is not identified stays.
         recording: statics.
-        intervals: of the model's rod.
-        names: those of STATIC_PARAMETERS that are identified.
+        intervals: of the model's rod, of each segment on average.
+        names: those of the stage `rest` that are identified; None: all.
 
     Raises:
         EquilibriumError: a configuration has no steady state on the way.
     """
-    pressures = recording.pressures
+    inputs, chosen = recording.inputs, names_of(robot, "rest") if names is None else names
+    shared = _with_grid(robot, intervals)
     return _fit(
         robot,
-        names,
+        chosen,
         _stacked(recording),
-        lambda candidate: _steady(candidate, pressures, intervals)[0],
-        lambda values: _steady_sensitivities(robot, names, values, pressures, intervals),
+        lambda candidate: _steady(candidate, inputs, intervals)[0],
+        lambda values: _steady_sensitivities(shared, chosen, values, inputs, intervals),
+        shared,
     )
 
 
 def identify_motion(
-    robot: Robot, recording: Recording, intervals: int = 10, names: tuple[str, ...] = (DAMPING,)
+    robot: Robot,
+    recording: Recording,
+    intervals: int = 10,
+    names: tuple[str, ...] | None = None,
 ) -> Fit:
-    """The bending relaxation time, and what `names` tells more, from a motion."""
+    """Bending relaxation times, or what `names` tells, from a motion."""
     judged = slice(recording.run_in, None)
     return _fit(
         robot,
-        names,
+        names_of(robot, "motion") if names is None else names,
         _stacked(recording)[judged],
         lambda candidate: _moved(candidate, recording, intervals)[judged],
+        shared=_with_grid(robot, intervals),
     )
 
 
@@ -191,41 +167,52 @@ def identify_excited(
 def identify_lag(
     robot: Robot,
     commands: np.ndarray,
-    pressures: np.ndarray,
+    inputs: np.ndarray,
     period: float,
-    names: tuple[str, ...] = LAG_PARAMETERS,
+    names: tuple[str, ...] | None = None,
 ) -> Fit:
-    """Gain and pole of the pressure lag (32).
+    """Gain and pole of the lag (32) of the inputs behind their commands.
 
     Args:
-        robot: the first guess.
-        commands: (T, m) each held for a period [Pa].
-        pressures: (T + 1, m) measured at the begin of each period and at the end [Pa].
+        robot: the first guess; it has a lag.
+        commands: (T, m) each held for a period [Pa, N].
+        inputs: (T + 1, m) measured at the begin of each period and at the end [Pa, N].
         period: [s].
-        names: those of LAG_PARAMETERS that are identified.
+        names: those of the stage `lag` that are identified; None: both.
     """
+    limits = rod_inputs(robot)
+    span = limits.high - limits.low
 
     def predicted(candidate: Robot) -> np.ndarray:
-        path = candidate.pressure_lag.trajectory(pressures[0], commands[None], period)[0]
-        return path[:, None]
+        path = lag_of(candidate).trajectory(inputs[0], commands[None], period)[0]
+        return (path / span)[:, None]
 
-    return _fit(robot, names, pressures[:, None], predicted)
+    chosen = names_of(robot, "lag") if names is None else names
+    return _fit(robot, chosen, (inputs / span)[:, None], predicted)
+
+
+def lag_of(robot: Robot) -> PressureLag:
+    """Of a robot's inputs behind their commands; raises ValueError for one without."""
+    lag = rod_inputs(robot).lag
+    if not isinstance(lag, PressureLag):
+        raise ValueError(f"robot {robot.name} has no lag")
+    return lag
 
 
 def static_cost(
     robot: Robot, recording: Recording, intervals: int = 10
 ) -> Callable[[np.ndarray], float]:
-    """(P,) logarithms of STATIC_PARAMETERS -> the weighted squares `identify_static` minimises.
+    """(P,) logarithms of all of the stage `rest` -> the squares `identify_static` minimises.
 
     Where a rod has no steady state the cost is inf.
     """
-    measured = _stacked(recording)
-    weights = _weights(measured, _steady(robot, recording.pressures, intervals)[0])
+    measured, names = _stacked(recording), names_of(robot, "rest")
+    weights = _weights(measured, _steady(robot, recording.inputs, intervals)[0])
 
     def cost(logarithms: np.ndarray) -> float:
-        candidate = with_parameters(robot, STATIC_PARAMETERS, np.exp(logarithms).tolist())
+        candidate = with_parameters(robot, names, np.exp(logarithms).tolist())
         try:
-            found, _ = _steady(candidate, recording.pressures, intervals)
+            found, _ = _steady(candidate, recording.inputs, intervals)
         except EquilibriumError:
             return np.inf
         return float(np.sum((weights * (found - measured)) ** 2))
@@ -234,7 +221,7 @@ def static_cost(
 
 
 def predicted_motion(robot: Robot, recording: Recording, intervals: int) -> np.ndarray:
-    """(T, 3) tips of the model under the recorded pressures [m]."""
+    """(T, 3) tips of the model under the recorded inputs [m]."""
     return _moved(robot, recording, intervals)[:, 0]
 
 
@@ -244,6 +231,7 @@ def _fit(
     measured: np.ndarray,
     predicted: Callable[[Robot], np.ndarray],
     sensitivities: Callable[[np.ndarray], np.ndarray] | None = None,
+    shared: Robot | None = None,
 ) -> Fit:
     """Weighted least squares over logarithms.
 
@@ -251,13 +239,14 @@ def _fit(
         measured: (T, G, width) groups of numbers, each group with a weight of its own; what
             `predicted` gives of a robot has the same shape.
         sensitivities: (P,) logarithms -> (T, G, width, P); None: differences.
+        shared: the robot whose grid all evaluated robots have; None: `robot` itself.
     """
-    start = np.log(parameters_of(robot, names))
-    scale = _weights(measured, predicted(robot))
+    start, evaluated = np.log(parameters_of(robot, names)), shared or robot
+    scale = _weights(measured, predicted(evaluated))
     evaluations = 0
 
     def made(logarithms: np.ndarray) -> Robot:
-        return with_parameters(robot, names, np.exp(logarithms).tolist())
+        return with_parameters(evaluated, names, np.exp(logarithms).tolist())
 
     def residual(logarithms: np.ndarray) -> np.ndarray:
         nonlocal evaluations
@@ -282,6 +271,8 @@ def _fit(
     )
     covariance = _covariance(found.jac, found.fun.reshape(measured.shape), measured.shape)
     deviation = np.sqrt(covariance.diagonal())
+    # what would go farther than that is no value that was found
+    deviation[np.abs(found.x - start) > 0.99 * reach] = np.inf
     with np.errstate(invalid="ignore"):
         correlation = np.nan_to_num(covariance / np.outer(deviation, deviation))
     return Fit(
@@ -289,7 +280,7 @@ def _fit(
         np.exp(found.x),
         norm.ppf(0.5 + CONFIDENCE / 2) * deviation,
         correlation,
-        made(found.x),
+        with_parameters(robot, names, np.exp(found.x).tolist()),
         evaluations,
     )
 
@@ -321,16 +312,28 @@ def _stacked(recording: Recording) -> np.ndarray:
     return parts.reshape(-1, 3, 3)
 
 
-def _outputs(rod: CosseratRod, state: np.ndarray, pressures: np.ndarray) -> np.ndarray:
-    wrench = rod.base_wrench(state, pressures)
+def _with_grid(robot: Robot, intervals: int) -> Robot:
+    """The robot whose segments keep their numbers of intervals when their lengths change."""
+    if len(robot.segments) == 1:
+        return robot
+    counts = share_intervals(robot, intervals)
+    parts = [
+        {**each.model_dump(), "intervals": count}
+        for each, count in zip(robot.segments, counts, strict=True)
+    ]
+    return robot.replace(segments=parts)
+
+
+def _outputs(rod: CosseratRod, state: np.ndarray, inputs: np.ndarray) -> np.ndarray:
+    wrench = rod.base_wrench(state, inputs)
     return np.concatenate((rod.tip_pose(state)[:3, 3], wrench)).reshape(3, 3)
 
 
-def _steady(robot: Robot, pressures: np.ndarray, intervals: int) -> tuple[np.ndarray, np.ndarray]:
+def _steady(robot: Robot, inputs: np.ndarray, intervals: int) -> tuple[np.ndarray, np.ndarray]:
     """(K, 3, 3) outputs and (K, nx) states at rest."""
     rod = CosseratRod(robot, intervals)
-    states = np.array([rod.equilibrium(row) for row in pressures])
-    pairs = zip(states, pressures, strict=True)
+    states = np.array([rod.equilibrium(row) for row in inputs])
+    pairs = zip(states, inputs, strict=True)
     return np.array([_outputs(rod, state, row) for state, row in pairs]), states
 
 
@@ -338,7 +341,7 @@ def _steady_sensitivities(
     robot: Robot,
     names: tuple[str, ...],
     logarithms: np.ndarray,
-    pressures: np.ndarray,
+    inputs: np.ndarray,
     intervals: int,
 ) -> np.ndarray:
     """(K, 3, 3, P) of the outputs at rest by the logarithms."""
@@ -349,26 +352,26 @@ def _steady_sensitivities(
 
     rod = rod_at(logarithms)
     moved = [rod_at(logarithms + _STEP * unit) for unit in np.eye(len(logarithms))]
-    result = np.empty((len(pressures), 3, 3, len(logarithms)))
-    for row, pressure in enumerate(pressures):
-        state = rod.equilibrium(pressure)
-        jacobian, _ = rod.linearize(state, pressure)
-        here = _outputs(rod, state, pressure)
+    result = np.empty((len(inputs), 3, 3, len(logarithms)))
+    for row, acting in enumerate(inputs):
+        state = rod.equilibrium(acting)
+        jacobian, _ = rod.linearize(state, acting)
+        here = _outputs(rod, state, acting)
         for column, other in enumerate(moved):
-            shifted = state - np.linalg.solve(jacobian, other.derivative(state, pressure))
-            result[row, :, :, column] = (_outputs(other, shifted, pressure) - here) / _STEP
+            shifted = state - np.linalg.solve(jacobian, other.derivative(state, acting))
+            result[row, :, :, column] = (_outputs(other, shifted, acting) - here) / _STEP
     return result
 
 
 def _moved(robot: Robot, recording: Recording, intervals: int) -> np.ndarray:
-    """(T, 3, 3) outputs along a motion from rest; pressures are linear between samples."""
+    """(T, 3, 3) outputs along a motion from rest; inputs are linear between samples."""
     rod = CosseratRod(robot, intervals)
     # with three sub-steps the scheme's own damping costs 2 % of the rod's, with eight 0.1 %
     prediction = RodPrediction(rod, substeps=8, single_precision=False)
-    start = rod.equilibrium(recording.pressures[0])
+    start = rod.equilibrium(recording.inputs[0])
     later = prediction.rollout(
-        start, recording.pressures[None], rod.nominal_parameters, recording.period
+        start, recording.inputs[None], rod.nominal_parameters, recording.period
     )[0]
     states = np.vstack([start, later])
-    pairs = zip(states, recording.pressures, strict=True)
+    pairs = zip(states, recording.inputs, strict=True)
     return np.array([_outputs(rod, state, row) for state, row in pairs])

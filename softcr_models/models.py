@@ -2,7 +2,7 @@
 
 import importlib.util
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from pydantic import BaseModel, ValidationError
@@ -23,6 +23,7 @@ MODELS: Mapping[str, str] = {
         "softcr_models.constant_curvature.section_model:ConstantCurvatureSection"
     ),
     "arm": "softcr_models.constant_curvature.arm_model:ArmModel",
+    "strain": "softcr_models.strain.strain_model:LagrangianModel",
 }
 """Where each model's class is; none is imported before it is asked for. A class has
 `of_robot(robot, settings) -> Model` and may have `Settings`, a pydantic model; without one,
@@ -101,8 +102,9 @@ def prediction_model(robot: Robot, choice: ModelChoice) -> RodModel:
         UserError: no such network, a network for another robot or number of intervals, or a device
             that is not there.
     """
-    fields = model_class(choice.model).Settings.model_fields
-    chosen = make_model(choice.model, robot, {name: getattr(choice, name) for name in fields})
+    known = model_class(choice.model).Settings.model_fields
+    settings = {name: value for name, value in asdict(choice).items() if name in known}
+    chosen = make_model(choice.model, robot, settings)
     assert isinstance(chosen, RodModel)
     return chosen
 

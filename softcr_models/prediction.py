@@ -6,6 +6,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_models.devices import DeviceName, resolve_device
+from softcr_models.errors import UserError
 from softcr_models.rod import stepper
 from softcr_models.rod.cosserat_rod import CosseratRod, linearisations
 from softcr_models.rod.stepper import Retries, Run
@@ -23,6 +24,11 @@ class RodSettings(BaseModel):
         default=2, ge=1, le=64, description="of the integration per linearisation [-]"
     )
     single_precision: bool = Field(default=True, description="whether rollouts are float32")
+    tip_force: bool = Field(
+        default=False,
+        description="whether a force at the tip is among the parameters, so that an estimator "
+        "finds it; on the processor alone",
+    )
 
 
 class RodPrediction(RodModel):
@@ -56,10 +62,12 @@ class RodPrediction(RodModel):
             UserError: the robot is not a rod driven by pressure, or the device cannot be used.
         """
         own = settings or RodSettings()
-        rod = CosseratRod(rod_robot(robot, "rod"), own.intervals)
+        rod = CosseratRod(rod_robot(robot, "rod"), own.intervals, tip_force=own.tip_force)
         if resolve_device(own.device, "numba") == "cuda":
             from softcr_models.cuda.prediction import CudaRodPrediction
 
+            if own.tip_force:
+                raise UserError("tip_force: the rod on a GPU has none; allowed on the device cpu")
             return CudaRodPrediction(rod, own.substeps, own.single_precision)
         return cls(rod, own.substeps, own.single_precision)
 

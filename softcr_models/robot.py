@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 
 from softcr_models import robot_rules
 from softcr_models.errors import UserError
+from softcr_models.medium import Medium
 from softcr_models.number_types import NO_BOOLEAN, Fraction, Name, NonNegative, Triple
 from softcr_models.old_robots import is_old_arm, is_old_rod, upgraded_rod
 from softcr_models.pressure import PressureLag
@@ -35,6 +36,7 @@ from softcr_models.yaml_files import available, read_mapping, validated, yaml_pa
 
 if TYPE_CHECKING:
     from softcr_models.constant_curvature.arm import Arm
+    from softcr_models.strain.arm import StrainArm
 
 __all__ = [
     "BENDING",
@@ -48,13 +50,17 @@ __all__ = [
     "load_robot",
 ]
 
-Kind = Literal["rod", "arm"]
+Kind = Literal["rod", "arm", "strain"]
 """The `type` of a robot file."""
 
 BENDING = np.array([0.0, 0.0, 0.0, 1.0, 1.0, 0.0])
 """(6,) which entries of C's diagonal are the bending compliance."""
 
-WORDS: dict[Kind, str] = {"rod": "a rod of soft segments", "arm": "an arm driven by tendons"}
+WORDS: dict[Kind, str] = {
+    "rod": "a rod of soft segments",
+    "arm": "an arm driven by tendons",
+    "strain": "a planar robot of segments of constant strain",
+}
 
 _FOLDER = "robots"
 _Part = TypeVar("_Part")
@@ -74,6 +80,7 @@ class Robot(SegmentArrays, Data):
         "given_pressure_limits": "pressure_limits",
         "given_pressure_lag": "pressure_lag",
         "payload": "payload",
+        "medium": "medium",
         "given_tension_limits": "tension_limits",
         "tension_lag": "tension_lag",
     }
@@ -126,6 +133,10 @@ class Robot(SegmentArrays, Data):
         description="from a command to the chamber's pressure; required with chambers",
     )
     payload: Payload | None = Field(default=None, description="rigid body at the tip")
+    medium: Medium | None = Field(
+        default=None, description="fluid around the robot, by its weight and its drag; none when "
+        "absent",
+    )  # fmt: skip
     tendon_model: Literal["constant", "exact"] = Field(
         default="constant",
         description="direction of a tendon's pull: constant, as in the straight rod, or exact, as "
@@ -243,10 +254,12 @@ class Robot(SegmentArrays, Data):
         """For what knows no other robots.
 
         Raises:
-            UserError: this one has several segments, a payload or tendons; with `what` in the line.
+            UserError: this one has several segments, a payload, a medium or tendons; with `what` in
+                the line.
         """
         found = [f"{len(self.segments)} segments"] if len(self.segments) > 1 else []
         found += ["a payload"] if self.payload is not None else []
+        found += ["a medium"] if self.medium is not None else []
         found += ["tendons"] if self.tendons else []
         if found:
             raise UserError(
@@ -264,10 +277,22 @@ def load_robot(name_or_path: str | Path, kinds: tuple[Literal["arm"]]) -> "Arm":
 
 
 @overload
-def load_robot(name_or_path: str | Path, kinds: tuple[Kind, ...]) -> "Robot | Arm": ...
+def load_robot(name_or_path: str | Path, kinds: tuple[Literal["strain"]]) -> "StrainArm": ...
 
 
-def load_robot(name_or_path: str | Path, kinds: tuple[Kind, ...] = ("rod",)) -> "Robot | Arm":
+@overload
+def load_robot(
+    name_or_path: str | Path, kinds: tuple[Literal["rod", "arm"], Literal["rod", "arm"]]
+) -> "Robot | Arm": ...
+
+
+@overload
+def load_robot(name_or_path: str | Path, kinds: tuple[Kind, ...]) -> "Robot | Arm | StrainArm": ...
+
+
+def load_robot(
+    name_or_path: str | Path, kinds: tuple[Kind, ...] = ("rod",)
+) -> "Robot | Arm | StrainArm":
     """The robot of `config/robots/NAME.yaml`, or of the YAML file at a path.
 
     Args:
@@ -275,7 +300,7 @@ def load_robot(name_or_path: str | Path, kinds: tuple[Kind, ...] = ("rod",)) -> 
         kinds: what is allowed; another kind is refused.
 
     Returns:
-        A Robot for the type `rod`, an Arm for the type `arm`.
+        A Robot for the type `rod`, an Arm for the type `arm`, a StrainArm for the type `strain`.
 
     Raises:
         UserError: one line with the file, the field, the value found and what is allowed.
@@ -289,7 +314,11 @@ def load_robot(name_or_path: str | Path, kinds: tuple[Kind, ...] = ("rod",)) -> 
         )
     if kind == "rod":
         return validated(Robot, content, path)
-    # with kernels of its own, which nobody else needs to load
+    # with kernels of their own, which nobody else needs to load
+    if kind == "strain":
+        from softcr_models.strain.arm import StrainArm
+
+        return validated(StrainArm, content, path)
     from softcr_models.constant_curvature.arm import Arm
 
     return validated(Arm, content, path)
@@ -307,6 +336,11 @@ def available_robots(kinds: tuple[Kind, ...] = ("rod",)) -> list[str]:
 def load_arm(name_or_path: str | Path) -> "Arm":
     """`load_robot` for what needs an arm; raises UserError as it does."""
     return load_robot(name_or_path, ("arm",))
+
+
+def load_strain_arm(name_or_path: str | Path) -> "StrainArm":
+    """`load_robot` for what needs a strain robot; raises UserError as it does."""
+    return load_robot(name_or_path, ("strain",))
 
 
 def kind_of(name_or_path: str | Path) -> Kind:

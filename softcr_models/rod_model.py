@@ -163,20 +163,37 @@ class RodModel:
         if name == BASE_WRENCH:
             acting = self._arguments.inputs_of(name, inputs, len(states))
             acting = np.broadcast_to(acting, (len(states), self.input_size))
-            triples = zip(states, acting, rows, strict=True)
-            return np.stack([self.rod.base_wrench(x, u, p) for x, u, p in triples])
+            return self.rod.base_wrenches(*map(_contiguous, (states, acting, rows)))
         if name in self._pose_sensors:
-            each = zip(states, rows, strict=True)
-            return np.stack([self._seen(self._pose_sensors[name], x, p) for x, p in each])
+            return self._seen(self._pose_sensors[name], *map(_contiguous, (states, rows)))
         raise unknown_output(self, name)
 
-    def _seen(self, sensor: PoseSensor, state: np.ndarray, parameters: np.ndarray) -> np.ndarray:
-        """(3, 4) pose that a sensor along the body sees, in the base frame."""
-        names = self.rod.robot.segment_names
-        segment = names.index(sensor.segment or names[-1])
-        pose = self.rod.pose_at(state, segment, sensor.at, parameters)[:3].copy()
-        pose[:, 3] += pose[:, :3] @ np.array(sensor.offset)
-        return pose
+    def _seen(self, sensor: PoseSensor, states: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+        """(B, 3, 4) poses that a sensor along the body sees, in the base frame."""
+        segment = _segment(self.rod, sensor)
+        return _beside(self.rod.poses_at(states, segment, sensor.at, parameters), sensor)
+
+
+def sensor_pose(rod: CosseratRod, sensor: PoseSensor, state: np.ndarray) -> np.ndarray:
+    """(3, 4) pose that a sensor along the body sees of a state (nx,), in the base frame."""
+    return _beside(rod.pose_at(state, _segment(rod, sensor), sensor.at), sensor)
+
+
+def _segment(rod: CosseratRod, sensor: PoseSensor) -> int:
+    names = rod.robot.segment_names
+    return names.index(sensor.segment or names[-1])
+
+
+def _beside(poses: np.ndarray, sensor: PoseSensor) -> np.ndarray:
+    """(..., 3, 4) of a sensor from those (..., 4, 4) of its place on the centre line."""
+    seen = poses[..., :3, :].copy()
+    seen[..., 3] += seen[..., :3] @ np.array(sensor.offset)
+    return seen
+
+
+def _contiguous(rows: np.ndarray) -> np.ndarray:
+    """float64, as compiled loops take it."""
+    return np.ascontiguousarray(rows, dtype=float)
 
 
 def rod_robot(robot: Any, model: str) -> Robot:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pinocchio as pin
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 from scipy.spatial.transform import Rotation
 
 from softcr_models.number_types import NO_BOOLEAN, Name, NonNegative, Positive, Triple
@@ -29,6 +29,28 @@ Compliance = Annotated[
 Inertia = Annotated[tuple[NonNegative, ...], Field(min_length=3, max_length=3)]
 
 
+_LARGEST_ANGLE = 2.0 * math.pi
+
+
+def _roll_pitch_yaw(value: Any) -> Any:
+    """Refuses what is no rotation in radians: a matrix, a quaternion, degrees."""
+    numbers = value if isinstance(value, (list, tuple)) else ()
+    angles = [
+        each
+        for each in numbers
+        if isinstance(each, (int, float))
+        and not isinstance(each, bool)
+        and abs(each) <= _LARGEST_ANGLE
+    ]
+    if len(angles) != 3 or len(numbers) != 3:
+        raise ValueError("must be three angles, roll, pitch, yaw, from -2 pi to 2 pi [rad]")
+    return value
+
+
+RollPitchYaw = Annotated[Triple, BeforeValidator(_roll_pitch_yaw)]
+"""A rotation, about the fixed axes x, y, z one after the other [rad]."""
+
+
 class RigidBody(SparseData):
     """A body that does not deform."""
 
@@ -42,6 +64,8 @@ class RigidBody(SparseData):
     @model_validator(mode="after")
     def _inertia_is_possible(self) -> "RigidBody":
         largest, total = max(self.inertia), sum(self.inertia)
+        if largest > 0.0 and self.mass == 0.0:
+            raise ValueError(f"inertia {list(self.inertia)}: a body of mass 0 has none")
         if 2.0 * largest > total * (1.0 + 1e-9):
             raise ValueError(
                 f"inertia {list(self.inertia)} is that of no body: none may exceed the sum of the "
@@ -67,14 +91,25 @@ class Connector(RigidBody):
     centre_of_mass: Triple | None = Field(
         default=None, description="in its frame; half way to the next segment when absent [m]"
     )
-    rotation: Triple = Field(
+    rotation: RollPitchYaw = Field(
         default=(0.0, 0.0, 0.0),
         description="roll, pitch, yaw of the next segment's frame in this one [rad]",
     )
     translation: Triple | None = Field(
         default=None,
-        description="of the next segment's frame in this one, where that is not (0, 0, length) [m]",
+        description="of the next segment's frame in this one, where that is not (0, 0, length); "
+        "its z must be the length [m]",
     )
+
+    @model_validator(mode="after")
+    def _segments_meet(self) -> "Connector":
+        along = self.length if self.translation is None else self.translation[2]
+        if not math.isclose(along, self.length, rel_tol=1e-6, abs_tol=1e-9):
+            raise ValueError(
+                f"translation {list(self.translation or ())}: the segments do not meet, its z must "
+                f"be the length {self.length}"
+            )
+        return self
 
     @property
     def offset(self) -> np.ndarray:

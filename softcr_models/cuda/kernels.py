@@ -85,7 +85,6 @@ def rollout_text(rod: CosseratRod, dtype: type[np.floating]) -> Callable:
                 fittings,
                 loads,
                 local(like, (rows, 6, 6)),
-                local(like, (rows, 6, 6)),
                 tip_force,
                 local(like, (room,)),
                 local(like, (room,)),
@@ -100,7 +99,7 @@ def rollout_text(rod: CosseratRod, dtype: type[np.floating]) -> Callable:
             section_of(section, decay, tip_force, parameters, row, piece_length / parts)
             load_state(e, s, z, states[row_of(states, candidate)], shared, fittings)
             if fittings is not None:
-                effective_masses(extras.effective_mass, extras.carry, section, shared, fittings)
+                effective_masses(extras.effective_mass, section, shared, fittings)
             for time in range(steps):
                 now, later = inputs[candidate, time], inputs[candidate, time + 1]
                 for piece in range(pieces):

@@ -12,6 +12,7 @@ from softcr_models.arguments import ArgumentError, Arguments
 from softcr_models.errors import UserError
 from softcr_models.robot import Robot
 from softcr_models.rod import (
+    batches,
     discretise,
     evaluation,
     point_loads,
@@ -182,6 +183,42 @@ class CosseratRod:
         levels = np.concatenate((held, held[-1:]))[None]
         return self._simulate("simulate", initial_state, levels, dt, parameters, loads)
 
+    def simulate_ramps(
+        self,
+        initial_state: np.ndarray,
+        levels: np.ndarray,
+        dt: float,
+        *,
+        substeps: int,
+        loads: Sequence[PointLoad] = (),
+    ) -> np.ndarray:
+        """States after each of T steps in which the inputs go linearly from one level to the next.
+
+        Args:
+            initial_state: (nx,).
+            levels: (T + 1, m) inputs at begin and end of the steps [Pa, N].
+            dt: length of a step [s]; it has one linearisation, or one per sub-step near obstacles.
+            substeps: of each step.
+            loads: constant.
+
+        Returns:
+            (T, nx); NaN if its last row is not finite even in the finest steps.
+
+        Raises:
+            UserError: a wrong shape, or a dt that is not above 0.
+        """
+        dt = self._arguments.step_length("simulate_ramps", dt)
+        given = self._arguments.floats("simulate_ramps", "levels", levels)
+        if given.ndim != 2 or given.shape[1] != self.input_size or len(given) < 2:
+            raise ArgumentError(
+                f"CosseratRod.simulate_ramps: levels of shape {given.shape}: allowed is "
+                f"(T + 1, {self.input_size}), T >= 1"
+            )
+        run = self._run(dt, substeps, 0, loads)
+        state = self._state("simulate_ramps", initial_state)
+        row = self.nominal_parameters
+        return stepper.advance(state[None], given[None], row[None], run, retries=self.retries)[0]
+
     def derivative(
         self,
         state: np.ndarray,
@@ -294,6 +331,7 @@ class CosseratRod:
         """
         target = self._inputs("equilibrium", inputs)
         self._arguments.require_finite("equilibrium", "inputs", target)
+        self._rod(loads)  # what cannot act is told before the search
         if parameters is not None:
             parameters = self._parameters("equilibrium", parameters, None)
         return statics.equilibrium(self, target, parameters, loads)
@@ -376,6 +414,25 @@ class CosseratRod:
         wrench[4] += lever * wrench[0]
         return wrench
 
+    def base_wrenches(
+        self, states: np.ndarray, inputs: np.ndarray, parameters: np.ndarray
+    ) -> np.ndarray:
+        """(B, 6) as `base_wrench`, of states (B, nx), inputs (B, m) and parameters (B, P): float64,
+        contiguous, finite or not."""
+        wrenches = batches.base_wrenches(states, inputs, parameters, *self._rod(()))
+        wrenches[:, 3] -= self.base_height * wrenches[:, 1]
+        wrenches[:, 4] += self.base_height * wrenches[:, 0]
+        return wrenches
+
+    def poses_at(
+        self, states: np.ndarray, segment: int, fraction: float, parameters: np.ndarray
+    ) -> np.ndarray:
+        """(B, 4, 4) as `pose_at`, of states (B, nx) and parameters (B, P): float64, contiguous."""
+        place = fraction * self.robot.segments[segment].length
+        return batches.poses_at(
+            states, parameters, *self._rod(()), self.base_height, segment, place
+        )  # fmt: skip
+
     def contact_forces(
         self, state: np.ndarray, parameters: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -384,12 +441,23 @@ class CosseratRod:
         Returns:
             (J, 3) points [m] and (J, 3) forces on the rod [N], base frame; J = 0 where it does not.
         """
+        points, forces = self.contact_points(state, parameters)
+        touching = forces.any(axis=1)
+        return points[touching], forces[touching]
+
+    def contact_points(
+        self, state: np.ndarray, parameters: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Where the rod may touch its obstacles, and how hard it does.
+
+        Returns:
+            (J, 3) points [m]: the middles of the N intervals, then the last node; (J, 3) forces on
+            the rod [N], 0 where it does not touch; base frame. J = 0 for a rod without obstacles.
+        """
         if self.obstacles is None:
             return np.zeros((0, 3)), np.zeros((0, 3))
-        x, numbers = (
-            self._state("contact_forces", state),
-            self._parameters("contact_forces", parameters),
-        )
+        x = self._state("contact_points", state)
+        numbers = self._parameters("contact_points", parameters)
         body_forces = evaluation.contact_forces(x, numbers, *self._rod(()))
         ends = self.grid.first_row[1:] - 1
         intervals = np.delete(body_forces, ends, axis=0)
@@ -397,10 +465,8 @@ class CosseratRod:
         forces = np.vstack((intervals * lengths[:, None], body_forces[-1:]))
         middles = 0.5 * (self.node_arcs[1:] + self.node_arcs[:-1])
         arcs = np.append(middles, self.robot.length)
-        poses = self._poses("contact_forces", x, numbers, arcs)
-        touching = forces.any(axis=1)
-        turned = np.einsum("jkl,jl->jk", poses[:, :3, :3], forces)
-        return poses[touching, :3, 3], turned[touching]
+        poses = self._poses("contact_points", x, numbers, arcs)
+        return poses[:, :3, 3], np.einsum("jkl,jl->jk", poses[:, :3, :3], forces)
 
     def pressure_wrench(self, pressures: np.ndarray) -> np.ndarray:
         """(6,) wrench of the inputs (m,) on an end of the first segment's actuators, eq. (7)."""
@@ -410,12 +476,15 @@ class CosseratRod:
 
     def _simulate(self, method, initial_state, levels, dt, parameters, loads):
         """(T, nx) of levels (1, T + 1, m) and dt that are checked."""
-        body, grid, *rest = self._rod(loads)
-        # what touches changes from one sub-step to the next
-        fresh = int(self.obstacles is not None)
-        run = Run(body, grid, dt, self._substeps(dt), fresh, 1, *rest)
+        run = self._run(dt, self._substeps(dt), 1, loads)
         state, row = self._state(method, initial_state), self._parameters(method, parameters)
         return stepper.advance(state[None], levels, row[None], run, retries=self.retries)[0]
+
+    def _run(self, dt: float, substeps: int, held: int, loads: Sequence[PointLoad]) -> Run:
+        body, grid, fittings, acting, obstacles = self._rod(loads)
+        # what touches changes from one sub-step to the next
+        fresh = int(obstacles is not None)
+        return Run(body, grid, dt, substeps, fresh, held, fittings, acting, obstacles)
 
     def _substeps(self, dt: float) -> int:
         return max(1, math.ceil(dt / self.max_substep - 1e-9))
@@ -457,7 +526,8 @@ class CosseratRod:
     def _poses_in(self, method, state, parameters, of, places):
         """(J, 4, 4) at places (J,) from the starts of segments `of` (J,), ascending [m]."""
         x, numbers = self._state(method, state), self._parameters(method, parameters)
-        point = evaluation.point_of(x, self._no_inputs, numbers, *self._rod(()))
+        # without fittings: strains do not depend on them, and their inertia takes time
+        point = evaluation.point_of(x, self._no_inputs, numbers, self.body, self.grid, *3 * (None,))
         return evaluation.poses_along(
             point.s, point.section.compliance, self.grid, self.fittings, self.base_height, of,
             places,

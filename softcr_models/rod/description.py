@@ -2,6 +2,7 @@
 whose states are a rod's: the exact one, the one on a GPU, the surrogate."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from softcr_models.rod.state import RodState
 PARAMETER_RANGE = 2.0
 """An estimated parameter stays within nominal / range and nominal * range [-]."""
 
-LARGEST_FORCE, FORCE_WALK = 20.0, 0.5
+LARGEST_FORCE, FORCE_WALK = 20.0, 0.05
 """Of the estimated force at the tip: bound of each component [N], random walk [N/sqrt(s)]."""
 
 SHAPE, BASE_WRENCH = "shape", "base_wrench"
@@ -126,8 +127,9 @@ def pose_sensors(robot: Robot) -> dict[str, PoseSensor]:
 def _scale(rod: CosseratRod) -> np.ndarray:
     """Typical magnitudes: half the range of one input, one length per 0.1 s at the tip.
 
-    Velocities grow along the rod; wrenches are those of the actuation, with weights as the least.
-    Without weight, a tenth of the largest force of the actuation stands for it.
+    Velocities grow along the rod; wrenches are those of the actuation, and the least are those of
+    the weight of the segment and of what hangs below it, over their length. Without weight, a tenth
+    of the largest force of the actuation stands for it.
     """
     robot = rod.robot
     arc = _relative_arcs(rod)
@@ -135,11 +137,16 @@ def _scale(rod: CosseratRod) -> np.ndarray:
     velocities = np.empty((rod.total_intervals, 6))
     velocities[:, :3] = tip_speed * np.maximum(arc, 0.1)[:, None]
     velocities[:, 3:] = tip_speed / robot.length * np.maximum(arc, 0.1)[:, None]
-    inputs, (soft, rigid) = rod_inputs(robot), _masses(robot)
+    inputs = rod_inputs(robot)
     half = 0.5 * np.maximum(np.abs(inputs.low), np.abs(inputs.high))
     actuation = (half * np.abs(rod.row_actuation)).max(axis=2)
-    weight = robot.gravity * soft + robot.gravity * rigid or 0.1 * float(actuation[:, :3].max())
-    least = np.array([weight, weight, weight, *(3 * (0.3 * weight * robot.length,))])
+    weightless = 0.1 * float(actuation[:, :3].max())
+    least = np.empty_like(actuation)
+    for segment, (first, end) in enumerate(pairwise(rod.grid.first_row.tolist())):
+        soft, rigid = _masses(robot, segment)
+        weight = robot.gravity * soft + robot.gravity * rigid or weightless
+        length = sum(each.length for each in robot.segments[segment:])
+        least[first:end, :3], least[first:end, 3:] = weight, 0.3 * weight * length
     wrenches = np.maximum(actuation, least)
     return RodState.join(velocities, wrenches, wrenches[0], rod.segments).array
 
@@ -155,10 +162,9 @@ def _relative_arcs(rod: CosseratRod) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def _masses(robot: Robot) -> tuple[float, float]:
-    """Of the soft segments, and of what is rigid [kg]."""
-    soft = sum(
-        each.density * area * each.length
-        for each, area in zip(robot.segments, robot.segment_areas.tolist(), strict=True)
-    )
-    return soft, robot.tip_mass + robot.rigid_mass
+def _masses(robot: Robot, first: int = 0) -> tuple[float, float]:
+    """From a segment on, of the soft segments, and of what is rigid [kg]."""
+    each_soft = zip(robot.segments, robot.segment_areas.tolist(), strict=True)
+    soft = [each.density * area * each.length for each, area in each_soft]
+    before = [each.connector.mass for each in robot.segments[:first] if each.connector is not None]
+    return sum(soft[first:]), robot.tip_mass + robot.rigid_mass - sum(before)

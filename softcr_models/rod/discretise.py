@@ -1,9 +1,12 @@
 """A robot's constants on a grid of collocation intervals."""
 
+from typing import Any
+
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 from softcr_models.errors import UserError
+from softcr_models.medium import Medium
 from softcr_models.robot import BENDING, Robot
 from softcr_models.rod.packing import Body
 from softcr_models.rod.parameters import nominal_bending
@@ -100,11 +103,12 @@ def needs_fittings(robot: Robot) -> bool:
     """Whether a robot has more than soft segments and constant actuation."""
     connected = any(each.connector is not None for each in robot.segments)
     exact = bool(robot.tendons) and robot.tendon_model == "exact"
-    return connected or robot.payload is not None or exact or robot.has_varying_actuation
+    beside = robot.payload is not None or robot.medium is not None
+    return connected or beside or exact or robot.has_varying_actuation
 
 
 def fittings_of(robot: Robot, grid: Grid) -> Fittings:
-    """Connectors, payload and tendons of the exact model."""
+    """Connectors, payload, medium and tendons of the exact model."""
     count = grid.segments
     adjoint = np.tile(np.eye(6), (count, 1, 1))
     translation, mass = np.zeros((count, 3)), np.zeros((count, 6, 6))
@@ -132,21 +136,40 @@ def fittings_of(robot: Robot, grid: Grid) -> Fittings:
         tendon_offsets=offsets,
         tendon_reaches=np.array(robot.tendon_reaches if exact else [], dtype=np.int64),
         tendon_inputs=inputs,
-        drag=np.zeros((count, 6)),
-        displaced=np.zeros(count),
-        cross_flow=np.zeros(count),
-        along_flow=np.zeros(count),
-        flow=np.zeros(3),
-        moving_fluid=0,
-        flow_smoothing=1e-3,
+        varying=int(exact or robot.has_varying_actuation),
+        **_medium_of(robot),
         tip_lever=np.array([0.0, 0.0, robot.tip_cap_length]),
     )
+
+
+def _medium_of(robot: Robot) -> dict[str, Any]:
+    """Fields of `Fittings` about the fluid around a robot; zeros where there is none."""
+    count, medium = len(robot.segments), robot.medium
+    if medium is None:
+        medium = Medium(density=1.0)
+        displaced = np.zeros(count)
+    else:
+        displaced = medium.density * np.array([each.annulus for each in robot.segments])
+    diameters = np.array([each.outer_diameter for each in robot.segments])
+    pressed = 0.5 * medium.density * diameters  # force per length at 1 m/s and a coefficient of 1
+    return {
+        "drag": np.tile(medium.linear_drag, (count, 1)),
+        "displaced": displaced,
+        "cross_flow": medium.normal_drag * pressed,
+        "along_flow": np.pi * medium.tangential_drag * pressed,
+        "flow": np.array(medium.flow),
+        "in_fluid": int(robot.medium is not None),
+        "moving_fluid": int(medium.has_quadratic_drag),
+        "flow_smoothing": 1e-3,
+    }
 
 
 def no_loads(grid: Grid, forces: int) -> NodeLoads:
     """Loads of a rod that has none but, with 3 `forces`, an estimated one at its tip."""
     rows = int(grid.first_row[-1])
-    return NodeLoads(np.zeros((rows, 3)), np.zeros((rows, 6)), np.zeros(3), int(forces > 0))
+    return NodeLoads(
+        np.zeros((rows, 3)), np.zeros((rows, 6)), np.zeros(3), int(forces > 0), int(forces > 0)
+    )
 
 
 def _rows_of_segments(grid: Grid) -> list[tuple[int, slice]]:

@@ -89,7 +89,6 @@ def point_of(state, inputs, parameters, body, grid, fittings, loads, obstacles):
             fittings,
             loads,
             np.zeros((rows, 6, 6), like.dtype),
-            np.zeros((rows, 6, 6), like.dtype),
             tip_force,
             tensions[:, 0],
             tensions[:, 0],
@@ -97,7 +96,7 @@ def point_of(state, inputs, parameters, body, grid, fittings, loads, obstacles):
             obstacles,
             contacts_of(obstacles, rows, like),
         )
-        effective_masses(extras.effective_mass, extras.carry, section, grid, fittings)
+        effective_masses(extras.effective_mass, section, grid, fittings)
     return Point(e, s, z, raw_wrench.reshape(places, 6), section, extras)
 
 

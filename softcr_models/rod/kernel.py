@@ -26,11 +26,12 @@ Lambda+ = 0 (actuation ends there, (16)-(17)).
 A rigid body makes s' of its node depend on e' there. The dependence has constant coefficients:
 D s' = D k - N e', where N is the mass beyond a node as the discretisation feels it, N_tip = M_t,
 
-    interval  S = M/2 + (2/h) N+,   H = S^-1 M/2,   N- = N+ H        boundary  N- = X^T N+ X + M_c
+    interval  N-^-1 = N+^-1 + (4/h) M^-1        boundary  N- = X^T N+ X + M_c
 
 so accelerations still follow from two passes: one to the base for k and y, the e'+ + e'- that an
-interval would have without bodies, one to the tip for e'+ = H (y - e'-) and D s'. Without bodies
-N = 0 and H = I.
+interval would have without bodies, one to the tip for D s' and, with v = y - e'-,
+
+    N+ e'+ = N- v,      e'+ = v - (4/h) M^-1 N- v.
 
 The wrench below the base jump, x2(0-), moves alone: z = x2(0-) - x2(0+) obeys D z' = -w_0 - z.
 """
@@ -41,13 +42,14 @@ from softcr_models.rod.backbone import gravity_over_interval, midpoint, part_of,
 from softcr_models.rod.contact import add_force
 from softcr_models.rod.contact import forces as contact_forces
 from softcr_models.rod.elimination import factorise, substitute_matrix
-from softcr_models.rod.loads import add_body_force, add_distributed_loads, survey
+from softcr_models.rod.loads import add_body_force, add_fluid, add_shares, survey
 from softcr_models.rod.section import MAX_NODES, MAX_SEGMENTS
 from softcr_models.rod.simd import local
 from softcr_models.rod.twists import (
     add_ad,
     add_congruence,
     add_product,
+    add_symmetric_product,
     add_transposed_product,
     subtract_ad_transposed,
 )
@@ -106,16 +108,20 @@ def balance(row, strain, stress, velocity, s, ds, w, mean_up, i, part, section):
 @register_jitable(forceinline=True)
 def loaded_balance(
     row, strain, stress, velocity, s, ds, acting, mean_up, forces, stream, i, a, part, section,
-    grid, fittings,
+    grid, extras,
 ):  # fmt: skip
-    """`balance` with an actuation (R, 6) that differs from row to row, and with loads."""
+    """`balance` with an actuation (R, 6) that may differ from row to row, and with loads."""
     per_length = 1.0 / part.interval_length
     mean = local(s[0, 0], (6,))
     midpoint(mean, acting, i)
     balance(row, strain, stress, velocity, s, ds, mean, mean_up[i], i, part, section)
-    for k in range(6):
-        row[k] -= (acting[i + 1, k] - acting[i, k]) * per_length
-    add_distributed_loads(row, velocity, mean_up, forces, stream, i, a, part, grid, fittings)
+    if extras.fittings.varying == 1:
+        for k in range(6):
+            row[k] -= (acting[i + 1, k] - acting[i, k]) * per_length
+    if extras.loads.acting == 1:
+        add_shares(row, forces, i, a, part, grid)
+    if extras.fittings.in_fluid == 1:
+        add_fluid(row, velocity, mean_up, stream, i, a, extras.fittings)
 
 
 @register_jitable(forceinline=True)
@@ -216,7 +222,10 @@ def _fitted_derivative(e, s, w, section, grid, extras, de, ds):
         first, end = grid.first_row[a], grid.first_row[a + 1] - 1
         part = part_of(room, a, section, grid)
         for k in range(6):
-            row[k] = acting[end, k] - s[end, k] + forces[end, k]
+            row[k] = acting[end, k] - s[end, k]
+        if extras.loads.acting == 1:
+            for k in range(6):
+                row[k] += forces[end, k]
         add_body_force(row, e[end], end_up[a], fittings.mass[a])
         if j == 0:
             add_force(row, end, obstacles, contacts)
@@ -233,45 +242,52 @@ def _fitted_derivative(e, s, w, section, grid, extras, de, ds):
             rate_below(ds, row, i, part)
             loaded_balance(
                 row, strain, stress, velocity, s, ds, acting, mean_up, forces, stream, i, a,
-                part, section, grid, fittings,
+                part, section, grid, extras,
             )  # fmt: skip
             add_force(row, i, obstacles, contacts)
             accelerate(row, i, part, section)
             for r in range(6):
                 push[i, r] = 0.0 * like
                 de[i + 1, r] = row[r]
-            add_product(push[i], extras.effective_mass[i], row)
+            add_symmetric_product(push[i], extras.effective_mass[i], row)
             for k in range(6):
                 ds[i, k] += part.relaxation_rate[k] * push[i, k]
-    # to the tip: e'+ = H (y - e'-), D s' = D k - N e'; `beyond` holds N e'
+    # to the tip: `row` holds v, `beyond` holds N e'
     for k in range(6):
         de[0, k] = 0.0 * like
-        beyond[k] = 0.0 * like
     for a in range(grid.segments):
         first = grid.first_row[a]
         part = part_of(room, a, section, grid)
+        share = 2.0 / part.interval_length
+        for k in range(6):
+            beyond[k] = 0.0 * like
         if a > 0:
             for k in range(6):
                 de[first, k] = 0.0 * like
-                beyond[k] = 0.0 * like
             add_product(de[first], fittings.adjoint[a - 1], de[first - 1])
-            add_product(beyond, extras.effective_mass[first], de[first])
+            add_symmetric_product(beyond, extras.effective_mass[first], de[first])
             for k in range(6):
                 ds[first, k] -= part.relaxation_rate[k] * beyond[k]
         for i in range(first, grid.first_row[a + 1] - 1):
             for k in range(6):
                 row[k] = de[i + 1, k] - de[i, k]
-                de[i + 1, k] = 0.0 * like
-                beyond[k] = push[i, k] - beyond[k]
+                beyond[k] = 0.0 * like
+            add_symmetric_product(beyond, extras.effective_mass[i], row)
+            for k in range(6):
                 ds[i + 1, k] -= part.relaxation_rate[k] * beyond[k]
-            add_product(de[i + 1], extras.carry[i], row)
+                beyond[k] *= -share
+                de[i + 1, k] = row[k]
+            accelerate(beyond, i, part, section)
+            for k in range(6):
+                de[i + 1, k] += beyond[k]
 
 
-@register_jitable(forceinline=True)
-def effective_masses(effective_mass, carry, section, grid, fittings):
-    """N (R, 6, 6) and H (R, 6, 6) of this module's heading, from the tip to the base."""
+@register_jitable
+def effective_masses(effective_mass, section, grid, fittings):
+    """N (R, 6, 6) of this module's heading, from the tip to the base."""
     like = section.line_density[0]
     system = local(like, (6, 6))
+    carry = local(like, (6, 6))
     half = local(like, (6,))
     ones = local(like, (6,))
     room = (local(like, (6,)), local(like, (6,)), local(like, (6,)), local(like, (6,)))
@@ -288,17 +304,18 @@ def effective_masses(effective_mass, carry, section, grid, fittings):
             add_congruence(effective_mass[end], fittings.adjoint[a], effective_mass[end + 1])
         for below in range(end - first):
             i = end - 1 - below
+            # N- = N+ S^-1 M/2 with S = M/2 + (2/h) N+
             multiply_inertia(half, ones, i, part, section)
             for r in range(6):
                 for c in range(6):
                     system[r, c] = 2.0 / part.interval_length * effective_mass[i + 1, r, c]
-                    carry[i, r, c] = 0.0 * like
+                    carry[r, c] = 0.0 * like
                 system[r, r] += half[r]
-                carry[i, r, r] = half[r] + 0.0 * like
+                carry[r, r] = half[r] + 0.0 * like
             factorise(system)
-            substitute_matrix(system, carry[i])
+            substitute_matrix(system, carry)
             for r in range(6):
                 for c in range(6):
                     effective_mass[i, r, c] = 0.0 * like
                     for k in range(6):
-                        effective_mass[i, r, c] += effective_mass[i + 1, r, k] * carry[i, k, c]
+                        effective_mass[i, r, c] += effective_mass[i + 1, r, k] * carry[k, c]

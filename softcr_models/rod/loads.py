@@ -93,7 +93,7 @@ def survey(acting, mean_up, end_up, forces, stream, s, w, section, grid, extras)
         acting: (R, 6) written: w with the tendons of the exact model.
         mean_up: (R, 3) written: mean of g R^T e_z over each interval, Algorithm 1.
         end_up: (K, 3) written: g R^T e_z at the end of each segment.
-        forces: (R, 6) written: what loads each node, body frame.
+        forces: (R, 6) written where any acts: what loads each node, body frame.
         stream: (R, 3) written where the fluid moves: its velocity at each row, body frame.
     """
     like = s[0, 0]
@@ -106,7 +106,12 @@ def survey(acting, mean_up, end_up, forces, stream, s, w, section, grid, extras)
     position = local(like, (3,))
     room = (local(like, (6,)), local(like, (6,)), local(like, (6,)), local(like, (6,)))
     start_pose(rotation, position, like)
-    actuation_at_rows(acting, s, w, section, grid, extras)
+    if fittings.varying == 1:
+        actuation_at_rows(acting, s, w, section, grid, extras)
+    else:
+        for i in range(grid.first_row[grid.segments]):
+            for k in range(6):
+                acting[i, k] = w[i, k]
     tip = grid.first_row[grid.segments] - 1
     for k in range(3):
         up[k] = grid.gravity[k] + 0.0 * like
@@ -125,8 +130,9 @@ def survey(acting, mean_up, end_up, forces, stream, s, w, section, grid, extras)
                     rotation, position, fittings.adjoint[a - 1], fittings.translation[a - 1]
                 )
         for i in range(first, last + 1):
-            for k in range(6):
-                forces[i, k] = loads.wrenches[i, k] + 0.0 * like
+            if loads.acting == 1:
+                for k in range(6):
+                    forces[i, k] = loads.wrenches[i, k] + 0.0 * like
             if loads.directed == 1:
                 turn_into_body(force, rotation, loads.forces[i])
                 for k in range(3):
@@ -166,19 +172,25 @@ def add_body_force(out, velocity, up, mass):
 
 
 @register_jitable(forceinline=True)
-def add_distributed_loads(row, velocity, mean_up, forces, stream, i, a, part, grid, fittings):
-    """row (6,) += buoyancy, drag and the shares of nodes' loads in interval i of segment a.
+def add_shares(row, forces, i, a, part, grid):
+    """row (6,) += the shares of nodes' loads in interval i of segment a.
 
     A load at an inner node is spread over the halves of both intervals beside it.
     """
     share = 0.5 / part.interval_length
     first, last = grid.first_row[a], grid.first_row[a + 1] - 1
     for k in range(6):
-        row[k] -= fittings.drag[a, k] * velocity[k]
         if i > first:
             row[k] += share * forces[i, k]
         if i + 1 < last:
             row[k] += share * forces[i + 1, k]
+
+
+@register_jitable(forceinline=True)
+def add_fluid(row, velocity, mean_up, stream, i, a, fittings):
+    """row (6,) += buoyancy and drag in interval i of segment a."""
+    for k in range(6):
+        row[k] -= fittings.drag[a, k] * velocity[k]
     for k in range(3):
         row[k] += fittings.displaced[a] * mean_up[i, k]
     if fittings.moving_fluid == 1:

@@ -40,9 +40,9 @@ def node_loads(grid: Grid, loads: Sequence[PointLoad], forces: int) -> NodeLoads
     rows = int(grid.first_row[-1])
     nodes = rows - grid.segments
     of_node = [row for row in range(rows) if row not in grid.first_row.tolist()]
-    made = NodeLoads(np.zeros((rows, 3)), np.zeros((rows, 6)), np.zeros(3), 0)
+    made = NodeLoads(np.zeros((rows, 3)), np.zeros((rows, 6)), np.zeros(3), 0, 0)
     for load in loads:
-        force, wrench = np.asarray(load.force, float), np.asarray(load.wrench, float)
+        force, wrench = _floats(load.force, "force"), _floats(load.wrench, "wrench")
         if force.shape != (3,) or wrench.shape != (6,):
             raise ArgumentError(
                 f"load: force of shape {force.shape} and wrench of shape {wrench.shape}: allowed "
@@ -56,9 +56,17 @@ def node_loads(grid: Grid, loads: Sequence[PointLoad], forces: int) -> NodeLoads
             made.tip_force[:] += force
             made.wrenches[-1] += wrench
             continue
-        if not 1 <= load.node <= nodes:
-            raise ArgumentError(f"load: node {load.node} is not allowed: 1 to {nodes}")
+        if not (isinstance(load.node, (int, np.integer)) and 1 <= load.node <= nodes):
+            raise ArgumentError(f"load: node {load.node!r} is not allowed: 1 to {nodes}")
         made.forces[of_node[load.node - 1]] += force
         made.wrenches[of_node[load.node - 1]] += wrench
     directed = forces > 0 or bool(made.forces.any() or made.tip_force.any())
-    return made._replace(directed=int(directed))
+    acting = directed or bool(made.wrenches.any())
+    return made._replace(acting=int(acting), directed=int(directed))
+
+
+def _floats(value: ArrayLike, what: str) -> np.ndarray:
+    try:
+        return np.asarray(value, float)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"load: {what} {value!r} is not allowed: must be numbers") from None

@@ -90,7 +90,7 @@ def implicit_residual(e, s, de, ds, w, section, grid, extras, intervals, ends):
             else:
                 loaded_balance(
                     row, strain, stress, velocity, s, ds, acting, mean_up, forces, stream, i, a,
-                    part, section, grid, extras.fittings,
+                    part, section, grid, extras,
                 )  # fmt: skip
                 add_force(row, i, *touched)
             midpoint(acceleration, de, i)
@@ -115,7 +115,8 @@ def _residual_of_end(ends, e, s, de, ds, w, section, grid, extras, acting, end_u
     if extras is None:
         ends[:] = row + beyond
         return
-    row = row + forces[end]
+    if extras.loads.acting == 1:
+        row = row + forces[end]
     add_body_force(row, e[end], end_up[a], extras.fittings.mass[a])
     if a == tip:
         add_force(row, end, extras.obstacles, extras.contacts)

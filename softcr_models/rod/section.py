@@ -90,11 +90,13 @@ class Fittings(NamedTuple):
             derivative along the rod [m, -].
         tendon_reaches: (T,) last segment each of them runs through.
         tendon_inputs: (T,) its place among the inputs.
+        varying: 1 if the actuation differs along a segment: these tendons, or routed inputs.
         drag: (K, 6) drag per length and velocity, body frame [N s/m^2, N s].
         displaced: (K,) mass of displaced fluid per length [kg/m].
         cross_flow, along_flow: (K,) force per length and squared velocity across and along the rod
             [N s^2/m^3].
         flow: (3,) velocity of the fluid, base frame [m/s].
+        in_fluid: 1 if any of these acts, or `drag` or `displaced`.
         moving_fluid: 1 if `cross_flow`, `along_flow` or `flow` act.
         flow_smoothing: speed below which drag across the rod becomes linear [m/s].
         tip_lever: (3,) from the last node to where the force at the tip acts, body frame [m].
@@ -106,11 +108,13 @@ class Fittings(NamedTuple):
     tendon_offsets: np.ndarray
     tendon_reaches: np.ndarray
     tendon_inputs: np.ndarray
+    varying: int
     drag: np.ndarray
     displaced: np.ndarray
     cross_flow: np.ndarray
     along_flow: np.ndarray
     flow: np.ndarray
+    in_fluid: int
     moving_fluid: int
     flow_smoothing: float
     tip_lever: np.ndarray
@@ -123,12 +127,13 @@ class NodeLoads(NamedTuple):
         forces: (R, 3) that keep their direction, base frame [N].
         wrenches: (R, 6) that follow the node, body frame [N, N m].
         tip_force: (3,) at the tip, which keeps its direction, base frame [N].
-        directed: 1 if any of the forces acts.
+        acting: 1 if any load acts; directed: 1 if any of the forces does.
     """
 
     forces: np.ndarray
     wrenches: np.ndarray
     tip_force: np.ndarray
+    acting: int
     directed: int
 
 
@@ -139,7 +144,6 @@ class Extras(NamedTuple):
         fittings, loads: shared by the lanes.
         effective_mass: (R, 6, 6) N: the wrench rate that the rigid bodies beyond a row demand is
             -N times its acceleration.
-        carry: (R, 6, 6) H of each interval: e'+ = H (y - e'-), see `kernel`.
         tip_force: (3,) at the tip, base frame, per lane [N].
         tensions: (T,) of the tendons of the exact model at this moment, per lane [N].
         tensions_begin, tensions_end: (T,) at begin and end of the step, per lane [N].
@@ -149,7 +153,6 @@ class Extras(NamedTuple):
     fittings: Fittings
     loads: NodeLoads
     effective_mass: np.ndarray
-    carry: np.ndarray
     tip_force: np.ndarray
     tensions: np.ndarray
     tensions_begin: np.ndarray

@@ -18,6 +18,7 @@ import numpy as np
 
 from softcr_models.arguments import FLOAT32, ArgumentError, Arguments
 from softcr_models.rod import rosenbrock
+from softcr_models.rod.borrowing import borrowed
 from softcr_models.rod.compilation import COMPILE_OPTIONS, lane_counts
 from softcr_models.rod.contact import Contacts, Obstacles
 from softcr_models.rod.kernel import effective_masses
@@ -103,12 +104,15 @@ def _compiled_block(lanes, dtype):
         block, states, inputs, parameters, body, grid, dt, substeps, fresh, held, fittings, loads,
         obstacles, out, out_tips,
     ):  # fmt: skip
+        # names of their own: numba leaves out what hangs on arguments that are None
+        body, grid = borrowed(body), borrowed(grid)
+        fitted, loaded, near = borrowed(fittings), borrowed(loads), borrowed(obstacles)
         batch, levels, _ = inputs.shape
         size = states.shape[1]
         places = body.actuation.shape[0]
         tendons = 0
         if fittings is not None:
-            tendons = fittings.tendon_inputs.shape[0]
+            tendons = fitted.tendon_inputs.shape[0]
         raw_state = np.empty((size, lanes), dtype)
         raw_wrench = np.empty((6 * places * levels, lanes), dtype)
         raw_tension = np.empty((tendons * levels, lanes), dtype)
@@ -121,7 +125,7 @@ def _compiled_block(lanes, dtype):
                 raw_state[component, lane] = states[row, component]
             for level in range(levels):
                 pack_inputs(
-                    raw_wrench, raw_tension, level, lane, inputs[candidate, level], body, fittings
+                    raw_wrench, raw_tension, level, lane, inputs[candidate, level], body, fitted
                 )
             row = _row_of(parameters, candidate)
             pack_section(raw_section, row, lane, parameters, body, grid, dt / substeps)
@@ -146,7 +150,7 @@ def _compiled_block(lanes, dtype):
         w_begin = local(like, (MAX_NODES, 6))
         w_end = local(like, (MAX_NODES, 6))
         unpack_section(section, decay, tip_force, as_lanes(raw_section, lanes), grid)
-        load_state(e, s, z, state, grid, fittings)
+        load_state(e, s, z, state, grid, fitted)
         used = min(lanes, batch - block * lanes)
         control_word = flush_denormals(-1)
         if obstacles is None:
@@ -164,18 +168,17 @@ def _compiled_block(lanes, dtype):
         else:
             tension = as_lanes(raw_tension, lanes)
             extras = Extras(
-                fittings,
-                loads,
-                local(like, (MAX_NODES, 6, 6)),
+                fitted,
+                loaded,
                 local(like, (MAX_NODES, 6, 6)),
                 tip_force,
                 local(like, (MAX_TENDONS,)),
                 local(like, (MAX_TENDONS,)),
                 local(like, (MAX_TENDONS,)),
-                obstacles,
+                near,
                 contacts,
             )
-            effective_masses(extras.effective_mass, extras.carry, section, grid, fittings)
+            effective_masses(extras.effective_mass, section, grid, fitted)
         for time in range(levels - 1):
             for place in range(places):
                 for k in range(6):
@@ -192,7 +195,7 @@ def _compiled_block(lanes, dtype):
                     for component in range(size):
                         out[block * lanes + lane, time, component] = raw_state[component, lane]
             if out_tips.shape[1] > 0:
-                tip_pose(pose, s, section, body, grid, fittings)
+                tip_pose(pose, s, section, body, grid, fitted)
                 for lane in range(used):
                     for component in range(12):
                         out_tips[block * lanes + lane, time, component] = raw_pose[component, lane]
@@ -211,9 +214,22 @@ _block_float32 = _compiled_block(FLOAT32_LANES, np.float32)
 
 @numba.njit(**COMPILE_OPTIONS)
 def _rollout_scalar(
-    states, inputs, parameters, body, grid, dt, substeps, fresh, held, fittings, loads,
-    obstacles, out, out_tips,
+    states, inputs, parameters,
+    compliance, bending_share, bendings, forces, relaxation, line_density, tip_share, actuation,
+    pulls, base_height, tip_cap_length,
+    segments, first_row, interval_length, gravity, gravity_subintervals, strain_point,
+    bending_inertia, torsion_inertia,
+    dt, substeps, fresh, held, fittings, loads, obstacles, out, out_tips,
 ):  # fmt: skip
+    # body and grid one by one: to find the types of the two tuples took numba 2 us of a call's 13
+    body = Body(
+        compliance, bending_share, bendings, forces, relaxation, line_density, tip_share,
+        actuation, pulls, base_height, tip_cap_length,
+    )  # fmt: skip
+    grid = Grid(
+        segments, first_row, interval_length, gravity, gravity_subintervals, strain_point,
+        bending_inertia, torsion_inertia,
+    )  # fmt: skip
     for block in range(inputs.shape[0]):
         _block_scalar(
             block, states, inputs, parameters, body, grid, dt, substeps, fresh, held,
@@ -318,7 +334,7 @@ def advance(
     if single:
         _rollout_float32(states, levels, parameters, *run, out, out_tips)
     elif batch == 1:
-        _rollout_scalar(states, levels, parameters, *run, out, out_tips)
+        _rollout_scalar(states, levels, parameters, *_flat(run), out, out_tips)
     else:
         _rollout_float64(states, levels, parameters, *run, out, out_tips)
     finite = np.isfinite((out_tips if tips else out)[:, -1])
@@ -341,6 +357,12 @@ def _arguments(body: Body, grid: Grid) -> Arguments:
     return Arguments("stepper", size, body.actuation.shape[2], signs)
 
 
+def _flat(run):
+    """What candidates share as `_rollout_scalar` takes it."""
+    body, grid, *others = run
+    return *body, *grid, *others
+
+
 def _retry(failed, inputs, run, out, out_tips, retries):
     """Does failed candidates again, ever finer, in float64 with fresh linearisations."""
     # no finer step helps where the given numbers are not finite
@@ -357,7 +379,7 @@ def _retry(failed, inputs, run, out, out_tips, retries):
         again = np.empty((len(chosen), *out.shape[1:]))
         again_tips = np.empty((len(chosen), *out_tips.shape[1:]))
         finer = run._replace(substeps=factor * run.substeps, fresh=1)
-        _rollout_scalar(*rows, *finer, again, again_tips)
+        _rollout_scalar(*rows, *_flat(finer), again, again_tips)
         finite = np.isfinite(again).all(axis=(1, 2)) & np.isfinite(again_tips).all(axis=(1, 2))
         out[chosen[finite]] = again[finite]
         out_tips[chosen[finite]] = again_tips[finite]

@@ -8,6 +8,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from softcr_models.rod import rosenbrock
+from softcr_models.rod.borrowing import borrowed
 from softcr_models.rod.compilation import COMPILE_OPTIONS
 from softcr_models.rod.contact import Contacts, Obstacles
 from softcr_models.rod.dual import tangent_of, value_of, with_tangent
@@ -88,6 +89,8 @@ def _compiled_tangents(evaluate, extra_rows):
         block, state, levels, parameters, body, grid, fittings, loads, obstacles, dt, substeps,
         directions, values, out,
     ):  # fmt: skip
+        body, grid = borrowed(body), borrowed(grid)
+        fitted, loaded, near = borrowed(fittings), borrowed(loads), borrowed(obstacles)
         count, columns = directions.shape
         size, inputs = state.shape[0], levels.shape[1]
         places = body.actuation.shape[0]
@@ -125,7 +128,7 @@ def _compiled_tangents(evaluate, extra_rows):
         _fill(u[1], levels[1], changes, size + inputs)
         _fill(p[0], parameters, changes, size + 2 * inputs)
         for level in range(2):
-            pack_inputs(packed_wrench, packed_tension, level, 0, u[level], body, fittings)
+            pack_inputs(packed_wrench, packed_tension, level, 0, u[level], body, fitted)
             for place in range(places):
                 for k in range(6):
                     w[level, place, k] = packed_wrench[6 * (places * level + place) + k, 0]
@@ -133,7 +136,7 @@ def _compiled_tangents(evaluate, extra_rows):
         for row in range(section_rows(grid)):
             flat[row] = packed[row, 0]
         unpack_section(section, decay, tip_force, flat, grid)
-        load_state(e, s, z, x, grid, fittings)
+        load_state(e, s, z, x, grid, fitted)
         if obstacles is None:
             contacts = None
         else:
@@ -148,21 +151,20 @@ def _compiled_tangents(evaluate, extra_rows):
             extras = None
         else:
             extras = Extras(
-                fittings,
-                loads,
-                local(like, (MAX_NODES, 6, 6)),
+                fitted,
+                loaded,
                 local(like, (MAX_NODES, 6, 6)),
                 tip_force,
                 local(like, (MAX_TENDONS,)),
                 local(like, (MAX_TENDONS,)),
                 local(like, (MAX_TENDONS,)),
-                obstacles,
+                near,
                 contacts,
             )
-            tendons = fittings.tendon_inputs.shape[0]
+            tendons = fitted.tendon_inputs.shape[0]
             load_tensions(extras, packed_tension[:, 0], 0, tendons)
-            effective_masses(extras.effective_mass, extras.carry, section, grid, fittings)
-        evaluate(result, e, s, z, w, section, decay, body, grid, fittings, extras, dt, substeps)
+            effective_masses(extras.effective_mass, section, grid, fitted)
+        evaluate(result, e, s, z, w, section, decay, body, grid, fitted, extras, dt, substeps)
         raw_out = np.empty((size + extra_rows, FLOAT64_LANES))
         lanes_out = as_lanes(raw_out, FLOAT64_LANES)
         for part in range(2):

@@ -40,6 +40,16 @@ def add_product(out, matrix, y):
 
 
 @register_jitable(forceinline=True)
+def add_symmetric_product(out, matrix, y):
+    """out (6,) += matrix (6, 6) y of a symmetric matrix, whose upper half alone is read."""
+    for r in range(6):
+        out[r] += matrix[r, r] * y[r]
+        for k in range(r + 1, 6):
+            out[r] += matrix[r, k] * y[k]
+            out[k] += matrix[r, k] * y[r]
+
+
+@register_jitable(forceinline=True)
 def add_transposed_product(out, matrix, y):
     """out (6,) += matrix^T y."""
     for r in range(6):
@@ -47,7 +57,7 @@ def add_transposed_product(out, matrix, y):
             out[r] += matrix[k, r] * y[k]
 
 
-@register_jitable(forceinline=True)
+@register_jitable
 def add_congruence(out, transform, inner):
     """out (6, 6) += X^T A X."""
     half = local(inner[0, 0], (6, 6))

@@ -5,11 +5,12 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_models.robot import Robot
+from softcr_models.segments import MAX_SEGMENTS, Segment
 from softcr_models.surrogate.ddpinn import Architecture, Inputs
 
 # Fields of a robot that a network is not bound to: names, the rigid parts outside the rod, what
-# acts before the chambers, what only measures, and what it is told (`Inputs`). The actuators stand
-# apart, as chambers.
+# acts before the actuators, what only measures, and what it is told (`Inputs`). Segments and
+# actuators stand apart.
 _FREE_FIELDS = {
     "type",
     "actuators",
@@ -21,6 +22,9 @@ _FREE_FIELDS = {
     "relaxation_times",
     "pressure_limits",
     "pressure_lag",
+    "tension_limits",
+    "tension_lag",
+    "segments",
     "sensor_to_base_cap",
     "base_cap_length",
     "tip_cap_length",
@@ -33,8 +37,9 @@ class Card(BaseModel):
     Attributes:
         robot: name of the robot.
         rod: the robot's fields that the network is bound to.
-        relaxation_times: (6,) D_tau [s] at a damping factor of one.
-        intervals: n of the rod it stands for.
+        relaxation_times: (6 K,) D_tau of its segments [s] at a damping factor of one.
+        intervals: n of the rod it stands for, of each segment on average.
+        segments: K.
         architecture, inputs: structure of the network.
         training: settings it was trained with, seeds included.
         hardware: processor or GPU, threads and library versions.
@@ -50,6 +55,7 @@ class Card(BaseModel):
     rod: dict[str, Any]
     relaxation_times: list[float]
     intervals: int = Field(ge=1)
+    segments: int = Field(default=1, ge=1, le=MAX_SEGMENTS)
     architecture: Architecture
     inputs: Inputs
     training: dict[str, Any]
@@ -63,7 +69,28 @@ class Card(BaseModel):
 def rod_fields(robot: Robot) -> dict[str, Any]:
     """The fields of a robot that a network is bound to, as JSON has them."""
     chambers = [chamber.model_dump(mode="json", exclude={"type"}) for chamber in robot.chambers]
-    return robot.model_dump(mode="json", exclude=_FREE_FIELDS) | {"chambers": chambers}
+    written = robot.model_dump(mode="json")
+    fields = {name: value for name, value in written.items() if name not in _FREE_FIELDS}
+    fields["chambers"] = chambers
+    if robot.tendons:
+        fields["actuators"] = written["actuators"]
+    if "segments" in written or isinstance(robot.segments[0].bending_compliance, tuple):
+        fields["segments"] = [_bound(each, robot.bending_compliance) for each in robot.segments]
+    return fields
+
+
+def relaxation_times_of(robot: Robot) -> list[float]:
+    """(6 K,) D_tau of a robot's segments [s]."""
+    times: list[float] = robot.segment_relaxation_times.ravel().tolist()
+    return times
+
+
+def _bound(segment: Segment, bending_compliance: float) -> dict[str, Any]:
+    """What a network is bound to of a segment, of whose bending compliances only the proportion to
+    the first segment's counts."""
+    told = {"name", "bending_compliance", "relaxation_times"}
+    shares = [f"{each / bending_compliance:.9g}" for each in segment.bending_compliances]
+    return segment.model_dump(mode="json", exclude=told) | {"bending_share": shares}
 
 
 def differing_field(card: Card, robot: Robot) -> str | None:
@@ -72,7 +99,11 @@ def differing_field(card: Card, robot: Robot) -> str | None:
     for name in sorted({*card.rod, *ours}):
         if card.rod.get(name) != ours.get(name):
             return name
-    ratio = [a / b for a, b in zip(robot.relaxation_times, card.relaxation_times, strict=True)]
+    named = dict(zip(card.inputs.parameter_names, card.inputs.high, strict=True))
+    if robot.tip_mass > 0.0 and named.get("tip_mass") == 0.0:  # the network is not told any
+        return "tip_mass"
+    times = relaxation_times_of(robot)
+    ratio = [a / b for a, b in zip(times, card.relaxation_times, strict=True)]
     if max(ratio) - min(ratio) > 1e-9 * max(ratio):
         return "relaxation_times"
     return None

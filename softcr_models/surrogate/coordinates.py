@@ -41,7 +41,7 @@ def scaled_states(states: np.ndarray) -> Coordinates:
     )
 
 
-def modes_of_motion(states: np.ndarray, least_spread: float) -> Coordinates:
+def modes_of_motion(states: np.ndarray, least_spread: float, segments: int = 1) -> Coordinates:
     """Principal directions of the sample, each brought to unit spread.
 
     Modes of low energy carry the detail that drives the next step; unit spread makes them learnable
@@ -53,9 +53,10 @@ def modes_of_motion(states: np.ndarray, least_spread: float) -> Coordinates:
         states: (S, nx).
         least_spread: spreads below it, in scaled states, are taken for it: the smaller, the more
             noise in a state is blown up.
+        segments: of the rod.
     """
     mean, deviation = states.mean(axis=0), states.std(axis=0)
-    scale = quantity_scale(deviation)
+    scale = quantity_scale(deviation, segments)
     scaled = (states - mean) / scale
     energy, basis = np.linalg.eigh(scaled.T.astype(float) @ scaled / len(scaled))
     energy, basis = energy[::-1], basis[:, ::-1]
@@ -64,10 +65,10 @@ def modes_of_motion(states: np.ndarray, least_spread: float) -> Coordinates:
     return Coordinates(mean, encode, scale[:, None] * basis * spread, spread)
 
 
-def quantity_scale(deviation: np.ndarray) -> np.ndarray:
+def quantity_scale(deviation: np.ndarray, segments: int = 1) -> np.ndarray:
     """Standard deviations (nx,) made equal for x and y of a node, so that no direction counts
     more."""
-    state = RodState(deviation.astype(float).copy())
+    state = RodState(deviation.astype(float).copy(), segments)
     for part in (state.velocities, state.wrenches, state.base_wrench[None]):
         for x in (0, 3):
             part[:, x : x + 2] = np.sqrt((part[:, x : x + 2] ** 2).mean(axis=1, keepdims=True))

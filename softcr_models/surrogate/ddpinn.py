@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from softcr_models.errors import UserError
 from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_models.rod.description import rod_inputs
 from softcr_models.rod.state import RodState, intervals_of
 from softcr_models.surrogate.ansatz import (
     PIECES,
@@ -86,9 +87,10 @@ class Inputs(BaseModel):
     """What a network is told beside the state, and in which units.
 
     Attributes:
-        actuation: (q, m) wrench components per pressure [N/Pa; N m/Pa], (7), rows of zeros left
-            out.
-        actuation_scale: (q,) half of the largest wrench [N; N m].
+        actuation: (q, m) wrench components per input in each segment [N/Pa, N m/Pa; -, m], (7),
+            rows of zeros and repeated ones left out; of helical and tapered tendons, whose wrench
+            changes along the rod, the inputs themselves.
+        actuation_scale: (q,) half of the largest wrench [N; N m], or input.
         parameter_names: columns of `parameters`.
         nominal: (P,) parameters in the middle.
         low, high: (P,) range of the parameters; beyond it they are clipped.
@@ -131,12 +133,14 @@ class DDPINN(torch.nn.Module):
     shapes: torch.Tensor
     bending: torch.Tensor
 
-    def __init__(self, architecture: Architecture, inputs: Inputs, state_size: int) -> None:
-        """A network of zeros, to be trained or loaded."""
+    def __init__(
+        self, architecture: Architecture, inputs: Inputs, state_size: int, segments: int = 1
+    ) -> None:
+        """A network of zeros, to be trained or loaded, for the states of a rod of segments."""
         super().__init__()
         self.architecture, self.inputs, self.state_size = architecture, inputs, state_size
         told = 2 * len(inputs.actuation_scale) + len(inputs.nominal)
-        nodes = intervals_of(state_size) if architecture.directions else 0
+        nodes = intervals_of(state_size, segments) if architecture.directions else 0
         widths = [state_size + told + 3 * nodes, *architecture.layers * (architecture.neurons,)]
         gates = 2 if architecture.activation == "gated" else 1
         self.hidden = torch.nn.ModuleList(
@@ -162,12 +166,15 @@ class DDPINN(torch.nn.Module):
             name: torch.tensor(getattr(inputs, name), dtype=torch.float32)
             for name in ("actuation", "actuation_scale", "low", "high")
         }
-        low, high = given["low"], given["high"]
+        # a tip mass that the robot does not have is told as 0: log 1 in half ranges of infinity
+        absent = given["high"] <= 0.0
+        low, high = (torch.where(absent, 1.0, given[name]) for name in ("low", "high"))
+        half = 0.5 * torch.log(high / low).clamp_min(1e-6)
         self._told = {
             "wrench": given["actuation"] / given["actuation_scale"][:, None],
             "low": low,
             "high": high,
-            "half": 0.5 * torch.log(high / low).clamp_min(1e-6),
+            "half": torch.where(absent, torch.inf, half),
             "middle": 0.5 * torch.log(high * low),
         }
 
@@ -222,13 +229,13 @@ class DDPINN(torch.nn.Module):
         """What the network is told beside the state, (..., 2 q + P), of order one.
 
         Args:
-            begin, end: (..., m) pressures [Pa].
+            begin, end: (..., m) inputs [Pa, N].
             parameters: (..., P), clipped to their range.
         """
         return torch.cat((self.tell_pressures(begin, end), self.tell_parameters(parameters)), -1)
 
     def tell_pressures(self, begin: torch.Tensor, end: torch.Tensor) -> torch.Tensor:
-        """What `tell` says of pressures (..., m), (..., 2 q): at the begin, and how they change."""
+        """What `tell` says of inputs (..., m), (..., 2 q): at the begin, and how they change."""
         wrench = self._told["wrench"]
         # through the lag a pressure changes by a tenth of its range in a step
         change = functional.linear(end - begin, 5.0 * wrench)
@@ -385,12 +392,21 @@ class DDPINN(torch.nn.Module):
 def bending_per_compliance(rod: CosseratRod) -> np.ndarray:
     """(2 n, nx) angles about x and y, between the base and each node, per bending compliance.
 
-    The sum of bending strains up to there: (4) with moments linear between nodes.
+    The sum of bending strains up to there: (4) with moments linear between nodes, connectors taken
+    for straight.
     """
-    moments = RodState(np.eye(rod.state_size)).wrenches[:, :, 3:5]  # state, node, x and y
-    between = 0.5 * (moments[:, 1:] + moments[:, :-1]) * rod.grid.interval_length[0]
+    moments = RodState(np.eye(rod.state_size), rod.segments).wrenches[:, :, 3:5]
+    lower, of = rod_intervals(rod)  # moments: state, row, x and y
+    between = 0.5 * (moments[:, lower + 1] + moments[:, lower])
+    between *= rod.grid.interval_length[of, None] * rod.body.bending_share[of, 3:5]
     angles = np.cumsum(between, axis=1)
     return angles.transpose(2, 1, 0).reshape(-1, rod.state_size)
+
+
+def rod_intervals(rod: CosseratRod) -> tuple[np.ndarray, np.ndarray]:
+    """(N,) lower row of each interval, and (N,) the segment it belongs to."""
+    of = np.repeat(np.arange(rod.segments), np.diff(rod.grid.first_row) - 1)
+    return np.arange(len(of)) + of, of
 
 
 def directions_of(angles: torch.Tensor) -> torch.Tensor:
@@ -406,30 +422,26 @@ def directions_of(angles: torch.Tensor) -> torch.Tensor:
     return torch.cat((about_x * part, about_y * part, torch.cos(bent)), dim=-1)
 
 
-def inputs_of(
-    actuation_matrix: np.ndarray,
-    highest_pressure: float,
-    names: tuple[str, ...],
-    nominal: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    period: float,
-) -> Inputs:
-    """The `Inputs` of a robot: wrenches that its chambers can make, parameters and their range.
+def inputs_of(rod: CosseratRod, low: np.ndarray, high: np.ndarray, period: float) -> Inputs:
+    """The `Inputs` of a rod: wrenches that its actuators can make, parameters and their range.
 
     Args:
-        actuation_matrix: (6, m), (7).
-        highest_pressure: [Pa].
-        names, nominal, low, high: of the P parameters.
+        rod: whose robot names the actuators, and their highest inputs.
+        low, high: (P,) of the rod's parameters.
         period: of a step [s].
     """
-    largest = np.abs(actuation_matrix).max(axis=1) * highest_pressure
+    robot = rod.robot
+    matrix = robot.segment_actuation.reshape(-1, rod.input_size)
+    if robot.has_varying_actuation:
+        matrix = np.eye(rod.input_size)
+    matrix = matrix[np.sort(np.unique(matrix, axis=0, return_index=True)[1])]
+    largest = (np.abs(matrix) * rod_inputs(robot).high).max(axis=1)
     acting = largest > 1e-9 * largest.max()
     return Inputs(
-        actuation=actuation_matrix[acting].tolist(),
+        actuation=matrix[acting].tolist(),
         actuation_scale=(0.5 * largest[acting]).tolist(),
-        parameter_names=list(names),
-        nominal=nominal.tolist(),
+        parameter_names=list(rod.parameter_names),
+        nominal=rod.nominal_parameters.tolist(),
         low=low.tolist(),
         high=high.tolist(),
         period=period,

@@ -50,7 +50,7 @@ def load(name_or_path: str | Path) -> tuple[DDPINN, Card]:
     except (SafetensorError, OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"{weights}: cannot be read as weights: {reason}") from None
-    network = DDPINN(card.architecture, card.inputs, state_size(card.intervals))
+    network = DDPINN(card.architecture, card.inputs, *_sizes(card))
     expected = network.state_dict()
     for name in sorted({*tensors, *expected}):
         if name not in expected:
@@ -64,6 +64,11 @@ def load(name_or_path: str | Path) -> tuple[DDPINN, Card]:
             raise UserError(f"{weights}: {name} holds numbers that are not finite")
     network.load_state_dict(tensors)
     return network.eval().requires_grad_(False), card
+
+
+def _sizes(card: Card) -> tuple[int, int]:
+    """Number of states, and of segments."""
+    return state_size(card.intervals * card.segments, card.segments), card.segments
 
 
 def files_of(path: Path) -> tuple[Path, Path]:

@@ -10,9 +10,11 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
+from scipy.spatial.transform import Rotation
 
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.state import RodState
+from softcr_models.surrogate.ddpinn import rod_intervals
 
 
 class _Step(NamedTuple):
@@ -45,17 +47,23 @@ class TipPoses:
         grid, body = rod.grid, rod.body
         parts = grid.gravity_subintervals
         fractions = (np.arange(parts) + grid.strain_point) / parts
-        nodes = RodState(np.eye(rod.state_size)).wrenches
-        wrenches = nodes[:, :-1, None] + fractions[:, None] * np.diff(nodes, axis=1)[:, :, None]
+        nodes = RodState(np.eye(rod.state_size), rod.segments).wrenches
+        lower, of = rod_intervals(rod)
+        before, after = nodes[:, lower], nodes[:, lower + 1]
+        wrenches = before[:, :, None] + fractions[:, None] * (after - before)[:, :, None]
         rows = wrenches.reshape(rod.state_size, -1, 6).transpose(2, 1, 0)  # component, point, state
-        self._length = float(grid.interval_length[0] / parts)
-        points = torch.as_tensor(self._length * rows.reshape(-1, rod.state_size))
+        segment = np.repeat(of, parts)  # of each point
+        lengths = grid.interval_length[segment] / parts
+        points = torch.as_tensor((lengths[:, None] * rows).reshape(-1, rod.state_size))
         points = points.to(mean.device)
         self._shape = rows.shape[:2]
+        self._lengths = mean.new_tensor(lengths)[:, None]
         self._matrix = (points @ decode.double()).to(mean.dtype)
         self._offset = (points @ mean.double())[:, None].to(mean.dtype)
-        self._compliance = mean.new_tensor(body.compliance[0])[:, None, None]
-        self._bending = mean.new_tensor(body.bending_share[0])[:, None, None]
+        self._compliance = mean.new_tensor(body.compliance[segment].T)[:, :, None]
+        self._bending = mean.new_tensor(body.bending_share[segment].T)[:, :, None]
+        self._connectors = _connectors(rod, mean)
+        self._ends = [int(end) for end in np.cumsum(np.bincount(segment))]
         self._base_height, self._cap = float(body.base_height), float(body.tip_cap_length)
 
     def __call__(self, coordinates: torch.Tensor, bending_compliance: torch.Tensor) -> torch.Tensor:
@@ -68,8 +76,25 @@ class TipPoses:
         compliance = self._compliance + self._bending * bending_compliance
         strains = torch.addmm(self._offset, self._matrix, coordinates.T)
         strains = compliance * strains.view(*self._shape, -1)
-        strains[2] += self._length
-        return self._poses(_composed(_steps(strains[:3], strains[3:])))
+        strains[2] += self._lengths
+        steps = _steps(strains[:3], strains[3:])
+        if any(each is not None for each in self._connectors):
+            steps = self._with_connectors(steps)
+        return self._poses(_composed(steps))
+
+    def _with_connectors(self, steps: _Step) -> _Step:
+        """The steps of all segments, (3, points, B), each followed by its connector's."""
+        batch, begin, parts = steps.scalar.shape[1], 0, []
+        for end, connector in zip(self._ends, self._connectors, strict=True):
+            parts.append(steps.part(slice(begin, end)))
+            if connector is not None:
+                parts.append(_Step(*(each.expand(*each.shape[:-1], batch) for each in connector)))
+            begin = end
+        return _Step(
+            torch.cat([each.position for each in parts], dim=1),
+            torch.cat([each.scalar for each in parts]),
+            torch.cat([each.vector for each in parts], dim=1),
+        )
 
     def _poses(self, tip: _Step) -> torch.Tensor:
         """Matrices of the motions from the rod's base to its end, rigid parts added."""
@@ -82,6 +107,21 @@ class TipPoses:
             pz + self._base_height + self._cap * right[2],
         )  # fmt: skip
         return torch.stack(rows, dim=-1).view(-1, 3, 4)
+
+
+def _connectors(rod: CosseratRod, like: torch.Tensor) -> list[_Step | None]:
+    """(K,) motion across the connector after each segment, (3, 1, 1); None where there is none."""
+    found: list[_Step | None] = []
+    for segment in rod.robot.segments:
+        if segment.connector is None:
+            found.append(None)
+            continue
+        x, y, z, w = Rotation.from_matrix(segment.connector.rotation_matrix).as_quat()
+        offset, vector = like.new_tensor(segment.connector.offset), like.new_tensor([x, y, z])
+        found.append(
+            _Step(offset[:, None, None], like.new_full((1, 1), float(w)), vector[:, None, None])
+        )
+    return found
 
 
 def _steps(move: torch.Tensor, turn: torch.Tensor) -> _Step:

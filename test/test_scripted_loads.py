@@ -1,0 +1,314 @@
+"""Scripted loads, payloads and obstacles of the simulated rod."""
+
+import numpy as np
+import pytest
+import yaml
+from scipy.integrate import quad
+
+from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant, Surroundings, with_payload
+from softcr_hardware.plants import LOADS, RodPlant, RodPlantSettings
+from softcr_hardware.scripted_loads import LoadScript, ScriptedLoad, in_words, load_script
+from softcr_models import CosseratRod, UserError, load_robot
+from softcr_models.obstacle_files import ObstacleFile, load_obstacles
+from softcr_models.rod.cosserat_rod import EquilibriumError
+from softcr_models.rod.point_loads import PointLoad
+from softcr_runtime.codecs import codec, expected_of
+from softcr_runtime.messages import MessageError
+from softcr_runtime.value_checks import check_value
+from softcr_runtime.values import PointForces
+
+TWO = load_robot("two_segments")
+PERIOD = 1.0 / 70.0
+
+
+def plant_under(*loads, robot=TWO):
+    """A plant without noise under loads given as mappings, damped so that it comes to rest."""
+    script = LoadScript.model_validate({"loads": loads})
+    around = Surroundings(loads=script)
+    return SimulatedPlant(robot, Mismatch(damping_factor=20.0), SensorModel(), 3, around)
+
+
+def settled(plant, seconds=4.0):
+    """The last measurement after a while."""
+    for _ in range(round(seconds / PERIOD)):
+        plant.advance(PERIOD)
+    return plant.measure(1)
+
+
+# --- when ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ramp", [0.0, 0.3])
+@pytest.mark.parametrize("duration", [None, 1.0])
+def test_the_mean_share_is_the_integral_of_the_share(ramp, duration):
+    load = ScriptedLoad(force=(1, 0, 0), start=0.5, duration=duration, ramp=ramp)
+    corners = [0.5, 0.5 + ramp, 1.5 - ramp, 1.5]
+    for begin, end in [(0.0, 0.4), (0.45, 0.55), (0.2, 1.45), (1.1, 1.6), (0.6, 3.0)]:
+        inside = [each for each in corners if begin < each < end] or None
+        integral = quad(load.share, begin, end, points=inside)[0]
+        assert load.mean_share(begin, end) == pytest.approx(integral / (end - begin), abs=1e-9)
+    assert load.share(0.49) == 0.0
+    assert load.share(1.0) == 1.0
+    assert load.share(2.0) == (1.0 if duration is None else 0.0)
+
+
+# --- what and where -----------------------------------------------------------------------------
+
+PULL = {"name": "pull", "force": [0.05, 0.1, -0.02], "moment": [0.002, -0.001, 0.003]}
+OTHERS = (
+    {"kind": "follower", "force": [0.0, 0.1, 0.05], "moment": [0.0, 0.0, 0.002]},
+    {"kind": "dead", "force": [0.1, 0.0, 0.0], "segment": "distal", "at": 0.2},
+    {"kind": "follower", "force": [0.0, -0.1, 0.0], "segment": "proximal", "at": 0.8},
+)
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    """A plant at rest under loads of all kinds, and what it measures."""
+    plant = plant_under(PULL, *OTHERS)
+    return plant, settled(plant)
+
+
+def test_the_base_carries_loads_and_weight(loaded):
+    """Newton's and Euler's laws of the whole body, by what the truth topic tells of the loads."""
+    _, measured = loaded
+    quiet = plant_under({**PULL, "start": 1e3})
+    weight = quiet.rod.base_wrench(settled(quiet).state, np.zeros(6))[:3]
+    points, wrenches = measured.loads.points, measured.loads.wrenches
+    assert points.shape == (4, 3)
+    assert wrenches[0] == pytest.approx([*PULL["force"], *PULL["moment"]])
+    assert measured.wrench[:3] - weight == pytest.approx(wrenches[:, :3].sum(axis=0), abs=4e-3)
+    forces_alone = plant_under({"force": [0.1, 0.0, 0.0]})
+    tip = settled(forces_alone)
+    moment = np.cross(tip.loads.points[0], [0.1, 0.0, 0.0])
+    bend = tip.wrench[3:] - _weight_moment(forces_alone.rod, tip.state)
+    assert bend == pytest.approx(moment, abs=2e-3 * 0.2)
+
+
+def _weight_moment(rod, state):
+    """(3,) of the weight of all segments, connectors and payload about the base's sensor [N m]."""
+    robot = rod.robot
+    total = np.zeros(3)
+    up = rod.grid.gravity
+    for a, segment in enumerate(robot.segments):
+        line = segment.density * robot.segment_areas[a]
+        for fraction in (np.arange(20) + 0.5) / 20:
+            place = rod.pose_at(state, a, fraction)[:3, 3]
+            total += np.cross(place, -line * segment.length / 20 * up)
+        end = rod.pose_at(state, a, 1.0)
+        if segment.connector is not None:
+            centre = end[:3, 3] + end[:3, :3] @ segment.connector.centre
+            total += np.cross(centre, -segment.connector.mass * up)
+    if robot.payload is not None:
+        centre = end[:3, 3] + end[:3, :3] @ np.array(robot.payload.centre_of_mass)
+        total += np.cross(centre, -robot.payload.mass * up)
+    spread = robot.tip_mass_fraction
+    for fraction in 1.0 - spread + spread * (np.arange(20) + 0.5) / 20:
+        place = rod.pose_at(state, len(robot.segments) - 1, fraction)[:3, 3]
+        total += np.cross(place, -robot.tip_mass / 20 * up)
+    return total
+
+
+def test_a_plant_at_rest_is_the_equilibrium_under_its_loads():
+    plant = plant_under(
+        {"force": [0.05, 0.1, -0.02]}, {"kind": "follower", "moment": [0.0, 0.002, 0.0]}
+    )
+    steady = plant.rod.equilibrium(
+        np.zeros(6),
+        loads=[PointLoad(force=(0.05, 0.1, -0.02)), PointLoad(wrench=(0, 0, 0, 0, 0.002, 0))],
+    )
+    tip = plant.rod.tip_pose(steady)[:3, 3]
+    assert settled(plant).true_tip_pose[:3, 3] == pytest.approx(tip, abs=2e-5)
+
+
+def test_a_follower_at_the_tip_acts_on_the_outer_face_of_its_cap():
+    """A dead force and a follower that point the same way where the rod is are the same load."""
+    robot = TWO.replace(tip_cap_length=0.03, gravity=0.0)
+    dead, follower = (
+        plant_under({"kind": kind, "force": [1e-4, 0.0, 0.0]}, robot=robot)
+        for kind in ("dead", "follower")
+    )
+    tips = [settled(each, 3.0).true_tip_pose[0, 3] for each in (dead, follower)]
+    assert tips[0] > 1e-5
+    assert tips[1] == pytest.approx(tips[0], rel=1e-3)
+
+
+def test_a_load_behind_a_connector_acts_there():
+    """Its lever about the base is that of the place, not of the node before the connector."""
+    straight = TWO.replace(gravity=0.0)
+    plant = plant_under({"force": [1e-4, 0.0, 0.0], "segment": "distal", "at": 0.0}, robot=straight)
+    measured = settled(plant, 4.0)
+    assert measured.loads.points[0, 2] == pytest.approx(
+        plant.rod.pose_at(measured.state, 1, 0.0)[2, 3], abs=1e-9
+    )
+    lever = measured.loads.points[0, 2]
+    assert measured.wrench[4] == pytest.approx(1e-4 * lever, rel=5e-3)
+
+
+def test_a_script_that_has_not_begun_changes_nothing(loaded):
+    plain = SimulatedPlant(TWO, Mismatch(damping_factor=20.0), SensorModel(), 3)
+    waiting = plant_under({**PULL, "start": 1e3})
+    for plant in (plain, waiting):
+        plant.follow(np.array([2e4, 0.0, 1e4, 0.0, 1e4, 0.0]))
+        plant.advance(0.1)
+    assert waiting.state == pytest.approx(plain.state, abs=1e-9)
+    again, _ = loaded
+    again.reset()
+    assert again.time == 0.0
+    assert again.state == pytest.approx(plain.rod.equilibrium(np.zeros(6)))
+
+
+# --- payload ------------------------------------------------------------------------------------
+
+
+def test_a_payload_weighs_on_the_base():
+    heavy = SimulatedPlant(TWO, Mismatch(payload=0.1), SensorModel(), 3)
+    plain = SimulatedPlant(TWO, Mismatch(), SensorModel(), 3)
+    change = heavy.measure(1).wrench - plain.measure(1).wrench
+    assert np.linalg.norm(change[:3]) == pytest.approx(0.1 * TWO.gravity, rel=2e-3)
+
+
+def test_a_payload_under_which_the_robot_buckles_is_refused(monkeypatch):
+    def buckles(*_):
+        raise EquilibriumError("the rod buckles")
+
+    monkeypatch.setattr(CosseratRod, "equilibrium", buckles)
+    with pytest.raises(UserError, match="payload = 5 kg: robot two_segments cannot bear it: the"):
+        SimulatedPlant(TWO, Mismatch(payload=5.0), SensorModel(), 3)
+
+
+def test_a_payload_is_added_where_one_is():
+    robot = load_robot("licher2025")
+    assert with_payload(robot, 0.0) is robot
+    assert with_payload(robot, 0.2).payload.centre_of_mass == (0.0, 0.0, robot.tip_cap_length)
+    carrying = robot.replace(payload={"mass": 0.05, "centre_of_mass": [0.004, 0, 0.01]})
+    payload = with_payload(carrying, 0.2).payload
+    assert payload.mass == pytest.approx(0.25)
+    assert payload.centre_of_mass == (0.004, 0.0, 0.01)
+
+
+# --- files --------------------------------------------------------------------------------------
+
+
+def written(tmp_path, content):
+    path = tmp_path / "told.yaml"
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("load", "line"),
+    [
+        ({}, "loads.0: force and moment are both zero"),
+        ({"force": [1, 0]}, "loads.0.force: "),
+        ({"force": [float("nan"), 0, 0]}, "loads.0.force.0: nan is not allowed"),
+        ({"force": [1, 0, 0], "kind": "live"}, "loads.0.kind: 'live' is not allowed"),
+        ({"force": [1, 0, 0], "start": -1.0}, "loads.0.start: -1.0 is not allowed"),
+        ({"force": [1, 0, 0], "at": 0.5}, "at 0.5 without segment"),
+        ({"force": [1, 0, 0], "segment": "third"}, "loads.0.segment: 'third' is not allowed"),
+        ({"force": [1, 0, 0], "segment": "distal", "at": 1.5}, "loads.0.at: 1.5 is not allowed"),
+        ({"force": [1, 0, 0], "duration": 0.1, "ramp": 0.2}, "shorter than both ramps"),
+        ({"force": [1, 0, 0], "where": "tip"}, "loads.0.where: unknown field"),
+    ],
+)
+def test_a_mistake_in_a_file_of_loads_is_one_line(tmp_path, load, line):
+    with pytest.raises(UserError) as raised:
+        load_script(written(tmp_path, {"loads": [load]}), TWO)
+    assert line in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert "told.yaml" in str(raised.value)
+
+
+def test_a_load_beside_the_base_is_refused():
+    with pytest.raises(UserError, match=r"load load_1: at 0.1 of proximal: lies between the base"):
+        plant_under({"force": [1, 0, 0], "segment": "proximal", "at": 0.1})
+
+
+def test_names_of_loads_differ(tmp_path):
+    twice = {"loads": [{"name": "a", "force": [1, 0, 0]}] * 2}
+    with pytest.raises(UserError, match="names must differ"):
+        load_script(written(tmp_path, twice), TWO)
+
+
+BALL = {"type": "sphere", "centre": [0.1, 0, 0.1], "radius": 0.02}
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ({"obstacles": []}, "obstacles: "),
+        ({"obstacles": [BALL | {"radius": -0.1}]}, "obstacles.0.radius: -0.1 is not allowed"),
+        ({"obstacles": [BALL | {"type": "cube"}]}, "obstacles.0"),
+        (
+            {"obstacles": [{"type": "plane", "normal": [0, 0, 0], "point": [0, 0, 0]}]},
+            "normal [0.0, 0.0, 0.0]: must have a length",
+        ),
+        ({"obstacles": [BALL], "contact": {"stiffness": 1e5}}, "contact.stiffness: 100000.0 is"),
+        ({"obstacles": [BALL | {"name": "a"}] * 2}, "names must differ"),
+    ],
+)
+def test_a_mistake_in_a_file_of_obstacles_is_one_line(tmp_path, content, line):
+    with pytest.raises(UserError) as raised:
+        load_obstacles(written(tmp_path, content))
+    assert line in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_distances_of_obstacles():
+    told = {"type": "plane", "normal": [0, 2, 0], "point": [5, 0.1, 7]}
+    around = ObstacleFile.model_validate({"obstacles": [BALL, told]})
+    points = np.array([[0.1, 0.0, 0.15], [0.0, 0.13, 0.0]])
+    assert around.obstacles[0].distance(points)[0] == pytest.approx(0.03)
+    assert around.obstacles[1].distance(points) == pytest.approx([-0.1, 0.03])
+    assert around.names == ("sphere_1", "plane_2")
+    assert around.nearest(points[0]) == "plane_2"
+
+
+# --- what is told -------------------------------------------------------------------------------
+
+
+def test_the_plant_tells_its_loads():
+    settings = RodPlantSettings(intervals=3, loads="tip_pull", payload=0.02)
+    plant = RodPlant(TWO, settings)
+    plant.advance(1.5)
+    values = plant.measure(5)
+    assert LOADS in plant.topics
+    assert LOADS not in RodPlant.topics
+    assert set(values) == set(plant.topics)
+    assert values[LOADS].wrenches == pytest.approx(np.array([[0.2, 0, 0, 0, 0, 0]]))
+    told = plant.describe()
+    assert told["loads"] == ["pull: dead force (0.2, 0, 0) N on the tip from 1 s"]
+    assert told["plant_mismatch"]["payload_kg"] == 0.02
+
+
+def test_words_of_loads():
+    load = {"kind": "follower", "moment": [0, 0.1, 0], "segment": "distal", "duration": 2.0}
+    script = LoadScript.model_validate({"loads": [PULL, load]})
+    assert in_words(script)[1] == (
+        "load_2: follower moment (0, 0.1, 0) N m on distal at 1 from 0 s to 2 s"
+    )
+
+
+def test_forces_survive_their_message():
+    value = PointForces(np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(2, 6))
+    wire = codec(LOADS, expected_of(TWO))
+    message = wire.encode(value, 7)
+    told = wire.decode(message)
+    assert told.points.tobytes() == value.points.tobytes()
+    assert told.wrenches.tobytes() == value.wrenches.tobytes()
+    message.fields[3].name = "fx"
+    with pytest.raises(MessageError, match="must be"):
+        wire.decode(message)
+    with pytest.raises(ValueError, match="wrenches"):
+        check_value(LOADS, PointForces(value.points, value.wrenches[:, :3]), expected_of(TWO))
+
+
+def test_the_rod_goes_through_levels_as_through_steps():
+    """Ramps between equal levels are held inputs."""
+    rod = CosseratRod(TWO, 3)
+    inputs = np.array([2e4, 0.0, 1e4, 0.0, 1e4, 0.0])
+    held = rod.simulate(rod.rest_state(), np.tile(inputs, (3, 1)), 0.004)
+    ramps = rod.simulate_ramps(rod.rest_state(), np.tile(inputs, (4, 1)), 0.004, substeps=1)
+    assert ramps == pytest.approx(held, abs=1e-12)
+    with pytest.raises(UserError, match="levels of shape"):
+        rod.simulate_ramps(rod.rest_state(), inputs, 0.004, substeps=1)

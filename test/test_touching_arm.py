@@ -1,0 +1,121 @@
+"""A loop round an arm that is pulled and touches a ball: plant, bag, replay, report, live view."""
+
+import json
+
+import numpy as np
+import pytest
+
+from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant, Surroundings
+from softcr_hardware.plants import CONTACT_POINTS, CONTACT_WRENCH, LOADS
+from softcr_models import UserError, load_robot
+from softcr_models.obstacle_files import ObstacleFile, load_obstacles
+from softcr_runtime.bags.reading import Bag
+from softcr_runtime.bags.signals import read_signals
+from softcr_runtime.virtual_run import run_system
+from softcr_studies.cell import Cell
+from softcr_studies.closed_loop import closed_loop
+from softcr_tools import cli
+from softcr_tools.report.run import Run
+from softcr_tools.report.sections import summarize
+
+TWO, BALL = load_robot("two_segments"), load_obstacles("ball").obstacles[0]
+pytestmark = pytest.mark.slow  # contact takes a minute to compile
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    """The bag of three seconds of a loop on virtual time, and what was sent."""
+    bag = tmp_path_factory.mktemp("touching") / "bag"
+    coarse = {"intervals": 3}
+    of = {
+        "plant": {"intervals": 4, "loads": "tip_pull", "obstacles": "ball"},
+        "estimator": coarse,
+        "reference": {"trajectory_intervals": 6, "horizon": 6} | coarse,
+        "controller": {"population": 32, "horizon": 6} | coarse,
+    }
+    cell = Cell("a trajectory", "nempc", 0, None)
+    system = closed_loop(cell, "nempc", "trajectory", robot="two_segments", duration=3.0, of=of)
+    sent = []
+    run_system(system, lambda _, output: sent.append(output), bag=bag)
+    return bag, sent
+
+
+def sent_on(sent, topic):
+    return {each.stamp: each.value for each in sent if each.topic == topic}
+
+
+def test_the_ball_keeps_the_arm_out_and_pushes_outwards(ran):
+    _, sent = ran
+    points, totals = sent_on(sent, CONTACT_POINTS), sent_on(sent, CONTACT_WRENCH)
+    assert points.keys() == totals.keys() == sent_on(sent, "simulation/truth/rod").keys()
+    touched = [stamp for stamp, total in totals.items() if total.any()]
+    assert touched
+    for stamp in touched:
+        forces = points[stamp].wrenches[:, :3]
+        assert forces.sum(axis=0) == pytest.approx(totals[stamp][:3], abs=1e-12)
+        for point, force in zip(points[stamp].points, forces, strict=True):
+            distance = BALL.distance(point[None])[0]
+            assert distance > 0.0 or not force.any()  # the centre line is never inside
+            if force.any():
+                outwards = (point - BALL.centre) / np.linalg.norm(point - BALL.centre)
+                # friction may turn the force by its coefficient
+                assert force @ outwards > 0.9 * np.linalg.norm(force)
+    # off the ball there is no force at all
+    for stamp in totals.keys() - set(touched):
+        assert (BALL.distance(points[stamp].points)[:-1] > 0.0149).all()  # of the thin segment
+
+
+def test_the_pull_begins_when_its_script_says(ran):
+    _, sent = ran
+    loads = sent_on(sent, LOADS)
+    start = min(loads)
+    for stamp, told in loads.items():
+        wanted = 0.2 * np.clip((1e-9 * (stamp - start) - 1.0) / 0.2, 0.0, 1.0)
+        assert told.wrenches[0, 0] == pytest.approx(wanted, abs=1e-6)
+    tips = sent_on(sent, "simulation/truth/tip/pose")
+    assert all(np.allclose(told.points[0], tips[stamp].position) for stamp, told in loads.items())
+
+
+def test_such_a_run_comes_back_to_the_bit(ran):
+    bag, _ = ran
+    assert cli.main(["replay", str(bag), "--controller"]) == 0
+    content = json.loads((bag.parent / "bag-replay" / "comparison.json").read_text())
+    for counts in (content["estimates"], content["commands"]):
+        assert counts["identical"] == counts["compared"] == counts["recorded"] > 200
+
+
+def test_its_report_names_loads_and_obstacles_beside_the_errors(ran):
+    bag, sent = ran
+    summary = summarize(Run(read_signals(Bag(bag))))
+    assert summary["loads"]["load_force_max_n"] == pytest.approx(0.2)
+    assert summary["loads"]["loaded_s"] == pytest.approx(2.0, abs=0.03)
+    totals = [np.linalg.norm(value[:3]) for value in sent_on(sent, CONTACT_WRENCH).values()]
+    assert summary["contact"]["contact_force_max_n"] == pytest.approx(max(totals))
+    assert summary["contact"]["with"] == ["ball: sphere of radius 0.035 m at (0.075, 0.01, 0.19) m"]
+    differs = summary["plant"]["differs"]
+    assert "load pull: dead force (0.2, 0, 0) N on the tip from 1 s" in differs
+    assert any(line.startswith("obstacle ball: sphere") for line in differs)
+    names = [figure[0] for figure in summary.figures]
+    assert {"loads on the plant", "contact of the plant"} <= set(names)
+
+
+def test_an_obstacle_where_the_robot_rests_is_refused():
+    told = {"type": "sphere", "name": "post", "centre": [0.03, 0.0, 0.1], "radius": 0.02}
+    around = Surroundings(obstacles=ObstacleFile.model_validate({"obstacles": [told]}))
+    with pytest.raises(UserError, match="obstacle post: the robot at rest touches it"):
+        SimulatedPlant(TWO, Mismatch(), SensorModel(), 4, around)
+
+
+def test_a_ball_pressed_on_by_the_tip_sinks_in_as_its_stiffness_says():
+    """A still arm that leans on a wall: forces of contact, weight and base are in balance."""
+    wall = {"type": "plane", "normal": [-1, 0, 0], "point": [0.025, 0, 0]}
+    around = Surroundings(obstacles=ObstacleFile.model_validate({"obstacles": [wall]}))
+    plant = SimulatedPlant(TWO, Mismatch(damping_factor=20.0), SensorModel(), 4, around)
+    weight = plant.measure(1).wrench[:3]
+    plant.follow(np.array([0.0, 3e4, 3e4, 0.0, 2e4, 0.0]))
+    for _ in range(280):
+        plant.advance(1.0 / 70.0)
+    measured = plant.measure(2)
+    pushed = measured.contact.wrenches[:, :3].sum(axis=0)
+    assert pushed[0] < -0.05
+    assert measured.wrench[:3] - weight == pytest.approx(pushed, abs=0.01)
