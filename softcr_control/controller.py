@@ -20,7 +20,7 @@ from softcr_control.hand_over import HandOver, HandOverSettings
 from softcr_control.horizon import MAXIMUM_DELAY
 from softcr_control.model_defaults import defaults_on
 from softcr_control.observation import ControlContext, Controller, Observation
-from softcr_control.references import Reference
+from softcr_control.references import Reference, as_rotations
 from softcr_models.limits import limit_command
 from softcr_models.model import TIP, nominal_parameters
 from softcr_models.plugins import Place, made
@@ -255,7 +255,10 @@ class ControllerBlock(BlockBase):
         if not began:
             self._take_over()
         rows = samples[self._wanted].value
-        reference = Reference(rows.stamp * 1e-9, rows.period, rows.states, rows.tip_positions)
+        reference = Reference(
+            rows.stamp * 1e-9, rows.period, rows.states, rows.tip_positions,
+            as_rotations(rows.tip_orientations),
+        )  # fmt: skip
         self._delay = self._expected_delay
         estimate = samples[self._lead_topic].value
         inputs = self._measured(estimate, samples.get(self._actuators))

@@ -7,6 +7,7 @@ import numpy as np
 
 from softcr_models.errors import UserError
 from softcr_models.model import Model, nominal_parameters
+from softcr_models.tip_force import TIP_FORCE
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +50,8 @@ class EstimatedParameters:
         self._parts = count, count + inputs.size
 
     def read(self, given: Mapping[str, float]) -> Estimated:
-        """Values by name; what is not given is nominal.
+        """Values by name; what is not given is nominal. A force at the tip is passed over by a
+        model that knows none: it comes and goes, and is no property of the robot.
 
         Raises:
             UserError: a name that neither the model nor its inputs have.
@@ -57,6 +59,8 @@ class EstimatedParameters:
         values = self._nominal.copy()
         for name, value in given.items():
             if name not in self._places:
+                if name in TIP_FORCE:
+                    continue
                 allowed = ", ".join(self._places)
                 raise UserError(f"controller: parameter {name}: unknown; allowed are {allowed}")
             values[self._places[name]] = value

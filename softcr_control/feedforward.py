@@ -1,7 +1,7 @@
-"""Open loop: the pressures that the reference's motion was made of, whatever the rod does.
+"""Open loop: the inputs that the reference's motion was made of, whatever the rod does.
 
-What Mehl et al. move their actuator with while a filter watches: smooth periodic pressures per
-chamber, without feedback. Commands lead by what the valves lag behind.
+What Mehl et al. move their actuator with while a filter watches: smooth periodic inputs, without
+feedback. Commands lead by what the inputs lag behind.
 """
 
 from collections.abc import Iterable
@@ -20,19 +20,19 @@ class FeedforwardSettings(NodeSettings):
     """Which motion; the numbers of `reference`, so that both mean the same one."""
 
     reference: Literal["setpoint", "circle", "chirp_circle", "trajectory"] = Field(
-        "trajectory", description="motion that is made of pressures"
+        "trajectory", description="motion that is made of inputs"
     )
     duration: float = Field(
         120.0,
         gt=0.0,
         le=3600.0,
-        description="after which the pressures stand still",
+        description="after which the inputs stand still",
         json_schema_extra={"unit": "s"},
     )
 
 
 class Feedforward(BlockBase):
-    """Commands the pressures of the reference's motion without looking at the rod.
+    """Commands the inputs of the reference's motion without looking at the rod.
 
     Each reference is answered; in lock-step when the estimate of its stamp is there, too, so that
     no estimator is left behind.
@@ -62,14 +62,14 @@ class Feedforward(BlockBase):
         self._start = None
 
     def tick(self, now: int, samples: Samples) -> Iterable[Output]:
-        """The pressures of the motion at `now`."""
+        """The inputs of the motion at `now`."""
         if self._start is None:
             self._start = now
         row = round((now - self._start) * 1e-9 / self.settings.period)
         return [Output("pressure/command", now, self._commands[min(row, len(self._commands) - 1)])]
 
     def idle(self, now: int, why: str) -> Iterable[Output]:
-        """No pressure."""
+        """No pressure, no tension."""
         return [Output("pressure/command", now, np.zeros(len(self.robot.actuators)))]
 
     def describe(self) -> dict[str, Any]:

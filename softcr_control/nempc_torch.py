@@ -14,8 +14,9 @@ import numpy as np
 import torch
 
 from softcr_control.command import Command
+from softcr_control.costs.keep_away import KeepAway
 from softcr_control.costs.output_error import OutputError
-from softcr_control.costs.rollout import known_rows, known_states, tip_rotations
+from softcr_control.costs.rollout import known_rows, known_states, tip_directions, tip_rotations
 from softcr_control.costs.tensor_rollout import TensorRollout, check_output, with_tensors
 from softcr_control.horizon import MAXIMUM_DELAY, Problem
 from softcr_control.knots import mapped
@@ -97,6 +98,8 @@ class NempcTorch(Nempc):
         for term in self._terms:
             if isinstance(term, OutputError):
                 check_output(term.output)
+            if isinstance(term, KeepAway):
+                raise UserError("costs.obstacles: backend 'torch' knows none, 'numpy' does")
         self._residuals = [with_tensors(term, device).residuals for term in self._terms]
         self._polish = TensorPolish(settings.population, count, inputs.low, inputs.high, device)
         self._population = torch.zeros((settings.population, count, channels), device=device)
@@ -113,6 +116,8 @@ class NempcTorch(Nempc):
                 "reference_tip_positions": (horizon, 3),
                 "wanted_tip_rotations": (horizon, 3, 3),
                 "orientation_known": (horizon,),
+                "wanted_tip_directions": (horizon, 3),
+                "direction_asked": (horizon,),
                 "parameters": (1, len(names)),
                 "compliance": (),
                 "mutation": (channels,),
@@ -158,11 +163,12 @@ class NempcTorch(Nempc):
             return None
         # in double precision the limits are kept to the bit
         knots = self._feasible(found["knots"][None].astype(float), problem)
-        names = [term.name for term in self._terms]
+        pairs = zip(self._terms, found["terms"].tolist(), strict=True)
+        told = {term.name: cost for term, cost in pairs if term.applies(problem.reference)}
         return Command(
             pressures=self._knots.commands(knots)[0, 0],
             cost=cost,
-            cost_terms=dict(zip(names, found["terms"].tolist(), strict=True)),
+            cost_terms=told,
             best_knots=knots[0],
             predicted_tips=found["tips"].astype(float),
         )
@@ -173,6 +179,7 @@ class NempcTorch(Nempc):
         pad = ((0, MAXIMUM_DELAY - delay), (0, 0))
         reference, model = problem.reference, self._network
         rotations = tip_rotations(reference, model)
+        directions = tip_directions(reference)
         self._told.to_device(
             state=problem.present_state,
             approach=np.pad(problem.approach, pad, mode="edge"),
@@ -185,6 +192,8 @@ class NempcTorch(Nempc):
             reference_tip_positions=reference.tip_positions,
             wanted_tip_rotations=rotations,
             orientation_known=rotations.any(axis=(1, 2)),
+            wanted_tip_directions=directions,
+            direction_asked=directions.any(axis=1),
             parameters=problem.parameters * model.factors,
             compliance=problem.parameters[self._compliance],
             mutation=self._mutation(problem.control_error),

@@ -1,4 +1,4 @@
-"""From a wanted tip path to a motion the rod can do: pressures and states, so that users need not
+"""From a wanted tip path to a motion the rod can do: inputs and states, so that users need not
 think in 72 states.
 
 The nominal rod is led along the path by the gradient MPC with the same rod as its model: here that
@@ -20,7 +20,7 @@ from softcr_models.model import TIP, Model, nominal_parameters
 from softcr_models.robot import Robot
 from softcr_models.rod.cosserat_rod import EquilibriumError
 
-_BEGIN = 0.2  # of the range of pressures, where a search begins
+_BEGIN = 0.2  # of the range of inputs, where a search begins
 
 LOOK_AHEAD = GaussNewtonSettings(
     horizon=12, knots=(2, 6, 12), costs=CostSettings(tip_position=1e4, input_rate=0.01)
@@ -33,7 +33,7 @@ class Plan:
 
     Attributes:
         period: [s].
-        pressures: (T, m) chamber pressures [Pa], reached through the pressure lag.
+        pressures: (T, m) inputs, gauge pressures [Pa] or tensions [N], reached through their lag.
         states: (T, nx) of the rod that was led.
         tips, wanted_tips: (T, 3) [m], base frame.
     """
@@ -60,14 +60,14 @@ def plan_along(
     """The motion that follows a tip path as closely as rod, lag and limits allow.
 
     Args:
-        robot: its pressure lag and limits.
+        robot: that is led.
         prediction: the nominal rod.
         wanted_tips: (T, 3) at the grid of `period` [m], base frame.
         period: [s].
         progress: called with the number of rows done.
 
     Raises:
-        UserError: no pressures inside the limits hold the rod still near the first point.
+        UserError: no inputs inside the limits hold the rod still near the first point.
     """
     lag = prediction.inputs.lag
     guide = GaussNewtonMpc(ControlContext(robot, prediction, period), LOOK_AHEAD)
@@ -94,7 +94,7 @@ def plan_along(
 
 
 def holding_pressures(robot: Robot, prediction: Model, tip: np.ndarray) -> np.ndarray:
-    """Pressures (m,) [Pa] inside the limits whose equilibrium brings the tip closest to (3,) [m].
+    """Inputs (m,) [Pa, N] inside the limits whose equilibrium brings the tip closest to (3,) [m].
 
     Raises:
         UserError: none does so at all.

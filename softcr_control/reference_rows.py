@@ -3,6 +3,7 @@
 from functools import cached_property
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from softcr_control.motion import BoundedMotion
 from softcr_control.references import SampledReference
@@ -44,7 +45,8 @@ class ReferenceSource:
         if self._unknown is not None:
             states = window.states
             states = np.tile(self._unknown, (rows, 1)) if states is None else states
-        return ReferenceRows(stamp, window.period, states, window.tip_positions, poses)
+        turned = _asked(window.tip_orientations, states)
+        return ReferenceRows(stamp, window.period, states, window.tip_positions, poses, turned)
 
     @cached_property
     def _poses(self) -> np.ndarray | None:
@@ -58,3 +60,18 @@ class ReferenceSource:
             return None
         rows = np.stack([row_poses(self._rod, state) for state in states])
         return np.concatenate((rows[:, :1], rows), axis=1)
+
+
+def _asked(rotations: np.ndarray | None, states: np.ndarray | None) -> np.ndarray | None:
+    """(H, 4) quaternions of rotations (H, 3, 3) in rows whose state, which tells its own, is
+    unknown; NaN in the others."""
+    if rotations is None:
+        return None
+    asked = np.isfinite(rotations).all(axis=(1, 2))
+    if states is not None:
+        asked &= ~np.isfinite(states).all(axis=1)
+    if not asked.any():
+        return None
+    quaternions = np.full((len(rotations), 4), np.nan)
+    quaternions[asked] = Rotation.from_matrix(rotations[asked]).as_quat()
+    return quaternions

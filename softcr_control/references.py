@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+from scipy.spatial.transform import Rotation, Slerp
 
 from softcr_control.signals import circle_phase, fade_in, time_grid
 from softcr_models.errors import UserError
 from softcr_models.model import TIP, Model, nominal_parameters
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod_rows import interval_counts, restricted
+
+_QUATERNION_TOLERANCE = 1e-3  # of its length
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +55,16 @@ class Reference:
             None if self.tip_orientations is None else self.tip_orientations[rows],
             {name: values[rows] for name, values in self.outputs.items()},
         )
+
+
+def as_rotations(quaternions: np.ndarray | None) -> np.ndarray | None:
+    """(H, 3, 3) rotations of quaternions (H, 4) x y z w, NaN where those are; None of None."""
+    if quaternions is None:
+        return None
+    rotations = np.full((len(quaternions), 3, 3), np.nan)
+    known = np.isfinite(quaternions).all(axis=1)
+    rotations[known] = Rotation.from_quat(quaternions[known]).as_matrix()
+    return rotations
 
 
 class ReferenceSource(Protocol):
@@ -228,8 +241,10 @@ def from_file(model: Model, path: str | Path, period: float) -> SampledReference
     Q stands for the quantity of the model's inputs, pressure for a rod's. A CSV has one header line
     and the columns `time` [s] and either `Q_1` .. `Q_m` [unit of the inputs] or `tip_x`, `tip_y`,
     `tip_z` [m, base frame]. An NPZ has the arrays `time` (T,) [s] and one of `Qs` (T, m),
-    `tip_positions` (T, 3) [m, base frame], `states` (T, nx). From inputs the nominal model computes
-    the states; with tips only they are unknown. The first time becomes 0.
+    `tip_positions` (T, 3) [m, base frame], `states` (T, nx). Tips may have orientations beside them
+    that are asked for: `tip_orientations` (T, 4), in a CSV `tip_qx`, `tip_qy`, `tip_qz`, `tip_qw`,
+    a quaternion in the base frame in every row. From inputs the nominal model computes the states;
+    with tips only they are unknown. The first time becomes 0.
 
     Raises:
         UserError: one line naming the file, what is wrong and what is allowed.
@@ -246,7 +261,8 @@ def from_file(model: Model, path: str | Path, period: float) -> SampledReference
     goal = goals[0]
     values = _resampled(path, columns["time"], columns[goal], goal, widths[goal], period)
     if goal == "tip_positions":
-        return SampledReference(period, None, values)
+        turned = _turned(path, columns, period) if "tip_orientations" in columns else None
+        return SampledReference(period, None, values, turned)
     if goal == "states":
         return _from_states(model, values, period)
     return input_trajectory(model, values, period)
@@ -317,11 +333,33 @@ def _grouped(columns: dict[str, np.ndarray], quantity: str, count: int) -> dict[
     groups = {
         f"{quantity}s": [f"{quantity}_{i + 1}" for i in range(count)],
         "tip_positions": ["tip_x", "tip_y", "tip_z"],
+        "tip_orientations": ["tip_qx", "tip_qy", "tip_qz", "tip_qw"],
     }
     for group, members in groups.items():
         if all(member in columns for member in members):
             columns[group] = np.stack([columns.pop(member) for member in members], axis=1)
     return columns
+
+
+def _turned(path: Path, columns: dict[str, np.ndarray], period: float) -> np.ndarray:
+    """(T', 3, 3) orientations of tips at the grid of a period [s], along the shortest turns."""
+    times, quaternions = columns["time"], columns["tip_orientations"]
+    if quaternions.shape != (len(times), 4):
+        raise UserError(
+            f"{path}: tip_orientations {quaternions.shape}: allowed is ({len(times)}, 4)"
+        )
+    lengths = np.linalg.norm(quaternions, axis=1)
+    wrong = ~(np.abs(lengths - 1.0) < _QUATERNION_TOLERANCE)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise UserError(
+            f"{path}: tip orientation {quaternions[row].tolist()} of row {row} must have length 1"
+        )
+    grid = time_grid(times[-1] - times[0], period) + times[0]
+    turns = Rotation.from_quat(quaternions)
+    if len(times) == 1:
+        return turns.as_matrix()
+    return Slerp(times, turns)(np.clip(grid, times[0], times[-1])).as_matrix()
 
 
 def _resampled(

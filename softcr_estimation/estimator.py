@@ -5,6 +5,7 @@ is overdue, without. After a hole that is too long to predict through the estima
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from pydantic import Field
 
 from softcr_estimation.context import EstimationContext, Estimator
 from softcr_estimation.estimated_shape import estimated_shape
+from softcr_estimation.further_sensors import further_sensors
 from softcr_models.model import TIP, nominal_parameters
 from softcr_models.plugins import Place, made
 from softcr_models.robot import kind_of
@@ -96,6 +98,8 @@ class EstimatorBlock(BlockBase):
             self.estimator = make(context)
         topics = robot_topics(robot)
         self._actuators, self._cameras = topics.state, topics.poses
+        asked = (getattr(settings, name, False) for name in ("use_body_poses", "use_base_wrench"))
+        self._further = further_sensors(robot, self.model, *asked)
         resampled = settings.resampled
         self.inputs = (
             # on the bench they come thrice in a period, and the pose that is waited for after them
@@ -103,6 +107,13 @@ class EstimatorBlock(BlockBase):
             Input(
                 self._cameras, "same", resampled, needed=False,
                 patience=self._patience, blend=blended_poses,
+            ),
+            *(
+                Input(
+                    each.topic, "same", resampled, needed=False, blend=each.blend,
+                    patience=partial(self._patience, each.topic),
+                )
+                for each in self._further
             ),
         )  # fmt: skip
         self._gives_state = getattr(self.estimator, "gives_state", True)
@@ -141,8 +152,9 @@ class EstimatorBlock(BlockBase):
         model = self.model
         inputs, nominal = model.inputs.rest, nominal_parameters(model.parameters)
         state = model.equilibrium(inputs, nominal)
-        seen = model.observe(self._seen, state[None], inputs[None], nominal[None])
-        measured = {name: _homogeneous(poses[0]) for name, poses in seen.items()}
+        names = (*self._seen, *(name for each in self._further for name in each.outputs))
+        seen = model.observe(names, state[None], inputs[None], nominal[None])
+        measured = {name: _as_measured(found[0]) for name, found in seen.items()}
         for number in range(_REHEARSED):
             stamp = (1 + number) * self.settings.period
             estimate = self.estimator.update(inputs, measured, stamp)
@@ -178,6 +190,7 @@ class EstimatorBlock(BlockBase):
         if seconds == self._last:
             return ()
         measured = self._measured(samples.get(self._cameras))
+        saw_tip = bool(measured)
         inputs = inputs_of(samples[self._actuators].value)
         longest = self.settings.longest_prediction
         begins = self._last is None or not 0.0 < seconds - self._last <= longest
@@ -187,7 +200,13 @@ class EstimatorBlock(BlockBase):
             self._last_pose = seconds
             self.estimator.reset()
         self._last = seconds
-        if measured:
+        for each in self._further:
+            if begins:
+                self._last_heard[each.topic] = seconds
+            if (sample := samples.get(each.topic)) is not None:
+                self._last_heard[each.topic] = seconds
+                measured |= each.measured(sample.value)
+        if saw_tip:
             self._last_pose = seconds
         else:
             self._predicted_only += not begins
@@ -211,7 +230,16 @@ class EstimatorBlock(BlockBase):
     def warnings(self) -> list[str]:
         """See BlockBase."""
         lines = list(getattr(self.estimator, "warnings", list)())
-        return [*["no tip poses: predicting only"] * self._blind, *lines]
+        silent = [each.topic for each in self._further if self._is_silent(each.topic)]
+        missing = [f"nothing on {', '.join(silent)}: estimating without"] if silent else []
+        return [*["no tip poses: predicting only"] * self._blind, *missing, *lines]
+
+    def _is_silent(self, topic: str) -> bool:
+        """Whether a further sensor was not heard for so long that it is not waited for."""
+        if self._last is None:
+            return False
+        heard = self._last_heard.get(topic, self._last)
+        return self._last - heard > _BLIND_AFTER * self.settings.period
 
     @property
     def _seen(self) -> tuple[str, ...]:
@@ -251,9 +279,10 @@ class EstimatorBlock(BlockBase):
         tip = TipEstimate(lambda: Pose.of(shape.tip()), covariance)
         return [Output(self._states, now, value), Output("estimate/tip/pose", now, tip)]
 
-    def _patience(self) -> float:
-        """For the poses of a tick [s]."""
-        if self._blind and not self.settings.resampled:
+    def _patience(self, topic: str = "") -> float:
+        """For the tip's pose of a tick, or what a further sensor says [s]."""
+        blind = self._is_silent(topic) if topic else self._blind
+        if blind and not self.settings.resampled:
             return _BLIND_PATIENCE * self.settings.period
         if self.settings.lockstep:
             return _LOCKSTEP_PATIENCE
@@ -262,13 +291,15 @@ class EstimatorBlock(BlockBase):
     def _forget(self) -> None:
         self._last = None
         self._last_pose = 0.0
+        self._last_heard: dict[str, float] = {}
         self._blind = False
         self._predicted_only = self._restarts = 0
 
 
-def _homogeneous(pose: np.ndarray) -> np.ndarray:
-    """(4, 4) of a (3, 4) pose."""
-    return np.vstack((pose, [0.0, 0.0, 0.0, 1.0]))
+def _as_measured(output: np.ndarray) -> np.ndarray:
+    """Poses (3, 4) as (4, 4)."""
+    is_pose = output.shape == (3, 4)
+    return np.vstack((output, [0.0, 0.0, 0.0, 1.0])) if is_pose else output
 
 
 def _unturned(position: np.ndarray) -> np.ndarray:

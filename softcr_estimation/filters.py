@@ -1,7 +1,7 @@
 """Which Gaussian filter an estimator uses, and what all estimators share around it."""
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -45,20 +45,23 @@ def make_filter(
     noise: np.ndarray,
     bounds: tuple[np.ndarray, np.ndarray],
     scale: np.ndarray | float = 1.0,
+    farthest: float = math.inf,
 ) -> SquareRootFilter:
     """The filter that the settings choose.
 
     Args:
         settings: which one, its gate and its sigma points.
-        predict, measure, noise, bounds: see SquareRootFilter.
+        predict, measure, noise, bounds, farthest: see SquareRootFilter.
         scale: (n,) typical magnitudes of the filter's numbers, for the extended one's differences.
     """
     functions = predict, measure, noise
-    gate = settings.gate_probability
+    shared: dict[str, Any] = {
+        "bounds": bounds, "gate_probability": settings.gate_probability, "farthest": farthest
+    }  # fmt: skip
     if settings.filter == "ekf":
-        return ExtendedFilter(*functions, bounds=bounds, gate_probability=gate, scale=scale)
+        return ExtendedFilter(*functions, scale=scale, **shared)
     weights = {"alpha": settings.alpha, "beta": settings.beta, "kappa": settings.kappa}
-    return UnscentedFilter(*functions, bounds=bounds, gate_probability=gate, **weights)
+    return UnscentedFilter(*functions, **shared, **weights)
 
 
 def elapsed(last: float, stamp: float, longest_gap: float) -> float:

@@ -190,6 +190,10 @@ class JointVector:
         near = (numbers <= self._near_low) | (numbers >= self._near_high)
         return tuple(self.names[i] for i in near.nonzero()[0].tolist())
 
+    def places(self, names: Iterable[str]) -> list[int]:
+        """Of estimated parameters, in the vector; ValueError where one is not estimated."""
+        return [self.state_part.stop + self.names.index(name) for name in names]
+
     def _filled(self, of_states: np.ndarray, of_parameters: Iterable[float]) -> np.ndarray:
         vector = np.empty(self.size)
         vector[self.state_part] = of_states

@@ -2,8 +2,9 @@
 
 import math
 from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 
@@ -14,11 +15,18 @@ from softcr_estimation.joint_vector import JointVector
 from softcr_estimation.measurements import Measurement, Measurements, checked, positions
 from softcr_models.model import TIP, Model
 
+HELD = 1e-6
+"""Standard deviation of parameters that are held: a covariance must stay positive definite [-]."""
+
 RECENT = 1.0
 """Over how long `recent_updates` and `recent_gated` count [s]."""
 
 GATED_SHARE = 0.5
 """A filter that gates more than this share of the recent measurements is warned of [-]."""
+
+FARTHEST = 300.0
+"""A number that lies farther from zero after a step is that of a step that diverged: sound ones
+reach 130 with rods and 250 with the rates of tendon-driven arms [scale]."""
 
 _FEWEST = 10  # measurements that are worth a warning: the first ones of a cold start are gated
 
@@ -46,6 +54,8 @@ class ModelEstimate:
             wrong, whatever its covariance says.
         at_bounds: names of estimated parameters that stand at a bound: there the model cannot be
             made to fit, or not by them.
+        innovations: by output that was measured, whitened: standard normal and independent where
+            the model is right [-].
     """
 
     stamp: float
@@ -62,6 +72,7 @@ class ModelEstimate:
     recent_updates: int = 0
     recent_gated: int = 0
     at_bounds: tuple[str, ...] = ()
+    innovations: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def warnings(self) -> list[str]:
         """What an operator should know of: signs that the model does not fit the robot."""
@@ -75,6 +86,19 @@ class ModelEstimate:
         if self.at_bounds:
             told.append(f"at their bounds: {', '.join(self.at_bounds)}")
         return told
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """Some parameters as the filter holds them, to be given back to it later.
+
+    Attributes:
+        mean: (k,) in the filter's coordinates.
+        rows: (r, k) square root of their covariance.
+    """
+
+    mean: np.ndarray
+    rows: np.ndarray
 
 
 class _Recent:
@@ -130,11 +154,13 @@ class ModelEstimator:
         self._measurements = Measurements(model.outputs, self._settings.measurement_noises)
         bounds = self._vector.low, self._vector.high
         self._filter = make_filter(
-            self._settings, self._predict, self._tip_positions, self._vector.noise, bounds
-        )
+            self._settings, self._predict, self._tip_positions, self._vector.noise, bounds,
+            farthest=FARTHEST,
+        )  # fmt: skip
         self._stamp = math.nan
         self._inputs = np.zeros(model.inputs.size)
         self._recent = _Recent()
+        self._held: set[str] = set()
 
     def prepared(
         self, settings: ModelEstimatorSettings, parameter_noise_factor: float = 1.0
@@ -154,9 +180,41 @@ class ModelEstimator:
 
         def use() -> None:
             self._settings, self._vector, self._measurements = numbers, vector, measurements
-            self._filter.use(vector.noise, numbers.gate_probability)
+            self._use_noise()
 
         return use
+
+    @property
+    def estimated(self) -> tuple[str, ...]:
+        """Names of the parameters that are estimated, those that are held among them."""
+        return self._vector.names
+
+    def numbers(self, names: Sequence[str]) -> Numbers:
+        """What is known of some estimated parameters now."""
+        return Numbers(*self._filter.part(self._vector.places(names)))
+
+    def hold(self, names: Sequence[str], mean: np.ndarray) -> None:
+        """Some estimated parameters stand still from now on, as if they were known.
+
+        Args:
+            names: of k of them.
+            mean: (k,) where, as in `Numbers`; zeros are the nominal values.
+        """
+        places = self._vector.places(names)
+        self._filter.replace_part(places, mean, HELD * np.eye(len(places)))
+        self._held |= {*names}
+        self._use_noise()
+
+    def free(self, names: Sequence[str], numbers: Numbers) -> None:
+        """Some parameters are estimated from now on, beginning with what is said of them."""
+        self._filter.replace_part(self._vector.places(names), numbers.mean, numbers.rows)
+        self._held -= {*names}
+        self._use_noise()
+
+    def _use_noise(self) -> None:
+        noise = self._vector.noise.copy()
+        noise[self._vector.places(self._held)] = 0.0
+        self._filter.use(noise, self._settings.gate_probability)
 
     def start(
         self, inputs: np.ndarray, stamp: float, state: np.ndarray | None = None
@@ -176,6 +234,8 @@ class ModelEstimator:
             state = checked("state", state, (self._model.state.size,))
         self._inputs, self._stamp = inputs, float(stamp)
         self._recent = _Recent()
+        self._held.clear()
+        self._use_noise()
         self._filter.start(self._vector.at_nominal(state), np.diag(self._vector.deviation**2))
         return self._estimate(None, math.nan, False, True)
 
@@ -206,10 +266,12 @@ class ModelEstimator:
         self._advance(inputs, elapsed(self._stamp, stamp, self._settings.longest_gap))
         self._stamp = float(stamp)
         tip_covariance, nis, gated = None, 0.0, False
+        innovations: dict[str, np.ndarray] = {}
         for name, measurement in measured:
             correction = self._filter.update(
                 measurement.values, measurement.noise, self._measure(name, measurement)
             )
+            innovations[name] = correction.innovation
             nis += correction.nis
             gated |= correction.gated
             if name == TIP:
@@ -218,7 +280,7 @@ class ModelEstimator:
         if not measured:
             return self._estimate(None, math.nan, False, True)
         self._recent.add(self._stamp, gated)
-        return self._estimate(tip_covariance, nis, gated, False)
+        return self._estimate(tip_covariance, nis, gated, False, innovations)
 
     def _advance(self, inputs: np.ndarray, duration: float) -> None:
         # A tenth of a period is jitter of the stamps, not worth one more step.
@@ -260,7 +322,12 @@ class ModelEstimator:
         return self._model.observe((name,), states, acting, parameters)[name]
 
     def _estimate(
-        self, tip_covariance: np.ndarray | None, nis: float, gated: bool, predicted_only: bool
+        self,
+        tip_covariance: np.ndarray | None,
+        nis: float,
+        gated: bool,
+        predicted_only: bool,
+        innovations: Mapping[str, np.ndarray] = MappingProxyType({}),
     ) -> ModelEstimate:
         vector, mean = self._vector, self._filter.mean
         if tip_covariance is None:
@@ -285,6 +352,7 @@ class ModelEstimator:
             recent_updates=self._recent.updates,
             recent_gated=self._recent.gated,
             at_bounds=vector.at_bounds(mean),
+            innovations=innovations,
         )
 
     def _checked_inputs(self, inputs: np.ndarray) -> np.ndarray:

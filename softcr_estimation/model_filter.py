@@ -10,7 +10,10 @@ from pydantic.config import JsonDict
 from softcr_estimation.context import EstimationContext
 from softcr_estimation.estimator_settings import ModelEstimatorSettings
 from softcr_estimation.model_estimator import ModelEstimate, ModelEstimator
+from softcr_estimation.tip_force import TipForceSearch, estimates_tip_force
+from softcr_models.errors import UserError
 from softcr_models.robot import Robot
+from softcr_models.tip_force import TIP_FORCE
 
 EVERYTHING = "everything"
 """In `parameters`: all of the model's, and of its inputs' sensors what pressures have."""
@@ -32,6 +35,16 @@ class ModelFilterSettings(BaseModel):
     )
     use_orientation: bool = Field(
         False, description="whether the tip's orientation is used too", json_schema_extra=_LIVE
+    )
+    use_body_poses: bool = Field(
+        True,
+        description="whether the poses of the robot file's sensors along the body are measurements",
+    )
+    use_base_wrench: bool = Field(
+        False, description="whether the force-torque sensor below the base is a measurement"
+    )
+    tip_force: bool = Field(
+        False, description="whether a force at the tip is looked for; with the model rod"
     )
     state_noise: float = Field(
         0.01,
@@ -68,11 +81,33 @@ class ModelFilterSettings(BaseModel):
         description="standard deviation of measured rotations",
         json_schema_extra={"unit": "rad", **_LIVE},
     )
+    wrench_force_noise: float = Field(
+        0.02,
+        gt=0.0,
+        le=10.0,
+        description="standard deviation of forces measured below the base",
+        json_schema_extra={"unit": "N", **_LIVE},
+    )
+    wrench_moment_noise: float = Field(
+        1e-3,
+        gt=0.0,
+        le=1.0,
+        description="standard deviation of moments measured below the base",
+        json_schema_extra={"unit": "N m", **_LIVE},
+    )
     gate_probability: float = Field(
         0.9999,
         gt=0.5,
         lt=1.0,
         description="innovations beyond this chi-square quantile are believed less",
+        json_schema_extra=_LIVE,
+    )
+    tip_force_threshold: float = Field(
+        12.0,
+        ge=3.0,
+        le=1000.0,
+        description="the sum of the innovations that a force at the tip is looked for at; more is "
+        "slower and seldom wrong",
         json_schema_extra=_LIVE,
     )
 
@@ -83,9 +118,19 @@ class ModelFilter:
     Settings = ModelFilterSettings
 
     def __init__(self, context: EstimationContext, settings: ModelFilterSettings) -> None:
-        """Raises UserError where `parameters` names something that does not exist."""
+        """Raises UserError where `parameters` names something that does not exist, or the model
+        has no force at its tip."""
+        names = [each.name for each in context.model.parameters]
+        if settings.tip_force and not estimates_tip_force(names):
+            raise UserError(
+                f"tip_force: {type(context.model).__name__} has no force at its tip; allowed with "
+                "the model rod on the processor"
+            )
         numbers = _numbers_of(context, settings)
-        self._use(context, numbers, settings.use_orientation, settings.parameter_noise_factor)
+        self._use(
+            context, numbers, settings.use_orientation, settings.parameter_noise_factor,
+            settings.tip_force_threshold,
+        )  # fmt: skip
 
     @classmethod
     def of(cls, context: EstimationContext, numbers: ModelEstimatorSettings) -> "ModelFilter":
@@ -100,11 +145,15 @@ class ModelFilter:
         numbers: ModelEstimatorSettings,
         use_orientation: bool,
         parameter_noise_factor: float = 1.0,
+        tip_force_threshold: float = 0.0,
     ) -> None:
         self._context = context
         self._kind, self._use_orientation = numbers.filter, use_orientation
         self._filter = ModelEstimator(context.model, numbers, parameter_noise_factor)
         outputs = context.model.outputs
+        self._search: TipForceSearch | None = None
+        if tip_force_threshold and estimates_tip_force(self._filter.estimated):
+            self._search = TipForceSearch(self._filter, tip_force_threshold)
         self._poses = {name for name, info in outputs.items() if info.kind == "pose"}
         self.reset()
 
@@ -115,6 +164,8 @@ class ModelFilter:
 
         def use() -> None:
             retune()
+            if self._search is not None:
+                self._search.threshold = settings.tip_force_threshold
             self._use_orientation = settings.use_orientation
 
         return use
@@ -136,6 +187,8 @@ class ModelFilter:
         """See Estimator; the first sample after `reset` starts at rest under its inputs."""
         if self._last is None:
             self._last = self._filter.start(inputs, stamp)
+            if self._search is not None:
+                self._search.begin(stamp)
             return self._last
         if not self._use_orientation:
             measurements = {
@@ -145,11 +198,14 @@ class ModelFilter:
         self._last = self._filter.update(inputs, measurements, stamp)
         self.repairs = self._last.repairs
         self.gated += self._last.gated
+        if self._search is not None:
+            self._search.take(self._last)
         return self._last
 
     def describe(self) -> dict[str, Any]:
         """Counts since `reset`."""
-        return {"filter": self._kind, "repairs": self.repairs, "gated": self.gated}
+        told = {"filter": self._kind, "repairs": self.repairs, "gated": self.gated}
+        return told if self._search is None else told | {"tip_forces": self._search.found}
 
     def warnings(self) -> list[str]:
         """Signs that the model does not fit the robot."""
@@ -159,8 +215,9 @@ class ModelFilter:
 def _usual_deviation(robot: Any) -> float:
     """Of the state at the start, in its scale [-].
 
-    The sigma points of rods with several segments or with tendons, which are light and slender,
-    leave with 0.5 what their grid can represent, and the first prediction explodes.
+    The nodes of rods with several segments or with tendons are light and their intervals short:
+    with 0.5 some sigma points have neighbours that move against each other at metres per second,
+    and a step of 7 ms diverges. The filter repairs such points, but begins worse.
     """
     is_usual = not isinstance(robot, Robot) or (len(robot.segments) == 1 and not robot.tendons)
     return 0.5 if is_usual else 0.1
@@ -169,15 +226,22 @@ def _usual_deviation(robot: Any) -> float:
 def _numbers_of(
     context: EstimationContext, settings: ModelFilterSettings
 ) -> ModelEstimatorSettings:
-    outputs = context.model.outputs.items()
+    model = context.model
     deviation = settings.initial_state_deviation or _usual_deviation(context.robot)
     poses = settings.position_noise, settings.rotation_noise
+    wrenches = settings.wrench_force_noise, settings.wrench_moment_noise
+    noises = {"pose": poses, "wrench": wrenches}
+    parameters = None if settings.parameters == (EVERYTHING,) else settings.parameters
+    if parameters is not None and estimates_tip_force([each.name for each in model.parameters]):
+        parameters = (*(name for name in parameters if name not in TIP_FORCE), *TIP_FORCE)
     return ModelEstimatorSettings(
         filter=settings.filter,
-        parameters=None if settings.parameters == (EVERYTHING,) else settings.parameters,
+        parameters=parameters,
         period=context.period,
         state_noise=settings.state_noise,
         initial_state_deviation=deviation,
-        measurement_noises={name: poses for name, info in outputs if info.kind == "pose"},
+        measurement_noises={
+            name: noises[info.kind] for name, info in model.outputs.items() if info.kind in noises
+        },
         gate_probability=settings.gate_probability,
     )

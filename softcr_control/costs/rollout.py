@@ -89,6 +89,16 @@ class Rollout:
         """(N, 3, 3) wanted tip orientations, see `tip_rotations`."""
         return tip_rotations(self.reference, self.model)
 
+    @cached_property
+    def direction_asked(self) -> np.ndarray:
+        """(N,) whether the reference itself asks for an orientation in each row."""
+        return known_rows(self.reference.tip_orientations, len(self.reference.tip_positions))
+
+    @cached_property
+    def wanted_tip_directions(self) -> np.ndarray:
+        """(N, 3) third axes of the orientations that are asked for, zeros where none is."""
+        return tip_directions(self.reference)
+
     def wanted_output(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Reference rows (N, ...) of an output, zeros where unknown, and 1 where known, else 0.
 
@@ -150,6 +160,15 @@ def known_states(reference: Reference, size: int) -> np.ndarray:
         return np.zeros((len(reference.tip_positions), size))
     known = known_rows(reference.states, len(reference.states))
     return np.where(known[:, None], reference.states, 0.0)
+
+
+def tip_directions(reference: Reference) -> np.ndarray:
+    """(N, 3) third axes of the orientations that a reference asks for, zeros where it asks none."""
+    count = len(reference.tip_positions)
+    if reference.tip_orientations is None:
+        return np.zeros((count, 3))
+    asked = known_rows(reference.tip_orientations, count)
+    return np.where(asked[:, None], reference.tip_orientations[:, :, 2], 0.0)
 
 
 def tip_rotations(reference: Reference, model: Model) -> np.ndarray:

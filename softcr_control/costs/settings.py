@@ -5,11 +5,14 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from softcr_control.costs.input_level import InputLevel
 from softcr_control.costs.input_rate import InputRate
+from softcr_control.costs.keep_away import KeepAway
 from softcr_control.costs.output_error import OutputError
 from softcr_control.costs.outside import OutsideTerm
 from softcr_control.costs.state_error import StateError
 from softcr_control.costs.term import CostTerm, checked_terms
+from softcr_control.costs.tip_direction import TipDirection
 from softcr_control.costs.tip_orientation import TipOrientation
 from softcr_control.costs.tip_position import TipPosition
 from softcr_models.errors import UserError
@@ -17,6 +20,7 @@ from softcr_models.model import Model
 
 Weight = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 
+_COORDINATES = 3  # of a tip
 _FLAT = ("velocity", "angular_velocity", "force", "force_z", "torque")
 """Groups of a rod's state that older files name without `state`."""
 
@@ -58,12 +62,40 @@ class CostSettings(BaseModel):
         description="weight of the tip's angle squared [1/rad^2]",
         json_schema_extra={"live": True},
     )
+    tip_direction: Weight = Field(
+        default=10.0,
+        description="weight of the angle squared between the tip's axis and that of an orientation "
+        "that the reference asks for, beside tip_position [1/rad^2]",
+        json_schema_extra={"live": True},
+    )
     outputs: dict[str, Weight] = Field(
         default={}, description="weights of other outputs of the model, by name [1/unit^2]"
     )
     input_rate: Weight = Field(
         default=0.5,
         description="weight of changes of command / range of the input, R",
+        json_schema_extra={"live": True},
+    )
+    input_level: Weight = Field(
+        default=1e-3,
+        description="weight of commands / range of the input, squared, where there are more inputs "
+        "than coordinates of a tip: chooses the smallest of those that do the same",
+        json_schema_extra={"live": True},
+    )
+    obstacles: str = Field(
+        default="",
+        description="planes and spheres that the whole body keeps away from: a name of "
+        "config/obstacles, or a YAML file; empty: none",
+        json_schema_extra={"folder": "obstacles"},
+    )
+    clearance: Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)] = Field(
+        default=5e-3,
+        description="that the body's skin keeps from obstacles [m]",
+        json_schema_extra={"live": True},
+    )
+    keep_away: Weight = Field(
+        default=1e6,
+        description="weight of what is missing to the clearance, squared, of every point [1/m^2]",
         json_schema_extra={"live": True},
     )
     terms: tuple[OutsideTerm, ...] = Field(
@@ -92,14 +124,20 @@ class CostSettings(BaseModel):
             _check("state", self.state, model.state.names)
             weights = model.state.by_group(self.state)
             terms.append(StateError(1.0, weights, model.state.scale))
+        if self.obstacles and self.keep_away:
+            terms.append(KeepAway.of(model, self.obstacles, self.clearance, self.keep_away))
         if self.tip_position:
             terms.append(TipPosition(self.tip_position))
         if self.tip_orientation:
             terms.append(TipOrientation(self.tip_orientation))
+        if self.tip_direction and self.tip_position:
+            terms.append(TipDirection(self.tip_direction))
         _check("outputs", self.outputs, tuple(model.outputs))
         terms += [OutputError(weight, name) for name, weight in self.outputs.items() if weight]
         if self.input_rate:
             terms.append(InputRate(self.input_rate, model.inputs.range))
+        if self.input_level and model.inputs.size > _COORDINATES:
+            terms.append(InputLevel(self.input_level, model.inputs.rest, model.inputs.range))
         terms += [term.made() for term in self.terms if term.weight]
         return checked_terms(terms)
 

@@ -25,6 +25,8 @@ class TensorRollout:
         reference_tip_positions: (N, 3) [m].
         wanted_tip_rotations: (N, 3, 3), zeros where unknown.
         orientation_known: (N,) 1 where the wanted orientation is known, else 0.
+        wanted_tip_directions: (N, 3) third axes that are asked for, zeros where none is.
+        direction_asked: (N,) 1 where one is asked for, else 0.
         network: that coordinates belong to.
         poses: coordinates (R, nx) to tip poses (R, 3, 4) [m].
     """
@@ -37,6 +39,8 @@ class TensorRollout:
     reference_tip_positions: torch.Tensor
     wanted_tip_rotations: torch.Tensor
     orientation_known: torch.Tensor
+    wanted_tip_directions: torch.Tensor
+    direction_asked: torch.Tensor
     network: DDPINN
     poses: Callable[[torch.Tensor], torch.Tensor]
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from softcr_control.costs.rollout import Rollout
+from softcr_control.references import Reference
 from softcr_models.errors import UserError
 
 
@@ -28,6 +29,10 @@ class CostTerm:
     def errors(self, rollout: Any) -> Any:
         """(B, ...) differences of B candidates, smooth in the commands; zeros where unknown."""
         raise NotImplementedError
+
+    def applies(self, reference: Reference) -> bool:
+        """Whether there is anything to compare with; where not, the term is left out of a tick."""
+        return True
 
     def __call__(self, rollout: Rollout) -> np.ndarray:
         """Costs (B,), at least 0, or NaN where a state is not finite."""
@@ -61,13 +66,15 @@ def checked_terms(terms: Sequence[CostTerm]) -> tuple[CostTerm, ...]:
 def evaluate(
     terms: Sequence[CostTerm], rollout: Rollout
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Costs (B,) by name of term, and their sum (B,), inf where it is not finite."""
+    """Costs (B,) by name of term that applies, and their sum (B,), inf where it is not finite."""
+    counted = [term for term in terms if term.applies(rollout.reference)]
     with np.errstate(over="ignore", invalid="ignore"):
-        costs = {term.name: np.asarray(term(rollout), float) for term in terms}
-        total = sum(costs.values())
+        costs = {term.name: np.asarray(term(rollout), float) for term in counted}
+        total = sum(costs.values(), np.zeros(len(rollout.commands)))
     return costs, np.where(np.isfinite(total), total, np.inf)
 
 
 def stacked_residuals(terms: Sequence[CostTerm], rollout: Rollout) -> np.ndarray:
-    """(B, R) residuals of all terms, whose squares add up to the costs; float64."""
-    return np.concatenate([term.residuals(rollout) for term in terms], axis=1, dtype=float)
+    """(B, R) residuals of the terms that apply, whose squares add up to the costs; float64."""
+    parts = [term.residuals(rollout) for term in terms if term.applies(rollout.reference)]
+    return np.concatenate([np.empty((len(rollout.commands), 0)), *parts], axis=1, dtype=float)

@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from softcr_control.goals.motion import OnPath, Path, Point, Pursuit
 from softcr_control.goals.settings import GoalSettings
+from softcr_control.goals.turning import Turning
 from softcr_control.goals.workspace import ArmReach, ModelReach, Way, Workspace
 from softcr_control.horizon import MAXIMUM_DELAY
 from softcr_models.errors import UserError
@@ -32,8 +34,14 @@ _REST_SHARE = 2.0  # of planning, in which ticks go on, over what it computes
 _STATE_PERIOD = 0.2  # between two tellings of a state that does not change [s]
 
 
+_PLACE = 3  # numbers of a tip without orientation
 _ASKS_NONE = "(0, 0, 0, 1) asks for none"
 _Motion = OnPath | Pursuit
+
+
+def _asks(quaternion: np.ndarray) -> bool:
+    """Whether (4,) x y z w asks for an orientation."""
+    return not np.allclose(np.abs(quaternion), (0.0, 0.0, 0.0, 1.0), atol=1e-9)
 
 
 def _told(tip: np.ndarray) -> str:
@@ -96,7 +104,8 @@ class GoalReference(BlockBase):
     def reset(self) -> None:
         """See BlockBase; the wanted tip is that of the robot at rest."""
         self._motion: _Motion = Pursuit(Point.at_rest(self._workspace.rest), None, self._limits)
-        self._next: Way | None = None
+        self._next: tuple[Way, Rotation | None, Rotation | None] | None = None
+        self._turning = Turning()
         self._goal: Goal | None = None
         self._stream: tuple[int, np.ndarray] | None = None
         self._follows = False
@@ -121,7 +130,7 @@ class GoalReference(BlockBase):
         with self._lock:
             self._next, self._follows, self._goal, self._stream = None, False, None, None
             self._last, self._first_periods = None, 1  # the motion goes on, by one period
-            self._brake()
+            self._stop()
             self._say("time jumped: the tip stops and stays", warns=True)
 
     # --- actions ----------------------------------------------------------------------------
@@ -155,22 +164,44 @@ class GoalReference(BlockBase):
             raise self._refused(way.problem)
         if problem := self._turned_too_far(goal):
             raise self._refused(problem)
+        target, begin = self._asked(goal), None
+        if target is not None and self._turning.now is None:
+            begin = self._workspace.orientation_at(start)
         with self._lock:
             self._goal = None if self._goal is goal else self._goal
-            self._next, self._follows = way, False
+            self._next, self._follows = (way, target, begin), False
             length = float(np.linalg.norm(np.diff(way.points, axis=0), axis=1).sum())
             length += float(np.linalg.norm(way.points[0] - start))
             self._say(f"going to ({_told(goal.tips[-1])}) m, {1e3 * length:.0f} mm of way")
         return self._said
 
+    def _asked(self, goal: Goal) -> Rotation | None:
+        """The orientation that the tip shall have at the end, if the robot can choose it."""
+        if goal.orientations is None or not self._workspace.chooses_orientation:
+            return None
+        wanted = goal.orientations[-1]
+        return Rotation.from_quat(wanted) if _asks(wanted) else None
+
     def _turned_too_far(self, goal: Goal) -> str:
         """Why an orientation that the goal asks for is not that of the tip there; else empty."""
         if goal.orientations is None:
             return ""
+        chooses = self._workspace.chooses_orientation
+        if chooses and any(_asks(each) for each in goal.orientations[:-1]):
+            return "only the last point of a path may ask for an orientation"
         for tip, wanted in zip(goal.tips, goal.orientations, strict=True):
-            if np.allclose(np.abs(wanted), (0.0, 0.0, 0.0, 1.0), atol=1e-9):
+            if not _asks(wanted):
                 continue
-            turn = self._workspace.turn_at(tip, wanted)
+            if chooses:
+                _, left, turn = self._workspace.numbers_at_pose(tip, wanted)
+                if left > self.settings.tolerance:
+                    return (
+                        f"with the orientation asked for at ({_told(tip)}) m the tip comes no "
+                        f"nearer than {1e3 * left:.1f} mm, must be "
+                        f"{1e3 * self.settings.tolerance:.1f} mm: {_ASKS_NONE}"
+                    )
+            else:
+                turn = self._workspace.turn_at(tip, wanted)
             if not np.isfinite(turn):
                 return "no orientation of this robot's tip can be asked for: " + _ASKS_NONE
             if turn > self.settings.turn_tolerance:
@@ -194,9 +225,9 @@ class GoalReference(BlockBase):
 
     def _cancel(self) -> str:
         with self._lock:
-            idle = self._point.stands and self._next is None and not self._follows
+            idle = self._rests and self._next is None and not self._follows
             self._next, self._follows, self._goal = None, False, None
-            self._brake()
+            self._stop()
             self._say("nothing to cancel" if idle else "cancelled: the tip stops and stays")
         return self._said
 
@@ -217,11 +248,12 @@ class GoalReference(BlockBase):
                 self._step(now)
             self._last = now
             rows = self._rows(self.settings.horizon + 1 + MAXIMUM_DELAY)
+            turns = self._turning.rows(len(rows))
             states = None
             if self._unknown is not None:
                 states = np.tile(self._unknown, (len(rows), 1))
             told = self._state_when_due(now)
-        reference = ReferenceRows(now, self.settings.period, states, rows)
+        reference = ReferenceRows(now, self.settings.period, states, rows, tip_orientations=turns)
         return [Output(self._topic, now, reference), *told]
 
     def _take(self, samples: Samples) -> None:
@@ -242,27 +274,60 @@ class GoalReference(BlockBase):
         """One period on."""
         if self._follows:
             target = self._fresh_target(now, complain=True)
-            self._motion = Pursuit(self._point, target, self._limits)
+            place = None if target is None else target[:3]
+            self._motion = Pursuit(self._point, place, self._limits)
+            self._turn_after(target)
         elif self._next is not None:
             if self._point.stands:
-                self._begin(self._next)
+                self._begin(*self._next)
                 self._next = None
             else:
                 self._brake()
-        moved = self._motion.after()
-        if isinstance(moved, OnPath) and moved.arrived and not self._arrived(self._motion):
+        moved, turned = self._motion.after(), self._turning.after()
+        there = isinstance(moved, OnPath) and moved.arrived and turned.done
+        if there and not (self._arrived(self._motion) and self._turning.done):
             self._say("arrived")
-        self._motion = moved
+        self._motion, self._turning = moved, turned
 
-    def _begin(self, way: Way) -> None:
+    def _begin(self, way: Way, target: Rotation | None, begin: Rotation | None) -> None:
         here = self._point.position
         caps = np.r_[np.inf, way.speeds]
         self._motion = OnPath(Path(np.vstack((here, way.points)), self._limits, caps))
-        if self._motion.arrived:
+        self._turning = self._turning.towards(target, begin, self._turn_step)
+        if self._motion.arrived and self._turning.done:
             self._say("arrived")
 
     def _brake(self) -> None:
         self._motion = self._motion.braking()
+
+    def _stop(self) -> None:
+        """Place and orientation."""
+        self._brake()
+        self._turning = self._turning.stopped()
+
+    def _turn_after(self, target: np.ndarray | None) -> None:
+        """After what a stream asks for: (7,) with an orientation, (3,) without one, None where it
+        is silent."""
+        if target is None:
+            self._turning = self._turning.stopped()
+        elif len(target) == _PLACE:
+            self._turning = Turning()
+        else:
+            wanted = Rotation.from_quat(target[_PLACE:])
+            begin = None
+            if self._turning.now is None:
+                begin = self._workspace.orientation_at(self._point.position)
+            self._turning = self._turning.towards(wanted, begin, self._turn_step)
+
+    @property
+    def _turn_step(self) -> float:
+        """Largest turn in a period [rad]."""
+        return float(self.settings.turn_speed * self.settings.period)
+
+    @property
+    def _rests(self) -> bool:
+        """Whether neither the wanted place nor the wanted orientation changes."""
+        return self._point.stands and self._turning.done
 
     def _rows(self, count: int) -> np.ndarray:
         """(count, 3) wanted tips from now on [m]."""
@@ -273,7 +338,8 @@ class GoalReference(BlockBase):
         return np.array(found)
 
     def _fresh_target(self, now: int, complain: bool = False) -> np.ndarray | None:
-        """(3,) of the stream, if it is not silent and leads to where the tip can be."""
+        """Of the stream, if it is not silent and leads to where the tip can be: (3,), or (7,) with
+        an orientation."""
         if self._stream is None:
             return None
         stamp, target = self._stream
@@ -281,10 +347,11 @@ class GoalReference(BlockBase):
             if complain:
                 self._say(f"{STREAM} is silent: the tip stands", warns=True)
             return None
-        if not self._workspace.contains(target):
+        if not self._workspace.contains(target[:_PLACE]):
             if complain:
                 self._say(
-                    f"({_told(target)}) m is outside of the workspace: the tip stands", warns=True
+                    f"({_told(target[:_PLACE])}) m is outside of the workspace: the tip stands",
+                    warns=True,
                 )
             return None
         if complain:
@@ -310,10 +377,10 @@ class GoalReference(BlockBase):
             return "waiting" if waits else "following"
         if self._next is not None:
             return "moving"
-        if self._point.stands and (not isinstance(self._motion, OnPath) or self._motion.stops):
+        if self._rests and (not isinstance(self._motion, OnPath) or self._motion.stops):
             return "idle"
         if isinstance(self._motion, OnPath) and not self._motion.stops:
-            return "idle" if self._motion.arrived else "moving"
+            return "idle" if self._motion.arrived and self._turning.done else "moving"
         return "stopping"
 
     def _state_when_due(self, now: int) -> list[Output]:

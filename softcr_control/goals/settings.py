@@ -35,9 +35,16 @@ class GoalSettings(RowsSettings):
         0.1,
         gt=0.0,
         le=3.2,
-        description="how far the tip of a rod may be turned from an orientation that a goal asks "
-        "for; one of (0, 0, 0, 1) asks for none",
+        description="how far the tip may be turned from an orientation that a goal asks for; of a "
+        "robot with more inputs than coordinates of a tip its axis counts; (0, 0, 0, 1) asks none",
         json_schema_extra={"unit": "rad"},
+    )
+    turn_speed: float = Field(
+        0.5,
+        gt=0.0,
+        le=20.0,
+        description="at which an orientation that is asked for changes at most",
+        json_schema_extra={"unit": "rad/s", **LIVE},
     )
     spacing: float = Field(
         5e-3,

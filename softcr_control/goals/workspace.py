@@ -4,12 +4,14 @@
 tendon-driven arm takes without elongation, which its A-PCC controller steers by.
 """
 
+import math
 import time
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+from scipy.optimize import least_squares
 from scipy.spatial import KDTree
 from scipy.spatial.transform import Rotation
 from scipy.stats import qmc
@@ -20,12 +22,18 @@ from softcr_models.errors import UserError
 from softcr_models.model import TIP, Model, nominal_parameters
 from softcr_models.rod.cosserat_rod import EquilibriumError
 
+_EDGE = 1e-3  # of the range: a search begins inside the limits
 _SAMPLES = 256  # a power of two, as Sobol's sequence wants it
 _ROUGH = 2.0
 """A point is in the workspace, roughly, where its distance to a sample is at most so many times the
 sample's own to the next one."""
 
 _ENOUGH = 0.01  # of the tolerance, where a search ends
+
+_COORDINATES = 3  # of a tip
+_NEAREST = 4  # samples where a search of a pose begins
+_MM_PER_RADIAN = 180.0 / np.pi
+"""A search of a pose minds a degree of the tip's axis as much as a millimetre of its place."""
 
 _FAR = 1e3  # where a tip is said to be that does not stand [m]
 
@@ -39,11 +47,13 @@ class Reach(Protocol):
     Attributes:
         low, high: (m,) of the numbers that are chosen.
         rate: (m,) how fast they may change [1/s]; inf where nothing is known.
+        chooses_orientation: whether the tip's axis can be chosen beside its place.
     """
 
     low: np.ndarray
     high: np.ndarray
     rate: np.ndarray
+    chooses_orientation: bool
 
     def tip(self, numbers: np.ndarray) -> np.ndarray | None:
         """(3,) where the tip stands with (m,) numbers [m]; None where it does not."""
@@ -66,6 +76,7 @@ class ModelReach:
         self._model, self._nominal = model, nominal_parameters(model.parameters)
         inputs = model.inputs
         self.low, self.high, self.rate = inputs.low, inputs.high, inputs.rate
+        self.chooses_orientation = inputs.size > _COORDINATES
 
     def tip(self, numbers: np.ndarray) -> np.ndarray | None:
         """See Reach."""
@@ -94,6 +105,8 @@ class ModelReach:
 
 class ArmReach:
     """The bends (2 n,) of an arm's n sections from rack to rack, about y and about x [rad]."""
+
+    chooses_orientation = False
 
     def __init__(self, arm: Arm) -> None:
         self._chain, self._lengths = arm.model, arm.model_lengths
@@ -193,6 +206,51 @@ class Workspace:
         enough = _ENOUGH * self._tolerance
         return holding_numbers(tip_of, self._reach.low, self._reach.high, begin, tip, enough)
 
+    @property
+    def chooses_orientation(self) -> bool:
+        """Whether the tip's axis can be chosen beside its place."""
+        return self._reach.chooses_orientation
+
+    def orientation_at(self, tip: np.ndarray) -> Rotation | None:
+        """That the tip has at a point (3,) [m] with the numbers that `numbers_at` finds; None where
+        nothing tells it."""
+        found = self._reach.orientation(self.numbers_at(tip)[0])
+        return None if found is None else Rotation.from_matrix(found)
+
+    def numbers_at_pose(
+        self, tip: np.ndarray, wanted: np.ndarray
+    ) -> tuple[np.ndarray, float, float]:
+        """(m,) numbers that bring the tip closest to a point (3,) and its axis closest to that of a
+        quaternion (4,) x y z w; the distance [m] and the angle [rad] that are left.
+
+        The turn about the tip's axis is free. The search begins at the samples that are nearest.
+        """
+        axis = Rotation.from_quat(wanted).as_matrix()[:, 2]
+        low, span = self._reach.low, self._reach.high - self._reach.low
+
+        def away(parts: np.ndarray) -> np.ndarray:
+            numbers = low + span * parts
+            place, turned = self._reach.tip(numbers), self._reach.orientation(numbers)
+            if place is None or turned is None:
+                return np.full(2 * _COORDINATES, _FAR)
+            return np.r_[1e3 * (place - tip), _MM_PER_RADIAN * (turned[:, 2] - axis)]
+
+        best: tuple[float, np.ndarray, np.ndarray] | None = None
+        apart = 1e3 * np.linalg.norm(self._tips - tip, axis=1)
+        apart += _MM_PER_RADIAN * np.linalg.norm(self._axes - axis, axis=1)
+        for sample in np.argsort(apart)[:_NEAREST]:
+            begin = np.clip((self._numbers[sample] - low) / span, _EDGE, 1.0 - _EDGE)
+            found = least_squares(away, begin, bounds=(0.0, 1.0), diff_step=1e-4, xtol=1e-7)
+            if best is None or found.cost < best[0]:
+                best = found.cost, low + span * found.x, found.fun
+            if best[0] < 0.5 * (1e3 * _ENOUGH * self._tolerance) ** 2:
+                break
+        assert best is not None
+        rest = best[2]
+        chord = float(np.linalg.norm(rest[3:])) / _MM_PER_RADIAN
+        angle = 2.0 * math.asin(min(0.5 * chord, 1.0))
+        return best[1], 1e-3 * float(np.linalg.norm(rest[:3])), angle
+
     def turn_at(self, tip: np.ndarray, wanted: np.ndarray) -> float:
         """Angle between the orientation that the tip has at a point (3,) and a quaternion (4,)
         x, y, z, w [rad]; infinite where nothing tells its orientation there."""
@@ -291,6 +349,12 @@ class Workspace:
     @property
     def _tips(self) -> np.ndarray:
         return self._samples[1]
+
+    @cached_property
+    def _axes(self) -> np.ndarray:
+        """(n, 3) axes of the tips of the samples."""
+        found = (self._reach.orientation(each) for each in self._numbers)
+        return np.array([np.full(3, np.inf) if turn is None else turn[:, 2] for turn in found])
 
     @cached_property
     def _tree(self) -> KDTree:

@@ -1,7 +1,5 @@
 """What was recorded of a rod, as signals over time: topics of a bag, columns of a CSV file."""
 
-import csv
-import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from softcr_models.csv_files import read_columns
 from softcr_models.errors import UserError
 from softcr_models.identification import Recording
 from softcr_models.robot import Robot
@@ -23,7 +22,7 @@ from softcr_runtime.messages import (
     wrench_from_message,
 )
 
-PRESSURES, TIP, WRENCH = "pressure/state", "mocap/tip/pose", "force_torque/wrench"
+INPUTS, TIP, WRENCH = "pressure/state", "mocap/tip/pose", "force_torque/wrench"
 COMMANDS = ("pressure/sent", "pressure/command")  # behind safety and limiter, if that is recorded
 TIP_COLUMNS = ("tip_x", "tip_y", "tip_z")
 WRENCH_COLUMNS = ("force_x", "force_y", "force_z", "moment_x", "moment_y", "moment_z")
@@ -35,14 +34,14 @@ class Signals:
 
     Attributes:
         source: where from, for the eyes of a person.
-        pressures: (T, m) [Pa].
+        inputs: (T, m) gauge pressures [Pa], tensions [N].
         tips: (T, 3) [m], base frame.
         wrenches: (T, 6) of the force-torque sensor [N], [N m].
-        commands: (T, m) pressures asked for, each until the next [Pa]; None: not recorded.
+        commands: (T, m) inputs asked for, each until the next [Pa, N]; None: not recorded.
     """
 
     source: str
-    pressures: Signal
+    inputs: Signal
     tips: Signal
     wrenches: Signal
     commands: Signal | None
@@ -59,9 +58,9 @@ def read_topic(bag: Bag, topic: str, decode: Callable[[Any, str], np.ndarray]) -
     return Signal(np.array(stamps, np.int64), np.array([found[stamp] for stamp in stamps]))
 
 
-def pressures_of(robot: Robot) -> Callable[[Any, str], np.ndarray]:
-    """Decodes pressures in the order of the robot's chambers [Pa]."""
-    return lambda message, topic: pressures_from_message(message, robot.chamber_names, topic)
+def inputs_of(robot: Robot) -> Callable[[Any, str], np.ndarray]:
+    """Decodes pressures and tensions in the order of the robot's actuators [Pa, N]."""
+    return lambda message, topic: pressures_from_message(message, robot.actuator_names, topic)
 
 
 def read_bag(path: Path, robot: Robot) -> Signals:
@@ -72,7 +71,7 @@ def read_bag(path: Path, robot: Robot) -> Signals:
     """
     bag = Bag(path)
     needed = {
-        PRESSURES: pressures_of(robot),
+        INPUTS: inputs_of(robot),
         TIP: lambda message, topic: pose_from_message(message, topic)[:3, 3],
         WRENCH: wrench_from_message,
     }
@@ -81,26 +80,26 @@ def read_bag(path: Path, robot: Robot) -> Signals:
         raise UserError(
             f"bag {bag.path}: no message on topic {', '.join(missing)}; it holds {held}"
         )
-    theirs = _chambers(bag)
-    if theirs and sorted(theirs) != sorted(robot.chamber_names):
-        ours = ", ".join(robot.chamber_names)
+    theirs = _actuators(bag)
+    if theirs and sorted(theirs) != sorted(robot.actuator_names):
+        ours = ", ".join(robot.actuator_names)
         raise UserError(
-            f"bag {bag.path}: chambers {', '.join(theirs)}, but {robot.name} has {ours}"
+            f"bag {bag.path}: actuators {', '.join(theirs)}, but {robot.name} has {ours}"
         )
     series = [read_topic(bag, topic, decode) for topic, decode in needed.items()]
     for topic, each in zip(needed, series, strict=True):
         if len(each) < 2:
             raise UserError(f"bag {bag.path}: topic {topic}: fewer than two readable messages")
     topic = next(filter(bag.find, COMMANDS), COMMANDS[0])
-    commands = read_topic(bag, topic, needed[PRESSURES])
-    pressures, tips, wrenches = series
+    commands = read_topic(bag, topic, needed[INPUTS])
+    inputs, tips, wrenches = series
     asked = commands if len(commands) else None
-    return Signals(f"bag {bag.path}", pressures, tips, wrenches, asked)
+    return Signals(f"bag {bag.path}", inputs, tips, wrenches, asked)
 
 
-def _chambers(bag: Bag) -> list[str]:
+def _actuators(bag: Bag) -> list[str]:
     """Their names in the first readable message; empty without one."""
-    for message in bag.messages(PRESSURES):
+    for message in bag.messages(INPUTS):
         with suppress(ValueError):
             return list(message.decode().name)
     return []
@@ -110,20 +109,21 @@ def read_csv(path: Path, robot: Robot) -> Signals | Recording:
     """A recording over time, or configurations at rest.
 
     The file has a line of column names and a line per sample, in SI units: pressure_1 ...
-    pressure_m measured gauge pressures, chambers in the robot file's order [Pa]; tip_x, tip_y,
-    tip_z in the base frame [m]; force_x, force_y, force_z what the force-torque sensor below the
-    base reads [N]; moment_x, moment_y, moment_z likewise [N m]; time [s], without which every line
-    is a configuration at rest; command_1 ... command_m pressures asked for, each until the next
-    line [Pa], for the pressure lag. The order of the columns is free, others are not read.
+    pressure_m measured gauge pressures, actuators in the robot file's order [Pa], tension_1 ...
+    tension_m [N] where they are tendons; tip_x, tip_y, tip_z in the base frame [m]; force_x,
+    force_y, force_z what the force-torque sensor below the base reads [N]; moment_x, moment_y,
+    moment_z likewise [N m]; time [s], without which every line is a configuration at rest;
+    command_1 ... command_m inputs asked for, each until the next line [Pa, N], for the lag. The
+    order of the columns is free, others are not read.
 
     Raises:
         UserError: the file cannot be read, lacks a column, or holds what is not a number.
     """
-    chambers = range(1, len(robot.chambers) + 1)
-    pressures, commands = ([f"{kind}_{number}" for number in chambers]
-                           for kind in ("pressure", "command"))  # fmt: skip
-    needed = (*pressures, *TIP_COLUMNS, *WRENCH_COLUMNS)
-    table = _table(path, {*needed, *commands, "time"})
+    kinds = ["tension" if each.type == "tendon" else "pressure" for each in robot.actuators]
+    inputs = [f"{kind}_{place + 1}" for place, kind in enumerate(kinds)]
+    commands = [f"command_{place + 1}" for place in range(len(kinds))]
+    needed = (*inputs, *TIP_COLUMNS, *WRENCH_COLUMNS)
+    table = read_columns(path, {*needed, *commands, "time"}.__contains__)
     if missing := [name for name in needed if name not in table]:
         raise UserError(
             f"{path}: column {', '.join(missing)} is missing; it has {', '.join(table)}"
@@ -133,7 +133,7 @@ def read_csv(path: Path, robot: Robot) -> Signals | Recording:
         return np.stack([table[name] for name in names], axis=1)
 
     if "time" not in table:
-        return Recording(columns(pressures), columns(TIP_COLUMNS), columns(WRENCH_COLUMNS))
+        return Recording(columns(inputs), columns(TIP_COLUMNS), columns(WRENCH_COLUMNS))
     times = table["time"]
     if len(times) < 2 or (np.diff(times) <= 0.0).any():
         raise UserError(f"{path}: column time must grow from line to line, over two lines at least")
@@ -143,39 +143,8 @@ def read_csv(path: Path, robot: Robot) -> Signals | Recording:
     stamps = np.round(1e9 * times).astype(np.int64)
     return Signals(
         str(path),
-        Signal(stamps, columns(pressures)),
+        Signal(stamps, columns(inputs)),
         Signal(stamps, columns(TIP_COLUMNS)),
         Signal(stamps, columns(WRENCH_COLUMNS)),
         Signal(stamps, columns(asked)) if asked else None,
     )
-
-
-def _table(path: Path, known: set[str]) -> dict[str, np.ndarray]:
-    """Columns by name; those that are not known hold NaN."""
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            lines = [line for line in csv.reader(file) if any(cell.strip() for cell in line)]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UserError(f"{path}: cannot be read: {reason}") from None
-    if len(lines) < 2:
-        raise UserError(f"{path}: needs a line of column names and a line per sample")
-    names = [cell.strip() for cell in lines[0]]
-    if len(set(names)) < len(names):
-        raise UserError(f"{path}: a column name stands twice in {', '.join(names)}")
-    values = np.full((len(lines) - 1, len(names)), np.nan)
-    for row, line in enumerate(lines[1:]):
-        where = f"{path}, line {row + 2}"
-        if len(line) != len(names):
-            raise UserError(f"{where}: {len(line)} cells, must be {len(names)}")
-        for column, (name, cell) in enumerate(zip(names, line, strict=True)):
-            if name in known:
-                values[row, column] = _number(cell, f"{where}: {name}")
-    return dict(zip(names, values.T, strict=True))
-
-
-def _number(cell: str, what: str) -> float:
-    with suppress(ValueError):
-        if math.isfinite(value := float(cell)):
-            return value
-    raise UserError(f"{what} = {cell.strip()!r}: must be a finite number")

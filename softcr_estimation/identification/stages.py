@@ -1,7 +1,7 @@
-"""A robot's parameters in what was recorded of it: statics, then damping, then the pressure lag.
+"""A robot's parameters in what was recorded of it: statics, then damping, then the inputs' lag.
 
 Every rest of a second is a configuration; the longest motion from a rest, 12 s of it at most, gives
-damping and whatever the configurations did not excite; commands beside it give the pressure lag.
+damping and whatever the configurations did not excite; commands beside it give the lag.
 What no recording excites stays as in the robot file, and is named.
 """
 
@@ -15,6 +15,7 @@ import yaml
 from softcr_estimation.identification.signals import Signals, read_bag, read_csv
 from softcr_estimation.identification.stretches import (
     Samples,
+    calm_of,
     held_commands,
     joined,
     longest_motion,
@@ -22,39 +23,30 @@ from softcr_estimation.identification.stretches import (
     stretches,
 )
 from softcr_models.errors import UserError
+from softcr_models.identifiable import names_of, with_parameters
 from softcr_models.identification import (
-    DAMPING,
-    LAG_PARAMETERS,
-    STATIC_PARAMETERS,
     Fit,
     Recording,
     identify_excited,
     identify_lag,
     identify_motion,
     identify_static,
-    with_parameters,
+    lag_of,
 )
 from softcr_models.robot import Robot
 from softcr_models.rod.cosserat_rod import EquilibriumError
+from softcr_models.rod.description import rod_inputs
+from softcr_models.rod.section import MAX_INTERVALS, MAX_NODES
 
-FEWEST_RESTS = 8  # different ones: fewer fit four parameters too well to know how well
+RESTS_PER_PARAMETER = 2  # different ones: fewer fit the parameters too well to know how well
 DIFFERENT = 2e3  # [Pa]
+DIFFERENT_TENSION = 0.02  # of a tension's range [-]
 DELAYS = 4  # periods by which pressures may answer late, 0 included
 STAGES = 4  # that `identify` tells of
 # Even, as the plant's: rates of the box scheme alternate from node to node, so the base wrench of a
 # moving rod differs between odd and even grids, and damping found on 15 intervals is 2 % off.
 MODEL_INTERVALS = 16
-
-UNITS = {
-    "length": "m",
-    "tip_mass": "kg",
-    "bending_compliance": "rad/(N m m)",
-    "dilatation_compliance": "m/(N m)",
-    DAMPING: "s",
-    LAG_PARAMETERS[0]: "1/s",
-    LAG_PARAMETERS[1]: "1/s",
-}
-"""Name -> unit of every parameter that is looked for, in the order of the stages."""
+"""Of each segment, unless there are so many that a rod cannot have them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,15 +56,18 @@ class Material:
     Attributes:
         static: configurations at rest.
         motion: the longest one; None: nothing moved from a rest.
+        different: of each input, how far configurations must lie apart [Pa, N]; a number is that
+            of all.
     """
 
     static: Recording
     motion: Samples | None
+    different: np.ndarray | float = DIFFERENT
 
     @property
     def different_rests(self) -> int:
         """How many configurations at rest lie apart from each other."""
-        return len(np.unique(np.round(self.static.pressures / DIFFERENT), axis=0))
+        return len(np.unique(np.round(self.static.inputs / self.different), axis=0))
 
 
 @dataclass(frozen=True)
@@ -92,7 +87,7 @@ class Identified:
         robot: with all that was identified.
         found: by name.
         not_excited: names of all else.
-        delay: of the pressures behind their commands [s]; None: no commands.
+        delay: of the inputs behind their commands [s]; None: no commands.
         notes: lines for the report.
     """
 
@@ -114,7 +109,8 @@ def read_material(paths: Sequence[Path], robot: Robot) -> Material:
         UserError: a recording cannot be used, or there is neither rest nor motion in any.
     """
     read = [(read_csv if path.suffix == ".csv" else read_bag)(path, robot) for path in paths]
-    parts = [part for one in read if isinstance(one, Signals) for part in stretches(one)]
+    calm = calm_of(robot)
+    parts = [part for one in read if isinstance(one, Signals) for part in stretches(one, calm)]
     static = joined(
         [*(one for one in read if isinstance(one, Recording)), *(rests(part) for part in parts)]
     )
@@ -123,13 +119,27 @@ def read_material(paths: Sequence[Path], robot: Robot) -> Material:
     if longest is None and not len(static.tips):
         sources = ", ".join(map(str, paths))
         raise UserError(f"{sources}: neither a rest of a second nor a motion of 2 s")
-    return Material(static, longest)
+    return Material(static, longest, _different(robot))
+
+
+def model_intervals(robot: Robot) -> int:
+    """Of each segment of the model's rod: MODEL_INTERVALS, or the largest even number allowed."""
+    segments = len(robot.segments)
+    most = min(MAX_INTERVALS, MAX_NODES - segments) // segments
+    return min(MODEL_INTERVALS, max(1, most - most % 2))
+
+
+def _different(robot: Robot) -> np.ndarray:
+    """(m,) how far apart configurations are different ones [Pa, N]."""
+    limits = rod_inputs(robot)
+    tendons = np.array([each.type == "tendon" for each in robot.actuators])
+    return np.where(tendons, DIFFERENT_TENSION * (limits.high - limits.low), DIFFERENT)
 
 
 def identify(
     robot: Robot,
     material: Material,
-    intervals: int = MODEL_INTERVALS,
+    intervals: int | None = None,
     tell: Callable[[str], None] = lambda what: None,
 ) -> Identified:
     """Statics, then damping with what is left, then lag.
@@ -137,20 +147,21 @@ def identify(
     Args:
         robot: the first guess.
         material: of the recordings.
-        intervals: of the model's rod.
+        intervals: of the model's rod, of each segment; None: MODEL_INTERVALS, fewer of many
+            segments.
         tell: told what is done next, STAGES times.
 
     Raises:
         UserError: the rod of the first guess has no steady state, or diverges, where it was
             recorded.
     """
-    result = Identified(robot)
+    result, intervals = Identified(robot), intervals or model_intervals(robot)
     try:
         tell("statics")
         result = _from_rests(result, material, intervals)
         tell("motion")
         result = _from_motion(result, material.motion, intervals)
-        tell("pressure lag")
+        tell("lag of the inputs")
         result = _from_commands(result, material.motion)
     except EquilibriumError as error:
         raise UserError(f"robot {robot.name} cannot be where it was recorded: {error}") from None
@@ -172,21 +183,23 @@ def write_robot(robot: Robot, path: Path, comments: Sequence[str] = ()) -> None:
 
 def _from_rests(result: Identified, material: Material, intervals: int) -> Identified:
     count, different = len(material.static.tips), material.different_rests
-    if different < FEWEST_RESTS:
+    robot = result.robot
+    wanted = names_of(robot, "rest")
+    fewest = RESTS_PER_PARAMETER * len(wanted)
+    if different < fewest:
         note = (
-            f"{different} different configurations at rest, {FEWEST_RESTS} are needed: what they "
+            f"{different} different configurations at rest, {fewest} are needed: what they "
             "would give is looked for in the motion"
         )
-        return _with(result, None, STATIC_PARAMETERS, "", note)
-    robot = result.robot
+        return _with(result, None, wanted, "", note)
     fit, left = identify_excited(
-        lambda names: identify_static(robot, material.static, intervals, names), STATIC_PARAMETERS
+        lambda names: identify_static(robot, material.static, intervals, names), wanted
     )
     return _with(result, fit, left, f"{count} configurations at rest")
 
 
 def _from_motion(result: Identified, motion: Samples | None, intervals: int) -> Identified:
-    names = (DAMPING, *result.not_excited)
+    names = (*names_of(result.robot, "motion"), *result.not_excited)
     result = replace(result, not_excited=())
     if motion is None:
         return _with(result, None, names, "", "no motion of 2 s from a rest, or of 6 s")
@@ -205,37 +218,46 @@ def _from_motion(result: Identified, motion: Samples | None, intervals: int) -> 
 
 
 def _from_commands(result: Identified, motion: Samples | None) -> Identified:
-    """Gain and pole at the delay that explains the pressures best."""
+    """Gain and pole at the delay that explains the inputs best."""
+    wanted = names_of(result.robot, "lag")
+    if not wanted:
+        return result
     lags = []
     for periods in range(DELAYS if motion is not None and motion.commands is not None else 0):
         assert motion is not None
         assert motion.commands is not None
-        period, pressures = motion.recording.period, motion.recording.pressures
+        period, inputs = motion.recording.period, motion.recording.inputs
         delay = periods * period
         commands = held_commands(motion.commands, motion.stamps, round(1e9 * delay))
         known = np.isfinite(commands).all(axis=1)
         begin = int(known.argmax())
         if known.any() and len(commands) > begin + 2:
-            told = commands[begin:-1], pressures[begin:], period
+            told = commands[begin:-1], inputs[begin:], period
             lags.append((delay, *_fitted_lag(result.robot, *told)))
     if not lags:
-        return _with(result, None, LAG_PARAMETERS, "", "no commands beside a motion")
+        return _with(result, None, wanted, "", "no commands beside a motion")
     delay, fit, left, error = min(lags, key=lambda lag: lag[-1])
-    note = f"pressures follow their commands {1e3 * delay:.1f} ms late, within {error:.0f} Pa rms"
-    done = _with(result, fit, left, "commands and pressures of the motion", note)
+    what, within = "pressures", f"{error:.0f} Pa"
+    if not result.robot.chambers:
+        what, within = "tensions", f"{1e3 * error:.1f} mN"
+    note = f"{what} follow their commands {1e3 * delay:.1f} ms late, within {within} rms"
+    done = _with(result, fit, left, f"commands and {what} of the motion", note)
     return replace(done, delay=delay)
 
 
 def _fitted_lag(
-    robot: Robot, commands: np.ndarray, pressures: np.ndarray, period: float
+    robot: Robot, commands: np.ndarray, inputs: np.ndarray, period: float
 ) -> tuple[Fit | None, tuple[str, ...], float]:
-    """A fit, the names it left, and how far its pressures are from the measured [Pa rms]."""
+    """A fit, the names it left, and how far its inputs are from the measured, rms [Pa], without
+    chambers [N]."""
     fit, left = identify_excited(
-        lambda names: identify_lag(robot, commands, pressures, period, names), LAG_PARAMETERS
+        lambda names: identify_lag(robot, commands, inputs, period, names), names_of(robot, "lag")
     )
-    lag = (robot if fit is None else fit.robot).pressure_lag
-    own = lag.trajectory(pressures[0], commands[None], period)[0]
-    return fit, left, float(np.sqrt(((own - pressures) ** 2).mean()))
+    lag = lag_of(robot if fit is None else fit.robot)
+    off = lag.trajectory(inputs[0], commands[None], period)[0] - inputs
+    if robot.chambers and robot.tendons:
+        off = np.delete(off, robot.tendon_inputs, axis=1)
+    return fit, left, float(np.sqrt((off**2).mean()))
 
 
 def _with(

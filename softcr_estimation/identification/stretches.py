@@ -1,19 +1,23 @@
 """Signals on one grid, and what is in them: where the robot rested, where it moved from rest."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from softcr_estimation.identification.signals import Signals
 from softcr_models.errors import UserError
 from softcr_models.identification import Recording
+from softcr_models.robot import Robot
+from softcr_models.rod.description import rod_inputs
 from softcr_runtime.bags.signals import Signal
 
 PERIOD = 1 / 70  # of the grid, unless the recording is slower [s]
 LONGEST_HOLE = 0.05  # that is interpolated, unless the recording is slower [s]
 TIP_CALM, PRESSURE_CALM = 5e-4, 300.0
 """Standard deviations at rest, sensor noise included [m], [Pa]."""
+TENSION_CALM = 0.015
+"""Standard deviation of a tension at rest, sensor noise included, of its range [-]."""
 REST, BEGIN = 1.0, 0.25  # calm for so long: a configuration; a motion may begin [s]
 SHORTEST_MOTION, LONGEST_MOTION = 2.0, 12.0  # [s]
 RUN_IN = 4.0
@@ -28,32 +32,45 @@ class Samples:
     Attributes:
         source: where from.
         stamps: (T,) [ns].
-        recording: pressures, tips, wrenches.
+        recording: inputs, tips, wrenches.
         commands: None: not recorded.
+        calm: of each input, standard deviation at rest [Pa, N]; a number is that of all.
     """
 
     source: str
     stamps: np.ndarray
     recording: Recording
     commands: Signal | None
+    calm: np.ndarray | float = PRESSURE_CALM
 
     def part(self, begin: int, end: int, run_in: int = 0) -> "Samples":
         """The rows from `begin` to before `end`; `run_in` of them are not judged."""
         rows, values = slice(begin, end), _values(self.recording)
         recording = _recording([each[rows] for each in values], self.recording.period, run_in)
-        return Samples(self.source, self.stamps[rows], recording, self.commands)
+        return replace(self, stamps=self.stamps[rows], recording=recording)
 
     def __len__(self) -> int:
         return len(self.stamps)
 
 
-def stretches(signals: Signals) -> list[Samples]:
+def calm_of(robot: Robot) -> np.ndarray:
+    """(m,) standard deviation up to which each input of a robot counts as at rest [Pa, N]."""
+    limits = rod_inputs(robot)
+    tendons = np.array([each.type == "tendon" for each in robot.actuators])
+    return np.where(tendons, TENSION_CALM * (limits.high - limits.low), PRESSURE_CALM)
+
+
+def stretches(signals: Signals, calm: np.ndarray | float = PRESSURE_CALM) -> list[Samples]:
     """The signals on one grid, cut where a sensor was silent.
+
+    Args:
+        signals: of one recording.
+        calm: see `Samples`.
 
     Raises:
         UserError: the sensors were never heard together for a second.
     """
-    sensors = (signals.pressures, signals.tips, signals.wrenches)
+    sensors = (signals.inputs, signals.tips, signals.wrenches)
     slowest = max(1e-9 * float(np.median(np.diff(series.stamps))) for series in sensors)
     period, hole = max(PERIOD, slowest), max(LONGEST_HOLE, 2.5 * slowest)
     first = max(int(series.stamps[0]) for series in sensors)
@@ -64,13 +81,13 @@ def stretches(signals: Signals) -> list[Samples]:
     known = np.all([np.isfinite(values).all(axis=1) for values in found], axis=0)
     result = [
         Samples(signals.source, grid[rows],
-                _recording([values[rows] for values in found], period), signals.commands)
+                _recording([values[rows] for values in found], period), signals.commands, calm)
         for rows in _runs(known)
         if (rows.stop - rows.start) * period >= REST
     ]  # fmt: skip
     if not result:
         raise UserError(
-            f"{signals.source}: pressures, tips and wrenches were never recorded together for "
+            f"{signals.source}: inputs, tips and wrenches were never recorded together for "
             f"{REST:g} s without holes of more than {hole:g} s"
         )
     return result
@@ -78,7 +95,7 @@ def stretches(signals: Signals) -> list[Samples]:
 
 def rests(samples: Samples) -> Recording:
     """A row for each time the robot stood still, means over the calmest second of it."""
-    spread = _spread(samples.recording, REST)
+    spread = _spread(samples, REST)
     width = len(samples) - len(spread) + 1
     begins = [calm.start + int(np.argmin(spread[calm])) for calm in _runs(spread <= 1.0)]
     return _recording(
@@ -105,9 +122,9 @@ def longest_motion(samples: Samples) -> Samples | None:
     """
     recording = samples.recording
     period = recording.period
-    resting = np.array([r.start for r in _runs(_spread(recording, REST) <= 1.0)], int)
+    resting = np.array([r.start for r in _runs(_spread(samples, REST) <= 1.0)], int)
     longest: Samples | None = None
-    for calm in _runs(_spread(recording, BEGIN) <= 1.0):
+    for calm in _runs(_spread(samples, BEGIN) <= 1.0):
         begin = calm.stop - 1  # the last calm window begins here
         later = resting[resting > begin]
         until = int(later[0] + REST / period) if len(later) else len(samples)
@@ -129,22 +146,23 @@ def held_commands(commands: Signal, stamps: np.ndarray, delay: int) -> np.ndarra
 
 
 def _values(recording: Recording) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return recording.pressures, recording.tips, recording.wrenches
+    return recording.inputs, recording.tips, recording.wrenches
 
 
 def _recording(values: Sequence[np.ndarray], period: float = 0.0, run_in: int = 0) -> Recording:
-    pressures, tips, wrenches = values
-    return Recording(pressures, tips, wrenches, period, run_in)
+    inputs, tips, wrenches = values
+    return Recording(inputs, tips, wrenches, period, run_in)
 
 
-def _spread(recording: Recording, seconds: float) -> np.ndarray:
+def _spread(samples: Samples, seconds: float) -> np.ndarray:
     """(T - w + 1,) of each window of so long: up to 1 it is calm. Empty where all is shorter."""
+    recording = samples.recording
     width = max(2, round(seconds / recording.period))
     if len(recording.tips) < width:
         return np.empty(0)
     deviations = [
         np.lib.stride_tricks.sliding_window_view(values, width, axis=0).std(axis=-1).max(axis=1)
-        for values in (recording.tips / TIP_CALM, recording.pressures / PRESSURE_CALM)
+        for values in (recording.tips / TIP_CALM, recording.inputs / samples.calm)
     ]
     spread: np.ndarray = np.maximum(*deviations)
     return spread

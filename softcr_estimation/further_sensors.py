@@ -1,0 +1,61 @@
+"""What an estimator hears beside the tip's pose: poses along the body, the wrench at the base."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from softcr_models.model import Model
+from softcr_models.robot import Robot
+from softcr_models.rod.description import BASE_WRENCH, pose_sensors
+from softcr_runtime.tick_grid import linear
+from softcr_runtime.values import Pose, blended_poses
+
+
+@dataclass(frozen=True)
+class FurtherSensor:
+    """A topic whose values are measurements of a model's outputs.
+
+    Attributes:
+        topic: in the table of topics.
+        outputs: of the model, in the order of the topic's values.
+        blend: the value between two values.
+        measured: a value of the topic by output.
+    """
+
+    topic: str
+    outputs: tuple[str, ...]
+    blend: Callable[[Any, Any, float], Any]
+    measured: Callable[[Any], dict[str, np.ndarray]]
+
+
+def further_sensors(
+    robot: Any, model: Model, body_poses: bool, base_wrench: bool
+) -> tuple[FurtherSensor, ...]:
+    """Those that are asked for, and that the robot has and the model tells.
+
+    Args:
+        robot: as loaded from its file.
+        model: that an estimator predicts with.
+        body_poses, base_wrench: whether each is asked for.
+    """
+    if not isinstance(robot, Robot):
+        return ()
+    names = tuple(pose_sensors(robot))
+    found = []
+    if body_poses and names and set(names) <= set(model.outputs):
+        found.append(FurtherSensor(
+            "mocap/body/poses", names, _blended_each,
+            lambda poses: {n: p.matrix for n, p in zip(names, poses, strict=True)},
+        ))  # fmt: skip
+    if base_wrench and BASE_WRENCH in model.outputs:
+        found.append(FurtherSensor(
+            "force_torque/wrench", (BASE_WRENCH,), linear, lambda wrench: {BASE_WRENCH: wrench}
+        ))  # fmt: skip
+    return tuple(found)
+
+
+def _blended_each(older: tuple[Pose, ...], newer: tuple[Pose, ...], part: float) -> tuple:
+    pairs = zip(older, newer, strict=True)
+    return tuple(blended_poses(*pair, part) for pair in pairs)
