@@ -99,7 +99,7 @@ setup(
         "packaging",
         "pillow",
         "pin",
-        "pydantic>=2",
+        "pydantic>=2.5",
         "pynetft>=2.1",
         "pyyaml",
         "rich",
@@ -115,6 +115,7 @@ setup(
         "cuda": ["numba-cuda[cu13]>=0.30"],  # the rod on a GPU; some 400 MB of NVIDIA's compiler
         "docs": ["furo", "myst-parser", "sphinx"],
         "ethercat": ["pysoem"],  # of SOEM: GPL-3.0 or commercial, so only on request
+        "images": ["opencv-python-headless"],  # shapes from images of marks
         "lint": ["mypy", "ruff"],
         "surrogate": ["optuna", "safetensors", "torch"],
         "test": ["distributed", "hypothesis", "pandas", "psutil", "pytest", "pytest-xdist"],

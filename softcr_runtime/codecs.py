@@ -7,6 +7,7 @@ from typing import Any
 
 from softcr_models.model import Layout
 from softcr_models.robot import Robot
+from softcr_models.rod.description import pose_sensors
 from softcr_models.rod.discretise import share_intervals
 from softcr_models.rod.state import intervals_of
 from softcr_runtime.arm_messages import (
@@ -18,6 +19,7 @@ from softcr_runtime.arm_messages import (
     tendons_from_message,
     tendons_to_message,
 )
+from softcr_runtime.force_clouds import forces_from_message, forces_message
 from softcr_runtime.goal_messages import (
     goal_from_message,
     goal_state_to_message,
@@ -76,7 +78,7 @@ class Expected:
     Attributes:
         actuators: names, in the order of every input vector.
         intervals: of rods whose states are received, of each segment on average; None for any.
-        racks: poses in a frame of an arm's cameras.
+        racks: poses in a frame of an arm's cameras, or of the sensors along a rod.
         sections: of an arm.
         frame: of poses: the base's, or "world" for an arm.
         frame_prefix: before the names of the robot's own frames; the world is everybody's.
@@ -134,6 +136,7 @@ def expected_of(
     return Expected(
         robot.actuator_names,
         intervals,
+        racks=len(pose_sensors(robot)),
         frame=f"{frame_prefix}base",
         layout=layout,
         frame_prefix=frame_prefix,
@@ -207,7 +210,7 @@ def _reference_rod(topic: str, expected: Expected) -> Codec:
     def encode(value: Any, stamp: int) -> Any:
         return reference_cloud_message(
             value.states, value.poses(), value.tip_positions, stamp, value.period, expected.frame,
-            expected.counts_of(value.states.shape[1]),
+            expected.counts_of(value.states.shape[1]), value.tip_orientations,
         )  # fmt: skip
 
     return Codec(
@@ -231,6 +234,13 @@ def _reference_output(topic: str, expected: Expected) -> Codec:
     )
 
 
+def _forces(topic: str, expected: Expected) -> Codec:
+    return Codec(
+        lambda value, stamp: forces_message(value, stamp, expected.frame),
+        lambda message: forces_from_message(message, topic),
+    )
+
+
 def _numbers(topic: str, expected: Expected) -> Codec:
     return Codec(
         lambda value, stamp: named_numbers_message(value, stamp, expected.frame),
@@ -244,11 +254,19 @@ def _arm_poses(topic: str, expected: Expected) -> Codec:
     )
 
 
+def _body_poses(topic: str, expected: Expected) -> Codec:
+    return Codec(
+        lambda value, stamp: poses_to_message(value, stamp, expected.frame),
+        lambda message: pose_values_from_message(message, topic, expected.racks),
+    )
+
+
 def _tip_setpoint(topic: str, expected: Expected) -> Codec:
     frame = expected.frame
+    turns = frame != "world"  # an arm's controller follows positions alone
     return Codec(
         lambda value, stamp: tip_to_message(value, stamp, frame),
-        lambda message: tip_from_message(message, topic, frame),
+        lambda message: tip_from_message(message, topic, frame, turns),
     )
 
 
@@ -296,10 +314,14 @@ _CODECS: dict[str, Callable[[str, Expected], Codec]] = {
     "pressure/state": _pressures,
     "pressure/sent": _pressures,
     "mocap/tip/pose": _pose,
+    "mocap/body/poses": _body_poses,
     "simulation/truth/tip/pose": _pose,
     "force_torque/wrench": _wrench,
     "estimate/rod": _rod,
     "simulation/truth/rod": _rod,
+    "simulation/truth/loads": _forces,
+    "simulation/truth/contact/points": _forces,
+    "simulation/truth/contact/wrench": _wrench,
     "estimate/tip/pose": _tip_estimate,
     "estimate/constant_curvature": _numbers,
     "reference/rod": _reference_rod,

@@ -17,15 +17,34 @@ _NONE_ASKED = np.array([0.0, 0.0, 0.0, 1.0])
 def tip_to_message(
     tip: np.ndarray, stamp: int, frame: str, orientation: np.ndarray = _NONE_ASKED
 ) -> Any:
-    """geometry_msgs/PoseStamped of a wanted tip (3,) [m] and, if asked for, its orientation."""
-    return pose_to_message(Pose(np.asarray(tip, float), orientation), stamp, frame)
+    """geometry_msgs/PoseStamped of a wanted tip and, if asked for, its orientation.
+
+    Args:
+        tip: (3,) position [m]; or (7,) with a quaternion x y z w behind it, which is asked for.
+        stamp: [ns].
+        frame: of it.
+        orientation: (4,) of a tip of three numbers.
+    """
+    numbers = np.asarray(tip, float)
+    turned = numbers[3:] if len(numbers) > 3 else orientation
+    return pose_to_message(Pose(numbers[:3], turned), stamp, frame)
 
 
-def tip_from_message(message: Any, topic: str, frame: str) -> np.ndarray:
-    """(3,) wanted tip [m] of a PoseStamped, or of a PointStamped as in bags of older releases.
+def tip_from_message(message: Any, topic: str, frame: str, turns: bool = False) -> np.ndarray:
+    """Wanted tip of a PoseStamped, or of a PointStamped as in bags of older releases.
+
+    Args:
+        message: the message.
+        topic: where it came from.
+        frame: that it must be in.
+        turns: whether an orientation can be followed.
+
+    Returns:
+        (3,) position [m]; (7,) with a quaternion x y z w behind it where one is asked for.
 
     Raises:
-        MessageError: a value is not finite, it is in another frame, or it asks for an orientation.
+        MessageError: a value is not finite, it is in another frame, or it asks for an orientation
+            that cannot be followed.
     """
     found = message.header.frame_id
     if found not in (frame, ""):
@@ -33,12 +52,14 @@ def tip_from_message(message: Any, topic: str, frame: str) -> np.ndarray:
     if hasattr(message, "point"):
         return _position(message.point, topic)
     pose = pose_value_from_message(message, topic)
-    if _asked(pose.quaternion[None]) is not None:
-        told = ", ".join(f"{value:.3g}" for value in pose.quaternion)
-        raise MessageError(
-            topic, f"orientation ({told}) cannot be followed, must be (0, 0, 0, 1), which asks none"
-        )
-    return pose.position
+    if _asked(pose.quaternion[None]) is None:
+        return pose.position
+    if turns:
+        return np.concatenate((pose.position, pose.quaternion))
+    told = ", ".join(f"{value:.3g}" for value in pose.quaternion)
+    raise MessageError(
+        topic, f"orientation ({told}) cannot be followed, must be (0, 0, 0, 1), which asks none"
+    )
 
 
 def goal_to_message(goal: Goal, stamp: int) -> Any:

@@ -245,6 +245,11 @@ class LoopNode(LifecycleNode):
         return cast(Robot, self._robot_file)
 
     @property
+    def rod_or_arm(self) -> "Robot | Arm":
+        """The robot that `settings.robot` names, in a node for rods and arms."""
+        return cast("Robot | Arm", self._robot_file)
+
+    @property
     def arm(self) -> "Arm":
         """The arm that `settings.robot` names, in a node for arms."""
         return cast("Arm", self._robot_file)

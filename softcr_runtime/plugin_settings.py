@@ -68,8 +68,11 @@ def with_model(base: type[NodeSettings], name: str) -> type[NodeSettings]:
     return create_model(base.__name__, __base__=base, **missing) if missing else base
 
 
+_OF_USERS = ("single_precision", "tip_force")  # of a model, chosen by whoever computes with it
+
+
 def _is_new(name: str, base: type[NodeSettings]) -> bool:
-    return name not in base.model_fields and name != "single_precision"
+    return name not in base.model_fields and name not in _OF_USERS
 
 
 def model_of(robot: Any, settings: BaseModel, **chosen: Any) -> Any:

@@ -7,6 +7,9 @@ the nodes 0+ to n. Further fields are the same on all points: NAME and NAME_std 
 and of an estimate input.ACTUATOR, the measured input that it was made with. Each row of a reference
 cloud is one such rod.
 
+The last point of a reference's row is the tip. Where the state is unknown its orientation is the
+one that the reference asks for, and NaN where it asks for none.
+
 A rod of several segments has two nodes at a boundary, before and after the connector, and a field
 `segment`: the number of the segment that a point belongs to, from 0 at the base.
 """
@@ -41,6 +44,7 @@ ROD_FIELDS = (
 _POSITION, _QUATERNION = slice(0, 3), slice(3, 7)
 _VELOCITY, _WRENCH = slice(7, 13), slice(13, 19)
 _SEGMENT = "segment"
+_LENGTH_TOLERANCE = 1e-3  # of a quaternion
 
 Counts = tuple[int, ...]
 """Numbers of intervals of a rod's segments."""
@@ -81,6 +85,8 @@ class ReferenceCloud:
         states: (H, nx) wanted states; rows of NaN where only the tip is known.
         tip_positions: (H, 3) wanted tip positions [m], base frame.
         positions: (H, N+K+1, 3) centre lines [m], base frame; NaN where only the tip is known.
+        tip_orientations: (H, 4) quaternions x y z w that are asked of the tip, base frame; NaN in
+            rows that ask for none. None: no row asks for one.
     """
 
     stamp: int
@@ -88,6 +94,7 @@ class ReferenceCloud:
     states: np.ndarray
     tip_positions: np.ndarray
     positions: np.ndarray
+    tip_orientations: np.ndarray | None = None
 
 
 def rod_cloud_message(
@@ -187,6 +194,7 @@ def reference_cloud_message(
     period: float,
     frame: str = "base",
     counts: Counts | None = None,
+    tip_orientations: np.ndarray | None = None,
 ) -> Any:
     """sensor_msgs/PointCloud2 of a reference: one row per step.
 
@@ -199,6 +207,8 @@ def reference_cloud_message(
         period: time between rows [s].
         frame: of poses and tip positions.
         counts: numbers of intervals of the segments; None: of one segment.
+        tip_orientations: (H, 4) that rows of unknown states ask for, NaN where they ask for none;
+            None: no row does.
 
     Raises:
         ValueError: shapes that do not belong together.
@@ -213,6 +223,9 @@ def reference_cloud_message(
     table = np.empty((rows, points, len(fields)))
     _write_rods(table, states, poses, grid)
     table[:, -1, _POSITION] = tip_positions
+    if tip_orientations is not None:
+        asks = np.isnan(states).all(axis=1)
+        table[asks, -1, _QUATERNION] = tip_orientations[asks]
     table[..., -1] = period
     return cloud_message(table, fields, stamp, frame)
 
@@ -224,7 +237,8 @@ def reference_cloud_from_message(
 
     Raises:
         MessageError: fields, sizes or number of points that are no reference; a tip that is not
-            finite; a state that is partly known; a period that is not positive.
+            finite; a state that is partly known; an orientation that is none; a period that is not
+            positive.
     """
     columns = _columns(message, topic)
     names = list(columns)
@@ -247,7 +261,38 @@ def reference_cloud_from_message(
         states=states,
         tip_positions=tips,
         positions=table[..., _POSITION].copy(),
+        tip_orientations=asked_orientations(
+            table[:, -1, _QUATERNION], np.isnan(states).all(axis=1), topic
+        ),
     )
+
+
+def asked_orientations(
+    quaternions: np.ndarray, allowed: np.ndarray, topic: str
+) -> np.ndarray | None:
+    """(H, 4) quaternions of the rows that may ask for an orientation, NaN in the others; None where
+    no row asks.
+
+    Args:
+        quaternions: (H, 4) x y z w as received; all NaN in rows that ask for none.
+        allowed: (H,) whether a row may ask.
+        topic: where they came from.
+
+    Raises:
+        MessageError: a quaternion that is partly known or not of length 1.
+    """
+    asked = np.where(allowed[:, None], quaternions, np.nan)
+    known = ~np.isnan(asked).all(axis=1)
+    if not known.any():
+        return None
+    lengths = np.linalg.norm(asked[known], axis=1)
+    wrong = ~(np.abs(lengths - 1.0) < _LENGTH_TOLERANCE)
+    if wrong.any():
+        shown = asked[known][wrong][0].tolist()
+        raise MessageError(
+            topic, f"tip orientation {shown} must be a quaternion of length 1, or NaN"
+        )
+    return asked
 
 
 def _points(counts: Counts) -> int:

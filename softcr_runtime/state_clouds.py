@@ -3,8 +3,9 @@
 `estimate/state` is one point whose float64 fields have as many elements as the group of the model's
 state that they hold: `state.GROUP`; then `parameter.NAME`, `std.NAME`, and `input.ACTUATOR`, which
 is the measured input that the estimate was made with. `reference/output` has a
-point per step of the horizon: x, y, z of the tip and the period. A reader compares names and counts
-with what its own model has and refuses others.
+point per step of the horizon: x, y, z of the tip and the period; and, where an orientation of the
+tip is asked for, its quaternion qx, qy, qz, qw, NaN in rows that ask for none. A reader compares
+names and counts with what its own model has and refuses others.
 """
 
 from array import array
@@ -25,12 +26,13 @@ from softcr_runtime.messages import (
     header,
     inputs_of_fields,
 )
+from softcr_runtime.rod_clouds import asked_orientations
 from softcr_runtime.values import ReferenceRows, StateEstimate
 
 _FLOAT64 = 8  # sensor_msgs/PointField.FLOAT64
 _ITEM = 8  # bytes of a float64
 _STATE, _PARAMETER, _STD = "state.", "parameter.", "std."
-_REFERENCE = ("x", "y", "z", "period")
+_REFERENCE, _TURN = ("x", "y", "z", "period"), ("qx", "qy", "qz", "qw")
 
 
 def state_message(
@@ -96,25 +98,36 @@ def reference_message(value: ReferenceRows, stamp: int, frame: str) -> Any:
     """sensor_msgs/PointCloud2 of the tips of a reference; stamp [ns]."""
     rows = len(value.tip_positions)
     table = np.column_stack((value.tip_positions, np.full(rows, value.period)))
-    return cloud_message(table[None], _REFERENCE, stamp, frame)
+    if value.tip_orientations is None:
+        return cloud_message(table[None], _REFERENCE, stamp, frame)
+    table = np.column_stack((table, value.tip_orientations))
+    return cloud_message(table[None], (*_REFERENCE, *_TURN), stamp, frame)
 
 
 def reference_from_message(message: Any, topic: str) -> ReferenceRows:
     """The reference of a cloud.
 
     Raises:
-        MessageError: other fields, a value that is not finite, a period that is not above 0.
+        MessageError: other fields, a value that is not finite, a period that is not above 0, an
+            orientation that is none.
     """
     columns = cloud_fields(message, topic)
     missing = [name for name in _REFERENCE if name not in columns]
     if missing or message.height != 1 or message.width < 1:
         raise MessageError(topic, f"fields {missing} are missing, or it is not one row of points")
-    rows = cloud_values(message, topic)[0][:, [columns[name] for name in _REFERENCE]].astype(float)
+    values = cloud_values(message, topic)[0].astype(float)
+    rows = values[:, [columns[name] for name in _REFERENCE]]
     check_finite(rows, _REFERENCE, topic)
     period = float(rows[0, 3])
     if not period > 0.0 or (rows[:, 3] != period).any():
         raise MessageError(topic, f"period = {period} s must be above 0, and the same in each row")
-    return ReferenceRows(from_stamp(message, topic), period, None, rows[:, :3].copy())
+    turns = None
+    if all(name in columns for name in _TURN):
+        quaternions = values[:, [columns[name] for name in _TURN]]
+        turns = asked_orientations(quaternions, np.ones(len(rows), bool), topic)
+    return ReferenceRows(
+        from_stamp(message, topic), period, None, rows[:, :3].copy(), tip_orientations=turns
+    )
 
 
 def _elements(field: Any, row: np.ndarray, topic: str) -> np.ndarray:

@@ -60,13 +60,14 @@ _ROWS = (
         "pressure/command",
         "sensor_msgs/msg/JointState",
         "command",
-        "gauge pressures wanted: name = chambers, effort [Pa]; stamp of the estimate it answers",
+        "inputs wanted: name = actuators, effort = gauge pressure [Pa] or tension [N]; stamp of "
+        "the estimate it answers",
     ),
     Topic(
         "pressure/state",
         "sensor_msgs/msg/JointState",
         "sensor",
-        "gauge pressures measured: name = chambers, effort [Pa]",
+        "inputs measured: name = actuators, effort = gauge pressure [Pa] or tension [N]",
     ),
     Topic(
         "pressure/sent",
@@ -81,6 +82,13 @@ _ROWS = (
         "tip seen by the cameras [m]; stamp = middle of the exposure",
     ),
     Topic(
+        "mocap/body/poses",
+        "geometry_msgs/msg/PoseArray",
+        "sensor",
+        "rigid bodies along a rod seen by the cameras [m], in the order of the pose sensors in the "
+        "robot's file; stamp = middle of the exposure",
+    ),
+    Topic(
         "force_torque/wrench",
         "geometry_msgs/msg/WrenchStamped",
         "sensor",
@@ -91,7 +99,8 @@ _ROWS = (
         "sensor_msgs/msg/PointCloud2",
         "reliable",
         "estimated rod state, one point per node, with estimated parameters and the measured "
-        "inputs that it was made with",
+        "inputs that it was made with; of several segments also `segment`, the number of the "
+        "segment that a point belongs to, from 0 at the base",
     ),
     Topic(
         "estimate/state",
@@ -123,8 +132,9 @@ _ROWS = (
         "reference/tip",
         "geometry_msgs/msg/PoseStamped",
         "reliable",
-        "where the tip should be now [m], orientation (0, 0, 0, 1): followed by the node goal "
-        "while it is asked to, at its speed limits; by an arm's controller as its setpoint",
+        "where the tip should be now [m], orientation (0, 0, 0, 1) asks for none: followed by the "
+        "node goal while it is asked to, at its speed limits; by an arm's controller, which "
+        "follows positions alone, as its setpoint",
         former=("geometry_msgs/msg/PointStamped",),
     ),
     Topic(
@@ -174,14 +184,15 @@ _ROWS = (
         "reference/rod",
         "sensor_msgs/msg/PointCloud2",
         "reliable",
-        "where the rod should be: one row per step of the horizon, one point per node",
+        "where the rod should be: one row per step of the horizon, one point per node; where the "
+        "state is NaN the last point is the wanted tip, its orientation NaN where none is asked",
     ),
     Topic(
         "reference/output",
         "sensor_msgs/msg/PointCloud2",
         "reliable",
         "where the tip of a robot that is no rod should be [m]: one point per step of the horizon, "
-        "with their period [s]",
+        "with their period [s] and, where one is asked for, the tip's quaternion",
     ),
     Topic(
         "markers",
@@ -239,6 +250,28 @@ _ROWS = (
         "geometry_msgs/msg/PoseStamped",
         "sensor",
         "true tip of the simulator [m]; for recorder and viewers only",
+    ),
+    Topic(
+        "simulation/truth/loads",
+        "sensor_msgs/msg/PointCloud2",
+        "sensor",
+        "loads that a script puts on the simulated rod, one point for each, zero while it is off: "
+        "place [m], force [N], moment about the place [N m]; for recorder and viewers only",
+    ),
+    Topic(
+        "simulation/truth/contact/points",
+        "sensor_msgs/msg/PointCloud2",
+        "sensor",
+        "where the simulated rod may touch its obstacles, the middles of its intervals and its "
+        "last node [m], and the force on it there [N], zero where it does not touch; for recorder "
+        "and viewers only",
+    ),
+    Topic(
+        "simulation/truth/contact/wrench",
+        "geometry_msgs/msg/WrenchStamped",
+        "sensor",
+        "total of the obstacles' forces on the simulated rod, about the origin of the sensor below "
+        "the base, in the base's axes [N, N m]; for recorder and viewers only",
     ),
     Topic(
         "/diagnostics",

@@ -6,16 +6,25 @@ from typing import Any
 import numpy as np
 
 from softcr_runtime.codecs import Expected
-from softcr_runtime.values import ArmSections, Pose, ReferenceRows, StateEstimate, TipEstimate
+from softcr_runtime.values import (
+    ArmSections,
+    PointForces,
+    Pose,
+    ReferenceRows,
+    StateEstimate,
+    TipEstimate,
+)
 
 _ACTUATORS = ("pressure/command", "pressure/state", "pressure/sent", "tendon/command")
-_WRENCHES = ("force_torque/wrench",)
+_WRENCHES = ("force_torque/wrench", "simulation/truth/contact/wrench")
 _KINDS: dict[str, type] = {
     "mocap/tip/pose": Pose,
     "simulation/truth/tip/pose": Pose,
     "estimate/rod": StateEstimate,
     "estimate/state": StateEstimate,
     "simulation/truth/rod": StateEstimate,
+    "simulation/truth/loads": PointForces,
+    "simulation/truth/contact/points": PointForces,
     "estimate/tip/pose": TipEstimate,
     "reference/rod": ReferenceRows,
     "reference/output": ReferenceRows,
@@ -39,6 +48,11 @@ def check_value(topic: str, value: Any, expected: Expected) -> None:
         _check_array(topic, value, (len(expected.actuators),))
     elif topic in _WRENCHES:
         _check_array(topic, value, (6,))
+    elif topic == "mocap/body/poses":
+        if not (isinstance(value, tuple) and len(value) == expected.racks):
+            raise TypeError(f"{topic} must be a tuple of {expected.racks} poses")
+        for pose in value:
+            check_value("mocap/tip/pose", pose, expected)
     elif topic in _KINDS:
         kind = _KINDS[topic]
         if not isinstance(value, kind):
@@ -53,10 +67,18 @@ def _parts(value: Any, actuators: int) -> tuple[tuple[str, Any, tuple[int, ...]]
     if isinstance(value, StateEstimate):
         state = "state", value.state, np.shape(value.state)
         return (state,) if value.inputs is None else (state, ("inputs", value.inputs, (actuators,)))
+    if isinstance(value, PointForces):
+        count = np.shape(value.points)[:1]
+        return ("points", value.points, (*count, 3)), ("wrenches", value.wrenches, (*count, 6))
     if isinstance(value, TipEstimate):
         return (("covariance", value.position_covariance, (3, 3)),)
     if isinstance(value, ReferenceRows):
-        return (("tip positions", value.tip_positions, (*np.shape(value.tip_positions)[:1], 3)),)
+        rows = np.shape(value.tip_positions)[:1]
+        tips = "tip positions", value.tip_positions, (*rows, 3)
+        if value.tip_orientations is None:
+            return (tips,)
+        asked = np.nan_to_num(value.tip_orientations, posinf=np.inf, neginf=-np.inf)
+        return tips, ("tip orientations", asked, (*rows, 4))
     return ()
 
 

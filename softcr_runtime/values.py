@@ -87,6 +87,19 @@ class StateEstimate:
 
 
 @dataclass(frozen=True, eq=False)
+class PointForces:
+    """What acts on a robot at single points, base frame.
+
+    Attributes:
+        points: (J, 3) [m].
+        wrenches: (J, 6) force [N], then moment about the point [N m].
+    """
+
+    points: np.ndarray
+    wrenches: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
 class TipEstimate:
     """An estimated tip.
 
@@ -110,6 +123,8 @@ class ReferenceRows:
         tip_positions: (H, 3) wanted tip positions [m], base frame.
         poses: gives (H, k, 4, 4) poses along the robot [m], or None where they are unknown; only
             called where somebody makes a message of this.
+        tip_orientations: (H, 4) quaternions x y z w that are asked of the tip, base frame; NaN in
+            rows that ask for none, and where the state is known. None: no row asks for one.
     """
 
     stamp: int
@@ -117,6 +132,7 @@ class ReferenceRows:
     states: np.ndarray | None
     tip_positions: np.ndarray
     poses: Callable[[], np.ndarray | None] = lambda: None
+    tip_orientations: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)

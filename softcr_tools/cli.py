@@ -30,7 +30,7 @@ _COMMANDS = {
     "commission": ("tools.commission.command:commission", "measure a bench, write its files"),
     "ros": ("tools.ros.command:app", "run, nodes, lifecycle, topics, echo, call, param"),
     "plan": ("tools.plan:plan", "turn a tip path into a motion the rod can do"),
-    "identify": ("tools.identify:identify", "find a robot's parameters in its recordings"),
+    "identify": ("tools.identify:identify", "find parameters in recordings (shapes: learn strain)"),
     "emulate": ("tools.emulate:app", "play a device of the bench on its real protocol"),
     "rehearse": ("tools.rehearse:rehearse", "run the bench's system on emulated devices"),
     "train": ("tools.train:train", "train the surrogate of a robot"),
@@ -42,6 +42,12 @@ for _order, (_name, (_place, _text)) in enumerate(_COMMANDS.items()):
     app.command(f"softcr_{_place}", name=_name, help=_text, sort_key=_order)
 for _name, (_place, _text) in ROS_COMMANDS.items():  # in one line of the list, which fits a screen
     app.command(f"softcr_tools.{_place}", name=_name, help=_text, show=False)
+app.command(
+    "softcr_tools.learn:app",
+    name="learn",
+    help="learn a strain model from the motion of a shape",
+    show=False,  # the line of `identify` names it: the list fits a screen
+)
 app.register_install_completion_command(help="install completion for bash, zsh or fish")
 
 

@@ -12,9 +12,10 @@ from rich.table import Table
 from threadpoolctl import threadpool_limits
 
 from softcr_estimation.identification import stages
-from softcr_estimation.identification.stages import UNITS, Identified, Material
+from softcr_estimation.identification.stages import Identified, Material
 from softcr_models import Robot, load_robot
-from softcr_models.identification import parameters_of, predicted_motion
+from softcr_models.identifiable import parameters_of, units_of
+from softcr_models.identification import predicted_motion
 from softcr_runtime.command_line import command
 from softcr_runtime.console import say
 from softcr_runtime.panels import panels
@@ -32,18 +33,22 @@ def identify(
     A robot file with 95 % confidence intervals, a report that names what the recordings do not
     excite, and a figure go to results/identification/latest.
 
-    Record each chamber, each pair and all of them at six levels (42 configurations), each held
-    until the tip has come to rest for a second; then, from rest, 10 s of 0.1, 0.5 and 1 Hz and a
-    step to ambient pressure. One recording may hold it all, or several may share it.
+    Record each actuator, each pair and all of them at six levels (42 configurations of three),
+    each held until the tip has come to rest for a second; then, from rest, 10 s of 0.1, 0.5 and
+    1 Hz and a step to the least inputs. One recording may hold it all, or several may share it.
+
+    An arm of several segments has its lengths, compliances and relaxation times in each segment
+    (bending_compliance_1, bending_compliance_2, ...).
 
     A bag needs pressure/state, mocap/tip/pose and force_torque/wrench, and for the pressure lag
     pressure/sent or pressure/command: `make sim`, a bench and tracking studies record them.
 
     A file ending in .csv has a line of column names and a line per sample, in SI units: pressure_1
-    ... pressure_m (gauge, chambers in the robot file's order), tip_x, tip_y, tip_z (base frame),
-    force_x, force_y, force_z, moment_x, moment_y, moment_z (of the sensor below the base), time
-    (without it every line is a configuration at rest), and for the lag command_1 ... command_m
-    (pressures asked for). Their order is free, other columns are not read.
+    ... pressure_m (gauge, actuators in the robot file's order; tension_1 ... tension_m where they
+    are tendons), tip_x, tip_y, tip_z (base frame), force_x, force_y, force_z, moment_x, moment_y,
+    moment_z (of the sensor below the base), time (without it every line is a configuration at
+    rest), and for the lag command_1 ... command_m (inputs asked for). Their order is free, other
+    columns are not read.
 
     Args:
         recordings: bags and CSV files.
@@ -61,14 +66,15 @@ def run(
     robot: Robot,
     recordings: Sequence[Path],
     results: Path,
-    intervals: int = stages.MODEL_INTERVALS,
+    intervals: int | None = None,
     console: Console | None = None,
 ) -> Identified:
-    """Identify a robot, from a first guess, with a model rod of so many intervals; see `identify`.
+    """Identify a robot, from a first guess, see `identify`.
 
+    The model's rod has so many intervals in each segment; None: those of `stages.identify`.
     Progress and table go to the console, all else to a new directory in `results`.
     """
-    console = console or Console()
+    console, intervals = console or Console(), intervals or stages.model_intervals(robot)
     sources = ", ".join(map(str, recordings))
     material = stages.read_material(recordings, robot)
     directory = new_run_directory(results)
@@ -94,7 +100,7 @@ def run(
     described = directory / "identified.yaml"
     stages.write_robot(found.robot, described, _comments(robot, found, sources))
     content = {"experiment": "identification", "sources": sources,
-               "rows": _rows(found, errors, robot.length)}  # fmt: skip
+               "rows": _rows(found, units_of(robot), errors, robot.length)}  # fmt: skip
     (directory / "table.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     point_latest_to(directory)
     say(console, f"robot file: {described}")
@@ -104,13 +110,13 @@ def run(
 
 def _cells(first: Robot, found: Identified) -> list[tuple[str, ...]]:
     """A row for each parameter, below _HEADS."""
-    rows = []
-    for name, before in zip(UNITS, parameters_of(first, tuple(UNITS)), strict=True):
+    rows, units = [], units_of(first)
+    for name, before in zip(units, parameters_of(first, tuple(units)), strict=True):
         told: tuple[str, ...] = "as guessed", "", "not excited"
         if name in found.found:
             one = found.found[name]
             told = f"{one.value:.5g}", f"+- {100 * one.width:.2g} %", one.source
-        rows.append((name, UNITS[name], f"{before:.5g}", *told))
+        rows.append((name, units[name], f"{before:.5g}", *told))
     return rows
 
 
@@ -142,18 +148,21 @@ def _comments(first: Robot, found: Identified, sources: str) -> list[str]:
         f"Identified by softcr from {sources}; first guess {first.name}.",
         "Values with 95 % confidence intervals (the model's own errors are not in them):",
     ]
+    units = units_of(first)
     for name, one in found.found.items():
         width = one.width * one.value
-        lines.append(f"  {name}: {one.value:.6g} +- {width:.2g} {UNITS[name]}, from {one.source}")
+        lines.append(f"  {name}: {one.value:.6g} +- {width:.2g} {units[name]}, from {one.source}")
     return lines + [f"  {name}: not excited, as in the first guess" for name in found.not_excited]
 
 
-def _rows(found: Identified, errors: dict[str, float], length: float) -> list[dict[str, object]]:
+def _rows(
+    found: Identified, units: dict[str, str], errors: dict[str, float], length: float
+) -> list[dict[str, object]]:
     """As in the tables of studies."""
     names = ("case", "method", "quantity", "mean", "unit")
     rows: list[tuple[object, ...]] = []
     for name, one in found.found.items():
-        rows.append((name, "least squares", "value", one.value, UNITS[name]))
+        rows.append((name, "least squares", "value", one.value, units[name]))
         rows.append((name, "least squares", "95 % interval, half", 100 * one.width, "%"))
     for who, error in errors.items():
         rows.append(("motion", who, "tip error", 100 * error / length, "% of length"))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from softcr_models.errors import UserError
 from softcr_models.models import model_class
-from softcr_models.robot import WORDS, Kind
+from softcr_models.obstacle_files import load_obstacles
+from softcr_models.robot import WORDS, Kind, load_robot
 from softcr_models.rod_model import RodModel
 from softcr_runtime import registry
 from softcr_runtime.plugin_settings import settings_class
@@ -27,16 +28,17 @@ NOBODY = "none"
 OF_CONTROLLER = {"controller_file", "population"}
 OF_OWN_PLANT = {
     "plant_intervals", "bending_compliance_factor", "tip_mass_factor", "tip_noise_mm",
-    "payload_kg",
+    "payload_kg", "loads", "obstacles",
 }  # fmt: skip
 ROD_CLOSED_LOOP = {
     "controller", "controller_file", "model", "filter_model", "network", "population",
 }  # fmt: skip
 _ROD_PLANT = {
     "plant_intervals", "bending_compliance_factor", "tip_mass_factor", "estimator", "horizon",
+    "loads", "obstacles",
 }  # fmt: skip
 _MEANINGLESS: dict[Kind, set[str]] = {
-    "rod": {"payload_kg", "adaptation"},
+    "rod": {"adaptation"},
     "arm": ROD_CLOSED_LOOP | _ROD_PLANT,
 }
 """Options that say nothing to a robot of a kind."""
@@ -121,6 +123,17 @@ def check_fit(options: "RunOptions", kind: Kind) -> None:
             f"reference = {options.reference!r} for robot {options.robot!r}: is a rod's; "
             "an arm's is one of setpoint, trajectory, tip_circle, file, goal"
         )
+
+
+def check_surroundings(options: "RunOptions") -> None:
+    """Raise UserError for a file of loads or obstacles that is wrong, or not for the robot."""
+    loads, obstacles = (getattr(options, name, "") for name in ("loads", "obstacles"))
+    if loads:
+        from softcr_hardware.scripted_loads import load_script
+
+        load_script(loads, load_robot(options.robot))
+    if obstacles:
+        load_obstacles(obstacles)
 
 
 def refuse_others(options: "RunOptions", names: set[str], what: str) -> None:

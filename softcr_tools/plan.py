@@ -1,6 +1,8 @@
 """`softcr plan`: a tip path in, a reference the rod can follow out."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -15,17 +17,19 @@ from softcr_models.prediction import RodPrediction
 from softcr_runtime.command_line import command
 from softcr_runtime.console import say
 from softcr_runtime.panels import panels
+from softcr_runtime.shown_inputs import ShownInput, shown_inputs
 
 INTERVALS = 10
 PERIOD = 1 / 70
+_WORDS = {"chamber": "pressure", "tendon": "tension"}
 
 
 @command
 def plan(path: Path, /, *, robot: str = "licher2025", output: Path = Path("plan.npz")) -> int:
     """Turn a tip path into a motion the rod can do.
 
-    Finds pressures that move the nominal rod along the path, through pressure lag and limits, and
-    says how far it stays away.
+    Finds pressures and tensions that move the nominal rod along the path, through their lag and
+    limits, and says how far it stays away.
 
     Args:
         path: a CSV with the columns time [s], tip_x, tip_y, tip_z [m, base frame], or an NPZ with
@@ -48,39 +52,43 @@ def plan(path: Path, /, *, robot: str = "licher2025", output: Path = Path("plan.
         planned = plan_along(
             described, prediction, wanted, PERIOD, lambda rows: bar.advance(task, rows)
         )
-    write(planned, output)
-    draw(planned, output.with_suffix(".png"))
+    write(planned, output, prediction.inputs.quantity)
+    draw(planned, output.with_suffix(".png"), shown_inputs(described))
     deviation = 1e3 * planned.deviation
-    limits = described.pressure_limits
-    margin = 1e-3 * (limits.maximum - limits.minimum)
-    touching = (planned.pressures < limits.minimum + margin) | (
-        planned.pressures > limits.maximum - margin
+    limits = prediction.inputs
+    margin = 1e-3 * (limits.high - limits.low)
+    touching = (planned.pressures < limits.low + margin) | (
+        planned.pressures > limits.high - margin
     )
     say(console, f"deviation from the path: mean {deviation.mean():.2f} mm, "
         f"largest {deviation.max():.2f} mm at {deviation.argmax() * PERIOD:.2f} s")  # fmt: skip
-    say(console, f"at a pressure limit {100 * touching.any(axis=1).mean():.1f} % of the time")
+    say(console, f"at a limit of an input {100 * touching.any(axis=1).mean():.1f} % of the time")
     say(console, f"follow it with: make sim REFERENCE=file REFERENCE_FILE={output}")
     return 0
 
 
-def write(plan: Plan, path: Path) -> None:
-    """An NPZ of `time` [s] and chamber `pressures` [Pa], as the reference 'file' reads it.
+def write(plan: Plan, path: Path, quantity: str = "pressure") -> None:
+    """An NPZ of `time` [s] and inputs [Pa, N], as the reference 'file' reads it: `pressures` where
+    the quantity of the inputs is a pressure.
 
     Raises:
         OSError: it cannot be written.
     """
     times = plan.period * np.arange(len(plan.pressures))
     with path.open("wb") as file:
-        np.savez_compressed(file, time=times, pressures=plan.pressures)
+        content: dict[str, Any] = {"time": times, f"{quantity}s": plan.pressures}
+        np.savez_compressed(file, **content)
 
 
-def draw(plan: Plan, path: Path) -> None:
-    """Wanted and planned tip, their distance, the pressures."""
+def draw(plan: Plan, path: Path, inputs: Sequence[ShownInput]) -> None:
+    """Wanted and planned tip, their distance, the inputs of each unit."""
     times = plan.period * np.arange(len(plan.pressures))
-    labels = ("tip (wanted dashed) [mm]", "deviation [mm]", "pressure [kPa]")
-    with panels(path, labels, x="time [s]", height=2.5) as (tip, deviation, pressure):
+    units = dict.fromkeys((_WORDS[each.kind], each.unit) for each in inputs)
+    labels = ["tip (wanted dashed) [mm]", "deviation [mm]", *(f"{w} [{u}]" for w, u in units)]
+    with panels(path, labels, x="time [s]", height=2.5) as (tip, deviation, *others):
         tip.plot(times, 1e3 * plan.tips, label=list("xyz"))
         tip.plot(times, 1e3 * plan.wanted_tips, "k--", linewidth=0.8)
         deviation.plot(times, 1e3 * plan.deviation, "C3")
-        names = [f"chamber {number}" for number in range(1, 1 + plan.pressures.shape[1])]
-        pressure.plot(times, 1e-3 * plan.pressures, label=names)
+        axes = dict(zip(units, others, strict=True))
+        for each, values in zip(inputs, plan.pressures.T, strict=True):
+            axes[_WORDS[each.kind], each.unit].plot(times, each.scale * values, label=each.name)

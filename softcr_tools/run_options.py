@@ -6,7 +6,7 @@ plant or reference that is named stand behind its role: `controller.population`.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
@@ -38,6 +38,7 @@ from softcr_tools.option_checks import (
     ROLES,
     check_classes,
     check_fit,
+    check_surroundings,
     is_a_class,
     refuse_others,
     settings_of_plugins,
@@ -46,7 +47,7 @@ from softcr_tools.option_checks import (
 Options = TypeVar("Options", bound="RunOptions")
 
 
-def _absolute_robot(place: str) -> str:
+def _absolute_file(place: str) -> str:
     """A file by its absolute path, so that nodes and replay elsewhere find it; a name as it is."""
     path = Path(place)
     return str(path.resolve()) if path.suffix in (".yaml", ".yml") and path.is_file() else place
@@ -72,7 +73,7 @@ class RunOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    robot: Annotated[str, AfterValidator(_absolute_robot)] = Field(
+    robot: Annotated[str, AfterValidator(_absolute_file)] = Field(
         "licher2025", description="a robot of config/robots, or a YAML file"
     )
     duration: Seconds = Field(30.0, ge=1.0, le=3600.0, description="length of the run")
@@ -177,6 +178,7 @@ class RunOptions(BaseModel):
         load_robot(options.robot, options.kinds)
         check_fit(options, kind_of(options.robot))
         check_classes(options)
+        check_surroundings(options)
         of_plugins = {name: value for name, value in values.items() if name not in own}
         if not of_plugins:
             return options
@@ -283,7 +285,22 @@ class SimulationOptions(PlantOptions):
         10, ge=2, le=MAX_INTERVALS, description="intervals of the simulated rod"
     )
     plant: Place = Field("", description=f"empty: the robot's own; {_A_PLACE}")
-    payload_kg: Kilograms = Field(0.0, ge=0.0, le=10.0, description="of an arm")
+    payload_kg: Kilograms = Field(
+        0.0,
+        ge=0.0,
+        le=10.0,
+        description="mass at the tip of the simulated robot, which the controller does not know",
+    )
+    loads: Annotated[str, AfterValidator(_absolute_file)] = Field(
+        "",
+        description="forces and moments on the simulated rod, when and where: of config/loads, or "
+        "a YAML file",
+    )
+    obstacles: Annotated[str, AfterValidator(_absolute_file)] = Field(
+        "",
+        description="planes and spheres that the simulated rod may touch: of config/obstacles, or "
+        "a YAML file",
+    )
     adaptation: Annotated[float, unit("1/m")] = Field(
         0.0,
         ge=0.0,
@@ -293,7 +310,7 @@ class SimulationOptions(PlantOptions):
 
     @model_validator(mode="after")
     def _own_plant_has_its_own_numbers(self) -> "SimulationOptions":
-        if ":" in self.plant:
+        if self.plant not in ("", *get_args(Kind)):
             refuse_others(self, OF_OWN_PLANT, f"plant {self.plant!r}; see --plant.NAME")
         return self
 

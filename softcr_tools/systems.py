@@ -37,7 +37,10 @@ def simulation_system(options: SimulationOptions, bag: Path) -> System:
         "bending_compliance_factor": options.bending_compliance_factor,
         "tip_mass_factor": options.tip_mass_factor,
         "tip_noise": options.tip_noise_mm * 1e-3,
+        "payload": options.payload_kg,
     }
+    around: Parameters = {"loads": options.loads, "obstacles": options.obstacles}
+    rod |= {name: file for name, file in around.items() if file}
     simulator = _simulator(options, common, rod)
     recorder, estimator, reference, controller = loop_parts(options, common, bag)
     if options.estimator == "cc":

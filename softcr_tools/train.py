@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from softcr_learning.surrogate import training
 from softcr_learning.surrogate.training_settings import PRESETS, TrainingSettings
-from softcr_models import load_robot
+from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
 from softcr_models.problems import first_problem
 from softcr_models.surrogate.ddpinn import Architecture
@@ -83,6 +83,10 @@ def train(
     output = output or Path("results/surrogates") / described.name
     console = Console()
     say(console, f"training a surrogate of {described.name}, {settings.iterations} iterations")
+    rod = CosseratRod(described, settings.intervals)
+    say(console, f"inputs {', '.join(described.actuator_names)}; {rod.state_size} states")
+    if training.fitting(settings, rod) != settings:
+        say(console, "without the physics loss, which is for one segment without payload", "yellow")
     begun = time.monotonic()
     columns = (
         TextColumn("{task.description:24}"), BarColumn(), TaskProgressColumn(),

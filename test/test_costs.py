@@ -8,13 +8,16 @@ from scipy.spatial.transform import Rotation
 
 from softcr_control.costs import (
     CostSettings,
+    InputLevel,
     InputRate,
     OutputError,
     Rollout,
     StateError,
+    TipDirection,
     TipOrientation,
     TipPosition,
 )
+from softcr_control.costs.term import evaluate, stacked_residuals
 from softcr_control.references import Reference
 from softcr_models.errors import UserError
 from softcr_models.model import Group, Inputs, Layout, OutputInfo, Parameter
@@ -154,6 +157,54 @@ def test_small_tip_angle_costs_its_square():
     assert np.allclose(TipOrientation(1.0)(rollout), N * 1e-6)
 
 
+def test_tip_direction_measures_the_angle_between_axes_where_one_is_asked_for():
+    rotations = Rotation.random(N, random_state=3).as_matrix()
+    rotations[1] = np.nan
+    rollout = make_rollout(rotations=rotations)
+    expected = []
+    for b in range(B):
+        total = 0.0
+        for k in (0, 2, 3):
+            axis = Rotation.from_rotvec(rollout.states[b, k, 3:6]).apply([0.0, 0.0, 1.0])
+            total += 2 * (1 - axis @ rotations[k, :, 2])
+        expected.append(2.0 * total)
+    term = TipDirection(2.0)
+    assert np.allclose(term(rollout), expected)
+    assert np.allclose((term.residuals(rollout) ** 2).sum(axis=1), expected)
+
+
+def test_a_turn_about_the_tips_axis_costs_no_direction():
+    rollout = make_rollout()
+    turned = Rotation.from_rotvec(rollout.states[0, :, 3:6]) * Rotation.from_rotvec([0.0, 0.0, 1.0])
+    aimed = make_rollout(rotations=turned.as_matrix())
+    assert TipDirection(1.0)(aimed)[0] == pytest.approx(0.0, abs=1e-12)
+    assert TipOrientation(1.0)(aimed)[0] > 1.0
+
+
+def test_the_orientation_of_a_wanted_state_asks_for_no_direction():
+    rollout = make_rollout()
+    assert rollout.orientation_known.all()
+    terms, total = evaluate([TipDirection(1.0), TipPosition(1.0)], rollout)
+    assert set(terms) == {"tip_position"}
+    assert np.array_equal(total, terms["tip_position"])
+    assert stacked_residuals([TipDirection(1.0)], rollout).shape == (B, 0)
+
+
+def test_input_level_counts_from_rest():
+    rollout, rest = make_rollout(), np.array([1e4, 0.0, 2e4])
+    expected = 3.0 * (((rollout.commands - rest) / 1e5) ** 2).sum(axis=(1, 2))
+    assert np.allclose(InputLevel(3.0, rest, RANGE)(rollout), expected)
+
+
+def test_only_more_inputs_than_coordinates_have_a_level():
+    model, four = TurningModel(), np.ones(4)
+    model.inputs = Inputs("tension", tuple("abcd"), "N", 0 * four, four, four)
+    weights = CostSettings(tip_position=0.0, input_rate=0.0)
+    assert [term.name for term in weights.made(model)] == ["input_level"]
+    with pytest.raises(UserError, match="at least one"):
+        weights.made(TurningModel())
+
+
 def test_input_rate_includes_the_step_from_the_previous_command():
     rollout = make_rollout()
     expected = []
@@ -196,7 +247,10 @@ def names(**weights):
 
 def test_settings_give_the_terms_that_count():
     assert names(state={"others": 1.0}) == ["state_error"]
-    assert names(tip_position=1.0, input_rate=1.0) == ["tip_position", "input_rate"]
+    assert names(tip_position=1.0, tip_direction=0.0, input_rate=1.0) == [
+        "tip_position", "input_rate",
+    ]  # fmt: skip
+    assert names(tip_position=1.0) == ["tip_position", "tip_direction"]
     assert names(tip_orientation=1.0, state={"others": 0.0}) == ["tip_orientation"]
     assert names(outputs={"middle": 1.0}) == ["output middle"]
 

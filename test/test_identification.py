@@ -6,10 +6,9 @@ from rich.console import Console
 
 from softcr_estimation.identification.stages import write_robot
 from softcr_models import CosseratRod, load_robot
+from softcr_models.errors import UserError
+from softcr_models.identifiable import names_of, parameters_of, with_parameters
 from softcr_models.identification import (
-    DAMPING,
-    LAG_PARAMETERS,
-    STATIC_PARAMETERS,
     Recording,
     _moved,
     _steady,
@@ -17,10 +16,8 @@ from softcr_models.identification import (
     identify_lag,
     identify_motion,
     identify_static,
-    parameters_of,
     static_configurations,
     static_cost,
-    with_parameters,
 )
 from softcr_models.particle_swarm import particle_swarm
 from softcr_models.rod.cosserat_rod import EquilibriumError
@@ -31,6 +28,8 @@ from softcr_studies.table import read_table
 
 ROBOT = load_robot("licher2025")
 INTERVALS = 3
+STATIC_PARAMETERS, LAG_PARAMETERS = names_of(ROBOT, "rest"), names_of(ROBOT, "lag")
+(DAMPING,) = names_of(ROBOT, "motion")
 FEW = static_configurations(ROBOT, levels=2)
 
 
@@ -80,6 +79,93 @@ def test_statics_without_noise_give_the_truth():
     assert fit.not_excited == ()
 
 
+ARM = load_robot("two_segments")
+
+
+def two_compliances(robot):
+    """The robot whose segments bend about x as about y, but may be found not to."""
+    parts = [
+        {**each.model_dump(), "bending_compliance": list(each.bending_compliances)}
+        for each in robot.segments
+    ]
+    return robot.replace(segments=parts)
+
+
+def test_names_tell_the_segment_and_the_axis_of_bending():
+    of_arm = names_of(two_compliances(ARM), "rest", "motion")
+    assert of_arm == (
+        "length_1", "length_2", "payload_mass",
+        "bending_compliance_1_x", "bending_compliance_1_y",
+        "bending_compliance_2_x", "bending_compliance_2_y",
+        "dilatation_compliance_1", "dilatation_compliance_2",
+        "bending_relaxation_time_1", "bending_relaxation_time_2",
+    )  # fmt: skip
+    assert "tip_mass" not in names_of(load_robot("tendon_arm"))
+    assert names_of(load_robot("tendon_arm"), "lag") == ()
+
+
+def test_values_of_an_arm_go_where_they_belong():
+    names = ("length_2", "payload_mass", "bending_compliance_2", "bending_relaxation_time_1")
+    found = with_parameters(ARM, names, (0.09, 0.06, 111.0, 0.004))
+    first, second = found.segments
+    assert (second.length, second.bending_compliance) == (0.09, 111.0)
+    assert first.relaxation_times == (0.005, 0.005, 0.005, 0.004, 0.004, 0.005)
+    assert found.payload.mass == 0.06
+    assert found.payload.inertia == pytest.approx([6e-6, 6e-6, 9.6e-6])
+    assert (first.length, first.connector) == (0.10, ARM.segments[0].connector)
+    assert parameters_of(found, names) == pytest.approx((0.09, 0.06, 111.0, 0.004))
+
+
+def test_a_name_that_a_robot_does_not_have_is_one_line():
+    with pytest.raises(UserError, match="two_segments: tip_mass: not to be identified; allowed"):
+        parameters_of(ARM, ("tip_mass",))
+
+
+def test_both_segments_and_both_axes_are_found_within_their_stated_errors():
+    guess = two_compliances(ARM)
+    names = names_of(guess, "rest")[2:]  # lengths are measured by a ruler
+    truth = parameters_of(guess, names) * (1.1, 0.93, 1.06, 1.05, 0.95, 1.08, 0.97)
+    robot = with_parameters(guess, names, truth.tolist())
+    pressures = static_configurations(guess, levels=1)
+    fit = identify_static(guess, recorded(robot, pressures, noise=2e-4), INTERVALS, names)
+    assert fit.not_excited == ()
+    off = np.abs(fit.values / truth - 1.0)
+    assert (off < 1.5 * fit.intervals).all()  # 3 standard deviations
+    assert off.max() < 0.05
+    assert fit.robot.segments[0].intervals is None  # the grid of the fit is not the robot's
+    assert fit.robot.segment_names == ARM.segment_names
+
+
+def test_damping_of_each_segment_from_a_motion():
+    names = names_of(ARM, "motion")
+    truth = with_parameters(ARM, names, (0.0065, 0.004))
+    times = np.arange(50)[:, None] / 70
+    pressures = 2.5e4 + 2e4 * np.sin(2 * np.pi * (2.0 * times + np.arange(6) / 6))
+    pressures[30:] = 0.0
+    empty = Recording(pressures, np.zeros((50, 3)), np.zeros((50, 6)), 1 / 70)
+    outputs = _moved(truth, empty, INTERVALS)
+    noise = np.array([2e-4, 0.02, 5e-4])[:, None]
+    outputs = outputs + noise * np.random.default_rng(0).standard_normal(outputs.shape)
+    recording = Recording(pressures, outputs[:, 0], outputs[:, 1:].reshape(-1, 6), 1 / 70)
+    fit = identify_motion(ARM, recording, INTERVALS)
+    off = np.abs(fit.values / (0.0065, 0.004) - 1.0)
+    assert fit.names == names
+    assert (off < 1.5 * fit.intervals).all()
+    assert fit.intervals.max() < 0.2
+
+
+def test_a_tendon_arm_is_identified_by_its_tensions():
+    arm = load_robot("tendon_arm")
+    names = ("bending_compliance",)
+    truth = with_parameters(arm, names, (1900.0,))
+    tensions = static_configurations(arm, levels=1)
+    assert tensions.shape == (11, 4)
+    assert tensions.max() == pytest.approx(0.6 * arm.tension_limits.maximum)
+    fit = identify_static(arm, recorded(truth, tensions, noise=1e-4), INTERVALS, names)
+    assert fit.values[0] == pytest.approx(1900.0, rel=1.5 * fit.intervals[0])
+    assert fit.intervals[0] < 0.05
+
+
 def test_intervals_hold_the_truth_about_as_often_as_they_say():
     truth = parameters_of(hidden_robot(ROBOT), STATIC_PARAMETERS)
     inside = []
@@ -117,6 +203,15 @@ def test_the_lag_from_commands_and_pressures():
     pressures = truth.pressure_lag.trajectory(np.zeros(3), commands[None], 1 / 70)[0]
     fit = identify_lag(ROBOT, commands, pressures, 1 / 70)
     assert fit.values == pytest.approx([9.5, 10.1], rel=1e-6)
+
+
+def test_what_runs_to_the_farthest_allowed_is_not_called_found():
+    truth = with_parameters(ROBOT, LAG_PARAMETERS, (88.0, 88.0))
+    commands = np.random.default_rng(0).uniform(0.0, 1e5, (40, 3)).repeat(5, axis=0)
+    pressures = truth.pressure_lag.trajectory(np.zeros(3), commands[None], 1 / 70)[0]
+    fit = identify_lag(ROBOT, commands, pressures, 1 / 70)
+    assert fit.values.max() == pytest.approx(4.0 * 11.0, rel=0.02)
+    assert fit.not_excited
 
 
 def test_the_cost_is_least_at_the_truth_and_infinite_without_a_steady_state(monkeypatch):

@@ -85,7 +85,8 @@ def commands_of(block) -> list[np.ndarray]:
 
 
 def estimator(**told):
-    return EstimatorBlock(ROBOT, EstimatorBlock.settings_of({"intervals": 2, **told}))
+    given = {"intervals": 2, "use_base_wrench": True}
+    return EstimatorBlock(ROBOT, EstimatorBlock.settings_of({**given, **told}))
 
 
 def estimates_of(block) -> list[np.ndarray]:
@@ -98,6 +99,7 @@ def estimates_of(block) -> list[np.ndarray]:
     pose[:3] = block.model.observe(("tip",), resting[None], np.zeros((1, 3)), nominal[None])["tip"][
         0
     ]
+    wrench = np.array([0.02, 0.0, -1.5, 0.0, 1e-3, 0.0])
     states = []
     for number in range(1, 7):
         stamp = number * PERIOD_NS
@@ -106,6 +108,7 @@ def estimates_of(block) -> list[np.ndarray]:
         samples = {
             "pressure/state": Sample("pressure/state", stamp, np.full(3, 1e3), 0.0),
             "mocap/tip/pose": Sample("mocap/tip/pose", stamp, Pose.of(moved), 0.0),
+            "force_torque/wrench": Sample("force_torque/wrench", stamp, wrench, 0.0),
         }
         states += [
             each.value.state for each in block.tick(stamp, samples) if "tip" not in each.topic
@@ -117,7 +120,11 @@ OTHERS = {
     "nempc": {
         "costs.tip_position": 3e3,
         "costs.tip_orientation": 2.0,
+        "costs.tip_direction": 3.0,
         "costs.input_rate": 5.0,
+        "costs.input_level": 1e-2,
+        "costs.clearance": 0.01,
+        "costs.keep_away": 1e5,
         "parents": 0.2,
         "strangers": 0.3,
         "stranger_spread": 0.1,
@@ -133,7 +140,11 @@ OTHERS = {
     "rod_mpc": {
         "costs.tip_position": 3e3,
         "costs.tip_orientation": 2.0,
+        "costs.tip_direction": 3.0,
         "costs.input_rate": 5.0,
+        "costs.input_level": 1e-2,
+        "costs.clearance": 0.01,
+        "costs.keep_away": 1e5,
         "perturbation": 1e-3,
         "damping": 1e-2,
         "input_timeout": 0.3,
@@ -147,6 +158,9 @@ OTHERS = {
         "position_noise": 1e-3,
         "rotation_noise": 5e-2,
         "gate_probability": 0.9,
+        "wrench_force_noise": 0.2,
+        "wrench_moment_noise": 5e-3,
+        "tip_force_threshold": 9.0,
     },
 }  # fmt: skip
 

@@ -16,9 +16,10 @@ from softcr_models.constant_curvature.arm_model import ArmModel, ArmModelSetting
 from softcr_models.constant_curvature.section_model import ConstantCurvatureSection
 from softcr_models.model import TIP, Lagrangian, Model, nominal_parameters
 from softcr_models.models import MODELS, make_model, model_class
-from softcr_models.robot import load_arm
+from softcr_models.robot import load_arm, load_strain_arm
 
 ROD, ARM = load_robot("licher2025"), load_arm("dalenberg_robot1")
+STRAIN = load_strain_arm("pcs_two_segments")
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ CASES = (
     Case("constant_curvature", ROD, {}, 1 / 70, 1e-12, 1e-9),
     Case("arm", ARM, {}, 0.02, 1e-12, 1e-4),
     Case("arm", ARM, {"sections": "bodies", "payload": 0.2}, 0.02, 1e-12, 1e-4),
+    Case("strain", STRAIN, {}, 0.01, 1e-4, 1e-6),
 )
 
 
@@ -406,6 +408,7 @@ def test_importing_compiles_and_opens_nothing(tmp_path):
     names = "softcr_control, softcr_estimation, softcr_models.models"
     names += ", softcr_models.constant_curvature.arm_model"
     names += ", softcr_models.constant_curvature.section_model"
+    names += ", softcr_models.strain.strain_model"
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     subprocess.run([sys.executable, "-c", f"import {names}"], env=environment, check=True)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

@@ -96,8 +96,9 @@ def test_what_is_imported_otherwise_is_required_by_the_distribution():
         if not is_ros(name):
             owners = {canonicalize_name(owner) for owner in distributions.get(name, [])}
             # pinocchio comes into a folder of its own, llvmlite with numba whose types it carries;
-            # pysoem and viser are extras that need not be installed
+            # pysoem, viser and OpenCV are extras that need not be installed
             others = {"pinocchio": {"pin"}, "llvmlite": {"numba"}}
+            others["cv2"] = {"opencv-python-headless"}
             others |= {extra: {extra} for extra in ("pysoem", "viser")}
             owners |= others.get(name, set())
             assert owners & required, f"{name} is imported, but not required in setup.py"
@@ -287,16 +288,16 @@ def run_in(environment, cwd, *command):
 IN_THE_WHEEL = """
 import importlib, json, sys
 from softcr_models.config import config_directory
-from softcr_models.robot import available_robots, load_robot
+from softcr_models.robot import WORDS, available_robots, load_robot
 from softcr_models.surrogate.files import available_networks
 from softcr_models.yaml_files import available
 from softcr_runtime import registry
 from softcr_studies.catalogue import study_files
-robots = available_robots(("rod", "arm"))
+robots = available_robots(tuple(WORDS))
 print(json.dumps({
     "modules": [importlib.import_module(name).__file__ for name in sys.argv[1:]],
     "config": str(config_directory()),
-    "robots": [load_robot(name, ("rod", "arm")).name for name in robots],
+    "robots": [load_robot(name, tuple(WORDS)).name for name in robots],
     "controllers": available("controllers"),
     "surrogates": available_networks(),
     "registered": [registry.resolve("controller", n).__module__ for n in ("nempc", "rod_mpc")],

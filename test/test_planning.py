@@ -80,7 +80,7 @@ def test_the_command_writes_file_and_picture_and_says_how_good(tmp_path, ellipse
     assert command.plan(path, output=tmp_path / "out.npz") == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "deviation from the path: mean" in said
-    assert "at a pressure limit 0.0 % of the time" in said
+    assert "at a limit of an input 0.0 % of the time" in said
     assert (tmp_path / "out.png").stat().st_size > 10_000
     with np.load(tmp_path / "out.npz") as content:
         assert set(content.files) == {"time", "pressures"}

@@ -24,6 +24,7 @@ from softcr_models.errors import UserError
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.recording import BagRecording, RecordedTopic
 from softcr_runtime.bags.signals import Signal, read_signals
+from softcr_runtime.force_clouds import FORCE_FIELDS
 from softcr_runtime.rod_clouds import ROD_FIELDS
 from softcr_runtime.topics import TOPICS
 from softcr_tools import report
@@ -656,3 +657,51 @@ def test_a_key_figure_shows_digits_and_unit_and_a_dash_for_nothing():
     numbers = {"a": 2.0, "none": None, "row": [1.0, 2.25], "nil": []}
     told = filled(numbers, "{a:1} to {a:0 1/s}", "{none:2 mm}, {row} and {nil}")
     assert told == ["2.0 to 2 1/s", "-, 1.0, 2.2 and -"]
+
+
+def forces_of(stamp, *points):
+    """A cloud of places and forces (6,) each; without moments."""
+    rows = np.array(points, float).reshape(-1, 6)
+    return cloud(stamp, np.hstack((rows, 0.0 * rows[:, 3:]))[np.newaxis], [*FORCE_FIELDS])
+
+
+def test_loads_and_contact_stand_beside_the_error_of_their_time(tmp_path):
+    """The tip is 3 mm off in the first second, when the load acts, and then 1 mm."""
+    messages = closed_loop(3.0)
+    stamps = ticks(3.0)
+    for k, stamp in enumerate(stamps):
+        acting = k < 35  # half a second
+        messages += [
+            ("simulation/truth/loads", stamp, forces_of(stamp, [0, 0, 0.1, 0.3 * acting, 0, 0])),
+            (
+                "simulation/truth/contact/wrench",
+                stamp,
+                wrench(stamp, np.array([0, 0, 2.0, 0, 0, 0]) * (k >= len(stamps) - 70)),
+            ),
+        ]
+    ball = {"obstacles": [{"type": "sphere", "centre": [0, 0, 1], "radius": 0.1}]}
+    told = {"loads": ["pull: dead force"], "obstacles": ball}
+    write_bag(tmp_path / "bag", [*messages, *told_by_plant({"plant": "rod"}, {}, **told)])
+    summary = numbers_of(tmp_path / "bag")
+    loads, contact = summary["loads"], summary["contact"]
+    assert loads["load_force_max_n"] == pytest.approx(0.3)
+    assert loads["loaded_s"] == pytest.approx(0.5, abs=0.01)
+    assert loads["tip_aed_loaded_mm"] == pytest.approx(3.0)
+    assert contact["contact_force_max_n"] == pytest.approx(2.0)
+    assert contact["contact_s"] == pytest.approx(1.0, abs=0.01)
+    assert contact["tip_aed_contact_mm"] == pytest.approx(1.0)
+    assert "sphere_1: sphere of radius 0.1 m at (0, 0, 1) m" in contact["with"]
+    assert {"load pull: dead force"} <= {*summary["plant"]["differs"]}
+    page = summary.html([])
+    assert "0.300 N at most" in page
+    assert "2.000 N at most" in page
+
+
+@pytest.mark.parametrize("told", [7, "pull", {"a": 1}, [[1]]])
+def test_what_a_foreign_simulator_says_of_its_loads_breaks_no_report(tmp_path, told):
+    messages = [*closed_loop(0.5), *told_by_plant({}, {}, loads=told, obstacles=told)]
+    messages.append(("simulation/truth/loads", ticks(0.5)[0], forces_of(ticks(0.5)[0])))
+    write_bag(tmp_path / "bag", messages)
+    summary = numbers_of(tmp_path / "bag")
+    assert summary["loads"]["load_force_max_n"] is None
+    assert "tip_aed_mm" in summary.numbers

@@ -40,6 +40,23 @@ def test_the_layout_of_two_segments_counts_both_wrenches_of_the_boundary():
     assert tip_speeds[-1] == pytest.approx(rod.robot.length / 0.1)
 
 
+def test_a_segments_least_wrench_is_that_of_what_hangs_below_it():
+    """Of an arm whose chambers hardly push, by hand: every wrench is then that of a weight."""
+    robot = load_robot("two_segments")
+    robot = robot.replace(pressure_limits=robot.pressure_limits.model_copy(update={"maximum": 1.0}))
+    rod = CosseratRod(robot, 2)
+    layout = rod_layout(rod)
+    rows = np.diff(rod.grid.first_row)
+    first, second = robot.gravity * 1070.0 * robot.segment_areas * [0.10, 0.08]
+    weights = second + first + robot.gravity * (0.030 + 0.050), second + robot.gravity * 0.050
+    for group, levers in (("force_z", (1.0, 1.0)), ("torque", (0.3 * 0.18, 0.3 * 0.08))):
+        scale = layout.scale[layout[group]].reshape(rows.sum() + 1, -1)
+        for row, (weight, lever) in enumerate(zip(weights, levers, strict=True)):
+            own = scale[rows[0] * row : rows[0] + rows[1] * row]
+            assert own == pytest.approx(weight * lever)
+        assert scale[-1] == pytest.approx(weights[0] * levers[0])  # below the base
+
+
 def test_inputs_are_pressures_tensions_or_both():
     arm = load_robot("tendon_arm")
     tensions = rod_inputs(arm)

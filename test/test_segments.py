@@ -330,7 +330,7 @@ def test_models_of_one_segment_refuse_other_robots(robot):
 numbers = st.floats(-0.1, 0.1)
 
 
-@given(st.tuples(numbers, numbers, numbers), st.floats(0.0, 2.0))
+@given(st.tuples(numbers, numbers, numbers), st.floats(0.0, 2.0, exclude_min=True))
 def test_the_inertia_of_a_payload_is_that_of_a_rigid_body(centre, mass):
     payload = Payload(mass=mass, centre_of_mass=centre, inertia=(5e-6, 6e-6, 8e-6))
     body = pin.Inertia(mass, np.array(centre), np.diag([5e-6, 6e-6, 8e-6]))
@@ -342,7 +342,7 @@ def test_a_connector_leads_from_one_segment_to_the_next():
     assert plain.offset == pytest.approx([0.0, 0.0, 0.012])
     assert plain.centre == pytest.approx([0.0, 0.0, 0.006])
     assert np.array_equal(plain.rotation_matrix, np.eye(3))
-    turned = Connector(length=0.01, mass=0.0, rotation=(0.1, -0.4, 0.9), translation=(1, 2, 3))
+    turned = Connector(length=3, mass=0.0, rotation=(0.1, -0.4, 0.9), translation=(1, 2, 3))
     expected = pin.rpy.rpyToMatrix(0.1, -0.4, 0.9)
     assert turned.rotation_matrix == pytest.approx(expected, abs=1e-15)
     assert turned.offset.tolist() == [1.0, 2.0, 3.0]
@@ -371,6 +371,8 @@ def change(*steps):
 
 CONNECTOR, SECOND = ("segments", 0, "connector"), ("segments", 1)
 TENDON = {"type": "tendon", "name": "t", "angle": 0.0, "lever_arm": 0.0}
+
+ANGLES = "must be three angles, roll, pitch, yaw, from -2 pi to 2 pi [rad]"
 
 MISTAKES = {
     "segment that is not there": (
@@ -413,13 +415,55 @@ MISTAKES = {
         change(((*SECOND, "bending_compliance"), "soft")),
         "segments.1.bending_compliance: 'soft' is not allowed: must be a valid number",
     ),
+    "length that is no number": (
+        change(((*SECOND, "length"), math.nan)),
+        "segments.1.length: nan is not allowed: must be a finite number",
+    ),
+    "segments that do not meet": (
+        change(((*CONNECTOR, "translation"), [0.0, 0.0, 0.5])),
+        "segments.0.connector: translation [0.0, 0.0, 0.5]: the segments do not meet, its z must "
+        "be the length 0.012",
+    ),
+    "segments that meet nowhere": (
+        change(((*CONNECTOR, "translation"), [0.0, math.inf, 0.012])),
+        "segments.0.connector.translation.1: inf is not allowed: must be a finite number",
+    ),
+    "segment with a place of its own": (
+        change(((*SECOND, "start"), 0.2)),
+        "segments.1.start: unknown field; allowed are name, length,",
+    ),
     "two rotations": (
         change(((*CONNECTOR, "rotation"), [0.0, 0.0])),
-        "segments.0.connector.rotation: [0.0, 0.0] is not allowed: must have at least 3 items",
+        f"segments.0.connector.rotation: [0.0, 0.0] is not allowed: {ANGLES}",
     ),
     "rotation without end": (
         change(((*CONNECTOR, "rotation"), [0.0, 0.0, math.nan])),
-        "segments.0.connector.rotation.2: nan is not allowed: must be a finite number",
+        f"segments.0.connector.rotation: [0.0, 0.0, nan] is not allowed: {ANGLES}",
+    ),
+    "rotation matrix": (
+        change(((*CONNECTOR, "rotation"), [[1, 0, 0], [0, 1, 0], [0, 0, 1]])),
+        "segments.0.connector.rotation: [[1, 0, 0], [0, 1, 0], [0, 0, 1]] is not allowed: "
+        f"{ANGLES}",
+    ),
+    "quaternion": (
+        change(((*CONNECTOR, "rotation"), [1, 0, 0, 0])),
+        f"segments.0.connector.rotation: [1, 0, 0, 0] is not allowed: {ANGLES}",
+    ),
+    "rotation in degrees": (
+        change(((*CONNECTOR, "rotation"), [0, 90, 0])),
+        f"segments.0.connector.rotation: [0, 90, 0] is not allowed: {ANGLES}",
+    ),
+    "rotation of text": (
+        change(((*CONNECTOR, "rotation"), "upside down")),
+        f"segments.0.connector.rotation: 'upside down' is not allowed: {ANGLES}",
+    ),
+    "inertia without mass": (
+        change(((*CONNECTOR, "inertia"), [1e-6, 1e-6, 1e-6]), ((*CONNECTOR, "mass"), 0.0)),
+        "segments.0.connector: inertia [1e-06, 1e-06, 1e-06]: a body of mass 0 has none",
+    ),
+    "payload of no weight that is known": (
+        change((("payload", "mass"), math.nan)),
+        "payload.mass: nan is not allowed: must be a finite number",
     ),
     "connector of negative length": (
         change(((*CONNECTOR, "length"), -0.01)),

@@ -51,7 +51,8 @@ def loaded(seed, counts, exact=True):
     content, external = random_file(seed, len(counts), exact), random_loads(seed)
     inputs = random_inputs(seed, content)
     rod = rod_of(content, counts)
-    rod.fittings = rod.fittings._replace(drag=np.tile(external["drag"], (len(counts), 1)))
+    drag = np.tile(external["drag"], (len(counts), 1))
+    rod.fittings = rod.fittings._replace(drag=drag, in_fluid=1)
     loads = [PointLoad(force=external["dead_force"], wrench=external["follower"])]
     return rod, inputs, loads, arm_of(content, inputs, **external)
 

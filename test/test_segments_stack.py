@@ -19,6 +19,7 @@ from softcr_runtime.virtual_run import run_system
 from softcr_studies.cell import Cell
 from softcr_studies.closed_loop import closed_loop
 from softcr_tools import cli
+from softcr_tools.report.plant import plant
 from softcr_tools.report.run import Run
 from softcr_tools.report.sections import actuators
 from softcr_tools.viewer.body import tendon_lines, tubes
@@ -180,6 +181,19 @@ def test_a_run_of_an_arm_comes_back_to_the_bit(ran):
         assert counts["identical"] == counts["compared"] == counts["recorded"] > 60
 
 
+def test_the_report_speaks_of_tensions_where_there_are_no_chambers(ran):
+    robot, bag, _ = ran
+    told = plant(Run(read_signals(Bag(bag))))
+    lines = [*told["exact"], *told["differs"], *told["unknown"]]
+    about = "pressure" if robot.tendons else "tension"
+    assert not [line for line in lines if about in line]
+    if robot.tendons:
+        assert "tensions follow their commands within a cycle, as in the robot file" in lines
+        assert [line for line in lines if "tension noise" in line]
+    else:
+        assert "pressure lag of the robot file" in lines
+
+
 def test_reports_and_pictures_know_tendons_and_segments(ran):
     robot, bag, sent = ran
     run = Run(read_signals(Bag(bag)))
@@ -198,7 +212,7 @@ def test_reports_and_pictures_know_tendons_and_segments(ran):
             assert away == pytest.approx(0.004)
     else:
         assert set(numbers) == {"pressure"}
-        assert [part.radius for part in parts] == [0.020, 0.015, pytest.approx(0.012)]
-        assert [part.rigid for part in parts] == [False, False, True]
+        assert [part.radius for part in parts] == pytest.approx([0.020, 0.015, 0.012, 0.009])
+        assert [part.rigid for part in parts] == [False, False, True, True]  # connector, payload
         assert np.linalg.norm(np.diff(parts[2].positions, axis=0)) == pytest.approx(0.012)
         assert not lines

@@ -44,7 +44,18 @@ def parameters_of(system, name):
             {"robot": "dalenberg_robot1", "population": "64"},
             "population = 64: has no meaning for robot 'dalenberg_robot1', an arm driven by",
         ),
-        ({"payload_kg": "0.5"}, "payload_kg = 0.5: has no meaning for robot 'licher2025', a rod"),
+        ({"payload_kg": "-0.5"}, "payload_kg = -0.5: must be a number from 0"),
+        (
+            {"robot": "dalenberg_robot1", "loads": "tip_pull"},
+            "loads = 'tip_pull': has no meaning for robot 'dalenberg_robot1', an arm",
+        ),
+        ({"plant": "model", "loads": "tip_pull"}, "loads = 'tip_pull': has no meaning for plant"),
+        (
+            {"loads": "nobody"},
+            "loads 'nobody': unknown; known are late_tip_pull, tip_pull, or",
+        ),
+        ({"obstacles": "nobody"}, "obstacles 'nobody': unknown; known are ball, or give a .yaml"),
+        ({"adaptation": "0.5"}, "adaptation = 0.5: has no meaning for robot 'licher2025', a rod"),
         (
             {"robot": "dalenberg_robot1", "reference": "circle"},
             "an arm's is one of setpoint, trajectory, tip_circle, file",
@@ -96,7 +107,13 @@ def settings_of(part):
 
 @pytest.mark.parametrize("mode", ["wall", "lockstep"])
 @pytest.mark.parametrize(
-    "chosen", [{}, {"robot": "dalenberg_robot1", "payload_kg": "0.5"}, {"estimator": "cc"}]
+    "chosen",
+    [
+        {},
+        {"robot": "dalenberg_robot1", "payload_kg": "0.5"},
+        {"estimator": "cc"},
+        {"robot": "two_segments", "payload_kg": "0.1", "loads": "tip_pull", "obstacles": "ball"},
+    ],
 )
 def test_every_part_accepts_its_parameters(mode, chosen):
     pytest.importorskip("rclpy")

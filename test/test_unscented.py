@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 from estimation_models import (
@@ -237,18 +239,19 @@ def test_a_confident_filter_that_is_wrong_finds_back():
 @pytest.mark.parametrize("weights", [{}, TABLE_VI], ids=["default", "table6"])
 @pytest.mark.parametrize("where", ["predict", "measure"])
 def test_lost_points_are_replaced_and_counted(lost, weights, where):
+    """Those nearer to the centre, which are tried in their place, are lost too."""
     broken = True
 
     def predict(points, inputs, dt):
         images = seven_state_predict(points, inputs, dt)
         if broken and where == "predict":
-            images[lost] = np.inf
+            images[lost if len(points) == 15 else slice(None)] = np.inf
         return images
 
     def measure(points):
         images = seven_state_measure(points)
         if broken and where == "measure":
-            images[lost, 0] = np.nan
+            images[lost if len(points) == 15 else slice(None), 0] = np.nan
         return images
 
     unscented = UnscentedFilter(predict, measure, SEVEN_NOISE, **weights)
@@ -274,7 +277,7 @@ def test_a_lost_point_of_a_linear_model_costs_nothing():
 
     def predict(points, lost, dt):
         images = points @ transition.T
-        images[lost] = np.nan
+        images[lost if len(points) == 9 else slice(None)] = np.nan
         return images
 
     filters = []
@@ -286,6 +289,39 @@ def test_a_lost_point_of_a_linear_model_costs_nothing():
     np.testing.assert_allclose(filters[1].mean, filters[0].mean, atol=1e-12)
     np.testing.assert_allclose(filters[1].covariance, filters[0].covariance, atol=1e-12)
     assert [unscented.repairs for unscented in filters] == [0, 2]
+
+
+@pytest.mark.parametrize("spoiled", [np.nan, 1e33], ids=["not finite", "too far"])
+def test_points_whose_step_diverges_are_tried_again_nearer_to_the_mean(spoiled):
+    """The step is nearly linear near the mean, and far from it divergent. The derivative at
+    the mean is the oracle of what becomes of a covariance whose points all diverge."""
+
+    def predict(points, inputs, dt):
+        images = 0.5 * points - 0.01 * points**3
+        images[(np.abs(points) > 3.0).any(axis=1)] = spoiled
+        return images
+
+    options = {} if np.isnan(spoiled) else {"farthest": 100.0}
+    unscented = UnscentedFilter(predict, lambda points: points, np.zeros(4), **options)
+    unscented.start(np.full(4, 0.1), 4.0 * np.eye(4))
+    unscented.predict(None, DT)
+    slope = 0.5 - 0.03 * 0.1**2
+    assert unscented.repairs == 8
+    assert unscented.mean == pytest.approx(0.5 * 0.1 - 0.01 * 0.1**3, abs=1e-3)
+    assert unscented.covariance == pytest.approx(4.0 * slope**2 * np.eye(4), rel=0.02, abs=1e-3)
+
+
+@pytest.mark.parametrize(("farthest", "repairs"), [(math.inf, 0), (101.0, 0), (99.0, 4)])
+def test_only_what_is_too_far_is_repaired(farthest, repairs):
+    """Four points of eight lie at 100 after a step of a linear model, which costs nothing."""
+    unscented = UnscentedFilter(
+        lambda points, inputs, dt: 10.0 * points, lambda points: points, np.zeros(4),
+        farthest=farthest,
+    )  # fmt: skip
+    unscented.start(np.full(4, 0.0), 25.0 * np.diag([1.0, 1.0, 0.01, 0.01]))
+    unscented.predict(None, DT)
+    assert unscented.repairs == repairs
+    assert unscented.covariance == pytest.approx(2500.0 * np.diag([1.0, 1.0, 0.01, 0.01]))
 
 
 def test_an_indefinite_downdate_is_repaired_and_counted():

@@ -580,7 +580,11 @@ def test_node_draws_for_rviz_while_somebody_looks(viewer, rig):
     assert paths[-1].header.frame_id == "base"
     markers = {marker.ns: marker for marker in arrays[-1].markers}
     rod, target, truth = markers["rod"], markers["target"], markers["truth"]
-    assert (rod.action, rod.type, len(rod.points)) == (rod.ADD, rod.LINE_STRIP, 7)
+    assert (rod.action, rod.type, len(rod.points)) == (
+        rod.ADD,
+        rod.LINE_STRIP,
+        6,
+    )  # nodes of the segment
     assert rod.scale.x == pytest.approx(ROBOT.outer_diameter)
     at = target.pose.position
     np.testing.assert_allclose([at.x, at.y, at.z], arc(6, 0.7)[-1, :3, 3], atol=1e-12)

@@ -84,6 +84,7 @@ class Robot:
 
     actuator_names = ("a", "b", "c")
     segments = ("one",)
+    sensors = ()
 
 
 def answers(sent):

@@ -10,8 +10,11 @@ from softcr_control.controller_file import controller_settings, load_controller
 from softcr_hardware.ethercat.terminals import load_station
 from softcr_hardware.force_torque.mounting import load_mounting
 from softcr_hardware.optitrack.calibration import load_calibration
+from softcr_hardware.scripted_loads import load_script
 from softcr_models import UserError, load_robot
 from softcr_models.config import config_directory
+from softcr_models.obstacle_files import load_obstacles
+from softcr_models.robot import WORDS
 from softcr_models.yaml_files import available
 from softcr_runtime import registry
 
@@ -19,7 +22,7 @@ CONFIG = config_directory()
 
 
 def load_any_robot(path):
-    return load_robot(path, ("rod", "arm"))
+    return load_robot(path, tuple(WORDS))
 
 
 def load_any_controller(name_or_path):
@@ -196,7 +199,13 @@ def test_every_shipped_file_loads_and_robots_have_the_names_of_their_files():
         load_calibration(name)
     for name in available("force_torque"):
         load_mounting(name)
-    folders = {"robots", "controllers", "ethercat", "force_torque", "optitrack"}
+    for name in available("loads"):
+        assert load_script(name, load_robot("two_segments")).loads
+    for name in available("obstacles"):
+        assert load_obstacles(name).obstacles
+    folders = {
+        "robots", "controllers", "ethercat", "force_torque", "loads", "obstacles", "optitrack",
+    }  # fmt: skip
     assert {path.parts[0] for path in loaded} == folders
 
 

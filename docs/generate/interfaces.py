@@ -23,6 +23,10 @@ _SHORT = {"mode": "lockstep", "duration": "1", "controller": "rod_mpc"}
 _RUNS: tuple[tuple[str, dict[str, str]], ...] = (
     ("rod", _SHORT),
     (
+        "rod with loads and obstacles",
+        _SHORT | {"robot": "two_segments", "loads": "tip_pull", "obstacles": "ball"},
+    ),
+    (
         "one section of constant curvature",
         _SHORT
         | {
@@ -48,7 +52,10 @@ _UNITS: tuple[tuple[str, str], ...] = (
     (r"w[xyz]", "rad/s, frame of the node"),
     (r"f[xyz]", "N, frame of the node"),
     (r"m[xyz]", "N m, frame of the node"),
+    (r"force_[xyz]", "N, base frame"),
+    (r"moment_[xyz]", "N m, base frame"),
     (r"period", "s"),
+    (r"segment", "number of the segment, 0 at the base"),
     (r"input\.\w+", "of the robot's inputs: Pa, N or m"),
     (r"(parameter\.|std\.)?bending_compliance(_std)?", "rad/(N m m)"),
     (r"(parameter\.|std\.)?tip_mass(_std)?", "kg"),

@@ -9,6 +9,7 @@ from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
+from softcr_hardware.plants import CONTACT_POINTS, CONTACT_WRENCH, LOADS
 from softcr_models import load_robot
 from softcr_models.plugins import load_class
 from softcr_runtime.block import CLOCK, BlockBase
@@ -28,6 +29,9 @@ _CHOSEN = {
     for name, words in _WORDS.items()
 }
 """Parameters with which a node is started that shares its block with others."""
+
+_WHERE_ASKED = {"simulator": (LOADS, CONTACT_POINTS, CONTACT_WRENCH)}
+"""Topics that a node publishes only with some of its parameters."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,7 @@ def _of_block(name: str) -> NodePage:
         summary=_line(block.__doc__),
         place=BLOCKS[name],
         inputs=tuple((each.topic, each.rule) for each in made.inputs),
-        outputs=tuple(made.outputs),
+        outputs=(*made.outputs, *_WHERE_ASKED.get(name, ())),
         services={each: _line(inspect.getdoc(block.act)) for each in block.actions},
         settings=type(settings),
     )

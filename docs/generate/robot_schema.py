@@ -8,28 +8,39 @@ from typing import Any
 import yaml
 
 from generate.markdown import first_paragraph, table
+from softcr_hardware.scripted_loads import LoadScript
 from softcr_models.constant_curvature.arm import Arm
-from softcr_models.robot import Robot, available_robots, load_robot
+from softcr_models.obstacle_files import ObstacleFile
+from softcr_models.robot import WORDS, Robot, available_robots, load_robot
+from softcr_models.strain.arm import StrainArm
 
 _END = "\n...\n"  # what YAML puts behind a number that stands alone
 
 
 def pages() -> dict[str, str]:
-    """The shipped robots, and tables of every field of a rod's and of an arm's file."""
+    """The shipped robots, and tables of every field of the files of robots, by their type, of
+    loads and of obstacles."""
     return {
         "robots.md": _shipped(),
         "robot_rod.md": _tables(Robot.model_json_schema()),
         "robot_arm.md": _tables(Arm.model_json_schema()),
+        "loads.md": _tables(LoadScript.model_json_schema()),
+        "obstacles.md": _tables(ObstacleFile.model_json_schema()),
+        "robot_strain.md": _tables(StrainArm.model_json_schema()),
     }
 
 
 def _shipped() -> str:
     rows = []
-    for name in available_robots(("rod", "arm")):
-        robot = load_robot(name, ("rod", "arm"))
-        soft = robot.segments if isinstance(robot, Robot) else robot.bodies
-        inputs = Counter(actuator.type for actuator in robot.actuators)
-        moved = ", ".join(f"{count} {kind}s" for kind, count in inputs.items())
+    kinds = tuple(WORDS)
+    for name in available_robots(kinds):
+        robot = load_robot(name, kinds)
+        soft = robot.bodies if isinstance(robot, Arm) else robot.segments
+        if isinstance(robot, StrainArm):
+            moved = f"{robot.numbers.size} torques"
+        else:
+            inputs = Counter(actuator.type for actuator in robot.actuators)
+            moved = ", ".join(f"{count} {kind}s" for kind, count in inputs.items())
         rows.append([f"`{name}`", f"`{robot.type}`", str(len(soft)), moved, robot.description])
     return table(["robot", "type", "segments or bodies", "inputs", "description"], rows) + "\n"
 

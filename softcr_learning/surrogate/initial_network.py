@@ -8,7 +8,6 @@ from softcr_learning.surrogate.sampling import Trajectories, factor_bounds, step
 from softcr_learning.surrogate.training_data import Samples, Windows, chosen
 from softcr_learning.surrogate.training_settings import TrainingSettings
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_models.rod.parameters import PARAMETERS
 from softcr_models.surrogate.ansatz import (
     HIGHEST_DAMPING,
     HIGHEST_FREQUENCY,
@@ -27,14 +26,11 @@ SHAPE_SAMPLES = 2000
 
 def blank_network(rod: CosseratRod, settings: TrainingSettings) -> DDPINN:
     """A network with random hidden layers that say little, and nothing fitted yet."""
-    nominal, robot = rod.nominal_parameters, rod.robot
+    nominal = rod.nominal_parameters
     low, high = factor_bounds(settings.ranges)
-    inputs = inputs_of(
-        robot.actuation_matrix, robot.pressure_limits.maximum, PARAMETERS, nominal, nominal * low,
-        nominal * high, settings.period,
-    )  # fmt: skip
+    inputs = inputs_of(rod, nominal * low, nominal * high, settings.period)
     torch.manual_seed(settings.seed)
-    network = DDPINN(settings.architecture, inputs, rod.state_size)
+    network = DDPINN(settings.architecture, inputs, rod.state_size, rod.segments)
     with torch.no_grad():
         network.last.weight.mul_(0.1)
         network.last.bias.zero_()
@@ -50,7 +46,7 @@ def fit_coordinates(
     if network.architecture.coordinates == "states":
         coordinates = scaled_states(sample)
     else:
-        coordinates = modes_of_motion(sample, network.architecture.least_spread)
+        coordinates = modes_of_motion(sample, network.architecture.least_spread, rod.segments)
     network.set_coordinates(coordinates, rod)
     if network.architecture.shapes == "shared":
         shapes = _fitted_shapes(rod, motions, coordinates, settings)

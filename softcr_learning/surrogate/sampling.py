@@ -37,7 +37,7 @@ class Trajectories:
     Attributes:
         states: (B, T + 1, nx) at the ticks, float32.
         inner: (B, T, PIECES - 1, nx) inside the steps, float32.
-        levels: (2, B, T, m) pressures at begin and end of the steps [Pa], see `signals`.
+        levels: (2, B, T, m) inputs at begin and end of the steps [Pa, N], see `signals`.
         parameters: (B, P) constant over a trajectory.
     """
 
@@ -49,7 +49,7 @@ class Trajectories:
     def random_steps(
         self, count: int, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """States (count, nx), pressures at begin and at end (count, m), parameters (count, P)."""
+        """States (count, nx), inputs at begin and at end (count, m), parameters (count, P)."""
         _, batch, ticks, _ = self.levels.shape
         row, tick = rng.integers(0, batch, count), rng.integers(0, ticks, count)
         begin, end = self.levels[:, row, tick]
@@ -68,7 +68,7 @@ def draw_inputs(
 
     Args:
         rod: whose nominal parameters are multiplied.
-        signal: of its chambers.
+        signal: of its inputs.
         mix: families of signals and their weights.
         ranges: of parameters, drawn uniformly; those without one are nominal.
 
@@ -93,12 +93,12 @@ def judged_inputs(
     ticks: int,
     period: float,
     seed: list[int],
-    highest: float | None = None,
+    highest: np.ndarray | float | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Inputs of motions that networks are judged by: compliance +-20 % from motion to motion.
 
     Args:
-        family: of the signals, up to `highest` [Pa] or the robot's limit.
+        family: of the signals, up to `highest` [Pa, N], (m,) or one number, or the robot's limits.
         count: motions, of so many ticks of a period [s].
         seed: of everything random.
     """
@@ -133,7 +133,7 @@ def simulate(
     """The rod from rest; motions whose state becomes NaN or infinite are left out.
 
     Args:
-        levels: (2, B, T, m) [Pa]; parameters: (B, P).
+        levels: (2, B, T, m) [Pa, N]; parameters: (B, P).
         period: of a step [s].
         progress: is told the part that is done.
     """
@@ -170,5 +170,7 @@ def step_pieces(
     """(B, pieces, nx) states at the ends of equal pieces of one step of `period` [s]."""
     marks = np.linspace(0.0, 1.0, pieces + 1)[:, None]
     pressures = begin[:, None] + marks * (end - begin)[:, None]
-    run = stepper.Run(rod.body, rod.grid, period / pieces, SUBSTEPS)
+    run = stepper.Run(
+        rod.body, rod.grid, period / pieces, SUBSTEPS, fittings=rod.fittings, loads=rod.loads
+    )
     return stepper.rollout(np.ascontiguousarray(states, float), pressures, parameters, run)

@@ -1,6 +1,6 @@
-"""Pressure signals to learn from and to be tested on: one function per family.
+"""Signals of inputs to learn from and to be tested on: one function per family.
 
-A family gives levels (2, B, T, m) [Pa]: the pressures at the begin and at the end of each of T
+A family gives levels (2, B, T, m) [Pa, N]: the inputs at the begin and at the end of each of T
 steps, linear in between. An end that differs from the next begin is a jump.
 """
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from softcr_models.pressure import PressureLag
 from softcr_models.robot import Robot
+from softcr_models.rod.description import rod_inputs
 
 
 @dataclass(frozen=True)
@@ -20,21 +21,21 @@ class Signal:
     Attributes:
         ticks: steps of a trajectory.
         period: of a tick [s].
-        chambers: number of pressures.
-        low, high: range of pressures [Pa].
-        lag: of the pressure chain, (32).
+        inputs: m, their number.
+        low, high: (m,) their range [Pa, N].
+        lag: behind the commands, (32); None: inputs go evenly to a command within a tick.
     """
 
     ticks: int
     period: float
-    chambers: int
-    low: float
-    high: float
-    lag: PressureLag
+    inputs: int
+    low: np.ndarray
+    high: np.ndarray
+    lag: PressureLag | None
 
     @property
-    def span(self) -> float:
-        """High minus low [Pa]."""
+    def span(self) -> np.ndarray:
+        """(m,) high minus low [Pa, N]."""
         return self.high - self.low
 
     @property
@@ -43,18 +44,24 @@ class Signal:
         return self.period * np.arange(self.ticks + 1)
 
     @classmethod
-    def of(cls, robot: Robot, ticks: int, period: float, high: float | None = None) -> "Signal":
-        """The signal of a robot's chambers, up to `high` [Pa] or to its limit."""
-        limits = robot.pressure_limits
-        top = limits.maximum if high is None else high
-        return cls(ticks, period, len(robot.chambers), limits.minimum, top, robot.pressure_lag)
+    def of(
+        cls, robot: Robot, ticks: int, period: float, high: np.ndarray | float | None = None
+    ) -> "Signal":
+        """The signal of a robot's inputs, up to `high` (m,) [Pa, N] or to their limits.
+
+        Raises:
+            UserError: chambers and tendons do not follow their commands with the same lag.
+        """
+        inputs = rod_inputs(robot)
+        top = inputs.high if high is None else np.broadcast_to(high, inputs.size)
+        return cls(ticks, period, inputs.size, inputs.low, top, inputs.lag)
 
 
 Family = Callable[[Signal, int, np.random.Generator], np.ndarray]
 
 
 def smooth(signal: Signal, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Sums of five sines below 1.5 Hz, each chamber scaled to a random part of the range."""
+    """Sums of five sines below 1.5 Hz, each input scaled to a random part of the range."""
     return _linear(_sum_of_sines(signal, rng.uniform(0.05, 1.5, (count, 5, 1)), rng))
 
 
@@ -72,11 +79,11 @@ def published(signal: Signal, count: int, rng: np.random.Generator) -> np.ndarra
 
 
 def rotating(signal: Signal, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Chambers one after the other: the tip goes round, 0.1 to 2 Hz, radius slowly changing."""
+    """Inputs one after the other: the tip goes round, 0.1 to 2 Hz, radius slowly changing."""
     times = signal.times[:, None]
     shape = (count, 1, 1)
     phase = 2 * np.pi * rng.uniform(0.1, 2.0, shape) * times * rng.choice([-1.0, 1.0], shape)
-    angles = 2 * np.pi * np.arange(signal.chambers) / signal.chambers
+    angles = 2 * np.pi * np.arange(signal.inputs) / signal.inputs
     amplitude = rng.uniform(0.05, 0.5, shape)
     amplitude = amplitude * (1 + 0.3 * np.sin(2 * np.pi * rng.uniform(0.05, 0.5, shape) * times))
     offset = rng.uniform(0.1, 0.9, shape)
@@ -97,14 +104,14 @@ def lagged_jitter(signal: Signal, count: int, rng: np.random.Generator) -> np.nd
 
 def lagged_ramps(signal: Signal, count: int, rng: np.random.Generator) -> np.ndarray:
     """Straight lines between random levels, 0.1 to 1.5 s, through the pressure lag."""
-    levels = np.empty((count, signal.ticks + 1, signal.chambers))
+    levels = np.empty((count, signal.ticks + 1, signal.inputs))
     for row in levels:
         knots, duration = [0.0], signal.ticks * signal.period
         while knots[-1] < duration:
             knots.append(knots[-1] + rng.uniform(0.1, 1.5))
-        for chamber in range(signal.chambers):
+        for column in range(signal.inputs):
             values = rng.uniform(0.0, 1.0, len(knots))
-            row[:, chamber] = np.interp(signal.times, knots, values)
+            row[:, column] = np.interp(signal.times, knots, values)
     return _lagged(signal, _clipped(signal, levels), rng)
 
 
@@ -131,13 +138,13 @@ def raw_full_steps(signal: Signal, count: int, rng: np.random.Generator) -> np.n
 
 def constant(signal: Signal, count: int, rng: np.random.Generator) -> np.ndarray:
     """One level for ever, from the first tick on."""
-    levels = rng.uniform(signal.low, signal.high, (count, 1, signal.chambers))
+    levels = rng.uniform(signal.low, signal.high, (count, 1, signal.inputs))
     return _held(np.repeat(levels, signal.ticks, axis=1))
 
 
 def white_noise(signal: Signal, count: int, rng: np.random.Generator) -> np.ndarray:
-    """A new level for every chamber and tick, unfiltered: only for tests of stability."""
-    shape = (count, signal.ticks, signal.chambers)
+    """A new level for every input and tick, unfiltered: only for tests of stability."""
+    shape = (count, signal.ticks, signal.inputs)
     return _held(rng.uniform(signal.low, signal.high, shape))
 
 
@@ -150,28 +157,30 @@ FAMILIES: dict[str, Family] = {
 }  # fmt: skip
 
 
-def _linear(pressures: np.ndarray) -> np.ndarray:
-    """Levels of pressures (B, T + 1, m) at the ticks."""
-    return np.stack((pressures[:, :-1], pressures[:, 1:]))
+def _linear(inputs: np.ndarray) -> np.ndarray:
+    """Levels of inputs (B, T + 1, m) at the ticks."""
+    return np.stack((inputs[:, :-1], inputs[:, 1:]))
 
 
-def _held(pressures: np.ndarray) -> np.ndarray:
-    """Levels of pressures (B, T, m) held over a step each, as in Licher et al."""
-    return np.stack((pressures, pressures))
+def _held(inputs: np.ndarray) -> np.ndarray:
+    """Levels of inputs (B, T, m) held over a step each, as in Licher et al."""
+    return np.stack((inputs, inputs))
 
 
 def _lagged(signal: Signal, commands: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Levels that chambers make of commands (B, T + 1, m), of which the last one is not held; they
+    """Levels that inputs make of commands (B, T + 1, m), of which the last one is not held; they
     begin empty or, in half of the cases, somewhere."""
     begin = np.full(commands.shape[::2], signal.low)
     anywhere = rng.random(len(begin)) < 0.5
     begin[anywhere] = rng.uniform(signal.low, signal.high, begin[anywhere].shape)
+    if signal.lag is None:
+        return _linear(np.concatenate((begin[:, None], commands[:, :-1]), axis=1))
     lagged = signal.lag.trajectory(begin, commands[:, :-1], signal.period)
     return _linear(np.clip(lagged, signal.low, signal.high))
 
 
 def _clipped(signal: Signal, parts: np.ndarray) -> np.ndarray:
-    """From parts of the range to pressures inside it."""
+    """From parts of the range to inputs inside it."""
     return signal.low + signal.span * np.clip(parts, 0.0, 1.0)
 
 
@@ -182,23 +191,23 @@ def _sum_of_sines(
     silent: np.ndarray | bool = False,
     lowest_peak: float | None = None,
 ) -> np.ndarray:
-    """(B, T + 1, m): sines of frequencies (B, F, 1) [Hz] added per chamber and scaled into a random
+    """(B, T + 1, m): sines of frequencies (B, F, 1) [Hz] added per input and scaled into a random
     part of the range: between its low end and `lowest_peak` or more of it, if that is given.
 
     Sines that are `silent` (B, F, 1) are left out."""
     count, terms, _ = frequencies.shape
-    shape = (count, terms, signal.chambers)
+    shape = (count, terms, signal.inputs)
     weights, phases = rng.uniform(0.2, 1.0, shape), rng.uniform(0, 2 * np.pi, shape)
     weights = np.where(silent, 0.0, weights)
-    waves = np.zeros((count, signal.ticks + 1, signal.chambers))
+    waves = np.zeros((count, signal.ticks + 1, signal.inputs))
     for term in range(terms):
         turns = frequencies[:, term, None] * signal.times[:, None]
         waves += weights[:, term, None] * np.sin(2 * np.pi * turns + phases[:, term, None])
     waves /= weights.sum(axis=1)[:, None]
-    low, high = np.sort(rng.uniform(0.0, 1.0, (2, count, 1, signal.chambers)), axis=0)
+    low, high = np.sort(rng.uniform(0.0, 1.0, (2, count, 1, signal.inputs)), axis=0)
     if lowest_peak is None:
         return _clipped(signal, low + (high - low) * 0.5 * (1 + waves))
-    peaks = rng.uniform(lowest_peak, 1.0, (count, 1, signal.chambers))
+    peaks = rng.uniform(lowest_peak, 1.0, (count, 1, signal.inputs))
     return signal.low + peaks * (_clipped(signal, 0.5 * (1 + waves)) - signal.low)
 
 
@@ -209,14 +218,14 @@ def _steps(
     shortest: float = 0.07,
     longest: float = 1.4,
 ) -> np.ndarray:
-    """(B, T + 1, m): levels held for a random time [s], chambers together; a third of them zero or
-    full in some chamber."""
-    levels = np.empty((count, signal.ticks + 1, signal.chambers))
+    """(B, T + 1, m): levels held for a random time [s], inputs together; a third of them zero or
+    full in some input."""
+    levels = np.empty((count, signal.ticks + 1, signal.inputs))
     for row in levels:
         tick = 0
         while tick <= signal.ticks:
             hold = max(1, round(rng.uniform(shortest, longest) / signal.period))
-            level = rng.uniform(0.0, 1.0, signal.chambers)
+            level = rng.uniform(0.0, 1.0, signal.inputs)
             if rng.random() < 1 / 3:
                 level = np.round(level * 1.5) / 1.5
             row[tick : tick + hold] = level

@@ -26,7 +26,7 @@ from softcr_models.errors import UserError
 from softcr_models.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.surrogate import files
-from softcr_models.surrogate.card import Card, rod_fields
+from softcr_models.surrogate.card import Card, relaxation_times_of, rod_fields
 from softcr_models.surrogate.ddpinn import DDPINN
 from softcr_models.surrogate.freed_memory import keep_freed_memory
 
@@ -97,6 +97,7 @@ def train(
     numba.set_num_threads(min(settings.threads, numba.config.NUMBA_NUM_THREADS))
     torch.set_num_threads(settings.threads)
     rod = CosseratRod(robot, settings.intervals)
+    settings = fitting(settings, rod)
     begin, begin_card = _checked_start(start, robot, settings) if start else (None, None)
     if data is None:
         data = training_data.rod_data(
@@ -119,8 +120,9 @@ def train(
         "bfloat16 units": str(_bfloat16_pays()),
     }
     card = Card(
-        robot=robot.name, rod=rod_fields(robot), relaxation_times=list(robot.relaxation_times),
-        intervals=settings.intervals, architecture=network.architecture, inputs=network.inputs,
+        robot=robot.name, rod=rod_fields(robot), relaxation_times=relaxation_times_of(robot),
+        intervals=settings.intervals, segments=rod.segments, architecture=network.architecture,
+        inputs=network.inputs,
         training=settings.model_dump(mode="json"), hardware=hardware,
         seconds={"data": round(prepared, 1), "training": round(trainer.seconds, 1)},
         iterations=trainer.iteration, validation=figures, start=begin_card,
@@ -131,12 +133,30 @@ def train(
     return network.eval().requires_grad_(False), card
 
 
+def fitting(settings: TrainingSettings, rod: CosseratRod) -> TrainingSettings:
+    """The settings that a rod can be trained with: without the physics loss (37), where the rod has
+    several segments, or more fitted to it than chambers and straight tendons.
+
+    Raises:
+        UserError: nothing would be left to learn from.
+    """
+    if not settings.physics or (rod.segments == 1 and rod.fittings is None):
+        return settings
+    if not settings.supervised:
+        raise UserError(
+            f"robot {rod.robot.name}: the physics loss is for one segment without connector and "
+            "payload, and supervised 0 leaves nothing else to learn from"
+        )
+    return settings.model_copy(update={"physics": 0.0})
+
+
 def _checked_start(start: Path, robot: Robot, settings: TrainingSettings) -> tuple[DDPINN, Card]:
     network, card = files.load(start)
     for name, ours, theirs in (
         ("architecture", settings.architecture, card.architecture),
         ("intervals", settings.intervals, card.intervals),
-        ("chambers", len(robot.chambers), len(card.inputs.actuation[0])),
+        ("segments", len(robot.segments), card.segments),
+        ("inputs", len(robot.actuators), len(card.inputs.actuation[0])),
     ):
         if ours != theirs:
             raise UserError(f"start {start}: has other {name} than the training asks for: {theirs}")

@@ -20,6 +20,7 @@ from softcr_learning.surrogate.signals import Signal
 from softcr_learning.surrogate.training_settings import TrainingSettings
 from softcr_models.errors import UserError
 from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_models.rod.description import rod_inputs
 from softcr_models.surrogate.ansatz import PIECES
 from softcr_models.surrogate.coordinates import scaled_states
 from softcr_models.surrogate.ddpinn import DDPINN
@@ -131,7 +132,7 @@ def _noisy_steps(
 
 
 def ends_of_steps(motions: Trajectories, every: int) -> Physics:
-    """Every so many ticks of the motions: states and the pressures they were reached under."""
+    """Every so many ticks of the motions: states and the inputs they were reached under."""
     states, end = motions.states[:, 1::every], motions.levels[1, :, ::every]
     parameters = np.repeat(motions.parameters[:, None], states.shape[1], axis=1)
     return Physics(*(as_tensor(v).flatten(0, 1) for v in (states, end, end, parameters)))
@@ -141,15 +142,15 @@ def box_points(rod: CosseratRod, motions: Trajectories, settings: TrainingSettin
     """Collocation points of the paper: N(0, 0.5) in scaled states, Latin hypercube for the rest."""
     rng = np.random.default_rng([settings.seed, 3])
     box = scaled_states(motions.states.reshape(-1, rod.state_size))
-    count, chambers = settings.box_samples, rod.input_size
+    count, actuators = settings.box_samples, rod.input_size
     scaled = 0.5 * rng.standard_normal((count, rod.state_size))
     states = box.mean + scaled * np.diag(box.decode)
     low, high = factor_bounds(settings.ranges)
-    cube = qmc.LatinHypercube(chambers + len(low), rng=rng).random(count)
-    limits = rod.robot.pressure_limits
-    pressures = limits.minimum + (limits.maximum - limits.minimum) * cube[:, :chambers]
-    parameters = rod.nominal_parameters * (low + (high - low) * cube[:, chambers:])
-    return Physics(*map(as_tensor, (states, pressures, pressures, parameters)))
+    cube = qmc.LatinHypercube(actuators + len(low), rng=rng).random(count)
+    limits = rod_inputs(rod.robot)
+    inputs = limits.low + (limits.high - limits.low) * cube[:, :actuators]
+    parameters = rod.nominal_parameters * (low + (high - low) * cube[:, actuators:])
+    return Physics(*map(as_tensor, (states, inputs, inputs, parameters)))
 
 
 class Windows:

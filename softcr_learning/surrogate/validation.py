@@ -51,7 +51,7 @@ def tips(rod: CosseratRod, states: np.ndarray, parameters: np.ndarray) -> np.nda
     """(S, 3, 4) poses of the tip, of states (S, nx) or (B, T, nx) and parameters (B, P)."""
     flat = np.ascontiguousarray(states.reshape(-1, rod.state_size), dtype=float)
     rows = np.repeat(parameters, len(flat) // len(parameters), axis=0)
-    return stepper.tip_poses(flat, rows, rod.body, rod.grid)
+    return stepper.tip_poses(flat, rows, rod.body, rod.grid, rod.fittings)
 
 
 def mean_tip_distance(
@@ -64,7 +64,7 @@ def mean_tip_distance(
 
 @torch.no_grad()
 def run_freely(network: DDPINN, motions: Trajectories) -> Iterator[torch.Tensor]:
-    """Coordinates (B, nx) after each step, from the first states and the pressures alone."""
+    """Coordinates (B, nx) after each step, from the first states and the inputs alone."""
     told = told_of(network, motions)
     coordinates = network.encode(as_tensor(motions.states[:, 0]).to(told.device))
     for tick in range(told.shape[1]):
@@ -73,6 +73,6 @@ def run_freely(network: DDPINN, motions: Trajectories) -> Iterator[torch.Tensor]
 
 
 def free_run(network: DDPINN, motions: Trajectories) -> np.ndarray:
-    """States (B, T, nx) of a network that only sees the first state and the pressures."""
+    """States (B, T, nx) of a network that only sees the first state and the inputs."""
     states = [network.decode(coordinates) for coordinates in run_freely(network, motions)]
     return torch.stack(states, dim=1).cpu().numpy()

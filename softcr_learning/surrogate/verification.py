@@ -16,13 +16,14 @@ from softcr_learning.surrogate.validation import (
 from softcr_models.errors import UserError
 from softcr_models.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_models.rod.description import rod_inputs
 from softcr_models.rod.state import RodState
 from softcr_models.surrogate import files
 from softcr_models.surrogate.ansatz import PIECES
 from softcr_models.surrogate.card import Card, differing_field
 from softcr_models.surrogate.ddpinn import DDPINN
 
-# family, highest pressure [Pa] over the robot's limit
+# family, highest inputs over the robot's limit
 MOTIONS = {
     "smooth 70 %": ("published", 0.7),
     "smooth 100 %": ("smooth", 1.0),
@@ -72,7 +73,7 @@ class Verification:
     def motions(self, name: str) -> Trajectories:
         """The rod's motions of a family of MOTIONS, compliance +-20 % from motion to motion."""
         family, part = MOTIONS[name]
-        highest = part * self.rod.robot.pressure_limits.maximum
+        highest = part * rod_inputs(self.rod.robot).high
         seed, period = [self.seed, list(MOTIONS).index(name)], self.network.period
         inputs = judged_inputs(self.rod, family, self.count, self.ticks, period, seed, highest)
         return simulate(self.rod, *inputs, period)
@@ -216,20 +217,23 @@ class Verification:
         """(S, 6) base wrench of states and their rates (B, T, nx), minus the rod's.
 
         It is x2 + D_tau x2' above the jump (3): the rod's own rate on its side, the ansatz's on the
-        network's, which is twice as close as the rod's rate at the network's state.
+        network's, which is twice as close as the rod's rate at the network's state. Tendons pull as
+        in the straight rod.
         """
         rod, some = self.rod, slice(None, None, _WRENCH_EVERY)
-        pressures = motions.levels[1, :, some]
-        batch, ticks, _ = pressures.shape
-        pressures = pressures.reshape(-1, rod.input_size)
+        inputs = motions.levels[1, :, some]
+        batch, ticks, _ = inputs.shape
+        inputs = inputs.reshape(-1, rod.input_size)
         parameters = np.repeat(motions.parameters, ticks, axis=0)
         ours, ours_rate, true = (
             values[:, some].reshape(batch * ticks, -1).astype(float)
             for values in (states, rates, motions.states[:, 1:])
         )
-        elastic, elastic_rate = (RodState(each).wrenches[:, 0] for each in (ours, ours_rate))
+        elastic, elastic_rate = (
+            RodState(each, rod.segments).wrenches[:, 0] for each in (ours, ours_rate)
+        )
         wrenches = elastic + rod.body.relaxation[0] * parameters[:, 2:3] * elastic_rate
-        wrenches -= pressures @ rod.robot.actuation_matrix.T
+        wrenches -= inputs @ rod.row_actuation[0].T
         wrenches[:, 3:] += np.cross([0.0, 0.0, rod.base_height], wrenches[:, :3])
-        rows = zip(true, pressures, parameters, strict=True)
+        rows = zip(true, inputs, parameters, strict=True)
         return wrenches - np.array([rod.base_wrench(*row) for row in rows])

@@ -23,7 +23,13 @@ from softcr_runtime.configuration import configurations
 from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_from_message
 from softcr_runtime.messages import INPUT, MessageError, from_stamp, pose_value_from_message
 from softcr_runtime.rod_clouds import ReferenceCloud, RodCloud
-from softcr_runtime.values import Pose, ReferenceRows, StateEstimate, TipEstimate
+from softcr_runtime.values import (
+    PointForces,
+    Pose,
+    ReferenceRows,
+    StateEstimate,
+    TipEstimate,
+)
 
 TOPICS = (*EXCHANGED, "estimate/shape")
 """Topics that become signals; /diagnostics and safety/state are read beside them."""
@@ -47,13 +53,17 @@ ROLES: dict[Role, tuple[tuple[str, str], ...]] = {
 _UNITS = {
     "position": "m", "positions": "m", "tip": "m", "tips": "m", "covariance": "m^2",
     "quaternion": "-", "quaternions": "-", "period": "s", "pressure": "Pa", "length": "m",
-    "force": "N", "wrench": "N, N m", "q": "m", "rest_lengths": "m", "distances": "m",
-    "angles": "rad", "delta_x": "m", "delta_y": "m", "elongation": "m", "delta_x_rate": "m/s",
-    "delta_y_rate": "m/s", "elongation_rate": "m/s", "bending_stiffness": "N/m",
-    "bending_compliance": "rad/(N m m)", "tip_mass": "kg", "damping_factor": "-",
-    "pressure_offset": "Pa", "pressure_gain": "-",
+    "force": "N", "wrench": "N, N m", "wrenches": "N, N m", "points": "m", "q": "m",
+    "rest_lengths": "m", "distances": "m", "angles": "rad", "delta_x": "m", "delta_y": "m",
+    "elongation": "m", "delta_x_rate": "m/s", "delta_y_rate": "m/s",
+    "elongation_rate": "m/s", "bending_stiffness": "N/m", "bending_compliance": "rad/(N m m)",
+    "tip_mass": "kg", "tip_force_x": "N", "tip_force_y": "N", "tip_force_z": "N",
+    "damping_factor": "-", "pressure_offset": "Pa", "pressure_gain": "-",
 }  # fmt: skip
-_DIMENSIONS = {"positions": 2, "quaternions": 2, "tips": 2, "covariance": 2, "period": 0}
+_DIMENSIONS = {
+    "positions": 2, "quaternions": 2, "points": 2, "wrenches": 2, "tips": 2, "covariance": 2,
+    "period": 0,
+}  # fmt: skip
 _LEVELS = {1: "warning", 2: "error"}
 
 
@@ -355,6 +365,8 @@ def fields_of(topic: str, value: Any) -> dict[str, np.ndarray]:
 def _fields(topic: str, value: Any) -> dict[str, Any]:
     if isinstance(value, Pose):
         return {"position": value.position, "quaternion": value.quaternion}
+    if isinstance(value, PointForces):
+        return {"points": value.points, "wrenches": value.wrenches}
     if isinstance(value, TipEstimate):
         return _fields(topic, value.pose()) | {"covariance": value.position_covariance}
     if isinstance(value, RodCloud | StateEstimate):
@@ -378,7 +390,9 @@ def _fields(topic: str, value: Any) -> dict[str, Any]:
         positions = [pose.position for pose in value]
         quaternions = [pose.quaternion for pose in value]
         return {"positions": positions, "quaternions": quaternions, "tip": positions[-1]}
-    plain = {"force_torque/wrench": "wrench", "reference/tip": "tip", "tendon/command": "length"}
+    if topic.endswith("/wrench"):
+        return {"wrench": value}
+    plain = {"reference/tip": "tip", "tendon/command": "length"}
     return {plain.get(topic, "pressure"): value}
 
 

@@ -18,7 +18,8 @@ from softcr_estimation.identification.stretches import PERIOD, Samples
 from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
 from softcr_hardware.plants import RodPlant
 from softcr_models import Robot, identification, load_robot
-from softcr_models.identification import STATIC_PARAMETERS, Recording, parameters_of
+from softcr_models.identifiable import parameters_of, with_parameters
+from softcr_models.identification import Recording
 from softcr_models.particle_swarm import particle_swarm
 from softcr_runtime.bags.signals import Signal
 from softcr_runtime.virtual_run import Log, run_blocks
@@ -30,7 +31,10 @@ TIP_NOISE, FORCE_NOISE, MOMENT_NOISE, PRESSURE_NOISE = 2e-4, 0.02, 5e-4, 50.0
 SAMPLES_AT_REST = 10  # averaged per configuration
 SWARM = (20, 25)  # particles, iterations
 SWARM_REACH = 0.3  # the box round the first guess, in logarithms
-NAMES = tuple(stages.UNITS)
+STATIC_PARAMETERS = ("length", "tip_mass", "bending_compliance", "dilatation_compliance")
+NAMES = (
+    *STATIC_PARAMETERS, "bending_relaxation_time", "pressure_lag_gain", "pressure_lag_pole",
+)  # fmt: skip
 CASE, LEAST_SQUARES, PARTICLE_SWARM = "hidden robot", "least squares", "particle swarm"
 _SENSORS = ("pressure/state", "mocap/tip/pose", "force_torque/wrench")
 _FACTORS = (1.01, 1.10, 0.93, 1.06, 1.30, 0.95, 0.95)
@@ -45,7 +49,7 @@ class Settings(StudySettings):
 def hidden_robot(robot: Robot) -> Robot:
     """The robot file's, a few per cent off everywhere."""
     values = parameters_of(robot, NAMES) * _FACTORS
-    return identification.with_parameters(robot, NAMES, values.tolist())
+    return with_parameters(robot, NAMES, values.tolist())
 
 
 def statics(truth: Robot, cell: Cell) -> Recording:

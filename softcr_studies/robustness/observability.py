@@ -13,7 +13,7 @@ from softcr_control import signals
 from softcr_control.reference_settings import ReferenceSettings
 from softcr_estimation.identification import information
 from softcr_estimation.identification.information import LAG, Motion
-from softcr_estimation.identification.signals import pressures_of, read_topic
+from softcr_estimation.identification.signals import inputs_of, read_topic
 from softcr_estimation.identification.stretches import PERIOD, held_commands
 from softcr_models import Robot, load_robot
 from softcr_models.errors import UserError
@@ -58,7 +58,7 @@ def recorded(path: Path, robot: Robot) -> Motion:
         UserError: it cannot be read, or holds too few of either.
     """
     bag = Bag(path)
-    read, sent = (read_topic(bag, f"pressure/{each}", pressures_of(robot))
+    read, sent = (read_topic(bag, f"pressure/{each}", inputs_of(robot))
                   for each in ("state", "command"))  # fmt: skip
     if len(read) < 3 or not len(sent):
         raise UserError(

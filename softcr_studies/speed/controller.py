@@ -12,7 +12,10 @@ from softcr_control.command import Command
 from softcr_control.controller import ControllerBlock
 from softcr_control.observation import Observation
 from softcr_control.references import pressure_trajectory
+from softcr_control.signals import circle_phase, rotating_inputs
 from softcr_models.prediction import RodPrediction
+from softcr_models.robot import load_robot
+from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_runtime.registry import GRADIENT_MPC
 from softcr_runtime.system import Parameters
 from softcr_studies.speed import motion, timing
@@ -20,30 +23,34 @@ from softcr_studies.speed.batch import SCALAR, SUBSTEPS, scalar_step
 from softcr_studies.speed.timing import Baseline, Effort, told
 from softcr_studies.study import Must, Result
 
+ROBOT, INTERVALS = "licher2025", 5
 UNIT, SOLUTION = "ms per tick", "us per solution"
 HORIZON = 8
 STEP, MINIMUM = ("one step", SCALAR), "bounded minimum, 6 unknowns"
 OURS, BVLS = (MINIMUM, "softcr"), (MINIMUM, "scipy's lsq_linear, bvls")
 NEMPC = {count: ("tick", f"NEMPC {count} x {HORIZON}, at most two cores") for count in (1000, 512)}
+ARM = "two_segments"
+ARM_NEMPC = "tick", f"NEMPC 256 x {HORIZON} on {ARM}, at most two cores"
+ARM_GAUSS_NEWTON = "tick", f"Gauss-Newton on {ARM}, 70 Hz, horizon {HORIZON}, one core"
 GAUSS_NEWTON = {  # rate [Hz] and horizon [ticks]
     told: ("tick", f"Gauss-Newton, {told[0]} Hz, horizon {told[1]}, one core")
     for told in ((70, 8), (500, 40))
 }
 
 
-def nempc(population: int, effort: Effort) -> Result:
+def nempc(population: int, effort: Effort, robot: str = ROBOT) -> Result:
     """The shipped NEMPC with a population."""
     count = min(2, timing.cores_available())
     note = f"config/controllers/nempc.yaml, {SUBSTEPS} sub-steps, float32 lanes, {count} core(s)"
     numbers = {"population": population, "substeps": SUBSTEPS, "horizon": HORIZON}
-    return _ticks({"controller": "nempc", **numbers}, count, note, effort)
+    return _ticks({"robot": robot, "controller": "nempc", **numbers}, count, note, effort)
 
 
-def gauss_newton(rate_hz: int, horizon: int, effort: Effort) -> Result:
+def gauss_newton(rate_hz: int, horizon: int, effort: Effort, robot: str = ROBOT) -> Result:
     """The shipped gradient MPC, on one core."""
     note = f"config/controllers/{GRADIENT_MPC}.yaml as shipped, one sub-step, float64 lanes"
     numbers = {"rate_hz": float(rate_hz), "horizon": horizon}
-    return _ticks({"controller": GRADIENT_MPC, **numbers}, 1, note, effort)
+    return _ticks({"robot": robot, "controller": GRADIENT_MPC, **numbers}, 1, note, effort)
 
 
 def minimum(ours: bool, effort: Effort) -> Result:
@@ -62,7 +69,7 @@ def minimum(ours: bool, effort: Effort) -> Result:
 
 def _ticks(parameters: Parameters, count: int, note: str, effort: Effort) -> Result:
     """A tick of a shipped controller with other numbers, in closed loop."""
-    rod = motion.make_rod()
+    rod = CosseratRod(load_robot(str(parameters["robot"])), INTERVALS)
     block = ControllerBlock(rod.robot, ControllerBlock.settings_of(parameters))
     commands: list[Command] = []
 
@@ -81,7 +88,7 @@ def _closed_loop(
 ) -> Iterator[Observation]:
     """What is seen at each tick; a command acts one tick later."""
     period, lag = block.settings.period, prediction.rod.robot.pressure_lag
-    wanted = motion.three_phase_pressures(effort.repeats, period)
+    wanted = _pressures(prediction, effort.repeats, period)
     source = pressure_trajectory(prediction, wanted, period)
     parameters = prediction.nominal_parameters[None]
     state = prediction.equilibrium(wanted[0], prediction.nominal_parameters)
@@ -95,12 +102,24 @@ def _closed_loop(
         pressures, active = after, commands[-1].pressures
 
 
+def _pressures(prediction: RodPrediction, periods: int, period: float) -> np.ndarray:
+    """(T, m) of the reference motion [Pa]; of an arm those of each segment turn alike, at 1 Hz."""
+    inputs = prediction.inputs
+    if inputs.size == motion.CHAMBERS:
+        return motion.three_phase_pressures(periods, period)
+    phases = circle_phase(np.arange(periods) * period, 1.0)
+    turning = rotating_inputs(phases, motion.CHAMBERS, 0.35, 0.2)
+    return inputs.low + np.tile(turning, inputs.size // motion.CHAMBERS) * inputs.range
+
+
 STUDY = timing.speed_study(
     "speed/controller",
     "one tick of each predictive controller",
     {
         **{cell: partial(nempc, population) for population, cell in NEMPC.items()},
         **{cell: partial(gauss_newton, *told) for told, cell in GAUSS_NEWTON.items()},
+        ARM_NEMPC: partial(nempc, 256, robot=ARM),
+        ARM_GAUSS_NEWTON: partial(gauss_newton, 70, HORIZON, robot=ARM),
         STEP: scalar_step,
         OURS: partial(minimum, True),
         BVLS: partial(minimum, False),
@@ -115,6 +134,8 @@ STUDY = timing.speed_study(
         Must("median", 10.0, 6.0, method=NEMPC[1000][1]),
         Must("median", 1.0, 0.4, method=GAUSS_NEWTON[70, 8][1]),
         Must("p99", 3.0, 1.0, method=GAUSS_NEWTON[70, 8][1]),
+        Must("median", 8.0, 4.0, method=ARM_NEMPC[1]),
+        Must("median", 3.0, 1.5, method=ARM_GAUSS_NEWTON[1]),
         *(Must(quantity, 2.0, method=GAUSS_NEWTON[500, 40][1])  # a period
           for quantity in ("median", "p99")),
     ),

@@ -19,6 +19,7 @@ from softcr_studies.speed.timing import Effort, measure
 
 PERIOD = 1 / 70
 FINE_SUBSTEPS = 32
+CHAMBERS = 3
 
 
 def make_rod(intervals: int = 5) -> CosseratRod:
@@ -33,7 +34,7 @@ def with_substeps(rod: CosseratRod, substeps: int) -> CosseratRod:
 
 def three_phase_pressures(periods: int, period: float = PERIOD) -> np.ndarray:
     """(T, 3) pressures [Pa], each held for a period [s]."""
-    turns = np.arange(periods)[:, None] * period + np.arange(3) / 3
+    turns = np.arange(periods)[:, None] * period + np.arange(CHAMBERS) / CHAMBERS
     return 3e4 + 2.5e4 * np.sin(2 * np.pi * turns)
 
 

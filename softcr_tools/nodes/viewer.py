@@ -46,7 +46,7 @@ ANSWER_TIME = 2.0  # how long an answer to a button is waited for [s]
 LAST_WORD_TIME = 0.5  # for readers to take the last command before its publisher goes [s]
 _BESIDE = (  # topics that are heard beside those whose flow is shown
     "estimate/tip/pose", "simulation/truth/rod", "simulation/truth/arm", "safety/state",
-    "/diagnostics",
+    "/diagnostics", "simulation/truth/loads", "simulation/truth/contact/points",
 )  # fmt: skip
 _NAME = "viewer_"  # of every view, before its process's number; other views are heard if they speak
 _COMMAND, _SHAPE = "pressure/command", "estimate/shape"

@@ -45,7 +45,8 @@ _TIP, _SHAPE, _MARKERS, _PARAMETERS, _DESCRIPTION = (
 RECEIVED = (
     "estimate/rod", "estimate/arm", "estimate/state", "estimate/constant_curvature", _TIP,
     "reference/rod", "reference/output", "reference/tip", "mocap/tip/pose", "mocap/arm/poses",
-    "simulation/truth/rod", "simulation/truth/arm",
+    "simulation/truth/rod", "simulation/truth/arm", "simulation/truth/loads",
+    "simulation/truth/contact/points",
 )  # fmt: skip
 
 
@@ -74,7 +75,7 @@ class VisualsNode(LoopNode):
     settings: VisualsSettings
 
     def on_configure_node(self) -> None:
-        robot = self._robot_file
+        robot = self.rod_or_arm
         self._frames = frames = Frames(self.settings.frame_prefix)
         is_arm = isinstance(robot, Arm)
         self._parent = WORLD if is_arm else frames.base  # the frame of estimates
@@ -105,7 +106,7 @@ class VisualsNode(LoopNode):
     def on_activate_node(self) -> None:
         self._drawn = 0.0
         self._last: dict[str, int] = {}
-        text = robot_description(self._robot_file, self._frames, self._base)
+        text = robot_description(self.rod_or_arm, self._frames, self._base)
         self._out[_DESCRIPTION].publish(String(data=text))
         self._send(
             STATIC_TOPIC,

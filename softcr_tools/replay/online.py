@@ -23,10 +23,14 @@ from softcr_runtime.topics import TOPICS, qos
 INPUTS = (
     "pressure/state",
     "mocap/tip/pose",
+    "mocap/body/poses",
     "force_torque/wrench",
     "reference/rod",
     "simulation/truth/rod",
     "simulation/truth/tip/pose",
+    "simulation/truth/loads",
+    "simulation/truth/contact/points",
+    "simulation/truth/contact/wrench",
 )
 """What is published again: what came from sensors, references and simulator. What the live nodes
 answer (estimates, commands, diagnostics) is theirs."""

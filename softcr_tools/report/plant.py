@@ -6,6 +6,7 @@ The plant's own description in the diagnostics is put into words; what it does n
 from collections.abc import Iterator
 from typing import Any
 
+from softcr_models.obstacle_files import obstacles_in_words
 from softcr_tools.report.page import PLANT_WORDS
 from softcr_tools.report.run import Run
 
@@ -15,7 +16,7 @@ _FILE = {
     "rod": "geometry, gravity and material law of the robot file",
     "arm": "bodies that bend with constant curvature, as the model's sections do",
 }
-_UNITS = {"_mm": "mm", "_pa": "Pa", "_n": "N", "_cycles": "cycles", "_percent": "%"}
+_UNITS = {"_mm": "mm", "_kg": "kg", "_pa": "Pa", "_n": "N", "_cycles": "cycles", "_percent": "%"}
 _ON_ANY_MODEL = ("nempc", "rod_mpc", "rod")  # the house's controllers and its filter
 _ABSOLUTE = ("missing_poses", "lag_pole")  # no part of the file's value
 _NOISES = {
@@ -60,7 +61,7 @@ def _lines(run: Run) -> Lines:
     if mismatch is None and kind == "rod":
         yield "unknown", "how the plant differs from the robot file"
     if mismatch and "lag_pole" not in mismatch:
-        yield "exact", "pressure lag of the robot file"
+        yield "exact", _lag(run.bag.robot)
     for name, value in (mismatch or {}).items():
         yield from _intervals(run, int(value)) if name == "intervals" else [_told(name, value)]
     if own != kind:
@@ -68,9 +69,21 @@ def _lines(run: Run) -> Lines:
             yield "differs", f"{name.replace('_', ' ')} {value:g}"
     if kind == "arm":
         yield from _arm(run)
+    yield from _surroundings(run)
     for name, (what, unit) in _NOISES.items() if mismatch is not None else ():
+        if name == "pressure_noise" and "tension_noise_n" in mismatch:
+            continue  # a robot of tendons, or one whose noise was told above
         if f"{name}_pa" not in mismatch and (noise := _noise(run, settings, name)) is not None:
             yield _either(noise, f"{what}: noise {noise:g} {unit}", f"{what}: no noise")
+
+
+def _lag(robot: dict[str, Any]) -> str:
+    """How the inputs follow their commands, as the robot's file has it."""
+    if not all(each.get("type") == "tendon" for each in robot.get("actuators", ({},))):
+        return "pressure lag of the robot file"
+    if "tension_lag" in robot:
+        return "tension lag of the robot file"
+    return "tensions follow their commands within a cycle, as in the robot file"
 
 
 def _settings_of(run: Run) -> dict[str, dict[str, Any]]:
@@ -109,6 +122,14 @@ def _intervals(run: Run, own: int) -> Lines:
     if theirs:
         line = f"intervals: plant {own}" + "".join(f", {role} {n}" for role, n in theirs.items())
         yield _either({*theirs.values()} != {own}, line, line)
+
+
+def _surroundings(run: Run) -> Lines:
+    """Loads and obstacles, of which filter and controller know nothing."""
+    for line in run.loads:
+        yield "differs", f"load {line}"
+    for line in obstacles_in_words(run.bag.said("simulator", "obstacles")):
+        yield "differs", f"obstacle {line}"
 
 
 def _arm(run: Run) -> Lines:

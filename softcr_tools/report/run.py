@@ -133,6 +133,12 @@ class Run:
         signal = self.bag.signal
         return {n: (signal(t, f"parameter.{n}"), signal(t, f"std.{n}")) for t, n in names}
 
+    @property
+    def loads(self) -> list[str]:
+        """Scripted loads on the simulated robot in words; none where none were told."""
+        told = self.bag.said("simulator", "loads")
+        return [str(each) for each in told] if isinstance(told, list) else []
+
     def limits(self) -> tuple[float, float] | None:
         """Lowest and highest allowed pressure [Pa]; None when no node told it."""
         limits = self.bag.robot.get("pressure_limits")

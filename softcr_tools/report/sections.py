@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from softcr_models.constant_curvature.shape_error import shape_error
+from softcr_models.obstacle_files import obstacles_in_words
+from softcr_models.tip_force import TIP_FORCE, known_tip_force
 from softcr_runtime.bags.signals import Signal
 from softcr_tools.report.page import KeyFigure, Summary, filled
 from softcr_tools.report.plant import plant
@@ -65,6 +67,18 @@ _KEY_FIGURES = {
         "constant curvature", "{nrmse_mean_percent:1 %} NRMSE",
         "mean of coordinates and rates; bending stiffness {bending_stiffness:0 N/m}",
     ),
+    "load_force_max_n": (
+        "loads on the plant", "{load_force_max_n:3 N} at most",
+        "for {loaded_s:2 s}, with the tip {tip_aed_loaded_mm:2 mm} from its reference (AED)",
+    ),
+    "tip_force_max_n": (
+        "estimated force at the tip", "{tip_force_max_n:3 N} at most",
+        "known for {tip_force_known_s:2 s}, from {tip_force_first_s:2 s} on",
+    ),
+    "contact_force_max_n": (
+        "contact of the plant", "{contact_force_max_n:3 N} at most",
+        "for {contact_s:2 s}, with the tip {tip_aed_contact_mm:2 mm} from its reference (AED)",
+    ),
     "estimated": (
         "bending compliance", "{estimated:2 rad/(N m m)}",
         "true {true:2}, first guess {initial:2}; error {error_percent:2 %}, "
@@ -92,7 +106,7 @@ def summarize(run: Run) -> Summary:
     for section in (
         identity, tracking, estimation, constant_curvature, parameters,
         *((arm_model, tendons) if run.is_tendon_driven else (actuators, base_sensor)),
-        safety, parameter_changes, timing,
+        external_forces, tip_force, safety, parameter_changes, timing,
     ):  # fmt: skip
         numbers |= section(run)
     numbers |= {
@@ -243,6 +257,70 @@ def constant_curvature(run: Run) -> Numbers:
         "bending_stiffness_std": float(run.estimated_arc("_std").values[-1, -1]),
     }
     return {"constant_curvature": numbers}
+
+
+def external_forces(run: Run) -> Numbers:
+    """`loads` and `contact`, only of a simulator that told them: magnitudes [N], [N m], and how
+    long a load acted, or the robot touched something [s]. `tip_aed_loaded_mm` and
+    `tip_aed_contact_mm` are means of the tip's error in that time."""
+    numbers: Numbers = {}
+    acting = run.bag.signal("simulation/truth/loads", "wrenches")
+    if len(acting):
+        sizes = [np.linalg.norm(part, axis=2) for part in np.split(acting.values, 2, axis=2)]
+        numbers["loads"] = _while_acting(run, acting, "loaded") | {
+            "load_force_max_n": reduced(np.max, sizes[0]),
+            "load_moment_max_nm": reduced(np.max, sizes[1]),
+            "what": run.loads,
+        }
+    touching = run.bag.signal("simulation/truth/contact/wrench", "wrench")
+    if len(touching):
+        total = np.linalg.norm(touching.values[:, :3], axis=1)
+        numbers["contact"] = _while_acting(run, touching, "contact") | {
+            "contact_force_max_n": float(total.max()),
+            "contact_force_mean_n": reduced(np.mean, total[total > 0.0]),
+            "with": obstacles_in_words(run.bag.said("simulator", "obstacles")),
+        }
+    return numbers
+
+
+def tip_force(run: Run) -> Numbers:
+    """`tip_force`, only of an estimator that looks for one: the largest force that was known, see
+    `known_tip_force` [N], how long one was, and the first and the last time from the start [s]."""
+    found = run.parameters()
+    if not set(TIP_FORCE) <= found.keys():
+        return {}
+    stamps = found[TIP_FORCE[0]][0].stamps
+    values, deviations = (
+        np.stack([found[name][place].values for name in TIP_FORCE], axis=1) for place in (0, 1)
+    )
+    known = [
+        known_tip_force(*(dict(zip(TIP_FORCE, row.tolist(), strict=True)) for row in rows))
+        for rows in zip(values, deviations, strict=True)
+    ]
+    sizes = np.array([0.0 if force is None else np.linalg.norm(force) for force in known])
+    acts = np.flatnonzero(sizes)
+    times = 1e-9 * (stamps - run.bag.start)
+    period = float(np.median(np.diff(times))) if len(times) > 1 else 0.0
+    return {
+        "tip_force": {
+            "tip_force_max_n": reduced(np.max, sizes),
+            "tip_force_known_s": period * len(acts),
+            "tip_force_first_s": float(times[acts[0]]) if len(acts) else None,
+            "tip_force_last_s": float(times[acts[-1]]) if len(acts) else None,
+        }
+    }
+
+
+def _while_acting(run: Run, signal: Signal, word: str) -> Numbers:
+    """How long a signal was not zero [s], and the mean error of the tip in that time [mm]."""
+    error = run.tracking_error()
+    acts = signal.values.reshape(len(signal), -1).any(axis=1)
+    period = float(np.median(np.diff(signal.stamps))) * 1e-9 if len(signal) > 1 else 0.0
+    during = error.values[np.isin(error.stamps, signal.stamps[acts])]
+    return {
+        f"{word}_s": period * int(acts.sum()),
+        f"tip_aed_{word}_mm": reduced(np.mean, 1e3 * during),
+    }
 
 
 def actuators(run: Run) -> Numbers:

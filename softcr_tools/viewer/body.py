@@ -1,4 +1,4 @@
-"""Parts of a rod's body as drawn: its segments and connectors as tubes, its tendons as lines."""
+"""Parts of a rod's body as drawn: segments, connectors and payload as tubes, tendons as lines."""
 
 from itertools import pairwise
 from typing import NamedTuple
@@ -6,10 +6,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from softcr_models.constant_curvature.arm import Arm
 from softcr_models.robot import Robot
+from softcr_models.segments import Payload
 from softcr_tools.viewer.shape import Shape
 
 _CONNECTOR_SHARE = 0.8  # of the thinner neighbour's radius
+_PAYLOAD_SHARE = 0.6  # of the last segment's radius: radius, and least half length
 
 
 class Tube(NamedTuple):
@@ -21,8 +24,20 @@ class Tube(NamedTuple):
     rigid: bool = False
 
 
+def parts_of(robot: Robot | Arm | None, shape: Shape, radius: float) -> list[Tube]:
+    """What a robot's body is drawn as; one tube with a radius [m] of what is not a rod."""
+    if isinstance(robot, Robot):
+        return tubes(robot, shape)
+    return [Tube(shape.positions, shape.quaternions, radius)]
+
+
+def most_parts(robot: Robot | Arm | None) -> int:
+    """As many parts as a robot's body can be drawn as: segments, connectors, a payload."""
+    return 2 * len(robot.segments) if isinstance(robot, Robot) else 1
+
+
 def tubes(robot: Robot, shape: Shape) -> list[Tube]:
-    """Segments and, where they have a length, connectors, base to tip.
+    """Segments, connectors that have a length, and the payload, base to tip.
 
     A shape that does not tell its segments is one tube with the radius of the first.
     """
@@ -40,7 +55,19 @@ def tubes(robot: Robot, shape: Shape) -> list[Tube]:
             along = _towards(shape.quaternions[ends[0]], there - here)
             both = np.stack((along, along))
             parts.append(Tube(shape.positions[ends], both, _CONNECTOR_SHARE * thinner, rigid=True))
+    if robot.payload is not None:
+        parts.append(_payload(robot.payload, shape, radii[-1]))
     return parts
+
+
+def _payload(payload: Payload, shape: Shape, radius: float) -> Tube:
+    """A cylinder round its centre of mass, along the last segment's end from there: its size is
+    nothing that a robot's file tells."""
+    turn, centre = Rotation.from_quat(shape.quaternions[-1]), np.array(payload.centre_of_mass)
+    half = max(abs(float(centre[2])), _PAYLOAD_SHARE * radius)
+    ends = centre + half * np.array([[0.0, 0.0, -1.0], [0.0, 0.0, 1.0]])
+    both = np.repeat(shape.quaternions[-1:], 2, axis=0)
+    return Tube(shape.positions[-1] + turn.apply(ends), both, _PAYLOAD_SHARE * radius, rigid=True)
 
 
 def tendon_lines(robot: Robot, shape: Shape) -> dict[str, np.ndarray]:

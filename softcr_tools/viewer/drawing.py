@@ -5,14 +5,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softcr_runtime.figure_style import ESTIMATE, MEASURED, REFERENCE, TRUTH
+from softcr_runtime.figure_style import ESTIMATE, LIMIT, MEASURED, REFERENCE, TRUTH
 from softcr_runtime.messages import header, pose_to_message
-from softcr_runtime.values import Pose
+from softcr_runtime.values import PointForces, Pose
+from softcr_tools.viewer.body import most_parts, parts_of
 from softcr_tools.viewer.picture import Picture
 from softcr_tools.viewer.shape import Shape
 
 TRAIL = 8.0  # how long the tip's trail is [s]
 DOT_SIZE = 0.15  # width of a dot over the rod's radius
+ARROW = 0.05
+"""Length of a force's arrow [m/N]."""
+LONGEST_ARROW = 0.1
+"""Of a force's arrow [m]."""
+LOAD = "#7b3fa0"
+_LEAST_FORCE = 1e-4  # that is drawn [N]
 _METRES_PER_PIXEL = 5e-4  # markers have no pixels
 _ROD_ALPHA = 0.45
 
@@ -45,7 +52,39 @@ def lines(picture: Picture) -> dict[str, Line]:
         "horizon": Line(ahead if len(ahead) > 1 else None, REFERENCE, 2.0),
         "truth": Line(None if truth is None else truth.positions, TRUTH, 2.0),
         "trail": Line(trail if len(trail) > 1 else None, ESTIMATE, 1.5),
-    } | {f"tendon {name}": Line(tendons.get(name), MEASURED, 2.0) for name in picture.tendon_names}
+        **{
+            f"tendon {name}": Line(tendons.get(name), MEASURED, 2.0)
+            for name in picture.tendon_names
+        },
+        **_arrows("load", picture.loads, LOAD),
+        **_arrows("contact", picture.contact, LIMIT),
+        **_arrows("estimated force", picture.tip_force, ESTIMATE),
+    }
+
+
+def _arrows(word: str, forces: PointForces | None, colour: str) -> dict[str, Line]:
+    """An arrow for each force, that ends where the force acts; none of a force of zero."""
+    if forces is None:
+        return {}
+    both = zip(forces.points, forces.wrenches[:, :3], strict=True)
+    return {
+        f"{word} {number}": Line(arrow(point, force), colour, 3.0)
+        for number, (point, force) in enumerate(both, start=1)
+    }
+
+
+def arrow(point: np.ndarray, force: np.ndarray) -> np.ndarray | None:
+    """(5, 3) shaft and head of an arrow that ends at a point (3,) [m], `ARROW` long for each
+    newton, at most `LONGEST_ARROW`; None of a force of zero [N]."""
+    size = float(np.linalg.norm(force))
+    if not size > _LEAST_FORCE:
+        return None
+    along = force / size
+    length = min(ARROW * size, LONGEST_ARROW)
+    across = np.cross(along, np.eye(3)[int(np.argmin(np.abs(along)))])
+    across *= 0.12 * length / np.linalg.norm(across)
+    neck = point - 0.25 * length * along
+    return np.stack((point - length * along, point, neck + across, point, neck - across))
 
 
 def dots(picture: Picture) -> dict[str, Dot]:
@@ -74,14 +113,20 @@ def path_message(rod: Shape, frame: str) -> Any:
 
 
 def markers_message(picture: Picture, radius: float) -> Any:
-    """visualization_msgs/MarkerArray of a rod with a radius [m], lines and dots; what is not known
-    is taken away."""
+    """visualization_msgs/MarkerArray of a robot's body, lines and dots; what is not known is taken
+    away. A radius [m] is that of dots, and of a body whose parts are not told."""
     from visualization_msgs.msg import Marker, MarkerArray
 
-    rod, strip, ball = picture.estimate, Marker.LINE_STRIP, Marker.SPHERE
-    shape = None if rod is None else rod.positions
-    markers = [_marker(picture, "rod", strip, shape, ESTIMATE, 2 * radius)]
-    markers[0].color.a = _ROD_ALPHA
+    shape, strip, ball = picture.estimate, Marker.LINE_STRIP, Marker.SPHERE
+    parts = [] if shape is None else parts_of(picture.robot, shape, radius)
+    markers = []
+    for number in range(most_parts(picture.robot)):
+        part = parts[number] if number < len(parts) else None
+        points, wide = (None, radius) if part is None else (part.positions, part.radius)
+        colour = MEASURED if part is not None and part.rigid else ESTIMATE
+        name = f"rod {number}" if number else "rod"
+        markers.append(_marker(picture, name, strip, points, colour, 2 * wide))
+        markers[-1].color.a = _ROD_ALPHA
     for name, (points, colour, pixels) in lines(picture).items():
         markers.append(_marker(picture, name, strip, points, colour, _METRES_PER_PIXEL * pixels))
     for name, (position, colour) in dots(picture).items():

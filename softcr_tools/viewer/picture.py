@@ -11,14 +11,16 @@ from typing import Any
 import numpy as np
 
 from softcr_models.constant_curvature.arm import Arm
+from softcr_models.obstacle_files import ObstacleFile, told_obstacles
 from softcr_models.robot import Robot
+from softcr_models.tip_force import TIP_FORCE, known_tip_force
 from softcr_runtime.bags.signals import fields_of
 from softcr_runtime.codecs import expected_of
 from softcr_runtime.diagnostics import DiagnosticReport
 from softcr_runtime.robot_topics import inputs_of, robot_topics
 from softcr_runtime.rod_clouds import ReferenceCloud
 from softcr_runtime.shown_inputs import shown_inputs
-from softcr_runtime.values import ReferenceRows
+from softcr_runtime.values import PointForces, ReferenceRows
 from softcr_tools.viewer.body import tendon_lines
 from softcr_tools.viewer.shape import Shape, shape_makers
 
@@ -30,7 +32,7 @@ HEARD = {
     "estimate/rod": "estimate", "estimate/arm": "estimate", "estimate/state": "estimate",
     "estimate/constant_curvature": "estimated arc", "estimate/shape": "estimated shape",
     "reference/rod": "reference", "reference/output": "reference", "reference/tip": "setpoint",
-    "mocap/tip/pose": "cameras", "mocap/arm/poses": "cameras",
+    "mocap/tip/pose": "cameras", "mocap/arm/poses": "cameras", "mocap/body/poses": "body poses",
     "force_torque/wrench": "force sensor", "pressure/state": "pressures",
     "tendon/state": "tendons", "pressure/command": "commands", "tendon/command": "commands",
 }  # fmt: skip
@@ -55,6 +57,7 @@ class Picture:
     estimated parameters by name with `<name>_std`, `rest_length_<section>` [m].
 
     Attributes:
+        robot: whose.
         actuators: their names; inputs are in this order.
         has_chambers: whether the robot is a rod, whose commands go to valves; an arm otherwise.
         inputs_shown: how a rod's inputs are shown; none of an arm.
@@ -78,7 +81,8 @@ class Picture:
         self.diagnostics: dict[str, DiagnosticReport] = {}
         self.safety: DiagnosticReport | None = None
         self.received: dict[str, float] = {}
-        self._robot, self._makers = robot, shape_makers(robot)
+        self._obstacles: tuple[Any, ObstacleFile | None] = None, None  # as told, and as read
+        self.robot, self._makers = robot, shape_makers(robot)
         self._estimates = tuple(topic for topic in self._makers if topic.startswith("estimate/"))
         self.tip_topics = {"estimate": (_TIP, *self._estimates), "measured": _MEASURED_TIPS}
         self._newest: dict[str, tuple[int, Any]] = {}
@@ -136,14 +140,50 @@ class Picture:
     def tendons(self) -> dict[str, np.ndarray]:
         """(k, 3) points along each tendon of an estimated rod, by name [m]."""
         rod = self.estimate
-        if rod is None or not isinstance(self._robot, Robot):
+        if rod is None or not isinstance(self.robot, Robot):
             return {}
-        return tendon_lines(self._robot, rod)
+        return tendon_lines(self.robot, rod)
 
     @property
     def truth(self) -> Shape | None:
         """The simulator's own robot, unless it is stale."""
         return self._shape(self._flowing(t for t in self._makers if t not in self._estimates))
+
+    @property
+    def obstacles(self) -> ObstacleFile | None:
+        """That a simulator told; None where it told none."""
+        for report in self.diagnostics.values():
+            told = report.values.get("obstacles")
+            if told is not None:
+                if told != self._obstacles[0]:
+                    self._obstacles = told, told_obstacles(told)
+                return self._obstacles[1]
+        return None
+
+    @property
+    def loads(self) -> PointForces | None:
+        """On the simulated robot, by a script, unless they are stale."""
+        forces: PointForces | None = self.present("simulation/truth/loads")
+        return forces
+
+    @property
+    def contact(self) -> PointForces | None:
+        """Of the simulated robot with obstacles, unless it is stale."""
+        forces: PointForces | None = self.present("simulation/truth/contact/points")
+        return forces
+
+    @property
+    def tip_force(self) -> PointForces | None:
+        """On the estimated tip, where a force is known there; None where none is looked for."""
+        parameters, tip = self.parameters, self.estimated_tip[1]
+        if tip is None or not set(TIP_FORCE) <= parameters.keys():
+            return None
+        force = known_tip_force(*(
+            {name: told[place] for name, told in parameters.items()} for place in (0, 1)
+        ))  # fmt: skip
+        wrench = np.zeros((1, 6))
+        wrench[0, :3] = 0.0 if force is None else force
+        return PointForces(tip[np.newaxis], wrench)
 
     @property
     def reference(self) -> ReferenceCloud | ReferenceRows | None:
@@ -192,7 +232,7 @@ class Picture:
             found = self.newest(topic)[1]
             std = found.parameters_std
             return {n: (v, std.get(n, np.nan)) for n, v in found.parameters.items()}
-        arc, robot = self.present(_ARC) or {}, self._robot
+        arc, robot = self.present(_ARC) or {}, self.robot
         if isinstance(robot, Arm) or not {_STIFFNESS, f"{_STIFFNESS}_std"} <= arc.keys():
             return {}
         value = 1.0 / (arc[_STIFFNESS] * robot.length * (0.5 * robot.outer_diameter) ** 2)

@@ -8,15 +8,17 @@ from scipy.interpolate import CubicHermiteSpline
 from scipy.spatial.transform import Rotation, Slerp
 
 from softcr_models.constant_curvature.arm import Arm
+from softcr_models.obstacle_files import ObstacleFile, PlaneObstacle, SphereObstacle
 from softcr_models.robot import Robot
-from softcr_runtime.figure_style import ESTIMATE, MEASURED
-from softcr_tools.viewer.body import Tube, tubes
+from softcr_runtime.figure_style import ESTIMATE, LIMIT, MEASURED
+from softcr_tools.viewer.body import Tube, parts_of
 from softcr_tools.viewer.drawing import DOT_SIZE, dots, lines, rgb
 from softcr_tools.viewer.picture import Picture
-from softcr_tools.viewer.shape import Shape, Size
+from softcr_tools.viewer.shape import Size
 
 ALONG = 24  # rings of a tube
 AROUND = 24  # corners of a ring
+_OBSTACLE_OPACITY = 0.35
 
 
 class Scene:
@@ -47,24 +49,58 @@ class Scene:
         )  # fmt: skip
         self._nodes: Any = None
         self._lines: dict[str, Any] = {}
+        self._obstacles: ObstacleFile | None = None
+        self._obstacle_shapes: list[Any] = []
+        self._length = length
 
     def draw(self, picture: Picture, flows: bool) -> None:
         """Move everything to where it is; hide what is not known, grey a rod of the past."""
         self._draw_rod(picture, flows)
+        self._draw_obstacles(picture.obstacles)
         known = [dot for dot in dots(picture).values() if dot.position is not None]
         self._dots.points = np.array([dot.position for dot in known]).reshape(-1, 3)
         self._dots.colors = np.array([rgb(dot.colour) for dot in known], np.uint8).reshape(-1, 3)
-        for name, (points, colour, width) in lines(picture).items():
+        drawn = lines(picture)
+        for name in self._lines.keys() - drawn.keys():
+            self._lines[name].visible = False
+        for name, (points, colour, width) in drawn.items():
             if name in self._lines:
                 self._lines[name].visible = points is not None
             if points is not None:
                 self._draw_line(name, np.stack([points[:-1], points[1:]], axis=1), colour, width)
 
+    def _draw_obstacles(self, obstacles: ObstacleFile | None) -> None:
+        if obstacles == self._obstacles:
+            return
+        self._obstacles = obstacles
+        for drawn in self._obstacle_shapes:
+            drawn.remove()
+        self._obstacle_shapes = []
+        if obstacles is None:
+            return
+        for name, each in zip(obstacles.names, obstacles.obstacles, strict=True):
+            place = f"/obstacle_{len(self._obstacle_shapes)}"
+            shape: Any
+            if isinstance(each, SphereObstacle):
+                shape = self._scene.add_icosphere(
+                    place, each.radius, rgb(LIMIT), subdivisions=4, opacity=_OBSTACLE_OPACITY,
+                    cast_shadow=False, position=np.array(each.centre),
+                )  # fmt: skip
+            else:
+                middle, turn = plane_patch(each, self._length)
+                shape = self._scene.add_box(
+                    place, rgb(LIMIT), (2 * self._length, 2 * self._length, 1e-3),
+                    opacity=_OBSTACLE_OPACITY, cast_shadow=False, position=middle, wxyz=turn,
+                )  # fmt: skip
+            self._scene.add_label(f"{place}/name", name)  # goes with its obstacle
+            self._obstacle_shapes.append(shape)
+
     def _draw_rod(self, picture: Picture, flows: bool) -> None:
         estimate = picture.estimate
         if self._nodes is not None:
             self._nodes.visible = estimate is not None
-        self._draw_tubes([] if estimate is None else self._parts(estimate), flows)
+        parts = [] if estimate is None else parts_of(self._robot, estimate, self._radius)
+        self._draw_tubes(parts, flows)
         if estimate is None:
             return
         turns = estimate.quaternions[:, [3, 0, 1, 2]]
@@ -75,11 +111,6 @@ class Scene:
             )  # fmt: skip
         self._nodes.batched_wxyzs = turns
         self._nodes.batched_positions = estimate.positions
-
-    def _parts(self, shape: Shape) -> list[Tube]:
-        if isinstance(self._robot, Robot):
-            return tubes(self._robot, shape)
-        return [Tube(shape.positions, shape.quaternions, self._radius)]
 
     def _draw_tubes(self, parts: list[Tube], flows: bool) -> None:
         for number, part in enumerate(parts):
@@ -104,6 +135,16 @@ class Scene:
             self._lines[name] = self._scene.add_line_segments(
                 f"/{name}", segments, rgb(colour), thickness=width, thickness_units="screen"
             )
+
+
+def plane_patch(plane: PlaneObstacle, length: float) -> tuple[np.ndarray, np.ndarray]:
+    """Where a plane is drawn: (3,) the point of it nearest to the middle of the straight robot with
+    a length [m], and the quaternion (4,), w x y z, that turns z into its normal."""
+    normal = np.array(plane.normal) / np.linalg.norm(plane.normal)
+    middle = np.array([0.0, 0.0, 0.5 * length])
+    foot = middle - plane.distance(middle[None])[0] * normal
+    turn = Rotation.align_vectors(normal[None], [[0.0, 0.0, 1.0]])[0]
+    return foot, turn.as_quat()[[3, 0, 1, 2]]
 
 
 def tube(

@@ -9,6 +9,7 @@ import numpy as np
 from softcr_runtime.bags.signals import unit_of
 from softcr_runtime.figure_style import ESTIMATE, LIMIT, MEASURED, REFERENCE
 from softcr_runtime.safety_state import SafetyState
+from softcr_tools.viewer.drawing import LOAD
 from softcr_tools.viewer.picture import HEARD, Picture
 
 GOOD = "#188038"
@@ -66,7 +67,7 @@ def state_html(picture: Picture, now: float, rejected: dict[str, int]) -> str:
     ]
     errors = (_error(picture, kind, now) for kind in ("estimate", "measured"))
     return "".join((
-        _table([*errors, _model(picture, now)]),
+        _table([*errors, _model(picture, now), *_forces(picture)]),
         _table(_flow(picture, topic, now) for topic in _shown(picture)),
         _table(health) if health else _small("no node tells its health"),
         *(_small(f"refused {count} x {escape(reason)}") for reason, count in rejected.items()),
@@ -130,6 +131,23 @@ def _model(picture: Picture, now: float) -> tuple[str, str]:
         name, unit = picture.parameter.replace("_", " "), unit_of(picture.parameter)
         text = f"{found[0]:.2f} &plusmn; {2 * found[1]:.2f} {unit.removeprefix('-')}".rstrip()
     return _dotted(ESTIMATE, name), text if picture.shape_flows(now) else "-"
+
+
+def _forces(picture: Picture) -> list[tuple[str, str]]:
+    """The largest load on the simulated robot, the total force of its obstacles, and the force that
+    is estimated at the tip."""
+    rows = []
+    if picture.loads is not None:
+        largest = np.linalg.norm(picture.loads.wrenches[:, :3], axis=1).max(initial=0.0)
+        rows.append((_dotted(LOAD, "largest load"), f"{largest:.2f} N"))
+    if picture.contact is not None:
+        total = np.linalg.norm(picture.contact.wrenches[:, :3].sum(axis=0))
+        rows.append((_dotted(LIMIT, "contact"), f"{total:.2f} N"))
+    if picture.tip_force is not None:
+        estimated = np.linalg.norm(picture.tip_force.wrenches[0, :3])
+        told = f"{estimated:.2f} N" if estimated > 0.0 else "none"
+        rows.append((_dotted(ESTIMATE, "estimated force at the tip"), told))
+    return rows
 
 
 def _shown(picture: Picture) -> list[str]:

@@ -37,10 +37,11 @@ def random_file(seed: int, count: int, exact: bool = True) -> dict[str, Any]:
         })  # fmt: skip
         if index + 1 < count:
             segments[-1]["connector"] = {
-                "length": 0.012, "mass": around(0.03), "inertia": [2e-6, 3e-6, 4e-6],
+                "mass": around(0.03), "inertia": [2e-6, 3e-6, 4e-6],
                 "centre_of_mass": noise(0.004), "rotation": noise(0.3),
                 "translation": [*noise(0.003)[:2], around(0.012)],
             }  # fmt: skip
+            segments[-1]["connector"]["length"] = segments[-1]["connector"]["translation"][2]
         for number in range(2):
             actuators.append({
                 "type": "chamber", "name": f"p{index}{number}", "area": 6e-5, "lever_arm": 0.012,

@@ -1,0 +1,1 @@
+"""Studies of what estimators find beside the state."""

@@ -1,0 +1,194 @@
+"""A force at the tip and the poses along the body in the loop: topics, estimate, view, report."""
+
+import numpy as np
+import pytest
+
+from softcr_control.estimated_parameters import EstimatedParameters
+from softcr_estimation.estimator import EstimatorBlock
+from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
+from softcr_hardware.plants import BODY_POSES, RodPlant
+from softcr_models import CosseratRod, UserError, load_robot
+from softcr_models.prediction import RodPrediction
+from softcr_models.tip_force import TIP_FORCE, known_tip_force
+from softcr_runtime.bags.reading import Bag
+from softcr_runtime.bags.signals import read_signals
+from softcr_runtime.codecs import codec, expected_of
+from softcr_runtime.messages import MessageError
+from softcr_runtime.sample import Sample
+from softcr_runtime.value_checks import check_value
+from softcr_runtime.values import Pose
+from softcr_runtime.virtual_run import run_system
+from softcr_studies.cell import Cell
+from softcr_studies.closed_loop import closed_loop
+from softcr_tools.report.run import Run
+from softcr_tools.report.sections import summarize
+from softcr_tools.viewer.drawing import lines
+from softcr_tools.viewer.picture import Picture
+from softcr_tools.viewer.words import state_html
+
+TWO = load_robot("two_segments")
+PULL = """loads:
+  - {name: pull, kind: dead, force: [0.15, 0.1, 0.0], start: 4.5, ramp: 0.1}
+"""
+
+
+# --- poses along the body -----------------------------------------------------------------------
+
+
+def test_a_plant_measures_the_poses_along_its_body():
+    robot = TWO.replace(sensors=[
+        *(each for each in TWO.sensors if each.type != "pose"),
+        {"type": "pose", "name": "middle", "segment": "proximal", "noise": 2e-4},
+        {"type": "pose", "name": "side", "at": 0.5, "offset": (0.0, 0.015, 0.0), "noise": 0.0},
+    ])  # fmt: skip
+    simulated = SimulatedPlant(robot, Mismatch(), SensorModel(mocap_latency=1), 4)
+    plant = RodPlant.of(robot, simulated)
+    assert BODY_POSES in plant.topics
+    assert BODY_POSES not in plant.measure(5)  # nor is there a tip
+    before = simulated.state
+    plant.follow(np.full(6, 3e4))
+    plant.advance(0.05)
+    output = plant.measure(20)[BODY_POSES]
+    assert output.stamp == 5  # a cycle late, as the tip's pose
+    side = simulated.rod.pose_at(before, 1, 0.5)
+    assert output.value[1].position == pytest.approx(side[:3, :3] @ [0, 0.015, 0] + side[:3, 3])
+    assert output.value[1].matrix[:3, :3] == pytest.approx(side[:3, :3])
+    seen = [plant.measure(k)[BODY_POSES].value[0].position for k in range(30, 230)][1:]
+    assert np.std(seen, axis=0) == pytest.approx(2e-4, rel=0.2)
+
+
+def test_poses_along_the_body_survive_their_message():
+    wire = codec(BODY_POSES, expected_of(TWO))
+    pose = Pose.of(CosseratRod(TWO, 2).tip_pose(np.zeros(CosseratRod(TWO, 2).state_size)))
+    told = wire.decode(wire.encode((pose,), 7))
+    assert told[0].position.tobytes() == pose.position.tobytes()
+    assert told[0].quaternion.tobytes() == pose.quaternion.tobytes()
+    with pytest.raises(MessageError, match="2 poses, must be 1"):
+        wire.decode(wire.encode((pose, pose), 7))
+    with pytest.raises(TypeError, match="must be a tuple of 1 poses"):
+        check_value(BODY_POSES, (pose, pose), expected_of(TWO))
+    with pytest.raises(ValueError, match="must be finite"):
+        check_value(BODY_POSES, (Pose(np.full(3, np.nan), pose.quaternion),), expected_of(TWO))
+
+
+class Listener:
+    """An estimator that keeps what it is told."""
+
+    gives_state = False
+
+    def __init__(self):
+        self.told = []
+
+    def reset(self):
+        pass
+
+    def update(self, inputs, measurements, stamp):
+        self.told.append(dict(measurements))
+
+
+def heard(robot, **settings):
+    """What an estimator is told of each of a few ticks, some without further sensors."""
+    given = {"robot": robot.name, "intervals": 2, "rate_hz": 50.0} | settings
+    listener = []
+    block = EstimatorBlock(
+        robot, EstimatorBlock.settings_of(given),
+        lambda context: listener.append(Listener()) or listener[0],
+    )  # fmt: skip
+    pose = Pose(np.array([0.0, 0.0, 0.2]), np.array([0.0, 0.0, 0.0, 1.0]))
+    values = {
+        "pressure/state": np.zeros(len(robot.actuators)), "mocap/tip/pose": pose,
+        BODY_POSES: (pose,), "force_torque/wrench": np.arange(6.0),
+    }  # fmt: skip
+    topics = [each.topic for each in block.inputs]
+    patience = []
+    for tick in range(1, 7):
+        stamp = round(2e7 * tick)
+        present = topics if tick < 3 else topics[:2]
+        samples = {name: Sample(name, stamp, values[name], 0.0) for name in present}
+        list(block.tick(stamp, samples))
+        patience.append([each.patience_now() for each in block.inputs[2:]])
+    return topics, listener[0].told, patience, block.warnings()
+
+
+def test_an_estimator_is_told_what_its_settings_ask_for(monkeypatch):
+    monkeypatch.setattr(RodPrediction, "warm_up", lambda self: None)  # nothing is predicted
+    topics, told, patience, warnings = heard(TWO, use_base_wrench=True)
+    assert topics == ["pressure/state", "mocap/tip/pose", BODY_POSES, "force_torque/wrench"]
+    assert set(told[0]) == {"tip", "middle", "base_wrench"}
+    assert told[0]["middle"].shape == (4, 4)
+    assert told[0]["base_wrench"].tolist() == list(range(6))
+    assert set(told[-1]) == {"tip"}
+    # what is silent is not waited for, and is named
+    assert max(patience[-1]) < 0.2 * min(patience[0])
+    assert [line for line in warnings if BODY_POSES in line and "force_torque/wrench" in line]
+    assert heard(TWO, use_body_poses=False)[0] == topics[:2]
+    assert heard(load_robot("licher2025"))[0] == topics[:2]
+
+
+# --- the loop -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    """The bag of a loop on virtual time in which something pulls, and the estimates."""
+    folder = tmp_path_factory.mktemp("pulled")
+    (folder / "pull.yaml").write_text(PULL)
+    coarse = {"intervals": 3}
+    of = {
+        "plant": {"intervals": 4, "loads": str(folder / "pull.yaml")},
+        "estimator": coarse | {"tip_force": True, "use_base_wrench": True},
+        "reference": {"trajectory_intervals": 6, "horizon": 6} | coarse,
+        "controller": {"population": 32, "horizon": 6} | coarse,
+    }
+    cell = Cell("a setpoint", "nempc", 0, None)
+    system = closed_loop(cell, "nempc", "setpoint", duration=6.0, of=of)
+    sent = []
+    run_system(system, lambda _, output: sent.append(output), bag=folder / "bag")
+    return folder / "bag", sent
+
+
+def test_a_controller_without_a_force_in_its_model_uses_what_else_is_estimated():
+    reader = EstimatedParameters(RodPrediction(CosseratRod(load_robot("licher2025"), 2)))
+    read = reader.read({"tip_force_x": 0.2, "tip_mass": 0.05})
+    assert read.parameters[1] == 0.05
+    assert len(read.parameters) == 3
+    with pytest.raises(UserError, match="parameter tip_weight: unknown"):
+        reader.read({"tip_weight": 0.2})
+
+
+@pytest.mark.slow
+def test_the_loop_finds_what_pulls_at_the_tip(ran):
+    _, sent = ran
+    assert max(e.value.max() for e in sent if e.topic == "pressure/command") > 1e3
+    estimates = {e.stamp: e.value for e in sent if e.topic == "estimate/rod"}
+    known = {t: known_tip_force(v.parameters, v.parameters_std) for t, v in estimates.items()}
+    assert all(force is None for stamp, force in known.items() if stamp < 4.5e9)
+    late = [force for stamp, force in known.items() if stamp > 5.5e9]
+    assert all(force is not None for force in late)
+    pull = np.array([0.15, 0.1, 0.0])
+    force = np.mean(late, axis=0)
+    cosine = force @ pull / np.linalg.norm(force) / np.linalg.norm(pull)
+    assert np.degrees(np.arccos(cosine)) < 20.0
+
+
+@pytest.mark.slow
+def test_view_and_report_show_the_force(ran):
+    bag, sent = ran
+    summary = summarize(Run(read_signals(Bag(bag))))
+    told = summary.numbers["tip_force"]
+    assert 4.5 < told["tip_force_first_s"] < 5.5 < told["tip_force_last_s"]
+    assert told["tip_force_max_n"] > 0.1
+    assert any(figure[0] == "estimated force at the tip" for figure in summary.figures)
+    robot = load_robot("licher2025")
+    picture = Picture(robot)
+    assert "estimated force 1" not in lines(picture)
+    for topic in ("estimate/rod", "estimate/tip/pose"):
+        output = [each for each in sent if each.topic == topic][-1]
+        wire = codec(topic, expected_of(robot))
+        value = wire.decode(wire.encode(output.value, output.stamp))
+        picture.hear(topic, output.stamp, value, 0.0)
+    arrow = lines(picture)["estimated force 1"].points
+    assert arrow[1] == pytest.approx(picture.estimated_tip[1])
+    force = np.array([picture.parameters[name][0] for name in TIP_FORCE])
+    assert np.cross(arrow[1] - arrow[0], force) == pytest.approx(np.zeros(3), abs=1e-9)
+    assert f"{np.linalg.norm(force):.2f} N" in state_html(picture, 0.0, {})

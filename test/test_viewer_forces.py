@@ -1,0 +1,113 @@
+"""The live view draws loads, contact forces and obstacles of a simulated rod."""
+
+import contextlib
+import io
+import socket
+
+import numpy as np
+import pytest
+import viser
+from scipy.spatial.transform import Rotation
+
+from softcr_models import load_robot
+from softcr_models.obstacle_files import ObstacleFile, load_obstacles
+from softcr_runtime.diagnostics import DiagnosticReport
+from softcr_runtime.values import PointForces
+from softcr_tools.viewer.drawing import ARROW, LONGEST_ARROW, arrow, lines, markers_message
+from softcr_tools.viewer.picture import Picture
+from softcr_tools.viewer.scene import Scene, plane_patch
+from softcr_tools.viewer.shape import size_of
+from softcr_tools.viewer.words import state_html
+
+TWO = load_robot("two_segments")
+AROUND = ObstacleFile.model_validate(
+    {
+        "obstacles": [
+            load_obstacles("ball").obstacles[0].model_dump(),
+            {"type": "plane", "name": "wall", "normal": [3, 0, 4], "point": [0.1, 0, 0.3]},
+        ]
+    }
+)
+
+
+def picture_of(contact, told=None):
+    picture = Picture(TWO)
+    if told is not None:
+        report = DiagnosticReport("simulator: loop", 0, "", "", {"obstacles": told})
+        picture.hear("/diagnostics", 0, [report], 0.0)
+    loads = PointForces(np.array([[0.0, 0.0, 0.2]]), np.array([[0.2, 0, 0, 0, 0, 0]]))
+    picture.hear("simulation/truth/loads", 5, loads, 0.0)
+    picture.hear("simulation/truth/contact/points", 5, contact, 0.0)
+    return picture
+
+
+@pytest.fixture
+def contact():
+    points = np.array([[0.0, 0.0, 0.1], [0.02, 0.0, 0.2]])
+    return PointForces(points, np.array([[0.0] * 6, [-3.0, 0.0, 4.0, 0.0, 0.0, 0.0]]))
+
+
+@pytest.mark.parametrize("force", [(0.0, 0.3, 0.0), (-1.0, 2.0, 0.5), (0.0, 0.0, -40.0)])
+def test_an_arrow_ends_where_the_force_acts(force):
+    point, force = np.array([0.1, 0.2, 0.3]), np.array(force)
+    shaft = arrow(point, force)
+    size = np.linalg.norm(force)
+    assert shaft[1] == pytest.approx(point)
+    length = min(ARROW * size, LONGEST_ARROW)
+    assert point - shaft[0] == pytest.approx(length * force / size)
+    head = shaft[[2, 4]] - point
+    assert (head @ force < 0.0).all()
+    assert np.cross(head[0] + head[1], force) == pytest.approx(np.zeros(3), abs=1e-12)
+    assert arrow(point, 0.0 * force) is None
+
+
+def test_forces_become_lines_and_words(contact):
+    picture = picture_of(contact)
+    drawn = lines(picture)
+    assert drawn["contact 1"].points is None
+    assert drawn["contact 2"].points[1] == pytest.approx([0.02, 0.0, 0.2])
+    assert drawn["load 1"].points[0] == pytest.approx([-0.01, 0.0, 0.2])
+    said = state_html(picture, 0.0, {})
+    assert "0.20 N" in said
+    assert "5.00 N" in said
+    names = {marker.ns for marker in markers_message(picture, 0.02).markers}
+    assert {"load 1", "contact 1", "contact 2"} <= names
+    assert not {"load 1", "contact 1"} & set(lines(Picture(TWO)))
+
+
+def test_obstacles_are_those_that_the_simulator_tells(contact):
+    assert picture_of(contact).obstacles is None
+    told = AROUND.model_dump(mode="json")
+    assert picture_of(contact, told).obstacles == AROUND
+    assert picture_of(contact, {"obstacles": [{"type": "hole"}]}).obstacles is None
+    assert picture_of(contact, "a wall").obstacles is None
+
+
+def test_a_patch_of_a_plane_lies_in_it_beside_the_robot():
+    wall = AROUND.obstacles[1]
+    middle, turn = plane_patch(wall, 0.2)
+    assert wall.distance(middle[None]) == pytest.approx([0.0], abs=1e-12)
+    normal = Rotation.from_quat(turn[[1, 2, 3, 0]]).apply([0.0, 0.0, 1.0])
+    assert normal == pytest.approx([0.6, 0.0, 0.8])
+    assert np.cross(middle - [0.0, 0.0, 0.1], normal) == pytest.approx(np.zeros(3), abs=1e-12)
+
+
+def test_the_scene_shows_obstacles_and_takes_them_away(contact):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with contextlib.redirect_stdout(io.StringIO()):
+        server = viser.ViserServer("127.0.0.1", port, verbose=False)
+    try:
+        scene = Scene(server, size_of(TWO), TWO)
+        scene.draw(picture_of(contact, AROUND.model_dump(mode="json")), flows=True)
+        ball, wall = scene._obstacle_shapes
+        assert ball.radius == 0.035
+        assert ball.position == pytest.approx([0.075, 0.01, 0.19])
+        assert wall.dimensions[2] < 0.01
+        assert scene._lines["contact 2"].visible
+        scene.draw(Picture(TWO), flows=True)
+        assert not scene._obstacle_shapes
+        assert not scene._lines["contact 2"].visible
+    finally:
+        server.stop()
