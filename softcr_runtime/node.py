@@ -51,6 +51,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from rclpy.clock import Clock, ClockType, ROSClock
+from rclpy.duration import Duration
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.lifecycle.publisher import LifecyclePublisher
 from rclpy.qos_overriding_options import QoSOverridingOptions
@@ -90,6 +91,8 @@ if TYPE_CHECKING:
 _DIAGNOSTICS_PERIOD = 1.0  # [s]
 _LOOP_STOP_TIMEOUT = 1.0  # how long deactivation waits for the tick in progress [s]
 _LAST_WORDS_TIME = 0.05  # for readers to take what deactivation published [s]
+_RECEPTION_TIMEOUT = 10.0  # for readers to have all that was published in lock-step [s]
+_RECEPTION_POLL = 0.01  # [s]
 
 
 class LoopNode(LifecycleNode):
@@ -516,6 +519,8 @@ class LoopNode(LifecycleNode):
         self._succeeds("deactivate", self.on_deactivate_node)
         self.get_logger().debug("inactive")
         self.publish_diagnostics()
+        if self.settings.lockstep:
+            self._wait_for_readers()
         return super().on_deactivate(state)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -533,6 +538,18 @@ class LoopNode(LifecycleNode):
         self._state = "finalized"
         self.on_finalized()
         return TransitionCallbackReturn.SUCCESS
+
+    def _wait_for_readers(self) -> None:
+        """A reader that had no time lost what its socket had no room for, and gets it once more
+        from a publisher that still is there: within seconds, when nothing new is published."""
+        latest = time.monotonic() + _RECEPTION_TIMEOUT
+        for publisher in self._publishers_advertised:
+            while not publisher.wait_for_all_acked(Duration()):  # longer, it stops all threads
+                if time.monotonic() > latest:
+                    lost = "a reader has not received all of it"
+                    self.get_logger().warning(f"{publisher.topic}: {lost}")
+                    break
+                time.sleep(_RECEPTION_POLL)
 
     def _succeeds(self, transition: str, action: Callable[[], None]) -> bool:
         try:

@@ -33,6 +33,7 @@ from softcr_runtime.settings import declared_settings
 from softcr_runtime.topics import TOPICS, qos
 
 TIMEOUT = 60.0  # of a condition that will come true, on a busy machine [s]
+ROOT = Path(__file__).parents[1]
 CHAMBERS = load_robot("licher2025").chamber_names
 CONFIGURE = Transition.TRANSITION_CONFIGURE
 ACTIVATE = Transition.TRANSITION_ACTIVATE
@@ -299,6 +300,49 @@ def test_old_messages_are_refused_on_the_wall_clock_and_welcome_in_lockstep():
         assert "stale" in next(iter(node.counts.rejections))
     with _active(lockstep=True) as (_, world):
         assert world.answered(world.send([1e3] * 3, stamp=14_285_714)) == [1e3] * 3
+
+
+STALLED_READER = """
+import rclpy
+from softcr_runtime.topics import TOPICS, qos
+
+rclpy.init()
+node, row, stamps = rclpy.create_node("stalled"), TOPICS["pressure/command"], set()
+
+def hear(message):
+    stamps.update({message.header.stamp.nanosec} & set(range(10**6, 10**6 + 450)))
+    print(len(stamps), flush=True)
+
+node.create_subscription(row.message_class(), row.name, hear, qos(row.name, lockstep=True))
+rclpy.spin(node)
+"""
+
+
+def test_in_lockstep_a_reader_that_had_no_time_gets_all_before_the_node_is_inactive():
+    with _active(lockstep=True) as (_, world):
+        reader = subprocess.Popen(
+            [sys.executable, "-c", STALLED_READER], stdout=subprocess.PIPE, text=True,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+        patience = threading.Timer(TIMEOUT, reader.kill)
+        patience.start()
+        try:
+            assert reader.stdout.readline()  # what was published before it came
+            reader.send_signal(signal.SIGSTOP)
+            stamps = [world.send([1e3] * 3, stamp=10**6 + number) for number in range(450)]
+            world.answered(stamps[-1])
+            threading.Timer(0.5, reader.send_signal, [signal.SIGCONT]).start()
+            assert world.change(DEACTIVATE)
+            assert world.change(CLEANUP)  # which takes the publisher away
+            heard = 0
+            while heard < 450:
+                line = reader.stdout.readline()
+                assert line, f"only {heard} of 450"
+                heard = int(line)
+        finally:
+            patience.cancel()
+            reader.kill()
+            reader.wait()
 
 
 def test_rejections_stay_bounded():

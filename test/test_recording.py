@@ -473,17 +473,6 @@ def test_a_recorder_tells_of_itself_before_it_is_configured(tmp_path):
         rclpy.try_shutdown()
 
 
-def test_the_recorder_ends_when_nothing_more_arrives(recorder, monkeypatch):
-    from softcr_runtime.bags import recorder_node
-
-    arrivals = iter([0, 400, 800, 1000, 1003, 9999])
-    waits = []
-    monkeypatch.setattr(recorder, "_taken", lambda: next(arrivals))
-    monkeypatch.setattr(recorder_node.time, "sleep", waits.append)
-    recorder.on_deactivate(None)
-    assert waits == [recorder_node.LINGERING_TIME] * 4
-
-
 @pytest.mark.parametrize("step", [5.0, -5.0])
 def test_times_in_a_bag_go_on_when_the_system_clock_is_set(recorder, tmp_path, monkeypatch, step):
     """Half of what arrived between two looks was received before the clock was set."""

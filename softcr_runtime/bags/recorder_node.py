@@ -51,12 +51,6 @@ QUEUE_DEPTH = 1000
 LINGERING_TIME = 0.2
 """For the last words of nodes that were deactivated just before [s]."""
 
-MANY = 20
-"""Messages in a LINGERING_TIME: more than nodes at rest say, so that the end has not come yet."""
-
-LONGEST_LINGERING = 10.0
-"""For all that [s]."""
-
 BACKLOG = 5000
 """More messages than this waiting for the disk are worth a warning."""
 
@@ -136,20 +130,9 @@ class RecorderNode(LoopNode):
             self.on_finalized()
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Lifecycle: record what the nodes that were deactivated before have said: on a machine
-        with too much to do it arrives long after."""
-        latest = time.monotonic() + LONGEST_LINGERING
-        taken, before = self._taken(), -MANY
-        while taken - before >= MANY and time.monotonic() < latest:
-            time.sleep(LINGERING_TIME)
-            taken, before = self._taken(), taken
+        """Lifecycle: record the last words of the nodes that were deactivated before."""
+        time.sleep(LINGERING_TIME)
         return super().on_deactivate(state)
-
-    def _taken(self) -> int:
-        if self._recording is None:
-            return 0
-        statistics = self._recording.statistics
-        return statistics.recorded + statistics.waiting
 
     def on_cleanup_node(self) -> None:
         self._of_transitions.clear()  # they are destroyed with all inputs
