@@ -13,7 +13,7 @@ from pydantic import Field
 
 from softcr_estimation.context import EstimationContext, Estimator
 from softcr_estimation.estimated_shape import estimated_shape
-from softcr_estimation.further_sensors import further_sensors
+from softcr_estimation.further_sensors import FURTHER, further_sensors
 from softcr_models.model import TIP, nominal_parameters
 from softcr_models.plugins import Place, made
 from softcr_models.robot import kind_of
@@ -98,7 +98,7 @@ class EstimatorBlock(BlockBase):
             self.estimator = make(context)
         topics = robot_topics(robot)
         self._actuators, self._cameras = topics.state, topics.poses
-        asked = (getattr(settings, name, False) for name in ("use_body_poses", "use_base_wrench"))
+        asked = (getattr(settings, f"use_{name}", False) for name in FURTHER)
         self._further = further_sensors(robot, self.model, *asked)
         resampled = settings.resampled
         self.inputs = (

@@ -1,4 +1,5 @@
-"""What an estimator hears beside the tip's pose: poses along the body, the wrench at the base."""
+"""What an estimator hears beside the tip's pose: poses along the body, lengths of tendons, the
+wrench at the base."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,9 +9,17 @@ import numpy as np
 
 from softcr_models.model import Model
 from softcr_models.robot import Robot
-from softcr_models.rod.description import BASE_WRENCH, pose_sensors
+from softcr_models.rod.description import (
+    BASE_WRENCH,
+    TENDON_LENGTHS,
+    has_tendon_lengths,
+    pose_sensors,
+)
 from softcr_runtime.tick_grid import linear
 from softcr_runtime.values import Pose, blended_poses
+
+FURTHER = ("body_poses", "tendon_lengths", "base_wrench")
+"""What may be asked for, as settings `use_...`; in the order of `further_sensors`."""
 
 
 @dataclass(frozen=True)
@@ -31,14 +40,14 @@ class FurtherSensor:
 
 
 def further_sensors(
-    robot: Any, model: Model, body_poses: bool, base_wrench: bool
+    robot: Any, model: Model, body_poses: bool, tendon_lengths: bool, base_wrench: bool
 ) -> tuple[FurtherSensor, ...]:
     """Those that are asked for, and that the robot has and the model tells.
 
     Args:
         robot: as loaded from its file.
         model: that an estimator predicts with.
-        body_poses, base_wrench: whether each is asked for.
+        body_poses, tendon_lengths, base_wrench: whether each is asked for.
     """
     if not isinstance(robot, Robot):
         return ()
@@ -48,6 +57,10 @@ def further_sensors(
         found.append(FurtherSensor(
             "mocap/body/poses", names, _blended_each,
             lambda poses: {n: p.matrix for n, p in zip(names, poses, strict=True)},
+        ))  # fmt: skip
+    if tendon_lengths and has_tendon_lengths(robot) and TENDON_LENGTHS in model.outputs:
+        found.append(FurtherSensor(
+            "tendon/lengths", (TENDON_LENGTHS,), linear, lambda lengths: {TENDON_LENGTHS: lengths}
         ))  # fmt: skip
     if base_wrench and BASE_WRENCH in model.outputs:
         found.append(FurtherSensor(

@@ -13,6 +13,7 @@ from softcr_estimation.model_estimator import ModelEstimate, ModelEstimator
 from softcr_estimation.tip_force import TipForceSearch, estimates_tip_force
 from softcr_models.errors import UserError
 from softcr_models.robot import Robot
+from softcr_models.rod.description import TENDON_LENGTHS
 from softcr_models.tip_force import TIP_FORCE
 
 EVERYTHING = "everything"
@@ -39,6 +40,11 @@ class ModelFilterSettings(BaseModel):
     use_body_poses: bool = Field(
         True,
         description="whether the poses of the robot file's sensors along the body are measurements",
+    )
+    use_tendon_lengths: bool = Field(
+        True,
+        description="whether the lengths of tendons are measurements, where the robot file has "
+        "the sensor",
     )
     use_base_wrench: bool = Field(
         False, description="whether the force-torque sensor below the base is a measurement"
@@ -80,6 +86,13 @@ class ModelFilterSettings(BaseModel):
         le=1.0,
         description="standard deviation of measured rotations",
         json_schema_extra={"unit": "rad", **_LIVE},
+    )
+    tendon_length_noise: float = Field(
+        2e-4,
+        gt=0.0,
+        le=0.1,
+        description="standard deviation of measured lengths of tendons",
+        json_schema_extra={"unit": "m", **_LIVE},
     )
     wrench_force_noise: float = Field(
         0.02,
@@ -234,14 +247,17 @@ def _numbers_of(
     parameters = None if settings.parameters == (EVERYTHING,) else settings.parameters
     if parameters is not None and estimates_tip_force([each.name for each in model.parameters]):
         parameters = (*(name for name in parameters if name not in TIP_FORCE), *TIP_FORCE)
+    measured = {
+        name: noises[info.kind] for name, info in model.outputs.items() if info.kind in noises
+    }
+    if TENDON_LENGTHS in model.outputs:
+        measured[TENDON_LENGTHS] = (settings.tendon_length_noise,)
     return ModelEstimatorSettings(
         filter=settings.filter,
         parameters=parameters,
         period=context.period,
         state_noise=settings.state_noise,
         initial_state_deviation=deviation,
-        measurement_noises={
-            name: noises[info.kind] for name, info in model.outputs.items() if info.kind in noises
-        },
+        measurement_noises=measured,
         gate_probability=settings.gate_probability,
     )

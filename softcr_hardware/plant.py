@@ -17,6 +17,7 @@ from softcr_models.rod.description import pose_sensors
 from softcr_models.rod.point_loads import PointLoad
 from softcr_models.rod_model import sensor_pose
 from softcr_models.segments import Payload
+from softcr_models.tendon_lengths import tendon_lengths
 from softcr_runtime.values import PointForces
 
 
@@ -49,6 +50,7 @@ class Surroundings:
 
 
 _ALONE = Surroundings()
+_NO_TENDONS = np.zeros(0)
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class SensorModel:
         tip_noise: standard deviation of each coordinate of the tip [m].
         pressure_noise: standard deviation of each pressure [Pa].
         tension_noise: standard deviation of each tension [N].
+        length_noise: standard deviation of each tendon's length [m].
         force_noise, moment_noise: of the base wrench [N], [N m].
         mocap_latency: cycles by which a pose arrives late.
         seed: of all of them.
@@ -71,6 +74,7 @@ class SensorModel:
     mocap_latency: int = 0
     seed: int = 0
     tension_noise: float = 0.0
+    length_noise: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +95,7 @@ class Measurement:
         loads: of the script; None without one.
         contact: at all points that may touch an obstacle; None without obstacles.
         body_poses: (3, 4) of each sensor along the body [m], with `tip_pose`.
+        tendon_lengths: (tendons,) measured [m].
     """
 
     stamp: int
@@ -105,6 +110,7 @@ class Measurement:
     loads: PointForces | None = None
     contact: PointForces | None = None
     body_poses: tuple[np.ndarray, ...] = ()
+    tendon_lengths: np.ndarray = _NO_TENDONS
 
 
 def passes(duration: float) -> bool:
@@ -145,7 +151,7 @@ class SimulatedPlant:
     # rod is then right within 0.02 N
     _PIECE = 0.002
 
-    # of a piece: 1 ms, where contact needs 5 ms or less at the stiffness that its file may ask for
+    # of a piece: 1 ms, and less where the rod touches an obstacle
     _SUBSTEPS = 2
 
     def __init__(
@@ -187,6 +193,7 @@ class SimulatedPlant:
         """Vented and at rest, sensors seeded again."""
         chambers = self.rod.input_size
         self._random = np.random.default_rng(self.sensors.seed)
+        self._length_noise = np.random.default_rng((self.sensors.seed, 1))
         self._poses: deque[tuple[int, np.ndarray, tuple[np.ndarray, ...]]] = deque()
         self.time = 0.0
         self.pressures = np.zeros(chambers)
@@ -329,7 +336,14 @@ class SimulatedPlant:
             loads=None if self._loads is None else self._loads.forces(self.time, self.state),
             contact=self._contact(),
             body_poses=body_poses,
+            tendon_lengths=self._tendon_lengths(),
         )
+
+    def _tendon_lengths(self) -> np.ndarray:
+        lengths = tendon_lengths(self.rod, self.state)
+        noise = self._length_noise.standard_normal(len(lengths))
+        measured: np.ndarray = lengths + self.sensors.length_noise * noise
+        return measured
 
     def _body_poses(self) -> tuple[np.ndarray, ...]:
         """(3, 4) what each sensor along the body sees."""

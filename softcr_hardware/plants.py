@@ -25,18 +25,20 @@ from softcr_models.robot import Robot
 from softcr_models.robot_parts import (
     BaseWrenchSensor,
     PressureSensor,
+    TendonLengthSensor,
     TensionSensor,
     TipPoseSensor,
     sensor_of,
 )
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_models.rod.description import pose_sensors
+from softcr_models.rod.description import has_tendon_lengths, pose_sensors
 from softcr_models.rod.section import MAX_INTERVALS
 from softcr_models.rod_rows import poses_of_rows
 from softcr_runtime.block import Output
 from softcr_runtime.values import ArmSections, Pose, StateEstimate
 
 BODY_POSES, LOADS = "mocap/body/poses", "simulation/truth/loads"
+TENDON_LENGTHS = "tendon/lengths"
 CONTACT_POINTS, CONTACT_WRENCH = (
     "simulation/truth/contact/points",
     "simulation/truth/contact/wrench",
@@ -105,6 +107,7 @@ class RodPlantSettings(BaseModel):
     pressure_noise: float = _noise("measured pressures", 1e4, "Pa")
     force_noise: float = _noise("the base force", 5.0, "N")
     moment_noise: float = _noise("the base moment", 1.0, "N m")
+    tendon_length_noise: float = _noise("measured lengths of tendons", 0.05, "m")
     mocap_latency: int = Field(
         0, ge=0, le=20, description="cycles by which the tip's pose comes late"
     )
@@ -169,12 +172,13 @@ class RodPlant:
         wrench = sensor_of(robot.sensors, BaseWrenchSensor)
         sensors = SensorModel(
             _chosen(settings.tip_noise, sensor_of(robot.sensors, TipPoseSensor).noise),
-            _chosen(settings.pressure_noise, _input_noise(robot, PressureSensor)),
+            _chosen(settings.pressure_noise, _file_noise(robot, PressureSensor)),
             _chosen(settings.force_noise, wrench.force_noise),
             _chosen(settings.moment_noise, wrench.moment_noise),
             settings.mocap_latency,
             seed,
-            _input_noise(robot, TensionSensor),
+            _file_noise(robot, TensionSensor),
+            _chosen(settings.tendon_length_noise, _file_noise(robot, TendonLengthSensor)),
         )
         around = settings.surroundings(robot)
         plant = SimulatedPlant(robot, mismatch, sensors, settings.intervals, around)
@@ -194,6 +198,7 @@ class RodPlant:
             *type(self).topics,
             *((LOADS,) if around.loads is not None else ()),
             *((BODY_POSES,) if pose_sensors(robot) else ()),
+            *((TENDON_LENGTHS,) if has_tendon_lengths(robot) else ()),
             *((CONTACT_POINTS, CONTACT_WRENCH) if around.obstacles is not None else ()),
         )
 
@@ -227,6 +232,9 @@ class RodPlant:
         if around.obstacles is not None:
             told["obstacles"] = around.obstacles.model_dump(mode="json")
         heavier = {"payload_kg": mismatch.payload} if mismatch.payload else {}
+        lengths = {}
+        if has_tendon_lengths(rod.robot):
+            lengths = {"tendon_length_noise_mm": 1e3 * sensors.length_noise}
         return told | {
             "plant_mismatch": {
                 "bending_compliance": round(mismatch.bending_compliance_factor - 1.0, 12),
@@ -236,6 +244,7 @@ class RodPlant:
                 "tip_noise_mm": 1e3 * sensors.tip_noise,
                 **({"pressure_noise_pa": sensors.pressure_noise} if rod.robot.chambers else {}),
                 **({"tension_noise_n": sensors.tension_noise} if rod.robot.tendons else {}),
+                **lengths,
                 "mocap_latency_cycles": sensors.mocap_latency,
                 **heavier,
             },
@@ -249,8 +258,10 @@ class RodPlant:
         }
 
 
-def _input_noise(robot: Robot, kind: type[PressureSensor | TensionSensor]) -> float:
-    """Of the sensor of pressures or tensions; 0 where there is none."""
+def _file_noise(
+    robot: Robot, kind: type[PressureSensor | TensionSensor | TendonLengthSensor]
+) -> float:
+    """Of a sensor that not every robot has; 0 where there is none."""
     found = [sensor.noise for sensor in robot.sensors if isinstance(sensor, kind)]
     return found[0] if found else 0.0
 
@@ -274,6 +285,8 @@ def rod_values(rod: CosseratRod, measured: Measurement) -> dict[str, Any]:
         points, forces = measured.contact.points, measured.contact.wrenches[:, :3]
         total = np.concatenate((forces.sum(axis=0), np.cross(points, forces).sum(axis=0)))
         values |= {CONTACT_POINTS: measured.contact, CONTACT_WRENCH: total}
+    if has_tendon_lengths(rod.robot):
+        values[TENDON_LENGTHS] = measured.tendon_lengths
     if measured.tip_pose is None:
         return values
     stamp = measured.tip_stamp

@@ -105,7 +105,8 @@ class Robot(SegmentArrays, Data):
     sensors: tuple[RodSensor, ...] = Field(
         default=robot_rules.SENSORS,
         description="one base_wrench, one tip_pose, one pressure where there are chambers; at most "
-        "one tension, any number of pose; noises are those of a simulated sensor",
+        "one tension and one tendon_length where there are tendons, any number of pose; noises are "
+        "those of a simulated sensor",
     )
     sensor_to_base_cap: NonNegative = Field(
         description="force-torque sensor to base cap, l_fts [m]"

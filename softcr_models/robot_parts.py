@@ -153,6 +153,13 @@ class TensionSensor(Data):
     noise: NonNegative = Field(description="standard deviation of a reading [N]")
 
 
+class TendonLengthSensor(Data):
+    """Length of every tendon from the base to its end: encoders of the spools."""
+
+    type: Literal["tendon_length"]
+    noise: NonNegative = Field(description="standard deviation of a reading [m]")
+
+
 class PoseSensor(SparseData):
     """Pose of a point of the body, seen by cameras; the tip has a sensor of its own."""
 
@@ -172,7 +179,12 @@ RodActuator = Annotated[Chamber | RodTendon, Field(discriminator="type")]
 """What can move a rod."""
 
 RodSensor = Annotated[
-    PressureSensor | TensionSensor | BaseWrenchSensor | TipPoseSensor | PoseSensor,
+    PressureSensor
+    | TensionSensor
+    | TendonLengthSensor
+    | BaseWrenchSensor
+    | TipPoseSensor
+    | PoseSensor,
     Field(discriminator="type"),
 ]
 """What can be measured of a rod."""

@@ -25,7 +25,7 @@ SENSORS: tuple[RodSensor, ...] = (
 )
 """Of a robot whose file says nothing of sensors; without the pressure where there is no chamber."""
 
-_RESERVED = ("tip", "shape", "base_wrench")  # outputs that every rod has
+_RESERVED = ("tip", "shape", "base_wrench", "tendon_lengths")  # outputs that every rod has
 
 
 def with_sensors(content: dict[str, Any]) -> dict[str, Any]:
@@ -94,11 +94,12 @@ def _check_tendon(robot: "Robot", tendon: RodTendon, last: int) -> None:
 
 def check_sensors(robot: "Robot") -> None:
     """Each kind as often as the actuators allow; poses have names and segments."""
-    found = sorted(sensor.type for sensor in robot.sensors if sensor.type != "pose")
+    found = [sensor.type for sensor in robot.sensors if sensor.type != "pose"]
     needed = [sensor.type for sensor in (SENSORS if robot.chambers else SENSORS[1:])]
-    with_tension = sorted([*needed, "tension"]) if robot.tendons else sorted(needed)
-    if found not in (sorted(needed), with_tension):
-        also = ", tension at most once" if robot.tendons else ""
+    optional = ["tension", "tendon_length"] if robot.tendons else []
+    missing = set(needed) - set(found)
+    if missing or len(set(found)) < len(found) or set(found) - {*needed, *optional}:
+        also = f", {' and '.join(optional)} at most once" if optional else ""
         all_found = [sensor.type for sensor in robot.sensors]
         raise ValueError(
             f"sensors: must be {', '.join(needed)}, each once{also}, found {all_found}"

@@ -15,12 +15,14 @@ from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.description import (
     BASE_WRENCH,
     SHAPE,
+    TENDON_LENGTHS,
     pose_sensors,
     rod_inputs,
     rod_layout,
     rod_outputs,
     rod_parameters,
 )
+from softcr_models.tendon_lengths import tendon_lengths
 
 
 class RodModel:
@@ -164,6 +166,8 @@ class RodModel:
             acting = self._arguments.inputs_of(name, inputs, len(states))
             acting = np.broadcast_to(acting, (len(states), self.input_size))
             return self.rod.base_wrenches(*map(_contiguous, (states, acting, rows)))
+        if name == TENDON_LENGTHS and name in self.outputs:
+            return tendon_lengths(self.rod, states, rows)
         if name in self._pose_sensors:
             return self._seen(self._pose_sensors[name], *map(_contiguous, (states, rows)))
         raise unknown_output(self, name)

@@ -128,7 +128,7 @@ def tendons_to_message(
     stamp: int,
     forces: np.ndarray | None = None,
 ) -> Any:
-    """sensor_msgs/JointState of changes of tendon length (a,) [m] against the zero state.
+    """sensor_msgs/JointState of tendon lengths (a,) [m], of arms against the zero state.
 
     Forces (a,) [N], where they are measured, are negative where a tendon pulls.
     """
@@ -144,7 +144,7 @@ def tendons_to_message(
 
 
 def tendons_from_message(message: Any, topic: str, names: Sequence[str]) -> np.ndarray:
-    """(a,) changes of tendon length [m], in the order of `names`.
+    """(a,) tendon lengths [m] as `tendons_to_message` has them, in the order of `names`.
 
     Raises:
         MessageError: other tendons, or a value that is not finite.

@@ -78,6 +78,7 @@ class Expected:
     Attributes:
         actuators: names, in the order of every input vector.
         intervals: of rods whose states are received, of each segment on average; None for any.
+        tendons: names of a rod's tendons.
         racks: poses in a frame of an arm's cameras, or of the sensors along a rod.
         sections: of an arm.
         frame: of poses: the base's, or "world" for an arm.
@@ -88,6 +89,7 @@ class Expected:
 
     actuators: tuple[str, ...]
     intervals: int | None = None
+    tendons: tuple[str, ...] = ()
     racks: int = 0
     sections: int | None = None
     frame: str = "base"
@@ -136,6 +138,7 @@ def expected_of(
     return Expected(
         robot.actuator_names,
         intervals,
+        tendons=tuple(each.name for each in robot.actuators if each.type == "tendon"),
         racks=len(pose_sensors(robot)),
         frame=f"{frame_prefix}base",
         layout=layout,
@@ -282,8 +285,15 @@ def _goal_state(topic: str, expected: Expected) -> Codec:
     return Codec(goal_state_to_message, lambda message: message)
 
 
+def _tendon_lengths(topic: str, expected: Expected) -> Codec:
+    return _tendon_positions(topic, expected.tendons)
+
+
 def _tendon_command(topic: str, expected: Expected) -> Codec:
-    names = expected.actuators
+    return _tendon_positions(topic, expected.actuators)
+
+
+def _tendon_positions(topic: str, names: Sequence[str]) -> Codec:
     return Codec(
         lambda value, stamp: tendons_to_message(value, names, stamp),
         lambda message: tendons_from_message(message, topic, names),
@@ -315,6 +325,7 @@ _CODECS: dict[str, Callable[[str, Expected], Codec]] = {
     "pressure/sent": _pressures,
     "mocap/tip/pose": _pose,
     "mocap/body/poses": _body_poses,
+    "tendon/lengths": _tendon_lengths,
     "simulation/truth/tip/pose": _pose,
     "force_torque/wrench": _wrench,
     "estimate/rod": _rod,

@@ -89,6 +89,13 @@ _ROWS = (
         "robot's file; stamp = middle of the exposure",
     ),
     Topic(
+        "tendon/lengths",
+        "sensor_msgs/msg/JointState",
+        "sensor",
+        "lengths of a rod's tendons, each from the rod's base to its end: name = tendons, position "
+        "[m]",
+    ),
+    Topic(
         "force_torque/wrench",
         "geometry_msgs/msg/WrenchStamped",
         "sensor",

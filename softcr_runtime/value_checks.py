@@ -48,6 +48,8 @@ def check_value(topic: str, value: Any, expected: Expected) -> None:
         _check_array(topic, value, (len(expected.actuators),))
     elif topic in _WRENCHES:
         _check_array(topic, value, (6,))
+    elif topic == "tendon/lengths":
+        _check_array(topic, value, (len(expected.tendons),))
     elif topic == "mocap/body/poses":
         if not (isinstance(value, tuple) and len(value) == expected.racks):
             raise TypeError(f"{topic} must be a tuple of {expected.racks} poses")

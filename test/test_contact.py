@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from softcr_models import CosseratRod, UserError, load_robot
-from softcr_models.rod import evaluation
+from softcr_models.rod import contact, evaluation
 from softcr_models.rod.obstacles import ContactLaw, Plane, Sphere
 
 ROBOT = load_robot("licher2025")
@@ -35,6 +35,60 @@ def test_a_wall_stops_the_arm_in_steps_of_5_ms(walled):
     assert free[0, 3] < -0.08
     assert tip[0] > -0.061
     assert np.linalg.norm(tip - fine.tip_pose(exact)[:3, 3]) < 1e-3
+
+
+@pytest.mark.slow  # a minute of compiling
+@pytest.mark.parametrize(
+    ("thing", "stiffness"),
+    [
+        (WALL, 1e4),
+        (Sphere((-0.09, 0.01, 0.15), 0.03), 1e4),  # the tip slides past it
+        (Sphere((-0.09, -0.01, 0.12), 0.03), 1e4),  # the body leans on it
+        (Sphere((-0.085, 0.012, 0.13), 0.02), 1e5),
+    ],
+)
+def test_bounces_and_settled_states_of_5_ms_are_those_of_fine_steps(thing, stiffness):
+    """A bounce lasts 4 ms at 1e4 N/m: whole steps of 5 ms were 12 mm off behind a sphere."""
+    law = ContactLaw(stiffness=stiffness)
+    tips, states = {}, {}
+    for step in (0.0003125, 0.005):
+        rod = CosseratRod(ROBOT, 5, max_substep=step, obstacles=[thing], contact=law)
+        states[step] = bent_towards(rod, step, 4.0)
+        seen = states[step][round(0.01 / step) - 1 :: round(0.01 / step)]
+        tips[step] = np.array([rod.tip_pose(each)[:3, 3] for each in seen])
+        assert rod.retries.candidates == 0
+        assert len(rod.contact_forces(states[step][-1])[0]) > 0
+    away = np.linalg.norm(tips[0.005] - tips[0.0003125], axis=1)
+    assert away.max() < 5e-4  # of a motion of 100 mm; most of it from before it touches
+    assert away[-1] < 5e-5
+    speeds = np.diff(tips[0.005], axis=0)[-20:] / 0.01
+    assert np.linalg.norm(speeds, axis=1).max() < 2e-3
+
+
+def test_steps_are_divided_where_the_rod_touches_or_will():
+    """Straight rods with a ball below the tip; the last node moves along the rod."""
+    top = CosseratRod(ROBOT, 2).tip_pose(np.zeros(36))[2, 3] - ROBOT.tip_cap_length
+    pressed = {}
+    for gap in (-1e-4, 1e-3):
+        ball = Sphere((0.0, 0.0, top + 0.03 + gap), 0.03)
+        rod = CosseratRod(ROBOT, 2, obstacles=[ball])
+        for speed in (-0.3, 0.0, 0.1, 0.3):
+            state = np.zeros(rod.state_size)
+            state[8] = speed
+            point = evaluation.point_of(
+                state, np.zeros(3), rod.nominal_parameters, rod.body, rod.grid, rod.fittings,
+                rod.loads, rod.obstacles,
+            )  # fmt: skip
+            pressed[gap, speed] = contact.pieces(
+                point.extras.contacts, point.e, point.s, point.section, rod.grid, rod.fittings,
+                rod.obstacles, 0.005, 0.005,
+            )  # fmt: skip
+    bounce = np.sqrt(1e4 / 0.02 / (ROBOT.density * ROBOT.cross_section_area))  # [rad/s]
+    many = np.ceil(0.005 * bounce / 0.5)
+    assert 5 < many < 15
+    expected = {(-1e-4, -0.3): many, (-1e-4, 0.0): many, (-1e-4, 0.1): many, (-1e-4, 0.3): many,
+                (1e-3, -0.3): 1, (1e-3, 0.0): 1, (1e-3, 0.1): 1, (1e-3, 0.3): many}  # fmt: skip
+    assert pressed == expected
 
 
 @pytest.mark.slow  # a minute of compiling

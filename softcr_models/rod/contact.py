@@ -9,6 +9,11 @@ f(x) = x^2 / (2 e) up to x = e, then x - e/2. Positions are functions of all wre
 increments follow from those of the velocities, so the linearisation stays local: see
 `linear_solver`. A step that begins outside an obstacle takes the slope of the chord up to where the
 step would lead: any matrix serves a W-method, and the tangent, zero, would meet a huge force.
+
+The body of a rod bounces on an obstacle with w = sqrt(stiffness / line density), whatever the grid.
+A step much longer than 1 / w is stable, and settles where it should, but takes the rod through an
+impact as if it hardly bounced. So sub-steps are divided wherever the rod touches, or may soon: see
+`pieces`.
 """
 
 from typing import NamedTuple
@@ -17,7 +22,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from softcr_models.rod.backbone import part_of, start_pose
-from softcr_models.rod.simd import local, positive_part, square_root
+from softcr_models.rod.simd import any_positive, local, positive_part, square_root
 from softcr_models.rod.twists import advance_pose, cross_connector, turn_into_body
 
 
@@ -32,6 +37,7 @@ class Obstacles(NamedTuple):
         line_stiffness: of the body [N/m^2]; tip_stiffness: of the last node [N/m].
         smoothing: depth at which the force becomes linear [m].
         damping: b [s/m]; friction: mu [-]; friction_speed: v_e [m/s].
+        longest_step: that follows the rod through an impact [s].
     """
 
     planes: np.ndarray
@@ -44,6 +50,7 @@ class Obstacles(NamedTuple):
     damping: float
     friction: float
     friction_speed: float
+    longest_step: float
 
 
 class Contacts(NamedTuple):
@@ -54,6 +61,8 @@ class Contacts(NamedTuple):
         stiffness, damping: (R, 3, 3) its linearisation by position and velocity, body frame.
         rate: (R, 3) velocity of the points in a stage, with what earlier stages moved, body frame.
         moves: (4, R, 3) how each stage moves the points, body frame [m].
+        reach: (1,) the largest depth, above 0 inside, that any point has or will have where a step
+            looks at its present velocity [m].
     """
 
     force: np.ndarray
@@ -61,6 +70,7 @@ class Contacts(NamedTuple):
     damping: np.ndarray
     rate: np.ndarray
     moves: np.ndarray
+    reach: np.ndarray
 
 
 @register_jitable
@@ -74,6 +84,7 @@ def touch(contacts, e, s, section, grid, fittings, obstacles, ahead):
     room = (local(like, (6,)), local(like, (6,)), local(like, (6,)), local(like, (6,)))
     start_pose(rotation, position, like)
     position[2] = obstacles.base_height + 0.0 * like
+    contacts.reach[0] = -1.0 + 0.0 * like
     for a in range(grid.segments):
         if a > 0:
             cross_connector(
@@ -103,6 +114,16 @@ def touch(contacts, e, s, section, grid, fittings, obstacles, ahead):
 
 
 @register_jitable
+def pieces(contacts, e, s, section, grid, fittings, obstacles, step, ahead):
+    """How many pieces a step of `step` [s] needs: 1, unless a point of the rod touches an obstacle,
+    or will within `ahead` [s] at its present velocity. Lanes share the answer."""
+    touch(contacts, e, s, section, grid, fittings, obstacles, ahead)
+    if any_positive(contacts.reach[0]):
+        return int(np.ceil(step / obstacles.longest_step - 1e-9))
+    return 1
+
+
+@register_jitable
 def _touch_at(contacts, i, rotation, position, body_velocity, k, radius, obstacles, ahead):
     like = position[0]
     normal = local(like, (3,))
@@ -125,7 +146,10 @@ def _touch_at(contacts, i, rotation, position, body_velocity, k, radius, obstacl
         for r in range(3):
             normal[r] = obstacles.planes[plane, r] + 0.0 * like
             gap += normal[r] * position[r]
-        _push(force, stiffness, damping, normal, -gap, velocity, 0.0, k, obstacles, ahead)
+        _push(
+            contacts.reach, force, stiffness, damping, normal, -gap, velocity, 0.0, k, obstacles,
+            ahead,
+        )  # fmt: skip
     for sphere in range(obstacles.spheres.shape[0]):
         square = 0.0 * like
         for r in range(3):
@@ -136,8 +160,9 @@ def _touch_at(contacts, i, rotation, position, body_velocity, k, radius, obstacl
             normal[r] /= distance
         depth = obstacles.spheres[sphere, 3] + radius - distance
         _push(
-            force, stiffness, damping, normal, depth, velocity, 1.0 / distance, k, obstacles, ahead
-        )
+            contacts.reach, force, stiffness, damping, normal, depth, velocity, 1.0 / distance, k,
+            obstacles, ahead,
+        )  # fmt: skip
     turn_into_body(contacts.force[i], rotation, force)
     if ahead > 0.0:
         _turn_matrix(contacts.stiffness[i], rotation, stiffness)
@@ -145,7 +170,9 @@ def _touch_at(contacts, i, rotation, position, body_velocity, k, radius, obstacl
 
 
 @register_jitable
-def _push(force, stiffness, damping, normal, depth, velocity, curvature, k, obstacles, ahead):
+def _push(
+    reach, force, stiffness, damping, normal, depth, velocity, curvature, k, obstacles, ahead
+):
     """Adds the force of one obstacle, and with `ahead` its linearisation; `curvature` is that of
     the obstacle's level surfaces there, 1 / distance for a sphere [1/m]."""
     smoothing = obstacles.smoothing
@@ -164,6 +191,7 @@ def _push(force, stiffness, damping, normal, depth, velocity, curvature, k, obst
     for r in range(3):
         slide = (velocity[r] + approach * normal[r]) / speed
         force[r] += push * (normal[r] - obstacles.friction * slide)
+    reach[0] += positive_part(depth + positive_part(ahead * approach) - reach[0])
     if ahead > 0.0:
         slope = k * _chord(depth, ahead * approach, smoothing)
         for r in range(3):

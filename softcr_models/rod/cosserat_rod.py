@@ -482,9 +482,7 @@ class CosseratRod:
 
     def _run(self, dt: float, substeps: int, held: int, loads: Sequence[PointLoad]) -> Run:
         body, grid, fittings, acting, obstacles = self._rod(loads)
-        # what touches changes from one sub-step to the next
-        fresh = int(obstacles is not None)
-        return Run(body, grid, dt, substeps, fresh, held, fittings, acting, obstacles)
+        return Run(body, grid, dt, substeps, 0, held, fittings, acting, obstacles)
 
     def _substeps(self, dt: float) -> int:
         return max(1, math.ceil(dt / self.max_substep - 1e-9))

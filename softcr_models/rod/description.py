@@ -10,7 +10,7 @@ from softcr_models.errors import UserError
 from softcr_models.model import TIP, Group, Inputs, Layout, OutputInfo, Parameter
 from softcr_models.pressure import PressureLag
 from softcr_models.robot import Robot
-from softcr_models.robot_parts import PoseSensor
+from softcr_models.robot_parts import PoseSensor, TendonLengthSensor
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.parameters import RodParameter
 from softcr_models.rod.state import RodState
@@ -21,7 +21,7 @@ PARAMETER_RANGE = 2.0
 LARGEST_FORCE, FORCE_WALK = 20.0, 0.05
 """Of the estimated force at the tip: bound of each component [N], random walk [N/sqrt(s)]."""
 
-SHAPE, BASE_WRENCH = "shape", "base_wrench"
+SHAPE, BASE_WRENCH, TENDON_LENGTHS = "shape", "base_wrench", "tendon_lengths"
 
 
 def rod_layout(rod: CosseratRod) -> Layout:
@@ -108,13 +108,16 @@ def _absent_mass(each: RodParameter, robot: Robot) -> Parameter:
 
 
 def rod_outputs(rod: CosseratRod) -> Mapping[str, OutputInfo]:
-    """Tip pose, points along the centre line, what the base sensor reads, and the poses that the
-    robot's sensors along the body see, by their names."""
+    """Tip pose, points along the centre line, what the base sensor reads, how long tendons are if
+    there are any, and the poses that the robot's sensors along the body see, by their names."""
     poses = dict.fromkeys(pose_sensors(rod.robot), OutputInfo((3, 4), "m", "pose"))
+    tendons = len(rod.robot.tendons)
+    lengths = {TENDON_LENGTHS: OutputInfo((tendons,), "m", "vector")} if tendons else {}
     return {
         TIP: OutputInfo((3, 4), "m", "pose"),
         SHAPE: OutputInfo((rod.total_intervals + 1, 3), "m", "points"),
         BASE_WRENCH: OutputInfo((6,), "N, N m", "wrench", needs_inputs=True),
+        **lengths,
         **poses,
     }
 
@@ -122,6 +125,11 @@ def rod_outputs(rod: CosseratRod) -> Mapping[str, OutputInfo]:
 def pose_sensors(robot: Robot) -> dict[str, PoseSensor]:
     """Sensors of poses along the body, by their names."""
     return {each.name: each for each in robot.sensors if isinstance(each, PoseSensor)}
+
+
+def has_tendon_lengths(robot: Robot) -> bool:
+    """Whether the lengths of its tendons are measured."""
+    return any(isinstance(each, TendonLengthSensor) for each in robot.sensors)
 
 
 def _scale(rod: CosseratRod) -> np.ndarray:

@@ -15,7 +15,14 @@ from numba.core.typing.templates import AbstractTemplate, infer_global, signatur
 from numba.extending import intrinsic, models, overload, register_model
 
 from softcr_models.rod import simd
-from softcr_models.rod.simd import FLAGS, Vec, exponential, positive_part, square_root
+from softcr_models.rod.simd import (
+    FLAGS,
+    Vec,
+    any_positive,
+    exponential,
+    positive_part,
+    square_root,
+)
 
 
 class Dual(types.Type):
@@ -166,10 +173,18 @@ def _exponential(x):
     return implementation if isinstance(x, Dual) else None
 
 
-@overload(positive_part, inline="always")
+@overload(positive_part, jit_options={"forceinline": True})
 def _positive_part(x):
     def implementation(x):
         value = value_of(x)
         return with_tangent(positive_part(value), simd.where_positive(value, tangent_of(x)))
+
+    return implementation if isinstance(x, Dual) else None
+
+
+@overload(any_positive, jit_options={"forceinline": True})
+def _any_positive(x):
+    def implementation(x):
+        return any_positive(value_of(x))
 
     return implementation if isinstance(x, Dual) else None

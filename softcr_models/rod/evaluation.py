@@ -52,6 +52,7 @@ def contacts_of(obstacles, rows, like):
         np.zeros((rows, 3, 3), like.dtype),
         np.zeros((rows, 3), like.dtype),
         np.zeros((4, rows, 3), like.dtype),
+        np.zeros(1, like.dtype),
     )
 
 

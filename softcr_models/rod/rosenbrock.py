@@ -19,7 +19,13 @@ pivoting. Same three ways of running as `kernel`.
 import numpy as np
 from numba.extending import register_jitable
 
-from softcr_models.rod.contact import add_stage, begin_stage, end_stage, look_ahead
+from softcr_models.rod.contact import (
+    add_stage,
+    begin_stage,
+    end_stage,
+    look_ahead,
+    pieces,
+)
 from softcr_models.rod.kernel import derivative
 from softcr_models.rod.linear_solver import Factors, linearise, solve
 from softcr_models.rod.loads import base_actuation, pull_tendons
@@ -61,6 +67,7 @@ def step(e, s, z, w_begin, w_end, dt, substeps, fresh, decay, section, grid, ext
         e, s: (R, 6) state; z: (6,) base state x2(0-) - x2(0+).
         w_begin, w_end: (A, 6) actuation wrenches, see `kernel`.
         substeps: number of sub-steps; fresh: 1 to linearise in each of them, 0 only in the first.
+            Near obstacles each of them is linearised, and divided where the rod touches.
         decay: (6,) exp(-dt / substeps / D) of the base state.
         extras: what is fitted to the rod, or None.
     """
@@ -69,7 +76,6 @@ def step(e, s, z, w_begin, w_end, dt, substeps, fresh, decay, section, grid, ext
     if extras is not None:
         places = rows
     h = dt / substeps
-    alpha = 1.0 / (GAMMA * h)
     like = e[0, 0]
     factors = Factors(
         local(like, (MAX_NODES, 6)),
@@ -80,12 +86,6 @@ def step(e, s, z, w_begin, w_end, dt, substeps, fresh, decay, section, grid, ext
         local(like, (MAX_NODES, 6, 6)),
         local(like, (MAX_NODES, 6, 6)),
     )
-    stage_e = local(like, (MAX_NODES, 6))
-    stage_s = local(like, (MAX_NODES, 6))
-    rate_e = local(like, (MAX_NODES, 6))
-    rate_s = local(like, (MAX_NODES, 6))
-    increments_e = local(like, (4, MAX_NODES, 6))
-    increments_s = local(like, (4, MAX_NODES, 6))
     w = local(like, (MAX_NODES, 6))
     base = local(like, (6,))
     for substep in range(substeps):
@@ -98,52 +98,97 @@ def step(e, s, z, w_begin, w_end, dt, substeps, fresh, decay, section, grid, ext
         base_actuation(base, s, w, section, grid, extras)
         for k in range(6):
             z[k] = (z[k] + base[k]) * decay[k] - base[k]
-        for stage in range(4):
+        anew = substep == 0 or fresh == 1
+        if extras is None:
+            _advance(e, s, w, h, anew, section, grid, extras, factors)
+        else:
+            _advance_beside(extras.obstacles, e, s, w, h, anew, section, grid, extras, factors)
+
+
+@register_jitable(forceinline=True)
+def _advance_beside(obstacles, e, s, w, h, anew, section, grid, extras, factors):
+    """`_advance`, near obstacles always after a linearisation, and in as many pieces as it takes to
+    follow an impact: once more from the beginning, if it ends in one that it did not foresee."""
+    if obstacles is None:
+        _advance(e, s, w, h, anew, section, grid, extras, factors)
+    else:
+        contacts, fittings = extras.contacts, extras.fittings
+        e_before = local(e[0, 0], (MAX_NODES, 6))
+        s_before = local(e[0, 0], (MAX_NODES, 6))
+        _copy(e_before, s_before, e, s, grid)
+        count = pieces(contacts, e, s, section, grid, fittings, obstacles, h, h)
+        for attempt in range(2):
+            if attempt == 1:
+                _copy(e, s, e_before, s_before, grid)
+            for _ in range(count):
+                _advance(e, s, w, h / count, True, section, grid, extras, factors)
+            needed = pieces(contacts, e, s, section, grid, fittings, obstacles, h, 0.0)
+            if needed <= count:
+                break
+            count = needed
+
+
+@register_jitable(forceinline=True)
+def _copy(to_e, to_s, e, s, grid):
+    for i in range(grid.first_row[grid.segments]):
+        for k in range(6):
+            to_e[i, k] = e[i, k]
+            to_s[i, k] = s[i, k]
+
+
+@register_jitable(forceinline=True)
+def _advance(e, s, w, h, anew, section, grid, extras, factors):
+    """Advances (e, s) in place over h [s] under the wrenches w, `anew` after a linearisation."""
+    rows = grid.first_row[grid.segments]
+    alpha = 1.0 / (GAMMA * h)
+    like = e[0, 0]
+    stage_e = local(like, (MAX_NODES, 6))
+    stage_s = local(like, (MAX_NODES, 6))
+    rate_e = local(like, (MAX_NODES, 6))
+    rate_s = local(like, (MAX_NODES, 6))
+    increments_e = local(like, (4, MAX_NODES, 6))
+    increments_s = local(like, (4, MAX_NODES, 6))
+    for stage in range(4):
+        _copy(stage_e, stage_s, e, s, grid)
+        for j in range(stage):
+            weight = STAGE_POINT[stage, j]
             for i in range(rows):
                 for k in range(6):
-                    stage_e[i, k] = e[i, k]
-                    stage_s[i, k] = s[i, k]
-            for j in range(stage):
-                weight = STAGE_POINT[stage, j]
-                for i in range(rows):
-                    for k in range(6):
-                        stage_e[i, k] += weight * increments_e[j, i, k]
-                        stage_s[i, k] += weight * increments_s[j, i, k]
-            derivative(stage_e, stage_s, w, section, grid, extras, rate_e, rate_s)
-            if stage == 0 and (substep == 0 or fresh == 1):
-                if extras is not None:
-                    look_ahead(
-                        extras.obstacles, extras.contacts, stage_e, stage_s, section, grid,
-                        extras.fittings, h,
-                    )  # fmt: skip
-                linearise(stage_e, stage_s, rate_s, w, alpha, section, grid, extras, factors)
+                    stage_e[i, k] += weight * increments_e[j, i, k]
+                    stage_s[i, k] += weight * increments_s[j, i, k]
+        derivative(stage_e, stage_s, w, section, grid, extras, rate_e, rate_s)
+        if stage == 0 and anew:
             if extras is not None:
-                begin_stage(extras.obstacles, extras.contacts, stage_e, grid)
-            for j in range(stage):
-                weight = STAGE_COUPLING[stage, j] / h
-                if extras is not None:
-                    add_stage(extras.obstacles, extras.contacts, j, weight, grid)
-                for i in range(rows):
-                    for k in range(6):
-                        rate_e[i, k] += weight * increments_e[j, i, k]
-                        rate_s[i, k] += weight * increments_s[j, i, k]
-            solve(
-                rate_e,
-                rate_s,
-                alpha,
-                section,
-                grid,
-                extras,
-                factors,
-                increments_e[stage],
-                increments_s[stage],
-            )
+                look_ahead(
+                    extras.obstacles, extras.contacts, stage_e, stage_s, section, grid,
+                    extras.fittings, h,
+                )  # fmt: skip
+            linearise(stage_e, stage_s, rate_s, w, alpha, section, grid, extras, factors)
+        if extras is not None:
+            begin_stage(extras.obstacles, extras.contacts, stage_e, grid)
+        for j in range(stage):
+            weight = STAGE_COUPLING[stage, j] / h
             if extras is not None:
-                end_stage(
-                    extras.obstacles, extras.contacts, stage, increments_e[stage], alpha, grid
-                )
-        for j in range(4):
+                add_stage(extras.obstacles, extras.contacts, j, weight, grid)
             for i in range(rows):
                 for k in range(6):
-                    e[i, k] += INCREMENT[j] * increments_e[j, i, k]
-                    s[i, k] += INCREMENT[j] * increments_s[j, i, k]
+                    rate_e[i, k] += weight * increments_e[j, i, k]
+                    rate_s[i, k] += weight * increments_s[j, i, k]
+        solve(
+            rate_e,
+            rate_s,
+            alpha,
+            section,
+            grid,
+            extras,
+            factors,
+            increments_e[stage],
+            increments_s[stage],
+        )
+        if extras is not None:
+            end_stage(extras.obstacles, extras.contacts, stage, increments_e[stage], alpha, grid)
+    for j in range(4):
+        for i in range(rows):
+            for k in range(6):
+                e[i, k] += INCREMENT[j] * increments_e[j, i, k]
+                s[i, k] += INCREMENT[j] * increments_s[j, i, k]

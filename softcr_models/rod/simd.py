@@ -206,6 +206,11 @@ def positive_part(x: Any) -> Any:
     return x if x.real > 0.0 else 0.0 * x
 
 
+def any_positive(x: Any) -> Any:
+    """Whether a number, or any of its lanes, is above zero."""
+    return np.any(np.real(x) > 0.0)
+
+
 @intrinsic
 def _vector_root(typing_context, x):
     def generate(context, builder, sig, args):
@@ -248,6 +253,18 @@ def where_positive(typing_context, condition, x):
     return x(condition, x), generate
 
 
+@intrinsic
+def _any_lane_positive(typing_context, x):
+    def generate(context, builder, sig, args):
+        above = builder.fcmp_ordered(">", args[0], ir.Constant(args[0].type, None))
+        if x.lanes == 1:
+            return above
+        bits = builder.bitcast(above, ir.IntType(x.lanes))
+        return builder.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0))
+
+    return types.boolean(x), generate
+
+
 def _is_number(x):
     return isinstance(x, types.Number)
 
@@ -274,13 +291,25 @@ def _exponential(x):
     return of_lanes if isinstance(x, Vec) else of_numbers if _is_number(x) else None
 
 
-@overload(positive_part, inline="always")
+# not inlined by numba, which then takes its variables for ones that are not in scope, but by LLVM
+@overload(positive_part, jit_options={"forceinline": True})
 def _positive_part(x):
     def of_numbers(x):
         return x if x.real > 0.0 else 0.0 * x
 
     def of_lanes(x):
         return where_positive(x, x)
+
+    return of_lanes if isinstance(x, Vec) else of_numbers if _is_number(x) else None
+
+
+@overload(any_positive, jit_options={"forceinline": True})
+def _any_positive(x):
+    def of_numbers(x):
+        return x > 0.0
+
+    def of_lanes(x):
+        return _any_lane_positive(x)
 
     return of_lanes if isinstance(x, Vec) else of_numbers if _is_number(x) else None
 

@@ -1,6 +1,7 @@
 """Steady states of a rod by Newton's method on its exact linearisation."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -34,23 +35,52 @@ def equilibrium(
         EquilibriumError: with the inputs, if there is none.
     """
     scales = _load_scales(rod, inputs, loads)
-    state = _newton(rod, rod.rest_state(), 0.0 * inputs, parameters, (), scales)
-    if state is None:
+
+    def weighed(state, fraction):
+        return _newton(_lightened(rod, fraction), state, 0.0 * inputs, parameters, (), scales)
+
+    def actuated(state, fraction):
+        return _newton(
+            rod, state, fraction * inputs, parameters, _scaled(loads, fraction), scales
+        )  # fmt: skip
+
+    state, reached = _followed(weighed, rod.rest_state())
+    if reached < 1.0:
         raise EquilibriumError(
-            "no steady state without actuation: the rod buckles under its weight"
+            f"no steady state without actuation: followed from a rod without weight, it ends at "
+            f"{100.0 * reached:.3g} % of gravity"
         )
-    reached, piece = 0.0, 1.0
-    while reached < 1.0:
-        fraction = min(1.0, reached + piece)
-        acting = _scaled(loads, fraction)
-        candidate = _newton(rod, state, fraction * inputs, parameters, acting, scales)
-        if candidate is not None:
-            state, reached, piece = candidate, fraction, 2.0 * piece
-        elif piece < 1e-3:
-            raise EquilibriumError(f"no steady state found at inputs {_told(rod, inputs)}")
-        else:
-            piece *= 0.5
+    state, reached = _followed(actuated, state)
+    if reached < 1.0:
+        raise EquilibriumError(f"no steady state found at inputs {_told(rod, inputs)}")
     return state
+
+
+def _followed(
+    steady: Callable[[np.ndarray, float], np.ndarray | None], state: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """The last steady state of those at fractions up to 1, in as large pieces as can be, and where.
+
+    Args:
+        steady: the steady state near another at a fraction of what acts; None if it is not found.
+        state: at the fraction 0.
+    """
+    reached, piece = 0.0, 1.0
+    while reached < 1.0 and piece >= 1e-3:
+        fraction = min(1.0, reached + piece)
+        candidate = steady(state, fraction)
+        if candidate is None:
+            piece *= 0.5
+        else:
+            state, reached, piece = candidate, fraction, 2.0 * piece
+    return state, reached
+
+
+def _lightened(rod: "CosseratRod", fraction: float) -> "CosseratRod":
+    """The rod with a fraction of gravity."""
+    lighter = copy(rod)
+    lighter.grid = rod.grid._replace(gravity=fraction * rod.grid.gravity)
+    return lighter
 
 
 def _newton(rod, state, inputs, parameters, loads, scales):

@@ -162,6 +162,7 @@ def _compiled_block(lanes, dtype):
                 local(like, (MAX_NODES, 3, 3)),
                 local(like, (MAX_NODES, 3)),
                 local(like, (4, MAX_NODES, 3)),
+                local(like, (1,)),
             )
         if fittings is None:
             extras = None

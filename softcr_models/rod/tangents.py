@@ -82,11 +82,11 @@ def _step(result, e, s, z, w, section, decay, body, grid, fittings, extras, dt, 
 
 
 def _compiled_tangents(evaluate, extra_rows):
-    """The function that writes values and changes of `evaluate` along directions."""
+    """The function that writes values and changes of `evaluate` along all directions."""
 
     @numba.njit(**COMPILE_OPTIONS)
-    def tangents_block(
-        block, state, levels, parameters, body, grid, fittings, loads, obstacles, dt, substeps,
+    def tangents(
+        state, levels, parameters, body, grid, fittings, loads, obstacles, dt, substeps,
         directions, values, out,
     ):  # fmt: skip
         body, grid = borrowed(body), borrowed(grid)
@@ -94,140 +94,96 @@ def _compiled_tangents(evaluate, extra_rows):
         count, columns = directions.shape
         size, inputs = state.shape[0], levels.shape[1]
         places = body.actuation.shape[0]
-        raw = np.empty((columns, FLOAT64_LANES))
-        for lane in range(FLOAT64_LANES):
-            direction = min(block * FLOAT64_LANES + lane, count - 1)
-            for column in range(columns):
-                raw[column, lane] = directions[direction, column]
-        changes = as_lanes(raw, FLOAT64_LANES)
-        like = with_tangent(0.0 * changes[0], 0.0 * changes[0])
-        x = local(like, (MAX_STATES,))
-        u = local(like, (2, MAX_INPUTS))
-        p = local(like, (1, MAX_PARAMETERS))
-        packed_wrench = local(like, (MAX_WRENCHES, 1))
-        packed_tension = local(like, (MAX_PULLS, 1))
-        packed = local(like, (MAX_PACKED, 1))
-        flat = local(like, (MAX_PACKED,))
-        w = local(like, (2, MAX_NODES, 6))
-        result = local(like, (MAX_RESULTS,))
-        section = Section(
-            local(like, (MAX_SEGMENTS, 6)),
-            local(like, (MAX_SEGMENTS, 6)),
-            local(like, (MAX_SEGMENTS, 6)),
-            local(like, (MAX_SEGMENTS, 6)),
-            local(like, (MAX_NODES,)),
-            local(like, (MAX_NODES,)),
-        )
-        decay = local(like, (6,))
-        tip_force = local(like, (3,))
-        e = local(like, (MAX_NODES, 6))
-        s = local(like, (MAX_NODES, 6))
-        z = local(like, (6,))
-        _fill(x, state, changes, 0)
-        _fill(u[0], levels[0], changes, size)
-        _fill(u[1], levels[1], changes, size + inputs)
-        _fill(p[0], parameters, changes, size + 2 * inputs)
-        for level in range(2):
-            pack_inputs(packed_wrench, packed_tension, level, 0, u[level], body, fitted)
-            for place in range(places):
-                for k in range(6):
-                    w[level, place, k] = packed_wrench[6 * (places * level + place) + k, 0]
-        pack_section(packed, 0, 0, p, body, grid, dt / substeps)
-        for row in range(section_rows(grid)):
-            flat[row] = packed[row, 0]
-        unpack_section(section, decay, tip_force, flat, grid)
-        load_state(e, s, z, x, grid, fitted)
-        if obstacles is None:
-            contacts = None
-        else:
-            contacts = Contacts(
-                local(like, (MAX_NODES, 3)),
-                local(like, (MAX_NODES, 3, 3)),
-                local(like, (MAX_NODES, 3, 3)),
-                local(like, (MAX_NODES, 3)),
-                local(like, (4, MAX_NODES, 3)),
+        for block in range((count + FLOAT64_LANES - 1) // FLOAT64_LANES):
+            raw = np.empty((columns, FLOAT64_LANES))
+            for lane in range(FLOAT64_LANES):
+                direction = min(block * FLOAT64_LANES + lane, count - 1)
+                for column in range(columns):
+                    raw[column, lane] = directions[direction, column]
+            changes = as_lanes(raw, FLOAT64_LANES)
+            like = with_tangent(0.0 * changes[0], 0.0 * changes[0])
+            x = local(like, (MAX_STATES,))
+            u = local(like, (2, MAX_INPUTS))
+            p = local(like, (1, MAX_PARAMETERS))
+            packed_wrench = local(like, (MAX_WRENCHES, 1))
+            packed_tension = local(like, (MAX_PULLS, 1))
+            packed = local(like, (MAX_PACKED, 1))
+            flat = local(like, (MAX_PACKED,))
+            w = local(like, (2, MAX_NODES, 6))
+            result = local(like, (MAX_RESULTS,))
+            section = Section(
+                local(like, (MAX_SEGMENTS, 6)),
+                local(like, (MAX_SEGMENTS, 6)),
+                local(like, (MAX_SEGMENTS, 6)),
+                local(like, (MAX_SEGMENTS, 6)),
+                local(like, (MAX_NODES,)),
+                local(like, (MAX_NODES,)),
             )
-        if fittings is None:
-            extras = None
-        else:
-            extras = Extras(
-                fitted,
-                loaded,
-                local(like, (MAX_NODES, 6, 6)),
-                tip_force,
-                local(like, (MAX_TENDONS,)),
-                local(like, (MAX_TENDONS,)),
-                local(like, (MAX_TENDONS,)),
-                near,
-                contacts,
-            )
-            tendons = fitted.tendon_inputs.shape[0]
-            load_tensions(extras, packed_tension[:, 0], 0, tendons)
-            effective_masses(extras.effective_mass, section, grid, fitted)
-        evaluate(result, e, s, z, w, section, decay, body, grid, fitted, extras, dt, substeps)
-        raw_out = np.empty((size + extra_rows, FLOAT64_LANES))
-        lanes_out = as_lanes(raw_out, FLOAT64_LANES)
-        for part in range(2):
-            for row in range(size + extra_rows):
-                lanes_out[row] = value_of(result[row]) if part == 0 else tangent_of(result[row])
-            for lane in range(min(FLOAT64_LANES, count - block * FLOAT64_LANES)):
+            decay = local(like, (6,))
+            tip_force = local(like, (3,))
+            e = local(like, (MAX_NODES, 6))
+            s = local(like, (MAX_NODES, 6))
+            z = local(like, (6,))
+            _fill(x, state, changes, 0)
+            _fill(u[0], levels[0], changes, size)
+            _fill(u[1], levels[1], changes, size + inputs)
+            _fill(p[0], parameters, changes, size + 2 * inputs)
+            for level in range(2):
+                pack_inputs(packed_wrench, packed_tension, level, 0, u[level], body, fitted)
+                for place in range(places):
+                    for k in range(6):
+                        w[level, place, k] = packed_wrench[6 * (places * level + place) + k, 0]
+            pack_section(packed, 0, 0, p, body, grid, dt / substeps)
+            for row in range(section_rows(grid)):
+                flat[row] = packed[row, 0]
+            unpack_section(section, decay, tip_force, flat, grid)
+            load_state(e, s, z, x, grid, fitted)
+            if obstacles is None:
+                contacts = None
+            else:
+                contacts = Contacts(
+                    local(like, (MAX_NODES, 3)),
+                    local(like, (MAX_NODES, 3, 3)),
+                    local(like, (MAX_NODES, 3, 3)),
+                    local(like, (MAX_NODES, 3)),
+                    local(like, (4, MAX_NODES, 3)),
+                    local(like, (1,)),
+                )
+            if fittings is None:
+                extras = None
+            else:
+                extras = Extras(
+                    fitted,
+                    loaded,
+                    local(like, (MAX_NODES, 6, 6)),
+                    tip_force,
+                    local(like, (MAX_TENDONS,)),
+                    local(like, (MAX_TENDONS,)),
+                    local(like, (MAX_TENDONS,)),
+                    near,
+                    contacts,
+                )
+                tendons = fitted.tendon_inputs.shape[0]
+                load_tensions(extras, packed_tension[:, 0], 0, tendons)
+                effective_masses(extras.effective_mass, section, grid, fitted)
+            evaluate(result, e, s, z, w, section, decay, body, grid, fitted, extras, dt, substeps)
+            raw_out = np.empty((size + extra_rows, FLOAT64_LANES))
+            lanes_out = as_lanes(raw_out, FLOAT64_LANES)
+            for part in range(2):
                 for row in range(size + extra_rows):
-                    if part == 0:
-                        values[row] = raw_out[row, 0]
-                    else:
-                        out[block * FLOAT64_LANES + lane, row] = raw_out[row, lane]
+                    lanes_out[row] = value_of(result[row]) if part == 0 else tangent_of(result[row])
+                for lane in range(min(FLOAT64_LANES, count - block * FLOAT64_LANES)):
+                    for row in range(size + extra_rows):
+                        if part == 0:
+                            values[row] = raw_out[row, 0]
+                        else:
+                            out[block * FLOAT64_LANES + lane, row] = raw_out[row, lane]
 
-    return tangents_block
-
-
-_rates_block = _compiled_tangents(_rates, 6)
-_step_block = _compiled_tangents(_step, 12)
-
-
-@numba.njit(**COMPILE_OPTIONS)
-def _all_rates(
-    state,
-    levels,
-    parameters,
-    body,
-    grid,
-    fittings,
-    loads,
-    obstacles,
-    dt,
-    substeps,
-    directions,
-    values,
-    out,
-):
-    for block in range((directions.shape[0] + FLOAT64_LANES - 1) // FLOAT64_LANES):
-        _rates_block(
-            block, state, levels, parameters, body, grid, fittings, loads, obstacles, dt, substeps,
-            directions, values, out,
-        )  # fmt: skip
+    return tangents
 
 
-@numba.njit(**COMPILE_OPTIONS)
-def _all_steps(
-    state,
-    levels,
-    parameters,
-    body,
-    grid,
-    fittings,
-    loads,
-    obstacles,
-    dt,
-    substeps,
-    directions,
-    values,
-    out,
-):
-    for block in range((directions.shape[0] + FLOAT64_LANES - 1) // FLOAT64_LANES):
-        _step_block(
-            block, state, levels, parameters, body, grid, fittings, loads, obstacles, dt, substeps,
-            directions, values, out,
-        )  # fmt: skip
+_all_rates = _compiled_tangents(_rates, 6)
+_all_steps = _compiled_tangents(_step, 12)
 
 
 def rates_tangents(

@@ -24,6 +24,7 @@ INPUTS = (
     "pressure/state",
     "mocap/tip/pose",
     "mocap/body/poses",
+    "tendon/lengths",
     "force_torque/wrench",
     "reference/rod",
     "simulation/truth/rod",

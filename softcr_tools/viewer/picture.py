@@ -34,7 +34,8 @@ HEARD = {
     "reference/rod": "reference", "reference/output": "reference", "reference/tip": "setpoint",
     "mocap/tip/pose": "cameras", "mocap/arm/poses": "cameras", "mocap/body/poses": "body poses",
     "force_torque/wrench": "force sensor", "pressure/state": "pressures",
-    "tendon/state": "tendons", "pressure/command": "commands", "tendon/command": "commands",
+    "tendon/state": "tendons", "tendon/lengths": "tendon lengths",
+    "pressure/command": "commands", "tendon/command": "commands",
 }  # fmt: skip
 """Topics whose flow is shown, with a word for each."""
 
