@@ -14,6 +14,7 @@ from pydantic import Field
 from softcr_estimation.context import EstimationContext, Estimator
 from softcr_estimation.estimated_shape import estimated_shape
 from softcr_estimation.further_sensors import FURTHER, further_sensors
+from softcr_models.errors import UserError
 from softcr_models.model import TIP, nominal_parameters
 from softcr_models.plugins import Place, made
 from softcr_models.robot import kind_of
@@ -68,6 +69,7 @@ class EstimatorBlock(BlockBase):
     name = "estimator"
     Settings = EstimatorBlockSettings
     kinds = ("rod", "arm")
+    offered = ("patience", "longest_prediction", "substeps")
     _last: float | None
     _last_pose: float
     _blind: bool
@@ -100,13 +102,22 @@ class EstimatorBlock(BlockBase):
         self._actuators, self._cameras = topics.state, topics.poses
         asked = (getattr(settings, f"use_{name}", False) for name in FURTHER)
         self._further = further_sensors(robot, self.model, *asked)
+        self._sees_tip = getattr(settings, "use_tip_pose", True)
+        if not (self._sees_tip or self._further):
+            raise UserError(
+                "use_tip_pose = False: nothing else is measured; must be true, or another sensor "
+                "that the robot has be used: body poses, tendon lengths, the base wrench"
+            )
         resampled = settings.resampled
         self.inputs = (
             # on the bench they come thrice in a period, and the pose that is waited for after them
             Input(self._actuators, "lead", resampled=resampled, wakes=not resampled),
-            Input(
-                self._cameras, "same", resampled, needed=False,
-                patience=self._patience, blend=blended_poses,
+            *(
+                Input(
+                    topic, "same", resampled, needed=False,
+                    patience=self._patience, blend=blended_poses,
+                )
+                for topic in (self._cameras,) if self._sees_tip
             ),
             *(
                 Input(
@@ -139,7 +150,7 @@ class EstimatorBlock(BlockBase):
         how = "own times, interpolated" if settings.resampled else "common stamps"
         return (
             f"estimator {settings.estimator}{kind} for {settings.robot}, on model {name}{rod}; "
-            f"samples of {self._actuators} and {self._cameras} with {how}"
+            f"samples of {' and '.join(each.topic for each in self.inputs)} with {how}"
         )
 
     @property
@@ -152,7 +163,8 @@ class EstimatorBlock(BlockBase):
         model = self.model
         inputs, nominal = model.inputs.rest, nominal_parameters(model.parameters)
         state = model.equilibrium(inputs, nominal)
-        names = (*self._seen, *(name for each in self._further for name in each.outputs))
+        further = [name for each in self._further for name in each.outputs]
+        names = (*(self._seen if self._sees_tip else ()), *further)
         seen = model.observe(names, state[None], inputs[None], nominal[None])
         measured = {name: _as_measured(found[0]) for name, found in seen.items()}
         for number in range(_REHEARSED):
@@ -190,7 +202,7 @@ class EstimatorBlock(BlockBase):
         if seconds == self._last:
             return ()
         measured = self._measured(samples.get(self._cameras))
-        saw_tip = bool(measured)
+        located = bool(measured)
         inputs = inputs_of(samples[self._actuators].value)
         longest = self.settings.longest_prediction
         begins = self._last is None or not 0.0 < seconds - self._last <= longest
@@ -206,7 +218,7 @@ class EstimatorBlock(BlockBase):
             if (sample := samples.get(each.topic)) is not None:
                 self._last_heard[each.topic] = seconds
                 measured |= each.measured(sample.value)
-        if saw_tip:
+        if located or (measured and not self._sees_tip):
             self._last_pose = seconds
         else:
             self._predicted_only += not begins
@@ -232,7 +244,8 @@ class EstimatorBlock(BlockBase):
         lines = list(getattr(self.estimator, "warnings", list)())
         silent = [each.topic for each in self._further if self._is_silent(each.topic)]
         missing = [f"nothing on {', '.join(silent)}: estimating without"] if silent else []
-        return [*["no tip poses: predicting only"] * self._blind, *missing, *lines]
+        what = "tip poses" if self._sees_tip else "measurements"
+        return [*[f"no {what}: predicting only"] * self._blind, *missing, *lines]
 
     def _is_silent(self, topic: str) -> bool:
         """Whether a further sensor was not heard for so long that it is not waited for."""

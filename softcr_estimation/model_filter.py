@@ -37,6 +37,11 @@ class ModelFilterSettings(BaseModel):
     use_orientation: bool = Field(
         False, description="whether the tip's orientation is used too", json_schema_extra=_LIVE
     )
+    use_tip_pose: bool = Field(
+        True,
+        description="whether the tip's pose is a measurement; without it another sensor has to "
+        "tell where the robot is",
+    )
     use_body_poses: bool = Field(
         True,
         description="whether the poses of the robot file's sensors along the body are measurements",

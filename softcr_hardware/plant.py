@@ -3,7 +3,7 @@
 import math
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -50,7 +50,6 @@ class Surroundings:
 
 
 _ALONE = Surroundings()
-_NO_TENDONS = np.zeros(0)
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ class Measurement:
     loads: PointForces | None = None
     contact: PointForces | None = None
     body_poses: tuple[np.ndarray, ...] = ()
-    tendon_lengths: np.ndarray = _NO_TENDONS
+    tendon_lengths: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
 
 def passes(duration: float) -> bool:

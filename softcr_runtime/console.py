@@ -5,7 +5,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
@@ -77,8 +77,12 @@ def say(console: "Console", line: str, style: str = "") -> None:
     console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
-def compile_kernels(console: "Console") -> None:
+def compile_kernels(console: "Console", sets: Sequence[str] = ("rod",)) -> None:
     """Compile the rod's kernels, once per version and machine, rather than in five nodes at a time.
+
+    Args:
+        console: where it is said.
+        sets: of kernels, see `softcr_models.warm_up`.
 
     Raises:
         UserError: they could not be compiled.
@@ -87,11 +91,12 @@ def compile_kernels(console: "Console") -> None:
     from softcr_models.warm_up import ensure_warm, is_warm
 
     what = "compiling the rod's kernels, once on this machine"
-    if not is_warm():
+    if not is_warm(sets):
         if not console.is_terminal:  # a log shows no step before its end
-            say(console, f"{what}: one to two minutes")
+            long = "one to two" if len(sets) == 1 else "two to four"
+            say(console, f"{what}: {long} minutes")
         with step(console, what):
-            if not ensure_warm():
+            if not ensure_warm(sets):
                 raise UserError("the rod's kernels could not be compiled: see above")
 
 

@@ -162,7 +162,8 @@ def part(kind: Kind, name: str, parameters: Parameters) -> Part:
 
 
 def declared(kind: Kind, name: str) -> dict[str, Setting]:
-    """The settings of a class by dotted name, checked beside those of the block that runs it.
+    """The settings of a class by dotted name, checked beside those of the block that runs it, and
+    those of the block that it offers.
 
     Raises:
         UserError: the class cannot be used, has no such settings as a node can hold, or one of them
@@ -174,6 +175,8 @@ def declared(kind: Kind, name: str) -> dict[str, Setting]:
             return declared_settings(found.Settings)
         runner: type[BlockBase] = load_class(_BLOCKS[kind], "block", BlockBase)
         runner.settings_model({kind: name})
-        return declared_settings(settings_class(found))
+        of_runner = declared_settings(runner.Settings)
+        offered = {each: of_runner[each] for each in runner.offered}
+        return declared_settings(settings_class(found)) | offered
     except (TypeError, PydanticUserError) as error:
         raise UserError(f"{kind} {name!r}: {str(error).splitlines()[0]}") from None

@@ -87,6 +87,12 @@ class HardwareOptions(RunOptions):
         return self
 
 
+def _patience(options: HardwareOptions) -> float:
+    """Of the estimator [periods]."""
+    given = options.plugin_settings.get("estimator", {})
+    return float(given.get("patience", _PATIENCE))
+
+
 def hardware_system(options: HardwareOptions, bag: Path) -> System:
     """Cameras, force-torque sensor, valves, estimator, reference, controller and recorder.
 
@@ -100,7 +106,7 @@ def hardware_system(options: HardwareOptions, bag: Path) -> System:
     command_age: Parameters = {"command_age": options.delay_periods / rate}
     recorder, estimator, reference, controller = loop_parts(options, common, bag)
     loop = [
-        estimator.with_parameters(separate | {"patience": _PATIENCE}),
+        estimator.with_parameters(separate | {"patience": _patience(options)}),
         reference.with_parameters(separate | {"start": "service"}),
     ]
     if controller is not None:

@@ -6,6 +6,8 @@ The options themselves are in `run_options`.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel
+
 from softcr_models.errors import UserError
 from softcr_models.models import model_class
 from softcr_models.obstacle_files import load_obstacles
@@ -13,7 +15,7 @@ from softcr_models.robot import WORDS, Kind, load_robot
 from softcr_models.rod_model import RodModel
 from softcr_runtime import registry
 from softcr_runtime.plugin_settings import settings_class
-from softcr_runtime.settings import build_settings, parsed
+from softcr_runtime.settings import build_settings, declared_settings, parsed
 from softcr_runtime.system import Parameters
 
 if TYPE_CHECKING:
@@ -79,11 +81,17 @@ def settings_of_plugins(options: "RunOptions", given: Mapping[str, Any]) -> dict
         found.setdefault(role, {})[name] = value
     for role in ROLES:
         if role in found and ":" in getattr(options, role):
+            own = settings_class(plugin_class(options, role))
             try:
-                build_settings(settings_class(plugin_class(options, role)), found[role])
+                build_settings(own, {n: v for n, v in found[role].items() if n in _names(own)})
             except UserError as error:
                 raise UserError(f"{role} {getattr(options, role)!r}: {error}") from None
     return found
+
+
+def _names(settings: type[BaseModel]) -> set[str]:
+    """Dotted, as options have them."""
+    return set(declared_settings(settings))
 
 
 def check_classes(options: "RunOptions") -> None:

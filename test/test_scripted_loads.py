@@ -10,6 +10,7 @@ from softcr_hardware.plants import LOADS, RodPlant, RodPlantSettings
 from softcr_hardware.scripted_loads import LoadScript, ScriptedLoad, in_words, load_script
 from softcr_models import CosseratRod, UserError, load_robot
 from softcr_models.obstacle_files import ObstacleFile, load_obstacles
+from softcr_models.rod import statics
 from softcr_models.rod.cosserat_rod import EquilibriumError
 from softcr_models.rod.point_loads import PointLoad
 from softcr_runtime.codecs import codec, expected_of
@@ -168,13 +169,51 @@ def test_a_payload_weighs_on_the_base():
     assert np.linalg.norm(change[:3]) == pytest.approx(0.1 * TWO.gravity, rel=2e-3)
 
 
-def test_a_payload_under_which_the_robot_buckles_is_refused(monkeypatch):
-    def buckles(*_):
-        raise EquilibriumError("the rod buckles")
+def test_heavy_payloads_stretch_a_hanging_robot():
+    """From the straight rod Newton's method does not find 5 kg: the weight is raised from zero.
 
-    monkeypatch.setattr(CosseratRod, "equilibrium", buckles)
-    with pytest.raises(UserError, match="payload = 5 kg: robot two_segments cannot bear it: the"):
+    The oracle is the stretch of the segments, each under what hangs below its middle. It holds up
+    to 1 / (shear - dilatation compliance), 40 N: beyond, sections that shear more easily than they
+    stretch lean over, and the rod gets longer still.
+    """
+    for payload, leans in ((3.0, False), (5.0, True)):
+        plant = SimulatedPlant(TWO, Mismatch(payload=payload), SensorModel(), 5)
+        below, stretched = payload + TWO.payload.mass, 0.0
+        for k in (1, 0):
+            segment, connector = TWO.segments[k], TWO.segments[k].connector
+            mass = segment.density * TWO.segment_areas[k] * segment.length
+            below += 0.5 * mass + (connector.mass if connector else 0.0)
+            strain = segment.dilatation_compliance * below * TWO.gravity
+            stretched += segment.length * (1.0 + strain) + (connector.length if connector else 0.0)
+            below += 0.5 * mass
+        measured = plant.measure(1)
+        longer = measured.true_tip_pose[2, 3] - stretched
+        assert 5e-3 < longer < 15e-3 if leans else abs(longer) < 5e-4
+        assert measured.wrench[2] == pytest.approx(below * TWO.gravity, rel=2e-3)
+        assert np.abs(plant.rod.derivative(measured.state, np.zeros(6))).max() < 1e-6
+        assert plant.rod.stability(measured.state, np.zeros(6)) == "stable"
+
+
+def test_a_payload_that_has_no_steady_state_is_refused(monkeypatch):
+    def ends(*_):
+        raise EquilibriumError("no steady state")
+
+    monkeypatch.setattr(CosseratRod, "equilibrium", ends)
+    with pytest.raises(UserError, match="payload = 5 kg: robot two_segments cannot bear it: no"):
         SimulatedPlant(TWO, Mismatch(payload=5.0), SensorModel(), 3)
+
+
+def test_where_a_weight_can_no_longer_be_followed_is_told(monkeypatch):
+    """What Newton's method cannot find is not called buckling."""
+    found = statics._newton
+
+    def nothing_beyond(rod, *args):
+        return None if rod.grid.gravity[2] < -4.0 else found(rod, *args)
+
+    monkeypatch.setattr(statics, "_newton", nothing_beyond)
+    line = r"followed from a rod without weight, it ends at 40\.[67] % of gravity"
+    with pytest.raises(EquilibriumError, match=line):
+        CosseratRod(TWO, 2).equilibrium(np.zeros(6))
 
 
 def test_a_payload_is_added_where_one_is():

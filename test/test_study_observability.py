@@ -7,6 +7,7 @@ from softcr_estimation.identification.information import (
     Information,
     Motion,
     lag_information,
+    offset_units,
     tip_information,
 )
 from softcr_models import load_robot
@@ -62,12 +63,25 @@ def test_at_rest_a_gain_is_an_offset_and_in_motion_it_is_not():
     assert moved.together[2] < 0.02
 
 
+def test_offsets_of_tensions_are_in_newtons():
+    """Tensions of a tenth of a newton, where 10 kPa would be a rope of ten kilonewtons."""
+    arm = load_robot("tendon_arm")
+    units = offset_units(arm)
+    assert units == pytest.approx(np.full(4, 0.05))
+    held = np.tile([0.2, 0.1, 0.05, 0.15], (4, 1))
+    rest = tip_information(arm, held)
+    gains, offsets = slice(3, 7), slice(7, 11)
+    by_gain, by_offset = rest.matrix[gains], rest.matrix[offsets]
+    assert by_gain == pytest.approx(held[0][:, None] / 0.05 * by_offset, rel=1e-3)
+    assert 1e-4 < rest.alone[offsets].min() < 0.1
+
+
 def test_the_lags_information_is_what_least_squares_scatters_by():
     lag, random = PressureLag(11.0, 10.94), np.random.default_rng(0)
     commands = random.uniform(1e4, 6e4, (300, 1))
     readings = lag.trajectory(np.array([3e4]), commands[None], PERIOD)[0]
     motion = Motion(readings[:-1], commands)
-    bound = lag_information(lag, motion).together
+    bound = lag_information(lag, motion, np.array([1e4])).together
     found = []
     for _ in range(400):
         noise = 100.0 * random.standard_normal(len(commands) - 1)

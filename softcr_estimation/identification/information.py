@@ -1,10 +1,10 @@
-"""Which parameters a motion tells: Fisher information of tip and pressures.
+"""Which parameters a motion tells: Fisher information of tip and inputs.
 
 The tip of the exact rod is differentiated by each number the filter estimates beside the state:
 with S(t) (3, P) along the motion and tip noise sigma, F = sum S^T S / sigma^2. 1 / sqrt(F_ii) is
 what an unbiased filter could know of a number if all others were known, sqrt((F^-1)_ii) if none
 were (Cramer and Rao); the eigenvector of the least eigenvalue is the combination that shows least.
-The pressure lag needs no rod: it follows from commands and readings.
+The inputs' lag needs no rod: it follows from commands and readings.
 """
 
 from dataclasses import dataclass
@@ -20,11 +20,12 @@ from softcr_models.rod.cosserat_rod import CosseratRod
 
 INTERVALS = 5
 TOLD = 0.01
-"""A number known as well as this (of itself; offsets: of 10 kPa) counts as excited."""
-OFFSET_UNIT = 1e4  # [Pa]
+"""A number known as well as this (of itself; offsets: of their unit) counts as excited."""
+PRESSURE_OFFSET_UNIT = 1e4  # [Pa]
+TENSION_OFFSET_UNIT = 0.1  # of the highest tension
 LAG = ("lag_pole", "lag_ratio")
 _STEP = 1e-4  # of a number's unit, for differences
-_PRESSURE_NOISE = 100.0  # of a reading [Pa]
+_INPUT_NOISE = 0.01  # of a reading, of the unit of offsets
 _NOTHING, _TINY = 1e-12, np.finfo(float).tiny  # of the largest information: rounding
 
 
@@ -33,8 +34,8 @@ class Motion:
     """What was done.
 
     Attributes:
-        readings: (T, m) pressures, a tick apart [Pa].
-        commands: (T, m) [Pa]; row k is held from reading k to k + 1.
+        readings: (T, m) inputs, a tick apart [Pa, N].
+        commands: (T, m) [Pa, N]; row k is held from reading k to k + 1.
     """
 
     readings: np.ndarray
@@ -47,7 +48,8 @@ class Information:
 
     Attributes:
         names: (P,) of the numbers.
-        matrix: (P, P) Fisher information, each number in units of itself, offsets of 10 kPa.
+        matrix: (P, P) Fisher information, each number in units of itself, offsets as in
+            `offset_units`.
     """
 
     names: tuple[str, ...]
@@ -88,26 +90,35 @@ class Information:
         return direction * np.sign(direction[np.argmax(np.abs(direction))])
 
 
+def offset_units(robot: Robot) -> np.ndarray:
+    """(m,) in which offsets of sensors are told: 10 kPa, or a tenth of the highest tension [N]."""
+    return np.array([
+        TENSION_OFFSET_UNIT * robot.tension_limits.maximum
+        if each.type == "tendon" else PRESSURE_OFFSET_UNIT
+        for each in robot.actuators
+    ])  # fmt: skip
+
+
 def tip_information(robot: Robot, readings: np.ndarray) -> Information:
-    """Of the rod's parameters, and of gains and offsets of the pressure sensors.
+    """Of the rod's parameters, and of gains and offsets of the sensors of its inputs.
 
     Args:
         robot: as its file has it.
-        readings: (T, m) [Pa] PERIOD apart; the rod rests under the first.
+        readings: (T, m) [Pa, N] PERIOD apart; the rod rests under the first.
     """
     prediction = RodPrediction(CosseratRod(robot, INTERVALS), single_precision=False)
-    chambers = prediction.input_size
-    gains = chamber_names(PRESSURE_GAIN, chambers)
-    offsets = chamber_names(PRESSURE_OFFSET, chambers)
+    inputs, units = prediction.input_size, offset_units(robot)
+    gains = chamber_names(PRESSURE_GAIN, inputs)
+    offsets = chamber_names(PRESSURE_OFFSET, inputs)
     names = (*prediction.parameter_names, *gains, *offsets)
     # a lane each, and the unchanged one last
     changes = _STEP * np.eye(len(names) + 1, len(names))
     rod = len(prediction.parameter_names)
     parameters = prediction.nominal_parameters * (1.0 + changes[:, :rod])
-    gain, offset = 1.0 + changes[:, rod : rod + chambers], changes[:, rod + chambers :]
+    gain, offset = 1.0 + changes[:, rod : rod + inputs], changes[:, rod + inputs :]
 
     def seen(row: int) -> np.ndarray:
-        return gain * readings[row] + OFFSET_UNIT * offset
+        return gain * readings[row] + units * offset
 
     lanes = zip(seen(0), parameters, strict=True)
     states = np.array([prediction.equilibrium(*lane) for lane in lanes])
@@ -120,10 +131,16 @@ def tip_information(robot: Robot, readings: np.ndarray) -> Information:
     return Information(names, matrix / EstimatorSettings().tip_position_noise ** 2)
 
 
-def lag_information(lag: PressureLag, motion: Motion) -> Information:
-    """Of pole and steady ratio of the lag, one tick ahead from noisy readings."""
-    before, command = motion.readings[:-1].ravel(), motion.commands[:-1].ravel()
+def lag_information(lag: PressureLag, motion: Motion, units: np.ndarray) -> Information:
+    """Of pole and steady ratio of the lag, one tick ahead from noisy readings.
+
+    Args:
+        lag: of all inputs.
+        motion: with commands.
+        units: (m,) see `offset_units`; readings have a hundredth of them as noise.
+    """
+    before, command = ((each[:-1] / units).ravel() for each in (motion.readings, motion.commands))
     decay, ratio = np.exp(-lag.pole * PERIOD), lag.gain / lag.pole
     by_pole = lag.pole * PERIOD * decay * (ratio * command - before)
     slopes = np.stack([by_pole, (1.0 - decay) * ratio * command])
-    return Information(LAG, slopes @ slopes.T / (_PRESSURE_NOISE**2 * (1.0 + decay**2)))
+    return Information(LAG, slopes @ slopes.T / (_INPUT_NOISE**2 * (1.0 + decay**2)))

@@ -1,11 +1,12 @@
 """How small a force at the tip is found, how soon, and how well its direction is known.
 
-The arm rests; then a force begins at once, and the arm swings. The filter is that of the stack,
+An arm rests; then a force begins at once, and the arm swings. The filter is that of the stack,
 with a model whose tip may be pulled: `softcr_estimation.tip_force` says when it looks for a force.
 """
 
 import copy
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -30,7 +31,7 @@ from softcr_studies.study import (
     StudySettings,
 )
 
-ROBOT, PERIOD = "licher2025", 1 / 70
+PERIOD = 1 / 70
 INTERVALS, PLANT_INTERVALS = 5, 10
 TIP_NOISE, FORCE_NOISE, MOMENT_NOISE = 2e-4, 0.02, 1e-3  # [m], [N], [N m]
 REST = 4.0  # before a force begins [s]
@@ -39,10 +40,35 @@ SOON = 1.0  # within which a force shall be found [s]
 QUIET = 20.0  # without a force [s]
 SWING, SWING_RATE = 0.6, 0.4  # of the pressures without a force, relative, and [Hz]
 
-STRAIGHT, BENT = "straight", "bent, 40 kPa"
-CASES: Mapping[str, tuple[float, float, float]] = {
-    STRAIGHT: (0.0, 0.0, 0.0),
-    BENT: (4e4, 0.0, 0.0),
+
+@dataclass(frozen=True)
+class Arm:
+    """An arm at rest.
+
+    Attributes:
+        robot: name of its file.
+        level: (m,) pressures [Pa].
+    """
+
+    robot: str
+    level: tuple[float, ...]
+
+    def model(self, intervals: int) -> RodPrediction:
+        """Of the arm, with a force at its tip."""
+        return _model(self.robot, intervals)
+
+    def pulled(self, force: np.ndarray) -> np.ndarray:
+        """(P,) the plant's parameters with a force (3,) at its tip [N]."""
+        parameters = self.model(PLANT_INTERVALS).nominal_parameters.copy()
+        parameters[-len(TIP_FORCE) :] = force
+        return parameters
+
+
+STRAIGHT, BENT, TWO = "straight", "bent, 40 kPa", "two segments, bent"
+CASES: Mapping[str, Arm] = {
+    STRAIGHT: Arm("licher2025", (0.0, 0.0, 0.0)),
+    BENT: Arm("licher2025", (4e4, 0.0, 0.0)),
+    TWO: Arm("two_segments", (5e4, 5e3, 1.5e4, 5e3, 5e4, 1e4)),
 }
 WITHOUT, WITH = "tip", "tip and base wrench"
 FORCES = (0.02, 0.03, 0.05, 0.1, 0.2)  # [N]
@@ -60,30 +86,26 @@ class Settings(StudySettings):
 
 
 @cache
-def _model(intervals: int) -> RodPrediction:
-    rod = CosseratRod(load_robot(ROBOT), intervals, tip_force=True)
+def _model(robot: str, intervals: int) -> RodPrediction:
+    rod = CosseratRod(load_robot(robot), intervals, tip_force=True)
     return RodPrediction(rod, single_precision=False)
-
-
-def pulled(force: np.ndarray) -> np.ndarray:
-    """(P,) the plant's parameters with a force (3,) at its tip [N]."""
-    parameters = _model(PLANT_INTERVALS).nominal_parameters.copy()
-    parameters[-len(TIP_FORCE) :] = force
-    return parameters
 
 
 class Measured:
     """What the sensors read of the plant along pressures, from a steady state."""
 
-    def __init__(self, levels: np.ndarray, force: np.ndarray, noise: np.random.Generator) -> None:
+    def __init__(
+        self, arm: Arm, levels: np.ndarray, force: np.ndarray, noise: np.random.Generator
+    ) -> None:
         """
         Args:
+            arm: whose plant.
             levels: (T + 1, m) pressures [Pa]; the plant begins at rest under the first, unpulled.
             force: (3,) at the tip from the beginning on [N].
             noise: of the sensors.
         """
-        plant, parameters = _model(PLANT_INTERVALS), pulled(force)
-        start = plant.equilibrium(levels[0], pulled(np.zeros(3)))
+        plant, parameters = arm.model(PLANT_INTERVALS), arm.pulled(force)
+        start = plant.equilibrium(levels[0], arm.pulled(np.zeros(3)))
         states = plant.rollout(start, levels[None], parameters, PERIOD)[0]
         rows = np.repeat(parameters[None], len(states), axis=0)
         seen = plant.observe((TIP, BASE_WRENCH), states, levels[1:], rows)
@@ -96,9 +118,10 @@ class Measured:
 class Follower:
     """The stack's filter over what is measured."""
 
-    def __init__(self, method: str, level: np.ndarray) -> None:
+    def __init__(self, arm: Arm, method: str, level: np.ndarray) -> None:
         """At rest under pressures (m,) [Pa]."""
-        context = EstimationContext(load_robot(ROBOT), _model(INTERVALS), PERIOD)
+        self._model = arm.model(INTERVALS)
+        context = EstimationContext(load_robot(arm.robot), self._model, PERIOD)
         noises = {
             "position_noise": TIP_NOISE,
             "wrench_force_noise": FORCE_NOISE,
@@ -111,8 +134,7 @@ class Follower:
 
     def copy(self) -> "Follower":
         """One that goes on alone from here."""
-        shared = _model(INTERVALS)
-        return copy.deepcopy(self, {id(shared): shared})
+        return copy.deepcopy(self, {id(self._model): self._model})
 
     def follow(self, measured: Measured) -> np.ndarray:
         """(T, 3) forces that were known at each sample [N]; NaN where none was."""
@@ -131,36 +153,37 @@ class Follower:
 
 def run(cell: Cell) -> Result:
     """Forces of every size in random directions, and minutes without any."""
-    level = np.array(CASES[cell.case])
+    arm = CASES[cell.case]
+    level = np.array(arm.level)
     directions, noise = cell.random("force"), cell.random("sensors")
-    resting = Follower(cell.method, level)
-    resting.follow(Measured(_held(level, REST), np.zeros(3), noise))
+    resting = Follower(arm, cell.method, level)
+    resting.follow(Measured(arm, _held(level, REST), np.zeros(3), noise))
     result: dict[str, float] = {}
     for size in FORCES:
         trials = [
-            _trial(resting.copy(), level, size * _direction(directions), noise)
+            _trial(arm, resting.copy(), size * _direction(directions), noise)
             for _ in range(cell.settings.directions)
         ]
         result |= _told(size, np.array(trials))
-    quiet = resting.copy().follow(Measured(_held(level, QUIET), np.zeros(3), noise))
+    quiet = resting.copy().follow(Measured(arm, _held(level, QUIET), np.zeros(3), noise))
     result["false alarms at rest"] = _alarms(quiet)
     if level.any():
         times = np.arange(round(QUIET / PERIOD) + 1)[:, None] * PERIOD
-        phase = 2 * np.pi * (SWING_RATE * times + np.arange(3) / 3)
+        phase = 2 * np.pi * (SWING_RATE * times + np.arange(len(level)) / len(level))
         swung = level.max() * 0.5 * (1.0 + SWING * np.sin(phase))
-        moving = Follower(cell.method, swung[0])
+        moving = Follower(arm, cell.method, swung[0])
         result["false alarms in motion"] = _alarms(
-            moving.follow(Measured(swung, np.zeros(3), noise))
+            moving.follow(Measured(arm, swung, np.zeros(3), noise))
         )
     return result
 
 
 def _trial(
-    follower: Follower, level: np.ndarray, force: np.ndarray, noise: np.random.Generator
+    arm: Arm, follower: Follower, force: np.ndarray, noise: np.random.Generator
 ) -> tuple[float, float, float]:
     """Time until the force was known [s], and over its last second the mean error of its direction
     [deg] and of its size [%]; NaN where it was not known."""
-    known = follower.follow(Measured(_held(level, PULLED), force, noise))
+    known = follower.follow(Measured(arm, _held(np.array(arm.level), PULLED), force, noise))
     told = np.flatnonzero(np.isfinite(known[:, 0]))
     late = known[round(SOON / PERIOD) :]
     late = late[np.isfinite(late[:, 0])]
@@ -231,12 +254,19 @@ STUDY = Study(
         Must(ANGLE.format(0.2), 15.0, case=BENT, method=WITH),
         Must(TIME.format(0.1), 1.0, case=BENT, method=WITH),
         Must(ANGLE.format(0.1), 15.0, case=BENT, method=WITH),
+        Must(TIME.format(0.2), 1.0, case=TWO, method=WITH),
+        Must(ANGLE.format(0.2), 15.0, case=TWO, method=WITH),
     ),
     further_rows=thresholds,
     exact="Plant and model share their equations and all numbers but one: the plant has 10 "
-    "intervals, the model 5. The tip is measured with 0.2 mm of noise in each coordinate, the base "
-    "wrench with 20 mN and 1 mN m, pressures with none. A force begins at once on an arm at rest, "
-    "in a random direction; direction and size are those of the second second. False alarms are "
-    "counted over 20 s of each seed; in motion the pressures swing at 0.4 Hz.",
-    about={"robot": ROBOT, "forces_n": list(FORCES)},
+    "intervals in each segment, the model 5. The tip is measured with 0.2 mm of noise in each "
+    "coordinate, the base wrench with 20 mN and 1 mN m, pressures with none. A force begins at "
+    "once on an arm at rest, in a random direction; direction and size are those of the second "
+    "second. False alarms are counted over 20 s of each seed; in motion the pressures swing at "
+    "0.4 Hz.",
+    about={
+        "robots": {case: arm.robot for case, arm in CASES.items()},
+        "pressures_pa": {case: list(arm.level) for case, arm in CASES.items()},
+        "forces_n": list(FORCES),
+    },
 )

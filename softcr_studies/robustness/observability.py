@@ -1,4 +1,4 @@
-"""Which parameters a motion tells, and what is confounded: Fisher information of tip and pressures.
+"""Which parameters a motion tells, and what is confounded: Fisher information of tip and inputs.
 
 Motions are references of other studies, or recorded runs; see `information`.
 """
@@ -17,7 +17,7 @@ from softcr_estimation.identification.signals import inputs_of, read_topic
 from softcr_estimation.identification.stretches import PERIOD, held_commands
 from softcr_models import Robot, load_robot
 from softcr_models.errors import UserError
-from softcr_models.pressure import PRESSURE_OFFSET
+from softcr_models.pressure import PRESSURE_OFFSET, chamber_names
 from softcr_models.rod.description import rod_inputs
 from softcr_runtime.bags.reading import Bag
 from softcr_studies.study import Cell, Result, Results, Row, Study, StudySettings
@@ -47,7 +47,9 @@ def planned(robot: Robot, settings: ReferenceSettings) -> Motion:
     if settings.kind == "setpoint":
         held = np.tile(readings, (len(signals.time_grid(6.0, PERIOD)), 1))
         return Motion(held, held)
-    commands = robot.pressure_lag.commands_along(readings, PERIOD)
+    if inputs.lag is None:
+        return Motion(readings, readings)
+    commands = inputs.lag.commands_along(readings, PERIOD)
     return Motion(readings, np.concatenate([commands, commands[-1:]]))
 
 
@@ -84,8 +86,10 @@ def run(cell: Cell) -> Result:
     reference = PLANNED.get(cell.case)
     motion = recorded(Path(cell.case), robot) if reference is None else planned(robot, reference)
     told = information.tip_information(robot, motion.readings)
-    parts = told, information.lag_information(robot.pressure_lag, motion)
-    least = np.concatenate([told.least, np.full(len(LAG), np.nan)])
+    parts, least, lag = [told], told.least, rod_inputs(robot).lag
+    if lag is not None:
+        parts.append(information.lag_information(lag, motion, information.offset_units(robot)))
+        least = np.concatenate([least, np.full(len(LAG), np.nan)])
     return {
         "names": [name for part in parts for name in part.names],
         "alone": np.concatenate([part.alone for part in parts]),
@@ -99,10 +103,10 @@ def rows(results: Results) -> Iterable[Row]:
     """Deviations of every number in its own unit."""
     for cell in results.cells:
         found, case = results[cell], Path(cell.case_name).name
+        units = _offset_units(load_robot(cell.settings.robot))
         numbers = zip(*(found[key] for key in ("names", "alone", "together", "least")), strict=True)
         for name, alone, together, part in numbers:
-            of_offset = str(name).startswith(PRESSURE_OFFSET)
-            factor, unit = (1e-3 * information.OFFSET_UNIT, "kPa") if of_offset else (100.0, "%")
+            factor, unit = units.get(str(name), (100.0, "%"))
             figures = [("deviation, others known", factor * alone, unit),
                        ("deviation, none known", factor * together, unit)]  # fmt: skip
             figures += [("part of what shows least", part, "")] if abs(part) > 0.2 else []
@@ -110,6 +114,17 @@ def rows(results: Results) -> Iterable[Row]:
                 yield Row(case, str(name), quantity, float(value), 0.0, of, 1)
         quantity = f"numbers not known to {100 * information.TOLD:g} %"
         yield Row(case, "all numbers", quantity, float(found["not_excited"]), 0.0, "", 1)
+
+
+def _offset_units(robot: Robot) -> dict[str, tuple[float, str]]:
+    """By name of an offset: its unit of information in the unit that is told, and that unit."""
+    names = chamber_names(PRESSURE_OFFSET, len(robot.actuators))
+    units = information.offset_units(robot).tolist()
+    each = zip(names, units, robot.actuators, strict=True)
+    return {
+        name: (unit, "N") if actuator.type == "tendon" else (1e-3 * unit, "kPa")
+        for name, unit, actuator in each
+    }
 
 
 STUDY = Study(
@@ -124,7 +139,8 @@ STUDY = Study(
     seeded=False,
     exact="Nothing is simulated but the rod itself, so these are the least deviations that any "
     "filter can reach: the model has no error, the rod begins at rest, and nothing drifts. The tip "
-    "is read with the noise that the filter reckons with, pressures with 0.1 kPa for the lag. "
-    "Parts of a combination are in units of each number, of offsets in 10 kPa.",
+    "is read with the noise that the filter reckons with, pressures with 0.1 kPa for the lag, "
+    "tensions with a thousandth of their highest. Parts of a combination are in units of each "
+    "number, of offsets in 10 kPa or a tenth of the highest tension.",
     about={"intervals": information.INTERVALS, "period_s": round(PERIOD, 6)},
 )
