@@ -33,7 +33,8 @@ rehearsal: $(STAMP) ## run the bench's system on emulated devices, as root; opti
 test: export ROS_AUTOMATIC_DISCOVERY_RANGE := LOCALHOST
 test: export OPENBLAS_NUM_THREADS := 1
 test: $(STAMP) ## run the tests; more for pytest as ARGS="-k rod -x"
-	@PYTHONHASHSEED=0 $(VENV)/bin/python -m softcr_models.warm_up
+	@export PYTHONHASHSEED=0; $(VENV)/bin/python -m softcr_models.warm_up rod & \
+		PYTHONHASHSEED=0 $(VENV)/bin/python -m softcr_models.warm_up fittings && wait $$!
 	@$(VENV)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-wire: export ROS_AUTOMATIC_DISCOVERY_RANGE := LOCALHOST

@@ -62,11 +62,15 @@ class Configuration:
 def files_of(settings: BaseModel) -> Iterator[tuple[str, str, Path]]:
     """Each setting that names a file, its value, and the file; those that are not there are not.
 
+    Settings of settings have their dotted names: `costs.obstacles`.
+
     Raises:
         UserError: a name is unknown.
     """
     for name, info in type(settings).model_fields.items():
         value, extra = getattr(settings, name), info.json_schema_extra
+        if isinstance(value, BaseModel):
+            yield from ((f"{name}.{inner}", *rest) for inner, *rest in files_of(value))
         if not isinstance(value, str) or not value:
             continue
         extra = extra if isinstance(extra, dict) else {}

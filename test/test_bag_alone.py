@@ -71,15 +71,19 @@ def test_every_setting_of_a_shipped_node_that_names_a_file_of_config_says_so():
     from softcr_hardware.nodes.valves import Valves
 
     chosen = ControllerBlock.settings_of({"controller": "nempc", "controller_file": "nempc"})
+    away = ControllerBlock.settings_of({"controller": "nempc", "costs.obstacles": "ball"})
     told = [
         {name: path.parent.name for name, _, path in files_of(settings)}
-        for settings in (Valves.Settings(), Optitrack.Settings(), ForceTorque.Settings(), chosen)
-    ]
+        for settings in (
+            Valves.Settings(), Optitrack.Settings(), ForceTorque.Settings(), chosen, away
+        )
+    ]  # fmt: skip
     assert told == [
         {"robot": "robots", "station": "ethercat"},
         {"robot": "robots", "calibration": "optitrack"},
         {"robot": "robots", "mounting": "force_torque"},
         {"robot": "robots", "controller_file": "controllers"},
+        {"robot": "robots", "costs.obstacles": "obstacles"},
     ]
 
 

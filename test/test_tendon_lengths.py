@@ -1,16 +1,29 @@
 """Lengths of tendons against the way through their holes, and against closed forms."""
 
+import json
+
 import numpy as np
 import pytest
+import yaml
 from oracles.robot_files import TENSIONS, tendon, two_segments
 
+from softcr_estimation.estimator import EstimatorBlock
+from softcr_hardware.plants import RodPlant
 from softcr_models.arguments import ArgumentError
-from softcr_models.robot import Robot
+from softcr_models.errors import UserError
+from softcr_models.robot import Robot, load_robot
 from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_models.rod.description import has_tendon_lengths
 from softcr_models.rod.state import RodState
 from softcr_models.rod_rows import interval_counts, row_poses
 from softcr_models.tendon_lengths import tendon_lengths
-from softcr_models.yaml_files import validated
+from softcr_models.yaml_files import read_mapping, validated, yaml_path
+from softcr_runtime.codecs import codec, expected_of
+from softcr_runtime.value_checks import check_value
+from softcr_runtime.virtual_run import run_system
+from softcr_studies.cell import Cell
+from softcr_studies.closed_loop import closed_loop
+from softcr_tools import cli
 
 PITCH = 0.16
 TENDONS = (
@@ -79,11 +92,103 @@ def test_states_come_in_batches_and_the_model_of_the_wrench_does_not_matter():
     assert lengths.shape == (2, 4)
     for state, row in zip(states, lengths, strict=True):
         assert np.array_equal(tendon_lengths(constant, state), row)
-    softer = tendon_lengths(rod, states[1], rod.nominal_parameters * np.array([1.2, 1.0, 1.0]))
+    other = rod.nominal_parameters * np.array([1.2, 1.0, 1.0])
+    softer = tendon_lengths(rod, states[1], other)
     assert np.abs(softer - lengths[1]).max() > 1e-4
+    each = tendon_lengths(rod, states[[1, 1]], np.stack((rod.nominal_parameters, other)))
+    assert np.array_equal(each, np.stack((lengths[1], softer)))
 
 
 def test_states_of_another_grid_are_told():
     rod = rod_with(4)
     with pytest.raises(ArgumentError, match=r"tendon_lengths: states of shape \(7,\)"):
         tendon_lengths(rod, np.zeros(7))
+
+
+# --- as a measurement ---------------------------------------------------------------------------
+
+NOISE = 1e-4
+
+
+@pytest.fixture(scope="module")
+def measured_arm(tmp_path_factory):
+    """The file of an arm whose spools have encoders."""
+    content = read_mapping(yaml_path("tendon_arm", "robots", "robot"), "robot")
+    content["sensors"].append({"type": "tendon_length", "noise": NOISE})
+    path = tmp_path_factory.mktemp("arm") / "measured.yaml"
+    path.write_text(yaml.safe_dump(content), encoding="utf-8")
+    return str(path)
+
+
+def test_a_robot_file_may_have_the_sensor_once_and_with_tendons(measured_arm):
+    robot = load_robot(measured_arm)
+    assert has_tendon_lengths(robot)
+    assert not has_tendon_lengths(load_robot("tendon_arm"))
+    twice = {"sensors": [*robot.sensors, robot.sensors[-1]]}
+    with pytest.raises(UserError, match="tension and tendon_length at most once"):
+        robot.replace(**twice)
+    pneumatic = load_robot("licher2025")
+    with pytest.raises(UserError, match="each once, found"):
+        pneumatic.replace(sensors=[*pneumatic.sensors, robot.sensors[-1]])
+
+
+def test_the_plant_measures_them_and_messages_carry_them(measured_arm):
+    robot = load_robot(measured_arm)
+    plant = RodPlant(robot, RodPlant.Settings(intervals=2), 3)
+    assert "tendon/lengths" in plant.topics
+    plant.follow(np.array([0.4, 0.0, 0.0, 0.1]))
+    plant.advance(0.1)
+    seen = np.array([plant.measure(k)["tendon/lengths"] for k in range(200)])
+    rod = plant.simulated.rod
+    assert seen.mean(axis=0) == pytest.approx(
+        tendon_lengths(rod, plant.simulated.state), abs=4 * NOISE / np.sqrt(200)
+    )
+    assert seen.std(axis=0) == pytest.approx(np.full(4, NOISE), rel=0.25)
+    assert seen.mean(axis=0)[0] < seen.mean(axis=0)[2] - 1e-3  # what is pulled is shorter
+    expected = expected_of(robot)
+    wire = codec("tendon/lengths", expected)
+    message = wire.encode(seen[0], 7)
+    assert list(message.name) == ["t1", "t2", "t3", "t4"]
+    assert np.array_equal(wire.decode(message), seen[0])
+    check_value("tendon/lengths", seen[0], expected)
+    with pytest.raises(ValueError, match=r"tendon/lengths has shape \(3,\), must be \(4,\)"):
+        check_value("tendon/lengths", seen[0, :3], expected)
+
+
+def test_an_estimator_may_do_with_lengths_alone(measured_arm, tmp_path):
+    """The plant bends 15 % farther than the file says, and nobody looks at the tip: at 16 mm to
+    the side, prediction alone is 2 mm off. The run comes back from its bag to the bit."""
+    system = closed_loop(
+        Cell("lengths", "rod_mpc", 0, None), "rod_mpc", "circle", robot=measured_arm,
+        duration=1.8,
+        of={
+            "plant": {"intervals": 4, "bending_compliance_factor": 1.15},
+            "estimator": {"intervals": 2, "use_tip_pose": False, "tendon_length_noise": NOISE},
+            "reference": {
+                "intervals": 2, "trajectory_intervals": 4, "mean": 0.25, "amplitude": 0.2,
+            },
+            "controller": {"intervals": 2},
+        },
+    )  # fmt: skip
+    sent = []
+    run_system(system, lambda _, output: sent.append(output), bag=tmp_path / "bag")
+    of = {
+        topic: [each.value for each in sent if each.topic == topic]
+        for topic in ("estimate/rod", "estimate/tip/pose", "simulation/truth/tip/pose")
+    }
+    true = np.array([each.position for each in of["simulation/truth/tip/pose"]])[-20:]
+    found = np.array([each.pose().position for each in of["estimate/tip/pose"]])[-20:]
+    assert np.linalg.norm(true[:, :2], axis=1).min() > 0.01
+    assert np.linalg.norm(found - true[: len(found)], axis=1).mean() < 1e-3
+    nominal = load_robot(measured_arm).bending_compliance
+    factor = of["estimate/rod"][-1].parameters["bending_compliance"] / nominal
+    assert factor == pytest.approx(1.15, abs=0.06)
+    assert cli.main(["replay", str(tmp_path / "bag")]) == 0
+    told = json.loads((tmp_path / "bag-replay" / "comparison.json").read_text())["estimates"]
+    assert told["identical"] == told["compared"] > 90
+
+
+def test_an_estimator_that_hears_nothing_is_refused():
+    told = {"robot": "tendon_arm", "intervals": 2, "use_tip_pose": False}
+    with pytest.raises(UserError, match="use_tip_pose = False: nothing else is measured"):
+        EstimatorBlock(load_robot("tendon_arm"), EstimatorBlock.settings_of(told))

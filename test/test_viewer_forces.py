@@ -11,11 +11,23 @@ from scipy.spatial.transform import Rotation
 
 from softcr_models import load_robot
 from softcr_models.obstacle_files import ObstacleFile, load_obstacles
-from softcr_runtime.diagnostics import DiagnosticReport
+from softcr_runtime.bags.offline_bag import OfflineBag, status
+from softcr_runtime.bags.reading import Bag, decoded
+from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_from_message
+from softcr_runtime.messages import pressures_to_message
+from softcr_runtime.topics import TOPICS
 from softcr_runtime.values import PointForces
-from softcr_tools.viewer.drawing import ARROW, LONGEST_ARROW, arrow, lines, markers_message
+from softcr_tools.replay.online import schedule
+from softcr_tools.viewer.drawing import (
+    ARROW,
+    LONGEST_ARROW,
+    arrow,
+    lines,
+    markers_message,
+    plane_patch,
+)
 from softcr_tools.viewer.picture import Picture
-from softcr_tools.viewer.scene import Scene, plane_patch
+from softcr_tools.viewer.scene import Scene
 from softcr_tools.viewer.shape import size_of
 from softcr_tools.viewer.words import state_html
 
@@ -81,6 +93,40 @@ def test_obstacles_are_those_that_the_simulator_tells(contact):
     assert picture_of(contact, told).obstacles == AROUND
     assert picture_of(contact, {"obstacles": [{"type": "hole"}]}).obstacles is None
     assert picture_of(contact, "a wall").obstacles is None
+
+
+def test_obstacles_become_markers(contact):
+    told = AROUND.model_dump(mode="json")
+    markers = {m.ns: m for m in markers_message(picture_of(contact, told), 0.02).markers}
+    ball, wall = markers["obstacle ball"], markers["obstacle wall"]
+    assert (ball.type, wall.type) == (ball.SPHERE, wall.CUBE)
+    assert ball.scale.x == ball.scale.y == ball.scale.z == pytest.approx(0.07)
+    assert [getattr(ball.pose.position, axis) for axis in "xyz"] == [0.075, 0.010, 0.190]
+    q = wall.pose.orientation
+    normal = Rotation.from_quat([q.x, q.y, q.z, q.w]).apply([0.0, 0.0, 1.0])
+    assert normal == pytest.approx([0.6, 0.0, 0.8])
+    assert wall.scale.z < 0.01 < wall.scale.x
+    assert 0.0 < ball.color.a < 1.0
+    assert not any(name.startswith("obstacle") for name in lines(picture_of(contact, told)))
+
+
+def test_a_replayed_bag_says_again_what_its_simulator_said(tmp_path):
+    """Obstacles are told there, and no simulator runs beside the bag; what else was said is not."""
+    bag = OfflineBag()
+    bag.add("pressure/state", 10**9, pressures_to_message(np.zeros(6), TWO.actuator_names, 10**9))
+    told = AROUND.model_dump(mode="json")
+    bag.add_statuses(
+        [status("simulator", TWO, {"obstacles": told}), status("estimator", TWO, {"restarts": 3})]
+    )
+    bag.write(tmp_path / "bag")
+    moments = {m.topic: m.payload for m in schedule(Bag(tmp_path / "bag")) if m.topic}
+    assert moments.keys() == {"pressure/state", "/diagnostics"}
+    message = decoded(moments["/diagnostics"], TOPICS["/diagnostics"].type)
+    (report,) = diagnostics_from_message(message)
+    assert report.node == ("", "simulator")
+    picture = Picture(TWO)
+    picture.hear("/diagnostics", 0, [report], 0.0)
+    assert picture.obstacles == AROUND
 
 
 def test_a_patch_of_a_plane_lies_in_it_beside_the_robot():

@@ -23,7 +23,7 @@ INTERVALS, PLANT_INTERVALS = 5, 10
 SOFTER = 0.95  # bending compliance of the plant over the model's
 TIP_NOISE, TENSION_NOISE = 2e-4, 0.005  # [m], [N]
 DURATION, SETTLED = 12.0, 4.0  # [s]
-MEAN, SWING, RATES = 0.15, 0.1, (0.3, 0.4)  # tensions [N], [N], [Hz]
+MEAN, SWING, RATES = 0.25, 0.2, (0.3, 0.4)  # tensions [N], [N], [Hz]
 
 METHODS: Mapping[str, tuple[str, ...]] = {
     "prediction alone": (),
@@ -99,7 +99,7 @@ STUDY = Study(
     metrics=(Metric(TIP_ERROR, "mm", TIP_ERROR), Metric(SOFTNESS, "%", SOFTNESS)),
     exact="Plant and model share their equations; the plant has 10 intervals, the model 5, and the "
     "plant's bending compliance is 5 % below the model's, which the filter estimates with the "
-    "other parameters. Tensions swing by 0.1 N about 0.15 N at 0.3 and 0.4 Hz and are read with "
+    "other parameters. Tensions swing by 0.2 N about 0.25 N at 0.3 and 0.4 Hz and are read with "
     "5 mN of noise, the tip with 0.2 mm in each coordinate. Errors are those after 4 s, of the "
     "true tip. Encoders have no offset here.",
     about={"robot": ROBOT},

@@ -18,6 +18,7 @@ from softcr_hardware.optitrack.calibration import load_calibration
 from softcr_models.constant_curvature.arm import Arm
 from softcr_runtime.bags.signals import decoder
 from softcr_runtime.codecs import expected_of
+from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_from_message
 from softcr_runtime.frames import (
     MOVING_TOPIC,
     STATIC_TOPIC,
@@ -31,6 +32,7 @@ from softcr_runtime.frames import (
 from softcr_runtime.node import LoopNode
 from softcr_runtime.process import leave, run
 from softcr_runtime.settings import Hertz, NodeSettings
+from softcr_runtime.topics import TOPICS
 from softcr_runtime.values import Pose
 from softcr_runtime.wire_types import NoWireType, tf_message, tf_message_class
 from softcr_tools.viewer.drawing import markers_message, path_message
@@ -46,7 +48,7 @@ RECEIVED = (
     "estimate/rod", "estimate/arm", "estimate/state", "estimate/constant_curvature", _TIP,
     "reference/rod", "reference/output", "reference/tip", "mocap/tip/pose", "mocap/arm/poses",
     "simulation/truth/rod", "simulation/truth/arm", "simulation/truth/loads",
-    "simulation/truth/contact/points",
+    "simulation/truth/contact/points", "/diagnostics",
 )  # fmt: skip
 
 
@@ -91,8 +93,11 @@ class VisualsNode(LoopNode):
         self._radius = size_of(robot).radius
         self._decoders: dict[str, Callable[[Any], Any]] = {}
         for topic in RECEIVED:
-            # what has not been looked at is replaced, and nobody's message is held back for it
-            self.receive(topic, partial(self._decoded, topic), depth=1)
+            if topic == "/diagnostics":  # raw: of several nodes, whose stamps come in any order
+                self.receive(topic, self._reports, raw=True)
+            else:
+                # what was not looked at is replaced, and nobody's message is held back for it
+                self.receive(topic, partial(self._decoded, topic), depth=1)
         self._out = {topic: self.advertise(topic) for topic in _PICTURES}
         try:
             tf_message_class()
@@ -130,6 +135,15 @@ class VisualsNode(LoopNode):
         if topic not in self._decoders:  # the first message of a state tells what it holds
             self._decoders[topic] = decoder(topic, message, expected_of(self._robot_file))
         return self._decoders[topic](message)
+
+    def _reports(self, payload: bytes) -> list[DiagnosticReport]:
+        """What the robot's own nodes say of themselves: a simulator tells its obstacles there."""
+        from rclpy.serialization import deserialize_message
+
+        said = diagnostics_from_message(
+            deserialize_message(payload, TOPICS["/diagnostics"].message_class())
+        )
+        return [each for each in said if each.node[0] == self.get_namespace().strip("/")]
 
     def _hear(self) -> None:
         arrived = iter(partial(self.inbox.get, timeout=0.0), None)

@@ -10,11 +10,12 @@ from rich.console import Console
 from rich.progress import Progress
 
 from softcr_models.errors import UserError
-from softcr_runtime.bags.message_bytes import header_stamp
-from softcr_runtime.bags.reading import Bag
+from softcr_runtime.bags.message_bytes import cdr_of, header_stamp
+from softcr_runtime.bags.reading import Bag, BagMessage
 from softcr_runtime.bags.robots import namespaces_of
 from softcr_runtime.console import say
 from softcr_runtime.cycle_timer import MonotonicClock
+from softcr_runtime.diagnostics import diagnostics_from_message, diagnostics_to_message
 from softcr_runtime.messages import clock_to_message
 from softcr_runtime.namespaces import absolute
 from softcr_runtime.replay.recorded_messages import require_topics
@@ -35,6 +36,10 @@ INPUTS = (
 )
 """What is published again: what came from sensors, references and simulator. What the live nodes
 answer (estimates, commands, diagnostics) is theirs."""
+
+DIAGNOSTICS, SIMULATOR = "/diagnostics", "simulator"
+"""Of what the nodes said of themselves, what the simulator did is published again: it names loads
+and obstacles, and does not run beside the bag."""
 
 CLOCK_PERIOD = 0.01
 """Longest time between two messages on /clock [s of the recording]."""
@@ -64,6 +69,8 @@ def schedule(bag: Bag) -> Iterator[Moment]:
     than that of the one before follows at once.
     """
     topics = {name: topic for topic in INPUTS if (name := bag.find(topic))}
+    if name := bag.find(DIAGNOSTICS):
+        topics[name] = DIAGNOSTICS
     step = round(1e9 * CLOCK_PERIOD)
     now: int | None = None
     for message in bag.messages(*topics):
@@ -71,11 +78,24 @@ def schedule(bag: Bag) -> Iterator[Moment]:
             stamp = header_stamp(message.payload)
         except ValueError:  # what has no stamp has no place on this clock
             continue
+        payload = message.payload
+        if message.topic == DIAGNOSTICS and not (payload := _of_simulator(message, stamp)):
+            continue
         now = stamp if now is None else now
         for tick in range(now + step, stamp, step):
             yield Moment(tick)
         now = max(now, stamp)
-        yield Moment(now, topics[message.topic], message.payload)
+        yield Moment(now, topics[message.topic], payload)
+
+
+def _of_simulator(message: BagMessage, stamp: int) -> bytes:
+    """What the simulator said in a message of /diagnostics; nothing where it said nothing."""
+    try:
+        reports = diagnostics_from_message(message.decode())
+    except ValueError:  # not diagnostics
+        return b""
+    own = [each for each in reports if each.node[1] == SIMULATOR]
+    return cdr_of(diagnostics_to_message(own, stamp)) if own else b""
 
 
 def publish(
@@ -106,9 +126,9 @@ def publish(
         # as in lock-step: reliable, so that readers of either kind get everything
         publishers = {
             topic: node.create_publisher(
-                TOPICS[topic].message_class(), topic.strip("/"), qos(topic, lockstep=True)
+                TOPICS[topic].message_class(), topic, qos(topic, lockstep=True)
             )
-            for topic in (*held, "/clock")
+            for topic in (*held, DIAGNOSTICS, "/clock")
         }
         if not _finds_a_reader(publishers[held[0]], wait):
             say(console, f"nobody subscribed within {wait:g} s: publishing all the same")

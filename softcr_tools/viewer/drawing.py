@@ -1,16 +1,19 @@
 """What is drawn beside the rod, as lines and dots: for the browser page, and as messages for RViz,
 which does not show clouds of float64, as rods travel."""
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
+from softcr_models.obstacle_files import PlaneObstacle, SphereObstacle
 from softcr_runtime.figure_style import ESTIMATE, LIMIT, MEASURED, REFERENCE, TRUTH
 from softcr_runtime.messages import header, pose_to_message
 from softcr_runtime.values import PointForces, Pose
 from softcr_tools.viewer.body import most_parts, parts_of
 from softcr_tools.viewer.picture import Picture
-from softcr_tools.viewer.shape import Shape
+from softcr_tools.viewer.shape import Shape, size_of
 
 TRAIL = 8.0  # how long the tip's trail is [s]
 DOT_SIZE = 0.15  # width of a dot over the rod's radius
@@ -19,6 +22,8 @@ ARROW = 0.05
 LONGEST_ARROW = 0.1
 """Of a force's arrow [m]."""
 LOAD = "#7b3fa0"
+OBSTACLE_OPACITY = 0.35
+_PLANE_THICKNESS = 1e-3  # as it is drawn [m]
 _LEAST_FORCE = 1e-4  # that is drawn [N]
 _METRES_PER_PIXEL = 5e-4  # markers have no pixels
 _ROD_ALPHA = 0.45
@@ -131,7 +136,38 @@ def markers_message(picture: Picture, radius: float) -> Any:
         markers.append(_marker(picture, name, strip, points, colour, _METRES_PER_PIXEL * pixels))
     for name, (position, colour) in dots(picture).items():
         markers.append(_marker(picture, name, ball, position, colour, DOT_SIZE * radius))
-    return MarkerArray(markers=markers)
+    return MarkerArray(markers=[*markers, *_obstacle_markers(picture)])
+
+
+def _obstacle_markers(picture: Picture) -> Iterator[Any]:
+    """Balls, and patches of planes as wide as the robot is long to either side."""
+    from visualization_msgs.msg import Marker
+
+    obstacles, length = picture.obstacles, size_of(picture.robot).length
+    if obstacles is None:
+        return
+    for name, each in zip(obstacles.names, obstacles.obstacles, strict=True):
+        if isinstance(each, SphereObstacle):
+            place, wide = np.array(each.centre), 2 * each.radius
+        else:
+            (place, turn), wide = plane_patch(each, length), 2 * length
+        marker = _marker(picture, f"obstacle {name}", Marker.SPHERE, place, LIMIT, wide)
+        marker.color.a = OBSTACLE_OPACITY
+        if not isinstance(each, SphereObstacle):
+            marker.type, marker.scale.z = Marker.CUBE, _PLANE_THICKNESS
+            q = marker.pose.orientation
+            q.w, q.x, q.y, q.z = turn.tolist()
+        yield marker
+
+
+def plane_patch(plane: PlaneObstacle, length: float) -> tuple[np.ndarray, np.ndarray]:
+    """Where a plane is drawn: (3,) the point of it nearest to the middle of the straight robot with
+    a length [m], and the quaternion (4,), w x y z, that turns z into its normal."""
+    normal = np.array(plane.normal) / np.linalg.norm(plane.normal)
+    middle = np.array([0.0, 0.0, 0.5 * length])
+    foot = middle - plane.distance(middle[None])[0] * normal
+    turn = Rotation.align_vectors(normal[None], [[0.0, 0.0, 1.0]])[0]
+    return foot, turn.as_quat()[[3, 0, 1, 2]]
 
 
 def _marker(

@@ -8,17 +8,23 @@ from scipy.interpolate import CubicHermiteSpline
 from scipy.spatial.transform import Rotation, Slerp
 
 from softcr_models.constant_curvature.arm import Arm
-from softcr_models.obstacle_files import ObstacleFile, PlaneObstacle, SphereObstacle
+from softcr_models.obstacle_files import ObstacleFile, SphereObstacle
 from softcr_models.robot import Robot
 from softcr_runtime.figure_style import ESTIMATE, LIMIT, MEASURED
 from softcr_tools.viewer.body import Tube, parts_of
-from softcr_tools.viewer.drawing import DOT_SIZE, dots, lines, rgb
+from softcr_tools.viewer.drawing import (
+    DOT_SIZE,
+    OBSTACLE_OPACITY,
+    dots,
+    lines,
+    plane_patch,
+    rgb,
+)
 from softcr_tools.viewer.picture import Picture
 from softcr_tools.viewer.shape import Size
 
 ALONG = 24  # rings of a tube
 AROUND = 24  # corners of a ring
-_OBSTACLE_OPACITY = 0.35
 
 
 class Scene:
@@ -83,14 +89,14 @@ class Scene:
             shape: Any
             if isinstance(each, SphereObstacle):
                 shape = self._scene.add_icosphere(
-                    place, each.radius, rgb(LIMIT), subdivisions=4, opacity=_OBSTACLE_OPACITY,
+                    place, each.radius, rgb(LIMIT), subdivisions=4, opacity=OBSTACLE_OPACITY,
                     cast_shadow=False, position=np.array(each.centre),
                 )  # fmt: skip
             else:
                 middle, turn = plane_patch(each, self._length)
                 shape = self._scene.add_box(
                     place, rgb(LIMIT), (2 * self._length, 2 * self._length, 1e-3),
-                    opacity=_OBSTACLE_OPACITY, cast_shadow=False, position=middle, wxyz=turn,
+                    opacity=OBSTACLE_OPACITY, cast_shadow=False, position=middle, wxyz=turn,
                 )  # fmt: skip
             self._scene.add_label(f"{place}/name", name)  # goes with its obstacle
             self._obstacle_shapes.append(shape)
@@ -135,16 +141,6 @@ class Scene:
             self._lines[name] = self._scene.add_line_segments(
                 f"/{name}", segments, rgb(colour), thickness=width, thickness_units="screen"
             )
-
-
-def plane_patch(plane: PlaneObstacle, length: float) -> tuple[np.ndarray, np.ndarray]:
-    """Where a plane is drawn: (3,) the point of it nearest to the middle of the straight robot with
-    a length [m], and the quaternion (4,), w x y z, that turns z into its normal."""
-    normal = np.array(plane.normal) / np.linalg.norm(plane.normal)
-    middle = np.array([0.0, 0.0, 0.5 * length])
-    foot = middle - plane.distance(middle[None])[0] * normal
-    turn = Rotation.align_vectors(normal[None], [[0.0, 0.0, 1.0]])[0]
-    return foot, turn.as_quat()[[3, 0, 1, 2]]
 
 
 def tube(
