@@ -6,6 +6,7 @@ marks are put in order by where the next one is expected from the last step and 
 robot that is rolled up is followed. OpenCV is optional: `pip install 'softcr[images]'`.
 """
 
+import math
 from types import ModuleType
 
 import numpy as np
@@ -66,6 +67,7 @@ def detect(image: np.ndarray, camera: Camera, marks: Marks) -> np.ndarray:
             f"image of {image.dtype} and shape {image.shape}: must be of uint8 and shape "
             f"({camera.height}, {camera.width})"
         )
+    image, corner = _with_marks(image, camera, marks)
     _, binary = cv2.threshold(image, _THRESHOLD, _BRIGHT, cv2.THRESH_BINARY_INV)
     outlines, _ = cv2.findContours(binary, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
     nominal = marks.across * marks.along * camera.scale**2
@@ -80,9 +82,26 @@ def detect(image: np.ndarray, camera: Camera, marks: Marks) -> np.ndarray:
             "itself, or a mark is hidden or out of the image"
         )
     places = np.array(found)
-    centres = camera.points(places[:, :2])
+    centres = camera.points(places[:, :2] + corner)
     # the image's rows go down, so its angles are the negative ones
     return _in_order(centres, -places[:, 2], np.diff(marks.places))
+
+
+def _with_marks(image: np.ndarray, camera: Camera, marks: Marks) -> tuple[np.ndarray, np.ndarray]:
+    """The part of an image that has all marks, and its first column and row (2,).
+
+    Marks fill a small part of it, and outlines are sought in that part alone. A circle as wide as a
+    mark is long holds a point of every grid that is half as wide: no mark is between its points.
+    """
+    pitch = max(1, int(0.5 * marks.along * camera.scale))
+    margin = pitch + math.ceil(math.hypot(marks.across, marks.along) * camera.scale) + 4
+    dark = image[::pitch, ::pitch] <= _THRESHOLD
+    if not dark.any():
+        return image, np.zeros(2)
+    rows, columns = (pitch * np.flatnonzero(dark.any(axis=axis)) for axis in (1, 0))
+    top, left = max(rows[0] - margin, 0), max(columns[0] - margin, 0)
+    part = image[top : rows[-1] + margin + 1, left : columns[-1] + margin + 1]
+    return part, np.array([left, top])
 
 
 def _seen(cv2: ModuleType, image: np.ndarray, outline: np.ndarray) -> tuple[float, ...]:

@@ -91,7 +91,8 @@ def _arc(x):
 @numba.njit(**_OPTIONS)
 def _point(i, u, lengths, q, v, base, jb, jb_rate, pose, j, j_rate):
     """Pose (3,) of the point at u of segment i, Jacobian (3, n) and its rate, from the segment's
-    begin: base = (x, y, theta, theta'), rows x and y of its Jacobian and their rate."""
+    begin: base = (x, y, theta, theta', cos theta, sin theta), rows x and y of its Jacobian and
+    their rate."""
     kappa, shear, axial = q[3 * i], q[3 * i + 1], 1.0 + q[3 * i + 2]
     kappa_v, shear_v, axial_v = v[3 * i], v[3 * i + 1], v[3 * i + 2]
     f, f1, f2, g, g1, g2 = _arc(kappa * u)
@@ -103,7 +104,7 @@ def _point(i, u, lengths, q, v, base, jb, jb_rate, pose, j, j_rate):
     ry_v = ky * kappa_v + b * shear_v + a * axial_v
     kx_v = (shear * a2 - axial * b2) * kappa_v + a1 * shear_v - b1 * axial_v
     ky_v = (shear * b2 + axial * a2) * kappa_v + b1 * shear_v + a1 * axial_v
-    c, s, w = math.cos(base[2]), math.sin(base[2]), base[3]
+    w, c, s = base[3], base[4], base[5]
     px, py = c * rx - s * ry, s * rx + c * ry
     px_v, py_v = c * rx_v - s * ry_v - w * py, s * rx_v + c * ry_v + w * px
     pose[0], pose[1], pose[2] = base[0] + px, base[1] + py, base[2] + kappa * u
@@ -135,11 +136,21 @@ def _point(i, u, lengths, q, v, base, jb, jb_rate, pose, j, j_rate):
 
 
 @numba.njit(**_OPTIONS)
+def _first_base(base, jb, jb_rate):
+    """The begin of the first segment: the origin, upright, at rest."""
+    base[:] = 0.0
+    base[4] = 1.0
+    jb[:] = 0.0
+    jb_rate[:] = 0.0
+
+
+@numba.njit(**_OPTIONS)
 def _next_base(i, lengths, q, v, base, jb, jb_rate, pose, j, j_rate):
     """Goes from the begin of segment i to its end."""
     _point(i, lengths[i], lengths, q, v, base, jb, jb_rate, pose, j, j_rate)
     base[0], base[1], base[2] = pose[0], pose[1], pose[2]
     base[3] += lengths[i] * v[3 * i]
+    base[4], base[5] = math.cos(pose[2]), math.sin(pose[2])
     for k in range(3 * i + 3):
         for r in range(2):
             jb[r, k] = j[r, k]
@@ -151,11 +162,10 @@ def poses(q, lengths, places, out, jacobians):
     """Poses (T, N, 3) of places (N,) that do not fall, for strains (T, n); jacobians (T, N, 3, n),
     or an empty array where they are not wanted."""
     n = q.shape[1]
-    base, pose, still = np.empty(4), np.empty(3), np.zeros(n)
+    base, pose, still = np.empty(6), np.empty(3), np.zeros(n)
     jb, jb_rate, j, j_rate = np.zeros((2, n)), np.zeros((2, n)), np.zeros((3, n)), np.zeros((3, n))
     for t in range(len(q)):
-        base[:] = 0.0
-        jb[:] = 0.0
+        _first_base(base, jb, jb_rate)
         i, begin = 0, 0.0
         for m in range(len(places)):
             while i < len(lengths) - 1 and places[m] > begin + lengths[i] + 1e-12:
@@ -172,16 +182,14 @@ def poses(q, lengths, places, out, jacobians):
 def _mass_and_bias(
     q, v, lengths, mass, inertia, weight, down, nodes, shares, matrix, bias, c, work
 ):
-    """M (n, n), bias C v + g (n,), and C (n, n) unless it is empty. `work`: (12, max(n, 4))."""
+    """M (n, n), bias C v + g (n,), and C (n, n) unless it is empty. `work`: (12, max(n, 6))."""
     n = len(q)
     j, j_rate, jb, jb_rate = work[0:3], work[3:6], work[6:8], work[8:10]
-    base, pose = work[10, :4], work[11, :3]
+    base, pose = work[10, :6], work[11, :3]
     matrix[:] = 0.0
     bias[:] = 0.0
     c[:] = 0.0
-    base[:] = 0.0
-    jb[:] = 0.0
-    jb_rate[:] = 0.0
+    _first_base(base, jb, jb_rate)
     for i in range(len(lengths)):
         last = 3 * i + 3
         for p in range(len(nodes)):
@@ -210,6 +218,32 @@ def _mass_and_bias(
             matrix[k, o] = matrix[o, k]
 
 
+@numba.njit(**_OPTIONS)
+def _inertial_force(q, v, a, lengths, mass, inertia, weight, down, nodes, shares, force, work):
+    """M a + C v + g (n,) without M, which is cheaper."""
+    j, j_rate, jb, jb_rate = work[0:3], work[3:6], work[6:8], work[8:10]
+    base, pose = work[10, :6], work[11, :3]
+    force[:] = 0.0
+    _first_base(base, jb, jb_rate)
+    for i in range(len(lengths)):
+        last = 3 * i + 3
+        for p in range(len(nodes)):
+            u, share = nodes[p] * lengths[i], shares[p] * lengths[i]
+            _point(i, u, lengths, q, v, base, jb, jb_rate, pose, j, j_rate)
+            m, load = share * mass[i], share * weight[i]
+            ax = ay = at = 0.0
+            for k in range(last):
+                ax += j[0, k] * a[k] + j_rate[0, k] * v[k]
+                ay += j[1, k] * a[k] + j_rate[1, k] * v[k]
+                at += j[2, k] * a[k]
+            ax, ay = m * ax - load * down[0], m * ay - load * down[1]
+            at *= share * inertia[i]
+            for k in range(last):
+                force[k] += j[0, k] * ax + j[1, k] * ay + j[2, k] * at
+        if i < len(lengths) - 1:
+            _next_base(i, lengths, q, v, base, jb, jb_rate, pose, j, j_rate)
+
+
 @numba.njit(
     "void(f8[:,::1], f8[:,::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1],"
     "f8[:,:,::1], f8[:,::1], f8[:,:,::1])",
@@ -217,7 +251,7 @@ def _mass_and_bias(
 )
 def matrices(q, v, lengths, mass, inertia, weight, down, nodes, shares, inertias, biases, coriolis):
     """M (T, n, n), C v + g (T, n) and C (T, n, n) at strains (T, n) and their rates."""
-    work = np.zeros((12, max(q.shape[1], 4)))
+    work = np.zeros((12, max(q.shape[1], 6)))
     for t in range(len(q)):
         _mass_and_bias(
             q[t], v[t], lengths, mass, inertia, weight, down, nodes, shares, inertias[t],
@@ -240,7 +274,7 @@ def features(q, v, a, lengths, down, nodes, shares, forces, momenta, changes, we
         weights: (T, S, n) the gravity force of a unit weight per length.
     """
     n = q.shape[1]
-    base, pose = np.empty(4), np.empty(3)
+    base, pose = np.empty(6), np.empty(3)
     jb, jb_rate, j, j_rate = np.zeros((2, n)), np.zeros((2, n)), np.zeros((3, n)), np.zeros((3, n))
     forces[:] = 0.0
     momenta[:] = 0.0
@@ -248,9 +282,7 @@ def features(q, v, a, lengths, down, nodes, shares, forces, momenta, changes, we
     weights[:] = 0.0
     velocity, acceleration = np.empty(3), np.empty(3)
     for t in range(len(q)):
-        base[:] = 0.0
-        jb[:] = 0.0
-        jb_rate[:] = 0.0
+        _first_base(base, jb, jb_rate)
         for i in range(len(lengths)):
             for p in range(len(nodes)):
                 u, share = nodes[p] * lengths[i], shares[p] * lengths[i]
@@ -337,15 +369,15 @@ def _solve_factorised(matrix, order, right):
 
 @numba.njit(**_OPTIONS)
 def _acceleration(state, torque, active, lengths, mass, inertia, weight, down, nodes, shares,
-                  stiffness, damping, full, matrix, bias, none, work, reduced, out):  # fmt: skip
-    """out (m,): acceleration of the kept strains at state (2 m,)."""
+                  stiffness, damping, full, matrix, bias, c, work, reduced, out):  # fmt: skip
+    """out (m,): acceleration of the kept strains at state (2 m,); c: C (n, n), or empty."""
     m = len(active)
     full[:] = 0.0
     for k in range(m):
         full[0, active[k]] = state[k]
         full[1, active[k]] = state[m + k]
     _mass_and_bias(
-        full[0], full[1], lengths, mass, inertia, weight, down, nodes, shares, matrix, bias, none,
+        full[0], full[1], lengths, mass, inertia, weight, down, nodes, shares, matrix, bias, c,
         work,
     )  # fmt: skip
     for k in range(m):
@@ -353,6 +385,41 @@ def _acceleration(state, torque, active, lengths, mass, inertia, weight, down, n
         for o in range(k + 1):
             reduced[k, o] = matrix[active[k], active[o]]
     _solve_positive(reduced, out)
+
+
+@numba.njit(**_OPTIONS)
+def _slopes(acceleration, active, lengths, mass, inertia, weight, down, nodes, shares, stiffness,
+            damping, scale, full, c, work, factors, forces, jq, jv):  # fmt: skip
+    """jq, jv (m, m): derivatives of the acceleration (m,) that `_acceleration` found, by strains
+    and by rates, with what it left in full, c and factors.
+
+    The force C v is quadratic in v, and the Jacobian's derivatives by the strains are symmetric, so
+    that its derivative by v is 2 C. Derivatives by the strains are those of M a + C v + g with the
+    acceleration kept, by differences."""
+    m = len(active)
+    full[2] = 0.0
+    for k in range(m):
+        full[2, active[k]] = acceleration[k]
+    _inertial_force(full[0], full[1], full[2], lengths, mass, inertia, weight, down, nodes, shares,
+                    forces[0], work)  # fmt: skip
+    for k in range(m):
+        now = full[0, active[k]]
+        full[0, active[k]] = now + 1e-7 * scale[k]
+        small = full[0, active[k]] - now
+        _inertial_force(full[0], full[1], full[2], lengths, mass, inertia, weight, down, nodes,
+                        shares, forces[1], work)  # fmt: skip
+        full[0, active[k]] = now
+        by_strain, by_rate = forces[2, :m], forces[3, :m]
+        for r in range(m):
+            by_strain[r] = (forces[0, active[r]] - forces[1, active[r]]) / small
+            by_rate[r] = -2.0 * c[active[r], active[k]]
+        by_strain[k] -= stiffness[k]
+        by_rate[k] -= damping[k]
+        _solve_again(factors, by_strain)
+        _solve_again(factors, by_rate)
+        for r in range(m):
+            jq[r, k] = by_strain[r]
+            jv[r, k] = by_rate[r]
 
 
 @numba.njit(
@@ -373,8 +440,9 @@ def rollout(states, levels, parameters, active, lengths, mass, inertia, weight, 
         out: (B, T, 2 m).
     """
     n, m = 3 * len(lengths), len(active)
-    full, matrix, bias, none = np.zeros((2, n)), np.empty((n, n)), np.empty(n), np.empty((0, n))
-    work, reduced = np.zeros((12, max(n, 4))), np.empty((m, m))
+    full, matrix, bias, none = np.zeros((3, n)), np.empty((n, n)), np.empty(n), np.empty((0, n))
+    c, forces = np.empty((n, n)), np.empty((4, n))
+    work, reduced = np.zeros((12, max(n, 6))), np.empty((m, m))
     y, stage, trial = np.empty(2 * m), np.empty(2 * m), np.empty(2 * m)
     torque, slope = np.empty(m), np.empty(m)
     a0, a1, ft = np.empty(m), np.empty(m), np.empty(m)
@@ -388,12 +456,14 @@ def rollout(states, levels, parameters, active, lengths, mass, inertia, weight, 
             mass * numbers[2], inertia * numbers[2], weight * numbers[2],
         )  # fmt: skip
         y[:] = states[candidate if len(states) > 1 else 0]
-        h_next = dt
+        h_next, h_first = dt, dt
         for step in range(levels.shape[1] - 1):
             begin = levels[candidate, step]
             for k in range(m):
                 slope[k] = 0.0 if held else (levels[candidate, step + 1, k] - begin[k]) / dt
             t, tries, rejected = 0.0, 0, False
+            if held:
+                h_next = h_first  # a torque that jumps begins as the last one that jumped
             pieces = max(1, math.ceil(dt / fixed - 1e-9)) if fixed > 0.0 else 0
             while t < dt * (1.0 - 1e-12):
                 good = True
@@ -411,26 +481,15 @@ def rollout(states, levels, parameters, active, lengths, mass, inertia, weight, 
                     for k in range(m):
                         torque[k] = begin[k] + slope[k] * t
                     _acceleration(y, torque, active, lengths, mass_now, inertia_now, weight_now,
-                                  down, nodes, shares, k_now, d_now, full, matrix, bias, none,
+                                  down, nodes, shares, k_now, d_now, full, matrix, bias, c,
                                   work, reduced, a0)  # fmt: skip
                     # Cholesky's factors stand in `reduced`: M^-1 of the change of the torque
                     for k in range(m):
                         ft[k] = slope[k]
                     _solve_again(reduced, ft)
-                    stage[:] = y
-                    for k in range(2 * m):
-                        small = 1e-7 * scale[k]
-                        stage[k] = y[k] + small
-                        small = stage[k] - y[k]
-                        _acceleration(stage, torque, active, lengths, mass_now, inertia_now,
-                                      weight_now, down, nodes, shares, k_now, d_now, full, matrix,
-                                      bias, none, work, reduced, a1)  # fmt: skip
-                        stage[k] = y[k]
-                        for r in range(m):
-                            if k < m:
-                                jq[r, k] = (a1[r] - a0[r]) / small
-                            else:
-                                jv[r, k - m] = (a1[r] - a0[r]) / small
+                    _slopes(a0, active, lengths, mass_now, inertia_now, weight_now, down, nodes,
+                            shares, k_now, d_now, scale, full, c, work, reduced, forces, jq,
+                            jv)  # fmt: skip
                 gh = _GAMMA * h
                 for r in range(m):
                     for k in range(m):
@@ -484,6 +543,8 @@ def rollout(states, levels, parameters, active, lengths, mass, inertia, weight, 
                         error = math.inf
                 if error <= 1.0:
                     y[:] = trial
+                    if t == 0.0:
+                        h_first = h * min(4.0, max(0.2, 0.9 * max(error, 1e-10) ** -0.25))
                     t += h
                     rejected = False
                     if t < dt * (1.0 - 1e-12) or h >= h_next:
