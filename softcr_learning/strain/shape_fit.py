@@ -122,6 +122,15 @@ def refine_lengths(
     return np.diff(np.r_[0.0, ends, motion.length])
 
 
+def nearest_markers(motion: ShapeMotion, lengths: np.ndarray) -> np.ndarray:
+    """(S,) lengths of segments whose ends are the markers nearest to these ones' ends.
+
+    Raises:
+        UserError: two ends have the same marker.
+    """
+    return np.diff(motion.places[_nearest(motion, lengths)])
+
+
 def shape_errors(motion: ShapeMotion, lengths: np.ndarray, strains: np.ndarray) -> np.ndarray:
     """(2,) mean error of the markers, Eq. (9): distance [m] and angle [rad]; without the base."""
     found = StrainKinematics(lengths).poses(strains, motion.places)[:, :, 1:]
@@ -132,13 +141,19 @@ def shape_errors(motion: ShapeMotion, lengths: np.ndarray, strains: np.ndarray) 
 
 def _first_guess(motion: ShapeMotion, lengths: np.ndarray) -> np.ndarray:
     """(R, T, 3 S) of the markers that are closest to the ends of the segments."""
+    nearest = _nearest(motion, lengths)
+    return strains_between(motion.poses[:, :, nearest], motion.places[nearest])
+
+
+def _nearest(motion: ShapeMotion, lengths: np.ndarray) -> np.ndarray:
+    """(S + 1,) markers at the base and closest to the ends of the segments."""
     ends = np.r_[0.0, np.cumsum(lengths)]
-    nearest = np.abs(motion.places[:, None] - ends).argmin(axis=0)
+    nearest: np.ndarray = np.abs(motion.places[:, None] - ends).argmin(axis=0)
     if (np.diff(nearest) <= 0).any():
         raise UserError(
             f"lengths {lengths.tolist()} m: each segment must have a marker of its own near its end"
         )
-    return strains_between(motion.poses[:, :, nearest], motion.places[nearest])
+    return nearest
 
 
 def _fitted(

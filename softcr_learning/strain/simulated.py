@@ -69,6 +69,29 @@ def simulated_motion(
     return SimulatedMotion(motion, strains, rates, dynamics.acceleration(strains, rates, held))
 
 
+def predicted_strains(
+    model: StrainNumbers,
+    start: np.ndarray,
+    torques: np.ndarray,
+    hold: float,
+    tolerance: float = 1e-5,
+) -> np.ndarray:
+    """(K + 1, 3 S) strains of a learned model at the begin and after each torque.
+
+    Args:
+        model: what was learned.
+        start: (3 S,) strains at the begin, at rest.
+        torques: (K, 3 S) of all strains; those of dropped strains do nothing.
+        hold: for how long each acts [s].
+        tolerance: of the integration.
+    """
+    kept = model.active
+    begin = np.concatenate([start[kept], np.zeros(len(kept))])
+    how = Integration(tolerance=tolerance)
+    states = simulate(StrainDynamics(model), begin, torques[:, kept], hold, how)[0]
+    return model.full(states[:, : len(kept)])
+
+
 def tip_errors(
     model: StrainNumbers,
     start: np.ndarray,
@@ -81,19 +104,17 @@ def tip_errors(
     """(2,) mean error of the tip, Eq. (10): distance [m] and angle [rad].
 
     Args:
-        model: what was learned.
-        start: (3 S,) strains at the begin, at rest.
-        torques: (K, 3 S) of all strains; those of dropped strains do nothing.
-        hold: for how long each acts [s].
+        model, start, torques, hold, tolerance: see `predicted_strains`.
         true: (K + 1, n) strains of the robot at the begin and after each torque.
         true_lengths: (S',) of the robot's segments [m].
-        tolerance: of the integration of the model.
     """
-    kept = model.active
-    begin = np.concatenate([start[kept], np.zeros(len(kept))])
-    how = Integration(tolerance=tolerance)
-    states = simulate(StrainDynamics(model), begin, torques[:, kept], hold, how)[0]
-    found = StrainKinematics(model.lengths).tip(model.full(states[:, : len(kept)]))
-    error = found - StrainKinematics(true_lengths).tip(true)
-    distance = np.linalg.norm(error[:, :2], axis=1)
-    return np.array([distance.mean(), np.abs(error[:, 2]).mean()])
+    strains = predicted_strains(model, start, torques, hold, tolerance)
+    found = StrainKinematics(model.lengths).tip(strains)
+    return mean_errors(found, StrainKinematics(true_lengths).tip(true))
+
+
+def mean_errors(found: np.ndarray, true: np.ndarray) -> np.ndarray:
+    """(2,) mean distance [m] and mean difference of angles [rad] of poses (..., 3)."""
+    error = found - true
+    distance = np.linalg.norm(error[..., :2], axis=-1)
+    return np.array([distance.mean(), np.abs(error[..., 2]).mean()])

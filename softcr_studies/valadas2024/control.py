@@ -8,6 +8,7 @@ and holds it.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from pydantic import Field
@@ -18,7 +19,9 @@ from softcr_learning.strain.shape_fit import PoseNoise
 from softcr_models.strain.dynamics import StrainDynamics
 from softcr_models.strain.integration import Integration, rodas
 from softcr_models.strain.numbers import StrainNumbers
+from softcr_runtime.panels import panels
 from softcr_runtime.settings import Seconds
+from softcr_studies.results import Results
 from softcr_studies.study import Cell, Metric, Must, Published, Result, Study, StudySettings
 from softcr_studies.valadas2024.robots import CASES
 
@@ -81,6 +84,7 @@ _STRAINS = ("bending 1", "shear 1", "axial 1", "bending 2", "shear 2", "axial 2"
 _PAPER = (9.2e-4, 3.1e-3, 5.6e-4, 3.2e-4, 2.0e-3, 6.7e-4)
 _INTEGRAL = 0.001  # between steps of the continuous law's integral [s]
 _SETTLED = 0.05  # of a step
+_DRAWN = 0.02  # between states that are drawn [s]
 
 
 class Settings(StudySettings):
@@ -114,7 +118,7 @@ def run(cell: Cell) -> Result:
         "largest ratio to the paper": float((mean / _PAPER).max()),
         **{f"error of {name}": float(each) for name, each in zip(_STRAINS, mean, strict=True)},
         **{f"settling of {name}": each for name, each in zip(_STRAINS, settled, strict=True)},
-        "strains": strains[:, :: max(1, round(0.02 / (law.period or _INTEGRAL)))].reshape(-1, 6),
+        "strains": strains[:, :: round(_DRAWN / (law.period or _INTEGRAL))].reshape(-1, 6),
     }
 
 
@@ -178,6 +182,24 @@ def _settling(strains: np.ndarray, steps: int, dt: float) -> list[float]:
     return (np.median(np.where(outside.any(axis=1), last, 0), axis=0) * dt).tolist()
 
 
+def draw(results: Results, directory: Path) -> None:
+    """Fig. 8: every strain over time."""
+    units = ["rad/m" if "bending" in name else "-" for name in _STRAINS]
+    labels = [f"{name} [{unit}]" for name, unit in zip(_STRAINS, units, strict=True)]
+    shown = {LEARNED: "C0-", "no feed-forward": "C1-", f"{SAMPLED}, K_i / 4": "C2--"}
+    with panels(directory / "figure_8_setpoints.png", labels, x="time [s]") as axes:
+        for method, line in shown.items():
+            found = results.first("2: 2S PCS", method)
+            if "strains" in found:
+                times = _DRAWN * np.arange(len(found["strains"]))
+                for panel, strain in zip(axes, found["strains"].T, strict=True):
+                    panel.plot(times, strain, line, label=method, linewidth=1.0)
+        hold = results.settings.hold
+        for panel, wanted in zip(axes, SETPOINTS.T, strict=True):
+            edges = hold * np.arange(len(wanted) + 1)
+            panel.stairs(wanted, edges, color="k", linestyle=":", label="setpoint")
+
+
 STUDY = Study(
     name="valadas2024/control",
     source="Valadas et al. (2024), Section IV-E and Fig. 8",
@@ -204,6 +226,7 @@ STUDY = Study(
         for method in (LEARNED, f"{LEARNED}, K_i / 4", f"{SAMPLED}, K_i / 4")
         for name, value in zip(_STRAINS, _PAPER, strict=True)
     ),
+    draw=draw,
     exact="Plant and model share the equations of constant strain; the state is measured without "
     "noise and without delay.",
     about={"figures of the paper": "of the authors' public data, since Fig. 8 is a plot"},

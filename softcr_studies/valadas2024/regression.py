@@ -7,6 +7,7 @@ paper has it; "windows" is the weak form. Segments are known here: how they are 
 """
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from pydantic import Field
@@ -15,10 +16,13 @@ from softcr_learning.strain.learn import LearnSettings, learn_dynamics, regressi
 from softcr_learning.strain.motion import ShapeMotion
 from softcr_learning.strain.regression import Regression, SolverSettings
 from softcr_learning.strain.shape_fit import PoseNoise
-from softcr_learning.strain.simulated import SimulatedMotion, tip_errors
+from softcr_learning.strain.simulated import SimulatedMotion, mean_errors, predicted_strains
 from softcr_learning.strain.smoothing import Smoothing
 from softcr_learning.strain.sparsification import Sparsified, sparsify
+from softcr_models.strain.kinematics import StrainKinematics
 from softcr_models.strain.numbers import StrainNumbers
+from softcr_runtime.panels import panels
+from softcr_studies.results import Results
 from softcr_studies.study import Cell, Metric, Must, Published, Result, Study, StudySettings
 from softcr_studies.valadas2024.robots import CASES, HOLD, RobotCase
 
@@ -69,6 +73,8 @@ ROWS = (
     Row(CASES[3], True, True, (np.nan, np.nan)),
     Row(CASES[4], True, True, (np.nan, np.nan)),
 )
+_POINTS = 21  # of a shape
+_STILL = 100  # torques from still to still
 _DROPPED = {"1": set(), "2": set(), "4": {"shear_1"}, "5": {"axial_1", "shear_2"}}
 
 
@@ -100,12 +106,18 @@ def run(cell: Cell) -> Result:
     if row.sparse:
         result["strains dropped as in the paper"] = 100.0 * (removed == _DROPPED[row.robot.name[0]])
     torques, strains = row.robot.test()
-    tip = tip_errors(found.regression.numbers, strains[0], torques, HOLD, strains, true.lengths)
+    predicted = predicted_strains(found.regression.numbers, strains[0], torques, HOLD)
+    places = np.linspace(0.0, true.lengths.sum(), _POINTS)
+    chain = StrainKinematics(true.lengths)
+    shapes = {"robot": chain.poses(strains, places), "model": chain.poses(predicted, places)}
+    tip = mean_errors(shapes["model"][:, -1], shapes["robot"][:, -1])
     dropped = ", ".join(f"{each.name} ({each.stiffness:.0f} N)" for each in found.removed)
     note = f"dropped {dropped} (first seed)" if dropped else ""
     if not np.isfinite(tip).all():
         return result | {"note": note, "runs that diverge": 100.0}
-    return result | {"tip": 1e3 * tip[0], "angle": tip[1], "note": note}
+    kept = {f"{who}_tip": each[:, -1] for who, each in shapes.items()}
+    kept |= {f"{who}_stills": each[::_STILL, :, :2] for who, each in shapes.items()}
+    return result | kept | {"tip": 1e3 * tip[0], "angle": tip[1], "note": note}
 
 
 def _learned(
@@ -136,6 +148,48 @@ def _parameter_errors(found: Regression, true: StrainNumbers) -> dict[str, float
     }
 
 
+def draw(results: Results, directory: Path) -> None:
+    """Figs. 4 to 7: the tip in the test by each method, and stills of the whole shape."""
+    for row in ROWS:
+        if row.sparse and not row.noisy:
+            noisy = replace(row, noisy=True, paper=(np.nan, np.nan))
+            _draw_tip(results, [row, noisy], directory / f"rollout_case_{row.name[0]}.png")
+    _draw_stills(results, ROWS[3], directory / f"stills_case_{ROWS[3].name[0]}.png")
+
+
+def _draw_tip(results: Results, rows: list[Row], path: Path) -> None:
+    labels = "x of the tip [mm]", "y of the tip [mm]", "angle of the tip [rad]", "distance [mm]"
+    with panels(path, labels, len(rows), x="time [s]", sharey=True) as axes:
+        for column, row in zip(axes.T, rows, strict=True):
+            column[0].set_title(f"{row.name}, first seed")
+            for number, (method, line) in enumerate(zip((WEAK, PLAIN), ("C0", "C1"), strict=True)):
+                found = results.first(row.name, method)
+                if "robot_tip" not in found:
+                    continue
+                robot, model = (found[f"{who}_tip"] * [1e3, 1e3, 1.0] for who in ("robot", "model"))
+                times = HOLD * np.arange(len(robot))
+                for k in range(3):
+                    if not number:
+                        column[k].plot(times, robot[:, k], "k", linewidth=2.5, label="robot")
+                    column[k].plot(times, model[:, k], line + "--", label=method)
+                apart = np.linalg.norm((model - robot)[:, :2], axis=1)
+                column[3].semilogy(times[1:], apart[1:], line, label=method)
+
+
+def _draw_stills(results: Results, row: Row, path: Path) -> None:
+    """Seven shapes of the test beside each other."""
+    with panels(path, [f"{method}\ny [mm]" for method in (WEAK, PLAIN)], x="x [mm]",
+                title=f"{row.name}, first seed: a still every {HOLD * _STILL:g} s, moved sideways",
+                height=3.0) as axes:  # fmt: skip
+        for panel, method in zip(axes, (WEAK, PLAIN), strict=True):
+            found = results.first(row.name, method)
+            for who, line in (("robot", "k-"), ("model", "C0--")):
+                for number, still in enumerate(1e3 * found[f"{who}_stills"]):
+                    label = who if number == 0 else None
+                    panel.plot(still[:, 0] + 150.0 * number, still[:, 1], line, label=label)
+            panel.set_aspect("equal")
+
+
 _UNITS = {
     "tip": "mm", "angle": "rad", "runs that diverge": "%", "mass": "%", "moment of inertia": "%",
     "stiffness": "%", "damping": "%", "strains dropped as in the paper": "%",
@@ -155,6 +209,7 @@ STUDY = Study(
         for row in ROWS if np.isfinite(row.paper[0])
         for quantity, value in zip(("tip", "angle"), row.paper, strict=True)
     ),
+    draw=draw,
     musts=(
         Must("tip", 0.5, 0.1, method=WEAK),
         Must("angle", 0.015, 0.003, method=WEAK),

@@ -1,5 +1,6 @@
 """What cameras see of the paper's robots: exact poses, noisy ones, and those found in images."""
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -27,7 +28,7 @@ def photographed(
         A motion of the frames in which all marks were seen, one after the other as one trajectory,
         which is fit for shapes and not for dynamics; and (F,) which of all frames they are.
     """
-    poses, kept = found_poses(motion, every, **camera)
+    poses, kept, _ = found_poses(motion, every, **camera)
     seen = np.flatnonzero(np.isfinite(poses).all(axis=(1, 2)))
     chosen = kept[seen]
     return replace(motion.chosen(chosen), poses=poses[None, seen]), chosen
@@ -35,16 +36,21 @@ def photographed(
 
 def found_poses(
     motion: ShapeMotion, every: int = 1, **camera: Any
-) -> tuple[np.ndarray, np.ndarray]:
-    """Poses (F, N, 3) in every so many frames, NaN where marks were not all seen; which (F,)."""
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Poses (F, N, 3) in every so many frames, NaN where marks were not all seen; which (F,); the
+    processor's time to find them in the images [s]."""
     eye, marks = Camera.of_robot(motion.length, **camera), Marks.of_robot(motion.length)
     chosen = np.arange(0, len(motion.frames), every)
     poses = np.full((len(chosen), *motion.frames.shape[1:]), np.nan)
+    seconds = 0.0
     for row, frame in enumerate(chosen):
         image = render(motion.frames[frame], eye, marks)
+        begun = time.process_time()
         try:
             poses[row] = detect(image, eye, marks)
         except UserError:  # a mark is hidden where the robot lies over itself
             continue
+        finally:
+            seconds += time.process_time() - begun
         poses[row, 0] = 0.0  # the base is mounted, and its pose known
-    return poses, chosen
+    return poses, chosen, seconds
