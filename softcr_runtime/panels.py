@@ -42,3 +42,10 @@ def panels(
         if axes.get_legend_handles_labels()[0]:
             axes.legend(loc="upper right", ncols=2)
     figure.savefig(path)
+
+
+def leave_room(axes: np.ndarray, share: float = 0.6) -> None:
+    """Moves the upper limit of linear panels up by a share of their range, for their legends."""
+    limits = [(panel, *panel.get_ylim()) for panel in axes.flat]  # panels of a row may share them
+    for panel, low, high in limits:
+        panel.set_ylim(low, high + share * (high - low))

@@ -140,7 +140,7 @@ def regression_of_strains(
     down = np.array(settings.gravity) / size if size > 0.0 else np.array([0.0, 1.0])
     known = size if settings.weight_known else None
     basis = Basis(np.asarray(lengths, float), down, known, np.asarray(active))
-    return regress(basis, _rows(basis, motion, strains, settings), settings.solver)
+    return regress(basis, rows_of(basis, motion, strains, settings), settings.solver)
 
 
 def _strains(
@@ -162,7 +162,10 @@ def _strains(
     return fusion.strains * kept
 
 
-def _rows(basis: Basis, motion: ShapeMotion, strains: np.ndarray, settings: LearnSettings) -> Rows:
+def rows_of(
+    basis: Basis, motion: ShapeMotion, strains: np.ndarray, settings: LearnSettings
+) -> Rows:
+    """The equations of a basis, of strains (R, T, 3 S) that are smoothed here."""
     smoothing, period = settings.smoothing, motion.period
     smooth = smoothing(strains, period)
     rates = smoothing(strains, period, 1)

@@ -5,6 +5,7 @@ Eq. (7) of Valadas et al. (2024) is plain least squares. Rows of bending [N m] a
 torque, then, a few rounds, by that of their residuals.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,13 +87,40 @@ def regress(basis: Basis, rows: Rows, settings: SolverSettings | None = None) ->
     Raises:
         UserError: the motion says nothing about an unknown.
     """
+    found = solve_rows(basis.names, rows, settings)
+    return Regression(basis, found.values, found.errors, found.residuals, found.condition)
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Least squares of any unknowns; see `Regression` for the attributes."""
+
+    values: np.ndarray
+    errors: np.ndarray
+    residuals: np.ndarray
+    condition: float
+
+
+def solve_rows(
+    names: Sequence[str], rows: Rows, settings: SolverSettings | None = None
+) -> Solution:
+    """Least squares of unknowns.
+
+    Args:
+        names: (P,) of the columns; what they begin with, such as `mass`, has its bound.
+        rows: the equations.
+        settings: how they are weighted.
+
+    Raises:
+        UserError: the motion says nothing about an unknown.
+    """
     own = settings or SolverSettings()
     columns, torques = rows.columns, rows.torques
     spread = np.sqrt((torques**2).mean(axis=(0, 1)))
     spread = np.where(spread > 0.0, spread, max(float(spread.max()), 1e-300))
     weights = 1.0 / spread if own.scaled else np.ones(len(spread))
-    _check(basis, columns / spread[:, None])
-    lows = np.array([_FLOORS.get(name.partition("_")[0], -np.inf) for name in basis.names])
+    _check(names, columns / spread[:, None])
+    lows = np.array([_FLOORS.get(name.partition("_")[0], -np.inf) for name in names])
     for round_ in range(own.reweightings + 1):
         values, free, condition = _solved(columns, torques, weights, lows, own.bounded)
         left = torques - columns @ values
@@ -100,14 +128,14 @@ def regress(basis: Basis, rows: Rows, settings: SolverSettings | None = None) ->
         if round_ < own.reweightings:
             weights = 1.0 / np.maximum(size, 1e-12 * spread)
     errors = _standard_errors(columns * weights[:, None], left * weights, rows.overlap, free)
-    return Regression(basis, values, errors, size / spread, condition)
+    return Solution(values, errors, size / spread, condition)
 
 
-def _check(basis: Basis, columns: np.ndarray) -> None:
+def _check(unknowns: Sequence[str], columns: np.ndarray) -> None:
     """Refuses a motion in which an unknown does nothing, or nothing of its own."""
     flat = columns.reshape(-1, columns.shape[-1])
     sizes = np.linalg.norm(flat, axis=0)
-    for name, size in zip(basis.names, sizes, strict=True):
+    for name, size in zip(unknowns, sizes, strict=True):
         if not size > 0.0:
             raise UserError(
                 f"regression: the motion says nothing about {name}; drive that strain, too, and "
@@ -116,7 +144,7 @@ def _check(basis: Basis, columns: np.ndarray) -> None:
     _, singular, turned = np.linalg.svd(_triangle(flat / sizes), full_matrices=False)
     if not singular[0] < _UNEXCITED * singular[-1]:
         mixed = np.argsort(-np.abs(turned[-1]))[:2]
-        names = " and ".join(basis.names[k] for k in mixed)
+        names = " and ".join(unknowns[k] for k in mixed)
         raise UserError(
             f"regression: the motion does not tell {names} apart; drive all strains with more "
             "different torques and record again"

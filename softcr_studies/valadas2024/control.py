@@ -19,7 +19,7 @@ from softcr_learning.strain.shape_fit import PoseNoise
 from softcr_models.strain.dynamics import StrainDynamics
 from softcr_models.strain.integration import Integration, rodas
 from softcr_models.strain.numbers import StrainNumbers
-from softcr_runtime.panels import panels
+from softcr_runtime.panels import leave_room, panels
 from softcr_runtime.settings import Seconds
 from softcr_studies.results import Results
 from softcr_studies.study import Cell, Metric, Must, Published, Result, Study, StudySettings
@@ -198,6 +198,7 @@ def draw(results: Results, directory: Path) -> None:
         for panel, wanted in zip(axes, SETPOINTS.T, strict=True):
             edges = hold * np.arange(len(wanted) + 1)
             panel.stairs(wanted, edges, color="k", linestyle=":", label="setpoint")
+        leave_room(axes)
 
 
 STUDY = Study(

@@ -28,7 +28,7 @@ from softcr_learning.strain.shape_fit import (
 )
 from softcr_models.errors import UserError
 from softcr_models.strain.affine_curvature import affine_poses
-from softcr_runtime.panels import panels
+from softcr_runtime.panels import leave_room, panels
 from softcr_studies.results import Results
 from softcr_studies.study import Cell, Metric, Must, Published, Result, Study, StudySettings
 from softcr_studies.valadas2024.robots import CASES, RobotCase
@@ -171,11 +171,12 @@ def draw(results: Results, directory: Path) -> None:
                 if "distances" in found:
                     places = 1e3 * found["places"][1:-1]
                     panel.plot(places, found["distances"], marker + "-", label=method, alpha=0.7)
-            panel.set_ylim(0.0, 1.5 * panel.get_ylim()[1])  # room for the legend
+            panel.set_ylim(bottom=0.0)
             if isinstance(case, RobotCase):
                 panel.axhline(FusionSettings().threshold, color="0.5", linestyle="--")
                 for end in 1e3 * np.cumsum(case.arm.lengths)[:-1]:
                     panel.axvline(end, color="0.5", linestyle=":")
+        leave_room(axes)
     labels = "mean error of markers [mm]", "mean error of angles [rad]"
     with panels(
         directory / "figure_3d_pareto.png", labels, x="number of segments [-]", height=2.5

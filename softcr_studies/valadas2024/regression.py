@@ -21,7 +21,7 @@ from softcr_learning.strain.smoothing import Smoothing
 from softcr_learning.strain.sparsification import Sparsified, sparsify
 from softcr_models.strain.kinematics import StrainKinematics
 from softcr_models.strain.numbers import StrainNumbers
-from softcr_runtime.panels import panels
+from softcr_runtime.panels import leave_room, panels
 from softcr_studies.results import Results
 from softcr_studies.study import Cell, Metric, Must, Published, Result, Study, StudySettings
 from softcr_studies.valadas2024.robots import CASES, HOLD, RobotCase
@@ -174,13 +174,15 @@ def _draw_tip(results: Results, rows: list[Row], path: Path) -> None:
                     column[k].plot(times, model[:, k], line + "--", label=method)
                 apart = np.linalg.norm((model - robot)[:, :2], axis=1)
                 column[3].semilogy(times[1:], apart[1:], line, label=method)
+        leave_room(axes[:-1])
+        axes[-1, 0].set_ylim(1e-4, 1e4)
 
 
 def _draw_stills(results: Results, row: Row, path: Path) -> None:
     """Seven shapes of the test beside each other."""
     with panels(path, [f"{method}\ny [mm]" for method in (WEAK, PLAIN)], x="x [mm]",
                 title=f"{row.name}, first seed: a still every {HOLD * _STILL:g} s, moved sideways",
-                height=3.0) as axes:  # fmt: skip
+                height=1.8) as axes:  # fmt: skip
         for panel, method in zip(axes, (WEAK, PLAIN), strict=True):
             found = results.first(row.name, method)
             for who, line in (("robot", "k-"), ("model", "C0--")):
@@ -188,6 +190,7 @@ def _draw_stills(results: Results, row: Row, path: Path) -> None:
                     label = who if number == 0 else None
                     panel.plot(still[:, 0] + 150.0 * number, still[:, 1], line, label=label)
             panel.set_aspect("equal")
+            panel.set_ylim(-10.0, 280.0)
 
 
 _UNITS = {
