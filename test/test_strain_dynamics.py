@@ -157,6 +157,25 @@ def test_integrators_agree():
     assert errors[1] > 0.0
 
 
+def test_rodas_has_its_order():
+    """Which it loses with wrong derivatives of the acceleration."""
+    numbers = TWO.numbers.replace(damping=0.02 * TWO.numbers.damping)  # else errors are rounding
+    start = np.r_[20.0, 0.05, 0.1, -30.0, 0.05, -0.05, np.zeros(6)]
+    torques = np.array([[0.02, 0.1, 0.5, -0.01, 0.0, 0.0]])
+
+    def end(how):
+        return simulate(StrainDynamics(numbers), start, torques, 2e-3, how)[0, -1]
+
+    true, scale = end(Integration(tolerance=1e-12)), typical_state(StrainDynamics(numbers))
+    errors = [
+        np.abs((end(Integration(fixed_step=2e-3 / pieces)) - true) / scale).max()
+        for pieces in (8, 16, 32)
+    ]
+    ratios = np.divide(errors[:-1], errors[1:])
+    assert (ratios > 14.0).all()
+    assert (ratios < 18.0).all()
+
+
 def test_a_motion_that_an_explicit_method_loses_is_nan_and_leaves_the_others_alone():
     stiff = StrainDynamics(load_strain_arm("pcs_stiff_shear").numbers)
     starts = np.zeros((2, 6))

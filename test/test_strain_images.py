@@ -55,6 +55,18 @@ def test_a_finer_image_is_more_exact(images):
     assert errors[1] < 5e-6
 
 
+@pytest.mark.parametrize("turns", [(0, 0), (-285, 120), (90, 200), (250, 60)])
+def test_marks_are_sought_where_all_of_them_are(images, turns):
+    image = images.render(a_shape(turns), CAMERA, MARKS)
+    part, corner = images._with_marks(image, CAMERA, MARKS)
+    assert part.size < 0.5 * image.size
+    assert (255 - part.astype(int)).sum() == (255 - image.astype(int)).sum()
+    left, top = corner.astype(int)
+    np.testing.assert_array_equal(
+        part, image[top : top + part.shape[0], left : left + part.shape[1]]
+    )
+
+
 def test_a_hidden_mark_gets_one_line(images):
     image = images.render(a_shape((40, 40)), CAMERA, MARKS)
     column, row = np.round(CAMERA.pixels(a_shape((40, 40))[7, :2])).astype(int)

@@ -13,9 +13,16 @@ from softcr_learning.strain.learn import (
     learn_dynamics,
     regression_of_strains,
 )
+from softcr_learning.strain.material import regress_material
 from softcr_learning.strain.motion import ShapeMotion
 from softcr_learning.strain.regression import SolverSettings, regress
-from softcr_learning.strain.shape_fit import PoseNoise, fit_strains, refine_lengths, shape_errors
+from softcr_learning.strain.shape_fit import (
+    PoseNoise,
+    fit_strains,
+    nearest_markers,
+    refine_lengths,
+    shape_errors,
+)
 from softcr_learning.strain.simulated import simulated_motion, tip_errors
 from softcr_learning.strain.smoothing import Smoothing
 from softcr_learning.strain.sparsification import Stiffest, sparsify
@@ -109,6 +116,14 @@ def test_ends_between_markers_are_refined_to_the_true_ones(lengths):
     assert coarse[0] < tips[0]  # all markers are better than the ends of the segments
 
 
+def test_ends_go_to_the_nearest_markers():
+    motion, _ = moving((0.05, 0.1, 0.06))
+    found = nearest_markers(motion, np.array([0.05, 0.1, 0.06]))
+    np.testing.assert_allclose(found, [0.0525, 0.0945, 0.063])
+    with pytest.raises(UserError, match="a marker of its own"):
+        nearest_markers(motion, np.array([0.001, 0.149, 0.06]))
+
+
 def test_a_fit_to_all_markers_takes_noise_away():
     motion, strains = moving([0.07, 0.1])
     noise = PoseNoise(1e-4, np.deg2rad(0.5))
@@ -186,6 +201,38 @@ def test_exact_motions_give_the_exact_numbers(two):
     rows = acceleration_rows(basis, two.strains, two.rates, two.accelerations, two.motion.torques)
     errors = errors_of(regress(basis, rows), TWO.arm.numbers)
     assert max(errors.values()) < 1e-3
+
+
+def test_a_material_that_all_segments_share_comes_back():
+    """Of three segments, the last with another mass; rows are those of exact motions."""
+    lengths = np.array([0.07, 0.06, 0.05])
+    random = np.random.default_rng(1)
+    q, rate, acceleration = random.normal(size=(3, 2, 60, 9)) * np.tile(SIZES, 3)
+    per_length, damping = np.array([0.02, 45.0, 170.0]), np.array([1e-4, 0.2, 0.8])
+    numbers = TWO.arm.numbers.replace(
+        lengths=lengths, mass=np.array([0.7, 0.7, 3.0]), inertia=np.array([1e-4, 1e-4, 8e-4]),
+        weight=9.81 * np.array([0.7, 0.7, 3.0]), down=np.array([0.0, -1.0]),
+        stiffness=np.outer(lengths, per_length).ravel(), active=np.arange(9),
+        damping=np.outer(lengths, damping).ravel(),
+    )  # fmt: skip
+    torques = StrainDynamics(numbers).torque(q, rate, acceleration)
+    basis = Basis(lengths, numbers.down, 9.81, np.arange(9))
+    rows = acceleration_rows(basis, q, rate, acceleration, torques)
+    found = regress_material(basis, rows, ["body", "body", "tip"])
+    assert len(found.names) == 10
+    truths = {
+        "mass_body": 0.7, "mass_tip": 3.0, "inertia_body": 1e-4, "inertia_tip": 8e-4,
+        "stiffness_shear": 45.0, "damping_axial": 0.8,
+    }  # fmt: skip
+    for name, truth in truths.items():
+        assert found.of(name)[0] == pytest.approx(truth, rel=1e-8)
+    np.testing.assert_allclose(found.regression.numbers.stiffness, numbers.stiffness, rtol=1e-8)
+    with pytest.raises(UserError, match="one for each of 3"):
+        regress_material(basis, rows, ["body"])
+    with pytest.raises(UserError, match="known gravity"):
+        regress_material(replace(basis, gravity=None), rows, ["body"] * 3)
+    with pytest.raises(UserError, match="none of"):
+        found.of("colour")
 
 
 def test_windows_with_exact_strains_and_rates_give_the_exact_numbers(two):

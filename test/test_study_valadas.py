@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from softcr_models.strain.kinematics import strains_between
 from softcr_studies.study import Cell
-from softcr_studies.valadas2024 import fusion, regression
+from softcr_studies.valadas2024 import exact_rod, fusion, regression, rod_motion
 from softcr_studies.valadas2024.robots import CASES, sine_torques
 
 
@@ -33,7 +34,9 @@ def test_three_segments_have_the_shapes_of_an_affine_curvature():
     found = fusion.run(cell)
     assert found["segments"] == 3
     assert found["position, refined ends"] < 0.25
-    assert found["position, refined ends"] < found["position, segment ends"] < 0.746
+    assert found["position, all markers"] < 0.25
+    assert found["position, segment ends"] < 0.746
+    assert found["angle, refined ends"] < 0.5 * found["angle, segment ends"]  # of all poses alike
 
 
 def test_the_first_row_is_far_better_than_published():
@@ -41,3 +44,33 @@ def test_the_first_row_is_far_better_than_published():
     assert found["tip"] < 0.5
     assert found["angle"] < 0.015
     assert found["strains dropped as in the paper"] == 100.0
+
+
+def test_a_straight_rod_without_weight_has_the_strains_of_its_torques():
+    true = rod_motion.true_rod()
+    rod = rod_motion.PlanarRod(true.robot.replace(gravity=0.0, tip_mass=1e-6), 5)
+    levels = np.array([[30e3, 10e3]])
+    lengths = np.array([true.robot.length])
+    poses = rod.poses(rod.rod.equilibrium(levels[0, [0, 1, 1]])[None])[0]
+    bending, shear, axial = strains_between(poses[[0, -1]], np.r_[0.0, lengths])
+    numbers = rod_motion.numbers_of(true.robot)
+    stiffness = [numbers[f"stiffness_{kind}"] for kind in ("bending", "shear", "axial")]
+    torques = rod.torques(levels, lengths)[0] / lengths[0]
+    np.testing.assert_allclose([bending, shear, axial], torques / stiffness, atol=1e-6)
+    assert abs(bending) > 4.0
+
+
+def test_a_rod_has_the_numbers_that_it_was_given():
+    robot = rod_motion.true_rod().robot
+    numbers = {name: 1.1 * value for name, value in rod_motion.numbers_of(robot).items()}
+    found = rod_motion.numbers_of(rod_motion.with_numbers(robot, numbers))
+    assert found == pytest.approx(numbers)
+
+
+@pytest.mark.slow
+def test_three_segments_predict_an_exact_rod():
+    cell = Cell(exact_rod.CASE, exact_rod.THREE, 0, exact_rod.Settings())
+    found = exact_rod.run(cell)
+    assert found["segments"] == 3
+    assert found["strains kept"] == 100.0
+    assert found["tip"] < 1.0

@@ -203,7 +203,7 @@ _PAPER = {
     "6": (0.746, 8.92e-2),
 }
 _ASKED = {"1": (0.02, 0.006), "2": (0.10, 0.01), "3": (0.13, 0.02), "6": (0.25, 0.1)}
-_CASES = (*CASES[:3], Affine())
+_CASES: tuple[RobotCase | Affine, ...] = (*CASES[:3], Affine())
 
 STUDY = Study(
     name="valadas2024/fusion",
