@@ -1,0 +1,314 @@
+"""Segments of constant strain in space: where they are, and their equations of motion.
+
+The planar models' `compiled._point` tells pose, Jacobian and the rate of the Jacobian of a point;
+this is the same of strains in space, of which a segment has six, linear first as everywhere:
+(shear x, shear y, axial [-], bending x, bending y, torsion [rad/m]), relative to the straight
+segment along z. With xi = (0, 0, 1, 0, 0, 0) + q the pose of a segment is exp(u xi), and the twist
+eta of a cross-section in its own frame obeys eta' = -ad_xi eta + q' along it (Renda, Boyer, Dias,
+Seneviratne, Discrete Cosserat Approach for Multi-Section Soft Manipulator Dynamics, 2018), so that
+
+    J(u) = Phi(u) J(0), of the own strains Q(u);  Phi(u) = exp(-u ad_xi),  Q(u) = int_0^u Phi ds.
+
+Both, and their rates, are power series: smooth through the straight robot, exact to rounding up to
+a full turn of a segment. The equations are numpy's, of many states at a time: for checks, statics
+and studies; no control loop waits for them.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from softcr_models.errors import UserError
+from softcr_models.strain.dynamics import QUADRATURE, quadrature
+
+_STRAIGHT = np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
+_STEPS_OF_NEWTON = 50
+_MOST_TERMS = 200
+
+
+@dataclass(frozen=True, eq=False)
+class SpatialNumbers:
+    """Of S segments, n = 6 S strains.
+
+    Attributes:
+        lengths: (S,) rest lengths [m].
+        mass: (S,) per length [kg/m].
+        inertia: (S,) of the section about an axis in its plane, per length [kg m]; about the
+            backbone it is twice that.
+        stiffness: (S, 6) E A, G A [N], E I, G J [N m^2] of a section.
+        damping: (S, 6) likewise [N s], [N m^2 s].
+        gravity: (3,) in the frame of the base [m/s^2].
+    """
+
+    lengths: np.ndarray
+    mass: np.ndarray
+    inertia: np.ndarray
+    stiffness: np.ndarray
+    damping: np.ndarray
+    gravity: np.ndarray
+
+    def __post_init__(self) -> None:
+        """Raises UserError for shapes that do not fit."""
+        count = len(self.lengths)
+        shapes = {
+            "lengths": (count,), "mass": (count,), "inertia": (count,),
+            "stiffness": (count, 6), "damping": (count, 6), "gravity": (3,),
+        }  # fmt: skip
+        for name, shape in shapes.items():
+            value = np.array(getattr(self, name), float)
+            if value.shape != shape or not np.isfinite(value).all():
+                raise UserError(f"{name} of shape {value.shape}: must be finite, {shape}")
+            object.__setattr__(self, name, value)
+        for name in ("lengths", "mass", "inertia", "stiffness"):
+            if not (getattr(self, name) > 0.0).all():
+                raise UserError(f"{name} {getattr(self, name).tolist()}: must be above 0")
+
+
+@dataclass(frozen=True, eq=False)
+class _Points:
+    """Of P points of a segment: poses (..., P, 4, 4), body Jacobians (..., P, 6, n), rates."""
+
+    poses: np.ndarray
+    jacobians: np.ndarray
+    rates: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class SpatialDynamics:
+    """M(q) q'' + C(q, q') q' + g(q) + K q + D q' = generalised force; see `Lagrangian`.
+
+    Stiffness and damping are those of a section times the length of its segment, as energy has it.
+
+    Attributes:
+        numbers: of the equations.
+        points: of the quadrature of each segment.
+    """
+
+    numbers: SpatialNumbers
+    points: int = QUADRATURE
+
+    @property
+    def size(self) -> int:
+        """n = 6 S."""
+        return 6 * len(self.numbers.lengths)
+
+    def poses(self, q: np.ndarray, places: np.ndarray) -> np.ndarray:
+        """(..., N, 4, 4) of places (N,) of the unloaded backbone, not falling [m].
+
+        Raises:
+            UserError: a shape or a place is not allowed.
+        """
+        at, ends = np.asarray(places, float), np.cumsum(self.numbers.lengths)
+        if at.ndim != 1 or not len(at) or at[0] < 0.0 or at[-1] > ends[-1] + 1e-9:
+            raise UserError(f"places {at.tolist()} m: must lie from 0 to {ends[-1]:g} m")
+        if (np.diff(at) < 0.0).any():
+            raise UserError(f"places {at.tolist()} m: must not fall")
+        own = np.minimum(np.searchsorted(ends, at - 1e-12), len(ends) - 1)
+        begins = ends - self.numbers.lengths
+        inside = [at[own == k] - begins[k] for k in range(len(ends))]
+        parts = self._along(q, np.zeros_like(q), inside)
+        return np.concatenate([part.poses for part in parts], axis=-3)
+
+    def inertia(self, q: np.ndarray) -> np.ndarray:
+        """(..., n, n) M."""
+        return self._matrices(q, np.zeros_like(q))[0]
+
+    def coriolis(self, q: np.ndarray, rate: np.ndarray) -> np.ndarray:
+        """(..., n, n) C; M' - 2 C is skew-symmetric."""
+        return self._matrices(q, rate)[1]
+
+    def gravity_force(self, q: np.ndarray) -> np.ndarray:
+        """(..., n) g, on the left of Lagrange's equations."""
+        return self._matrices(q, np.zeros_like(q))[2]
+
+    def stiffness_matrix(self) -> np.ndarray:
+        """(n, n) K."""
+        return np.diag((self.numbers.lengths[:, None] * self.numbers.stiffness).ravel())
+
+    def damping_matrix(self) -> np.ndarray:
+        """(n, n) D."""
+        return np.diag((self.numbers.lengths[:, None] * self.numbers.damping).ravel())
+
+    def actuation(self, q: np.ndarray) -> np.ndarray:
+        """(..., n, n) one: generalised forces are collocated with the strains."""
+        return np.broadcast_to(np.eye(self.size), (*np.shape(q)[:-1], self.size, self.size))
+
+    def acceleration(self, q: np.ndarray, rate: np.ndarray, force: np.ndarray) -> np.ndarray:
+        """(..., n) the forward dynamics."""
+        inertia, coriolis, gravity = self._matrices(q, rate)
+        left = force - gravity - q @ self.stiffness_matrix() - rate @ self.damping_matrix()
+        left = left - (coriolis @ rate[..., None])[..., 0]
+        solved: np.ndarray = np.linalg.solve(inertia, left[..., None])[..., 0]
+        return solved
+
+    def equilibrium(self, force: np.ndarray) -> np.ndarray:
+        """(n,) strains at rest under a force (n,), by Newton's method from the straight robot.
+
+        Raises:
+            UserError: none is found.
+        """
+        stiff, step = self.stiffness_matrix(), 1e-6 * np.eye(self.size)
+
+        def left(q: np.ndarray) -> np.ndarray:
+            return q @ stiff + self.gravity_force(q) - force
+
+        q, slopes, last = np.zeros(self.size), None, np.inf
+        for _ in range(_STEPS_OF_NEWTON):
+            if slopes is None:
+                slopes = (left(q + step) - left(q - step)).T / 2e-6
+            change = np.linalg.solve(slopes, -left(q))
+            size = float(np.abs(change).max())
+            q = q + change * min(1.0, 10.0 / max(size, 1e-300))
+            if size < 1e-9:
+                return q
+            if size > 0.2 * last:  # old slopes serve while they bring it nearer fast
+                slopes = None
+            last = size
+        raise UserError(f"no steady state was found under the force {np.asarray(force).tolist()}")
+
+    def simulate(
+        self, state: np.ndarray, force: np.ndarray, times: np.ndarray, tolerance: float = 1e-5
+    ) -> np.ndarray:
+        """(T, 2 n) strains and rates at times (T,) [s] under a constant force (n,), by Radau.
+
+        Args:
+            state: (2 n,) at the first of the times.
+            force: (n,).
+            times: rising.
+            tolerance: relative, and absolute in SI.
+
+        Raises:
+            UserError: the integration fails.
+        """
+        stiff, damp, n = self.stiffness_matrix(), self.damping_matrix(), self.size
+
+        def slope(_: float, y: np.ndarray) -> np.ndarray:
+            return np.r_[y[n:], self.acceleration(y[:n], y[n:], force)]
+
+        def derivative(_: float, y: np.ndarray) -> np.ndarray:
+            inertia, coriolis, _g = self._matrices(y[:n], y[n:])  # Newton needs no more than this
+            lower = -np.linalg.solve(inertia, np.c_[stiff, damp + 2.0 * coriolis])
+            return np.r_[np.c_[np.zeros((n, n)), np.eye(n)], lower]
+
+        found = solve_ivp(slope, (times[0], times[-1]), state, "Radau", times, jac=derivative,
+                          rtol=tolerance, atol=tolerance)  # fmt: skip
+        if not found.success:
+            raise UserError(f"motion: {found.message}")
+        return np.asarray(found.y.T)
+
+    def energy(self, q: np.ndarray, rate: np.ndarray) -> np.ndarray:
+        """(...,) kinetic energy and that of springs and weight [J]."""
+        moving = 0.5 * np.einsum("...i,...ij,...j->...", rate, self.inertia(q), rate)
+        total = moving + 0.5 * np.einsum("...i,ij,...j->...", q, self.stiffness_matrix(), q)
+        nodes, shares = quadrature(self.points)
+        numbers = self.numbers
+        parts = self._along(q, np.zeros_like(q), [nodes * each for each in numbers.lengths])
+        for part, length, mass in zip(parts, numbers.lengths, numbers.mass, strict=True):
+            height = part.poses[..., :3, 3] @ numbers.gravity
+            total = total - mass * length * (height @ shares)
+        return np.asarray(total)
+
+    def _matrices(
+        self, q: np.ndarray, rate: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """M, C (..., n, n) and g (..., n)."""
+        numbers = self.numbers
+        q, rate = np.asarray(q, float), np.asarray(rate, float)
+        nodes, shares = quadrature(self.points)
+        n, lead = self.size, q.shape[:-1]
+        inertia, coriolis = np.zeros((*lead, n, n)), np.zeros((*lead, n, n))
+        gravity = np.zeros((*lead, n))
+        parts = self._along(q, rate, [nodes * each for each in numbers.lengths])
+        for i, part in enumerate(parts):
+            m, turn = numbers.mass[i], numbers.inertia[i]
+            mass = np.diag([m, m, m, turn, turn, 2.0 * turn])
+            weights = (numbers.lengths[i] * shares)[:, None, None]
+            ad = _ad((part.jacobians @ rate[..., None, :, None])[..., 0])
+            gyroscopic = mass @ ad - np.swapaxes(ad, -1, -2) @ mass  # skew, as C needs it
+            left = weights * np.swapaxes(part.jacobians, -1, -2)
+            inertia += (left @ mass @ part.jacobians).sum(axis=-3)
+            coriolis += (left @ (mass @ part.rates + gyroscopic @ part.jacobians)).sum(axis=-3)
+            load = np.swapaxes(part.poses[..., :3, :3], -1, -2) @ (m * numbers.gravity)
+            gravity -= (left[..., :3] @ load[..., None])[..., 0].sum(axis=-2)
+        return inertia, coriolis, gravity
+
+    def _along(self, q: np.ndarray, rate: np.ndarray, inside: list[np.ndarray]) -> list[_Points]:
+        """Points at distances (P,) from the begin of each segment."""
+        q, rate = np.asarray(q, float), np.asarray(rate, float)
+        if q.ndim == 0 or q.shape[-1] != self.size or q.shape != rate.shape:
+            raise UserError(f"strains of shape {q.shape}: allowed is (..., {self.size})")
+        lead = q.shape[:-1]
+        pose = np.broadcast_to(np.eye(4), (*lead, 1, 4, 4))
+        jacobian = jacobian_rate = np.zeros((*lead, 1, 6, self.size))
+        found = []
+        for i, places in enumerate(inside):
+            own = slice(6 * i, 6 * i + 6)
+            at = np.r_[places, self.numbers.lengths[i]]
+            xi, xi_rate = q[..., None, own] + _STRAIGHT, rate[..., None, own]
+            flow, sums, flow_rate, sums_rate = _flow(xi, xi_rate, at)
+            poses = pose @ _exponential(xi, at)
+            jacobians = flow @ jacobian
+            rates = flow_rate @ jacobian + flow @ jacobian_rate
+            jacobians[..., own], rates[..., own] = sums, sums_rate
+            found.append(_Points(*(each[..., :-1, :, :] for each in (poses, jacobians, rates))))
+            pose, jacobian, jacobian_rate = (
+                each[..., -1:, :, :] for each in (poses, jacobians, rates)
+            )
+        return found
+
+
+def _cross(vectors: np.ndarray) -> np.ndarray:
+    """(..., 3, 3) of vectors (..., 3)."""
+    x, y, z = np.moveaxis(vectors, -1, 0)
+    o = np.zeros_like(x)
+    return np.stack(
+        [np.stack(row, axis=-1) for row in ((o, -z, y), (z, o, -x), (-y, x, o))], axis=-2
+    )
+
+
+def _ad(twists: np.ndarray) -> np.ndarray:
+    """(..., 6, 6) of twists (..., 6), linear first."""
+    out = np.zeros((*twists.shape, 6))
+    out[..., :3, :3] = out[..., 3:, 3:] = _cross(twists[..., 3:])
+    out[..., :3, 3:] = _cross(twists[..., :3])
+    return out
+
+
+def _flow(xi: np.ndarray, xi_rate: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Phi, Q, and their rates (..., P, 6, 6) at distances (P,), of xi (..., 1, 6)."""
+    far = at[:, None, None]
+    step, step_rate = -far * _ad(xi), -far * _ad(xi_rate)
+    term = np.broadcast_to(np.eye(6), step.shape)
+    term_rate = np.zeros(step.shape)
+    flow, sums = term.copy(), term.copy()
+    flow_rate, sums_rate = term_rate.copy(), term_rate.copy()
+    for k in range(1, _terms(step) + 2):  # a rate's terms fall as those of k - 1
+        term_rate = (step_rate @ term + step @ term_rate) / k
+        term = step @ term / k
+        flow += term
+        sums += term / (k + 1)
+        flow_rate += term_rate
+        sums_rate += term_rate / (k + 1)
+    return flow, far * sums, flow_rate, far * sums_rate
+
+
+def _exponential(xi: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """(..., P, 4, 4) exp(u xi) at distances (P,), of xi (..., 1, 6)."""
+    hat = np.zeros((*xi.shape[:-1], 4, 4))
+    hat[..., :3, :3], hat[..., :3, 3] = _cross(xi[..., 3:]), xi[..., :3]
+    step = at[:, None, None] * hat
+    total = term = np.broadcast_to(np.eye(4), step.shape)
+    for k in range(1, _terms(step)):
+        term = step @ term / k
+        total = total + term
+    return total
+
+
+def _terms(step: np.ndarray) -> int:
+    """How many terms of the exponential series of matrices (..., k, k) are above rounding."""
+    size, term, count = float(np.abs(step).sum(axis=-1).max(initial=0.0)), 1.0, 0
+    while term > 1e-18 and count < _MOST_TERMS:
+        count += 1
+        term *= size / count
+    return count + 1
