@@ -197,7 +197,7 @@ def draw(results: Results, directory: Path) -> None:
         hold = results.settings.hold
         for panel, wanted in zip(axes, SETPOINTS.T, strict=True):
             edges = hold * np.arange(len(wanted) + 1)
-            panel.stairs(wanted, edges, color="k", linestyle=":", label="setpoint")
+            panel.stairs(wanted, edges, baseline=None, color="k", linestyle=":", label="setpoint")
         leave_room(axes)
 
 
