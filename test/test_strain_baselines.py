@@ -1,0 +1,314 @@
+"""Networks that predict markers: their physics, their gradients, their training, their files."""
+
+import numpy as np
+import pytest
+import torch
+
+from softcr_learning.strain.baselines.checkpoint import resume, save, trained
+from softcr_learning.strain.baselines.marker_model import MarkerModel, Units
+from softcr_learning.strain.baselines.marker_motion import MarkerMotion, marker_motion
+from softcr_learning.strain.baselines.networks import (
+    NETWORKS,
+    CoupledOscillators,
+    LagrangianNetwork,
+    NeuralODE,
+    make_network,
+)
+from softcr_learning.strain.baselines.presets import preset
+from softcr_learning.strain.baselines.training import (
+    Stage,
+    Trainer,
+    TrainingSettings,
+    trajectory_error,
+)
+from softcr_models.errors import UserError
+
+COORDINATES, TORQUES = 3, 2
+
+
+@pytest.fixture(autouse=True)
+def one_thread_and_seed():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    yield
+    torch.set_num_threads(before)
+
+
+def samples(count: int = 7):
+    return (
+        torch.randn(count, size, dtype=torch.float64)
+        for size in (COORDINATES, COORDINATES, TORQUES)
+    )
+
+
+def pendulum_motion(frames: int = 60, runs: int = 4) -> MarkerMotion:
+    """Damped oscillators of one marker under torques that change every frame, by small steps."""
+    random = np.random.default_rng(3)
+    torques = random.uniform(-1.0, 1.0, (runs, frames, TORQUES))
+    push = np.array([[2.0, 0.0], [0.0, 1.0], [30.0, 20.0]])
+    x, v = np.zeros((runs, frames, 3)), np.zeros((runs, frames, 3))
+    x[:, 0] = random.uniform(-1.0, 1.0, (runs, 3)) * [0.1, 0.1, 3.0]
+    for k in range(frames - 1):
+        x[:, k + 1], v[:, k + 1] = x[:, k], v[:, k]
+        for _ in range(50):
+            a = torques[:, k] @ push.T - 400.0 * x[:, k + 1] - 8.0 * v[:, k + 1]
+            v[:, k + 1] += 2e-5 * a
+            x[:, k + 1] += 2e-5 * v[:, k + 1]
+    return MarkerMotion(x, v, torques, 1e-3)
+
+
+def test_inertia_of_the_lagrangian_network_is_positive_definite():
+    """For inputs and weights far beyond those of a training, too."""
+    network = LagrangianNetwork(COORDINATES, TORQUES, width=16).double()
+    for scale in (1.0, 30.0):
+        with torch.no_grad():
+            network.inertia_layers[-1].weight *= scale
+        x = scale * torch.randn(50, COORDINATES, dtype=torch.float64)
+        inertia = network.inertia(x)
+        torch.testing.assert_close(inertia, inertia.mT)
+        assert torch.linalg.eigvalsh(inertia).min() > 0.0
+    assert torch.linalg.eigvalsh(network.damping()).min() > 0.0
+
+
+@pytest.mark.parametrize("printed", [False, True])
+def test_lagrangian_network_obeys_the_equation_of_euler_and_lagrange(printed):
+    """Its acceleration against second derivatives of L by torch, sample by sample."""
+    network = LagrangianNetwork(COORDINATES, TORQUES, 16, printed).double()
+    x, v, u = samples(4)
+    found = network(x, v, u)
+
+    def lagrangian(at, moving):
+        inertia = network.inertia(at)
+        return 0.5 * moving @ inertia @ moving - network.potential_layers(at)[0]
+
+    def kinetic(at, moving):
+        return 0.5 * moving @ network.inertia(at) @ moving
+
+    for k in range(len(x)):
+        second = torch.autograd.functional.hessian(lagrangian, (x[k], v[k]))
+        slope = torch.autograd.functional.jacobian(lagrangian, (x[k], v[k]))[0]
+        if printed:
+            slope = slope - torch.autograd.functional.jacobian(kinetic, (x[k], v[k]))[0]
+        left = second[1][1] @ found[k] + second[1][0] @ v[k] - slope + network.damping() @ v[k]
+        torch.testing.assert_close(left, network.actuation @ u[k])
+
+
+def test_energy_of_the_lagrangian_network_falls_by_damping_alone():
+    network = LagrangianNetwork(COORDINATES, TORQUES, 16).double()
+    x, v, u = samples()
+    assert_power_is_that_of_damping(network, x, v, network(x, v, 0.0 * u), v @ network.damping())
+
+
+def test_energy_of_coupled_oscillators_falls_by_damping_alone():
+    network = CoupledOscillators(COORDINATES, TORQUES).double()
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter += 0.3 * torch.randn_like(parameter)
+    x, v, u = samples()
+    moving = v @ network.frame.mT
+    force = moving @ network.damping() @ network.frame
+    assert_power_is_that_of_damping(network, x, v, network(x, v, 0.0 * u), force)
+
+
+def assert_power_is_that_of_damping(network, x, v, acceleration, force):
+    at, moving = x.clone().requires_grad_(), v.clone().requires_grad_()
+    by_x, by_v = torch.autograd.grad(network.energy(at, moving).sum(), (at, moving))
+    power = (by_x * v).sum(dim=-1) + (by_v * acceleration).sum(dim=-1)
+    torch.testing.assert_close(power, -(v * force).sum(dim=-1))
+    assert (power < 0.0).all()
+
+
+@pytest.mark.parametrize("kind", list(NETWORKS))
+def test_gradient_of_the_loss_is_that_of_finite_differences(kind):
+    """Along random directions of all weights, through a motion of five steps."""
+    trainer = Trainer(kind, pendulum_motion(), TrainingSettings((Stage(5, 1),), 4, 8))
+    trainer.model.network.double()
+    trainer.prepare()
+    parameters = list(trainer.model.network.parameters())
+    direction = [torch.randn_like(each) for each in parameters]
+
+    def loss() -> torch.Tensor:
+        return trainer.loss(5, np.random.default_rng(1))
+
+    # the bias of a potential does nothing
+    slopes = torch.autograd.grad(loss(), parameters, materialize_grads=True)
+    exact = sum(float((s * d).sum()) for s, d in zip(slopes, direction, strict=True))
+    values, h = [], 1e-6
+    for sign in (1.0, -1.0):
+        with torch.no_grad():
+            for each, move in zip(parameters, direction, strict=True):
+                each += sign * h * move
+        values.append(float(loss().detach()))
+        with torch.no_grad():
+            for each, move in zip(parameters, direction, strict=True):
+                each -= sign * h * move
+    assert exact == pytest.approx((values[0] - values[1]) / (2.0 * h), rel=1e-5)
+
+
+class Oscillator(torch.nn.Module):
+    """Mean acceleration, over a step, of x'' = -w^2 x, in units."""
+
+    def __init__(self, frequency: float, step: float) -> None:
+        super().__init__()
+        self.w, self.h = torch.nn.Parameter(torch.tensor(frequency, dtype=torch.float64)), step
+
+    def forward(self, x, v, u):
+        turn = self.w * self.h
+        return (-self.w * torch.sin(turn) * x + (torch.cos(turn) - 1.0) * v) / self.h + 0.0 * u
+
+
+def oscillation(period: float) -> np.ndarray:
+    """(T + 1, 3) of two marker coordinates and an angle that begin at different places."""
+    units = Units((0.1, 0.2, 5.0), 0.05, (1.0, 1.0, 1.0))
+    model = MarkerModel(Oscillator(2.0, period / units.time), units, period)
+    begin, rate = np.array([[0.02, -0.1, 1.0]]), np.array([[0.3, 0.0, -2.0]])
+    return model.predict(begin, rate, np.zeros((1, round(0.2 / period), 3)))[0]
+
+
+def test_motion_of_a_linear_oscillator_is_the_known_one():
+    """x0 cos(w t) + v0 sin(w t) / w with w = 2 / 0.05 s.
+
+    Rates are exact, so that poses have the error of the trapezoidal rule, h^2 w^2 / 6 at most.
+    """
+    w, errors = 40.0, []
+    amplitude = np.hypot([0.02, -0.1, 1.0], np.array([0.3, 0.0, -2.0]) / w)
+    for period in (1e-3, 5e-4):
+        found = oscillation(period)
+        t = period * np.arange(len(found))[:, None]
+        true = np.cos(w * t) * [0.02, -0.1, 1.0] + np.sin(w * t) * np.array([0.3, 0.0, -2.0]) / w
+        np.testing.assert_array_equal(found[0], [0.02, -0.1, 1.0])
+        errors.append(np.abs(found - true).max(axis=0))
+        assert (errors[-1] <= (w * period) ** 2 / 6.0 * amplitude).all()
+    np.testing.assert_allclose(errors[0] / errors[1], 4.0, rtol=0.05)
+
+
+class Constant(torch.nn.Module):
+    """The same acceleration always, in units."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.value = torch.nn.Parameter(torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64))
+
+    def forward(self, x, v, u):
+        return self.value + 0.0 * x
+
+
+def test_motion_of_a_constant_acceleration_is_exact_and_in_si_units():
+    model = MarkerModel(Constant(), Units((0.1, 0.2, 5.0), 0.05, (1.0, 1.0, 1.0)), 1e-3)
+    begin, rate = np.array([[0.0, 0.1, 1.0]]), np.array([[1.0, 0.0, 2.0]])
+    found = model.predict(begin, rate, np.zeros((1, 50, 3)))[0]
+    t = 1e-3 * np.arange(51)[:, None]
+    acceleration = np.array([1.0, -2.0, 0.5]) * [0.1, 0.2, 5.0] / 0.05**2
+    np.testing.assert_allclose(found, begin + rate * t + 0.5 * acceleration * t * t, atol=1e-12)
+
+
+def test_a_motion_that_becomes_infinite_is_nan_from_there_on():
+    network = Constant()
+    with torch.no_grad():
+        network.value[1] = torch.inf
+    model = MarkerModel(network, Units((1.0,) * 3, 0.05, (1.0,) * 3), 1e-3)
+    found = model.predict(np.zeros((1, 3)), np.zeros((1, 3)), np.zeros((1, 4, 3)))[0]
+    assert np.isfinite(found[0]).all()
+    assert np.isnan(found[1:]).all()
+
+
+@pytest.mark.parametrize("kind", list(NETWORKS))
+def test_training_lowers_loss_and_error(kind):
+    motion = pendulum_motion()
+    settings = TrainingSettings((Stage(0, 12), Stage(3, 6)), 4, 16, rate=3e-3, every=6)
+    trainer = Trainer(kind, motion, settings)
+    loss, error = float(trainer.loss(3, np.random.default_rng(9)).detach()), trainer.check()
+    heard = []
+    model = trainer.run(heard.append)
+    assert float(trainer.loss(3, np.random.default_rng(9)).detach()) < 0.5 * loss
+    assert trajectory_error(model, motion) == trainer.best < error
+    assert [each.iteration for each in heard] == [6, 12, 18]
+
+
+def test_a_training_goes_on_where_it_stopped(tmp_path):
+    motion, stages = pendulum_motion(), (Stage(0, 4), Stage(3, 4))
+    settings = TrainingSettings(stages, 4, 16, every=2, seed=5)
+    whole = Trainer("CON", motion, settings)
+    whole.run()
+    first, second = Trainer("CON", motion, settings), Trainer("CON", motion, settings)
+    for _ in range(5):
+        first.iterate()
+    first.check()
+    save(first, tmp_path / "con.safetensors")
+    assert resume(second, tmp_path / "con.safetensors")
+    assert (second.iteration, second.best) == (5, first.best)
+    second.run()
+    for name, value in whole.model.network.state_dict().items():
+        torch.testing.assert_close(second.model.network.state_dict()[name], value)
+
+
+def test_a_finished_training_is_taken_from_its_folder(tmp_path):
+    motion, settings = pendulum_motion(), TrainingSettings((Stage(0, 6),), 4, 16, every=3)
+    first = trained("CON", motion, settings, tmp_path)
+    (path,) = tmp_path.iterdir()
+    heard = []
+    again = trained("CON", motion, settings, tmp_path, heard.append)
+    assert not heard
+    assert trajectory_error(again, motion) == trajectory_error(first, motion)
+    assert path.suffix == ".safetensors"
+
+
+def test_files_of_another_training_are_refused(tmp_path):
+    motion, settings = pendulum_motion(), TrainingSettings((Stage(0, 2),), 4, 16)
+    path = tmp_path / "con.safetensors"
+    save(Trainer("CON", motion, settings), path)
+    with pytest.raises(UserError, match="its settings differs"):
+        resume(Trainer("CON", motion, TrainingSettings((Stage(0, 3),), 4, 16)), path)
+    with pytest.raises(UserError, match="its network differs"):
+        resume(Trainer("NODE", motion, settings), path)
+    path.write_bytes(b"not weights")
+    with pytest.raises(UserError, match="cannot be read as a training"):
+        resume(Trainer("CON", motion, settings), path)
+    assert not resume(Trainer("CON", motion, settings), tmp_path / "none.safetensors")
+
+
+def test_what_cannot_be_trained_is_refused():
+    motion = pendulum_motion()
+    with pytest.raises(UserError, match="unknown; allowed are NODE, LNN, CON"):
+        make_network("MLP", 3, 2)
+    with pytest.raises(UserError, match="too short for windows of 60 steps"):
+        Trainer("CON", motion, TrainingSettings((Stage(60, 1),)))
+    with pytest.raises(UserError, match="there is none"):
+        preset("MLP", "quick", 0)
+    still = MarkerMotion(motion.poses, motion.rates, 0.0 * motion.torques, 1e-3)
+    with pytest.raises(UserError, match="a torque never changes"):
+        Trainer("CON", still, TrainingSettings((Stage(0, 1),)))
+
+
+def test_networks_have_the_published_sizes():
+    """24 inputs and 9 outputs; six layers of width 256, M and U of the LNN each."""
+    node, lnn, con = (make_network(kind, 9, 6) for kind in ("NODE", "LNN", "CON"))
+    assert isinstance(node, NeuralODE)
+    hidden = 4 * (256 * 256 + 256)
+    assert count(node) == 24 * 256 + 256 + hidden + 256 * 9 + 9
+    both = 2 * (9 * 256 + 256 + hidden) + 256 * 45 + 45 + 256 + 1
+    assert count(lnn) == both + 45 + 9 * 6
+    inputs = 6 * 16 + 16 + 3 * (16 * 16 + 16) + 16 * 54 + 54
+    assert count(con) == 81 + 9 + 3 * 45 + 9 + inputs
+
+
+def count(network: torch.nn.Module) -> int:
+    return sum(each.numel() for each in network.parameters())
+
+
+def test_rates_of_markers_are_derivatives_of_their_poses():
+    from softcr_learning.strain.simulated import simulated_motion
+    from softcr_models.robot import load_strain_arm
+
+    numbers = load_strain_arm("pcs_two_segments").numbers
+    starts = np.array([[10.0, 0.05, 0.02, -8.0, 0.0, 0.03]])
+    data = simulated_motion(numbers, starts, np.zeros((1, 6, 6)))
+    motion = marker_motion(data, numbers.lengths, (8, 14, 20))
+    assert motion.poses.shape == motion.rates.shape == (1, 60, 9)
+    slopes = (motion.poses[0, 12:] - motion.poses[0, 10:-2]) / 2e-3
+    spread = np.abs(motion.rates).max(axis=(0, 1))
+    assert np.abs((slopes - motion.rates[0, 11:-1]) / spread).max() < 0.01
+    np.testing.assert_array_equal(motion.rates[0, 0], 0.0)
+    with pytest.raises(UserError, match="allowed are 0 to 20"):
+        marker_motion(data, numbers.lengths, (21,))
