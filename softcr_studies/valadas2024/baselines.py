@@ -12,11 +12,12 @@ Figures named "artefacts" repeat them; the others are without.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import matplotlib.pyplot as plt
 import numpy as np
 from pydantic import Field
 
@@ -39,21 +40,28 @@ from softcr_studies.study import (
 )
 from softcr_studies.table import figure
 from softcr_studies.valadas2024 import regression
-from softcr_studies.valadas2024.robots import CASES, HOLD
+from softcr_studies.valadas2024.markers import (
+    CASE,
+    FRAMES,
+    LNN_MARKERS,
+    MARKERS,
+    Truth,
+    marker_errors,
+    marker_places,
+    nine_of_ten,
+    position_error,
+    scrambled_pose,
+    test_truth,
+    training_truth,
+)
+from softcr_studies.valadas2024.robots import HOLD
 
 if TYPE_CHECKING:
     from softcr_learning.strain.baselines.marker_model import MarkerModel
 
-MARKERS, LNN_MARKERS = (8, 14, 20), (10, 15, 20)
-"""Of 21; those of the tables, and those the published LNN was trained on."""
-
 OURS, PLAIN, STILL = "ours", "ours, Eq. (7)", "no motion"
 NETWORKS = ("NODE", "LNN", "CON")
 ARTEFACTS = ", artefacts"
-_CASE = CASES[1]
-_FRAMES = round(HOLD / 1e-3)  # of an interval
-_FAR = 10.0  # robot lengths from the base: no pose of the robot, so the motion diverges
-
 # position [mm] and angle [rad] of training and test; the LNN's test is infinite
 PAPER = {
     "NODE": (10.4, 0.27, 245.6, 12.22),
@@ -62,27 +70,6 @@ PAPER = {
     OURS: (3.1, 0.04, 9.8, 0.13),
 }
 QUANTITIES = ("training position", "training angle", "test position", "test angle")
-
-
-@dataclass(frozen=True, eq=False)
-class Truth:
-    """A motion of the robot from rest.
-
-    Attributes:
-        strains: (n,) at the begin.
-        torques: (T, n) of each millisecond.
-        poses: (1 + T / every, 9) of the three markers.
-        every: milliseconds from pose to pose.
-    """
-
-    strains: np.ndarray
-    torques: np.ndarray
-    poses: np.ndarray
-    every: int
-
-
-Predict = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""Pose (9,) at the begin and torques (T, n) of each millisecond -> poses (T + 1, 9)."""
 
 
 class Settings(StudySettings):
@@ -96,42 +83,35 @@ class Settings(StudySettings):
 def run(cell: Cell) -> Result:
     """Errors of a method in the first training trajectory and in the test."""
     truths = {"training": training_truth(cell.stream("plant")), "test": test_truth()}
+    predict = _predictor(cell)
+    motions = {name: predict(truth) for name, truth in truths.items()}
+    found: dict[str, object] = {}
+    for name, truth in truths.items():
+        found |= marker_errors(name, truth, motions[name])
     if cell.method in NETWORKS:
-        return _networks(cell, truths)
-    numbers = None if cell.method == STILL else _learned(cell)
-    found: dict[str, object] = {}
-    for name, truth in truths.items():
-        still = np.tile(truth.poses[0], (len(truth.torques) + 1, 1))
-        found |= _errors(name, truth, still if numbers is None else _strain_model(numbers, truth))
-    return found
+        found |= _with_artefacts(cell, truths)
+    return found | {"error over time": position_error(truths["test"], motions["test"])}
 
 
-def training_truth(seed: int) -> Truth:
-    """The first training trajectory."""
-    data = _CASE.training(seed)
-    poses = data.motion.poses[0][:, list(MARKERS)]
-    torques = data.motion.torques[0, :-1]
-    return Truth(data.strains[0, 0], torques, poses.reshape(len(poses), -1), 1)
-
-
-def test_truth() -> Truth:
-    """The test of 7 s, from the straight robot."""
-    torques, strains = _CASE.test()
-    poses = StrainKinematics(_CASE.arm.lengths).poses(strains, _places()[list(MARKERS)])
-    held = np.repeat(torques, _FRAMES, axis=0)
-    return Truth(strains[0], held, poses.reshape(len(poses), -1), _FRAMES)
-
-
-def _networks(cell: Cell, truths: Mapping[str, Truth]) -> Result:
+def _predictor(cell: Cell) -> Callable[[Truth], np.ndarray]:
+    """What predicts poses (T + 1, 9) of each millisecond."""
+    if cell.method == STILL:
+        return lambda truth: np.tile(truth.poses[0], (len(truth.torques) + 1, 1))
+    if cell.method not in NETWORKS:
+        return partial(_strain_motion, _learned(cell))
     model = _trained(cell, MARKERS)
-    other = _trained(cell, LNN_MARKERS) if cell.method == "LNN" else model
+    return lambda truth: _network_motion(model, truth.poses[0], truth.torques)
+
+
+def _with_artefacts(cell: Cell, truths: Mapping[str, Truth]) -> dict[str, object]:
+    """Errors as they were published; the LNN begins at the poses of the markers it is judged by."""
+    model = _trained(cell, LNN_MARKERS if cell.method == "LNN" else MARKERS)
     found: dict[str, object] = {}
     for name, truth in truths.items():
-        begin = truth.poses[0]
-        found |= _errors(name, truth, _predicted(model, begin, truth.torques))
-        begin = scrambled_pose() if name == "test" else begin
-        wrong = nine_of_ten(partial(_predicted, other), begin, truth.torques)
-        found |= {key + ARTEFACTS: value for key, value in _errors(name, truth, wrong).items()}
+        begin = scrambled_pose() if name == "test" else truth.poses[0]
+        motion = nine_of_ten(partial(_network_motion, model), begin, truth.torques)
+        errors = marker_errors(name, truth, motion)
+        found |= {quantity + ARTEFACTS: value for quantity, value in errors.items()}
     return found
 
 
@@ -143,75 +123,35 @@ def _trained(cell: Cell, markers: tuple[int, ...]) -> "MarkerModel":
     from softcr_learning.strain.baselines.presets import preset
 
     torch.set_num_threads(1)
-    data = _CASE.training(cell.stream("plant"))
-    motion = marker_motion(data, _CASE.arm.lengths, markers)
+    data = CASE.training(cell.stream("plant"))
+    motion = marker_motion(data, CASE.arm.lengths, markers)
     settings = preset(cell.method, cell.settings.preset, cell.stream("network"))
     folder = Path(cell.settings.networks) if cell.settings.networks else cell.folder
     return trained(cell.method, motion, settings, folder)
 
 
-def _predicted(model: "MarkerModel", begin: np.ndarray, torques: np.ndarray) -> np.ndarray:
+def _network_motion(model: "MarkerModel", begin: np.ndarray, torques: np.ndarray) -> np.ndarray:
     return model.predict(begin[None], np.zeros_like(begin)[None], torques[None])[0]
-
-
-def nine_of_ten(predict: Predict, begin: np.ndarray, torques: np.ndarray) -> np.ndarray:
-    """(T + 1, 9) poses with the artefact of time: in each tenth millisecond nothing moves."""
-    frames = np.arange(len(torques) + 1)
-    acting = torques[frames[1:] % _FRAMES != 0]
-    return predict(begin, acting)[frames - frames // _FRAMES]
-
-
-def straight_pose(markers: tuple[int, ...] = MARKERS) -> np.ndarray:
-    """(3 N,) poses of markers of the straight robot [m, m, rad]."""
-    poses = np.zeros((len(markers), 3))
-    poses[:, 1] = _places()[list(markers)]
-    return poses.ravel()
-
-
-def scrambled_pose(markers: tuple[int, ...] = MARKERS) -> np.ndarray:
-    """(3 N,) the artefact of the pose: all x, all y, all angles, read marker by marker."""
-    poses = straight_pose(tuple(range(len(_places())))).reshape(-1, 3)
-    return poses.T.reshape(-1, 3)[list(markers)].ravel()
-
-
-def _places() -> np.ndarray:
-    return np.linspace(0.0, _CASE.arm.lengths.sum(), 21)
 
 
 def _learned(cell: Cell) -> StrainNumbers:
     """From the poses of all markers: segments, strains, equations of motion."""
-    motion = _CASE.training(cell.stream("plant")).motion
+    motion = CASE.training(cell.stream("plant")).motion
     settings = LearnSettings(smoothing=Smoothing(9, 4))
     if cell.method == PLAIN:
         settings = replace(regression.METHODS[regression.PLAIN], limits=None)
     return learn(motion, settings).regression.numbers
 
 
-def _strain_model(numbers: StrainNumbers, truth: Truth) -> np.ndarray:
+def _strain_motion(numbers: StrainNumbers, truth: Truth) -> np.ndarray:
     """(T + 1, 9) poses."""
     kept = numbers.active
     state = np.concatenate([truth.strains[kept], np.zeros(len(kept))])
     how = Integration(tolerance=1e-6)
-    states = simulate(StrainDynamics(numbers), state, truth.torques[:, kept], HOLD / _FRAMES, how)
+    states = simulate(StrainDynamics(numbers), state, truth.torques[:, kept], HOLD / FRAMES, how)
     strains = numbers.full(states[0, :, : len(kept)])
-    poses = StrainKinematics(numbers.lengths).poses(strains, _places()[list(MARKERS)])
+    poses = StrainKinematics(numbers.lengths).poses(strains, marker_places()[list(MARKERS)])
     return poses.reshape(len(poses), -1)
-
-
-def _errors(name: str, truth: Truth, found: np.ndarray) -> dict[str, object]:
-    """Of the markers, or when the motion diverges."""
-    shape = (-1, len(MARKERS), 3)
-    error = found[:: truth.every].reshape(shape) - truth.poses.reshape(shape)
-    far = np.linalg.norm(found.reshape(shape)[..., :2], axis=2).max(axis=1)
-    gone = ~(far <= _FAR * _CASE.arm.lengths.sum())
-    result: dict[str, object] = {f"{name} diverges": 100.0 * float(gone.any())}
-    if gone.any():
-        return result | {f"{name} until it diverges": 1e-3 * float(np.argmax(gone))}
-    distance = 1e3 * np.linalg.norm(error[..., :2], axis=2)
-    return result | {
-        f"{name} position": float(distance.mean()),
-        f"{name} angle": float(np.abs(error[..., 2]).mean()),
-    }
 
 
 def rows(results: Results) -> Iterable[Row]:
@@ -229,35 +169,44 @@ def rows(results: Results) -> Iterable[Row]:
         note = f"best networks in the test, seed by seed: {', '.join(names)}"
         paper = {"simulation": PAPER["NODE"][2] / PAPER[OURS][2]}
         name = "test position, best network over ours"
-        yield Row.of(_CASE.name, OURS, name, ratios, "-", published=paper, note=note)
+        yield Row.of(CASE.name, OURS, name, ratios, "-", published=paper, note=note)
 
 
 def draw(results: Results, directory: Path) -> None:
-    """Table III as the paper has it, with a column for the artefacts and one without."""
-    (directory / "table_3.md").write_text(_paper_table(results), encoding="utf-8")
+    """Table III with what was published beside it, and the errors of the test over time."""
+    (directory / "table_3.md").write_text(paper_table(results), encoding="utf-8")
+    picture, axes = plt.subplots(figsize=(7.0, 3.5))
+    for method in STUDY.methods:
+        error = results.first(CASE.name, method)["error over time"]
+        axes.semilogy(HOLD * np.arange(len(error)), error, label=method, linewidth=1.0)
+    axes.set_xlabel("time of the test [s]")
+    axes.set_ylabel("error of the position [mm]")
+    axes.set_ylim(1e-3, 1e4)
+    axes.legend(fontsize=8, ncols=2)
+    picture.tight_layout()
+    picture.savefig(directory / "error_over_time.png", dpi=90)
+    plt.close(picture)
 
 
-def _paper_table(results: Results) -> str:
+def paper_table(results: Results) -> str:
+    """Markdown: each error as it was published, with the artefacts, and without."""
     by_method = {method: found for (_, method), found in results.by_method().items()}
-    columns = ("published", "artefacts repeated", "without artefacts")
-    units = {name: "mm" if "position" in name else "rad" for name in QUANTITIES}
-    heads = [f"{name} [{unit}], {column}" for name, unit in units.items() for column in columns]
-    lines = [["method", *heads], ["---", *["---:"] * len(heads)]]
+    lines = [
+        "| method | error | published | artefacts repeated | without artefacts |",
+        "| --- | --- | ---: | ---: | ---: |",
+    ]
     for method, found in by_method.items():
-        cells = [method]
-        for quantity, published in zip(
-            QUANTITIES, PAPER.get(method, (None,) * len(QUANTITIES)), strict=True
-        ):
-            cells.append("" if published is None else f"{published:g}".replace("inf", "∞"))
-            cells.append(_told(found, quantity, ARTEFACTS) if method in NETWORKS else "")
-            cells.append(_told(found, quantity, ""))
-        lines.append(cells)
-    table = "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
-    return f"{_ARTEFACTS_TOLD}\n\n{table}\n"
+        for quantity, unit in _UNITS.items():
+            published = dict(zip(QUANTITIES, PAPER.get(method, ()), strict=False)).get(quantity)
+            told = "" if published is None else f"{published:g}".replace("inf", "infinite")
+            repeated = _told(found, quantity, ARTEFACTS) if method in NETWORKS else ""
+            own = _told(found, quantity, "")
+            lines.append(f"| {method} | {quantity} [{unit}] | {told} | {repeated} | {own} |")
+    return "\n".join([_ARTEFACTS_TOLD, "", *lines]) + "\n"
 
 
 def _told(found: Sequence[Result], quantity: str, suffix: str) -> str:
-    """Mean over the seeds that do not diverge, and how many do."""
+    """Mean over the seeds, of those that do not diverge, and how many do."""
     values = [each[quantity + suffix] for each in found if quantity + suffix in each]
     told = figure(float(np.mean(values))) if values else "diverges"
     lost = len(found) - len(values)
@@ -284,7 +233,7 @@ STUDY = Study(
     source="Valadas et al. (2024), Table III",
     summary="a strain model beside networks that know of no strains",
     run=run,
-    cases=(_CASE.name,),
+    cases=(CASE.name,),
     methods=(OURS, PLAIN, *NETWORKS, STILL),
     settings=Settings,
     metrics=tuple(

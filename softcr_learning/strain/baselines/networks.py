@@ -49,6 +49,11 @@ class NeuralODE(nn.Module):
     Its inputs and outputs are normalised by mean and deviation over the training data.
     """
 
+    input_mean: Tensor
+    input_deviation: Tensor
+    output_mean: Tensor
+    output_deviation: Tensor
+
     def __init__(self, coordinates: int, torques: int, width: int = WIDTH) -> None:
         super().__init__()
         inputs = 2 * coordinates + torques
@@ -102,22 +107,21 @@ class LagrangianNetwork(nn.Module):
         """(..., coordinates) acceleration."""
         with torch.enable_grad():
             at = x if x.requires_grad else x.detach().requires_grad_()
-            inertia, momentum_change = self._inertia_change(at, v)
-            moving = 0.5 * torch.einsum("...i,...ij,...j->...", v, inertia, v)
+            factor, momentum_change = self._factor_and_momentum_change(at, v)
+            moving = 0.5 * (factor.mT @ v[..., None]).square().sum(dim=(-2, -1))
             stored = self.potential_layers(at)[..., 0]
             lagrangian = -stored if self._printed else moving - stored
             (slope,) = torch.autograd.grad(lagrangian.sum(), at, create_graph=True)
         force = u @ self.actuation.mT - v @ self.damping() + slope - momentum_change
-        return torch.cholesky_solve(force[..., None], torch.linalg.cholesky(inertia))[..., 0]
+        return torch.cholesky_solve(force[..., None], factor)[..., 0]
 
-    def _inertia_change(self, x: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """M, and (dM/dt) v."""
+    def _factor_and_momentum_change(self, x: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Cholesky factor of M, and (dM/dt) v."""
         entries, change = perceptron_change(self.inertia_layers, x, v)
         factor = cholesky_factor(entries, self._size, shift=1.0)
-        rate = cholesky_change(entries, change, self._size)
-        moving = v[..., None]
+        rate, moving = cholesky_change(entries, change, self._size), v[..., None]
         found = rate @ (factor.mT @ moving) + factor @ (rate.mT @ moving)
-        return factor @ factor.mT, found[..., 0]
+        return factor, found[..., 0]
 
 
 class CoupledOscillators(nn.Module):

@@ -27,7 +27,7 @@ _PRESETS: Mapping[Preset, Mapping[str, TrainingSettings]] = {
         "CON": TrainingSettings(_stages((20, 150), (100, 150), (300, 100)), windows=64, rate=0.03),
     },
 }  # fmt: skip
-"""The paper trains with 1000 windows of 300 steps for 3000 epochs, which takes a day of a core for
+"""The paper trains with 1000 windows of 300 steps for 3000 epochs, ten hours of a core and more for
 each network; these take under half a minute and some minutes."""
 
 
