@@ -49,13 +49,13 @@ class TrainingSettings:
     """
 
     stages: tuple[Stage, ...]
-    windows: int = 64
+    windows: int = 16
     frames: int = 1024
     rate: float = 2e-3
     decay: float = 1e-4
     acceleration: float = 0.1
     clip: float = 1.0
-    every: int = 25
+    every: int = 20
     seed: int = 0
 
     @property
