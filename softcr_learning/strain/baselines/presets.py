@@ -22,14 +22,14 @@ def _stages(*pairs: tuple[int, int]) -> tuple[Stage, ...]:
 
 _PRESETS: Mapping[Preset, Mapping[str, TrainingSettings]] = {
     "quick": {
-        "NODE": TrainingSettings(_stages((0, 300), (20, 60), (100, 60), (300, 60))),
+        "NODE": TrainingSettings(_stages((0, 200), (50, 60), (300, 120)), rate=3e-3),
         "LNN": TrainingSettings(
             _stages((0, 100), (5, 100), (20, 80), (50, 30)), frames=256, rate=1e-3, every=50
         ),
         "CON": TrainingSettings(_stages((20, 60), (100, 60), (300, 80)), rate=0.06),
     },
     "full": {
-        "NODE": TrainingSettings(_stages((0, 1000), (20, 200), (100, 300), (300, 800))),
+        "NODE": TrainingSettings(_stages((0, 500), (50, 300), (300, 1000)), rate=3e-3),
         "LNN": TrainingSettings(
             _stages((0, 500), (5, 500), (20, 500), (50, 500)), frames=256, rate=1e-3, every=50
         ),
