@@ -281,6 +281,10 @@ def test_what_cannot_be_trained_is_refused():
         make_network("MLP", 3, 2)
     with pytest.raises(UserError, match="too short for windows of 60 steps"):
         Trainer("CON", motion, TrainingSettings((Stage(60, 1),)))
+    with pytest.raises(UserError, match="there must be one or more"):
+        TrainingSettings(())
+    with pytest.raises(UserError, match="rate 0"):
+        TrainingSettings((Stage(0, 1),), rate=0.0)
     with pytest.raises(UserError, match="there is none"):
         preset("MLP", "quick", 0)
     still = MarkerMotion(motion.poses, motion.rates, 0.0 * motion.torques, 1e-3)

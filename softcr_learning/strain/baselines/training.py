@@ -39,7 +39,7 @@ class TrainingSettings:
     Attributes:
         stages: one after the other.
         windows: in a batch.
-        frames: samples of accelerations in a batch of the first stages, where there is no motion.
+        frames: samples of accelerations in a batch.
         rate: of AdamW; in the last stage it falls to a hundredth as a cosine.
         decay: of the weights.
         acceleration: weight of the accelerations' error beside that of the motions.
@@ -57,6 +57,17 @@ class TrainingSettings:
     clip: float = 1.0
     every: int = 20
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Raises UserError for numbers that are not allowed."""
+        if not self.stages or any(each.steps < 0 or each.iterations < 1 for each in self.stages):
+            raise UserError(
+                f"stages {self.stages}: there must be one or more, each of 0 or more steps and "
+                "1 or more iterations"
+            )
+        for name in ("windows", "frames", "rate", "clip", "every"):
+            if not 0 < getattr(self, name) < np.inf:
+                raise UserError(f"training: {name} {getattr(self, name)} must be above 0")
 
     @property
     def iterations(self) -> int:
