@@ -88,7 +88,7 @@ def test_tangent_map_is_its_series():
 def test_tangent_map_is_the_derivative_of_the_exponential(side):
     step = 1e-6
     rate = (se3.exp(X + step * Y) - se3.exp(X - step * Y)) / (2.0 * step)
-    g, back = se3.exp(X), se3.inverse(se3.exp(X))
+    back = se3.inverse(se3.exp(X))
     trivialised = se3.vee(rate @ back if side > 0 else back @ rate)
     assert trivialised == pytest.approx((se3.dexp(side * X) @ Y[..., None])[..., 0], abs=1e-8)
 

@@ -78,6 +78,22 @@ def advance(rotation, position, twist):
 
 
 @register_jitable
+def orthonormalise(rotation):
+    """R becomes (3 - R R^T) R / 2: rounding of many products does not add up to a stretch."""
+    excess, old = local(rotation[0, 0], (3, 3)), local(rotation[0, 0], (3, 3))
+    for a in range(3):
+        for b in range(3):
+            old[a, b] = rotation[a, b]
+            excess[a, b] = -0.5 if a == b else 0.0
+            for k in range(3):
+                excess[a, b] += 0.5 * rotation[a, k] * rotation[b, k]
+    for a in range(3):
+        for b in range(3):
+            for k in range(3):
+                rotation[a, b] -= excess[a, k] * old[k, b]
+
+
+@register_jitable
 def logarithm(out, rotation, position):
     """out (6,) the twist with the smallest turn that `exponential` makes this pose of."""
     w, x, y, z = _quaternion(rotation)

@@ -1,0 +1,43 @@
+"""The door to the compiled reference solvers; see `constant_curvature.kernel`, its twin.
+
+Their text inlines functions of other files, whose edits numba's cache does not see, so the cache
+lies in a folder whose name is a digest of all of them.
+"""
+
+import fcntl
+import functools
+import hashlib
+import importlib
+from pathlib import Path
+from types import ModuleType
+
+import numba
+
+from softcr_models import lie
+from softcr_models.rod import simd
+
+
+@functools.cache
+def statics_kernels() -> ModuleType:
+    """The compiled statics, compiled or loaded by one process at a time."""
+    return _loaded("compiled_statics")
+
+
+def _loaded(name: str) -> ModuleType:
+    outer = Path(numba.config.CACHE_DIR or ".")  # set by softcr_models
+    outer.mkdir(parents=True, exist_ok=True)
+    with open(outer / "reference.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # let go when the file is closed
+        numba.config.CACHE_DIR = str(outer / f"reference-{_digest()}")
+        try:
+            return importlib.import_module(f"softcr_models.reference.{name}")
+        finally:
+            numba.config.CACHE_DIR = str(outer)
+
+
+def _digest() -> str:
+    sources = [*Path(__file__).parent.glob("*.py"), *Path(lie.__file__).parent.glob("*.py")]
+    digest = hashlib.sha256()
+    for source in sorted([*sources, Path(simd.__file__)]):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()[:16]

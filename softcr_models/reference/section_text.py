@@ -1,0 +1,176 @@
+"""Text for compiled loops: strains of a section from its wrench, rates along the rod, elimination.
+
+`lam` (6,) is the total internal wrench, of the material and of the lines that run through a
+section: K (xi - xi*) + sum T [e; r x e]. With it the balance (2.32) is lam' = ad(xi)^T lam - W, in
+which W holds no actuator, and it is continuous where lines end.
+"""
+
+from numba.extending import register_jitable
+
+from softcr_models.lie.kernel import add_ad_transposed
+from softcr_models.rod.simd import local
+
+_CHANGE = 1e-8  # of a strain in a step of Newton's method after which rounding is left
+
+
+@register_jitable
+def strain_of(xi, lam, stiffness, shift, at, numbers):
+    """xi (6,) of the total wrench lam (6,) at a place; xi comes as a guess.
+
+    Solves stiffness (xi - shift) + sum T [e; r x e] = lam; `stiffness` and `shift` (6,) are K and
+    xi* in statics. Newton's method where lines act along their tangents, else at once.
+    """
+    residual, jacobian = local(xi[0], (6,)), local(xi[0], (6, 6))
+    if numbers.bent == 0:
+        for k in range(6):
+            residual[k] = lam[k]
+        for i in range(len(numbers.pulls)):
+            _add_line(
+                residual, -numbers.pulls[i], numbers.directions[at, i], numbers.offsets[at, i]
+            )
+        for k in range(6):
+            xi[k] = shift[k] + residual[k] / stiffness[k]
+        return
+    q, e = local(xi[0], (3,)), local(xi[0], (3,))
+    for _ in range(30):
+        for r in range(6):
+            residual[r] = stiffness[r] * (xi[r] - shift[r]) - lam[r]
+            for c in range(6):
+                jacobian[r, c] = 0.0
+            jacobian[r, r] = stiffness[r]
+        for i in range(len(numbers.pulls)):
+            pull = numbers.pulls[i]
+            if pull == 0.0:
+                continue
+            place, slope = numbers.offsets[at, i, 0], numbers.offsets[at, i, 1]
+            if numbers.tangent[i] == 0:
+                _add_line(residual, pull, numbers.directions[at, i], numbers.offsets[at, i])
+                continue
+            q[0] = xi[0] + xi[4] * place[2] - xi[5] * place[1] + slope[0]
+            q[1] = xi[1] + xi[5] * place[0] - xi[3] * place[2] + slope[1]
+            q[2] = xi[2] + xi[3] * place[1] - xi[4] * place[0] + slope[2]
+            per_length = 1.0 / (q[0] * q[0] + q[1] * q[1] + q[2] * q[2]) ** 0.5
+            for k in range(3):
+                e[k] = q[k] * per_length
+            _add_line(residual, pull, e, numbers.offsets[at, i])
+            _add_line_stiffness(jacobian, pull * per_length, e, place)
+        eliminate(jacobian, residual)
+        largest = 0.0
+        for k in range(6):
+            xi[k] -= residual[k]
+            largest = max(largest, abs(residual[k]) / (1.0 + abs(xi[k])))
+        if largest < _CHANGE:
+            return
+
+
+@register_jitable
+def _add_line(out, pull, e, offset):
+    """out (6,) += pull [e; r x e]."""
+    for k in range(3):
+        out[k] += pull * e[k]
+    out[3] += pull * (offset[0, 1] * e[2] - offset[0, 2] * e[1])
+    out[4] += pull * (offset[0, 2] * e[0] - offset[0, 0] * e[2])
+    out[5] += pull * (offset[0, 0] * e[1] - offset[0, 1] * e[0])
+
+
+@register_jitable
+def _add_line_stiffness(out, gain, e, r):
+    """out (6, 6) += gain S (1 - e e^T) S^T, S = [1; r^]: how [e; r x e] changes with the strain."""
+    w, s = local(gain, (6,)), local(gain, (6, 3))
+    for a in range(6):
+        w[a] = 0.0
+        for b in range(3):
+            s[a, b] = 1.0 if a == b else 0.0
+    s[3, 1], s[3, 2], s[4, 0], s[4, 2], s[5, 0], s[5, 1] = -r[2], r[1], r[2], -r[0], -r[1], r[0]
+    for a in range(6):
+        for b in range(3):
+            w[a] += s[a, b] * e[b]
+    for a in range(6):
+        for b in range(6):
+            inner = s[a, 0] * s[b, 0] + s[a, 1] * s[b, 1] + s[a, 2] * s[b, 2]
+            out[a, b] += gain * (inner - w[a] * w[b])
+
+
+@register_jitable
+def balance(out, rotation, xi, lam, numbers):
+    """out (6,) = ad(xi)^T lam - W, with W of weight, body wrench and the moment (2.51)."""
+    for k in range(6):
+        out[k] = -numbers.body_wrench[k]
+    add_ad_transposed(out, 1.0, xi, lam)
+    w = numbers.weight
+    for k in range(3):
+        out[k] -= rotation[0, k] * w[0] + rotation[1, k] * w[1] + rotation[2, k] * w[2]
+    if numbers.restoring != 0.0:
+        out[3] -= numbers.restoring * rotation[1, 2]
+        out[4] += numbers.restoring * rotation[0, 2]
+        out[5] += numbers.restoring * (rotation[1, 0] - rotation[0, 1])
+
+
+@register_jitable
+def end_wrench(out, rotation, xi, at, numbers):
+    """out (6,): the wrench that loads and lines that act there alone put on the rod's end."""
+    f, lever = numbers.tip_force, numbers.tip_lever
+    for k in range(3):
+        out[k] = rotation[0, k] * f[0] + rotation[1, k] * f[1] + rotation[2, k] * f[2]
+    out[3], out[4], out[5] = -lever * out[1], lever * out[0], 0.0
+    for k in range(6):
+        out[k] += numbers.tip_wrench[k]
+    e = local(xi[0], (3,))
+    for i in range(len(numbers.end_pulls)):
+        pull = numbers.end_pulls[i]
+        if pull == 0.0:
+            continue
+        r, slope = numbers.offsets[at, i, 0], numbers.offsets[at, i, 1]
+        e[0] = xi[0] + xi[4] * r[2] - xi[5] * r[1] + slope[0]
+        e[1] = xi[1] + xi[5] * r[0] - xi[3] * r[2] + slope[1]
+        e[2] = xi[2] + xi[3] * r[1] - xi[4] * r[0] + slope[2]
+        _add_line(
+            out, -pull / (e[0] ** 2 + e[1] ** 2 + e[2] ** 2) ** 0.5, e, numbers.offsets[at, i]
+        )
+
+
+@register_jitable
+def set_sum(out, a, gain, b):
+    """out = a + gain b, vectors of one length; array expressions compile slowly."""
+    for k in range(len(out)):
+        out[k] = a[k] + gain * b[k]
+
+
+@register_jitable
+def set_product(out, gain, a):
+    """out = gain a."""
+    for k in range(len(out)):
+        out[k] = gain * a[k]
+
+
+@register_jitable
+def copy_pose(rotation, position, turn, place):
+    """(rotation, position) = (turn, place)."""
+    for r in range(3):
+        position[r] = place[r]
+        for c in range(3):
+            rotation[r, c] = turn[r, c]
+
+
+@register_jitable
+def eliminate(matrix, vector):
+    """vector (6,) = matrix^-1 vector, matrix (6, 6) is lost; Gauss with pivoting by rows."""
+    for c in range(6):
+        best = c
+        for r in range(c + 1, 6):
+            if abs(matrix[r, c]) > abs(matrix[best, c]):
+                best = r
+        if best != c:
+            for k in range(c, 6):
+                matrix[c, k], matrix[best, k] = matrix[best, k], matrix[c, k]
+            vector[c], vector[best] = vector[best], vector[c]
+        per_pivot = 1.0 / matrix[c, c]
+        for r in range(c + 1, 6):
+            factor = matrix[r, c] * per_pivot
+            for k in range(c + 1, 6):
+                matrix[r, k] -= factor * matrix[c, k]
+            vector[r] -= factor * vector[c]
+    for r in range(5, -1, -1):
+        for k in range(r + 1, 6):
+            vector[r] -= matrix[r, k] * vector[k]
+        vector[r] /= matrix[r, r]

@@ -1,0 +1,83 @@
+"""Steady states of a `ReferenceRod` by five methods."""
+
+from dataclasses import replace
+from typing import Literal, get_args
+
+import numpy as np
+
+from softcr_models.errors import UserError
+from softcr_models.lie import se3
+from softcr_models.reference import pseudospectral, shooting
+from softcr_models.reference.reference_rod import Loads, ReferenceRod
+from softcr_models.reference.steady import Equilibrium, Problem, base_pose
+
+Method = Literal[
+    "explicit_euler", "implicit_euler", "explicit_midpoint", "implicit_midpoint", "pseudospectral"
+]
+METHODS: tuple[Method, ...] = get_args(Method)
+"""Four schemes that shoot, see `shooting`, and Chebyshev collocation, see `pseudospectral`."""
+
+_GOOD = 1e-9  # of what is wrong, see `Equilibrium.residual`
+_LEAST = 1e-3  # share of the loads by which they are raised at least
+
+
+class NoEquilibrium(ArithmeticError):
+    """A method found no steady state; one line."""
+
+
+def equilibrium(
+    rod: ReferenceRod,
+    loads: Loads | None = None,
+    method: Method = "implicit_midpoint",
+    points: int = 21,
+    tip_pose: np.ndarray | None = None,
+) -> Equilibrium:
+    """The steady state reached by raising weight and loads from zero.
+
+    Args:
+        rod: which.
+        loads: beside its weight.
+        method: how it is found.
+        points: N, both ends included; Chebyshev's for "pseudospectral", else evenly spaced.
+        tip_pose: (4, 4) in the base frame where the rod's end is clamped; None: it is free.
+
+    Raises:
+        NoEquilibrium: none was found.
+        UserError: an argument is not allowed.
+    """
+    loads = loads or Loads()
+    if method not in METHODS:
+        raise UserError(f"method {method!r}: must be one of {', '.join(METHODS)}")
+    if points < 2:
+        raise UserError(f"points: {points} is not allowed: at least 2")
+    if tip_pose is not None and np.shape(tip_pose) != (4, 4):
+        raise UserError(f"tip_pose of shape {np.shape(tip_pose)}: must be (4, 4)")
+    loads.wrenches(), loads.tensions(rod)  # what is not allowed is told before the search
+    guess, reached, piece = None, 0.0, 1.0
+    while reached < 1.0:
+        share = min(1.0, reached + piece)
+        part = replace(rod, weight=share * rod.weight)
+        goal = None if tip_pose is None else _towards(rod, np.asarray(tip_pose, float), share)
+        problem = Problem(part, loads.scaled(share), points, goal)
+        if method == "pseudospectral":
+            found = pseudospectral.solve(problem, guess)
+        else:
+            found = shooting.solve(problem, method, guess)
+        if found.residual < _GOOD:
+            guess, reached, piece = found, share, 2.0 * piece
+        elif piece > _LEAST:
+            piece *= 0.5
+        else:
+            raise NoEquilibrium(
+                f"{method}, {points} points: no steady state found beyond {reached:.3g} of the "
+                "loads"
+            )
+    assert guess is not None
+    return guess
+
+
+def _towards(rod: ReferenceRod, tip_pose: np.ndarray, share: float) -> np.ndarray:
+    """(4, 4) at a share of the way from the unloaded rod's end."""
+    free = base_pose(rod) @ se3.exp(rod.length * rod.rest_strain)
+    way: np.ndarray = free @ se3.exp(share * se3.log(se3.inverse(free) @ tip_pose))
+    return way
