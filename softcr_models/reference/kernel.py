@@ -23,6 +23,18 @@ def statics_kernels() -> ModuleType:
     return _loaded("compiled_statics")
 
 
+@functools.cache
+def explicit_kernels() -> ModuleType:
+    """The compiled explicit integrator."""
+    return _loaded("compiled_explicit")
+
+
+@functools.cache
+def implicit_kernels() -> ModuleType:
+    """The compiled implicit integrator."""
+    return _loaded("compiled_implicit")
+
+
 def _loaded(name: str) -> ModuleType:
     outer = Path(numba.config.CACHE_DIR or ".")  # set by softcr_models
     outer.mkdir(parents=True, exist_ok=True)

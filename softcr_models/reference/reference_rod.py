@@ -87,6 +87,15 @@ class ReferenceRod:
             require_inside(line, self.length, radius)
         return replace(self, lines=tuple(lines))
 
+    def kirchhoff(self, ratio: float = 1e9) -> "ReferenceRod":
+        """The same without shear and stretch, (3.45): `ratio` times as stiff against them.
+
+        Statics and the implicit integrator find the force that holds them with the rest; nothing
+        is left out but its strain, some 1e-9 of what it was.
+        """
+        stiffer = np.where(np.arange(6) < 3, ratio, 1.0)
+        return replace(self, stiffness=stiffer * self.stiffness, viscosity=stiffer * self.viscosity)
+
     @property
     def scales(self) -> np.ndarray:
         """(6,) a force EI / L^2 [N] and a moment EI / L [N m] that bend it by the order of one."""

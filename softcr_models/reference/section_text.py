@@ -5,6 +5,8 @@ section: K (xi - xi*) + sum T [e; r x e]. With it the balance (2.32) is lam' = a
 which W holds no actuator, and it is continuous where lines end.
 """
 
+import math
+
 from numba.extending import register_jitable
 
 from softcr_models.lie.kernel import add_ad_transposed
@@ -42,18 +44,14 @@ def strain_of(xi, lam, stiffness, shift, at, numbers):
             pull = numbers.pulls[i]
             if pull == 0.0:
                 continue
-            place, slope = numbers.offsets[at, i, 0], numbers.offsets[at, i, 1]
             if numbers.tangent[i] == 0:
                 _add_line(residual, pull, numbers.directions[at, i], numbers.offsets[at, i])
                 continue
-            q[0] = xi[0] + xi[4] * place[2] - xi[5] * place[1] + slope[0]
-            q[1] = xi[1] + xi[5] * place[0] - xi[3] * place[2] + slope[1]
-            q[2] = xi[2] + xi[3] * place[1] - xi[4] * place[0] + slope[2]
-            per_length = 1.0 / (q[0] * q[0] + q[1] * q[1] + q[2] * q[2]) ** 0.5
+            per_length = 1.0 / _run(q, xi, numbers.offsets[at, i])
             for k in range(3):
                 e[k] = q[k] * per_length
             _add_line(residual, pull, e, numbers.offsets[at, i])
-            _add_line_stiffness(jacobian, pull * per_length, e, place)
+            _add_line_stiffness(jacobian, pull * per_length, e, numbers.offsets[at, i, 0])
         eliminate(jacobian, residual)
         largest = 0.0
         for k in range(6):
@@ -61,6 +59,31 @@ def strain_of(xi, lam, stiffness, shift, at, numbers):
             largest = max(largest, abs(residual[k]) / (1.0 + abs(xi[k])))
         if largest < _CHANGE:
             return
+
+
+@register_jitable
+def add_lines(out, xi, at, numbers):
+    """out (6,) += sum T [e; r x e] of the lines that run through a section with strain xi (6,)."""
+    e = local(xi[0], (3,))
+    for i in range(len(numbers.pulls)):
+        pull = numbers.pulls[i]
+        if pull == 0.0:
+            continue
+        if numbers.tangent[i] == 1:
+            gain = pull / _run(e, xi, numbers.offsets[at, i])
+            _add_line(out, gain, e, numbers.offsets[at, i])
+        else:
+            _add_line(out, pull, numbers.directions[at, i], numbers.offsets[at, i])
+
+
+@register_jitable
+def _run(q, xi, offset):
+    """q (3,) = nu + w x r + r', (2.39); returns its length."""
+    r, slope = offset[0], offset[1]
+    q[0] = xi[0] + xi[4] * r[2] - xi[5] * r[1] + slope[0]
+    q[1] = xi[1] + xi[5] * r[0] - xi[3] * r[2] + slope[1]
+    q[2] = xi[2] + xi[3] * r[1] - xi[4] * r[0] + slope[2]
+    return math.sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2])
 
 
 @register_jitable
@@ -120,13 +143,8 @@ def end_wrench(out, rotation, xi, at, numbers):
         pull = numbers.end_pulls[i]
         if pull == 0.0:
             continue
-        r, slope = numbers.offsets[at, i, 0], numbers.offsets[at, i, 1]
-        e[0] = xi[0] + xi[4] * r[2] - xi[5] * r[1] + slope[0]
-        e[1] = xi[1] + xi[5] * r[0] - xi[3] * r[2] + slope[1]
-        e[2] = xi[2] + xi[3] * r[1] - xi[4] * r[0] + slope[2]
-        _add_line(
-            out, -pull / (e[0] ** 2 + e[1] ** 2 + e[2] ** 2) ** 0.5, e, numbers.offsets[at, i]
-        )
+        gain = -pull / _run(e, xi, numbers.offsets[at, i])
+        _add_line(out, gain, e, numbers.offsets[at, i])
 
 
 @register_jitable

@@ -1,0 +1,105 @@
+"""The implicit integrator of Pawlowski (2019), Sec. 3.3.3: midpoint in time, shooting in space.
+
+It has no longest step. It has a shortest one: marching by explicit Euler along the rod makes motion
+grow where steps are short beside the distance of the points and viscosity does not damp it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from softcr_models.errors import UserError
+from softcr_models.lie import se3
+from softcr_models.reference.explicit_motion import chain
+from softcr_models.reference.kernel import implicit_kernels
+from softcr_models.reference.numbers import numbers_of
+from softcr_models.reference.reference_rod import Loads, ReferenceRod
+from softcr_models.reference.steady import base_pose
+
+_TOLERANCE = 1e-9  # of what is wrong at the end, in parts of EI / L^2 and EI / L
+
+
+class StepFailed(ArithmeticError):
+    """A step has no solution that Newton's method finds; one line."""
+
+
+@dataclass(eq=False)
+class ImplicitState:
+    """A moving rod; `ImplicitMotion.advance` changes it.
+
+    Attributes:
+        strains, velocities: (N, 6) of the points, in their frames.
+        base_wrench: (6,) total internal wrench at the base at the half of the last step [N, N m].
+        time: since it was made [s].
+    """
+
+    strains: np.ndarray
+    velocities: np.ndarray
+    base_wrench: np.ndarray
+    time: float = 0.0
+
+
+class ImplicitMotion:
+    """A rod of N points in motion.
+
+    Attributes:
+        marches: along the rod, since this was made.
+    """
+
+    def __init__(self, rod: ReferenceRod, points: int = 20, dt: float = 0.05) -> None:
+        """
+        Args:
+            rod: which; `rod.kirchhoff()` has neither shear nor stretch.
+            points: N, both ends included.
+            dt: step [s].
+
+        Raises:
+            UserError: fewer than three points, or a step that is not above zero.
+        """
+        if points < 3:
+            raise UserError(f"points: {points} is not allowed: at least 3")
+        if not 0.0 < dt < np.inf:
+            raise UserError(f"dt: {dt} s is not allowed: must be above 0 and finite")
+        self.rod, self.points, self.dt = rod, points, dt
+        self.interval = rod.length / (points - 1)
+        self.marches = 0
+
+    def rest_state(self) -> ImplicitState:
+        """Unloaded, at rest."""
+        strains = np.tile(np.asarray(self.rod.rest_strain, float), (self.points, 1))
+        return ImplicitState(strains, np.zeros((self.points, 6)), np.zeros(6))
+
+    def advance(self, state: ImplicitState, loads: Loads, count: int) -> np.ndarray:
+        """(count, 3) positions of the rod's end after each step [m]; the state goes with it.
+
+        Raises:
+            StepFailed: a step was not found, after which the state is that before it.
+        """
+        rod, h = self.rod, self.interval
+        numbers = numbers_of(rod, loads, h * np.arange(self.points))
+        base, tips = base_pose(rod), np.empty((count, 3))
+        done, marches = implicit_kernels().simulate(
+            count, self.dt, h, np.vstack((base[:3, :3], base[None, :3, 3])), state.base_wrench,
+            numbers, rod.inertia, rod.viscosity, rod.drag, rod.scales, _TOLERANCE, state.strains,
+            state.velocities, tips,
+        )  # fmt: skip
+        self.marches += marches
+        state.time += done * self.dt
+        if done < count:
+            raise StepFailed(
+                f"dt {self.dt:g} s, {self.points} points: no step was found at {state.time:.3g} s: "
+                "this scheme needs longer steps or more points"
+            )
+        return tips
+
+    def poses(self, state: ImplicitState) -> np.ndarray:
+        """(N, 4, 4) of the points in the robot's base frame."""
+        return chain(self.rod, se3.exp(self.interval * state.strains[:-1]))
+
+    def energy(self, state: ImplicitState) -> float:
+        """Of motion, deformation and weight [J], by the rule of the left ends."""
+        rod, h = self.rod, self.interval
+        motion = 0.5 * h * np.sum(state.velocities[1:] ** 2 * rod.inertia)
+        strain = 0.5 * h * np.sum((state.strains[:-1] - rod.rest_strain) ** 2 * rod.stiffness)
+        heights = self.poses(state)[1:, :3, 3] @ rod.weight
+        return float(motion + strain - h * heights.sum())

@@ -1,0 +1,263 @@
+"""Reference integrators of a rod in motion: prototypes, energy, the rod of the house, misprints."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from softcr_models import CosseratRod, UserError, load_robot
+from softcr_models.lie import se3
+from softcr_models.reference.explicit_motion import ExplicitMotion
+from softcr_models.reference.implicit_motion import ImplicitMotion, StepFailed
+from softcr_models.reference.reference_rod import Loads, ReferenceRod
+from softcr_models.reference.statics import equilibrium
+
+PULL = Loads(inputs=[0.5, 0, 0, 0])
+NO_LOADS = Loads()
+
+
+@cache
+def lying():
+    """The rod of Table 2.1 under gravity along -x."""
+    return load_robot("tendon_arm").replace(base_orientation=(0.0, -np.pi / 2, 0.0))
+
+
+@cache
+def floating():
+    return load_robot("tendon_arm").replace(gravity=0.0)
+
+
+def undamped(robot):
+    rod = ReferenceRod.of_robot(robot)
+    return replace(rod, viscosity=np.zeros(6))
+
+
+def explicit_tips(rod, points, loads, duration, **options):
+    motion = ExplicitMotion(rod, points, **options)
+    return motion.advance(motion.rest_state(), loads, round(duration / motion.dt))
+
+
+def implicit_tips(rod, points, loads, duration, dt):
+    motion = ImplicitMotion(rod, points, dt)
+    return motion.advance(motion.rest_state(), loads, round(duration / dt))
+
+
+def peak(tips, dt):
+    """Largest x [mm] and when [s]."""
+    return 1e3 * tips[:, 0].max(), dt * (1 + tips[:, 0].argmax())
+
+
+# -- prototypes -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("points", "lowest"),
+    [(5, -47.6), (10, -42.3), pytest.param(20, -39.9, marks=pytest.mark.slow),
+     pytest.param(40, -38.7, marks=pytest.mark.slow)],
+)  # fmt: skip
+def test_amplitude_of_the_undamped_cantilever(points, lowest):
+    tips = explicit_tips(undamped(lying()), points, NO_LOADS, 1.0)
+    assert 1e3 * tips[:, 0].min() == pytest.approx(lowest, abs=0.06)
+
+
+@pytest.mark.parametrize(("points", "dt", "lowest"), [(20, 0.05, -41.1), (100, 0.02, -38.4)])
+def test_amplitude_of_the_implicit_cantilever(points, dt, lowest):
+    tips = implicit_tips(undamped(lying()), points, NO_LOADS, 1.0, dt)
+    assert 1e3 * tips[:, 0].min() == pytest.approx(lowest, abs=0.06)
+
+
+def test_damped_cantilever_comes_near_its_rest():
+    tips = implicit_tips(ReferenceRod.of_robot(lying()), 60, NO_LOADS, 10.0, 0.02)
+    assert -21e-3 < tips[-1, 0] < -18e-3
+
+
+def test_kirchhoff_answers_as_fast_as_cosserat():
+    """The thesis's Fig. 3.6 has it much quicker, as the naive restriction is."""
+    rod = ReferenceRod.of_robot(floating())
+    cosserat = peak(implicit_tips(rod, 100, PULL, 0.2, 0.01), 0.01)
+    kirchhoff = peak(implicit_tips(rod.kirchhoff(), 100, PULL, 0.2, 0.01), 0.01)
+    assert cosserat == pytest.approx((36.47, 0.11), abs=0.01)
+    assert kirchhoff == pytest.approx((36.67, 0.11), abs=0.01)
+    motion = ExplicitMotion(rod, 20, "kirchhoff_naive")
+    naive = motion.advance(motion.rest_state(), PULL, round(0.2 / motion.dt))
+    assert peak(naive, motion.dt)[1] == pytest.approx(0.007, abs=0.001)
+
+
+def test_weight_does_not_bend_the_naive_restriction():
+    motion = ExplicitMotion(ReferenceRod.of_robot(lying()), 10, "kirchhoff_naive")
+    tips = motion.advance(motion.rest_state(), NO_LOADS, 2000)
+    assert tips == pytest.approx(np.tile([0.0, 0.0, 0.1], (2000, 1)), abs=1e-12)
+
+
+def test_statics_of_the_restricted_rod_keep_its_length():
+    rest = equilibrium(ReferenceRod.of_robot(lying()).kirchhoff(), method="pseudospectral")
+    assert rest.strains[:, :3] == pytest.approx(np.tile([0, 0, 1.0], (21, 1)), abs=1e-8)
+    assert rest.base_wrench[0] == pytest.approx(-0.07704756, abs=1e-7)
+
+
+# -- properties -----------------------------------------------------------------------------------
+
+
+def test_energy_of_the_explicit_scheme_stays_bounded():
+    motion = ExplicitMotion(undamped(lying()), 5)
+    state = motion.rest_state()
+    energies = [motion.energy(state)]
+    weight = 0.02 * 9.81 * 0.1 * 0.0785  # its weight at the static deflection
+    for _ in range(60):
+        motion.advance(state, NO_LOADS, 1000)
+        energies.append(motion.energy(state))
+    assert np.abs(np.array(energies) - energies[0]).max() < 0.02 * weight
+
+
+def test_viscosity_takes_energy_away_and_damps_the_first_mode():
+    rod = ReferenceRod.of_robot(floating())
+    motion = ImplicitMotion(rod, 60, 0.01)
+    state = motion.rest_state()
+    motion.advance(state, PULL, 100)
+    tips = motion.advance(state, NO_LOADS, 200)[:, 0]
+    peaks = [k for k in range(1, 199) if tips[k - 1] < tips[k] >= tips[k + 1] and tips[k] > 0]
+    rates = np.log(tips[peaks[0]] / tips[peaks[-1]]) / (len(peaks) - 1)
+    assert rates / (2 * np.pi) == pytest.approx(0.0125, rel=0.15)  # damping ratio of linear theory
+    frequency = (len(peaks) - 1) / (0.01 * (peaks[-1] - peaks[0]))
+    assert frequency == pytest.approx(4.41, rel=0.03)
+
+
+def test_velocities_are_those_of_the_poses():
+    motion = ExplicitMotion(ReferenceRod.of_robot(lying()), 8)
+    state = motion.rest_state()
+    motion.advance(state, PULL, 3000)
+    before = motion.poses(state)
+    velocities = state.velocities.copy()
+    motion.advance(state, PULL, 1)
+    found = se3.log(se3.inverse(before) @ motion.poses(state)) / motion.dt
+    assert found == pytest.approx(velocities, abs=1e-9)
+    turns = motion.poses(state)[:, :3, :3]
+    assert np.abs(np.linalg.det(turns) - 1.0).max() < 1e-14
+
+
+@pytest.mark.parametrize("tendons", ["constant", "exact"])
+def test_the_motion_ends_in_the_equilibrium(tendons):
+    robot = lying().replace(tendon_model=tendons, relaxation_times=(0.03,) * 6)
+    rod = ReferenceRod.of_robot(robot)
+    rest = equilibrium(rod, PULL, "explicit_euler", 20)
+    motion = ImplicitMotion(rod, 20, 0.02)
+    state = motion.rest_state()
+    # what is damped much within a step changes its sign from step to step, and decays slowly
+    last = motion.advance(state, PULL, 300)[-1]
+    wrench = state.base_wrench.copy()
+    tip = 0.5 * (last + motion.advance(state, PULL, 1)[0])
+    assert tip == pytest.approx(rest.tip, abs=1e-9)
+    assert 0.5 * (wrench + state.base_wrench) == pytest.approx(rest.base_wrench, abs=1e-6)
+
+
+# -- the rod of the house -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", ["weight", "step of tension"])
+def test_explicit_motion_converges_to_the_rod_of_the_house(case):
+    """First order in space and time: the extrapolation of two grids, against the house's fine one.
+
+    Half a period of the first mode with viscosity, sampled every 5 ms.
+    """
+    robot, loads = (lying(), NO_LOADS) if case == "weight" else (floating(), PULL)
+    inputs = np.zeros(4) if case == "weight" else np.array([0.5, 0, 0, 0])
+    house = CosseratRod(robot, 20, max_substep=5e-4)
+    states = house.simulate(house.rest_state(), np.tile(inputs, (24, 1)), 0.005)
+    want = np.array([house.backbone(state, 2)[-1][:3, 3] for state in states])
+    tips = []
+    for points in (11, 21):
+        motion = ExplicitMotion(ReferenceRod.of_robot(robot), points)
+        found = motion.advance(motion.rest_state(), loads, round(0.12 / motion.dt) + 2)
+        times = motion.dt * np.arange(1, len(found) + 1)
+        sampled = [np.interp(0.005 * np.arange(1, 25), times, found[:, k]) for k in range(3)]
+        tips.append(np.array(sampled).T)
+    coarse, fine = (np.abs(each - want).max() for each in tips)
+    extrapolated = np.abs(2 * tips[1] - tips[0] - want).max()
+    assert fine < 0.6 * coarse
+    assert extrapolated < 0.3 * fine
+    assert extrapolated < 6e-4
+
+
+# -- what the thesis prints -----------------------------------------------------------------------
+
+
+def test_variation_of_a_discrete_velocity_needs_the_inverse_tangent_map():
+    """(3.34): d eta = dexp^-1(dt eta) (-dh_i + Ad dh_(i+1)) / dt; the thesis prints dexp."""
+    dt, step = 0.3, 1e-6
+    eta = np.array([0.4, -0.2, 0.5, 1.0, -2.0, 0.7])
+    first, second = (
+        np.array([0.3, 0.1, -0.2, 0.5, 0.4, -0.6]),
+        np.array([0.2, 0, 0.3, -1, 0.2, 0.4]),
+    )
+
+    def velocity(size):
+        begin, end = se3.exp(size * first), se3.exp(dt * eta) @ se3.exp(size * second)
+        return se3.log(se3.inverse(begin) @ end) / dt
+
+    found = (velocity(step) - velocity(-step)) / (2 * step)
+    moved = -first + se3.adjoint(se3.exp(dt * eta)) @ second
+    assert found == pytest.approx(se3.dexp_inverse(dt * eta) @ moved / dt, abs=1e-8)
+    assert np.abs(found - se3.dexp(dt * eta) @ moved / dt).max() > 0.1
+
+
+def test_viscosity_as_a_load_would_push_a_rod_that_stretches_evenly():
+    """(3.10) is a wrench per length by its place, N s by its unit: it is a wrench inside the rod.
+
+    As such it does nothing to a stretch that is even, wherever the base is; as a load it pushes.
+    """
+    rod = replace(ReferenceRod.of_robot(floating()), stiffness=1e-9 * np.ones(6))
+    motion = ExplicitMotion(rod, 6, dt=1e-6)
+    state = motion.rest_state()
+    state.velocities[:, 2] = np.linspace(0.0, 1e-3, 6)
+    state.momenta[:] = rod.inertia * state.velocities
+    before = state.momenta.copy()
+    motion.advance(state, NO_LOADS, 1)
+    changes = state.momenta - before
+    push = rod.viscosity[2] * 1e-3 / rod.length  # (3.10) for this rate of strain [N]
+    assert np.abs(changes[1:-1]).max() < 1e-6 * abs(changes[-1, 2])  # the end alone is pulled
+    assert changes[-1, 2] * motion.interval / 1e-6 == pytest.approx(-push, rel=1e-2)
+
+
+# -- bad input ------------------------------------------------------------------------------------
+
+
+def test_steps_and_grids_that_are_not_allowed():
+    rod = undamped(lying())
+    with pytest.raises(UserError, match=r"dt: 0.001 s is not allowed: with 20 points waves bound "):
+        ExplicitMotion(rod, 20, dt=1e-3)
+    with pytest.raises(UserError, match=r"diffusion bound it by 1.54e-05 s$"):
+        ExplicitMotion(ReferenceRod.of_robot(lying()), 20, dt=5e-5)
+    with pytest.raises(UserError, match="points: 2 is not allowed: at least 3"):
+        ImplicitMotion(rod, 2)
+    with pytest.raises(UserError, match=r"dt: -0\.1 s is not allowed"):
+        ImplicitMotion(rod, 20, -0.1)
+
+
+def test_a_step_below_the_bound_of_the_implicit_scheme_is_told():
+    with pytest.raises(
+        StepFailed, match=r"^dt 0.01 s, 20 points: no step was found at 1.* s: this"
+    ):
+        implicit_tips(undamped(lying()), 20, NO_LOADS, 10.0, 0.01)
+
+
+def test_bounds_of_the_explicit_step_are_the_thesis_formulas():
+    bounds = ExplicitMotion(ReferenceRod.of_robot(lying()), 20).bounds
+    h = 0.1 / 19
+    assert bounds.waves == pytest.approx(h * np.sqrt(1000.0 / 1e6), rel=1e-6)
+    assert bounds.diffusion == pytest.approx(h**2 * 1000.0 / (2 * 3 * 300.0), rel=1e-4)
+
+
+@pytest.mark.parametrize("viscous", [False, True])
+def test_sections_that_turn_bound_the_step_of_coarse_grids(viscous):
+    """Above the bound the motion grows beyond numbers, though (3.43) would allow the step."""
+    robot = floating()
+    rod = ReferenceRod.of_robot(robot) if viscous else undamped(robot)
+    motion = ExplicitMotion(rod, 6)
+    bound = motion.bounds.diffusion if viscous else motion.bounds.waves
+    assert bound < 0.02 * np.sqrt(1000.0 / 1e6)
+    for share, fine in ((0.9, True), (1.15, False)):
+        motion.dt = share * bound
+        with np.errstate(all="ignore"):
+            tips = motion.advance(motion.rest_state(), PULL, 5000)
+        assert (np.abs(tips[-500:]).max() < 0.2) == fine
