@@ -48,8 +48,9 @@ def _loaded(name: str) -> ModuleType:
 
 
 def _digest() -> str:
-    sources = [*Path(__file__).parent.glob("*.py"), *Path(lie.__file__).parent.glob("*.py")]
+    here, below = Path(__file__).parent, Path(lie.__file__).parent
+    texts = [*here.glob("compiled_*.py"), here / "section_text.py", here / "numbers.py"]
     digest = hashlib.sha256()
-    for source in sorted([*sources, Path(simd.__file__)]):
+    for source in sorted([*texts, *below.glob("*.py"), Path(simd.__file__)]):
         digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
