@@ -13,7 +13,7 @@ from softcr_models.reference.kernel import statics_kernels
 from softcr_models.reference.numbers import Numbers, numbers_of
 from softcr_models.reference.steady import Equilibrium, Problem, base_pose, poses_of
 
-_STEPS, _TOLERANCE, _REACH = 40, 1e-13, 1e-7
+_STEPS, _TOLERANCE, _REACH, _LEAST = 40, 1e-13, 1e-7, 1e-2
 
 
 def chebyshev(order: int) -> tuple[np.ndarray, np.ndarray]:
@@ -51,8 +51,11 @@ def solve(problem: Problem, guess: Equilibrium | None) -> Equilibrium:
             change = lu_solve(lu_factor(collocation.jacobian(z)), miss.ravel()).reshape(z.shape)
         except (ValueError, np.linalg.LinAlgError):  # not finite, or singular
             break
-        moved = z - change
-        found = collocation.miss(moved)
+        moved, found, share = z, miss, 2.0
+        while not np.abs(found).max() < size and share > _LEAST:
+            share *= 0.5
+            moved = z - share * change
+            found = collocation.miss(moved)
         if not np.abs(found).max() < size:
             break
         z, miss, size, steps = moved, found, np.abs(found).max(), steps + 1
