@@ -134,7 +134,13 @@ def _all_maps(x, y, rotation, position, out):
     kernel.advance(rotation, position, y)
 
 
-@pytest.mark.parametrize("run", [_all_maps, _all_maps.py_func], ids=["compiled", "Python"])
+@pytest.mark.parametrize(
+    "run",
+    [
+        pytest.param(_all_maps, id="compiled", marks=pytest.mark.slow),
+        pytest.param(_all_maps.py_func, id="Python"),
+    ],
+)
 def test_text_for_compiled_loops_is_the_same(run):
     for x, y in zip(EACH, Y.reshape(-1, 6), strict=True):
         rotation, position, out = np.empty((3, 3)), np.empty(3), np.empty((6, 6))

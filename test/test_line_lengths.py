@@ -1,9 +1,12 @@
 """Lengths of the lines of a rod: the house's, and the tensions that make them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from softcr_models import CosseratRod, UserError, load_robot
+from softcr_models.reference.actuator_lines import Line
 from softcr_models.reference.line_lengths import equilibrium_of_changes, line_changes
 from softcr_models.reference.reference_rod import Loads, ReferenceRod
 from softcr_models.reference.statics import NoEquilibrium, equilibrium
@@ -34,6 +37,26 @@ def test_tensions_come_back_from_the_lengths_that_they_make(method):
     found, tensions = equilibrium_of_changes(ROD, line_changes(ROD, given), None, method, 11)
     assert tensions == pytest.approx([0.4, 0.3], abs=1e-6)
     assert found.poses == pytest.approx(given.poses, abs=1e-7)
+
+
+def test_a_chamber_changes_its_volume():
+    """Pressure does the work that bends the rod: dE = p dV. By (2.53), an integral over the
+    unloaded length, the volume would not change."""
+    area, pressure, step = 1e-5, 3e4, 3e2
+    place = np.array([[3e-3, 1e-3, 0.0], [0.0, 0.0, 0.0]])
+    chamber = Line("c", lambda s: np.tile(place, (len(s), 1, 1)), -area)
+    rod = replace(ROD, weight=np.zeros(3)).with_lines([chamber], 5e-3)
+
+    def energy_and_volume(p):
+        rest = equilibrium(rod, Loads(inputs=[p]), points=3)
+        strain = rest.strains[0] - rod.rest_strain  # the same everywhere
+        return 0.5 * rod.length * strain @ (rod.stiffness * strain), area * line_changes(rod, rest)[
+            0
+        ]
+
+    (less, small), (more, large) = map(energy_and_volume, (pressure - step, pressure + step))
+    assert more - less == pytest.approx(pressure * (large - small), rel=1e-4)
+    assert large - small > 1e-3 * step / pressure * area * rod.length
 
 
 def test_a_cable_that_would_have_to_push_is_told():

@@ -358,7 +358,15 @@ def test_buoyancy_takes_weight_away():
 # -- the rod of the house -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", ["cables", "bent cables", "chamber", "constant cables"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        "bent cables",
+        pytest.param("cables", marks=pytest.mark.slow),
+        "chamber",
+        pytest.param("constant cables", marks=pytest.mark.slow),
+    ],
+)
 def test_agrees_with_the_rod_of_the_house(case):
     """Other equations and another grid: the difference shrinks with the square of the house's."""
     lying, inputs = (0.3, -1.2, 0.4), np.array([0.4, 0.0, 0.1, 0.3])
@@ -377,14 +385,13 @@ def test_agrees_with_the_rod_of_the_house(case):
         ours, Loads(inputs=inputs, tip_force=force, tip_wrench=wrench), "pseudospectral", 17
     )
     errors = []
-    for intervals in (10, 20, 40):
+    for intervals in (10, 20):
         house = CosseratRod(given, intervals)
         state = house.equilibrium(inputs, loads=[PointLoad(force=force, wrench=wrench)])
         tip = house.backbone(state, 2)[-1]
         errors.append(np.linalg.norm(tip[:3, 3] - found.tip))
-    assert errors[2] < 2e-5
-    ratios = np.divide(errors[:-1], errors[1:])
-    assert ratios == pytest.approx([4.0, 4.0], rel=0.15)
+    assert errors[1] < 8e-5
+    assert errors[0] / errors[1] == pytest.approx(4.0, rel=0.15)
 
 
 # -- what the thesis prints -----------------------------------------------------------------------
