@@ -70,7 +70,7 @@ def files_of(settings: BaseModel) -> Iterator[tuple[str, str, Path]]:
     for name, info in type(settings).model_fields.items():
         value, extra = getattr(settings, name), info.json_schema_extra
         if isinstance(value, BaseModel):
-            yield from ((f"{name}.{inner}", *rest) for inner, *rest in files_of(value))
+            yield from ((f"{name}.{inner}", said, path) for inner, said, path in files_of(value))
         if not isinstance(value, str) or not value:
             continue
         extra = extra if isinstance(extra, dict) else {}

@@ -169,6 +169,8 @@ def run_loop(
     numbers = filter_settings or EstimatorSettings()
     if not case.adaptive:
         numbers = numbers.model_copy(update={"parameters": ()})
+    elif robot.tendons and "parameters" not in numbers.model_fields_set:
+        numbers = numbers.model_copy(update={"parameters": None})  # the model's: no pressures
     told: Parameters = shared | {"intervals": case.model_intervals} | (filter_parameters or {})
     filter_block = estimator(robot, told, numbers)
     told = shared | {"model": "rod"} | controller_parameters(controller, case) | (parameters or {})

@@ -5,7 +5,7 @@ import numpy as np
 from softcr_control.scripted_commands import ScriptedCommands
 from softcr_estimation import EstimatorSettings
 from softcr_estimation.estimator import EstimatorBlock
-from softcr_estimation.model_filter import ModelFilter
+from softcr_estimation.model_filter import EVERYTHING, ModelFilter
 from softcr_hardware.plants import Plant, RodPlant
 from softcr_hardware.simulator import Simulator, SimulatorSettings
 from softcr_models import Robot
@@ -50,6 +50,7 @@ def estimator(
     told: Parameters = {"estimator": "rod", "model": "rod"} | parameters
     if numbers is None:
         return EstimatorBlock(robot, EstimatorBlock.settings_of(told))
-    told |= {"filter": numbers.filter, "parameters": list(numbers.parameters or ())}
+    names = (EVERYTHING,) if numbers.parameters is None else numbers.parameters
+    told |= {"filter": numbers.filter, "parameters": list(names)}
     settings = EstimatorBlock.settings_of(told)
     return EstimatorBlock(robot, settings, lambda context: ModelFilter.of(context, numbers))

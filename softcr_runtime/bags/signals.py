@@ -392,7 +392,7 @@ def _fields(topic: str, value: Any) -> dict[str, Any]:
         return {"positions": positions, "quaternions": quaternions, "tip": positions[-1]}
     if topic.endswith("/wrench"):
         return {"wrench": value}
-    plain = {"reference/tip": "tip", "tendon/command": "length"}
+    plain = {"reference/tip": "tip", "tendon/command": "length", "tendon/lengths": "length"}
     return {plain.get(topic, "pressure"): value}
 
 
