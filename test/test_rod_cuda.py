@@ -95,11 +95,13 @@ def test_device_functions_are_the_text_itself():
 
     grid = CosseratRod(cuda_cases.ROBOT, 3).grid
     functions = DeviceFunctions(grid, 0, np.float32)
-    for function in (rosenbrock.step, linear_solver.solve, packing.tip_pose):
+    for function in (
+        rosenbrock.step, rosenbrock._advance, linear_solver.solve, packing.tip_pose
+    ):  # fmt: skip
         made = functions.of(function).py_func
         assert made.__code__.co_code == function.__code__.co_code
         assert functions.of(function) is functions.of(function)
-    made = functions.of(rosenbrock.step).py_func
+    made = functions.of(rosenbrock._advance).py_func
     assert made.__globals__["MAX_NODES"] == 4
     assert made.__globals__["STAGE_POINT"].dtype == np.float32
     assert made.__globals__["solve"] is functions.of(linear_solver.solve)
