@@ -252,7 +252,7 @@ def _numbers_of(
     parameters = None if settings.parameters == (EVERYTHING,) else settings.parameters
     if parameters is not None and estimates_tip_force([each.name for each in model.parameters]):
         parameters = (*(name for name in parameters if name not in TIP_FORCE), *TIP_FORCE)
-    measured = {
+    measured: dict[str, tuple[float, ...]] = {
         name: noises[info.kind] for name, info in model.outputs.items() if info.kind in noises
     }
     if TENDON_LENGTHS in model.outputs:

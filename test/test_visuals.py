@@ -14,7 +14,9 @@ from rclpy.parameter import Parameter  # noqa: E402
 
 from softcr_hardware.optitrack.calibration import load_calibration  # noqa: E402
 from softcr_models import CosseratRod, load_robot  # noqa: E402
+from softcr_models.obstacle_files import load_obstacles  # noqa: E402
 from softcr_runtime import wire_types  # noqa: E402
+from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_to_message  # noqa: E402
 from softcr_runtime.messages import pose_with_covariance_to_message  # noqa: E402
 from softcr_runtime.rod_clouds import rod_cloud_message  # noqa: E402
 from softcr_runtime.topics import TOPICS, qos  # noqa: E402
@@ -28,6 +30,10 @@ ROBOT = load_robot("licher2025")
 TOLD = ("estimate/shape", "markers", "estimate/parameters", "robot_description", "/tf_static",
         "/tf")  # fmt: skip
 IS_RAW = not wire_types.is_installed()
+
+
+def obstacles_in(message):
+    return [each for each in message.markers if each.ns.startswith("obstacle")]
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +56,10 @@ def shown():
         kind = TOPICS[topic].message_class()
         raw = IS_RAW and topic.startswith("/tf")
         other.create_subscription(kind, topic, heard[topic].append, qos(topic), raw=raw)
-    inputs = ("estimate/rod", "estimate/tip/pose")
+    inputs = ("estimate/rod", "estimate/tip/pose", "/diagnostics")
+    around = load_obstacles("ball").model_dump(mode="json")
+    simulator = DiagnosticReport("simulator: loop", 0, "", ROBOT.name, {"obstacles": around})
+    another = DiagnosticReport("r2/simulator: loop", 0, "", ROBOT.name, {"obstacles": []})
     say = {t: other.create_publisher(TOPICS[t].message_class(), t, qos(t)) for t in inputs}
     rod = CosseratRod(ROBOT, intervals=5)
     state = rod.rest_state()
@@ -59,12 +68,15 @@ def shown():
     poses = np.concatenate((nodes[:1], nodes))
     deadline = time.monotonic() + 20.0
     try:
-        while not all(heard.values()):
+        while not all(heard.values()) or not obstacles_in(heard["markers"][-1]):
             silent = [topic for topic, messages in heard.items() if not messages]
             assert time.monotonic() < deadline, f"nothing on {silent}"
             stamp = other.get_clock().now().nanoseconds
             covariance = pose_with_covariance_to_message(tip, 1e-8 * np.eye(3), stamp)
             say["estimate/tip/pose"].publish(covariance)
+            # of several nodes, not in order
+            for report, age in ((simulator, 0), (another, 10**9)):
+                say["/diagnostics"].publish(diagnostics_to_message([report], stamp - age))
             found = {"bending_compliance": 47.5}, {"bending_compliance": 0.4}
             say["estimate/rod"].publish(rod_cloud_message(state, poses, *found, stamp))
             executor.spin_once(timeout_sec=0.02)
@@ -103,6 +115,12 @@ def test_shape_and_markers_are_those_of_the_estimate(shown):
     assert len(path.poses) == 7
     namespaces = {marker.ns for marker in shown["markers"].markers}
     assert {"rod", "reference", "trail", "tip"} <= namespaces
+
+
+def test_obstacles_are_drawn_that_the_simulator_of_this_robot_tells(shown):
+    (ball,) = obstacles_in(shown["markers"])
+    assert (ball.ns, ball.header.frame_id) == ("obstacle ball", "base")
+    assert ball.scale.x == pytest.approx(0.07)
 
 
 def test_estimated_parameters_can_be_plotted(shown):

@@ -71,7 +71,9 @@ def run(cell: Cell) -> Result:
         TENDON_LENGTHS: lengths + length_noise * noise.standard_normal(lengths.shape),
     }
     read = levels + TENSION_NOISE * noise.standard_normal(levels.shape)
-    told = ModelFilterSettings(position_noise=TIP_NOISE, tendon_length_noise=length_noise)
+    told = ModelFilterSettings.model_validate(
+        {"position_noise": TIP_NOISE, "tendon_length_noise": length_noise}
+    )
     follower = ModelFilter(EstimationContext(load_robot(ROBOT), model, PERIOD), told)
     follower.update(read[0], {}, 0.0)
     errors, factor = np.empty(len(states)), np.nan
