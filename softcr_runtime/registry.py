@@ -157,8 +157,12 @@ def part(kind: Kind, name: str, parameters: Parameters) -> Part:
     found, known = resolve(kind, name), entry(kind, name)
     if issubclass(found, BlockBase):
         return Part(known.node or found.name, known.place, parameters)
-    block: type[BlockBase] = load_class(_BLOCKS[kind], "block", BlockBase)
-    return Part(known.node or block.name, _BLOCKS[kind], {kind: name, **parameters})
+    return Part(known.node or runner(kind).name, _BLOCKS[kind], {kind: name, **parameters})
+
+
+def runner(kind: Kind) -> type[BlockBase]:
+    """The block that runs a class of a kind that is no block itself."""
+    return load_class(_BLOCKS[kind], "block", BlockBase)
 
 
 def declared(kind: Kind, name: str) -> dict[str, Setting]:
@@ -173,10 +177,10 @@ def declared(kind: Kind, name: str) -> dict[str, Setting]:
     try:
         if issubclass(found, BlockBase):
             return declared_settings(found.Settings)
-        runner: type[BlockBase] = load_class(_BLOCKS[kind], "block", BlockBase)
-        runner.settings_model({kind: name})
-        of_runner = declared_settings(runner.Settings)
-        offered = {each: of_runner[each] for each in runner.offered}
+        block = runner(kind)
+        block.settings_model({kind: name})
+        of_block = declared_settings(block.Settings)
+        offered = {each: of_block[each] for each in block.offered}
         return declared_settings(settings_class(found)) | offered
     except (TypeError, PydanticUserError) as error:
         raise UserError(f"{kind} {name!r}: {str(error).splitlines()[0]}") from None

@@ -6,16 +6,15 @@ The options themselves are in `run_options`.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel
-
 from softcr_models.errors import UserError
 from softcr_models.models import model_class
 from softcr_models.obstacle_files import load_obstacles
 from softcr_models.robot import WORDS, Kind, load_robot
 from softcr_models.rod_model import RodModel
 from softcr_runtime import registry
+from softcr_runtime.block import BlockBase
 from softcr_runtime.plugin_settings import settings_class
-from softcr_runtime.settings import build_settings, declared_settings, parsed
+from softcr_runtime.settings import build_settings, parsed
 from softcr_runtime.system import Parameters
 
 if TYPE_CHECKING:
@@ -79,19 +78,18 @@ def settings_of_plugins(options: "RunOptions", given: Mapping[str, Any]) -> dict
         if isinstance(value, str):
             value = parsed(declared[full], value, f"option {full}")
         found.setdefault(role, {})[name] = value
-    for role in ROLES:
-        if role in found and ":" in getattr(options, role):
-            own = settings_class(plugin_class(options, role))
-            try:
-                build_settings(own, {n: v for n, v in found[role].items() if n in _names(own)})
-            except UserError as error:
-                raise UserError(f"{role} {getattr(options, role)!r}: {error}") from None
+    for role in [role for role in ROLES if role in found]:
+        plugin, named = plugin_class(options, role), getattr(options, role)
+        block = plugin if issubclass(plugin, BlockBase) else registry.runner(role)
+        offered = {name: value for name, value in found[role].items() if name in block.offered}
+        own = {name: value for name, value in found[role].items() if name not in offered}
+        try:
+            build_settings(block.Settings, offered)
+            if ":" in named:
+                build_settings(settings_class(plugin), own)
+        except UserError as error:
+            raise UserError(f"{role} {named!r}: {error}") from None
     return found
-
-
-def _names(settings: type[BaseModel]) -> set[str]:
-    """Dotted, as options have them."""
-    return set(declared_settings(settings))
 
 
 def check_classes(options: "RunOptions") -> None:

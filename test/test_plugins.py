@@ -12,6 +12,7 @@ from softcr_runtime.guard import MOST_KINDS, MOST_REFUSALS
 from softcr_runtime.virtual import VirtualExecutor
 from softcr_tools import up
 from softcr_tools.cli import main
+from softcr_tools.hardware_system import HardwareOptions, hardware_system
 from softcr_tools.run_options import SimulationOptions
 from softcr_tools.systems import simulation_system
 
@@ -19,6 +20,7 @@ ROOT = Path(__file__).parents[1]
 SPRING = f"{ROOT}/examples/spring_plant.py:SpringPlant"
 VELOCITY = f"{ROOT}/examples/constant_velocity.py:ConstantVelocity"
 PID = f"{ROOT}/examples/joint_pid.py:JointPid"
+NO_STATE = {"rod": {}, VELOCITY: {"controller": PID}}
 PRESSURE = 30e3
 
 CONTROLLER = """
@@ -122,6 +124,25 @@ def test_settings_of_the_usual_controller_need_no_name(monkeypatch):
     monkeypatch.setattr(up, "run_simulation", lambda options, results: chosen.append(options) or 0)
     assert main(["up", "simulation", "--controller.generations", "3"]) == 0
     assert chosen[0].plugin_settings == {"controller": {"generations": 3}}
+
+
+def test_the_estimators_block_offers_how_it_waits_and_computes(tmp_path):
+    of_block = {
+        "estimator.patience": "1.5", "estimator.substeps": "3", "estimator.longest_prediction": "2",
+    }  # fmt: skip
+    expected = {"patience": 1.5, "substeps": 3, "longest_prediction": 2.0}
+    for named in ("rod", VELOCITY):  # whoever estimates
+        options = SimulationOptions.of_options({"estimator": named} | of_block | NO_STATE[named])
+        system = simulation_system(options, Path("nowhere"))
+        parameters = system.part("estimator").parameters
+        assert expected.items() <= parameters.items()
+    with pytest.raises(
+        UserError, match=r"estimator 'rod': .*patience = 9.0: must be a number from 0.1 to"
+    ):
+        SimulationOptions.of_options({"estimator.patience": "9"})
+    for given, patience in (({}, 2.5), ({"estimator.patience": "1.5"}, 1.5)):
+        system = hardware_system(HardwareOptions.of_options(given), Path("nowhere"))
+        assert system.part("estimator").parameters["patience"] == patience
 
 
 def test_help_lists_the_settings_of_what_is_named(tmp_path, capsys, monkeypatch):
