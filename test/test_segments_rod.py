@@ -9,6 +9,7 @@ from oracles.random_arms import random_file, random_inputs, random_loads, random
 from oracles.robot_files import FILES, tendon, two_segments, with_intervals
 
 from softcr_models import CosseratRod, load_robot
+from softcr_models.arguments import ArgumentError
 from softcr_models.robot import Robot
 from softcr_models.rod.point_loads import PointLoad
 from softcr_models.rod.state import RodState
@@ -287,3 +288,22 @@ def test_tendons_left_out_of_the_linearisation_keep_steps_stable(share):
     assert errors[1] < 0.05 * share / 0.45
     rod, settled = after(0.01, 60.0)
     assert tip(rod, settled) == pytest.approx(tip(rod, rod.equilibrium(inputs)), abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["states", "inputs", "parameters"])
+def test_batches_with_rows_of_another_length_are_refused(name):
+    """Compiled code would read beyond them."""
+    rod = CosseratRod(load_robot("licher2025"), 3)
+    rows = {
+        "states": np.tile(rod.rest_state(), (4, 1)),
+        "inputs": np.zeros((4, rod.input_size)),
+        "parameters": np.tile(rod.nominal_parameters, (4, 1)),
+    }
+    assert rod.base_wrenches(**rows).shape == (4, 6)
+    for wrong in (rows[name][:, :-1], rows[name][0]):
+        with pytest.raises(ArgumentError, match=f"base_wrenches: {name} of shape"):
+            rod.base_wrenches(**{**rows, name: wrong})
+    if name != "inputs":
+        with pytest.raises(ArgumentError, match=f"poses_at: {name} of shape"):
+            chosen = {**rows, name: rows[name][:, :-1]}
+            rod.poses_at(chosen["states"], 0, 0.5, chosen["parameters"])

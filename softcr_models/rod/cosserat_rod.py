@@ -419,6 +419,7 @@ class CosseratRod:
     ) -> np.ndarray:
         """(B, 6) as `base_wrench`, of states (B, nx), inputs (B, m) and parameters (B, P): float64,
         contiguous, finite or not."""
+        self._require_rows("base_wrenches", states, inputs=inputs, parameters=parameters)
         wrenches = batches.base_wrenches(states, inputs, parameters, *self._rod(()))
         wrenches[:, 3] -= self.base_height * wrenches[:, 1]
         wrenches[:, 4] += self.base_height * wrenches[:, 0]
@@ -428,6 +429,7 @@ class CosseratRod:
         self, states: np.ndarray, segment: int, fraction: float, parameters: np.ndarray
     ) -> np.ndarray:
         """(B, 4, 4) as `pose_at`, of states (B, nx) and parameters (B, P): float64, contiguous."""
+        self._require_rows("poses_at", states, parameters=parameters)
         place = fraction * self.robot.segments[segment].length
         return batches.poses_at(
             states, parameters, *self._rod(()), self.base_height, segment, place
@@ -550,6 +552,19 @@ class CosseratRod:
                 f"has {self.input_size} actuators"
             )
         return found
+
+    def _require_rows(self, method: str, states: np.ndarray, **others: np.ndarray) -> None:
+        """Rows of a batch have the lengths that compiled code reads without looking."""
+        lengths = {
+            "states": self.state_size,
+            "inputs": self.input_size,
+            "parameters": len(self.parameters),
+        }
+        for name, rows in {"states": states, **others}.items():
+            if rows.shape != (wanted := (len(states), lengths[name])):
+                raise ArgumentError(
+                    f"CosseratRod.{method}: {name} of shape {rows.shape}: must be {wanted}"
+                )
 
     def _parameters(
         self, method: str, parameters: np.ndarray | None, batch: int | None = 1
