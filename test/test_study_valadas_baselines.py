@@ -41,7 +41,7 @@ def test_errors_are_those_of_eq_9_and_what_diverges_has_none():
         "test position": pytest.approx(1.0),
         "test angle": pytest.approx(0.1 / 3.0),
     }
-    for far in (1.71, np.nan):
+    for far in (17.1, np.nan):
         found[7, 3] = far
         errors = markers.marker_errors("test", truth, found)
         assert errors == {"test diverges": 100.0, "test until it diverges": pytest.approx(0.007)}

@@ -185,14 +185,14 @@ def rows(results: Results) -> Iterable[Row]:
 def draw(results: Results, directory: Path) -> None:
     """Table III with what was published beside it, and the errors of the test over time."""
     (directory / "table_3.md").write_text(paper_table(results), encoding="utf-8")
-    picture, axes = plt.subplots(figsize=(7.0, 3.5))
+    picture, axes = plt.subplots(figsize=(8.5, 3.5))
     for method in METHODS:
         error = results.first(CASE.name, method).get("error over time", np.empty(0))
         axes.semilogy(HOLD * np.arange(len(error)), error, label=method, linewidth=1.0)
     axes.set_xlabel("time of the test [s]")
     axes.set_ylabel("error of the position [mm]")
-    axes.set_ylim(1e-3, 1e4)
-    axes.legend(fontsize=8, ncols=2)
+    axes.set_ylim(1e-3, 1e5)
+    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     picture.tight_layout()
     picture.savefig(directory / "error_over_time.png", dpi=90)
     plt.close(picture)
@@ -231,7 +231,7 @@ _ARTEFACTS_TOLD = (
     "x, all y and all angles was read as poses; each interval of 10 ms goes on from the state "
     "after 9 ms; the LNN was trained on markers 10, 15 and 20 and judged by 8, 14 and 20. They "
     "are repeated here with our networks in one column and left out in the next. A motion diverges "
-    "where a marker is farther from the base than ten lengths of the robot. No motion is the pose "
+    "where a marker is farther from the base than a hundred lengths of the robot. No motion is the pose "
     "at the begin, held."
 )
 _UNITS = {name: "mm" if "position" in name else "rad" for name in QUANTITIES}

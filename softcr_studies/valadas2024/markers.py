@@ -20,7 +20,7 @@ MARKERS, LNN_MARKERS = (8, 14, 20), (10, 15, 20)
 FRAMES = round(HOLD / 1e-3)
 """Milliseconds for which a torque is held."""
 
-_FAR = 10.0  # robot lengths from the base: no pose of the robot, so the motion diverges
+_FAR = 100.0  # robot lengths from the base: from there on a motion diverges
 
 
 @dataclass(frozen=True, eq=False)

@@ -93,6 +93,9 @@ class MarkerModel:
             for k in range(u.shape[1]):
                 now, moving = self.advance(now, moving, u[:, k])
                 found.append(now)
+                if not torch.isfinite(now).all(dim=1).any():
+                    break
+        found += [torch.full_like(now, torch.nan)] * (u.shape[1] + 1 - len(found))
         poses = torch.stack(found, dim=1).double().numpy() * np.array(self.units.pose)
         finite = np.logical_and.accumulate(np.isfinite(poses).all(axis=2, keepdims=True), axis=1)
         return np.where(finite, poses, np.nan)
