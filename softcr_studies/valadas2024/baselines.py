@@ -231,8 +231,8 @@ _ARTEFACTS_TOLD = (
     "x, all y and all angles was read as poses; each interval of 10 ms goes on from the state "
     "after 9 ms; the LNN was trained on markers 10, 15 and 20 and judged by 8, 14 and 20. They "
     "are repeated here with our networks in one column and left out in the next. A motion diverges "
-    "where a marker is farther from the base than a hundred lengths of the robot. No motion is the pose "
-    "at the begin, held."
+    "where a marker is farther from the base than a hundred lengths of the robot. No motion is the "
+    "pose at the begin, held."
 )
 _UNITS = {name: "mm" if "position" in name else "rad" for name in QUANTITIES}
 _MORE = {
