@@ -22,12 +22,12 @@ from softcr_models.reference.section_text import (
     balance,
     copy_pose,
     end_wrench,
+    invert_pose,
     set_product,
+    velocity_of,
 )
 
 _OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "nogil": True}
-_NEWTON = 6  # steps at most; two or three are taken
-_FINE = 1e-14
 
 
 @numba.njit(**_OPTIONS)
@@ -65,7 +65,7 @@ def advance(count, dt, h, frozen, inertia, viscosity, drag, numbers, xi, eta, mu
                 loads[j, k] = -load[k] - drag[k] * eta[j, k]
         for j in range(nodes - 1):
             # (3.38): exp(-dt eta_j) exp(h xi_j) exp(dt eta_(j+1))
-            _invert(back, away, drifts[j], shifts[j])
+            invert_pose(back, away, drifts[j], shifts[j])
             compose(turn, move, back, away, turns[j], moves[j])
             compose(turn, move, turn, move, drifts[j + 1], shifts[j + 1])
             logarithm(twist, turn, move)
@@ -93,31 +93,5 @@ def advance(count, dt, h, frozen, inertia, viscosity, drag, numbers, xi, eta, mu
                 mu[j, k] = before[k] + dt / h * (lam[j, k] - wrench[k]) + dt * loads[j - 1, k]
                 if frozen == 1 and k < 3:
                     mu[j, k] = 0.0
-            _velocity(eta[j], mu[j], dt, inertia, twist, wrench, rate)
+            velocity_of(eta[j], mu[j], dt, inertia, twist, wrench, rate)
         set_product(tips[step], 1.0, positions[nodes - 1])
-
-
-@numba.njit(**_OPTIONS)
-def _velocity(eta, mu, dt, inertia, twist, momentum, found):
-    """eta (6,) of mu = dexp^-T(dt eta) M eta, (3.42), from a guess; the last three are scratch."""
-    for _ in range(_NEWTON):
-        for k in range(6):
-            twist[k], momentum[k] = dt * eta[k], inertia[k] * eta[k]
-        dexp_inverse_transposed_times(found, twist, momentum)
-        change, size = 0.0, 0.0
-        for k in range(6):
-            moved = (mu[k] - found[k]) / inertia[k]
-            eta[k] += moved
-            change, size = max(change, abs(moved)), max(size, abs(eta[k]))
-        if not change > _FINE * size:
-            return
-
-
-@numba.njit(**_OPTIONS)
-def _invert(back, away, turn, move):
-    """(back, away) = (turn, move)^-1."""
-    for r in range(3):
-        away[r] = 0.0
-        for c in range(3):
-            back[r, c] = turn[c, r]
-            away[r] -= turn[c, r] * move[c]

@@ -11,14 +11,14 @@ import numpy as np
 
 from softcr_models.errors import UserError
 from softcr_models.lie import se3
-from softcr_models.reference.kernel import explicit_kernels
+from softcr_models.reference.kernel import explicit_kernels, kirchhoff_kernels
 from softcr_models.reference.numbers import numbers_of
 from softcr_models.reference.reference_rod import Loads, ReferenceRod
 from softcr_models.reference.steady import base_pose
 
-Kind = Literal["cosserat", "kirchhoff_naive"]
-"""Cosserat, or shear and stretch frozen without the force that holds them, as (3.45) is printed:
-weight then never bends the rod, and only rotary inertia resists its actuators."""
+Kind = Literal["cosserat", "kirchhoff", "kirchhoff_naive"]
+"""Cosserat; neither shear nor stretch, with the force that holds them; or without that force, as
+(3.45) is printed: weight then never bends the rod, and only rotary inertia resists actuators."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,17 @@ class ExplicitState:
         strains: (N - 1, 6) of the intervals.
         velocities: (N, 6) of the nodes, in their frames, the first one's zero.
         momenta: (N, 6) mu of (3.42).
+        forces: (N - 1, 3) that hold shear and stretch of the kind "kirchhoff" [N].
     """
 
     strains: np.ndarray
     velocities: np.ndarray
     momenta: np.ndarray
+    forces: np.ndarray
+
+
+class MotionFailed(ArithmeticError):
+    """No forces hold shear and stretch; one line."""
 
 
 class ExplicitMotion:
@@ -66,7 +72,7 @@ class ExplicitMotion:
         Args:
             rod: which.
             points: N, both ends included.
-            kind: "cosserat", or "kirchhoff_naive".
+            kind: see `Kind`.
             dt: step [s]; None: `bounds.step`, for Kirchhoff's restriction 0.9 of the waves' bound.
 
         Raises:
@@ -78,7 +84,7 @@ class ExplicitMotion:
         self.interval = rod.length / (points - 1)
         self.bounds = self._bounds()
         usual = self.bounds.step
-        if kind == "kirchhoff_naive":
+        if kind != "cosserat":
             usual = min(0.9 * self.bounds.waves, 0.9 * self.bounds.diffusion)
         self.dt = usual if dt is None else dt
         for name, bound in (("waves", self.bounds.waves), ("diffusion", self.bounds.diffusion)):
@@ -91,7 +97,7 @@ class ExplicitMotion:
     def _bounds(self) -> StepBounds:
         rod, h = self.rod, self.interval
         # the restricted rod has no waves of shear and stretch; those of bending are as fast
-        kept = slice(3, 6) if self.kind == "kirchhoff_naive" else slice(0, 6)
+        kept = slice(0, 6) if self.kind == "cosserat" else slice(3, 6)
         inertia = rod.inertia[kept]
         elastic = 4.0 * (rod.stiffness[kept] / inertia).max() / h**2
         viscous = 4.0 * (rod.viscosity[kept] / inertia).max() / h**2
@@ -105,22 +111,38 @@ class ExplicitMotion:
     def rest_state(self) -> ExplicitState:
         """Unloaded, at rest."""
         strains = np.tile(np.asarray(self.rod.rest_strain, float), (self.points - 1, 1))
-        return ExplicitState(strains, np.zeros((self.points, 6)), np.zeros((self.points, 6)))
+        nodes = self.points, 6
+        return ExplicitState(strains, np.zeros(nodes), np.zeros(nodes), np.zeros((nodes[0] - 1, 3)))
 
     def advance(self, state: ExplicitState, loads: Loads, count: int) -> np.ndarray:
-        """(count, 3) positions of the rod's end after each step [m]; the state goes with it."""
-        h, n = self.interval, self.points
+        """(count, 3) positions of the rod's end after each step [m]; the state goes with it.
+
+        Raises:
+            MotionFailed: of the kind "kirchhoff", no forces were found.
+        """
+        rod, h, n = self.rod, self.interval, self.points
         places = h * np.append(np.arange(n - 1) + 0.5, n - 1.0)
-        numbers = numbers_of(self.rod, loads, places)
+        numbers = numbers_of(rod, loads, places)
         steps = se3.exp(h * state.strains)
-        base = np.ascontiguousarray(base_pose(self.rod)[:3])
         tips = np.empty((count, 3))
-        explicit_kernels().advance(
-            count, self.dt, h, int(self.kind == "kirchhoff_naive"), self.rod.inertia,
-            self.rod.viscosity, self.rod.drag, numbers, state.strains, state.velocities,
-            state.momenta, base, np.ascontiguousarray(steps[:, :3, :3]),
+        moved = state.strains, state.velocities, state.momenta
+        kept = (
+            np.ascontiguousarray(base_pose(rod)[:3]), np.ascontiguousarray(steps[:, :3, :3]),
             np.ascontiguousarray(steps[:, :3, 3]), np.empty((n, 3, 3)), np.empty((n, 3)), tips,
         )  # fmt: skip
+        about = rod.inertia, rod.viscosity, rod.drag, numbers
+        if self.kind == "kirchhoff":
+            done = kirchhoff_kernels().advance(
+                count, self.dt, h, *about, *moved, state.forces, *kept
+            )
+            if done < count:
+                raise MotionFailed(
+                    f"dt {self.dt:.3g} s, {n} points: no forces hold shear and stretch at step "
+                    f"{done}; shorter steps may help"
+                )
+            return tips
+        frozen = int(self.kind == "kirchhoff_naive")
+        explicit_kernels().advance(count, self.dt, h, frozen, *about, *moved, *kept)
         return tips
 
     def poses(self, state: ExplicitState) -> np.ndarray:

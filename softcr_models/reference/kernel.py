@@ -30,6 +30,12 @@ def explicit_kernels() -> ModuleType:
 
 
 @functools.cache
+def kirchhoff_kernels() -> ModuleType:
+    """The compiled explicit integrator without shear and stretch."""
+    return _loaded("compiled_kirchhoff")
+
+
+@functools.cache
 def implicit_kernels() -> ModuleType:
     """The compiled implicit integrator."""
     return _loaded("compiled_implicit")

@@ -9,7 +9,7 @@ import math
 
 from numba.extending import register_jitable
 
-from softcr_models.lie.kernel import add_ad_transposed
+from softcr_models.lie.kernel import add_ad_transposed, dexp_inverse_transposed_times
 from softcr_models.rod.simd import local
 
 _CHANGE = 1e-8  # of a strain in a step of Newton's method after which rounding is left
@@ -168,6 +168,32 @@ def copy_pose(rotation, position, turn, place):
         position[r] = place[r]
         for c in range(3):
             rotation[r, c] = turn[r, c]
+
+
+@register_jitable
+def invert_pose(back, away, turn, move):
+    """(back, away) = (turn, move)^-1."""
+    for r in range(3):
+        away[r] = 0.0
+        for c in range(3):
+            back[r, c] = turn[c, r]
+            away[r] -= turn[c, r] * move[c]
+
+
+@register_jitable
+def velocity_of(eta, mu, dt, inertia, twist, momentum, found):
+    """eta (6,) of mu = dexp^-T(dt eta) M eta, (3.42), from a guess; the last three are scratch."""
+    for _ in range(6):  # two or three are taken
+        for k in range(6):
+            twist[k], momentum[k] = dt * eta[k], inertia[k] * eta[k]
+        dexp_inverse_transposed_times(found, twist, momentum)
+        change, size = 0.0, 0.0
+        for k in range(6):
+            moved = (mu[k] - found[k]) / inertia[k]
+            eta[k] += moved
+            change, size = max(change, abs(moved)), max(size, abs(eta[k]))
+        if not change > 1e-14 * size:
+            return
 
 
 @register_jitable
