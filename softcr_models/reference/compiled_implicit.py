@@ -22,7 +22,6 @@ from softcr_models.reference.section_text import (
 
 _OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "nogil": True}
 _TRIES = 40  # marches that correct the wrench at the base, of one step
-_JACOBIANS = 6
 
 
 @numba.njit(**_OPTIONS)
@@ -76,7 +75,7 @@ def simulate(count, dt, h, start, base, numbers, inertia, viscosity, drag, scale
              eta, tips):  # fmt: skip
     """`count` steps of strains and velocities (N, 6); base (6,) is the first guess and the last.
 
-    Newton's method keeps a Jacobian of differences as long as it brings the error down.
+    Broyden's method: a Jacobian of differences, made again where it does not bring the error down.
 
     Returns:
         The steps that were done, and the marches that they took.
@@ -84,7 +83,7 @@ def simulate(count, dt, h, start, base, numbers, inertia, viscosity, drag, scale
     points = len(xi)
     middle_xi, middle_eta, pull = xi.copy(), eta.copy(), np.empty((points, 6))
     stiffness, miss, moved, trial = np.empty(6), np.empty(6), np.empty(6), np.empty(6)
-    fresh, jacobian = np.empty((6, 6)), np.empty((6, 6))
+    inverse, matrix, move = np.empty((6, 6)), np.empty((6, 6)), np.empty(6)
     rotation, position, step_twist = np.empty((3, 3)), np.empty(3), np.empty(6)
     marches, known = 0, False
     for k in range(6):
@@ -92,15 +91,14 @@ def simulate(count, dt, h, start, base, numbers, inertia, viscosity, drag, scale
     for step in range(count):
         for j in range(points):
             for k in range(6):
-                # K and V of a rigid direction may be infinite; their quotient is not
                 share = 2.0 * viscosity[k] / (dt * stiffness[k])
                 pull[j, k] = numbers.rest_strain[k] + share * (xi[j, k] - numbers.rest_strain[k])
         size = march(h, dt, stiffness, pull, start, base, numbers, inertia, drag, xi, eta,
                      middle_xi, middle_eta, miss, scale)  # fmt: skip
         marches += 1
-        tries, jacobians = 0, 0
+        tries, fresh = 0, False
         while not size <= tolerance:
-            if tries == _TRIES or jacobians == _JACOBIANS:
+            if tries == _TRIES or not np.isfinite(size):
                 return step, marches
             if not known:
                 for c in range(6):
@@ -110,25 +108,27 @@ def simulate(count, dt, h, start, base, numbers, inertia, viscosity, drag, scale
                     march(h, dt, stiffness, pull, start, trial, numbers, inertia, drag, xi, eta,
                           middle_xi, middle_eta, moved, scale)  # fmt: skip
                     for r in range(6):
-                        fresh[r, c] = (moved[r] - miss[r]) / reach
+                        matrix[r, c] = (moved[r] - miss[r]) / reach
+                _invert(inverse, matrix)
                 marches += 6
-                jacobians += 1
-                known = True
+                known, fresh = True, True
             for r in range(6):
-                trial[r] = miss[r]
+                move[r] = 0.0
                 for c in range(6):
-                    jacobian[r, c] = fresh[r, c]
-            eliminate(jacobian, trial)
-            for k in range(6):
-                base[k] -= trial[k]
-            before = size
-            size = march(h, dt, stiffness, pull, start, base, numbers, inertia, drag, xi, eta,
-                         middle_xi, middle_eta, miss, scale)  # fmt: skip
+                    move[r] -= inverse[r, c] * miss[c]
+                trial[r] = base[r] + move[r]
+            found = march(h, dt, stiffness, pull, start, trial, numbers, inertia, drag, xi, eta,
+                          middle_xi, middle_eta, moved, scale)  # fmt: skip
             marches += 1
             tries += 1
-            known = size < 0.2 * before
-            if not np.isfinite(size):
-                return step, marches
+            if not found < size and not fresh:
+                known = False  # an old Jacobian: a new one, from where we are
+                continue
+            _update(inverse, move, miss, moved)
+            known, fresh = found < 0.5 * size, False
+            size = found
+            set_product(base, 1.0, trial)
+            set_product(miss, 1.0, moved)
         copy_pose(rotation, position, start[:3], start[3])
         for j in range(points):
             for k in range(6):
@@ -139,3 +139,35 @@ def simulate(count, dt, h, start, base, numbers, inertia, viscosity, drag, scale
                 advance(rotation, position, step_twist)
         set_product(tips[step], 1.0, position)
     return count, marches
+
+
+@numba.njit(**_OPTIONS)
+def _invert(inverse, matrix):
+    """inverse (6, 6) of matrix (6, 6)."""
+    work, column = np.empty((6, 6)), np.empty(6)
+    for c in range(6):
+        for r in range(6):
+            column[r] = 1.0 if r == c else 0.0
+            for k in range(6):
+                work[r, k] = matrix[r, k]
+        eliminate(work, column)
+        for r in range(6):
+            inverse[r, c] = column[r]
+
+
+@numba.njit(**_OPTIONS)
+def _update(inverse, move, before, after):
+    """Broyden's update of an inverse Jacobian (6, 6): it then takes the change (6,) to the move."""
+    taken, back = np.zeros(6), np.zeros(6)
+    size = 0.0
+    for r in range(6):
+        for c in range(6):
+            taken[r] += inverse[r, c] * (after[c] - before[c])
+            back[c] += move[r] * inverse[r, c]
+    for r in range(6):
+        size += move[r] * taken[r]
+    if size == 0.0:
+        return
+    for r in range(6):
+        for c in range(6):
+            inverse[r, c] += (move[r] - taken[r]) * back[c] / size

@@ -20,7 +20,16 @@ _TOLERANCE = 1e-9  # of what is wrong at the end, in parts of EI / L^2 and EI / 
 
 
 class StepFailed(ArithmeticError):
-    """A step has no solution that Newton's method finds; one line."""
+    """A step has no solution that is found; one line.
+
+    Attributes:
+        time: to which the motion is known [s].
+    """
+
+    def __init__(self, line: str, time: float) -> None:
+        """The line, and the time."""
+        super().__init__(line)
+        self.time = time
 
 
 @dataclass(eq=False)
@@ -88,7 +97,8 @@ class ImplicitMotion:
         if done < count:
             raise StepFailed(
                 f"dt {self.dt:g} s, {self.points} points: no step was found at {state.time:.3g} s: "
-                "this scheme needs longer steps or more points"
+                "this scheme needs longer steps or more points",
+                state.time,
             )
         return tips
 
