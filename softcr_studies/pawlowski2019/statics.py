@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from pydantic import Field
@@ -70,7 +71,7 @@ class Settings(StudySettings):
 
 def run(cell: Cell) -> Result:
     """Errors by points, order, largest error of a determinant, time with 20 points."""
-    case, method = cell.case, cell.method
+    case, method = cell.case, cast(Method, cell.method)
     grids = SPECTRAL if method == "pseudospectral" else POINTS
     errors, worst, failed = [], 0.0, []
     for points in grids:
