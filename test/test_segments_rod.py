@@ -304,6 +304,6 @@ def test_batches_with_rows_of_another_length_are_refused(name):
         with pytest.raises(ArgumentError, match=f"base_wrenches: {name} of shape"):
             rod.base_wrenches(**{**rows, name: wrong})
     if name != "inputs":
+        chosen = {**rows, name: rows[name][:, :-1]}
         with pytest.raises(ArgumentError, match=f"poses_at: {name} of shape"):
-            chosen = {**rows, name: rows[name][:, :-1]}
             rod.poses_at(chosen["states"], 0, 0.5, chosen["parameters"])
