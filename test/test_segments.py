@@ -577,7 +577,8 @@ MISTAKES = {
     ),
     "pressure of absent chambers": (
         lambda: cantilever(sensors=content()["sensors"][:1] + content()["sensors"][2:4]),
-        "sensors: must be base_wrench, tip_pose, each once, tension and tendon_length at most once, found ['press",
+        "sensors: must be base_wrench, tip_pose, each once, tension and tendon_length at most "
+        "once, found ['press",
     ),
     "tension of absent tendons": (
         change((("actuators",), content()["actuators"][:3]), (("tension_limits",), None)),

@@ -59,7 +59,7 @@ WRONG = [
     ("rod", ("actuators", 1, "type"), REMOVED, "actuators.1.type", "missing"),
     ("rod", ("actuators", 1, "name"), "chamber_1", "actuators", r"names must differ, found \['c"),
     ("rod", ("sensors", 2, "type"), "nose", "sensors.2.type",
-     "'nose' is not allowed: allowed are pressure, tension, tendon_length, base_wrench, tip_pose, pose"),
+     "'nose' is not allowed: allowed are pressure, tension, tendon_length, base_wrench, tip_pose"),
     ("rod", ("sensors", 2, "type"), REMOVED, "sensors.2.type",
      "missing; allowed are pressure, tension, tendon_length, base_wrench, tip_pose, pose"),
     ("rod", ("sensors", 2, "noise"), -1.0, "sensors.2.noise",
