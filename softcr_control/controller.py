@@ -92,7 +92,7 @@ class ControllerBlock(BlockBase):
 
     name = "controller"
     Settings = ControllerBlockSettings
-    kinds = ("rod", "arm")
+    kinds = ("rod", "arm", "strain")
     _expected_delay: int
     _fallbacks: int
     _clipped: int

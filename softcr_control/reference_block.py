@@ -103,7 +103,7 @@ class ReferenceBlock(BlockBase):
 
     name = "reference"
     Settings = ReferenceBlockSettings
-    kinds = ("rod", "arm")
+    kinds = ("rod", "arm", "strain")
     actions = ("start",)
 
     def __init__(self, robot: Any, settings: Any, motion: SampledReference | None = None) -> None:
@@ -120,7 +120,7 @@ class ReferenceBlock(BlockBase):
         self.inputs = (Input(lead, "lead"),)
         self._title = type(self).__name__
         name = settings.model or kind_of(settings.robot)
-        of_class = ":" in settings.reference
+        of_class = settings.reference not in registry.MOTIONS
         if issubclass(model_class(name), RodModel):
             self._topic = "reference/rod"
             rod = CosseratRod(robot, settings.intervals)
@@ -129,9 +129,9 @@ class ReferenceBlock(BlockBase):
             self._source = ReferenceSource(chosen, rod)
         else:
             self._topic = "reference/output"
-            model = make_model(name, robot)
+            self.model = make_model(name, robot)
             made_by_settings = self._motion_of_class if of_class else self._motion_of_a_model
-            self._source = ReferenceSource(made_by_settings(model))
+            self._source = ReferenceSource(made_by_settings(self.model))
         self.outputs = (self._topic,)
         self.reset()
 

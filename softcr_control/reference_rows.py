@@ -18,7 +18,8 @@ class ReferenceSource:
 
     Args:
         source: the motion.
-        rod: that its states belong to; None where states are not told.
+        rod: that its states belong to; None of a model that is no rod, whose states are told where
+            all rows are known.
     """
 
     def __init__(
@@ -41,10 +42,11 @@ class ReferenceSource:
             first = round(time / window.period)
             return known[np.clip(np.arange(first, first + rows), 0, len(known) - 1)]
 
-        states = None
-        if self._unknown is not None:
-            states = window.states
-            states = np.tile(self._unknown, (rows, 1)) if states is None else states
+        states = window.states
+        if self._unknown is None:
+            states = None if states is None or not np.isfinite(states).all() else states
+        elif states is None:
+            states = np.tile(self._unknown, (rows, 1))
         turned = _asked(window.tip_orientations, states)
         return ReferenceRows(stamp, window.period, states, window.tip_positions, poses, turned)
 

@@ -7,9 +7,10 @@ Valadas et al. (2024), Eqs. (11) and (12), after Pustina et al.:
 Whatever tells M, C, g, K and D (`Lagrangian`) can be its model, a learned one among them.
 
 The law is meant to be continuous. Strains of a light robot have so little inertia that K_d times a
-velocity that is a millisecond old makes them diverge. `tick` is for a controller with a period: it
-asks the model where the strains will be at the period's end, and takes proportional and derivative
-terms there (stable proportional-derivative control, Tan, Liu and Turk, 2011).
+velocity that is a millisecond old makes them diverge, and an integral that is half a period old
+makes them swing. `tick` is for a controller with a period: it asks the model where the strains will
+be at the period's end, and takes all three terms there. For the proportional and the derivative
+one that is stable proportional-derivative control (Tan, Liu and Turk, 2011).
 """
 
 from dataclasses import dataclass, fields
@@ -100,15 +101,41 @@ class ShapeRegulator:
     def tick(
         self, q: np.ndarray, rate: np.ndarray, wanted: np.ndarray, period: float
     ) -> np.ndarray:
-        """(m,) torque to hold over a period [s]; then the integral goes on.
+        """(m,) torque to hold over a period [s] that begins now.
 
         Args:
             q, rate: (m,) strains now.
             wanted: (m,) strains.
-            period: until the next tick [s].
+            period: until the next tick, and since the last one [s].
 
         Raises:
             UserError: the period is not above 0, or the state is not finite.
+        """
+        self.integrate(q, wanted, period)
+        return self.held_torque(q, rate, wanted, period, self.integral)
+
+    def held_torque(
+        self,
+        q: np.ndarray,
+        rate: np.ndarray,
+        wanted: np.ndarray,
+        period: float,
+        integral: np.ndarray,
+    ) -> np.ndarray:
+        """(m,) torque to hold over a period [s], its terms taken at the period's end.
+
+        The motion until then is the model's, linear in the torque: an implicit Euler step. The
+        integral there is extrapolated for this torque alone; what is kept is that of strains that
+        were measured, so that a model's error leaves no lasting error.
+
+        Args:
+            q, rate: (m,) strains when the period begins.
+            wanted: (m,) strains.
+            period: [s].
+            integral: (m,) when the period begins [s].
+
+        Raises:
+            UserError: as `tick`.
         """
         if not 0.0 < period < np.inf:
             raise UserError(f"period {period} s: must be finite and above 0")
@@ -116,18 +143,18 @@ class ShapeRegulator:
             raise UserError("regulator: strains, rates and wanted strains must be finite")
         model, gains, h = self.model, self.gains, period
         stiffness, damping = model.stiffness_matrix(), model.damping_matrix()
-        constant = self.feedforward(wanted) + gains.integral * self.integral
         ahead = q + h * rate  # where the strains are at the period's end without acceleration
-        torque = constant + gains.proportional * (wanted - ahead) - gains.derivative * rate
+        bent = np.tanh(gains.saturation * (wanted - ahead))
+        # of -torque by the strains at the period's end: proportional, and that of the integral
+        slopes = gains.proportional + h * gains.integral * gains.saturation * (1.0 - bent**2)
+        torque = self.feedforward(wanted) + gains.integral * (integral + h * bent)
+        torque = torque + gains.proportional * (wanted - ahead) - gains.derivative * rate
         resisting = model.coriolis(q, rate) @ rate + model.gravity_force(q)
         resisting = resisting + stiffness @ ahead + damping @ rate
         dampers = damping + np.diag(gains.derivative)
-        springs = stiffness + np.diag(gains.proportional)
-        effective = model.inertia(q) + h * dampers + h * h * springs
+        effective = model.inertia(q) + h * dampers + h * h * (stiffness + np.diag(slopes))
         acceleration = np.linalg.solve(effective, torque - resisting)
-        torque = torque - h * (h * gains.proportional + gains.derivative) * acceleration
-        self.integrate(q, wanted, h)
-        return self._limited(torque)
+        return self._limited(torque - h * (h * slopes + gains.derivative) * acceleration)
 
     def _limited(self, torque: np.ndarray) -> np.ndarray:
         return np.clip(torque, -self._largest, self._largest)

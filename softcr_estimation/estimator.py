@@ -64,11 +64,11 @@ class EstimatorBlockSettings(ModelSettings):
 
 
 class EstimatorBlock(BlockBase):
-    """Estimates a robot's state and softness from the position of its tip."""
+    """Estimates a robot's state and softness from what cameras see of it."""
 
     name = "estimator"
     Settings = EstimatorBlockSettings
-    kinds = ("rod", "arm")
+    kinds = ("rod", "arm", "strain")
     offered = ("patience", "longest_prediction", "substeps")
     _last: float | None
     _last_pose: float
@@ -257,8 +257,10 @@ class EstimatorBlock(BlockBase):
     @property
     def _seen(self) -> tuple[str, ...]:
         """The model's outputs that the cameras see."""
+        markers = getattr(self.robot, "markers", 0)
         racks = len(getattr(self.robot, "racks", ()))
-        return tuple(f"rack_{number + 1}" for number in range(racks)) or (TIP,)
+        named = (("marker", markers), ("rack", racks))
+        return tuple(f"{n}_{k + 1}" for n, count in named for k in range(count)) or (TIP,)
 
     def _measured(self, sample: Sample | None) -> dict[str, np.ndarray]:
         """Poses by output of the model; none where the cameras saw nothing."""

@@ -58,7 +58,7 @@ class Simulator(BlockBase):
 
     name = "simulator"
     Settings = SimulatorSettings
-    kinds = ("rod", "arm")
+    kinds = ("rod", "arm", "strain")
     _last: int | None
     _timeouts: int
     _is_idle: bool

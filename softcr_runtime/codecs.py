@@ -79,7 +79,7 @@ class Expected:
         actuators: names, in the order of every input vector.
         intervals: of rods whose states are received, of each segment on average; None for any.
         tendons: names of a rod's tendons.
-        racks: poses in a frame of an arm's cameras, or of the sensors along a rod.
+        racks: poses in a frame of an arm's cameras, of the sensors along a rod, or of markers.
         sections: of an arm.
         frame: of poses: the base's, or "world" for an arm.
         frame_prefix: before the names of the robot's own frames; the world is everybody's.
@@ -135,6 +135,14 @@ def expected_of(
             layout=layout,
             frame_prefix=frame_prefix,
         )
+    if hasattr(robot, "marker_places"):
+        return Expected(
+            robot.actuator_names,
+            racks=len(robot.marker_places),
+            frame=f"{frame_prefix}base",
+            layout=layout,
+            frame_prefix=frame_prefix,
+        )
     return Expected(
         robot.actuator_names,
         intervals,
@@ -156,7 +164,7 @@ def codec(topic: str, expected: Expected) -> Codec:
     return _CODECS[topic](topic, expected)
 
 
-def _pressures(topic: str, expected: Expected) -> Codec:
+def _efforts(topic: str, expected: Expected) -> Codec:
     names: Sequence[str] = expected.actuators
     return Codec(
         lambda value, stamp: pressures_to_message(value, names, stamp),
@@ -231,9 +239,10 @@ def _state(topic: str, expected: Expected) -> Codec:
 
 
 def _reference_output(topic: str, expected: Expected) -> Codec:
+    layout = expected.layout
     return Codec(
-        lambda value, stamp: reference_message(value, stamp, expected.frame),
-        lambda message: reference_from_message(message, topic),
+        lambda value, stamp: reference_message(value, layout, stamp, expected.frame),
+        lambda message: reference_from_message(message, topic, layout),
     )
 
 
@@ -320,9 +329,9 @@ def _clock(topic: str, expected: Expected) -> Codec:
 
 
 _CODECS: dict[str, Callable[[str, Expected], Codec]] = {
-    "pressure/command": _pressures,
-    "pressure/state": _pressures,
-    "pressure/sent": _pressures,
+    "pressure/command": _efforts,
+    "pressure/state": _efforts,
+    "pressure/sent": _efforts,
     "mocap/tip/pose": _pose,
     "mocap/body/poses": _body_poses,
     "tendon/lengths": _tendon_lengths,
@@ -342,6 +351,9 @@ _CODECS: dict[str, Callable[[str, Expected], Codec]] = {
     "reference/tip": _tip_setpoint,
     "tendon/command": _tendon_command,
     "tendon/state": _tendon_state,
+    "torque/command": _efforts,
+    "torque/state": _efforts,
+    "simulation/truth/strains": _numbers,
     "estimate/arm": _arm,
     "simulation/truth/arm": _arm,
     "goal/pose": _goal_pose,

@@ -51,6 +51,11 @@ _TABLE: dict[str, dict[str, Entry]] = {
             "Gauss-Newton MPC on the model's derivatives",
             GRADIENT_MPC,
         ),
+        "strain_regulator": Entry(
+            "softcr_control.strain_regulator:StrainRegulator",
+            "P-satI-D on strains with the model's feed-forward, Valadas et al. (2024)",
+            "strain_regulator",
+        ),
     },
     "estimator": {
         "rod": Entry(
@@ -61,16 +66,30 @@ _TABLE: dict[str, dict[str, Entry]] = {
             "softcr_estimation.cc_block:CcEstimatorBlock",
             "one constant-curvature arc from the sensor under the base, in open loop",
         ),
+        "shape": Entry(
+            "softcr_estimation.shape_estimator:ShapeEstimator",
+            "strains that fit all markers of a planar robot, rates by a filter",
+        ),
     },
     "plant": {
         "rod": Entry("softcr_hardware.plants:RodPlant", "a rod driven by pressure"),
         "arm": Entry("softcr_hardware.plants:TendonArmPlant", "an arm driven by tendons"),
+        "strain": Entry(
+            "softcr_hardware.strain_plant:StrainPlant", "a planar robot driven by torques on strains"
+        ),
         "model": Entry("softcr_hardware.model_plant:ModelPlant", "any model, with other numbers"),
     },
     "reference": {
         GOAL: Entry(
             "softcr_control.goals.block:GoalReference",
             "moves the tip to poses, along paths, or after a stream, as it is asked while it runs",
+        ),
+        "strain_setpoints": Entry(
+            "softcr_control.strain_references:StrainSetpoints",
+            "shapes of a strain robot, one after the other",
+        ),
+        "strain_sines": Entry(
+            "softcr_control.strain_references:StrainSines", "strains of a strain robot swing"
         ),
     },
 }  # fmt: skip

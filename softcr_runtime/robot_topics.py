@@ -39,6 +39,16 @@ _TENDON = RobotTopics(
 )
 
 
+_TORQUE = RobotTopics(
+    "torque/command",
+    "torque/state",
+    "mocap/body/poses",
+    (
+        "torque/state", "simulation/truth/tip/pose", "simulation/truth/strains", "mocap/body/poses",
+    ),
+)  # fmt: skip
+
+
 def states_topic(model: Any) -> str:
     """Where the estimated states of a model are told: those of rods as points that viewers draw."""
     return "estimate/rod" if isinstance(model, RodModel) else "estimate/state"
@@ -55,5 +65,7 @@ def inputs_of(value: Any) -> np.ndarray:
 
 
 def robot_topics(robot: Any) -> RobotTopics:
-    """The topics of a robot that pressure, or that tendons, drive."""
+    """The topics of a robot that pressures, tendons, or torques on its strains drive."""
+    if hasattr(robot, "marker_places"):
+        return _TORQUE
     return _TENDON if hasattr(robot, "racks") else _PRESSURE

@@ -4,7 +4,8 @@
 state that they hold: `state.GROUP`; then `parameter.NAME`, `std.NAME`, and `input.ACTUATOR`, which
 is the measured input that the estimate was made with. `reference/output` has a
 point per step of the horizon: x, y, z of the tip and the period; and, where an orientation of the
-tip is asked for, its quaternion qx, qy, qz, qw, NaN in rows that ask for none. A reader compares
+tip is asked for, its quaternion qx, qy, qz, qw, NaN in rows that ask for none; and, where all are
+known, the states as fields of one number, `state.GROUP.0`, `state.GROUP.1` ... A reader compares
 names and counts with what its own model has and refuses others.
 """
 
@@ -94,22 +95,34 @@ def state_from_message(
     )
 
 
-def reference_message(value: ReferenceRows, stamp: int, frame: str) -> Any:
-    """sensor_msgs/PointCloud2 of the tips of a reference; stamp [ns]."""
+def reference_message(value: ReferenceRows, layout: Layout | None, stamp: int, frame: str) -> Any:
+    """sensor_msgs/PointCloud2 of a reference's tips, and of its states where a layout names them;
+    stamp [ns]."""
     rows = len(value.tip_positions)
-    table = np.column_stack((value.tip_positions, np.full(rows, value.period)))
-    if value.tip_orientations is None:
-        return cloud_message(table[None], _REFERENCE, stamp, frame)
-    table = np.column_stack((table, value.tip_orientations))
-    return cloud_message(table[None], (*_REFERENCE, *_TURN), stamp, frame)
+    names, parts = [*_REFERENCE], [value.tip_positions, np.full(rows, value.period)]
+    if value.tip_orientations is not None:
+        names += _TURN
+        parts.append(value.tip_orientations)
+    if value.states is not None and layout is not None:
+        places = _places(layout)
+        names += places
+        parts.append(value.states[:, list(places.values())])
+    return cloud_message(np.column_stack(parts)[None], tuple(names), stamp, frame)
 
 
-def reference_from_message(message: Any, topic: str) -> ReferenceRows:
+def reference_from_message(
+    message: Any, topic: str, layout: Layout | None = None
+) -> ReferenceRows:
     """The reference of a cloud.
+
+    Args:
+        message: of the cloud.
+        topic: where it came from.
+        layout: of the states of the reader's model; None: states come in the message's order.
 
     Raises:
         MessageError: other fields, a value that is not finite, a period that is not above 0, an
-            orientation that is none.
+            orientation that is none, states of another model.
     """
     columns = cloud_fields(message, topic)
     missing = [name for name in _REFERENCE if name not in columns]
@@ -125,9 +138,37 @@ def reference_from_message(message: Any, topic: str) -> ReferenceRows:
     if all(name in columns for name in _TURN):
         quaternions = values[:, [columns[name] for name in _TURN]]
         turns = asked_orientations(quaternions, np.ones(len(rows), bool), topic)
+    states = _states(values, columns, layout, topic)
     return ReferenceRows(
-        from_stamp(message, topic), period, None, rows[:, :3].copy(), tip_orientations=turns
+        from_stamp(message, topic), period, states, rows[:, :3].copy(), tip_orientations=turns
     )
+
+
+def _states(
+    values: np.ndarray, columns: dict[str, int], layout: Layout | None, topic: str
+) -> np.ndarray | None:
+    """(H, nx) of the rows (H, fields) of a cloud; None where it tells none."""
+    told = {name: place for name, place in columns.items() if name.startswith(_STATE)}
+    if not told:
+        return None
+    places = dict(zip(told, range(len(told)), strict=True)) if layout is None else _places(layout)
+    if set(told) != set(places):
+        raise MessageError(
+            topic, f"states {', '.join(told)} are not those of the model, {', '.join(places)}"
+        )
+    states = np.empty((len(values), len(places)))
+    states[:, list(places.values())] = values[:, [told[name] for name in places]]
+    check_finite(values[:, list(told.values())], list(told), topic)
+    return states
+
+
+def _places(layout: Layout) -> dict[str, int]:
+    """Index of each state by the name of its field in a reference."""
+    return {
+        f"{_STATE}{group.name}.{number}": index
+        for group in layout
+        for number, index in enumerate(group.indices.tolist())
+    }
 
 
 def _elements(field: Any, row: np.ndarray, topic: str) -> np.ndarray:

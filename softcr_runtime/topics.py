@@ -86,7 +86,8 @@ _ROWS = (
         "geometry_msgs/msg/PoseArray",
         "sensor",
         "rigid bodies along a rod seen by the cameras [m], in the order of the pose sensors in the "
-        "robot's file; stamp = middle of the exposure",
+        "robot's file, or all markers of a planar strain robot, base to tip; stamp = middle of the "
+        "exposure",
     ),
     Topic(
         "tendon/lengths",
@@ -178,6 +179,19 @@ _ROWS = (
         "negative where it pulls",
     ),
     Topic(
+        "torque/command",
+        "sensor_msgs/msg/JointState",
+        "command",
+        "generalised forces wanted on the strains of a planar strain robot: name = strains, effort "
+        "= [N m] on bending, [N] on shear and axial strain",
+    ),
+    Topic(
+        "torque/state",
+        "sensor_msgs/msg/JointState",
+        "sensor",
+        "generalised forces on the strains, measured: name, effort as torque/command",
+    ),
+    Topic(
         "estimate/arm",
         "sensor_msgs/msg/PointCloud2",
         "reliable",
@@ -199,7 +213,8 @@ _ROWS = (
         "sensor_msgs/msg/PointCloud2",
         "reliable",
         "where the tip of a robot that is no rod should be [m]: one point per step of the horizon, "
-        "with their period [s] and, where one is asked for, the tip's quaternion",
+        "with their period [s] and, where one is asked for, the tip's quaternion; where they are "
+        "known, the states of the controller's model as state.GROUP",
     ),
     Topic(
         "markers",
@@ -251,6 +266,13 @@ _ROWS = (
         "sensor",
         "true coordinates and rest lengths of the simulated arm's bodies [m], as estimate/arm; for "
         "recorder and viewers only",
+    ),
+    Topic(
+        "simulation/truth/strains",
+        "sensor_msgs/msg/PointCloud2",
+        "sensor",
+        "true strains of the simulated robot by name [rad/m] of bending, [-] of shear and axial "
+        "strain, and their rates NAME_rate [1/s]; for recorder and viewers only",
     ),
     Topic(
         "simulation/truth/tip/pose",

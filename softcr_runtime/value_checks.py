@@ -15,7 +15,10 @@ from softcr_runtime.values import (
     TipEstimate,
 )
 
-_ACTUATORS = ("pressure/command", "pressure/state", "pressure/sent", "tendon/command")
+_ACTUATORS = (
+    "pressure/command", "pressure/state", "pressure/sent", "tendon/command", "torque/command",
+    "torque/state",
+)  # fmt: skip
 _WRENCHES = ("force_torque/wrench", "simulation/truth/contact/wrench")
 _KINDS: dict[str, type] = {
     "mocap/tip/pose": Pose,

@@ -119,7 +119,8 @@ class ReferenceRows:
     Attributes:
         stamp: time of row 0 [ns].
         period: time between rows [s].
-        states: (H, nx) wanted states; rows of NaN where only the tip is known. None: no state is.
+        states: (H, nx) wanted states; rows of NaN where only the tip is known, which a model that
+            is no rod does not tell. None: no state is.
         tip_positions: (H, 3) wanted tip positions [m], base frame.
         poses: gives (H, k, 4, 4) poses along the robot [m], or None where they are unknown; only
             called where somebody makes a message of this.

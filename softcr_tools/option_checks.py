@@ -38,11 +38,25 @@ _ROD_PLANT = {
     "plant_intervals", "bending_compliance_factor", "tip_mass_factor", "estimator", "horizon",
     "loads", "obstacles",
 }  # fmt: skip
+_OF_ARM, _OF_STRAIN = {"adaptation"}, {"model_file"}
 _MEANINGLESS: dict[Kind, set[str]] = {
-    "rod": {"adaptation"},
-    "arm": ROD_CLOSED_LOOP | _ROD_PLANT,
-}
+    "rod": _OF_ARM | _OF_STRAIN,
+    "arm": ROD_CLOSED_LOOP | _ROD_PLANT | _OF_STRAIN,
+    "strain": _OF_ARM | {
+        "plant_intervals", "bending_compliance_factor", "tip_mass_factor", "payload_kg", "loads",
+        "obstacles", "model", "filter_model", "network",
+    },
+}  # fmt: skip
 """Options that say nothing to a robot of a kind."""
+
+DEFAULTS: dict[Kind, dict[str, str]] = {
+    "rod": {},
+    "arm": {},
+    "strain": {
+        "controller": "strain_regulator", "estimator": "shape", "reference": "strain_setpoints",
+    },
+}  # fmt: skip
+"""Options of a kind of robot that differ from those of the class."""
 
 
 def is_a_class(role: registry.Kind, named: str) -> bool:
@@ -123,11 +137,32 @@ def check_fit(options: "RunOptions", kind: Kind) -> None:
         refuse_others(options, _MEANINGLESS[kind], f"robot {options.robot!r}, {WORDS[kind]}")
     except ValueError as error:
         raise UserError(str(error)) from None
+    if kind == "strain":
+        _check_strain(options)
     made_of_pressures = options.reference in ("circle", "chirp_circle") or ":" in options.reference
     if kind == "arm" and made_of_pressures:
         raise UserError(
             f"reference = {options.reference!r} for robot {options.robot!r}: is a rod's; "
             "an arm's is one of setpoint, trajectory, tip_circle, file, goal"
+        )
+
+
+def _check_strain(options: "RunOptions") -> None:
+    """Raise UserError for what a strain robot cannot do, or its regulator cannot follow."""
+    if options.estimator == "cc":
+        raise UserError(
+            f"estimator = 'cc' for robot {options.robot!r}: is a rod's; must be one of shape, rod "
+            "(the filter on a model)"
+        )
+    if options.reference == registry.GOAL:
+        raise UserError(
+            f"reference = {options.reference!r} for robot {options.robot!r}: is for rods and arms"
+        )
+    if options.controller == "strain_regulator" and options.reference == "tip_circle":
+        raise UserError(
+            f"reference = {options.reference!r} with controller = {options.controller!r}: tells "
+            "the tip alone, and the regulator needs strains; must be one of strain_setpoints, "
+            "strain_sines, setpoint, trajectory, circle, chirp_circle, file (with states)"
         )
 
 

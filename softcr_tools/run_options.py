@@ -31,6 +31,7 @@ from softcr_runtime.settings import (
 )
 from softcr_runtime.system import Parameters
 from softcr_tools.option_checks import (
+    DEFAULTS,
     NOBODY,
     OF_CONTROLLER,
     OF_OWN_PLANT,
@@ -92,6 +93,11 @@ class RunOptions(BaseModel):
     model: Place = _named("rod", "of the controller", tuple(MODELS))
     filter_model: Place = _named("rod", "of the filter", tuple(MODELS))
     network: str = Field("", description="path of another network than the robot's own")
+    model_file: Annotated[str, AfterValidator(_absolute_file)] = Field(
+        "",
+        description="robot file with the numbers of a strain robot's model, such as a learned one; "
+        "empty: the robot's own",
+    )
     population: int = Field(
         0,
         ge=0,
@@ -176,6 +182,7 @@ class RunOptions(BaseModel):
         }
         options = _with_file(cls, own)
         load_robot(options.robot, options.kinds)
+        options = _of_kind(options, kind_of(options.robot))
         check_fit(options, kind_of(options.robot))
         check_classes(options)
         check_surroundings(options)
@@ -253,6 +260,13 @@ def _with_file(cls: type[Options], given: Mapping[str, Any]) -> Options:
     return build_settings(cls, {**given, **values}, "option")
 
 
+def _of_kind(options: Options, kind: Kind) -> Options:
+    """With what the kind of robot has in the place of options that nobody gave."""
+    given = options.model_fields_set
+    own = {name: value for name, value in DEFAULTS[kind].items() if name not in given}
+    return options.model_copy(update=own) if own else options
+
+
 class PlantOptions(RunOptions):
     """A loop around a simulated plant, which is not what filter and controller know of it."""
 
@@ -270,7 +284,7 @@ class PlantOptions(RunOptions):
 class SimulationOptions(PlantOptions):
     """The closed loop in simulation."""
 
-    kinds: ClassVar[tuple[Kind, ...]] = ("rod", "arm")
+    kinds: ClassVar[tuple[Kind, ...]] = ("rod", "arm", "strain")
 
     tip_noise_mm: Millimetres = Field(
         -1.0,

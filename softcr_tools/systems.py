@@ -18,6 +18,10 @@ from softcr_tools.run_options import RunOptions, SimulationOptions
 ARM_RATE = 50.0
 """Of an arm's cameras, as on the platform of Dalenberg's thesis, Sec. VI-B [Hz]."""
 
+STRAIN_RATE = 200.0
+"""Of the cycles of a planar strain robot: at 100 Hz its regulator, whose answers come a cycle late,
+swings [Hz]."""
+
 RECORDER = "softcr_runtime.bags.recorder_node"
 
 
@@ -27,10 +31,12 @@ def simulation_system(options: SimulationOptions, bag: Path) -> System:
     What commands is the last part. The recorder comes first and leaves last; the plant is
     configured before those that listen to it
     and activated after them, so that nothing of the run's first instant is lost. A robot with
-    tendons gets the system of `arm_system`; an estimator of an open loop gets `feedforward`.
+    tendons gets the system of `arm_system`, one of type strain that of `strain_system`; an
+    estimator of an open loop gets `feedforward`.
     """
-    if kind_of(options.robot) == "arm":
-        return arm_system(options, bag)
+    kind = kind_of(options.robot)
+    if kind != "rod":
+        return (arm_system if kind == "arm" else strain_system)(options, bag)
     common: Parameters = options.of_every_node | {"mode": options.mode}
     rod: Parameters = {
         "intervals": options.plant_intervals,
@@ -82,12 +88,22 @@ def arm_system(options: SimulationOptions, bag: Path) -> System:
     return _in_order(options, _recorder(common, bag), simulator, reference, controller)
 
 
+def strain_system(options: SimulationOptions, bag: Path) -> System:
+    """Simulated planar strain robot, and the loop that every robot has around it."""
+    common: Parameters = options.of_every_node | {"mode": options.mode, "rate_hz": STRAIN_RATE}
+    simulator = _simulator(options, common, {"tip_noise": options.tip_noise_mm * 1e-3})
+    recorder, estimator, reference, controller = loop_parts(options, common, bag)
+    parts = (recorder, simulator, estimator, reference)
+    return _in_order(options, *parts, *([controller] if controller else []))
+
+
 def loop_parts(
     options: RunOptions, common: Parameters, bag: Path
 ) -> tuple[Part, Part, Part, Part | None]:
     """Recorder into a bag, estimator, reference and controller, which every closed loop has; no
     controller where a node of somebody else commands."""
     parameters = common | _model(options, options.filter_model) | priority(common, 30)
+    parameters |= _model_file(options)
     parameters |= options.plugin_settings.get("estimator", {})
     estimator = registry.part("estimator", options.estimator, parameters)
     controller = None if options.controller == NOBODY else _controller(options, common)
@@ -132,6 +148,7 @@ def _simulator(options: SimulationOptions, common: Parameters, of_own_plant: Par
 def _controller(options: RunOptions, common: Parameters) -> Part:
     parameters = common | {"seed": options.seed} | priority(common, 20)
     parameters |= _model(options, options.model)
+    parameters |= _model_file(options)
     for name in ("controller_file", "horizon", "population"):
         if value := getattr(options, name):  # 0 and nothing leave it to the controller
             parameters[name] = value
@@ -152,6 +169,10 @@ def _reference(options: RunOptions, common: Parameters, controller: Part | None)
     parameters |= {"file": options.reference_file} if options.reference_file else {}
     parameters |= options.plugin_settings.get("reference", {})
     return registry.part("reference", options.reference, parameters)
+
+
+def _model_file(options: RunOptions) -> Parameters:
+    return {"model_file": options.model_file} if options.model_file else {}
 
 
 def _model(options: RunOptions, model: str) -> Parameters:

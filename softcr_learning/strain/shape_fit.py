@@ -12,10 +12,14 @@ from scipy.optimize import least_squares
 
 from softcr_learning.strain.motion import ShapeMotion
 from softcr_models.errors import UserError
-from softcr_models.strain.kernel import kernels
-from softcr_models.strain.kinematics import StrainKinematics, strains_between
+from softcr_models.strain.fitting import (
+    ROUNDS,
+    fitted_strains,
+    markers_at_ends,
+    strains_at_ends,
+)
+from softcr_models.strain.kinematics import StrainKinematics
 
-ROUNDS = 5
 _FRAMES = 40  # of the refinement: lengths are a few numbers
 _RESTARTS = 6  # of it, each with new bounds around the ends found
 
@@ -78,7 +82,7 @@ def fit_strains(
             f"lengths {lengths.tolist()} m: must be above 0 and add up to {motion.length:g} m"
         )
     kept = np.arange(3 * len(lengths)) if active is None else np.asarray(active, np.int64)
-    start = _first_guess(motion, lengths)
+    start = strains_at_ends(motion.poses, motion.places, lengths)
     others = np.setdiff1d(np.arange(3 * len(lengths)), kept)
     start[..., others] = 0.0
     return _fitted(motion.poses, motion.places, lengths, kept, noise, start, rounds)
@@ -99,7 +103,8 @@ def refine_lengths(
         return lengths.copy()
     chosen = np.linspace(0, len(motion.frames) - 1, _FRAMES).round().astype(int)
     poses = np.ascontiguousarray(motion.frames[chosen])[None]
-    guess = _first_guess(motion, lengths).reshape(-1, 3 * len(lengths))[chosen][None]
+    guess = strains_at_ends(motion.poses, motion.places, lengths)
+    guess = guess.reshape(-1, 3 * len(lengths))[chosen][None]
     kept, weights = np.arange(3 * len(lengths)), (noise or PoseNoise()).weights
     ends = np.cumsum(lengths)[:-1]
 
@@ -128,7 +133,7 @@ def nearest_markers(motion: ShapeMotion, lengths: np.ndarray) -> np.ndarray:
     Raises:
         UserError: two ends have the same marker.
     """
-    return np.diff(motion.places[_nearest(motion, lengths)])
+    return np.diff(motion.places[markers_at_ends(motion.places, lengths)])
 
 
 def shape_errors(motion: ShapeMotion, lengths: np.ndarray, strains: np.ndarray) -> np.ndarray:
@@ -137,23 +142,6 @@ def shape_errors(motion: ShapeMotion, lengths: np.ndarray, strains: np.ndarray) 
     error = found - motion.poses[:, :, 1:]
     distances = np.linalg.norm(error[..., :2], axis=-1)
     return np.array([distances.mean(), np.abs(error[..., 2]).mean()])
-
-
-def _first_guess(motion: ShapeMotion, lengths: np.ndarray) -> np.ndarray:
-    """(R, T, 3 S) of the markers that are closest to the ends of the segments."""
-    nearest = _nearest(motion, lengths)
-    return strains_between(motion.poses[:, :, nearest], motion.places[nearest])
-
-
-def _nearest(motion: ShapeMotion, lengths: np.ndarray) -> np.ndarray:
-    """(S + 1,) markers at the base and closest to the ends of the segments."""
-    ends = np.r_[0.0, np.cumsum(lengths)]
-    nearest: np.ndarray = np.abs(motion.places[:, None] - ends).argmin(axis=0)
-    if (np.diff(nearest) <= 0).any():
-        raise UserError(
-            f"lengths {lengths.tolist()} m: each segment must have a marker of its own near its end"
-        )
-    return nearest
 
 
 def _fitted(
@@ -165,12 +153,7 @@ def _fitted(
     start: np.ndarray,
     rounds: int,
 ) -> ShapeFit:
-    strains = np.array(start, order="C").reshape(-1, 3 * len(lengths))
-    seen = np.array(poses.reshape(-1, *poses.shape[2:]), order="C")
-    residuals = np.empty(len(seen))
-    kernels().fit_shapes(
-        seen, np.array(places), np.array(lengths), np.array(kept), (noise or PoseNoise()).weights,
-        strains, rounds, residuals,
-    )  # fmt: skip
-    lead = poses.shape[:2]
-    return ShapeFit(lengths, strains.reshape(*lead, -1), residuals.reshape(lead))
+    weights = (noise or PoseNoise()).weights
+    return ShapeFit(
+        lengths, *fitted_strains(poses, places, lengths, kept, weights, start, rounds)
+    )

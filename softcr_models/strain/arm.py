@@ -96,6 +96,15 @@ class StrainArm(Data):
     fastest_full_range: Positive = Field(
         default=0.01, description="time a torque takes from its lowest to its highest value [s]"
     )
+    markers: Annotated[int, Field(ge=1, le=200), NO_BOOLEAN] = Field(
+        default=20,
+        description="cross-sections whose poses cameras see, evenly spaced from the base, which is "
+        "none of them, to the tip [-]",
+    )
+    marker_noise: Annotated[tuple[NonNegative, ...], Field(min_length=2, max_length=2)] = Field(
+        default=(1e-4, 8.7e-3),
+        description="standard deviations of a simulated camera: place [m], angle [rad]",
+    )
 
     @model_validator(mode="after")
     def _moves(self) -> "StrainArm":
@@ -109,6 +118,16 @@ class StrainArm(Data):
     def lengths(self) -> np.ndarray:
         """(S,) rest lengths [m]."""
         return np.array([segment.length for segment in self.segments])
+
+    @property
+    def actuator_names(self) -> tuple[str, ...]:
+        """Of the torques: strains that are kept, such as `bending_1`."""
+        return self.numbers.names
+
+    @property
+    def marker_places(self) -> np.ndarray:
+        """(markers,) places on the unloaded backbone, of which the last is the tip [m]."""
+        return np.linspace(0.0, self.lengths.sum(), self.markers + 1)[1:]
 
     @property
     def numbers(self) -> StrainNumbers:

@@ -11,6 +11,7 @@ from softcr_models.constant_curvature.compiled_model import CompiledModel
 from softcr_models.errors import UserError
 from softcr_models.model import TIP, Group, Inputs, Layout, OutputInfo, Parameter
 from softcr_models.model import nominal_parameters as nominal
+from softcr_models.robot import load_strain_arm
 from softcr_models.rod.description import SHAPE
 from softcr_models.strain.arm import StrainArm
 from softcr_models.strain.dynamics import QUADRATURE, StrainDynamics
@@ -19,6 +20,7 @@ from softcr_models.strain.kernel import kernels
 from softcr_models.strain.kinematics import transforms
 
 _STEPS_OF_NEWTON = 60
+_SAME_LENGTH = 1e-3  # lengths of one robot as found by different recordings differ by less [-]
 
 
 class StrainModelSettings(BaseModel):
@@ -35,6 +37,12 @@ class StrainModelSettings(BaseModel):
     points: Annotated[int, Field(ge=2, le=200)] = Field(
         default=21, description="of the output shape, base to tip [-]"
     )
+    model_file: str = Field(
+        default="",
+        description="robot file with the model's numbers, such as a learned one: a name of "
+        "config/robots, or a YAML file; empty: the robot's own",
+        json_schema_extra={"folder": "robots"},
+    )
 
 
 class LagrangianModel(CompiledModel):
@@ -42,7 +50,7 @@ class LagrangianModel(CompiledModel):
 
     The state is the strains that are kept, q (m,) [rad/m, -], and their rates. Inputs are the
     torques on them. The plane of the motion is that of x and z; outputs are `tip`, `shape`
-    (points from base to tip), and `strains`.
+    (points from base to tip), `strains`, and `marker_1` ... what cameras see, base to tip.
 
     Attributes:
         arm: the data.
@@ -82,23 +90,27 @@ class LagrangianModel(CompiledModel):
             TIP: OutputInfo((3, 4), "m", "pose"),
             SHAPE: OutputInfo((self.settings.points, 3), "m", "points"),
             "strains": OutputInfo((self._size,), "rad/m, -", "vector"),
+            **dict.fromkeys(marker_names(arm), OutputInfo((3, 4), "m", "pose")),
         }
         self._arguments = Arguments(
             type(self).__name__, self.state.size, self.inputs.size, signs_of(self.parameters)
         )
         self._how = Integration(tolerance=self.settings.tolerance)
+        self._markers = dict(zip(marker_names(arm), arm.marker_places.tolist(), strict=True))
 
     @classmethod
     def of_robot(cls, robot: Any, settings: StrainModelSettings | None = None) -> "LagrangianModel":
-        """The model of a strain robot.
+        """The model of a strain robot, with the numbers of another file where settings name one.
 
         Raises:
-            UserError: the robot is of another kind.
+            UserError: the robot is of another kind, or the file is not of this robot.
         """
         if not isinstance(robot, StrainArm):
             name = getattr(robot, "name", type(robot).__name__)
             raise UserError(f"model 'strain': is for a robot of type strain, which {name} is not")
-        return cls(robot, settings)
+        if settings is None or not settings.model_file:
+            return cls(robot, settings)
+        return cls(described_by(robot, settings.model_file), settings)
 
     # -- Model ------------------------------------------------------------------------------------
 
@@ -119,9 +131,11 @@ class LagrangianModel(CompiledModel):
                 observed[name] = self._transforms(rows, self.settings.points)[..., 3].copy()
             elif name == "strains":
                 observed[name] = rows[:, : self._size].astype(float)
+            elif name in self._markers:
+                continue
             else:
                 raise unknown_output(self, name)
-        return observed
+        return observed | self._seen([name for name in names if name in self._markers], rows)
 
     def equilibrium(self, inputs: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         """See Model; by Newton's method from the straight robot.
@@ -192,11 +206,47 @@ class LagrangianModel(CompiledModel):
         q = self.dynamics.numbers.full(states[..., : self._size])
         return transforms(self.dynamics.kinematics.tip(q))
 
+    def _seen(self, names: Sequence[str], states: np.ndarray) -> dict[str, np.ndarray]:
+        """(B, 3, 4) the pose of each marker that is named."""
+        if not names:
+            return {}
+        places = np.unique([self._markers[name] for name in names])
+        q = self.dynamics.numbers.full(states[:, : self._size])
+        found = transforms(self.dynamics.kinematics.poses(q, places))
+        rows = np.searchsorted(places, [self._markers[name] for name in names])
+        return {name: found[:, row] for name, row in zip(names, rows, strict=True)}
+
     def _transforms(self, states: np.ndarray, points: int) -> np.ndarray:
         """(B, points, 3, 4) at even distances of the unloaded backbone."""
         chain = self.dynamics.kinematics
         q = self.dynamics.numbers.full(states[:, : self._size])
         return transforms(chain.poses(q, np.linspace(0.0, chain.length, points)))
+
+
+def marker_names(arm: StrainArm) -> tuple[str, ...]:
+    """Outputs that are the poses of a robot's markers, base to tip."""
+    return tuple(f"marker_{number + 1}" for number in range(arm.markers))
+
+
+def described_by(robot: StrainArm, file: str) -> StrainArm:
+    """A robot with the segments, the convention and the gravity of another one's file.
+
+    Raises:
+        UserError: the file cannot be loaded, or has other torques or another length.
+    """
+    other = load_strain_arm(file)
+    if other.actuator_names != robot.actuator_names:
+        raise UserError(
+            f"model_file {file}: is driven by {', '.join(other.actuator_names)}, but robot "
+            f"{robot.name} by {', '.join(robot.actuator_names)}"
+        )
+    lengths = other.lengths.sum(), robot.lengths.sum()
+    if abs(lengths[0] - lengths[1]) > _SAME_LENGTH * lengths[1]:
+        raise UserError(
+            f"model_file {file}: is {lengths[0]:g} m long, but robot {robot.name} {lengths[1]:g} m"
+        )
+    of_body = ("segments", "stiffness_convention", "gravity")
+    return robot.model_copy(update={name: getattr(other, name) for name in of_body})
 
 
 def _torques(arm: StrainArm) -> Inputs:

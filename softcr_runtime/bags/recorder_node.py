@@ -82,7 +82,7 @@ class RecorderNode(LoopNode):
 
     default_name = "recorder"
     Settings = RecorderSettings
-    kinds = ("rod", "arm")
+    kinds = ("rod", "arm", "strain")
     settings: RecorderSettings
     failure: ClassVar[str | None] = None
     _recording: BagRecording | None = None

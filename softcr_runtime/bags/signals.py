@@ -40,13 +40,19 @@ Role = Literal[
 ]  # fmt: skip
 ROLES: dict[Role, tuple[tuple[str, str], ...]] = {
     "true tip": (("simulation/truth/tip/pose", "position"),),
-    "measured tip": (("mocap/tip/pose", "position"), ("mocap/arm/poses", "tip")),
+    "measured tip": (
+        ("mocap/tip/pose", "position"), ("mocap/arm/poses", "tip"), ("mocap/body/poses", "tip"),
+    ),
     "estimated tip": (("estimate/tip/pose", "position"),),
     "reference tip": tuple((f"reference/{name}", "tip") for name in ("rod", "output", "tip")),
     "true shape": (("simulation/truth/rod", "positions"),),
     "estimated shape": (("estimate/rod", "positions"), ("estimate/shape", "positions")),
-    "commands": (("pressure/command", "pressure"), ("tendon/command", "length")),
-    "readings": (("pressure/state", "pressure"), ("tendon/state", "length")),
+    "commands": (
+        ("pressure/command", "pressure"), ("tendon/command", "length"), ("torque/command", "torque"),
+    ),
+    "readings": (
+        ("pressure/state", "pressure"), ("tendon/state", "length"), ("torque/state", "torque"),
+    ),
 }  # fmt: skip
 """Signals that serve a purpose; the first that was recorded does."""
 
@@ -58,7 +64,8 @@ _UNITS = {
     "elongation": "m", "delta_x_rate": "m/s", "delta_y_rate": "m/s",
     "elongation_rate": "m/s", "bending_stiffness": "N/m", "bending_compliance": "rad/(N m m)",
     "tip_mass": "kg", "tip_force_x": "N", "tip_force_y": "N", "tip_force_z": "N",
-    "damping_factor": "-", "pressure_offset": "Pa", "pressure_gain": "-",
+    "damping_factor": "-", "pressure_offset": "Pa", "pressure_gain": "-", "torque": "N m, N",
+    "bending": "rad/m", "shear": "-", "axial": "-", "stiffness_factor": "-", "mass_factor": "-",
 }  # fmt: skip
 _DIMENSIONS = {
     "positions": 2, "quaternions": 2, "points": 2, "wrenches": 2, "tips": 2, "covariance": 2,
@@ -324,7 +331,7 @@ class _OfTopic:
             yield Signal(
                 np.array(kept, np.int64), np.stack([found[stamp] for stamp in kept]),
                 self.topic, name, self._frame, unit_of(name),
-                self._actuators if name in ("pressure", "length", "force", "inputs") else (),
+                self._actuators if name in ("pressure", "length", "force", "inputs", "torque") else (),
             )  # fmt: skip
 
 
@@ -379,7 +386,9 @@ def _fields(topic: str, value: Any) -> dict[str, Any]:
         return {"state": value.state, **told}
     if isinstance(value, ReferenceCloud | ReferenceRows):
         tips = value.tip_positions
-        return {"tip": tips[0], "tips": tips, "period": value.period}
+        told = {"tip": tips[0], "tips": tips, "period": value.period}
+        known = isinstance(value, ReferenceRows) and value.states is not None
+        return told | ({"state": value.states[0]} if known else {})
     if isinstance(value, ArmCloud):
         return {name: getattr(value, name) for name in ("q", "rest_lengths", "distances", "angles")}
     if isinstance(value, dict):
@@ -393,6 +402,7 @@ def _fields(topic: str, value: Any) -> dict[str, Any]:
     if topic.endswith("/wrench"):
         return {"wrench": value}
     plain = {"reference/tip": "tip", "tendon/command": "length", "tendon/lengths": "length"}
+    plain |= dict.fromkeys(("torque/command", "torque/state"), "torque")
     return {plain.get(topic, "pressure"): value}
 
 

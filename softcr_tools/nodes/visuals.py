@@ -73,7 +73,7 @@ class VisualsNode(LoopNode):
 
     default_name = "visuals"
     Settings = VisualsSettings
-    kinds = ("rod", "arm")
+    kinds = ("rod", "arm", "strain")
     settings: VisualsSettings
 
     def on_configure_node(self) -> None:

@@ -1,0 +1,145 @@
+"""The regulator of strains as a controller with a period, whose answers act a tick later.
+
+`ShapeRegulator` is the law. This is what a running system adds to it: gains by the kind of strain,
+and the model's prediction over the ticks until an answer acts, under the torques that were sent.
+The integral that is kept is of strains that were estimated, never of predicted ones.
+"""
+
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from softcr_control.command_ramp import HELD
+from softcr_control.horizon import MAXIMUM_DELAY
+from softcr_control.observation import ControlContext, Observation
+from softcr_control.sent_commands import SentCommands
+from softcr_control.shape_regulator import RegulatorGains, ShapeRegulator
+from softcr_models.errors import UserError
+from softcr_models.model import nominal_parameters
+from softcr_models.strain.strain_model import LagrangianModel
+
+_Gains = Annotated[
+    tuple[Annotated[float, Field(ge=0.0, allow_inf_nan=False)], ...], Field(min_length=3)
+]
+
+
+def _gains(default: tuple[float, float, float], what: str, unit: str) -> Any:
+    return Field(
+        default,
+        description=f"{what}: of bending, shear and axial strain, or one number for each strain",
+        json_schema_extra={"unit": unit},
+    )
+
+
+class StrainRegulatorSettings(BaseModel):
+    """Gains; the defaults are those of the authors' public simulation of two segments."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    proportional: _Gains = _gains((0.01, 0.5, 6.0), "K_p, torque per strain", "N m^2, N, N")
+    integral: _Gains = _gains(
+        (0.06, 3.0, 36.0), "K_i, torque per second at full error", "N m/s, N/s, N/s"
+    )
+    derivative: _Gains = _gains(
+        (0.002, 0.1, 0.8), "K_d, torque per rate of strain", "N m^2 s, N s, N s"
+    )
+    saturation: _Gains = _gains(
+        (40.0, 0.1, 0.2), "Upsilon, one over the error at which the integral saturates", "m, -, -"
+    )
+
+
+class StrainRegulator:
+    """Holds strains that the reference tells, by Eqs. (11) and (12) of Valadas et al. (2024)."""
+
+    Settings = StrainRegulatorSettings
+    rows = 2 + MAXIMUM_DELAY
+
+    def __init__(self, context: ControlContext, settings: StrainRegulatorSettings) -> None:
+        """
+        Args:
+            context: with the model of the feed-forward.
+            settings: gains.
+
+        Raises:
+            UserError: the model is of no strain robot, or gains of another number of strains.
+        """
+        model = context.model
+        if not isinstance(model, LagrangianModel):
+            raise UserError(
+                f"controller 'strain_regulator': needs the model strain, got {type(model).__name__}; it is "
+                "for robots of type strain"
+            )
+        self._model, self._period = model, context.period
+        self._nominal = nominal_parameters(model.parameters)[None]
+        gains = _gains_of(settings, model)
+        self._regulator = ShapeRegulator(model.dynamics, gains, model.inputs.high)
+        self._sent = SentCommands(HELD, MAXIMUM_DELAY + 1)
+        self.reset()
+
+    def reset(self) -> None:
+        """See Controller; the integral is 0."""
+        self._regulator.reset()
+        self._sent.reset()
+        self._last: float | None = None
+
+    def take_over(self, commands: np.ndarray) -> None:
+        """See Controller."""
+        self._sent.begin(commands[0])
+        for command in commands[1:]:
+            self._sent.remember(command)
+
+    def command(self, observation: Observation) -> np.ndarray:
+        """(m,) torques [N m, N] for the tick that begins `delay` ticks from now.
+
+        Raises:
+            UserError: the reference tells no strains, or too few rows.
+        """
+        delay, size = observation.delay, self._model.inputs.size
+        wanted = _wanted(observation, delay + 2)[:, :size]
+        state = np.asarray(observation.state, float)
+        if not self._sent.begun:
+            self._sent.begin(np.asarray(observation.inputs, float))
+        regulator, h = self._regulator, self._period
+        elapsed = h if self._last is None else observation.stamp - self._last
+        regulator.integrate(state[:size], wanted[0], min(max(elapsed, 0.0), MAXIMUM_DELAY * h))
+        self._last = observation.stamp
+        integral = regulator.integral
+        for row, held in zip(wanted[1:-1], self._sent.pending(delay), strict=True):
+            state = self._model.step(state[None], held[None], held[None], self._nominal, h)[0]
+            integral = integral + h * np.tanh(regulator.gains.saturation * (row - state[:size]))
+        torque = regulator.held_torque(state[:size], state[size:], wanted[-1], h, integral)
+        self._sent.remember(torque)
+        return torque
+
+    def describe(self) -> dict[str, Any]:
+        """The integral, in seconds at full error."""
+        return {"integral": self._regulator.integral.tolist()}
+
+
+def _wanted(observation: Observation, rows: int) -> np.ndarray:
+    """(rows, nx) states that the reference tells."""
+    states = observation.reference.states
+    if states is None or not np.isfinite(states[:rows]).all():
+        raise UserError(
+            "strain regulator: the reference tells no strains; choose one that does, such as "
+            "strain_setpoints, strain_sines, setpoint or trajectory"
+        )
+    if len(states) < rows:
+        raise UserError(f"strain regulator: reference has {len(states)} rows, needs {rows}")
+    return states[:rows]
+
+
+def _gains_of(settings: StrainRegulatorSettings, model: LagrangianModel) -> RegulatorGains:
+    """Of each strain that the model keeps."""
+    active, size = model.dynamics.numbers.active, model.inputs.size
+    found = []
+    for name in ("proportional", "integral", "derivative", "saturation"):
+        given = np.array(getattr(settings, name))
+        if len(given) not in (3, size):
+            raise UserError(
+                f"{name} {given.tolist()}: must be 3 gains, of bending, shear and axial strain, or "
+                f"{size}, of {', '.join(model.inputs.names)}"
+            )
+        found.append(given if len(given) == size and size != 3 else given[active % 3])
+    return RegulatorGains(*found)
