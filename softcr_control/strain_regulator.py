@@ -67,8 +67,8 @@ class StrainRegulator:
         model = context.model
         if not isinstance(model, LagrangianModel):
             raise UserError(
-                f"controller 'strain_regulator': needs the model strain, got {type(model).__name__}; it is "
-                "for robots of type strain"
+                "controller 'strain_regulator': needs the model strain, got "
+                f"{type(model).__name__}; it is for robots of type strain"
             )
         self._model, self._period = model, context.period
         self._nominal = nominal_parameters(model.parameters)[None]

@@ -23,9 +23,7 @@ _TOLERANCE = 1e-7  # of a step's error over the typical size of a strain; the mo
 
 
 def _factor(what: str, default: float) -> Any:
-    return Field(
-        default, ge=0.2, le=5.0, description=f"{what} of the plant over the robot file's"
-    )
+    return Field(default, ge=0.2, le=5.0, description=f"{what} of the plant over the robot file's")
 
 
 class StrainPlantSettings(BaseModel):
@@ -108,9 +106,7 @@ class StrainPlant:
             self._dynamics, self._state[None], levels, self._factors, duration, self._how
         )[0, 0]
         if not np.isfinite(self._state).all():
-            raise ArithmeticError(
-                f"the plant diverged at torques {self._torques.tolist()} N m, N"
-            )
+            raise ArithmeticError(f"the plant diverged at torques {self._torques.tolist()} N m, N")
 
     def measure(self, stamp: int) -> dict[str, Any]:
         """See Plant; poses come last, for they are what an estimator waits for."""

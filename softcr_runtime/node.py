@@ -87,6 +87,7 @@ from softcr_runtime.topics import TOPICS, qos
 
 if TYPE_CHECKING:
     from softcr_models.constant_curvature.arm import Arm
+    from softcr_models.strain.arm import StrainArm
 
 _DIAGNOSTICS_PERIOD = 1.0  # [s]
 _LOOP_STOP_TIMEOUT = 1.0  # how long deactivation waits for the tick in progress [s]
@@ -248,9 +249,9 @@ class LoopNode(LifecycleNode):
         return cast(Robot, self._robot_file)
 
     @property
-    def rod_or_arm(self) -> "Robot | Arm":
-        """The robot that `settings.robot` names, in a node for rods and arms."""
-        return cast("Robot | Arm", self._robot_file)
+    def any_robot(self) -> "Robot | Arm | StrainArm":
+        """The robot that `settings.robot` names, in a node for robots of every kind."""
+        return self._robot_file
 
     @property
     def arm(self) -> "Arm":

@@ -75,7 +75,7 @@ _TABLE: dict[str, dict[str, Entry]] = {
         "rod": Entry("softcr_hardware.plants:RodPlant", "a rod driven by pressure"),
         "arm": Entry("softcr_hardware.plants:TendonArmPlant", "an arm driven by tendons"),
         "strain": Entry(
-            "softcr_hardware.strain_plant:StrainPlant", "a planar robot driven by torques on strains"
+            "softcr_hardware.strain_plant:StrainPlant", "a planar robot, torques on its strains"
         ),
         "model": Entry("softcr_hardware.model_plant:ModelPlant", "any model, with other numbers"),
     },

@@ -110,9 +110,7 @@ def reference_message(value: ReferenceRows, layout: Layout | None, stamp: int, f
     return cloud_message(np.column_stack(parts)[None], tuple(names), stamp, frame)
 
 
-def reference_from_message(
-    message: Any, topic: str, layout: Layout | None = None
-) -> ReferenceRows:
+def reference_from_message(message: Any, topic: str, layout: Layout | None = None) -> ReferenceRows:
     """The reference of a cloud.
 
     Args:

@@ -154,6 +154,4 @@ def _fitted(
     rounds: int,
 ) -> ShapeFit:
     weights = (noise or PoseNoise()).weights
-    return ShapeFit(
-        lengths, *fitted_strains(poses, places, lengths, kept, weights, start, rounds)
-    )
+    return ShapeFit(lengths, *fitted_strains(poses, places, lengths, kept, weights, start, rounds))

@@ -125,6 +125,27 @@ class StrainArm(Data):
         return self.numbers.names
 
     @property
+    def length(self) -> float:
+        """Of the whole robot, unloaded [m]."""
+        return float(self.lengths.sum())
+
+    @property
+    def radius(self) -> float:
+        """Of the first segment's cross-section [m]; where the file tells none, that of a round,
+        homogeneous one with its moment of inertia."""
+        first = self.segments[0]
+        if isinstance(first, MaterialSegment):
+            return first.radius
+        return 2.0 * math.sqrt(first.inertia / first.mass)
+
+    @property
+    def base_orientation(self) -> tuple[float, float, float]:
+        """Roll, pitch, yaw of the base in the world, whose z is up: the base's z is along the
+        straight robot, its x across it in the plane [rad]."""
+        across, along = self.gravity
+        return 0.0, math.pi - math.atan2(across, along), 0.0
+
+    @property
     def marker_places(self) -> np.ndarray:
         """(markers,) places on the unloaded backbone, of which the last is the tip [m]."""
         return np.linspace(0.0, self.lengths.sum(), self.markers + 1)[1:]

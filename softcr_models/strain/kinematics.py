@@ -147,6 +147,15 @@ def transforms(poses: np.ndarray) -> np.ndarray:
     return out
 
 
+def kinds_first(active: np.ndarray) -> np.ndarray:
+    """(m,) order of strains as the groups of a model's state have them: bending, then the others.
+
+    Args:
+        active: (m,) indices of the strains kept, rising.
+    """
+    return np.argsort(np.asarray(active) % 3 > 0, kind="stable")
+
+
 def planar_poses(transforms: np.ndarray) -> np.ndarray:
     """(..., N, 3) poses of rotations beside positions (..., N, 3, 4), the inverse of `transforms`.
 

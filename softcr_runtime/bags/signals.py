@@ -48,7 +48,8 @@ ROLES: dict[Role, tuple[tuple[str, str], ...]] = {
     "true shape": (("simulation/truth/rod", "positions"),),
     "estimated shape": (("estimate/rod", "positions"), ("estimate/shape", "positions")),
     "commands": (
-        ("pressure/command", "pressure"), ("tendon/command", "length"), ("torque/command", "torque"),
+        ("pressure/command", "pressure"), ("tendon/command", "length"),
+        ("torque/command", "torque"),
     ),
     "readings": (
         ("pressure/state", "pressure"), ("tendon/state", "length"), ("torque/state", "torque"),
@@ -71,6 +72,7 @@ _DIMENSIONS = {
     "positions": 2, "quaternions": 2, "points": 2, "wrenches": 2, "tips": 2, "covariance": 2,
     "period": 0,
 }  # fmt: skip
+_OF_ACTUATORS = ("pressure", "length", "force", "inputs", "torque")
 _LEVELS = {1: "warning", 2: "error"}
 
 
@@ -331,7 +333,7 @@ class _OfTopic:
             yield Signal(
                 np.array(kept, np.int64), np.stack([found[stamp] for stamp in kept]),
                 self.topic, name, self._frame, unit_of(name),
-                self._actuators if name in ("pressure", "length", "force", "inputs", "torque") else (),
+                self._actuators if name in _OF_ACTUATORS else (),
             )  # fmt: skip
 
 
@@ -387,8 +389,8 @@ def _fields(topic: str, value: Any) -> dict[str, Any]:
     if isinstance(value, ReferenceCloud | ReferenceRows):
         tips = value.tip_positions
         told = {"tip": tips[0], "tips": tips, "period": value.period}
-        known = isinstance(value, ReferenceRows) and value.states is not None
-        return told | ({"state": value.states[0]} if known else {})
+        states = value.states if isinstance(value, ReferenceRows) else None
+        return told if states is None else told | {"state": states[0]}
     if isinstance(value, ArmCloud):
         return {name: getattr(value, name) for name in ("q", "rest_lengths", "distances", "angles")}
     if isinstance(value, dict):

@@ -23,7 +23,6 @@ from rclpy.qos import QoSReliabilityPolicy
 from rclpy.task import Future
 from std_srvs.srv import Trigger
 
-from softcr_models.constant_curvature.arm import Arm
 from softcr_models.robot import Robot
 from softcr_runtime.bags.signals import decoder
 from softcr_runtime.codecs import expected_of
@@ -38,7 +37,7 @@ from softcr_tools.viewer.drawing import markers_message, path_message
 from softcr_tools.viewer.hand import HandControl, Surroundings
 from softcr_tools.viewer.page import Page, Slid, Switched
 from softcr_tools.viewer.picture import HEARD, Picture
-from softcr_tools.viewer.shape import size_of
+from softcr_tools.viewer.shape import AnyRobot, size_of
 
 RATE = 30.0  # of drawing, and of commands by hand [Hz]; valves hold after 0.1 s without one
 MARKER_PERIOD = 0.1  # between two drawings for RViz [s]
@@ -60,7 +59,7 @@ class Viewer(Node):
 
     def __init__(
         self,
-        robot: Robot | Arm,
+        robot: AnyRobot,
         host: str,
         port: int,
         with_hand: bool,

@@ -16,6 +16,7 @@ from std_msgs.msg import String
 
 from softcr_hardware.optitrack.calibration import load_calibration
 from softcr_models.constant_curvature.arm import Arm
+from softcr_models.robot import Robot
 from softcr_runtime.bags.signals import decoder
 from softcr_runtime.codecs import expected_of
 from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_from_message
@@ -47,6 +48,7 @@ _TIP, _SHAPE, _MARKERS, _PARAMETERS, _DESCRIPTION = (
 RECEIVED = (
     "estimate/rod", "estimate/arm", "estimate/state", "estimate/constant_curvature", _TIP,
     "reference/rod", "reference/output", "reference/tip", "mocap/tip/pose", "mocap/arm/poses",
+    "mocap/body/poses", "simulation/truth/strains",
     "simulation/truth/rod", "simulation/truth/arm", "simulation/truth/loads",
     "simulation/truth/contact/points", "/diagnostics",
 )  # fmt: skip
@@ -77,7 +79,7 @@ class VisualsNode(LoopNode):
     settings: VisualsSettings
 
     def on_configure_node(self) -> None:
-        robot = self.rod_or_arm
+        robot = self.any_robot
         self._frames = frames = Frames(self.settings.frame_prefix)
         is_arm = isinstance(robot, Arm)
         self._parent = WORLD if is_arm else frames.base  # the frame of estimates
@@ -87,7 +89,7 @@ class VisualsNode(LoopNode):
             if calibration
             else base_in_world(robot)
         )
-        self._has_sensor = not is_arm
+        self._has_sensor = isinstance(robot, Robot)
         self._picture = Picture(robot)
         self._picture.frame = self._parent
         self._radius = size_of(robot).radius
@@ -111,7 +113,7 @@ class VisualsNode(LoopNode):
     def on_activate_node(self) -> None:
         self._drawn = 0.0
         self._last: dict[str, int] = {}
-        text = robot_description(self.rod_or_arm, self._frames, self._base)
+        text = robot_description(self.any_robot, self._frames, self._base)
         self._out[_DESCRIPTION].publish(String(data=text))
         self._send(
             STATIC_TOPIC,

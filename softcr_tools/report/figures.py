@@ -19,7 +19,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from softcr_runtime import figure_style as style
-from softcr_runtime.bags.signals import Signal
+from softcr_runtime.bags.signals import Signal, unit_of
 from softcr_runtime.figure_style import COMMANDED, ESTIMATE, LIMIT, MEASURED, TRUTH
 from softcr_runtime.shown_inputs import ShownInput
 from softcr_tools.report.page import ReportFigure
@@ -193,8 +193,8 @@ def _scale_equally(axes: Any, points: np.ndarray) -> None:
 
 
 def pressures(run: Run) -> Figure | None:
-    """Pressures: gauge pressures of the chambers, and tensions of a rod's tendons; what the
-    controller asked for and what was measured."""
+    """Inputs: gauge pressures of chambers, tensions of a rod's tendons, torques on strains; asked
+    for by the controller, and measured."""
     names = run.readings.columns or run.commands.columns
     if run.is_tendon_driven or not names:
         return None
@@ -217,6 +217,16 @@ def _limits(run: Run, shown: ShownInput | None) -> list[Any]:
     if shown is None:
         return [_level(1e-3 * bound, **_LIMITS) for bound in run.limits() or ()]
     return [_level(shown.scale * bound, **_LIMITS) for bound in (shown.low, shown.high)]
+
+
+def strains(run: Run) -> Figure | None:
+    """Strains: of each segment of a planar strain robot, relative to the straight one."""
+    true, found, wanted = (run.strains(of) for of in ("true", "estimated", "wanted"))
+    rows = _columns(
+        run, [f"{name.replace('_', ' ')}\n[{unit_of(name)}]" for name in true.columns], 1.0,
+        ("estimated", found, _BLUE), ("true", true, _BOLD), ("reference", wanted, style.DASHES),
+    )  # fmt: skip
+    return _over_time(run, rows, height=1.5)
 
 
 def tendon_lengths(run: Run) -> Figure | None:
@@ -384,6 +394,6 @@ def tick_times(run: Run) -> Figure | None:
 
 
 _FIGURES: tuple[Callable[[Run], Figure | None], ...] = (
-    tip_tracking, tip_error, tip_path, pressures, tendon_lengths, tendon_forces,
+    tip_tracking, tip_error, tip_path, strains, pressures, tendon_lengths, tendon_forces,
     bending_compliance, parameters, constant_curvature, section_lengths, shape, tick_times,
 )  # fmt: skip

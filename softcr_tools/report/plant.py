@@ -14,10 +14,13 @@ Lines = Iterator[tuple[str, str]]  # one of `PLANT_WORDS`, and a line under it
 
 _FILE = {
     "rod": "geometry, gravity and material law of the robot file",
+    "strain": "segments of constant strain; geometry, gravity and material of the robot file",
     "arm": "bodies that bend with constant curvature, as the model's sections do",
 }
-_UNITS = {"_mm": "mm", "_kg": "kg", "_pa": "Pa", "_n": "N", "_cycles": "cycles", "_percent": "%"}
-_ON_ANY_MODEL = ("nempc", "rod_mpc", "rod")  # the house's controllers and its filter
+_UNITS = {"_mm": "mm", "_kg": "kg", "_pa": "Pa", "_n": "N", "_cycles": "cycles", "_percent": "%",
+          "_rad": "rad"}  # fmt: skip
+_ON_ANY_MODEL = ("nempc", "rod_mpc", "rod", "strain_regulator", "shape")
+"""The house's controllers and its estimators."""
 _ABSOLUTE = ("missing_poses", "lag_pole")  # no part of the file's value
 _NOISES = {
     "pressure_noise": ("pressure readings", "Pa"),
@@ -46,7 +49,8 @@ def _lines(run: Run) -> Lines:
         return
     settings = bag.said("simulator", "settings") or {}
     mismatch = bag.said("simulator", "plant_mismatch")
-    kind = str(settings.get("plant") or ("arm" if run.is_tendon_driven else "rod"))
+    of_topics = "arm" if run.is_tendon_driven else "strain" if run.is_strain_driven else "rod"
+    kind = str(settings.get("plant") or of_topics)
     own = str(bag.said("simulator", "plant_model") or kind)
     models = {role: _model(told, role, kind) for role, told in _settings_of(run).items()}
     if same := [role for role, model in models.items() if model == own]:
@@ -60,7 +64,12 @@ def _lines(run: Run) -> Lines:
         yield "unknown", f"plant {kind} does not say how it differs from the models"
     if mismatch is None and kind == "rod":
         yield "unknown", "how the plant differs from the robot file"
-    if mismatch and "lag_pole" not in mismatch:
+    if kind == "strain":
+        yield "exact", "torques act at once, and are measured without noise"
+        for role, told in _settings_of(run).items():
+            if told.get("model_file"):
+                yield "differs", f"numbers of the {role}'s model: those of {told['model_file']}"
+    elif mismatch and "lag_pole" not in mismatch:
         yield "exact", _lag(run.bag.robot)
     for name, value in (mismatch or {}).items():
         yield from _intervals(run, int(value)) if name == "intervals" else [_told(name, value)]

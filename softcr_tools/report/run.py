@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import ValidationError
@@ -11,6 +11,8 @@ from softcr_models.constant_curvature.arm import Arm
 from softcr_models.constant_curvature.kinematics import coordinates_of_tip
 from softcr_models.errors import UserError
 from softcr_models.robot import Robot
+from softcr_models.strain.arm import StrainArm
+from softcr_models.strain.kinematics import StrainKinematics, kinds_first, transforms
 from softcr_runtime import registry
 from softcr_runtime.bags.signals import BagSignals, Signal
 from softcr_runtime.shown_inputs import ShownInput, shown_inputs
@@ -55,6 +57,44 @@ class Run:
         parts = ("tendon/", "estimate/arm", "mocap/arm")
         return any(topic.startswith(parts) for topic, _ in self.bag.signals)
 
+    @property
+    def is_strain_driven(self) -> bool:
+        """Whether torques on strains were recorded."""
+        return any(topic.startswith("torque/") for topic, _ in self.bag.signals)
+
+    @property
+    def is_of_rod(self) -> bool:
+        """Whether nothing of another kind of robot was recorded."""
+        return not self.is_tendon_driven and not self.is_strain_driven
+
+    @cached_property
+    def strain_robot(self) -> StrainArm | None:
+        """The planar strain robot that some node told; None when none did."""
+        try:
+            return StrainArm.model_validate(self.bag.robot)
+        except ValidationError:
+            return None
+
+    def strains(self, of: Literal["true", "estimated", "wanted"]) -> Signal:
+        """(T, m) strains of a planar strain robot, columns by name; empty where none were told."""
+        names = () if self.strain_robot is None else self.strain_robot.actuator_names
+        if of == "true":
+            found = [self.bag.signal("simulation/truth/strains", name) for name in names]
+            if not found or not all(map(len, found)):
+                return Signal(np.empty(0, np.int64), np.empty((0, len(names))), columns=names)
+            values = np.stack([each.values for each in found], axis=1)
+            return Signal(found[0].stamps, values, columns=names)
+        told = self.bag.signal(
+            "estimate/state" if of == "estimated" else "reference/output", "state"
+        )
+        if self.strain_robot is None or not len(told):
+            return Signal(np.empty(0, np.int64), np.empty((0, len(names))), columns=names)
+        # a state that was decoded from its message has one kind of strain after the other
+        order = kinds_first(self.strain_robot.numbers.active)
+        values = np.empty((len(told), len(names)))
+        values[:, order] = told.values[:, : len(names)]
+        return Signal(told.stamps, values, columns=names)
+
     @cached_property
     def arm(self) -> Arm | None:
         """The arm that some node told; None when none did."""
@@ -65,7 +105,9 @@ class Run:
 
     @cached_property
     def inputs(self) -> tuple[ShownInput, ...]:
-        """Of the rod that some node told; none when none did."""
+        """Of the rod, or the planar strain robot, that some node told; none when none did."""
+        if self.strain_robot is not None:
+            return shown_inputs(self.strain_robot)
         try:
             return shown_inputs(Robot.model_validate(self.bag.robot))
         except (ValidationError, UserError):
@@ -83,6 +125,8 @@ class Run:
     def shapes(self, truth: bool) -> tuple[np.ndarray, Callable[[int], np.ndarray]]:
         """(T,) stamps [ns] of the true, or the estimated, robot, none where it was not recorded,
         and what makes (k, 3) points along it [m] of an index of them."""
+        if self.strain_robot is not None:
+            return self._bent(self.strain_robot, self.strains("true" if truth else "estimated"))
         told = self.bag.role("true shape" if truth else "estimated shape")
         if len(told) or self.arm is None:
             return told.stamps, told.values.__getitem__
@@ -93,6 +137,18 @@ class Run:
             return chain.backbone(q.values[index], lengths.values[index], _POINTS)[:, :3, 3]
 
         return q.stamps, points
+
+    @staticmethod
+    def _bent(robot: StrainArm, strains: Signal) -> tuple[np.ndarray, Callable[[int], np.ndarray]]:
+        """As `shapes`, of strains (T, m)."""
+        chain, numbers = StrainKinematics(robot.lengths), robot.numbers
+        places = np.linspace(0.0, chain.length, _POINTS)
+
+        def points(index: int) -> np.ndarray:
+            poses = chain.poses(numbers.full(strains.values[index]), places)
+            return transforms(poses)[:, :3, 3]
+
+        return strains.stamps, points
 
     @cached_property
     def window(self) -> tuple[int, int] | None:

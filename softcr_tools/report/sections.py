@@ -6,6 +6,7 @@ their units; None is what could not be computed.
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -45,6 +46,10 @@ _TOPICS_OF_ARM: tuple[tuple[str, ...], ...] = (
     ("mocap/arm/poses",), ("reference/tip", "reference/output"), ("tendon/command",),
     ("tendon/state",), ("estimate/arm", "estimate/state"), ("simulation/truth/arm",),
     ("simulation/truth/tip/pose",),
+)  # fmt: skip
+_TOPICS_OF_STRAINS: tuple[tuple[str, ...], ...] = (
+    ("mocap/body/poses",), ("torque/state",), ("torque/command",), ("estimate/state",),
+    ("reference/output",), ("simulation/truth/strains",), ("simulation/truth/tip/pose",),
 )  # fmt: skip
 
 
@@ -92,6 +97,24 @@ _KEY_FIGURES = {
         "commanded tensions", "{commanded_min_n:3} to {commanded_max_n:3 N}",
         "at a limit {at_limit_percent:1 %} of the time",
     ),
+    "bending_error": (
+        "bending to reference", "{bending_error:3 rad/m}",
+        "mean over time and segments; in the last second of setpoints "
+        "{bending_setpoint_error:4 rad/m}, estimated to true {bending_estimate_error:3 rad/m}",
+    ),
+    "linear_error": (
+        "shear and axial strain to reference", "{linear_error:4}",
+        "likewise; in the last second of setpoints {linear_setpoint_error:5}, estimated to true "
+        "{linear_estimate_error:5}",
+    ),
+    "commanded_min_mnm": (
+        "commanded torques", "{commanded_min_mnm:1} to {commanded_max_mnm:1 mN m}",
+        "on bending; at a limit {at_limit_percent:1 %} of the time",
+    ),
+    "commanded_min_strain_n": (
+        "commanded forces", "{commanded_min_strain_n:2} to {commanded_max_strain_n:2 N}",
+        "on shear and axial strain",
+    ),
     "commanded_min_mm": (
         "tendons", "{commanded_min_mm:0} to {commanded_max_mm:0 mm}",
         "largest pull {pull_max_n:1 N}; held {holds:0} times",
@@ -105,7 +128,7 @@ def summarize(run: Run) -> Summary:
     numbers: Numbers = {}
     for section in (
         identity, tracking, estimation, constant_curvature, parameters,
-        *((arm_model, tendons) if run.is_tendon_driven else (actuators, base_sensor)),
+        *_of_kind(run),
         external_forces, tip_force, safety, parameter_changes, timing,
     ):  # fmt: skip
         numbers |= section(run)
@@ -118,12 +141,19 @@ def summarize(run: Run) -> Summary:
     return Summary(numbers, [*_key_figures(run, numbers)])
 
 
+def _of_kind(run: Run) -> tuple[Callable[[Run], Numbers], ...]:
+    """The sections that a kind of robot has."""
+    if run.is_tendon_driven:
+        return arm_model, tendons
+    return (strains, actuators) if run.is_strain_driven else (actuators, base_sensor)
+
+
 def _key_figures(run: Run, numbers: Numbers) -> Iterator[KeyFigure]:
     goal = "setpoint" if run.reference_tip.topic == "reference/tip" else "reference"
     part, dwells = numbers["tip_aed_percent_of_length"], numbers["setpoint_errors_mm"]
     told = ["{tip_aed_percent_of_length:2 %} of the length"] * (part is not None)
     told.append("settled {tip_aed_settled_mm:2 mm}")
-    if dwells and run.is_tendon_driven:
+    if dwells and not run.is_of_rod:
         told.append(f"in the last second of {len(dwells)} setpoints {np.mean(dwells):.2f} mm")
     note = f"{told[0]}; {', '.join([*told[1:], 'largest {tip_error_max_mm:2 mm}'])}"
     yield f"tip to {goal} (AED)", *filled(numbers, "{tip_aed_mm:2 mm}", note)
@@ -210,7 +240,7 @@ def parameters(run: Run) -> Numbers:
         }
         for name, (signal, std) in run.parameters().items()
     }
-    if run.is_tendon_driven:
+    if not run.is_of_rod:
         return {"parameters": found}
     return {"parameters": found, "bending_compliance": _compliance(run)}
 
@@ -241,7 +271,7 @@ def constant_curvature(run: Run) -> Numbers:
     """
     arc, truth, scores = run.estimated_arc(), run.true_arc(), None
     if not len(arc):
-        return {} if run.is_tendon_driven else {"constant_curvature": None}
+        return {"constant_curvature": None} if run.is_of_rod else {}
     if len(truth):
         counted = int(truth.stamps[0]) + round(1e9 * ARC_BEGIN), int(truth.stamps[-1])
         errors, values = arc.minus(truth).between(*counted).values, truth.between(*counted).values
@@ -324,8 +354,15 @@ def _while_acting(run: Run, signal: Signal, word: str) -> Numbers:
 
 
 def actuators(run: Run) -> Numbers:
-    """`pressure` of chambers [kPa], `tension` of a rod's tendons [N]: extremes over all of them,
-    how often a command stood at a limit [%]."""
+    """`pressure` of chambers [kPa], `tension` of a rod's tendons [N], `torque` [mN m] and `force`
+    [N] on strains: extremes over all of them, how often a command stood at a limit [%]."""
+    if run.is_strain_driven:
+        of = {
+            kind: [place for place, each in enumerate(run.inputs) if each.kind == kind]
+            for kind in ("torque", "force")
+        }
+        scales = {"torque": (1e3, "mnm"), "force": (1.0, "strain_n")}
+        return {kind: _levels(run, places, *scales[kind]) for kind, places in of.items() if places}
     pulls = [place for place, each in enumerate(run.inputs) if each.kind == "tendon"]
     pushes = [place for place, each in enumerate(run.inputs) if each.kind == "chamber"]
     told: Numbers = {}
@@ -391,7 +428,7 @@ def timing(run: Run) -> Numbers:
     """`loops`: how each node kept its deadline, in its own words; None where it said nothing. Of a
     rod's run the same stands beside it under the names that scripts outside know."""
     loops = {node: _loop(run, node) for node in run.bag.nodes}
-    if run.is_tendon_driven:
+    if not run.is_of_rod:
         return {"loops": loops}
     numbers = {node: _loop(run, node) for node in ("simulator", "estimator", "nempc_controller")}
     others = {node: loop for node, loop in loops.items() if node not in numbers}
@@ -407,7 +444,7 @@ def safety(run: Run) -> Numbers:
     """`safety`: a row {time_s, what} for every transition."""
     start = run.bag.start
     rows = [{"time_s": round(1e-9 * (t - start), 3), "what": w} for t, w in run.bag.safety]
-    return {"safety": rows} if rows or not run.is_tendon_driven else {}
+    return {"safety": rows} if rows or run.is_of_rod else {}
 
 
 def parameter_changes(run: Run) -> Numbers:
@@ -442,6 +479,40 @@ def arm_model(run: Run) -> Numbers:
     }
 
 
+def strains(run: Run) -> Numbers:
+    """`strains`: of bending [rad/m] and of shear and axial strain together [-]: the mean error over
+    the evaluated window, `setpoint_error` in the last second of each stretch in which the reference
+    stands still, `estimate_error` of the estimated from the true strains; of every strain by its
+    name under `setpoint_errors`. Without a simulator's truth errors are of the estimate.
+    """
+    true, found, wanted = (run.strains(of) for of in ("true", "estimated", "wanted"))
+    error = (true if len(true) else found).minus(wanted)
+    error = replace(error, values=np.abs(error.values)).between(*(run.window or (1, 0)))
+    late = _at_end_of_dwells(error, wanted)
+    noise = np.abs(found.minus(true).values)
+    bends = np.array([name.startswith("bending") for name in true.columns], bool)
+    told: Numbers = {}
+    for word, chosen in (("bending", bends), ("linear", ~bends)):
+        for what, values in (
+            ("error", error.values), ("setpoint_error", late), ("estimate_error", noise),
+        ):  # fmt: skip
+            told[f"{word}_{what}"] = reduced(np.mean, values[:, chosen])
+    settled = late.mean(axis=0) if len(late) else np.full(len(bends), np.nan)
+    by_name = zip(true.columns, settled.tolist(), strict=True)
+    return {"strains": told | {"setpoint_errors": {name: number(each) for name, each in by_name}}}
+
+
+def _at_end_of_dwells(error: Signal, wanted: Signal) -> np.ndarray:
+    """(K, m) errors in the last second of each stretch in which what is wanted stands still."""
+    jumps = np.flatnonzero(np.abs(np.diff(wanted.values, axis=0)).any(axis=1)) + 1
+    found = [error.values[:0]]
+    for begin, end in pairwise([0, *jumps.tolist(), len(wanted)] if len(wanted) else []):
+        first, last = int(wanted.stamps[begin]), int(wanted.stamps[end - 1])
+        if last - first >= 1e9 * SHORTEST_DWELL:
+            found.append(error.between(last - round(1e9 * DWELL_END), last).values)
+    return np.concatenate(found)
+
+
 def shape_errors(run: Run) -> Signal:
     """(K,) E_shape [m] twice a second; empty without a truth, an estimate or the arm's data."""
     true, found, lengths = run.of_arm("q", True), run.of_arm("q"), run.of_arm("rest_lengths")
@@ -468,6 +539,7 @@ def _problems(run: Run) -> Iterator[str]:
     yield from run.bag.problems
     recorded = {topic for topic, _ in run.bag.signals}
     groups = _TOPICS_OF_ARM if run.is_tendon_driven else _TOPICS_OF_ROD
+    groups = _TOPICS_OF_STRAINS if run.is_strain_driven else groups
     missing = [group[0] for group in groups if not recorded & {*group}]
     if missing := missing + ["/diagnostics"] * (not run.bag.nodes):
         yield f"nothing was recorded on {', '.join(missing)}"

@@ -14,6 +14,8 @@ NODES = {
     "nempc_controller": f"{_BLOCK} softcr_control.controller:ControllerBlock nempc_controller",
     "rod_mpc": f"{_BLOCK} softcr_control.controller:ControllerBlock rod_mpc"
     " --ros-args -p controller:=rod_mpc --",
+    "strain_regulator": f"{_BLOCK} softcr_control.controller:ControllerBlock strain_regulator"
+    " --ros-args -p controller:=strain_regulator -p robot:=pcs_two_segments -p rate_hz:=200.0 --",
     "feedforward": f"{_BLOCK} softcr_control.feedforward:Feedforward",
     "apcc_controller": f"{_BLOCK} softcr_control.apcc.block:ApccBlock",
     "tip_reference": f"{_BLOCK} softcr_control.tip_reference_block:TipReferenceBlock",

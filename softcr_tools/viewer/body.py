@@ -6,10 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from softcr_models.constant_curvature.arm import Arm
 from softcr_models.robot import Robot
 from softcr_models.segments import Payload
-from softcr_tools.viewer.shape import Shape
+from softcr_tools.viewer.shape import AnyRobot, Shape
 
 _CONNECTOR_SHARE = 0.8  # of the thinner neighbour's radius
 _PAYLOAD_SHARE = 0.6  # of the last segment's radius: radius, and least half length
@@ -24,14 +23,14 @@ class Tube(NamedTuple):
     rigid: bool = False
 
 
-def parts_of(robot: Robot | Arm | None, shape: Shape, radius: float) -> list[Tube]:
+def parts_of(robot: AnyRobot | None, shape: Shape, radius: float) -> list[Tube]:
     """What a robot's body is drawn as; one tube with a radius [m] of what is not a rod."""
     if isinstance(robot, Robot):
         return tubes(robot, shape)
     return [Tube(shape.positions, shape.quaternions, radius)]
 
 
-def most_parts(robot: Robot | Arm | None) -> int:
+def most_parts(robot: AnyRobot | None) -> int:
     """As many parts as a robot's body can be drawn as: segments, connectors, a payload."""
     return 2 * len(robot.segments) if isinstance(robot, Robot) else 1
 

@@ -49,7 +49,7 @@ def view(
     """
     if importlib.util.find_spec("viser") is None:
         raise UserError("viser is not installed: pip install 'softcr[view]'")
-    described = load_robot(robot, ("rod", "arm"))
+    described = load_robot(robot, ("rod", "arm", "strain"))
     console, with_hand = Console(), ipaddress.ip_address(check_free(host, port)).is_loopback
     with ended_by_signals() as stop, ros_context():
         with step(console, "starting the live view"):

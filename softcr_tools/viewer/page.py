@@ -11,14 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import viser
 
-from softcr_models.constant_curvature.arm import Arm
 from softcr_models.robot import Robot
 from softcr_runtime.shown_inputs import ShownInput, shown_inputs
 from softcr_tools.viewer.hand import HandControl
 from softcr_tools.viewer.picture import Picture
 from softcr_tools.viewer.plots import PANEL_WIDTH, Plots
 from softcr_tools.viewer.scene import Scene
-from softcr_tools.viewer.shape import size_of
+from softcr_tools.viewer.shape import AnyRobot, size_of
 from softcr_tools.viewer.words import HAND_RULES, latched, safety_html, state_html, values_html
 
 SCENE_PERIOD = 1 / 15  # between two drawings of the rod, at least [s]
@@ -48,7 +47,7 @@ class Page:
 
     def __init__(
         self,
-        robot: Robot | Arm,
+        robot: AnyRobot,
         host: str,
         port: int,
         vent: Callable[[], None],

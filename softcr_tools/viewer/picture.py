@@ -13,6 +13,7 @@ import numpy as np
 from softcr_models.constant_curvature.arm import Arm
 from softcr_models.obstacle_files import ObstacleFile, told_obstacles
 from softcr_models.robot import Robot
+from softcr_models.strain.arm import StrainArm
 from softcr_models.tip_force import TIP_FORCE, known_tip_force
 from softcr_runtime.bags.signals import fields_of
 from softcr_runtime.codecs import expected_of
@@ -22,7 +23,7 @@ from softcr_runtime.rod_clouds import ReferenceCloud
 from softcr_runtime.shown_inputs import shown_inputs
 from softcr_runtime.values import PointForces, ReferenceRows
 from softcr_tools.viewer.body import tendon_lines
-from softcr_tools.viewer.shape import Shape, shape_makers
+from softcr_tools.viewer.shape import AnyRobot, Shape, shape_makers
 
 WINDOW = 30.0  # how far back the plots and the trail go [s]
 SAMPLE_PERIOD = 1 / 30  # between two rows of the table, at least [s]
@@ -36,6 +37,7 @@ HEARD = {
     "force_torque/wrench": "force sensor", "pressure/state": "pressures",
     "tendon/state": "tendons", "tendon/lengths": "tendon lengths",
     "pressure/command": "commands", "tendon/command": "commands",
+    "torque/state": "torques", "torque/command": "commands",
 }  # fmt: skip
 """Topics whose flow is shown, with a word for each."""
 
@@ -44,6 +46,7 @@ _STANDS = 1.0  # a setpoint has no horizon: its only row stands for itself [s]
 _ARC, _STIFFNESS = "estimate/constant_curvature", "bending_stiffness"
 _REFERENCES = ("reference/rod", "reference/output")
 _MEASURED_TIPS = ("mocap/tip/pose", "mocap/arm/poses")
+_MARKERS = ("mocap/body/poses",)  # whose last one is the tip of a strain robot
 _TIP = "estimate/tip/pose"
 _ALWAYS = ("estimate_error", "measured_error", "tip_x", "tip_y", "tip_z")
 _NOWHERE = np.full(3, np.nan)
@@ -60,8 +63,8 @@ class Picture:
     Attributes:
         robot: whose.
         actuators: their names; inputs are in this order.
-        has_chambers: whether the robot is a rod, whose commands go to valves; an arm otherwise.
-        inputs_shown: how a rod's inputs are shown; none of an arm.
+        has_chambers: whether the robot is a rod, whose commands go to valves.
+        inputs_shown: how inputs are shown; none of an arm.
         expected: topics that are said to be silent where nothing like them was heard.
         topics, tip_topics: of the robot's commands and sensors; of estimated and measured tips.
         frame: that positions are in.
@@ -69,23 +72,27 @@ class Picture:
         received: when each topic was last heard, on the monotonic clock [s].
     """
 
-    def __init__(self, robot: Robot | Arm) -> None:
+    def __init__(self, robot: AnyRobot) -> None:
         """Know nothing yet of a robot."""
         self.topics, expected = robot_topics(robot), expected_of(robot)
         self.actuators, self.frame = expected.actuators, expected.frame
         self.has_chambers = isinstance(robot, Robot)
-        self.inputs_shown = shown_inputs(robot) if isinstance(robot, Robot) else ()
-        self.expected = (
-            ("estimate/rod", "reference/rod", "force_torque/wrench") if self.has_chambers
-            else ("estimate/arm", "reference/tip")
-        ) + (self.topics.poses, self.topics.state, self.topics.command)  # fmt: skip
+        self.inputs_shown = () if isinstance(robot, Arm) else shown_inputs(robot)
+        expected_here: tuple[str, ...] = ("estimate/state", "reference/output")
+        if not isinstance(robot, StrainArm):
+            expected_here = (
+                ("estimate/rod", "reference/rod", "force_torque/wrench") if self.has_chambers
+                else ("estimate/arm", "reference/tip")
+            )  # fmt: skip
+        self.expected = (*expected_here, self.topics.poses, self.topics.state, self.topics.command)
         self.diagnostics: dict[str, DiagnosticReport] = {}
         self.safety: DiagnosticReport | None = None
         self.received: dict[str, float] = {}
         self._obstacles: tuple[Any, ObstacleFile | None] = None, None  # as told, and as read
         self.robot, self._makers = robot, shape_makers(robot)
         self._estimates = tuple(topic for topic in self._makers if topic.startswith("estimate/"))
-        self.tip_topics = {"estimate": (_TIP, *self._estimates), "measured": _MEASURED_TIPS}
+        self._seen_tips = _MARKERS if isinstance(robot, StrainArm) else _MEASURED_TIPS
+        self.tip_topics = {"estimate": (_TIP, *self._estimates), "measured": self._seen_tips}
         self._newest: dict[str, tuple[int, Any]] = {}
         self._shapes: dict[str, Shape] = {}
         self._columns = dict.fromkeys(_ALWAYS)
@@ -205,7 +212,7 @@ class Picture:
     @property
     def measured_tip(self) -> tuple[int, np.ndarray | None]:
         """Stamp [ns] and (3,) tip seen by the cameras [m]; 0 and None when it is stale."""
-        topic = self._flowing(_MEASURED_TIPS)
+        topic = self._flowing(self._seen_tips)
         if topic is None:
             return 0, None
         stamp, value = self.newest(topic)
@@ -234,7 +241,7 @@ class Picture:
             std = found.parameters_std
             return {n: (v, std.get(n, np.nan)) for n, v in found.parameters.items()}
         arc, robot = self.present(_ARC) or {}, self.robot
-        if isinstance(robot, Arm) or not {_STIFFNESS, f"{_STIFFNESS}_std"} <= arc.keys():
+        if not isinstance(robot, Robot) or not {_STIFFNESS, f"{_STIFFNESS}_std"} <= arc.keys():
             return {}
         value = 1.0 / (arc[_STIFFNESS] * robot.length * (0.5 * robot.outer_diameter) ** 2)
         return {COMPLIANCE: (value, value * arc[f"{_STIFFNESS}_std"] / arc[_STIFFNESS])}

@@ -7,9 +7,7 @@ import viser
 from scipy.interpolate import CubicHermiteSpline
 from scipy.spatial.transform import Rotation, Slerp
 
-from softcr_models.constant_curvature.arm import Arm
 from softcr_models.obstacle_files import ObstacleFile, SphereObstacle
-from softcr_models.robot import Robot
 from softcr_runtime.figure_style import ESTIMATE, LIMIT, MEASURED
 from softcr_tools.viewer.body import Tube, parts_of
 from softcr_tools.viewer.drawing import (
@@ -21,7 +19,7 @@ from softcr_tools.viewer.drawing import (
     rgb,
 )
 from softcr_tools.viewer.picture import Picture
-from softcr_tools.viewer.shape import Size
+from softcr_tools.viewer.shape import AnyRobot, Size
 
 ALONG = 24  # rings of a tube
 AROUND = 24  # corners of a ring
@@ -31,7 +29,7 @@ class Scene:
     """Robot, reference, trail, cameras' tip and, in simulation, the true robot; in metres."""
 
     def __init__(
-        self, server: viser.ViserServer, size: Size, robot: Robot | Arm | None = None
+        self, server: viser.ViserServer, size: Size, robot: AnyRobot | None = None
     ) -> None:
         length, self._radius, hangs = size
         self._robot = robot

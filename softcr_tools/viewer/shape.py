@@ -9,8 +9,12 @@ from scipy.spatial.transform import Rotation
 from softcr_models.constant_curvature.arm import Arm
 from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain
 from softcr_models.robot import Robot
+from softcr_models.strain.arm import StrainArm
+from softcr_models.strain.kinematics import StrainKinematics, kinds_first, transforms
 
-_ARC_POINTS, _ARM_POINTS = 13, 25  # of a backbone that is drawn
+_ARC_POINTS, _ARM_POINTS, _STRAIN_POINTS = 13, 25, 31  # of a backbone that is drawn
+
+AnyRobot = Robot | Arm | StrainArm
 
 
 class Shape(NamedTuple):
@@ -30,18 +34,25 @@ class Size(NamedTuple):
     hangs: bool = False
 
 
-def size_of(robot: Robot | Arm) -> Size:
+def size_of(robot: AnyRobot) -> Size:
     """Of what is drawn of a robot."""
     if isinstance(robot, Robot):
         return Size(robot.length, 0.5 * robot.outer_diameter)
+    if isinstance(robot, StrainArm):
+        return Size(robot.length, robot.radius)
     return Size(sum(robot.bodies), robot.radius, hangs=bool(robot.base[2, 2] < 0.0))
 
 
 ShapeMaker = Callable[[Any, int], Shape]  # of a decoded value and its stamp [ns]
 
 
-def shape_makers(robot: Robot | Arm) -> dict[str, ShapeMaker]:
+def shape_makers(robot: AnyRobot) -> dict[str, ShapeMaker]:
     """What makes a shape, by topic; of several that flow the first is drawn."""
+    if isinstance(robot, StrainArm):
+        return {
+            "estimate/state": _of_strains(robot),
+            "simulation/truth/strains": _of_named_strains(robot),
+        }
     makers: dict[str, ShapeMaker] = {"estimate/rod": _of_cloud, "simulation/truth/rod": _of_cloud}
     if isinstance(robot, Arm):
         makers["estimate/arm"] = _of_sections(robot.model)
@@ -79,6 +90,35 @@ def _of_arc(robot: Robot) -> ShapeMaker:
     return make
 
 
+def _of_strains(robot: StrainArm) -> ShapeMaker:
+    """Of a state that was decoded from its message, which has one kind of strain after the other;
+    with the segments of the robot's file, also where the estimator's model has others."""
+    order = kinds_first(robot.numbers.active)
+
+    def make(value: Any, stamp: int) -> Shape:
+        q = np.empty(len(order))
+        q[order] = value.state[: len(order)]
+        return _of_poses(_backbone(robot, q), stamp)
+
+    return make
+
+
+def _of_named_strains(robot: StrainArm) -> ShapeMaker:
+    names = robot.actuator_names
+
+    def make(value: Any, stamp: int) -> Shape:
+        return _of_poses(_backbone(robot, np.array([value[name] for name in names])), stamp)
+
+    return make
+
+
+def _backbone(robot: StrainArm, q: np.ndarray) -> np.ndarray:
+    """(k, 3, 4) of strains that are kept (m,)."""
+    chain = StrainKinematics(robot.lengths)
+    places = np.linspace(0.0, chain.length, _STRAIN_POINTS)
+    return transforms(chain.poses(robot.numbers.full(q), places))
+
+
 def _of_poses(poses: np.ndarray, stamp: int) -> Shape:
-    """From poses (k, 4, 4) [m] along the centre line."""
+    """From poses (k, 4, 4) or (k, 3, 4) [m] along the centre line."""
     return Shape(stamp, poses[:, :3, 3].copy(), Rotation.from_matrix(poses[:, :3, :3]).as_quat())

@@ -6,6 +6,7 @@ from html import escape
 
 import numpy as np
 
+from softcr_models.strain.arm import StrainArm
 from softcr_runtime.bags.signals import unit_of
 from softcr_runtime.figure_style import ESTIMATE, LIMIT, MEASURED, REFERENCE
 from softcr_runtime.safety_state import SafetyState
@@ -99,7 +100,9 @@ def values_html(picture: Picture, now: float) -> str:
 def input_units(picture: Picture) -> tuple[dict[str, str], np.ndarray, list[str]]:
     """What the inputs of a robot are, by unit, factors (m,) from SI and the units (m,) they are
     shown in."""
-    words = {"kPa": "gauge pressures", "N": "tensions", "mm": "tendons"}
+    words = {"kPa": "gauge pressures", "N": "tensions", "mm": "tendons", "mN m": "torques"}
+    if "torque" in {each.kind for each in picture.inputs_shown}:
+        words["N"] = "forces"
     if not picture.inputs_shown:
         size = len(picture.actuators)
         return words, np.full(size, 1e3), ["mm"] * size
@@ -125,6 +128,7 @@ def _error(picture: Picture, kind: str, now: float) -> tuple[str, str]:
 def _model(picture: Picture, now: float) -> tuple[str, str]:
     """What the model of the robot is believed to be: its sections' lengths, or a parameter."""
     name, text = "bending compliance" if picture.has_chambers else "section lengths", "-"
+    name = "stiffness" if isinstance(picture.robot, StrainArm) else name
     if len(picture.rest_lengths):
         text = ", ".join(f"{1e3 * length:.1f}" for length in picture.rest_lengths) + " mm"
     elif found := picture.parameters.get(picture.parameter):

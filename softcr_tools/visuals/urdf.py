@@ -12,6 +12,7 @@ import pinocchio as pin
 
 from softcr_models.constant_curvature.arm import Arm
 from softcr_models.robot import Robot
+from softcr_models.strain.arm import StrainArm
 from softcr_runtime.frames import Frames
 
 _COLOUR = "0.12 0.16 0.20 1"
@@ -19,11 +20,11 @@ _PAYLOAD = 0.6  # radius of a payload's ball, whose size no file tells, over the
 _DISC = 0.004  # length of an arm's end discs, which the robot file does not tell [m]
 
 
-def robot_description(robot: Robot | Arm, frames: Frames, base: np.ndarray) -> str:
+def robot_description(robot: Robot | Arm | StrainArm, frames: Frames, base: np.ndarray) -> str:
     """URDF text whose links are named as the frames.
 
     Args:
-        robot: a rod has the links base, force_torque and tip, an arm base and tip.
+        robot: a rod has the links base, force_torque and tip, the others base and tip.
         frames: names.
         base: (4, 4) pose of the base in the world [m].
     """
@@ -44,7 +45,8 @@ def robot_description(robot: Robot | Arm, frames: Frames, base: np.ndarray) -> s
     else:
         _link(urdf, frames.base, robot.radius, -_DISC, 0.0)
         _link(urdf, frames.tip, robot.radius, -_DISC, 0.0)
-        tip = _along_z(float(sum(robot.bodies)))
+        length = robot.length if isinstance(robot, StrainArm) else float(sum(robot.bodies))
+        tip = _along_z(length)
     _joint(urdf, "fixed", frames.world, frames.base, base)
     _joint(urdf, "floating", frames.base, frames.tip, tip)
     ElementTree.indent(urdf)
