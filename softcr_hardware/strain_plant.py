@@ -81,7 +81,7 @@ class StrainPlant:
     def reset(self) -> None:
         """See Plant; straight and still."""
         self._random = np.random.default_rng(self._seed)
-        self._torques = np.zeros(self._dynamics.numbers.size)
+        self._torques = self._acted = np.zeros(self._dynamics.numbers.size)
         self._state = np.zeros(2 * len(self._torques))
 
     def follow(self, command: np.ndarray) -> None:
@@ -101,6 +101,7 @@ class StrainPlant:
         """
         if not passes(duration):
             return
+        self._acted = self._torques
         levels = np.stack([self._torques, self._torques])[None]
         self._state = rodas(
             self._dynamics, self._state[None], levels, self._factors, duration, self._how
@@ -109,7 +110,10 @@ class StrainPlant:
             raise ArithmeticError(f"the plant diverged at torques {self._torques.tolist()} N m, N")
 
     def measure(self, stamp: int) -> dict[str, Any]:
-        """See Plant; poses come last, for they are what an estimator waits for."""
+        """See Plant; poses come last, for they are what an estimator waits for.
+
+        The torques that are told are those that acted until now.
+        """
         numbers = self._dynamics.numbers
         q, rates = np.split(self._state, 2)
         poses = self._dynamics.kinematics.poses(numbers.full(q), self._robot.marker_places)
@@ -118,7 +122,7 @@ class StrainPlant:
         truth = dict(zip(numbers.names, q.tolist(), strict=True))
         truth |= {f"{n}_rate": v for n, v in zip(numbers.names, rates.tolist(), strict=True)}
         return {
-            "torque/state": self._torques.copy(),
+            "torque/state": self._acted.copy(),
             "simulation/truth/tip/pose": Pose.of(transforms(poses[-1])),
             "simulation/truth/strains": truth,
             "mocap/body/poses": tuple(Pose.of(each) for each in transforms(poses + noise)),

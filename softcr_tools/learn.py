@@ -11,7 +11,7 @@ from rich.table import Table
 
 from softcr_learning.strain.fusion import FusionSettings
 from softcr_learning.strain.learn import Learned, LearnSettings, learn
-from softcr_learning.strain.recordings import read_motion
+from softcr_learning.strain.recordings import DEFAULT_LENGTH, read_motion
 from softcr_learning.strain.shape_fit import PoseNoise, shape_errors
 from softcr_learning.strain.smoothing import Smoothing
 from softcr_learning.strain.sparsification import Stiffest
@@ -29,7 +29,8 @@ class Recipe(BaseModel):
     """How a motion is learned from."""
 
     length: float = Field(
-        0.1, gt=0.0, lt=100.0, description="of the unloaded robot from first to last marker",
+        DEFAULT_LENGTH, gt=0.0, lt=100.0, description="of the unloaded robot from first to last "
+        "marker; of a bag, where it is not given, that of the run's robot",
         json_schema_extra={"unit": "m"},
     )  # fmt: skip
     threshold: float = Field(
@@ -76,10 +77,11 @@ def strain(
     Each CSV file is a trajectory: a line of column names and a line per frame, in SI units: time;
     x_1, y_1, theta_1 ... of evenly spaced markers from the base to the tip, in the frame of the
     base, whose y axis is along the straight robot; torque_bending_1, torque_shear_1,
-    torque_axial_1 ... of each segment, held until the next frame.
+    torque_axial_1 ... of each segment, held until the next frame. A bag, or the directory of a run
+    of a strain robot, is a trajectory too: its markers' poses and the torques that acted.
 
     Args:
-        recordings: CSV files.
+        recordings: CSV files, bags, directories of runs.
         output: the robot file to write.
 
     Raises:
@@ -87,7 +89,8 @@ def strain(
     """
     if not is_path(output) or output.suffix not in (".yaml", ".yml"):
         raise UserError(f"--output {output}: must end in .yaml")
-    console, motion = Console(), read_motion(recordings, recipe.length)
+    given = recipe.length if "length" in recipe.model_fields_set else None
+    console, motion = Console(), read_motion(recordings, given)
     found = learn(motion, _settings(recipe))
     largest = np.abs(motion.torques).max(axis=(0, 1)).reshape(-1, 3).max(axis=0)
     limits = np.where(largest > 0.0, largest, 1.0)

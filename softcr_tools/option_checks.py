@@ -49,14 +49,25 @@ _MEANINGLESS: dict[Kind, set[str]] = {
 }  # fmt: skip
 """Options that say nothing to a robot of a kind."""
 
-DEFAULTS: dict[Kind, dict[str, str]] = {
-    "rod": {},
-    "arm": {},
-    "strain": {
-        "controller": "strain_regulator", "estimator": "shape", "reference": "strain_setpoints",
-    },
-}  # fmt: skip
-"""Options of a kind of robot that differ from those of the class."""
+_REGULATOR = "strain_regulator"
+_FILES_OF_STRAIN = ("nempc", "rod_mpc")  # controllers that have NAME_strain in config/controllers
+
+
+def defaults_of(kind: Kind, given: Mapping[str, Any]) -> dict[str, str]:
+    """Options of a kind of robot that differ from those of the class.
+
+    A regulator of strains needs no masses and gets the strains of the shape; a predictive
+    controller gets the filter that finds the model's parameters, and the weights for strains.
+    """
+    if kind != "strain":
+        return {}
+    controller = str(given.get("controller", _REGULATOR))
+    defaults = {"controller": controller, "reference": "strain_setpoints"}
+    if controller == _REGULATOR:
+        defaults["estimator"] = "shape"
+    elif controller in _FILES_OF_STRAIN:
+        defaults["controller_file"] = f"{controller}_strain"
+    return defaults
 
 
 def is_a_class(role: registry.Kind, named: str) -> bool:
@@ -158,7 +169,7 @@ def _check_strain(options: "RunOptions") -> None:
         raise UserError(
             f"reference = {options.reference!r} for robot {options.robot!r}: is for rods and arms"
         )
-    if options.controller == "strain_regulator" and options.reference == "tip_circle":
+    if options.controller == _REGULATOR and options.reference == "tip_circle":
         raise UserError(
             f"reference = {options.reference!r} with controller = {options.controller!r}: tells "
             "the tip alone, and the regulator needs strains; must be one of strain_setpoints, "

@@ -31,7 +31,6 @@ from softcr_runtime.settings import (
 )
 from softcr_runtime.system import Parameters
 from softcr_tools.option_checks import (
-    DEFAULTS,
     NOBODY,
     OF_CONTROLLER,
     OF_OWN_PLANT,
@@ -40,6 +39,7 @@ from softcr_tools.option_checks import (
     check_classes,
     check_fit,
     check_surroundings,
+    defaults_of,
     is_a_class,
     refuse_others,
     settings_of_plugins,
@@ -262,8 +262,8 @@ def _with_file(cls: type[Options], given: Mapping[str, Any]) -> Options:
 
 def _of_kind(options: Options, kind: Kind) -> Options:
     """With what the kind of robot has in the place of options that nobody gave."""
-    given = options.model_fields_set
-    own = {name: value for name, value in DEFAULTS[kind].items() if name not in given}
+    given = {name: getattr(options, name) for name in options.model_fields_set}
+    own = {n: value for n, value in defaults_of(kind, given).items() if n not in given}
     return options.model_copy(update=own) if own else options
 
 

@@ -18,9 +18,12 @@ from softcr_tools.run_options import RunOptions, SimulationOptions
 ARM_RATE = 50.0
 """Of an arm's cameras, as on the platform of Dalenberg's thesis, Sec. VI-B [Hz]."""
 
-STRAIN_RATE = 200.0
+STRAIN_RATE, STRAIN_RATE_MPC = 200.0, 50.0
 """Of the cycles of a planar strain robot: at 100 Hz its regulator, whose answers come a cycle late,
-swings [Hz]."""
+swings; predictive controllers take longer [Hz]."""
+
+STRAIN_STEP = 0.005
+"""Of what filter and controller of such a robot predict with [s]."""
 
 RECORDER = "softcr_runtime.bags.recorder_node"
 
@@ -90,7 +93,8 @@ def arm_system(options: SimulationOptions, bag: Path) -> System:
 
 def strain_system(options: SimulationOptions, bag: Path) -> System:
     """Simulated planar strain robot, and the loop that every robot has around it."""
-    common: Parameters = options.of_every_node | {"mode": options.mode, "rate_hz": STRAIN_RATE}
+    rate = STRAIN_RATE_MPC if options.controller in ("nempc", "rod_mpc") else STRAIN_RATE
+    common: Parameters = options.of_every_node | {"mode": options.mode, "rate_hz": rate}
     simulator = _simulator(options, common, {"tip_noise": options.tip_noise_mm * 1e-3})
     recorder, estimator, reference, controller = loop_parts(options, common, bag)
     parts = (recorder, simulator, estimator, reference)
@@ -103,7 +107,7 @@ def loop_parts(
     """Recorder into a bag, estimator, reference and controller, which every closed loop has; no
     controller where a node of somebody else commands."""
     parameters = common | _model(options, options.filter_model) | priority(common, 30)
-    parameters |= _model_file(options)
+    parameters |= _of_strain_model(options)
     parameters |= options.plugin_settings.get("estimator", {})
     estimator = registry.part("estimator", options.estimator, parameters)
     controller = None if options.controller == NOBODY else _controller(options, common)
@@ -148,7 +152,7 @@ def _simulator(options: SimulationOptions, common: Parameters, of_own_plant: Par
 def _controller(options: RunOptions, common: Parameters) -> Part:
     parameters = common | {"seed": options.seed} | priority(common, 20)
     parameters |= _model(options, options.model)
-    parameters |= _model_file(options)
+    parameters |= _of_strain_model(options)
     for name in ("controller_file", "horizon", "population"):
         if value := getattr(options, name):  # 0 and nothing leave it to the controller
             parameters[name] = value
@@ -171,8 +175,13 @@ def _reference(options: RunOptions, common: Parameters, controller: Part | None)
     return registry.part("reference", options.reference, parameters)
 
 
-def _model_file(options: RunOptions) -> Parameters:
-    return {"model_file": options.model_file} if options.model_file else {}
+def _of_strain_model(options: RunOptions) -> Parameters:
+    """Of filter and controller: torques that are held, as the plant's, and equal steps, which cost
+    a third of adapted ones and whose error is as smooth as optimisers need."""
+    if kind_of(options.robot) != "strain":
+        return {}
+    file: Parameters = {"model_file": options.model_file} if options.model_file else {}
+    return file | {"longest_step": STRAIN_STEP, "held_torques": True}
 
 
 def _model(options: RunOptions, model: str) -> Parameters:

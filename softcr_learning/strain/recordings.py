@@ -1,4 +1,4 @@
-"""Motions of shapes in CSV files."""
+"""Motions of shapes in CSV files and bags."""
 
 import re
 from collections.abc import Sequence
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from softcr_learning.strain.bag_recordings import bag_motion, is_bag
 from softcr_learning.strain.motion import ShapeMotion
 from softcr_models.csv_files import read_columns
 from softcr_models.errors import UserError
@@ -16,10 +17,14 @@ _POSE = ("x", "y", "theta")
 _KNOWN = re.compile(rf"time|(?:{'|'.join(_POSE)})_\d+|torque_(?:{'|'.join(STRAINS)})_\d+")
 
 
-def read_motion(paths: Sequence[Path], length: float) -> ShapeMotion:
-    """The motion of a robot in files, of which each is a trajectory.
+DEFAULT_LENGTH = 0.1
+"""Of a robot in CSV files where none is given [m]."""
 
-    A file has a line of column names and a line per frame, in SI units: time; x_1, y_1, theta_1 ...
+
+def read_motion(paths: Sequence[Path], length: float | None = None) -> ShapeMotion:
+    """The motion of a robot in files and bags, of which each is a trajectory.
+
+    A bag, or the directory of a run, is read as `bag_motion` says. A CSV file has a line of column names and a line per frame, in SI units: time; x_1, y_1, theta_1 ...
     of the markers from the base to the tip, evenly spaced, in the frame of the base, whose y axis
     is along the straight robot; torque_bending_1, torque_shear_1, torque_axial_1 ... of each
     segment, held until the next frame; a torque that is not there is 0. Angles need not be counted
@@ -27,21 +32,25 @@ def read_motion(paths: Sequence[Path], length: float) -> ShapeMotion:
 
     Args:
         paths: of the files.
-        length: of the unloaded robot from the first marker to the last [m].
+        length: of the unloaded robot from the first marker to the last [m]; None: what a bag's
+            robot has, and `DEFAULT_LENGTH`.
 
     Raises:
         UserError: a file cannot be read or lacks a column, or the motion cannot be learned from.
     """
-    if not 0.0 < length < np.inf:
+    if length is not None and not 0.0 < length < np.inf:
         raise UserError(f"length {length} m: must be finite and above 0")
     if not paths:
-        raise UserError("no recordings are given; give one CSV file or more")
-    motions = [_trajectory(path, length) for path in paths]
+        raise UserError("no recordings are given; give one CSV file or bag, or more")
+    motions = [
+        bag_motion(path, length) if is_bag(path) else _trajectory(path, length or DEFAULT_LENGTH)
+        for path in paths
+    ]
     first = motions[0]
     for path, each in zip(paths, motions, strict=True):
-        same = each.poses.shape[2:] == first.poses.shape[2:]
+        same = each.poses.shape[2:] == first.poses.shape[2:] and each.length == first.length
         if not (same and each.torques.shape[2] == first.torques.shape[2]):
-            raise UserError(f"{path}: has other markers or torques than {paths[0]}")
+            raise UserError(f"{path}: has other markers, torques or another length than {paths[0]}")
         if abs(each.period - first.period) > 0.01 * first.period:
             raise UserError(
                 f"{path}: a frame each {each.period:g} s, but {first.period:g} s in {paths[0]}; "

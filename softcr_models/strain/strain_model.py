@@ -31,6 +31,16 @@ class StrainModelSettings(BaseModel):
     tolerance: Annotated[float, Field(gt=0.0, le=1e-2)] = Field(
         default=1e-5, description="of a step's error, over the typical size of a strain [-]"
     )
+    longest_step: Annotated[float, Field(ge=0.0, le=0.1)] = Field(
+        default=0.0,
+        description="of equal steps, whose result depends smoothly on inputs, as differences of an "
+        "optimiser need; 0: steps adapted to the tolerance",
+        json_schema_extra={"unit": "s"},
+    )
+    held_torques: bool = Field(
+        default=False,
+        description="whether a torque is held throughout a step, that of its end; false: linear",
+    )
     quadrature: Annotated[int, Field(ge=2, le=40)] = Field(
         default=QUADRATURE, description="points per segment that its mass is at [-]"
     )
@@ -49,8 +59,10 @@ class LagrangianModel(CompiledModel):
     """A strain robot; see `Model` and `Lagrangian`.
 
     The state is the strains that are kept, q (m,) [rad/m, -], and their rates. Inputs are the
-    torques on them. The plane of the motion is that of x and z; outputs are `tip`, `shape`
-    (points from base to tip), `strains`, and `marker_1` ... what cameras see, base to tip.
+    torques on them: linear in between, as of every model, or with `held_torques` that at a step's
+    end throughout the step, as of drives that follow a command at once and hold it. The plane of
+    the motion is that of x and z; outputs are `tip`, `shape` (points from base to tip), `strains`,
+    and `marker_1` ... what cameras see, base to tip.
 
     Attributes:
         arm: the data.
@@ -95,7 +107,8 @@ class LagrangianModel(CompiledModel):
         self._arguments = Arguments(
             type(self).__name__, self.state.size, self.inputs.size, signs_of(self.parameters)
         )
-        self._how = Integration(tolerance=self.settings.tolerance)
+        own = self.settings
+        self._how = Integration(tolerance=own.tolerance, fixed_step=own.longest_step or None)
         self._markers = dict(zip(marker_names(arm), arm.marker_places.tolist(), strict=True))
 
     @classmethod
@@ -199,7 +212,10 @@ class LagrangianModel(CompiledModel):
     def _advance(
         self, states: np.ndarray, levels: np.ndarray, parameters: np.ndarray, dt: float
     ) -> np.ndarray:
-        return rodas(self.dynamics, states, levels, parameters, dt, self._how, held=False)
+        held = self.settings.held_torques
+        if held:  # the kernel holds the level of a step's begin
+            levels = np.concatenate([levels[:, 1:], levels[:, -1:]], axis=1)
+        return rodas(self.dynamics, states, levels, parameters, dt, self._how, held)
 
     def _poses(self, states: np.ndarray, name: str) -> np.ndarray:
         """See CompiledModel; there is one, the tip."""
