@@ -24,11 +24,12 @@ DEFAULT_LENGTH = 0.1
 def read_motion(paths: Sequence[Path], length: float | None = None) -> ShapeMotion:
     """The motion of a robot in files and bags, of which each is a trajectory.
 
-    A bag, or the directory of a run, is read as `bag_motion` says. A CSV file has a line of column names and a line per frame, in SI units: time; x_1, y_1, theta_1 ...
-    of the markers from the base to the tip, evenly spaced, in the frame of the base, whose y axis
-    is along the straight robot; torque_bending_1, torque_shear_1, torque_axial_1 ... of each
-    segment, held until the next frame; a torque that is not there is 0. Angles need not be counted
-    on beyond half a turn. Trajectories must have as many frames as each other: longer ones are cut.
+    A bag, or the directory of a run, is read as `bag_motion` says. A CSV file has a line of column
+    names and a line per frame, in SI units: time; x_1, y_1, theta_1 ... of the markers from the
+    base to the tip, evenly spaced, in the frame of the base, whose y axis is along the straight
+    robot; torque_bending_1, torque_shear_1, torque_axial_1 ... of each segment, held until the next
+    frame; a torque that is not there is 0. Angles need not be counted on beyond half a turn.
+    Trajectories must have as many frames as each other: longer ones are cut.
 
     Args:
         paths: of the files.
