@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from softcr_models.errors import UserError
 from softcr_models.models import model_class
 from softcr_models.obstacle_files import load_obstacles
-from softcr_models.robot import WORDS, Kind, load_robot
+from softcr_models.robot import WORDS, Kind, load_robot, load_strain_arm
 from softcr_models.rod_model import RodModel
 from softcr_runtime import registry
 from softcr_runtime.block import BlockBase
@@ -178,7 +178,8 @@ def _check_strain(options: "RunOptions") -> None:
 
 
 def check_surroundings(options: "RunOptions") -> None:
-    """Raise UserError for a file of loads or obstacles that is wrong, or not for the robot."""
+    """Raise UserError for a file of loads, obstacles or a model that is wrong, or not for the
+    robot."""
     loads, obstacles = (getattr(options, name, "") for name in ("loads", "obstacles"))
     if loads:
         from softcr_hardware.scripted_loads import load_script
@@ -186,6 +187,10 @@ def check_surroundings(options: "RunOptions") -> None:
         load_script(loads, load_robot(options.robot))
     if obstacles:
         load_obstacles(obstacles)
+    if options.model_file:
+        from softcr_models.strain.strain_model import described_by
+
+        described_by(load_strain_arm(options.robot), options.model_file)
 
 
 def refuse_others(options: "RunOptions", names: set[str], what: str) -> None:
