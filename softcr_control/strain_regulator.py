@@ -2,7 +2,9 @@
 
 `ShapeRegulator` is the law. This is what a running system adds to it: gains by the kind of strain,
 and the model's prediction over the ticks until an answer acts, under the torques that were sent.
-The integral that is kept is of strains that were estimated, never of predicted ones.
+The integral that is kept is of strains that were estimated, never of predicted ones. Where the
+estimator finds parameters of the model, the feed-forward and the prediction have them; the paper's
+model stays as it was learned.
 """
 
 from typing import Annotated, Any
@@ -16,7 +18,7 @@ from softcr_control.observation import ControlContext, Observation
 from softcr_control.sent_commands import SentCommands
 from softcr_control.shape_regulator import RegulatorGains, ShapeRegulator
 from softcr_models.errors import UserError
-from softcr_models.model import nominal_parameters
+from softcr_models.model import nominal_parameters, parameter_values
 from softcr_models.strain.strain_model import LagrangianModel
 
 _Gains = Annotated[
@@ -71,7 +73,7 @@ class StrainRegulator:
                 f"{type(model).__name__}; it is for robots of type strain"
             )
         self._model, self._period = model, context.period
-        self._nominal = nominal_parameters(model.parameters)[None]
+        self._parameters = nominal_parameters(model.parameters)
         gains = _gains_of(settings, model)
         self._regulator = ShapeRegulator(model.dynamics, gains, model.inputs.high)
         self._sent = SentCommands(HELD, MAXIMUM_DELAY + 1)
@@ -80,6 +82,7 @@ class StrainRegulator:
     def reset(self) -> None:
         """See Controller; the integral is 0."""
         self._regulator.reset()
+        self._use(nominal_parameters(self._model.parameters))
         self._sent.reset()
         self._last: float | None = None
 
@@ -101,16 +104,25 @@ class StrainRegulator:
         if not self._sent.begun:
             self._sent.begin(np.asarray(observation.inputs, float))
         regulator, h = self._regulator, self._period
+        self._use(parameter_values(self._model.parameters, observation.parameters))
         elapsed = h if self._last is None else observation.stamp - self._last
         regulator.integrate(state[:size], wanted[0], min(max(elapsed, 0.0), MAXIMUM_DELAY * h))
         self._last = observation.stamp
         integral = regulator.integral
         for row, held in zip(wanted[1:-1], self._sent.pending(delay), strict=True):
-            state = self._model.step(state[None], held[None], held[None], self._nominal, h)[0]
+            state = self._model.step(
+                state[None], held[None], held[None], self._parameters[None], h
+            )[0]
             integral = integral + h * np.tanh(regulator.gains.saturation * (row - state[:size]))
         torque = regulator.held_torque(state[:size], state[size:], wanted[-1], h, integral)
         self._sent.remember(torque)
         return torque
+
+    def _use(self, parameters: np.ndarray) -> None:
+        """Go on with parameters (P,) of the model."""
+        if not np.array_equal(parameters, self._parameters):
+            self._parameters = parameters
+            self._regulator.model = self._model.with_parameters(parameters)
 
     def describe(self) -> dict[str, Any]:
         """The integral, in seconds at full error."""

@@ -285,6 +285,25 @@ def test_an_answer_that_acts_later_is_that_to_the_predicted_state(delay):
     assert not law.integral.any()
 
 
+def test_estimated_parameters_change_the_feedforward():
+    """At rest at the shape wanted, all that is left is what holds it: of a robot that is 20 %
+    stiffer and 10 % heavier than its file."""
+    regulator = StrainRegulator(ControlContext(TWO, MODEL, 0.005), StrainRegulatorSettings())
+    numbers = TWO.numbers
+    other = StrainDynamics(
+        numbers.replace(
+            stiffness=1.2 * numbers.stiffness, weight=1.1 * numbers.weight,
+            mass=1.1 * numbers.mass, inertia=1.1 * numbers.inertia,
+        )
+    )  # fmt: skip
+    holds = 1.2 * numbers.stiffness * STRAINS + other.gravity_force(STRAINS)
+    told = replace(
+        observation(np.r_[STRAINS, np.zeros(6)], STRAINS, inputs=holds),
+        parameters={"stiffness_factor": 1.2, "mass_factor": 1.1},
+    )
+    np.testing.assert_allclose(regulator.command(told), holds, rtol=1e-5, atol=1e-7)
+
+
 def test_a_reference_of_tips_alone_is_refused():
     regulator = StrainRegulator(ControlContext(TWO, MODEL, 0.005), StrainRegulatorSettings())
     told = observation(np.zeros(12), STRAINS)

@@ -207,6 +207,16 @@ class LagrangianModel(CompiledModel):
         """(..., m, m) one."""
         return self.dynamics.actuation(q)
 
+    def with_parameters(self, parameters: np.ndarray) -> StrainDynamics:
+        """The equations of motion with parameters (P,) in the place of the nominal ones."""
+        stiff, damped, heavy = np.asarray(parameters, float).tolist()
+        own = self.dynamics.numbers
+        changed = own.replace(
+            stiffness=stiff * own.stiffness, damping=damped * own.damping, mass=heavy * own.mass,
+            inertia=heavy * own.inertia, weight=heavy * own.weight,
+        )  # fmt: skip
+        return StrainDynamics(changed, self.dynamics.points)
+
     # -- inner workings ---------------------------------------------------------------------------
 
     def _advance(
