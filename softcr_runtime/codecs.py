@@ -135,10 +135,10 @@ def expected_of(
             layout=layout,
             frame_prefix=frame_prefix,
         )
-    if hasattr(robot, "marker_places"):
+    if hasattr(robot, "markers"):
         return Expected(
             robot.actuator_names,
-            racks=len(robot.marker_places),
+            racks=robot.markers,
             frame=f"{frame_prefix}base",
             layout=layout,
             frame_prefix=frame_prefix,

@@ -66,6 +66,6 @@ def inputs_of(value: Any) -> np.ndarray:
 
 def robot_topics(robot: Any) -> RobotTopics:
     """The topics of a robot that pressures, tendons, or torques on its strains drive."""
-    if hasattr(robot, "marker_places"):
+    if hasattr(robot, "markers"):
         return _TORQUE
     return _TENDON if hasattr(robot, "racks") else _PRESSURE

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from softcr_models.number_types import NO_BOOLEAN, Finite, Name, NonNegative, Positive, Triple
 from softcr_models.robot_parts import Data
 from softcr_models.strain.kinematics import STRAINS
-from softcr_models.strain.numbers import StrainNumbers
+from softcr_models.strain.numbers import StrainNumbers, strain_name
 
 Strain = Literal["bending", "shear", "axial"]
 Convention = Literal["per_length", "integrated"]
@@ -122,7 +122,7 @@ class StrainArm(Data):
     @property
     def actuator_names(self) -> tuple[str, ...]:
         """Of the torques: strains that are kept, such as `bending_1`."""
-        return self.numbers.names
+        return tuple(strain_name(index) for index in self._active())
 
     @property
     def length(self) -> float:
@@ -158,7 +158,7 @@ class StrainArm(Data):
         densities = [self._densities(segment, size) for segment in self.segments]
         mass, inertia, weight = (np.array(column) for column in zip(*densities, strict=True))
         springs = [self._springs(segment) for segment in self.segments]
-        active = [3 * i + k for i, each in enumerate(self.segments) for k in self._kept(each)]
+        active = self._active()
         return StrainNumbers(
             self.lengths, mass, inertia, weight, down,
             np.concatenate([stiffness for stiffness, _ in springs]),
@@ -176,6 +176,10 @@ class StrainArm(Data):
             OSError: it cannot be written.
         """
         path.write_text(self.as_yaml(), encoding="utf-8")
+
+    def _active(self) -> list[int]:
+        """Indices of the strains kept."""
+        return [3 * i + k for i, each in enumerate(self.segments) for k in self._kept(each)]
 
     @staticmethod
     def _kept(segment: MaterialSegment | IdentifiedSegment) -> list[int]:

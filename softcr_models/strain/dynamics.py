@@ -7,6 +7,7 @@ quadrature of each segment: ten points are exact to 1e-12 up to a full turn of a
 """
 
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 
@@ -18,8 +19,10 @@ from softcr_models.strain.numbers import StrainNumbers
 QUADRATURE = 10
 
 
+@cache
 def quadrature(points: int = QUADRATURE) -> tuple[np.ndarray, np.ndarray]:
-    """Places on (0, 1) and weights of Gauss's rule, (points,) each; weights add up to 1."""
+    """Places on (0, 1) and weights of Gauss's rule, (points,) each; weights add up to 1. Nobody may
+    change them: every model has the same."""
     nodes, shares = np.polynomial.legendre.leggauss(points)
     return 0.5 * (nodes + 1.0), 0.5 * shares
 
