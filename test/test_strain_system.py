@@ -410,6 +410,8 @@ def test_a_lockstep_run_is_replayed_to_the_bit_and_reported(tmp_path):
     words = ["replay", str(tmp_path / "latest"), "--controller"]
     done = subprocess.run([*softcr, *words], capture_output=True, text=True, timeout=400, env=own)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("equal to") == 2
     comparison = json.loads((tmp_path / "latest" / "bag-replay" / "comparison.json").read_text())
-    assert comparison["estimates"]["equal"] == comparison["estimates"]["recorded"]
+    for counts in (comparison["estimates"], comparison["commands"]):
+        assert 600 <= counts["identical"] == counts["recorded"] == counts["replayed"]
+    assert comparison["command_unit"] == "N m, N"
+    assert comparison["command_difference"]["max"] == 0.0

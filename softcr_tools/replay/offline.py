@@ -51,7 +51,9 @@ class Comparison:
     tip_difference_mm: Spread | None  # of the estimated tip
     shape_difference_mm: Spread | None  # of the estimated nodes
     compliance_difference: Spread | None  # of the estimate [rad/(N m m)]
-    command_difference_kpa: Spread | None
+    command_difference_kpa: Spread | None  # of pressures
+    command_difference: Spread | None  # of others, in `command_unit`
+    command_unit: str
     tip_error_against: str | None  # the simulator's truth, or mocap
     recorded_tip_error_mm: Spread | None
     replayed_tip_error_mm: Spread | None
@@ -137,6 +139,8 @@ def compare(
     common = np.intersect1d(before.stamps, after.stamps) if len(before) else after.stamps
     stamps = replayed.role("estimated tip").stamps
     command_difference = replayed.role("commands").minus(recorded.role("commands"))
+    of_pressures = command_difference.unit in ("Pa", "")
+    told = commands is not None
     measured = "mocap, its noise included" if len(recorded.role("measured tip")) else None
     return Comparison(
         estimates=estimates,
@@ -144,9 +148,13 @@ def compare(
         tip_difference_mm=Spread.of(_tip_difference(recorded, replayed).values, 1e3),
         shape_difference_mm=_shape_difference(recorded, replayed),
         compliance_difference=Spread.of(_compliance(replayed).minus(_compliance(recorded)).values),
-        command_difference_kpa=None
-        if commands is None
-        else Spread.of(command_difference.values, 1e-3),
+        command_difference_kpa=Spread.of(command_difference.values, 1e-3)
+        if told and of_pressures
+        else None,
+        command_difference=Spread.of(command_difference.values)
+        if told and not of_pressures
+        else None,
+        command_unit=command_difference.unit,
         tip_error_against="the simulator's truth" if len(recorded.role("true tip")) else measured,
         recorded_tip_error_mm=Spread.of(before.values[np.isin(before.stamps, common)], 1e3),
         replayed_tip_error_mm=Spread.of(after.values[np.isin(after.stamps, common)], 1e3),
@@ -226,6 +234,7 @@ def _rows(found: Comparison) -> list[tuple[str, str]]:
         ("shape, replayed against recorded", found.shape_difference_mm, "mm"),
         ("compliance, likewise", found.compliance_difference, "rad/(N m m)"),
         ("commands, likewise", found.command_difference_kpa, "kPa"),
+        ("commands, likewise", found.command_difference, found.command_unit),
         ("recorded tip error", found.recorded_tip_error_mm, "mm"),
         ("replayed tip error", found.replayed_tip_error_mm, "mm"),
     )
