@@ -56,6 +56,8 @@ def _check_system(options: RunOptions) -> None:
         raise UserError(f"controller {NOBODY}: a node that is not softcr's commands this run")
     if kind_of(options.robot) == "arm":
         raise UserError("the controller of an arm cannot be exchanged: there is only one")
+    if kind_of(options.robot) == "strain":
+        raise UserError("controllers of a strain robot have rates of their own: none is exchanged")
     if options.estimator == "cc":
         raise UserError("estimator cc runs in open loop, which has no controller to exchange")
 

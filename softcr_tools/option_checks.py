@@ -187,10 +187,10 @@ def check_surroundings(options: "RunOptions") -> None:
         load_script(loads, load_robot(options.robot))
     if obstacles:
         load_obstacles(obstacles)
-    if options.model_file:
+    if model_file := getattr(options, "model_file", ""):
         from softcr_models.strain.strain_model import described_by
 
-        described_by(load_strain_arm(options.robot), options.model_file)
+        described_by(load_strain_arm(options.robot), model_file)
 
 
 def refuse_others(options: "RunOptions", names: set[str], what: str) -> None:

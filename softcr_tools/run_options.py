@@ -93,11 +93,6 @@ class RunOptions(BaseModel):
     model: Place = _named("rod", "of the controller", tuple(MODELS))
     filter_model: Place = _named("rod", "of the filter", tuple(MODELS))
     network: str = Field("", description="path of another network than the robot's own")
-    model_file: Annotated[str, AfterValidator(_absolute_file)] = Field(
-        "",
-        description="robot file with the numbers of a strain robot's model, such as a learned one; "
-        "empty: the robot's own",
-    )
     population: int = Field(
         0,
         ge=0,
@@ -157,10 +152,11 @@ class RunOptions(BaseModel):
         Raises:
             UserError: what is named cannot be used.
         """
-        more = {}
+        more, of_kind = {}, _told_by_kind(str(given.get("robot", "")), given)
         for role in [role for role in ROLES if role in cls.model_fields]:
             addressed = any(name.startswith(f"{role}.") for name in given)
-            named = given.get(role, cls.model_fields[role].default if addressed else "")
+            default = of_kind.get(role, cls.model_fields[role].default)
+            named = given.get(role, default if addressed else "")
             if is_a_class(role, named):
                 settings = registry.declared(role, named)
                 title = f"Settings of the {role} {named}"
@@ -260,6 +256,15 @@ def _with_file(cls: type[Options], given: Mapping[str, Any]) -> Options:
     return build_settings(cls, {**given, **values}, "option")
 
 
+def _told_by_kind(robot: str, given: Mapping[str, Any]) -> dict[str, str]:
+    """What the kind of a robot has in the place of options that nobody gave; nothing of a robot
+    that is none, about which checks will say more."""
+    try:
+        return defaults_of(kind_of(robot), given) if robot else {}
+    except UserError:
+        return {}
+
+
 def _of_kind(options: Options, kind: Kind) -> Options:
     """With what the kind of robot has in the place of options that nobody gave."""
     given = {name: getattr(options, name) for name in options.model_fields_set}
@@ -314,6 +319,11 @@ class SimulationOptions(PlantOptions):
         "",
         description="planes and spheres that the simulated rod may touch: of config/obstacles, or "
         "a YAML file",
+    )
+    model_file: Annotated[str, AfterValidator(_absolute_file)] = Field(
+        "",
+        description="robot file with the numbers of a strain robot's model, such as a learned one; "
+        "empty: the robot's own",
     )
     adaptation: Annotated[float, unit("1/m")] = Field(
         0.0,

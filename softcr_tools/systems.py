@@ -180,8 +180,11 @@ def _of_strain_model(options: RunOptions) -> Parameters:
     a third of adapted ones and whose error is as smooth as optimisers need."""
     if kind_of(options.robot) != "strain":
         return {}
-    file: Parameters = {"model_file": options.model_file} if options.model_file else {}
-    return file | {"longest_step": STRAIN_STEP, "held_torques": True}
+    file = getattr(options, "model_file", "")
+    return ({"model_file": file} if file else {}) | {
+        "longest_step": STRAIN_STEP,
+        "held_torques": True,
+    }
 
 
 def _model(options: RunOptions, model: str) -> Parameters:
