@@ -53,6 +53,8 @@ def readers(tmp_path_factory):
         (folder / name).touch()
     robot = ROOT / "examples" / "upright_four_chambers.yaml"
     (folder / "my_robot.yaml").write_text(robot.read_text())
+    strains = ROOT / "config" / "robots" / "pcs_two_segments.yaml"
+    (folder / "learned.yaml").write_text(strains.read_text())
     return folder
 
 
