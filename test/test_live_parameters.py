@@ -161,6 +161,7 @@ OTHERS = {
         "wrench_force_noise": 0.2,
         "wrench_moment_noise": 5e-3,
         "tip_force_threshold": 9.0,
+        "tendon_length_noise": 1e-3,
     },
 }  # fmt: skip
 

@@ -119,11 +119,12 @@ def test_a_replayed_bag_says_again_what_its_simulator_said(tmp_path):
         [status("simulator", TWO, {"obstacles": told}), status("estimator", TWO, {"restarts": 3})]
     )
     bag.write(tmp_path / "bag")
-    moments = {m.topic: m.payload for m in schedule(Bag(tmp_path / "bag")) if m.topic}
+    moments = {m.topic: m.payload for m in schedule(Bag(tmp_path / "bag"), "again") if m.topic}
     assert moments.keys() == {"pressure/state", "/diagnostics"}
     message = decoded(moments["/diagnostics"], TOPICS["/diagnostics"].type)
     (report,) = diagnostics_from_message(message)
-    assert report.node == ("", "simulator")
+    assert report.node == ("again", "simulator")
+    assert report.hardware_id == f"again/{TWO.name}"
     picture = Picture(TWO)
     picture.hear("/diagnostics", 0, [report], 0.0)
     assert picture.obstacles == AROUND

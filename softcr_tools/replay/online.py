@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rich.console import Console
@@ -15,7 +15,11 @@ from softcr_runtime.bags.reading import Bag, BagMessage
 from softcr_runtime.bags.robots import namespaces_of
 from softcr_runtime.console import say
 from softcr_runtime.cycle_timer import MonotonicClock
-from softcr_runtime.diagnostics import diagnostics_from_message, diagnostics_to_message
+from softcr_runtime.diagnostics import (
+    DiagnosticReport,
+    diagnostics_from_message,
+    diagnostics_to_message,
+)
 from softcr_runtime.messages import clock_to_message
 from softcr_runtime.namespaces import absolute
 from softcr_runtime.replay.recorded_messages import require_topics
@@ -61,41 +65,55 @@ class Moment:
     payload: bytes = b""
 
 
-def schedule(bag: Bag) -> Iterator[Moment]:
+def schedule(bag: Bag, namespace: str = "") -> Iterator[Moment]:
     """The moments of a bag in recorded order, at least one every `CLOCK_PERIOD`.
 
-    The clock follows the stamps, the time that nodes compute with: in a lock-step run the
+    The clock follows the stamps of inputs, the time that nodes compute with: in a lock-step run the
     recorder's own clock went at another speed. It never goes back; a message whose stamp is older
-    than that of the one before follows at once.
+    than that of the one before follows at once. What the simulator said of itself follows the input
+    before it, as said in `namespace`.
     """
     topics = {name: topic for topic in INPUTS if (name := bag.find(topic))}
     if name := bag.find(DIAGNOSTICS):
         topics[name] = DIAGNOSTICS
     step = round(1e9 * CLOCK_PERIOD)
     now: int | None = None
+    early: list[bytes] = []  # said before the first input
     for message in bag.messages(*topics):
         try:
             stamp = header_stamp(message.payload)
         except ValueError:  # what has no stamp has no place on this clock
             continue
-        payload = message.payload
-        if message.topic == DIAGNOSTICS and not (payload := _of_simulator(message, stamp)):
-            continue
-        now = stamp if now is None else now
-        for tick in range(now + step, stamp, step):
-            yield Moment(tick)
-        now = max(now, stamp)
-        yield Moment(now, topics[message.topic], payload)
+        if topics[message.topic] == DIAGNOSTICS:
+            early += _of_simulator(message, stamp, namespace)
+        else:
+            now = stamp if now is None else now
+            for tick in range(now + step, stamp, step):
+                yield Moment(tick)
+            now = max(now, stamp)
+            yield Moment(now, topics[message.topic], message.payload)
+        if now is not None:
+            yield from (Moment(now, DIAGNOSTICS, payload) for payload in early)
+            early.clear()
 
 
-def _of_simulator(message: BagMessage, stamp: int) -> bytes:
+def _of_simulator(message: BagMessage, stamp: int, namespace: str) -> list[bytes]:
     """What the simulator said in a message of /diagnostics; nothing where it said nothing."""
     try:
         reports = diagnostics_from_message(message.decode())
     except ValueError:  # not diagnostics
-        return b""
-    own = [each for each in reports if each.node[1] == SIMULATOR]
-    return cdr_of(diagnostics_to_message(own, stamp)) if own else b""
+        return []
+    own = [_said_in(namespace, each) for each in reports if each.node[1] == SIMULATOR]
+    return [cdr_of(diagnostics_to_message(own, stamp))] if own else []
+
+
+def _said_in(namespace: str, report: DiagnosticReport) -> DiagnosticReport:
+    node, colon, part = report.name.partition(":")
+    node, robot = (
+        absolute(namespace, each.rpartition("/")[2]).removeprefix("/")
+        for each in (node, report.hardware_id)
+    )
+    return replace(report, name=node + colon + part, hardware_id=robot)
 
 
 def publish(
@@ -124,15 +142,17 @@ def publish(
         node = rclpy.create_node("replay", namespace=absolute(space))
         held = [topic for topic in INPUTS if bag.find(topic)]
         # as in lock-step: reliable, so that readers of either kind get everything
+        # diagnostics of all robots have one topic; the time is that of the namespace
+        names = {topic: topic for topic in (*held, DIAGNOSTICS)} | {"/clock": "clock"}
         publishers = {
             topic: node.create_publisher(
-                TOPICS[topic].message_class(), topic, qos(topic, lockstep=True)
+                TOPICS[topic].message_class(), name, qos(topic, lockstep=True)
             )
-            for topic in (*held, DIAGNOSTICS, "/clock")
+            for topic, name in names.items()
         }
         if not _finds_a_reader(publishers[held[0]], wait):
             say(console, f"nobody subscribed within {wait:g} s: publishing all the same")
-        _play(bag, publishers, rate, console)
+        _play(bag, space, publishers, rate, console)
         time.sleep(_LAST_WORDS_TIME)
         node.destroy_node()
     finally:
@@ -149,16 +169,18 @@ def _finds_a_reader(publisher: Any, wait: float) -> bool:
     return True
 
 
-def _play(bag: Bag, publishers: Mapping[str, Any], rate: float, console: Console) -> None:
+def _play(
+    bag: Bag, space: str, publishers: Mapping[str, Any], rate: float, console: Console
+) -> None:
     """Publish everything, each moment when the clock, times `rate`, shows it."""
     first = last = 0
-    for moment in schedule(bag):
+    for moment in schedule(bag, space):
         first, last = first or moment.time, moment.time
     clock = MonotonicClock()
     began = clock.now()
     with Progress(console=console) as progress:
         task = progress.add_task("publishing", total=1e-9 * (last - first))
-        for moment in schedule(bag):
+        for moment in schedule(bag, space):
             passed = 1e-9 * (moment.time - first)
             clock.sleep_until(began + passed / rate)
             publishers["/clock"].publish(clock_to_message(moment.time))
