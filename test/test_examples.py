@@ -122,8 +122,12 @@ def test_all_three_together_follow_a_circle():
     ("chosen", "numbers"),
     [
         (OUTSIDE, OTHER_NUMBERS),
-        ({"controller": PID, "estimator": "rod", "reference": "circle"}, {"controller.kp": "6e4"}),
-        ({"robot": FOUR_CHAMBERS, "controller": "rod_mpc"}, {}),
+        pytest.param(
+            {"controller": PID, "estimator": "rod", "reference": "circle"},
+            {"controller.kp": "6e4"},
+            marks=pytest.mark.slow,
+        ),
+        pytest.param({"robot": FOUR_CHAMBERS, "controller": "rod_mpc"}, {}, marks=pytest.mark.slow),
     ],
 )
 def test_nodes_virtual_time_and_replay_give_the_same_bits(tmp_path, chosen, numbers):

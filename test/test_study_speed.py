@@ -126,6 +126,7 @@ def test_the_bus_is_regulated_while_it_is_measured(tmp_path):
     assert "valves enabled at the end" in found["median"].note
 
 
+@pytest.mark.slow
 def test_rows_beside_pyelastica(monkeypatch, tmp_path):
     pytest.importorskip("elastica")
     monkeypatch.setattr(pyelastica, "FINE", 20)

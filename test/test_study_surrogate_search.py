@@ -33,6 +33,7 @@ def one_thread():
     torch.set_num_threads(threads[1])
 
 
+@pytest.mark.slow
 def test_every_recipe_is_trained_and_judged(tmp_path, monkeypatch):
     few = {
         "ours": FEW,

@@ -114,7 +114,9 @@ def run_and_kill(results, victim):
     return killed, process.returncode, "".join(lines)
 
 
-@pytest.mark.parametrize("victim", ["nempc_controller", "estimator", "reference"])
+@pytest.mark.parametrize(
+    "victim", ["nempc_controller", "estimator", pytest.param("reference", marks=pytest.mark.slow)]
+)
 def test_a_killed_node_vents_the_chambers_and_is_named(tmp_path, victim):
     killed, code, output = run_and_kill(tmp_path, victim)
     assert code == 1

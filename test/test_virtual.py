@@ -83,6 +83,7 @@ class Robot:
     """As much of one as a block of this file needs."""
 
     actuator_names = ("a", "b", "c")
+    actuators = ()
     segments = ("one",)
     sensors = ()
 
