@@ -94,6 +94,7 @@ def _of_strains(robot: StrainArm) -> ShapeMaker:
     """Of a state that was decoded from its message, which has one kind of strain after the other;
     with the segments of the robot's file, also where the estimator's model has others."""
     order = kinds_first(robot.numbers.active)
+    _backbone(robot, np.zeros(len(order)))  # it is compiled here, not in the loop
 
     def make(value: Any, stamp: int) -> Shape:
         q = np.empty(len(order))
@@ -105,6 +106,7 @@ def _of_strains(robot: StrainArm) -> ShapeMaker:
 
 def _of_named_strains(robot: StrainArm) -> ShapeMaker:
     names = robot.actuator_names
+    _backbone(robot, np.zeros(len(names)))
 
     def make(value: Any, stamp: int) -> Shape:
         return _of_poses(_backbone(robot, np.array([value[name] for name in names])), stamp)
