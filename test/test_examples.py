@@ -181,6 +181,7 @@ class Mine:
 """
 
 
+@pytest.mark.slow
 def test_a_controller_that_breaks_down_in_a_run_of_nodes_is_one_line_and_vents(tmp_path):
     (tmp_path / "mine.py").write_text(BROKEN)
     chosen = OUTSIDE | {"controller": f"{tmp_path}/mine.py:Mine"}

@@ -145,6 +145,7 @@ def test_rows_beside_pyelastica(monkeypatch, tmp_path):
     assert errors[1] < errors[0]
 
 
+@pytest.mark.slow
 def test_pyelastica_computes_the_same_rod_where_both_laws_agree():
     """At a tenth of the pressures its large-strain law and its damping hardly matter."""
     pytest.importorskip("elastica")

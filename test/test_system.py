@@ -48,6 +48,7 @@ def messages(results):
     return found
 
 
+@pytest.mark.slow
 def test_runs_in_lockstep_are_equal_to_the_bit(tmp_path):
     payloads = []
     for name in ("first", "second"):
@@ -70,6 +71,7 @@ def test_runs_in_lockstep_are_equal_to_the_bit(tmp_path):
     assert len(set(first["pressure/command"])) > 50
 
 
+@pytest.mark.slow
 def test_the_gradient_controller_takes_the_same_place(tmp_path):
     arguments = ("--mode", "lockstep", "--duration", "1.5", "--controller", "rod_mpc")
     process = start(tmp_path, *arguments)
@@ -115,7 +117,12 @@ def run_and_kill(results, victim):
 
 
 @pytest.mark.parametrize(
-    "victim", ["nempc_controller", "estimator", pytest.param("reference", marks=pytest.mark.slow)]
+    "victim",
+    [
+        "nempc_controller",
+        pytest.param("estimator", marks=pytest.mark.slow),
+        pytest.param("reference", marks=pytest.mark.slow),
+    ],
 )
 def test_a_killed_node_vents_the_chambers_and_is_named(tmp_path, victim):
     killed, code, output = run_and_kill(tmp_path, victim)
