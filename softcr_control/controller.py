@@ -22,7 +22,7 @@ from softcr_control.model_defaults import defaults_on
 from softcr_control.observation import ControlContext, Controller, Observation
 from softcr_control.references import Reference, as_rotations
 from softcr_models.limits import limit_command
-from softcr_models.model import TIP, nominal_parameters
+from softcr_models.model import TIP, nominal_parameters, told_by
 from softcr_models.plugins import Place, made
 from softcr_models.robot import kind_of
 from softcr_runtime import registry
@@ -318,6 +318,7 @@ class ControllerBlock(BlockBase):
             "fallbacks": self._fallbacks,
             "delay": self._expected_delay,
             "hand_over": self._hand_over.words,
+            "predictions": told_by(self.model)[0],
         }
         for name in ("horizon", "population"):
             if hasattr(settings, name):
@@ -327,7 +328,7 @@ class ControllerBlock(BlockBase):
     def warnings(self) -> list[str]:
         """See BlockBase."""
         lines = ["estimate or reference is missing: vented"] if self._venting else []
-        return [*lines, *self._late()]
+        return [*lines, *self._late(), *told_by(self.model)[1]]
 
     # --- inside -----------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from softcr_estimation.context import EstimationContext, Estimator
 from softcr_estimation.estimated_shape import estimated_shape
 from softcr_estimation.further_sensors import FURTHER, further_sensors
 from softcr_models.errors import UserError
-from softcr_models.model import TIP, nominal_parameters
+from softcr_models.model import TIP, nominal_parameters, told_by
 from softcr_models.plugins import Place, made
 from softcr_models.robot import kind_of
 from softcr_runtime import registry
@@ -236,6 +236,7 @@ class EstimatorBlock(BlockBase):
             "intervals": self.settings.intervals,
             "predicted_only": self._predicted_only,
             "restarts": self._restarts,
+            "predictions": told_by(self.model)[0],
             **getattr(self.estimator, "describe", dict)(),
         }
 
@@ -245,7 +246,8 @@ class EstimatorBlock(BlockBase):
         silent = [each.topic for each in self._further if self._is_silent(each.topic)]
         missing = [f"nothing on {', '.join(silent)}: estimating without"] if silent else []
         what = "tip poses" if self._sees_tip else "measurements"
-        return [*[f"no {what}: predicting only"] * self._blind, *missing, *lines]
+        blind = [f"no {what}: predicting only"] * self._blind
+        return [*blind, *missing, *lines, *told_by(self.model)[1]]
 
     def _is_silent(self, topic: str) -> bool:
         """Whether a further sensor was not heard for so long that it is not waited for."""

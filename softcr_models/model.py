@@ -287,6 +287,23 @@ class Model(Protocol):
         ...
 
 
+class SelfReport(Protocol):
+    """What a model may tell beside `Model` of how its computations go, each method by itself."""
+
+    def counts(self) -> Mapping[str, int]:
+        """What happened how often since the model was made, by name."""
+        ...
+
+    def warnings(self) -> list[str]:
+        """One line for each thing that makes present results less good than they look."""
+        ...
+
+
+def told_by(model: Model) -> tuple[dict[str, int], list[str]]:
+    """Counts and warnings of a model; none where it has no such method of `SelfReport`."""
+    return getattr(model, "counts", dict)(), getattr(model, "warnings", list)()
+
+
 @runtime_checkable
 class Lagrangian(Protocol):
     """What a model may tell beside `Model`: M(q) q'' + C(q, q') q' + g(q) + K q + D q' = A(q) u.

@@ -71,6 +71,12 @@ class RodPrediction(RodModel):
             return CudaRodPrediction(rod, own.substeps, own.single_precision)
         return cls(rod, own.substeps, own.single_precision)
 
+    def counts(self) -> dict[str, int]:
+        """See SelfReport: candidates that were computed again in finer steps, how often that was
+        done, and how many have no finite result."""
+        told = self.retries
+        return {"retried": told.candidates, "retries": told.attempts, "not_finite": told.lost}
+
     def _advance(self, states, levels, parameters, dt, *, tips, precise):
         """Steps longer than one linearisation may serve are divided."""
         pieces = linearisations(dt)

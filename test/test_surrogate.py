@@ -22,6 +22,7 @@ from softcr_learning.surrogate.training_settings import Stage, published_setting
 from softcr_learning.surrogate.verification import Verification
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
+from softcr_models.model import told_by
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.state import RodState
 from softcr_models.surrogate import files
@@ -364,6 +365,26 @@ def test_batches_rollouts_and_pieces_agree():
         np.repeat(state[None], 6, 0), pressures[:, 0], pressures[:, 1], one, 2 * PERIOD
     )
     np.testing.assert_allclose(long, twice, atol=1e-4)
+
+
+def test_a_network_tells_that_it_is_asked_outside_its_range():
+    model = SurrogatePrediction(load_robot("licher2025"), *small_network()[:2], "cpu")
+    states, levels = np.zeros((2, model.state_size)), np.zeros((2, 3))
+    low, high = np.array(model.network.inputs.low), np.array(model.network.inputs.high)
+    for numbers in (low, high):
+        model.step(states, levels, levels, numbers[None], model.network.period)
+    assert told_by(model) == ({"outside": 0}, [])
+    outside = np.stack((1.1 * high, model.nominal_parameters))
+    heavier = model.nominal_parameters * [1.0, 2.0, 1.0]
+    model.step(states, levels, levels, outside, model.network.period)
+    assert told_by(model)[0] == {"outside": 1}
+    model.step(states, levels, levels, heavier[None], model.network.period)
+    counts, lines = told_by(model)
+    assert counts == {"outside": 2}
+    assert len(lines) == 1
+    assert lines[0].startswith(f"tip_mass {heavier[1]:.4g}: ")
+    model.step(states, levels, levels, model.nominal_parameters[None], model.network.period)
+    assert told_by(model) == (counts, [])
 
 
 def test_what_a_filter_rounds_does_not_move_the_tip():

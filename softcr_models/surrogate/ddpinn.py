@@ -93,7 +93,8 @@ class Inputs(BaseModel):
         actuation_scale: (q,) half of the largest wrench [N; N m], or input.
         parameter_names: columns of `parameters`.
         nominal: (P,) parameters in the middle.
-        low, high: (P,) range of the parameters; beyond it they are clipped.
+        low, high: (P,) range of the parameters; beyond it they are clipped, and who asks for
+            them is told (ParameterRange).
         period: of a step [s].
     """
 

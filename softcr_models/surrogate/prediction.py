@@ -18,6 +18,7 @@ from softcr_models.surrogate.card import Card, differing_field
 from softcr_models.surrogate.ddpinn import DDPINN
 from softcr_models.surrogate.folded import FoldedNetwork
 from softcr_models.surrogate.freed_memory import keep_freed_memory
+from softcr_models.surrogate.parameter_range import ParameterRange
 
 # A step that differs from the period by less is taken for it: 0.1 us moves nothing by a micrometre.
 _SAME_TIME = 1e-7
@@ -51,6 +52,8 @@ class SurrogatePrediction(RodModel):
         approximate: its errors are systematic and its rollouts single precision; controllers have
             other defaults on such a model.
         factors: (P,) by which parameters are multiplied before the network is told them.
+        range: of the parameters that the network was trained for; the network computes with the
+            nearest inside.
     """
 
     Settings = SurrogateSettings
@@ -91,6 +94,11 @@ class SurrogatePrediction(RodModel):
         # a damping factor counts from the robot's own relaxation times
         self.factors = np.ones(len(self.parameter_names))
         self.factors[2] = robot.relaxation_times[0] / card.relaxation_times[0]
+        self.range = ParameterRange(
+            self.parameter_names,
+            np.array(network.inputs.low) / self.factors,
+            np.array(network.inputs.high) / self.factors,
+        )
 
     @classmethod
     def load(
@@ -135,6 +143,14 @@ class SurrogatePrediction(RodModel):
         self.step(states, levels[:, 0], levels[:, 1], parameters[None], period)
         self.rollout_tips(states[0], levels, parameters, period)
 
+    def counts(self) -> dict[str, int]:
+        """See SelfReport: rows of parameters outside the network's range."""
+        return {"outside": self.range.outside}
+
+    def warnings(self) -> list[str]:
+        """See SelfReport: which parameters were outside when it was asked last."""
+        return self.range.warnings()
+
     @torch.inference_mode()
     def _advance(self, states, levels, parameters, dt, *, tips, precise):
         """See RodModel; what the network gives is float32."""
@@ -158,6 +174,7 @@ class SurrogatePrediction(RodModel):
         pieces = max(1, math.ceil((dt - _SAME_TIME) / period))
         piece = dt / pieces
         levels = self._tensor(pressures)
+        self.range.check(parameters)
         told_parameters = self._tensor(parameters * self.factors)
         coordinates = network.encode(self._tensor(states))
         whole = pieces == 1 and abs(piece - period) <= _SAME_TIME

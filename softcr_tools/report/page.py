@@ -19,6 +19,7 @@ CHANGES_SHOWN = 5  # of parameters, in the same way
 LOOP_COLUMNS = {
     "Hz": "{rate_hz:1}", "p50 ms": "{p50_ms:2}", "p99 ms": "{p99_ms:2}", "max ms": "{max_ms:2}",
     "cycles": "{cycles:0}", "missed": "{missed_cycles:0}", "rejected": "{rejected_messages:0}",
+    "retried": "{retried_predictions:0}",
 }  # fmt: skip
 PLANT_WORDS = {
     "exact": "exact in the simulated plant",

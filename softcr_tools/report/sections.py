@@ -437,7 +437,12 @@ def timing(run: Run) -> Numbers:
 
 def _loop(run: Run, node: str) -> dict[str, Any]:
     told = {name: number(run.bag.said(node, name)) for name in _LOOP}
-    return told | {"rejections": run.bag.said(node, "rejections")}
+    predictions = run.bag.said(node, "predictions") or {}
+    return told | {
+        "retried_predictions": number(predictions.get("retried")),
+        "predictions": predictions,
+        "rejections": run.bag.said(node, "rejections"),
+    }
 
 
 def safety(run: Run) -> Numbers:
