@@ -255,10 +255,10 @@ class ControllerBlock(BlockBase):
         if not began:
             self._take_over()
         rows = samples[self._wanted].value
+        aim = rows.tip_positions if rows.shift is None else rows.tip_positions + rows.shift
         reference = Reference(
-            rows.stamp * 1e-9, rows.period, rows.states, rows.tip_positions,
-            as_rotations(rows.tip_orientations),
-        )  # fmt: skip
+            rows.stamp * 1e-9, rows.period, rows.states, aim, as_rotations(rows.tip_orientations)
+        )
         self._delay = self._expected_delay
         estimate = samples[self._lead_topic].value
         inputs = self._measured(estimate, samples.get(self._actuators))

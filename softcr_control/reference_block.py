@@ -5,11 +5,13 @@ grid, which needs no message to be known.
 """
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
 
 from softcr_control.horizon import MAXIMUM_DELAY
+from softcr_control.learned_motion import LearnedMotion
 from softcr_control.motion import BoundedMotion
 from softcr_control.observation import ControlContext
 from softcr_control.reference_rows import ReferenceSource
@@ -29,7 +31,7 @@ from softcr_runtime import registry
 from softcr_runtime.block import CLOCK, BlockBase, Input, Output, Samples
 from softcr_runtime.plugin_settings import plugin_settings, with_plugin
 from softcr_runtime.robot_topics import robot_topics
-from softcr_runtime.settings import NodeSettings, SampledNodeSettings
+from softcr_runtime.settings import NodeSettings, SampledNodeSettings, setting_values
 
 _BEFORE = -1e3  # [s] when all rows of the horizon are the first
 
@@ -68,6 +70,19 @@ class AnyReferenceSettings(RowsSettings):
         description=f"what the rod should do: {', '.join(registry.MOTIONS)}; or "
         "package.module:Class, or path/file.py:Class",
     )
+    learned: str = Field(
+        "",
+        description="what repetitions of this motion have taught: a file of `softcr learn motion`; "
+        "empty: nothing",
+        json_schema_extra={"folder": ""},
+    )
+
+    def motion(self) -> dict[str, Any]:
+        """What makes the motion: settings by name."""
+        return motion_of(setting_values(self))
+
+
+_BESIDE_THE_MOTION = {*RowsSettings.model_fields, "learned"} - {"duration"}
 
 
 class ReferenceBlockSettings(AnyReferenceSettings):
@@ -98,6 +113,11 @@ class ReferenceBlockSettings(AnyReferenceSettings):
     )
 
 
+def motion_of(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Of all settings of a reference, by name, those that make its motion."""
+    return {name: value for name, value in settings.items() if name not in _BESIDE_THE_MOTION}
+
+
 class ReferenceBlock(BlockBase):
     """Tells where the rod should be, over the controller's horizon."""
 
@@ -121,17 +141,18 @@ class ReferenceBlock(BlockBase):
         self._title = type(self).__name__
         name = settings.model or kind_of(settings.robot)
         of_class = settings.reference not in registry.MOTIONS
+        learned = self._learned()
         if issubclass(model_class(name), RodModel):
             self._topic = "reference/rod"
             rod = CosseratRod(robot, settings.intervals)
             made_by_settings = self._motion_of_class if of_class else self._motion_of_a_rod
             chosen = motion or made_by_settings(RodPrediction(rod))
-            self._source = ReferenceSource(chosen, rod)
+            self._source = ReferenceSource(chosen, rod, learned)
         else:
             self._topic = "reference/output"
             self.model = make_model(name, robot)
             made_by_settings = self._motion_of_class if of_class else self._motion_of_a_model
-            self._source = ReferenceSource(made_by_settings(self.model))
+            self._source = ReferenceSource(made_by_settings(self.model), learned=learned)
         self.outputs = (self._topic,)
         self.reset()
 
@@ -192,6 +213,15 @@ class ReferenceBlock(BlockBase):
             "duration": self.settings.duration,
             "start_stamp": self._start,
         }
+
+    def _learned(self) -> LearnedMotion | None:
+        """What repetitions have taught, where a file of it is named."""
+        file = getattr(self.settings, "learned", "")
+        if not file:
+            return None
+        learned = LearnedMotion.load(Path(file))
+        learned.refuse_others(Path(file), self.robot.name, self.settings.motion())
+        return learned
 
     def _motion_of_class(self, model: Model) -> BoundedMotion:
         settings = self.settings

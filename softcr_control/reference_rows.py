@@ -5,6 +5,7 @@ from functools import cached_property
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from softcr_control.learned_motion import LearnedMotion
 from softcr_control.motion import BoundedMotion
 from softcr_control.references import SampledReference
 from softcr_models.rod.cosserat_rod import CosseratRod
@@ -20,12 +21,16 @@ class ReferenceSource:
         source: the motion.
         rod: that its states belong to; None of a model that is no rod, whose states are told where
             all rows are known.
+        learned: what repetitions have taught; None: nothing.
     """
 
     def __init__(
-        self, source: SampledReference | BoundedMotion, rod: CosseratRod | None = None
+        self,
+        source: SampledReference | BoundedMotion,
+        rod: CosseratRod | None = None,
+        learned: LearnedMotion | None = None,
     ) -> None:
-        self._source, self._rod = source, rod
+        self._source, self._rod, self._learned = source, rod, learned
         self._unknown = None if rod is None else np.full(rod.state_size, np.nan)
 
     def at(self, time: float, rows: int, stamp: int) -> ReferenceRows:
@@ -48,7 +53,12 @@ class ReferenceSource:
         elif states is None:
             states = np.tile(self._unknown, (rows, 1))
         turned = _asked(window.tip_orientations, states)
-        return ReferenceRows(stamp, window.period, states, window.tip_positions, poses, turned)
+        shift = None
+        if self._learned is not None:
+            shift = self._learned.at(time + window.period * np.arange(rows))
+        return ReferenceRows(
+            stamp, window.period, states, window.tip_positions, poses, turned, shift
+        )
 
     @cached_property
     def _poses(self) -> np.ndarray | None:

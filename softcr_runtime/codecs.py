@@ -221,7 +221,7 @@ def _reference_rod(topic: str, expected: Expected) -> Codec:
     def encode(value: Any, stamp: int) -> Any:
         return reference_cloud_message(
             value.states, value.poses(), value.tip_positions, stamp, value.period, expected.frame,
-            expected.counts_of(value.states.shape[1]), value.tip_orientations,
+            expected.counts_of(value.states.shape[1]), value.tip_orientations, value.shift,
         )  # fmt: skip
 
     return Codec(

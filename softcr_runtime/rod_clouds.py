@@ -8,7 +8,8 @@ and of an estimate input.ACTUATOR, the measured input that it was made with. Eac
 cloud is one such rod.
 
 The last point of a reference's row is the tip. Where the state is unknown its orientation is the
-one that the reference asks for, and NaN where it asks for none.
+one that the reference asks for, and NaN where it asks for none. What repetitions of a motion have
+taught stands in fields shift_x, shift_y, shift_z [m], the same on all points of a row.
 
 A rod of several segments has two nodes at a boundary, before and after the connector, and a field
 `segment`: the number of the segment that a point belongs to, from 0 at the base.
@@ -44,6 +45,8 @@ ROD_FIELDS = (
 _POSITION, _QUATERNION = slice(0, 3), slice(3, 7)
 _VELOCITY, _WRENCH = slice(7, 13), slice(13, 19)
 _SEGMENT = "segment"
+SHIFT = ("shift_x", "shift_y", "shift_z")
+"""Fields of a reference: how far beside the wanted tip a controller aims [m]."""
 _LENGTH_TOLERANCE = 1e-3  # of a quaternion
 
 Counts = tuple[int, ...]
@@ -87,6 +90,7 @@ class ReferenceCloud:
         positions: (H, N+K+1, 3) centre lines [m], base frame; NaN where only the tip is known.
         tip_orientations: (H, 4) quaternions x y z w that are asked of the tip, base frame; NaN in
             rows that ask for none. None: no row asks for one.
+        shift: (H, 3) by which a controller aims beside the wanted tip [m]; None: by nothing.
     """
 
     stamp: int
@@ -95,6 +99,7 @@ class ReferenceCloud:
     tip_positions: np.ndarray
     positions: np.ndarray
     tip_orientations: np.ndarray | None = None
+    shift: np.ndarray | None = None
 
 
 def rod_cloud_message(
@@ -195,6 +200,7 @@ def reference_cloud_message(
     frame: str = "base",
     counts: Counts | None = None,
     tip_orientations: np.ndarray | None = None,
+    shift: np.ndarray | None = None,
 ) -> Any:
     """sensor_msgs/PointCloud2 of a reference: one row per step.
 
@@ -209,12 +215,14 @@ def reference_cloud_message(
         counts: numbers of intervals of the segments; None: of one segment.
         tip_orientations: (H, 4) that rows of unknown states ask for, NaN where they ask for none;
             None: no row does.
+        shift: (H, 3) by which a controller aims beside the tips [m]; None: by nothing.
 
     Raises:
         ValueError: shapes that do not belong together.
     """
     grid = counts or (RodState(states).intervals,)
-    fields = (*_rod_fields(grid), "period")
+    own = (*_rod_fields(grid), "period")
+    fields = own if shift is None else (*own, *SHIFT)
     rows, points = len(states), _points(grid)
     if poses is None:
         poses = np.full((rows, points, 4, 4), np.nan)
@@ -226,7 +234,9 @@ def reference_cloud_message(
     if tip_orientations is not None:
         asks = np.isnan(states).all(axis=1)
         table[asks, -1, _QUATERNION] = tip_orientations[asks]
-    table[..., -1] = period
+    table[..., len(own) - 1] = period
+    if shift is not None:
+        table[..., len(own) :] = shift[:, None]
     return cloud_message(table, fields, stamp, frame)
 
 
@@ -236,14 +246,15 @@ def reference_cloud_from_message(
     """The reference of a point cloud; arguments as `rod_cloud_from_message`.
 
     Raises:
-        MessageError: fields, sizes or number of points that are no reference; a tip that is not
-            finite; a state that is partly known; an orientation that is none; a period that is not
-            positive.
+        MessageError: fields, sizes or number of points that are no reference; a tip or shift that
+            is not finite; a state that is partly known; an orientation that is none; a period that
+            is not positive.
     """
     columns = _columns(message, topic)
     names = list(columns)
-    if names not in ([*ROD_FIELDS, "period"], [*ROD_FIELDS, _SEGMENT, "period"]):
-        raise MessageError(topic, f"fields {names[len(ROD_FIELDS) :]} after mz must be period")
+    own = [name for name in names if name not in SHIFT]
+    if own not in ([*ROD_FIELDS, "period"], [*ROD_FIELDS, _SEGMENT, "period"]):
+        raise MessageError(topic, f"fields {own[len(ROD_FIELDS) :]} after mz must be period")
     table, counts = _table(message, columns, topic, intervals)
     tips = table[:, -1, _POSITION].copy()
     check_finite(tips, ["tip x", "tip y", "tip z"], topic)
@@ -251,7 +262,7 @@ def reference_cloud_from_message(
     known = np.isfinite(states)
     if not (known.all(axis=1) | np.isnan(states).all(axis=1)).all():
         raise MessageError(topic, "each state must be all finite or, with only a tip, all NaN")
-    period = float(table[0, 0, -1])
+    period = float(table[0, 0, names.index("period")])
     if not (math.isfinite(period) and period > 0.0):
         raise MessageError(topic, f"period = {period} s must be positive and finite")
     _check_constant(table.reshape(-1, len(names)), names, ["period"], topic)
@@ -264,7 +275,29 @@ def reference_cloud_from_message(
         tip_orientations=asked_orientations(
             table[:, -1, _QUATERNION], np.isnan(states).all(axis=1), topic
         ),
+        shift=shift_of_fields(table[:, -1], names, topic),
     )
+
+
+def shift_of_fields(rows: np.ndarray, names: Sequence[str], topic: str) -> np.ndarray | None:
+    """(H, 3) shift of a reference's rows (H, fields); None where they tell none.
+
+    Args:
+        rows: a point of each row.
+        names: of the fields.
+        topic: where they came from.
+
+    Raises:
+        MessageError: part of it is missing, or not finite.
+    """
+    told = [name for name in SHIFT if name in names]
+    if not told:
+        return None
+    if len(told) < len(SHIFT):
+        raise MessageError(topic, f"fields {told}: must be all of {', '.join(SHIFT)}")
+    shift = rows[:, [list(names).index(name) for name in SHIFT]].copy()
+    check_finite(shift, SHIFT, topic)
+    return shift
 
 
 def asked_orientations(

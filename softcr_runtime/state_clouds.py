@@ -4,7 +4,8 @@
 state that they hold: `state.GROUP`; then `parameter.NAME`, `std.NAME`, and `input.ACTUATOR`, which
 is the measured input that the estimate was made with. `reference/output` has a
 point per step of the horizon: x, y, z of the tip and the period; and, where an orientation of the
-tip is asked for, its quaternion qx, qy, qz, qw, NaN in rows that ask for none; and, where all are
+tip is asked for, its quaternion qx, qy, qz, qw, NaN in rows that ask for none; and, where
+repetitions of the motion have taught one, shift_x, shift_y, shift_z; and, where all are
 known, the states as fields of one number, `state.GROUP.0`, `state.GROUP.1` ... A reader compares
 names and counts with what its own model has and refuses others.
 """
@@ -27,7 +28,7 @@ from softcr_runtime.messages import (
     header,
     inputs_of_fields,
 )
-from softcr_runtime.rod_clouds import asked_orientations
+from softcr_runtime.rod_clouds import SHIFT, asked_orientations, shift_of_fields
 from softcr_runtime.values import ReferenceRows, StateEstimate
 
 _FLOAT64 = 8  # sensor_msgs/PointField.FLOAT64
@@ -103,6 +104,9 @@ def reference_message(value: ReferenceRows, layout: Layout | None, stamp: int, f
     if value.tip_orientations is not None:
         names += _TURN
         parts.append(value.tip_orientations)
+    if value.shift is not None:
+        names += SHIFT
+        parts.append(value.shift)
     if value.states is not None and layout is not None:
         places = _places(layout)
         names += places
@@ -137,9 +141,11 @@ def reference_from_message(message: Any, topic: str, layout: Layout | None = Non
         quaternions = values[:, [columns[name] for name in _TURN]]
         turns = asked_orientations(quaternions, np.ones(len(rows), bool), topic)
     states = _states(values, columns, layout, topic)
+    own = sorted(columns, key=lambda name: columns[name])
     return ReferenceRows(
-        from_stamp(message, topic), period, states, rows[:, :3].copy(), tip_orientations=turns
-    )
+        from_stamp(message, topic), period, states, rows[:, :3].copy(), tip_orientations=turns,
+        shift=shift_of_fields(values, own, topic),
+    )  # fmt: skip
 
 
 def _states(

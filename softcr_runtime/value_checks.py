@@ -80,10 +80,13 @@ def _parts(value: Any, actuators: int) -> tuple[tuple[str, Any, tuple[int, ...]]
     if isinstance(value, ReferenceRows):
         rows = np.shape(value.tip_positions)[:1]
         tips = "tip positions", value.tip_positions, (*rows, 3)
-        if value.tip_orientations is None:
-            return (tips,)
-        asked = np.nan_to_num(value.tip_orientations, posinf=np.inf, neginf=-np.inf)
-        return tips, ("tip orientations", asked, (*rows, 4))
+        told = [tips]
+        if value.tip_orientations is not None:
+            asked = np.nan_to_num(value.tip_orientations, posinf=np.inf, neginf=-np.inf)
+            told.append(("tip orientations", asked, (*rows, 4)))
+        if value.shift is not None:
+            told.append(("shift", value.shift, (*rows, 3)))
+        return tuple(told)
     return ()
 
 

@@ -126,6 +126,8 @@ class ReferenceRows:
             called where somebody makes a message of this.
         tip_orientations: (H, 4) quaternions x y z w that are asked of the tip, base frame; NaN in
             rows that ask for none, and where the state is known. None: no row asks for one.
+        shift: (H, 3) by which a controller aims beside the wanted tip, because repetitions of the
+            motion have taught so [m]. None: nothing was learned.
     """
 
     stamp: int
@@ -134,6 +136,7 @@ class ReferenceRows:
     tip_positions: np.ndarray
     poses: Callable[[], np.ndarray | None] = lambda: None
     tip_orientations: np.ndarray | None = None
+    shift: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)

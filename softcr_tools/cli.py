@@ -45,7 +45,7 @@ for _name, (_place, _text) in ROS_COMMANDS.items():  # in one line of the list, 
 app.command(
     "softcr_tools.learn:app",
     name="learn",
-    help="learn a strain model from the motion of a shape",
+    help="learn a strain model from the motion of a shape, or how to repeat a motion",
     show=False,  # the line of `identify` names it: the list fits a screen
 )
 app.register_install_completion_command(help="install completion for bash, zsh or fish")

@@ -1,4 +1,4 @@
-"""`softcr learn strain`: a robot file from the motion of a robot's shape."""
+"""`softcr learn`; and its `strain`: a robot file from the motion of a robot's shape."""
 
 from pathlib import Path
 from typing import Literal
@@ -20,7 +20,11 @@ from softcr_models.yaml_files import is_path
 from softcr_runtime.command_line import command, new_app
 from softcr_runtime.console import say
 
-app = new_app("learn", "Learn a model of a robot from recordings of its motion.")
+app = new_app("learn", "Learn from recordings: a robot's model, or how to repeat a motion.")
+app.command(
+    "softcr_tools.learn_motion:motion", name="motion",
+    help="Learn from a run how the next repetition of its motion should aim.",
+)  # fmt: skip
 
 _NOT_SURE = 0.2  # a relative standard error above this is told
 

@@ -32,7 +32,7 @@ OF_OWN_PLANT = {
     "payload_kg", "loads", "obstacles",
 }  # fmt: skip
 ROD_CLOSED_LOOP = {
-    "controller", "controller_file", "model", "filter_model", "network", "population",
+    "controller", "controller_file", "model", "filter_model", "network", "population", "learned",
 }  # fmt: skip
 _ROD_PLANT = {
     "plant_intervals", "bending_compliance_factor", "tip_mass_factor", "estimator", "horizon",

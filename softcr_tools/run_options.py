@@ -51,7 +51,11 @@ Options = TypeVar("Options", bound="RunOptions")
 def _absolute_file(place: str) -> str:
     """A file by its absolute path, so that nodes and replay elsewhere find it; a name as it is."""
     path = Path(place)
-    return str(path.resolve()) if path.suffix in (".yaml", ".yml") and path.is_file() else place
+    return (
+        str(path.resolve())
+        if path.suffix in (".yaml", ".yml", ".json") and path.is_file()
+        else place
+    )
 
 
 _A_PLACE = "or package.module:Class, or path/file.py:Class"
@@ -81,6 +85,10 @@ class RunOptions(BaseModel):
     seed: int = Field(1, ge=0, le=2**31 - 1, description="of sensor noise and optimiser")
     reference: Place = _named("trajectory", "what it should do", registry.choices("reference"))
     reference_file: str = Field("", description="CSV or NPZ with the reference 'file'")
+    learned: Annotated[str, AfterValidator(_absolute_file)] = Field(
+        "",
+        description="what repetitions of the motion have taught: a file of `softcr learn motion`",
+    )
     estimator: Place = _named("rod", "who finds the state", registry.choices("estimator"))
     controller: Place = _named(
         "nempc", "who moves the robot", (*registry.choices("controller"), f"{NOBODY} (your node)")
@@ -209,6 +217,11 @@ class RunOptions(BaseModel):
             )
         if self.reference_file and not Path(self.reference_file).is_file():
             raise ValueError(f"reference_file = {self.reference_file!r}: no such file")
+        if self.learned and self.reference == registry.GOAL:
+            raise ValueError(
+                f"learned = {self.learned!r}: goes with a motion that repeats, not with reference "
+                f"{registry.GOAL!r}"
+            )
         if 0 < self.population < 8:
             raise ValueError(
                 f"population = {self.population}: must be a whole number from 8, or 0 for the "

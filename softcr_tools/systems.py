@@ -171,6 +171,7 @@ def _reference(options: RunOptions, common: Parameters, controller: Part | None)
     parameters |= {"horizon": horizon} if horizon else {}
     parameters |= {"model": options.model} if options.model != "rod" else {}
     parameters |= {"file": options.reference_file} if options.reference_file else {}
+    parameters |= {"learned": options.learned} if options.learned else {}
     parameters |= options.plugin_settings.get("reference", {})
     return registry.part("reference", options.reference, parameters)
 

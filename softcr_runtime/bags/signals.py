@@ -389,6 +389,7 @@ def _fields(topic: str, value: Any) -> dict[str, Any]:
     if isinstance(value, ReferenceCloud | ReferenceRows):
         tips = value.tip_positions
         told = {"tip": tips[0], "tips": tips, "period": value.period}
+        told |= {} if value.shift is None else {"shift": value.shift[0]}
         states = value.states if isinstance(value, ReferenceRows) else None
         return told if states is None else told | {"state": states[0]}
     if isinstance(value, ArmCloud):

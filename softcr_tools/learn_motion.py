@@ -1,0 +1,108 @@
+"""`softcr learn motion`: what a recorded repetition of a motion teaches for the next one."""
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+from rich.console import Console
+
+from softcr_control.learned_motion import LearnedMotion, shift_after
+from softcr_control.reference_block import motion_of
+from softcr_models.errors import UserError
+from softcr_models.yaml_files import is_path
+from softcr_runtime.bags.robots import robot_bag
+from softcr_runtime.bags.signals import Signal, read_signals
+from softcr_runtime.command_line import command
+from softcr_runtime.console import say
+from softcr_tools.report.run import LONGEST_HOLE, Run
+
+_COVERED = 0.9  # of the motion: less teaches too little of it
+_REFERENCES = ("reference/rod", "reference/output")
+
+Gain = Annotated[float, Field(gt=0.0, le=1.0)]
+Rows = Annotated[float, Field(ge=0.0, le=50.0)]
+
+
+@command
+def motion(
+    run: Path, /, *, output: Path | None = None, gain: Gain = 0.7, smoothing: Rows = 1.5
+) -> int:
+    """Learn from a run how the next repetition of its motion should aim.
+
+    Where the tip ended beside its goal, as the cameras saw it, the next run aims to the other side:
+    `softcr up simulation --learned FILE`. Each repetition is taught to the same file. What repeats
+    fades, whatever causes it; what is random stays, and so does what is faster than the loop.
+
+    Args:
+        run: a bag, or the directory of a run with its bag in bag/.
+        output: the file to write; that of the run, where it had one.
+        gain: share of the error that is answered.
+        smoothing: standard deviation of the window that smooths the error, in control periods.
+
+    Raises:
+        UserError: the run tells too little, or the file cannot be written.
+    """
+    recorded = Run(read_signals(robot_bag(run, None)))
+    said = recorded.said(("reference",), "settings") or {}
+    used = str(said.get("learned", ""))
+    target = output or (Path(used) if used else None)
+    if target is None:
+        raise UserError("--output: the run had no file of what was learned before; one is needed")
+    if not is_path(target) or target.suffix != ".json":
+        raise UserError(f"--output {target}: must end in .json")
+    taught = learn_from(recorded, gain, smoothing)
+    if target.is_file():
+        before = LearnedMotion.load(target)
+        before.refuse_others(target, taught.robot, taught.motion)
+        taught = taught.model_copy(update={"errors": [*before.errors, *taught.errors]})
+    taught.save(target)
+    errors = ", ".join(f"{1e3 * error:.2f}" for error in taught.errors)
+    say(Console(), f"{target}: repetitions so far had a mean error of {errors} mm")
+    return 0
+
+
+def learn_from(run: Run, gain: float = 0.7, smoothing: float = 1.5) -> LearnedMotion:
+    """What one run teaches: its shift, moved against the error that it still had.
+
+    Args:
+        run: of a motion from the registry, with the tip's poses as measured.
+        gain, smoothing: see `shift_after`.
+
+    Raises:
+        UserError: the run has no such motion, or too little of it was seen.
+    """
+    settings = run.said(("reference",), "settings")
+    start = run.said(("reference",), "start_stamp")
+    if not settings or "learned" not in settings or not isinstance(start, int):
+        raise UserError("the run has no motion that repeats: its reference told no begin of one")
+    told = next((topic for topic in _REFERENCES if (topic, "period") in run.bag.signals), "")
+    if not told or run.window is None or len(run.measured_tip) < 2:
+        raise UserError("the run holds no reference, no command or no measured pose of the tip")
+    period = float(run.bag.signal(told, "period").values[0])
+    error = run.measured_tip.at(run.reference_tip.stamps, LONGEST_HOLE).minus(run.reference_tip)
+    error = error.between(*run.window)
+    rows = 1 + round(settings["duration"] / period)
+    if len(error) < _COVERED * rows:
+        raise UserError(
+            f"{len(error)} of the motion's {rows} rows were followed and seen; must be at least "
+            f"{100 * _COVERED:.0f} %"
+        )
+    grid = period * np.arange(rows)
+    before = _on_grid(run.bag.signal(told, "shift"), start, grid)
+    shift = shift_after(before, _on_grid(error, start, grid), gain, smoothing)
+    return LearnedMotion(
+        robot=run.bag.robot["name"],
+        motion=motion_of(settings),
+        period=period,
+        errors=[float(error.norm().values.mean())],
+        shift=shift.tolist(),
+    )
+
+
+def _on_grid(signal: Signal, start: int, grid: np.ndarray) -> np.ndarray:
+    """(T, 3) of a signal at times (T,) [s] after a stamp [ns]; 0 of one that was not recorded."""
+    if not len(signal):
+        return np.zeros((len(grid), 3))
+    times = 1e-9 * (signal.stamps - start)
+    return np.stack([np.interp(grid, times, column) for column in signal.values.T], axis=1)
