@@ -143,22 +143,21 @@ def test_a_killed_node_vents_the_chambers_and_is_named(tmp_path, victim):
     assert after[0] < 0.1 * before
 
 
-def test_a_killed_plant_or_recorder_ends_the_run_and_leaves_a_readable_bag(tmp_path):
-    for victim in ("simulator", "recorder"):
-        results = tmp_path / victim
-        _, code, output = run_and_kill(results, victim)
-        assert code == 1
-        assert f"node {victim} died (signal 9" in output
-        system = json.loads((results / "latest" / "system.json").read_text())
-        events = [(e["time"], e["node"], e["event"]) for e in system["events"]]
-        [died] = [t for t, node, event in events if event == "died" and node == victim]
-        [vented] = [
-            t for t, node, event in events if (node, event) == ("nempc_controller", "deactivated")
-        ]
-        assert vented - died < 0.5
-        summary = json.loads((results / "latest" / "summary.json").read_text())
-        assert summary["duration_s"] > 1.0
-        assert np.isfinite(summary["estimate_tip_aed_mm"])
+@pytest.mark.parametrize("victim", [pytest.param("simulator", marks=pytest.mark.slow), "recorder"])
+def test_a_killed_plant_or_recorder_ends_the_run_and_leaves_a_readable_bag(tmp_path, victim):
+    _, code, output = run_and_kill(tmp_path, victim)
+    assert code == 1
+    assert f"node {victim} died (signal 9" in output
+    system = json.loads((tmp_path / "latest" / "system.json").read_text())
+    events = [(e["time"], e["node"], e["event"]) for e in system["events"]]
+    [died] = [t for t, node, event in events if event == "died" and node == victim]
+    [vented] = [
+        t for t, node, event in events if (node, event) == ("nempc_controller", "deactivated")
+    ]
+    assert vented - died < 0.5
+    summary = json.loads((tmp_path / "latest" / "summary.json").read_text())
+    assert summary["duration_s"] > 1.0
+    assert np.isfinite(summary["estimate_tip_aed_mm"])
 
 
 def test_ctrl_c_ends_cleanly_with_a_readable_bag(tmp_path):
