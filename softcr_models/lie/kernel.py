@@ -12,6 +12,25 @@ from numba.extending import register_jitable
 from softcr_models.lie.stumpff import BORDER, TERMS
 from softcr_models.rod.simd import local
 
+NEAR = 0.02
+"""Square of an angle [rad^2] below which short series do; beside it they join to rounding."""
+
+
+@register_jitable
+def _turning(t):
+    """c_1, c_2, c_3 of t >= 0, what an exponential takes."""
+    if t < NEAR:
+        # divisors stand in brackets: a product is faster than a quotient
+        c1 = 1.0 / 120.0 - t * (1.0 / 5040.0 - t * (1.0 / 362880.0))
+        c2 = 1.0 / 720.0 - t * (1.0 / 40320.0 - t * (1.0 / 3628800.0))
+        c3 = 1.0 / 5040.0 - t * (1.0 / 362880.0 - t * (1.0 / 39916800.0))
+        c1 = 1.0 - t * (1.0 / 6.0 - t * c1)
+        c2 = 0.5 - t * (1.0 / 24.0 - t * c2)
+        c3 = 1.0 / 6.0 - t * (1.0 / 120.0 - t * c3)
+        return c1, c2, c3
+    _, c1, c2, c3, _, _, _ = stumpff(t)
+    return c1, c2, c3
+
 
 @register_jitable
 def _series(t, k, terms):
@@ -24,10 +43,8 @@ def _series(t, k, terms):
 
 @register_jitable
 def stumpff(t):
-    """c_0 to c_6 of t >= 0, see `stumpff.stumpff`; small angles take few terms."""
-    if t < 0.02:
-        c5, c6 = _series(t, 5, 4) / 120.0, _series(t, 6, 4) / 720.0
-    elif t < BORDER:
+    """c_0 to c_6 of t >= 0, see `stumpff.stumpff`."""
+    if t < BORDER:
         c5, c6 = _series(t, 5, TERMS) / 120.0, _series(t, 6, TERMS) / 720.0
     else:
         theta = math.sqrt(t)
@@ -44,7 +61,7 @@ def stumpff(t):
 def exponential(rotation, position, twist):
     """Pose of a twist: rotation (3, 3), position (3,)."""
     x, y, z = twist[3], twist[4], twist[5]
-    _, c1, c2, c3, _, _, _ = stumpff(x * x + y * y + z * z)
+    c1, c2, c3 = _turning(x * x + y * y + z * z)
     rotation[0, 0] = 1.0 - c2 * (y * y + z * z)
     rotation[1, 1] = 1.0 - c2 * (x * x + z * z)
     rotation[2, 2] = 1.0 - c2 * (x * x + y * y)
@@ -69,7 +86,7 @@ def compose(rotation, position, first, by, second, move):
             rotation[r, c] = x * second[0, c] + y * second[1, c] + z * second[2, c]
 
 
-@register_jitable
+@register_jitable(forceinline=True)
 def advance(rotation, position, twist):
     """A pose g becomes g exp(twist), (1.14)."""
     turn, move = local(twist[0], (3, 3)), local(twist[0], (3,))
@@ -97,9 +114,14 @@ def orthonormalise(rotation):
 def logarithm(out, rotation, position):
     """out (6,) the twist with the smallest turn that `exponential` makes this pose of."""
     w, x, y, z = _quaternion(rotation)
-    length = math.sqrt(x * x + y * y + z * z)
-    # 2 atan(length / w) / length, by its series where the quotient has no digits
-    factor = 2.0 * math.atan2(length, w) / length if length > 1e-9 else 2.0 / w
+    square = x * x + y * y + z * z
+    if square < 0.25 * NEAR * w * w:  # 2 atan(length / w) / length by its series
+        s = square / (w * w)
+        factor = 1.0 / 7.0 - s * (1.0 / 9.0 - s * (1.0 / 11.0 - s * (1.0 / 13.0)))
+        factor = 2.0 / w * (1.0 - s * (1.0 / 3.0 - s * (0.2 - s * factor)))
+    else:
+        length = math.sqrt(square)
+        factor = 2.0 * math.atan2(length, w) / length
     out[3], out[4], out[5] = factor * x, factor * y, factor * z
     t = out[3] * out[3] + out[4] * out[4] + out[5] * out[5]
     e, _ = inverse_tangent(t)
@@ -133,7 +155,12 @@ def _quaternion(m):
 
 @register_jitable
 def inverse_tangent(t):
-    """e and de/dt, see `stumpff.inverse_tangent`."""
+    """e and de/dt, see `stumpff.inverse_tangent`; near zero by Bernoulli's numbers."""
+    if t < NEAR:
+        e = 1.0 / 1209600.0 + t * (1.0 / 47900160.0 + t * (691.0 / 1307674368000.0))
+        e = 1.0 / 12.0 + t * (1.0 / 720.0 + t * (1.0 / 30240.0 + t * e))
+        rate = 4.0 / 47900160.0 + t * (3455.0 / 1307674368000.0 + t * (1.0 / 12454041600.0))
+        return e, 1.0 / 720.0 + t * (1.0 / 15120.0 + t * (1.0 / 403200.0 + t * rate))
     _, _, c2, c3, c4, c5, c6 = stumpff(t)
     below_rate = 2.0 * c4 - c3
     e = (c3 - 2.0 * c4) / (2.0 * c2)
@@ -152,7 +179,7 @@ def transport_wrench(out, rotation, position, wrench):
         out[3 + k] = rotation[0, k] * m0 + rotation[1, k] * m1 + rotation[2, k] * m2
 
 
-@register_jitable
+@register_jitable(forceinline=True)
 def add_ad(out, x, y):
     """out (6,) += ad(x) y."""
     _add_cross(out, 0, 1.0, x, 3, y, 0)
@@ -160,7 +187,7 @@ def add_ad(out, x, y):
     _add_cross(out, 3, 1.0, x, 3, y, 3)
 
 
-@register_jitable
+@register_jitable(forceinline=True)
 def add_ad_transposed(out, gain, x, y):
     """out (6,) += gain ad(x)^T y = -gain [w cross n; q cross n + w cross m]."""
     _add_cross(out, 0, -gain, x, 3, y, 0)
@@ -168,7 +195,7 @@ def add_ad_transposed(out, gain, x, y):
     _add_cross(out, 3, -gain, x, 3, y, 3)
 
 
-@register_jitable
+@register_jitable(forceinline=True)
 def _add_cross(out, at, gain, x, i, y, j):
     out[at] += gain * (x[i + 1] * y[j + 2] - x[i + 2] * y[j + 1])
     out[at + 1] += gain * (x[i + 2] * y[j] - x[i] * y[j + 2])

@@ -40,6 +40,8 @@ class Line:
         pull: tension per input [N/N, or N/Pa and below zero for a chamber].
         acting: how.
         restoring: whether the moment (2.51) acts beside it.
+        span: arc lengths between which it runs; it is fixed to the rod at the second, and, where
+            the first is not the base, comes there through a sheath that bears it [m].
     """
 
     name: str
@@ -47,11 +49,26 @@ class Line:
     pull: float = 1.0
     acting: Acting = "tangent"
     restoring: bool = False
+    span: tuple[float, float] = (0.0, np.inf)
 
     @property
     def is_cable(self) -> bool:
         """Whether it can pull alone."""
         return self.pull > 0.0
+
+    def is_partial(self, length: float) -> bool:
+        """Whether it runs through a part of a rod of this length [m] alone."""
+        return self.span[0] > 0.0 or self.span[1] < length
+
+    def runs_at(self, arc_lengths: np.ndarray, length: float) -> np.ndarray:
+        """(J,) 1.0 where it runs through a rod of this length [m], 0.0 elsewhere.
+
+        Where it begins it runs, where it ends before the rod's end it does not: a node stands for
+        the interval behind it.
+        """
+        begin, end = self.span[0] - 1e-9 * length, self.span[1] - 1e-9 * length
+        runs = (arc_lengths >= begin) & ((arc_lengths < end) | (self.span[1] >= length))
+        return runs.astype(float)
 
 
 def lines_of(robot: Robot, chambers: ChamberModel) -> tuple[Line, ...]:
@@ -76,8 +93,13 @@ def _parallel(place: np.ndarray, arc_lengths: np.ndarray) -> np.ndarray:
 
 
 def require_inside(line: Line, length: float, radius: float) -> None:
-    """Raises UserError where a line leaves the section, with the place."""
-    places = np.linspace(0.0, length, 101)
+    """Raises UserError where a line leaves the section or the rod, with the place."""
+    begin, end = line.span
+    if not 0.0 <= begin < min(end, length):
+        raise UserError(f"actuators: {line.name} runs from {begin:g} to {end:g} m: not along a rod")
+    if line.acting == "tip" and line.is_partial(length):
+        raise UserError(f"actuators: {line.name} acts at the rod's end, before which it ends")
+    places = np.linspace(begin, min(end, length), 101)
     distances = np.linalg.norm(line.offset(places)[:, 0], axis=1)
     worst = int(distances.argmax())
     if not distances[worst] <= radius * (1.0 + 1e-9):

@@ -18,6 +18,7 @@ from softcr_models.lie.kernel import (
     transport_wrench,
 )
 from softcr_models.reference.section_text import (
+    add_drag,
     add_lines,
     balance,
     copy_pose,
@@ -38,7 +39,7 @@ def advance(count, dt, h, frozen, inertia, viscosity, drag, numbers, xi, eta, mu
     Args:
         dt, h: Delta t [s] and Delta s [m].
         frozen: 1 for Kirchhoff's restriction as the thesis has it: nu = nu*, and no force.
-        inertia, viscosity, drag: (6,) diagonals.
+        inertia, viscosity: (6,) diagonals; drag: (2, 6), see `add_drag`.
         numbers: of the rod and its loads.
         base: (3, 4) pose of the first node.
         turns, moves: (N - 1, 3, 3), (N - 1, 3): exp(h xi), kept from step to step.
@@ -60,9 +61,9 @@ def advance(count, dt, h, frozen, inertia, viscosity, drag, numbers, xi, eta, mu
             set_product(twist, dt, eta[j])
             exponential(drifts[j], shifts[j], twist)
             # W of node j in the state before, for node j + 1: the virtual work of (3.29)
-            balance(load, rotations[j], zero, zero, numbers)
-            for k in range(6):
-                loads[j, k] = -load[k] - drag[k] * eta[j, k]
+            balance(load, rotations[j], zero, zero, j, numbers)
+            add_drag(load, 1.0, eta[j], drag)
+            set_product(loads[j], -1.0, load)
         for j in range(nodes - 1):
             # (3.38): exp(-dt eta_j) exp(h xi_j) exp(dt eta_(j+1))
             invert_pose(back, away, drifts[j], shifts[j])

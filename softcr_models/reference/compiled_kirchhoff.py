@@ -20,6 +20,7 @@ from softcr_models.lie.kernel import (
     transport_wrench,
 )
 from softcr_models.reference.section_text import (
+    add_drag,
     add_lines,
     balance,
     copy_pose,
@@ -57,9 +58,9 @@ def advance(count, dt, h, inertia, viscosity, drag, numbers, xi, eta, mu, force,
             set_product(twist, dt, eta[j])
             exponential(drifts[j], shifts[j], twist)
             if j < nodes - 1:  # (3.29): W of node j in the state before, for node j + 1
-                balance(load, rotations[j], zero, zero, numbers)
-                for k in range(6):
-                    known[j + 1, k] = -dt * (load[k] + drag[k] * eta[j, k])
+                balance(load, rotations[j], zero, zero, j, numbers)
+                add_drag(load, 1.0, eta[j], drag)
+                set_product(known[j + 1], -dt, load)
         for j in range(nodes - 1):
             invert_pose(back, away, drifts[j], shifts[j])
             compose(turn, move, back, away, turns[j], moves[j])

@@ -51,16 +51,19 @@ def march(scheme, h, base, numbers, rotations, positions, strains, wrenches):
         copy_pose(rotation, position, rotations[j], positions[j])
         set_product(xi, 1.0, strains[j])
         set_product(lam, 1.0, wrenches[j])
+        at = 2 * j
         if scheme == EXPLICIT_MIDPOINT:
-            balance(rate, rotation, xi, lam, numbers)
+            balance(rate, rotation, xi, lam, at, numbers)
             set_product(step, 0.5 * h, xi)
             advance(rotation, position, step)
             set_sum(lam, wrenches[j], 0.5 * h, rate)
-            strain_of(xi, lam, numbers.stiffness, numbers.rest_strain, 2 * j + 1, numbers)
+            at += 1
+            strain_of(xi, lam, numbers.stiffness, numbers.rest_strain, at, numbers)
         elif scheme != EXPLICIT_EULER:
-            _settle(scheme, h, j, rotation, position, xi, lam, numbers, rotations, positions,
+            at += 2 if scheme == IMPLICIT_EULER else 1
+            _settle(scheme, h, j, at, rotation, position, xi, lam, numbers, rotations, positions,
                     wrenches)  # fmt: skip
-        balance(rate, rotation, xi, lam, numbers)
+        balance(rate, rotation, xi, lam, at, numbers)
         copy_pose(rotations[j + 1], positions[j + 1], rotations[j], positions[j])
         set_product(step, h, xi)
         advance(rotations[j + 1], positions[j + 1], step)
@@ -72,18 +75,18 @@ def march(scheme, h, base, numbers, rotations, positions, strains, wrenches):
 
 
 @numba.njit(**_OPTIONS)
-def _settle(scheme, h, j, rotation, position, xi, lam, numbers, rotations, positions, wrenches):
+def _settle(scheme, h, j, at, rotation, position, xi, lam, numbers, rotations, positions,
+            wrenches):  # fmt: skip
     """Pose, strain and wrench at the end of interval j (implicit Euler), or in its middle: a fixed
     point, from those at its begin."""
     share = h if scheme == IMPLICIT_EULER else 0.5 * h
-    at = 2 * j + 2 if scheme == IMPLICIT_EULER else 2 * j + 1
     rate, step = np.empty(6), np.empty(6)
     for _ in range(_SWEEPS):
         strain_of(xi, lam, numbers.stiffness, numbers.rest_strain, at, numbers)
         copy_pose(rotation, position, rotations[j], positions[j])
         set_product(step, share, xi)
         advance(rotation, position, step)
-        balance(rate, rotation, xi, lam, numbers)
+        balance(rate, rotation, xi, lam, at, numbers)
         change, size = 0.0, 0.0
         for k in range(6):
             moved = wrenches[j, k] + share * rate[k]
@@ -185,7 +188,7 @@ def chart_rates(theta, lam, numbers, rotations, positions, strains, out):
         dexp_inverse_times(out[i, :6], back, strains[i])
         exponential(turn, move, theta[i])
         compose(rotations[i], positions[i], rotations[places], positions[places], turn, move)
-        balance(out[i, 6:], rotations[i], strains[i], lam[i], numbers)
+        balance(out[i, 6:], rotations[i], strains[i], lam[i], i, numbers)
 
 
 @numba.njit(**_OPTIONS)

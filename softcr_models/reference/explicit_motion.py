@@ -76,10 +76,13 @@ class ExplicitMotion:
             dt: step [s]; None: `bounds.step`, for Kirchhoff's restriction 0.9 of the waves' bound.
 
         Raises:
-            UserError: fewer than three points, or a step that the waves or diffusion do not bear.
+            UserError: fewer than three points, a rod with muscles, or a step that the waves or
+                diffusion do not bear.
         """
         if points < 3:
             raise UserError(f"points: {points} is not allowed: at least 3")
+        if rod.muscles:
+            raise UserError("muscles: are for statics and the implicit integrator")
         self.rod, self.points, self.kind = rod, points, kind
         self.interval = rod.length / (points - 1)
         self.bounds = self._bounds()

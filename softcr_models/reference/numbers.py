@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softcr_models.reference.actuator_lines import direction
+from softcr_models.reference.actuator_lines import section_wrench
+from softcr_models.reference.muscles import bond_of
 from softcr_models.reference.reference_rod import Loads, ReferenceRod
 
 
@@ -16,12 +17,15 @@ class Numbers(NamedTuple):
         weight: (3,) per length, base frame [N/m].
         body_wrench: (6,) per length, section's frame.
         restoring: pressure times area of the chambers that have the moment (2.51) [N].
+        centres: (P, 3) where the weight acts in the section [m].
         offsets: (P, m, 2, 3) of the lines.
-        directions: (P, m, 3) of the lines in the unstrained rod.
-        tangent: (m,) 1 for lines that act along their own direction in the bent rod.
-        pulls: (m,) tensions of lines that act along the rod, 0 of the others [N].
-        end_pulls: (m,) tensions of those that act at its end alone [N].
-        bent: 1 if a line acts along its tangent, so that strain follows by Newton's method.
+        pulls: (P, m) tensions of lines that run there and act along their tangents [N].
+        end_pulls: (m,) tensions of those that act at the rod's end alone [N].
+        steady: (P, 6) of the internal wrench, what does not depend on the strain: of lines that act
+            as in the unstrained rod, and of muscles.
+        bonds: (P, 6, 6) of the internal wrench, what is proportional to the strain: of muscles.
+        masses: (P, 6, 6) inertia of muscles per length, of the section's velocity.
+        bent, bonded: 1 if there are pulls, or muscles.
         tip_force, tip_wrench: (3,) base frame, (6,) section's frame.
         tip_lever: from the rod's end to where the tip force acts, along z [m].
     """
@@ -31,43 +35,62 @@ class Numbers(NamedTuple):
     weight: np.ndarray
     body_wrench: np.ndarray
     restoring: float
+    centres: np.ndarray
     offsets: np.ndarray
-    directions: np.ndarray
-    tangent: np.ndarray
     pulls: np.ndarray
     end_pulls: np.ndarray
+    steady: np.ndarray
+    bonds: np.ndarray
+    masses: np.ndarray
     bent: int
+    bonded: int
     tip_force: np.ndarray
     tip_wrench: np.ndarray
     tip_lever: float
 
 
-def numbers_of(rod: ReferenceRod, loads: Loads, places: np.ndarray) -> Numbers:
+def numbers_of(
+    rod: ReferenceRod, loads: Loads, places: np.ndarray, strains: np.ndarray | None = None
+) -> Numbers:
     """The numbers at arc lengths (P,) [m].
+
+    Args:
+        rod, loads, places: which.
+        strains: (P, 6) about which muscles' laws are made linear; None: the unloaded rod's.
 
     Raises:
         UserError: see `Loads`.
     """
     tensions = loads.tensions(rod)
     tip_force, tip_wrench, body_wrench = loads.wrenches()
-    offsets = np.zeros((len(places), len(rod.lines), 2, 3))
+    count = len(places)
+    offsets, running = np.zeros((count, len(rod.lines), 2, 3)), np.zeros((count, len(rod.lines)))
     for i, line in enumerate(rod.lines):
         offsets[:, i] = line.offset(places)
-    at_end = np.array([line.acting == "tip" for line in rod.lines], bool)
-    tangent = np.array([line.acting == "tangent" for line in rod.lines], bool)
+        running[:, i] = line.runs_at(places, rod.length)
+    acting = np.array([line.acting for line in rod.lines], "U7")
+    columns = -section_wrench(offsets, np.asarray(rod.rest_strain, float))
+    straight = running * tensions * (acting == "section")
+    pulls = running * tensions * (acting == "tangent")
+    about = np.broadcast_to(rod.rest_strain, (count, 6)) if strains is None else strains
+    bond = bond_of(rod.muscles, loads.muscle_inputs(rod), places, about, rod.rest_strain,
+                   (rod.weight, float(rod.inertia[0])))  # fmt: skip
     pushes = [-t for line, t in zip(rod.lines, tensions, strict=True) if line.restoring]
     return Numbers(
         stiffness=np.array(rod.stiffness, float),
         rest_strain=np.array(rod.rest_strain, float),
-        weight=np.array(rod.weight, float),
+        weight=rod.weight + bond.weight,
         body_wrench=body_wrench,
         restoring=float(sum(pushes)),
+        centres=bond.centres,
         offsets=offsets,
-        directions=np.ascontiguousarray(direction(offsets, rod.rest_strain)[0]),
-        tangent=tangent.astype(np.int64),
-        pulls=np.where(at_end, 0.0, tensions),
-        end_pulls=np.where(at_end, tensions, 0.0),
-        bent=int((tangent & (tensions != 0.0)).any()),
+        pulls=pulls,
+        end_pulls=np.where(acting == "tip", tensions, 0.0),
+        steady=np.einsum("pm,pmk->pk", straight, columns) + bond.steady,
+        bonds=bond.stiffness,
+        masses=bond.inertia,
+        bent=int(pulls.any()),
+        bonded=int(bool(rod.muscles)),
         tip_force=tip_force,
         tip_wrench=tip_wrench,
         tip_lever=float(rod.tip_cap_length),

@@ -14,6 +14,7 @@ from softcr_models.reference.actuator_lines import (
     lines_of,
     require_inside,
 )
+from softcr_models.reference.muscles import Muscle, require_inputs
 from softcr_models.robot import Robot
 
 STRAIGHT = np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
@@ -31,7 +32,10 @@ class ReferenceRod:
         weight: (3,) force of gravity per length, without buoyancy, base frame [N/m].
         lines: the actuators.
         rest_strain: (6,) xi* of the unloaded rod.
-        drag: (6,) diagonal of the drag that is linear in the velocity, (3.11) [N s/m^2, N s].
+        muscles: bonded in it.
+        drag: (2, 6) diagonals of the drag that is linear in the velocity, (3.11) [N s/m^2, N s],
+            and of that which is multiplied by the speed of the centre line, too, (3.12)
+            [N s^2/m^3, N s^2/m].
         base_height: from the base frame's origin to the rod, along z [m].
         tip_cap_length: from the rod's end to the tip [m].
     """
@@ -43,7 +47,8 @@ class ReferenceRod:
     weight: np.ndarray
     lines: tuple[Line, ...] = ()
     rest_strain: np.ndarray = field(default_factory=STRAIGHT.copy)
-    drag: np.ndarray = field(default_factory=lambda: np.zeros(6))
+    muscles: tuple[Muscle, ...] = ()
+    drag: np.ndarray = field(default_factory=lambda: np.zeros((2, 6)))
     base_height: float = 0.0
     tip_cap_length: float = 0.0
 
@@ -72,7 +77,7 @@ class ReferenceRod:
             viscosity=stiffness * segment.relaxation_times,
             weight=-(mass - displaced) * robot.gravity * up,
             lines=lines_of(robot, chambers),
-            drag=np.array(robot.medium.linear_drag if robot.medium else np.zeros(6)),
+            drag=_drag(robot),
             base_height=robot.sensor_to_base_cap + robot.base_cap_length,
             tip_cap_length=robot.tip_cap_length,
         )
@@ -86,6 +91,10 @@ class ReferenceRod:
         for line in lines:
             require_inside(line, self.length, radius)
         return replace(self, lines=tuple(lines))
+
+    def with_muscles(self, muscles: Sequence[Muscle]) -> "ReferenceRod":
+        """The same with muscles bonded in it."""
+        return replace(self, muscles=tuple(muscles))
 
     def kirchhoff(self, ratio: float = 1e9) -> "ReferenceRod":
         """The same without shear and stretch, (3.45): `ratio` times as stiff against them.
@@ -112,12 +121,14 @@ class Loads:
         tip_force: (3,) on the tip cap's outer face, which keeps its direction, base frame [N].
         tip_wrench: (6,) on the rod's end, which follows it [N, N m].
         body_wrench: (6,) per length, which follows the section [N/m, N].
+        muscles: (k,) inputs q of the muscles bonded in the rod; () for zeros.
     """
 
     inputs: ArrayLike = ()
     tip_force: ArrayLike = (0.0, 0.0, 0.0)
     tip_wrench: ArrayLike = (0.0,) * 6
     body_wrench: ArrayLike = (0.0,) * 6
+    muscles: ArrayLike = ()
 
     def scaled(self, share: float) -> "Loads":
         """All of them times a number."""
@@ -126,6 +137,7 @@ class Loads:
             share * np.asarray(self.tip_force, float),
             share * np.asarray(self.tip_wrench, float),
             share * np.asarray(self.body_wrench, float),
+            share * np.asarray(self.muscles, float),
         )
 
     def tensions(self, rod: ReferenceRod) -> np.ndarray:
@@ -144,6 +156,14 @@ class Loads:
             if line.is_cable and value < 0.0:
                 raise UserError(f"inputs: {line.name}: tension {value:g} N: a cable cannot push")
         return inputs * [line.pull for line in rod.lines]
+
+    def muscle_inputs(self, rod: ReferenceRod) -> np.ndarray:
+        """(k,) inputs of the rod's muscles.
+
+        Raises:
+            UserError: a wrong number of them, or one that is not finite.
+        """
+        return require_inputs(rod.muscles, _finite("muscles", self.muscles, None))
 
     def wrenches(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Tip force (3,), tip wrench (6,) and body wrench (6,).
@@ -170,12 +190,29 @@ def _finite(name: str, value: ArrayLike, size: int | None) -> np.ndarray:
     return found
 
 
+def _drag(robot: Robot) -> np.ndarray:
+    """(2, 6) of a robot's medium.
+
+    The square part, (3.12), is that of a cylinder which moves across or along itself, with the
+    coefficients of the robot's file; between the two (3.12) takes the whole speed, as
+    `CosseratRod` does not.
+    """
+    drag, medium = np.zeros((2, 6)), robot.medium
+    if medium is None:
+        return drag
+    diameter = robot.segments[0].outer_diameter
+    across = 0.5 * medium.density * diameter * medium.normal_drag
+    along = 0.5 * medium.density * np.pi * diameter * medium.tangential_drag
+    drag[0], drag[1, :3] = medium.linear_drag, (across, across, along)
+    return drag
+
+
 def _require_known(robot: Robot) -> None:
     found = [f"{len(robot.segments)} segments"] if len(robot.segments) > 1 else []
     found += ["a payload"] if robot.payload is not None else []
     found += [f"a tip mass of {robot.tip_mass:g} kg"] if robot.tip_mass else []
-    if robot.medium is not None and robot.medium.has_quadratic_drag:
-        found.append("quadratic drag")
+    if robot.medium is not None and any(robot.medium.flow):
+        found.append("a flow")
     if found:
         raise UserError(
             f"robot {robot.name}: the reference solvers are for one segment alone; this robot has "

@@ -1,8 +1,8 @@
 """Text for compiled loops: strains of a section from its wrench, rates along the rod, elimination.
 
-`lam` (6,) is the total internal wrench, of the material and of the lines that run through a
-section: K (xi - xi*) + sum T [e; r x e]. With it the balance (2.32) is lam' = ad(xi)^T lam - W, in
-which W holds no actuator, and it is continuous where lines end.
+`lam` (6,) is the total internal wrench, of the material and of the lines and muscles that run
+through a section: K (xi - xi*) + C xi + A + sum T [e; r x e]. With it the balance (2.32) is
+lam' = ad(xi)^T lam - W, in which W holds no actuator, and it is continuous where lines end.
 """
 
 import math
@@ -15,43 +15,46 @@ from softcr_models.rod.simd import local
 _CHANGE = 1e-8  # of a strain in a step of Newton's method after which rounding is left
 
 
-@register_jitable
+@register_jitable(forceinline=True)
 def strain_of(xi, lam, stiffness, shift, at, numbers):
     """xi (6,) of the total wrench lam (6,) at a place; xi comes as a guess.
 
-    Solves stiffness (xi - shift) + sum T [e; r x e] = lam; `stiffness` and `shift` (6,) are K and
-    xi* in statics. Newton's method where lines act along their tangents, else at once.
+    Solves stiffness (xi - shift) + C xi + A + sum T [e; r x e] = lam with C and A of the place,
+    `Numbers.bonds` and `Numbers.steady`; `stiffness` and `shift` (6,) are K and xi* in statics.
+    Newton's method where lines act along their tangents or muscles are bonded, else at once.
     """
+    if numbers.bent == 0 and numbers.bonded == 0:
+        for k in range(6):
+            xi[k] = shift[k] + (lam[k] - numbers.steady[at, k]) / stiffness[k]
+    else:
+        _strain_by_newton(
+            xi, lam, stiffness, shift, numbers.steady[at], numbers.bonds[at], numbers.bonded,
+            numbers.pulls[at], numbers.offsets[at],
+        )  # fmt: skip
+
+
+@register_jitable
+def _strain_by_newton(xi, lam, stiffness, shift, steady, bonds, bonded, pulls, offsets):
+    """See `strain_of`; of one place."""
     residual, jacobian = local(xi[0], (6,)), local(xi[0], (6, 6))
-    if numbers.bent == 0:
-        for k in range(6):
-            residual[k] = lam[k]
-        for i in range(len(numbers.pulls)):
-            _add_line(
-                residual, -numbers.pulls[i], numbers.directions[at, i], numbers.offsets[at, i]
-            )
-        for k in range(6):
-            xi[k] = shift[k] + residual[k] / stiffness[k]
-        return
-    q, e = local(xi[0], (3,)), local(xi[0], (3,))
+    e = local(xi[0], (3,))
     for _ in range(30):
         for r in range(6):
-            residual[r] = stiffness[r] * (xi[r] - shift[r]) - lam[r]
+            residual[r] = stiffness[r] * (xi[r] - shift[r]) - lam[r] + steady[r]
             for c in range(6):
                 jacobian[r, c] = 0.0
-            jacobian[r, r] = stiffness[r]
-        for i in range(len(numbers.pulls)):
-            pull = numbers.pulls[i]
-            if pull == 0.0:
+                if bonded == 1:
+                    jacobian[r, c] = bonds[r, c]
+                    residual[r] += bonds[r, c] * xi[c]
+            jacobian[r, r] += stiffness[r]
+        for i in range(len(pulls)):
+            if pulls[i] == 0.0:
                 continue
-            if numbers.tangent[i] == 0:
-                _add_line(residual, pull, numbers.directions[at, i], numbers.offsets[at, i])
-                continue
-            per_length = 1.0 / _run(q, xi, numbers.offsets[at, i])
+            per_length = 1.0 / _run(e, xi, offsets[i])
             for k in range(3):
-                e[k] = q[k] * per_length
-            _add_line(residual, pull, e, numbers.offsets[at, i])
-            _add_line_stiffness(jacobian, pull * per_length, e, numbers.offsets[at, i, 0])
+                e[k] *= per_length
+            _add_line(residual, pulls[i], e, offsets[i])
+            _add_line_stiffness(jacobian, pulls[i] * per_length, e, offsets[i, 0])
         eliminate(jacobian, residual)
         largest = 0.0
         for k in range(6):
@@ -63,17 +66,18 @@ def strain_of(xi, lam, stiffness, shift, at, numbers):
 
 @register_jitable
 def add_lines(out, xi, at, numbers):
-    """out (6,) += sum T [e; r x e] of the lines that run through a section with strain xi (6,)."""
+    """out (6,) += A + C xi + sum T [e; r x e] of a section with strain xi (6,), see `strain_of`."""
     e = local(xi[0], (3,))
-    for i in range(len(numbers.pulls)):
-        pull = numbers.pulls[i]
-        if pull == 0.0:
-            continue
-        if numbers.tangent[i] == 1:
+    for k in range(6):
+        out[k] += numbers.steady[at, k]
+        if numbers.bonded == 1:
+            for c in range(6):
+                out[k] += numbers.bonds[at, k, c] * xi[c]
+    for i in range(numbers.pulls.shape[1]):
+        pull = numbers.pulls[at, i]
+        if pull != 0.0:
             gain = pull / _run(e, xi, numbers.offsets[at, i])
             _add_line(out, gain, e, numbers.offsets[at, i])
-        else:
-            _add_line(out, pull, numbers.directions[at, i], numbers.offsets[at, i])
 
 
 @register_jitable
@@ -114,19 +118,33 @@ def _add_line_stiffness(out, gain, e, r):
             out[a, b] += gain * (inner - w[a] * w[b])
 
 
-@register_jitable
-def balance(out, rotation, xi, lam, numbers):
+@register_jitable(forceinline=True)
+def balance(out, rotation, xi, lam, at, numbers):
     """out (6,) = ad(xi)^T lam - W, with W of weight, body wrench and the moment (2.51)."""
     for k in range(6):
         out[k] = -numbers.body_wrench[k]
     add_ad_transposed(out, 1.0, xi, lam)
-    w = numbers.weight
+    w, force = numbers.weight, local(xi[0], (3,))
     for k in range(3):
-        out[k] -= rotation[0, k] * w[0] + rotation[1, k] * w[1] + rotation[2, k] * w[2]
+        force[k] = rotation[0, k] * w[0] + rotation[1, k] * w[1] + rotation[2, k] * w[2]
+        out[k] -= force[k]
+    if numbers.bonded == 1:  # the weight acts where the mass is
+        c = numbers.centres[at]
+        out[3] -= c[1] * force[2] - c[2] * force[1]
+        out[4] -= c[2] * force[0] - c[0] * force[2]
+        out[5] -= c[0] * force[1] - c[1] * force[0]
     if numbers.restoring != 0.0:
         out[3] -= numbers.restoring * rotation[1, 2]
         out[4] += numbers.restoring * rotation[0, 2]
         out[5] += numbers.restoring * (rotation[1, 0] - rotation[0, 1])
+
+
+@register_jitable(forceinline=True)
+def add_drag(out, gain, speed, drag):
+    """out (6,) += gain (D_lin + D_sq |v|) speed, (3.11) and (3.12), of drag (2, 6)."""
+    size = math.sqrt(speed[0] * speed[0] + speed[1] * speed[1] + speed[2] * speed[2])
+    for k in range(6):
+        out[k] += gain * (drag[0, k] + drag[1, k] * size) * speed[k]
 
 
 @register_jitable

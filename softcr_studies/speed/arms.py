@@ -50,6 +50,7 @@ class Arm:
         tendons: none, or some.
         base_orientation: roll, pitch, yaw [rad].
         about: in words.
+        young, density, relaxation: of the material [Pa, kg/m^3, s].
     """
 
     name: str
@@ -57,6 +58,9 @@ class Arm:
     tendons: tuple[Tendon, ...]
     base_orientation: tuple[float, float, float]
     about: str
+    young: float = YOUNG
+    density: float = DENSITY
+    relaxation: float = RELAXATION
 
     @property
     def length(self) -> float:
@@ -79,12 +83,12 @@ class Arm:
 
     def robot(self) -> Robot:
         """What our rod takes; an arm without tendons has one that is never pulled."""
-        tendons = self.tendons or (Tendon(0.01, 0.0, 0, 1.0, 1.0),)
+        tendons = self.tendons or (Tendon(self.segments[0][1] / 3, 0.0, 0, 1.0, 1.0),)
         names = [f"segment_{index + 1}" for index in range(len(self.segments))]
         content = {
             "type": "rod", "name": self.name.replace(" ", "_"), "description": self.about,
             "segments": [
-                _segment(name, *size) for name, size in zip(names, self.segments, strict=True)
+                self._segment(name, *size) for name, size in zip(names, self.segments, strict=True)
             ],
             "actuators": [
                 {"type": "tendon", "name": f"tendon_{index + 1}", "to": names[each.last],
@@ -105,22 +109,22 @@ class Arm:
         return {
             "period": PERIOD, "tensions": self.tensions(periods), "gravity": self.gravity,
             "segments": [
-                {"length": length, "diameter": diameter, "young": YOUNG, "density": DENSITY,
-                 "relaxation": RELAXATION}
+                {"length": length, "diameter": diameter, "young": self.young,
+                 "density": self.density, "relaxation": self.relaxation}
                 for length, diameter in self.segments
             ],
             "tendons": [{"x": each.x, "y": each.y, "last": each.last} for each in self.tendons],
         }  # fmt: skip
 
-
-def _segment(name: str, length: float, diameter: float) -> dict[str, Any]:
-    area, second_moment = np.pi / 4 * diameter**2, np.pi / 64 * diameter**4
-    return {
-        "name": name, "length": length, "outer_diameter": diameter, "inner_diameter": 0.0,
-        "density": DENSITY, "shear_correction": 1.0, "relaxation_times": (RELAXATION,) * 6,
-        "bending_compliance": 1.0 / (YOUNG * second_moment),
-        "dilatation_compliance": 1.0 / (YOUNG * area),
-    }  # fmt: skip
+    def _segment(self, name: str, length: float, diameter: float) -> dict[str, Any]:
+        area, second_moment = np.pi / 4 * diameter**2, np.pi / 64 * diameter**4
+        return {
+            "name": name, "length": length, "outer_diameter": diameter, "inner_diameter": 0.0,
+            "density": self.density, "shear_correction": 1.0,
+            "relaxation_times": (self.relaxation,) * 6,
+            "bending_compliance": 1.0 / (self.young * second_moment),
+            "dilatation_compliance": 1.0 / (self.young * area),
+        }  # fmt: skip
 
 
 ARMS = (

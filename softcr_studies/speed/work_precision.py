@@ -8,7 +8,7 @@ import importlib.util
 import itertools
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -77,11 +77,11 @@ def best_time(points: Result, bound: float) -> float:
     return float(within.min()) if len(within) else 0.0
 
 
-def ours(arm: Arm, settings: WorkSettings) -> Points:
-    """Our rod on grids and with sub-steps."""
+def ours(arm: Arm, settings: WorkSettings, grids: Sequence[tuple[int, int]] = ()) -> Points:
+    """Our rod on grids and with sub-steps of a period; `OUR_GRIDS` where none are given."""
     true, tensions = fine_tips(arm, settings.periods), inputs_of(arm, settings.periods)
     labels, errors, seconds = [], [], []
-    for intervals, substeps in OUR_GRIDS:
+    for intervals, substeps in grids or OUR_GRIDS:
         rod = CosseratRod(arm.robot(), intervals, max_substep=PERIOD / substeps)
         states, shortest = timed(partial(rod.simulate, rod.rest_state(), tensions, PERIOD))
         labels.append(f"{rod.total_intervals} intervals, {substeps} steps per 10 ms")
@@ -107,16 +107,17 @@ def scipy(arm: Arm, settings: WorkSettings) -> Points:
     return labels, errors, seconds, "right-hand side and Jacobian are our compiled ones"
 
 
-def pyelastica(arm: Arm, settings: WorkSettings) -> Points:
-    """PyElastica's rod, against its own finest run."""
+def pyelastica(arm: Arm, settings: WorkSettings, pace: float = 1.0) -> Points:
+    """PyElastica's rod, against its own finest run, with `pace` times as many steps per period."""
     if importlib.util.find_spec("elastica") is None:
         raise Skipped("PyElastica is not installed: pip install pyelastica")
-    order = elastica_order(arm, settings.periods) | {"runs": [*ELASTICA_FINE, *ELASTICA_GRIDS]}
+    grids = [(n, round(pace * k)) for n, k in (*ELASTICA_FINE, *ELASTICA_GRIDS)]
+    order = elastica_order(arm, settings.periods) | {"runs": grids}
     script = Path(__file__).with_name("pyelastica_process.py")
     (coarse, _), (fine, _), *others = answers(script, order, ELASTICA, LONGEST_WAIT)
     finest = extrapolated(coarse, fine, ELASTICA_FINE[1][0] / ELASTICA_FINE[0][0])
     apart = 1e3 * motion.mean_distance(fine_tips(arm, settings.periods), finest)
-    labels = [f"{n} elements, {k} steps per 10 ms" for n, k in ELASTICA_GRIDS]
+    labels = [f"{n} elements, {k} steps per 10 ms" for n, k in grids[len(ELASTICA_FINE) :]]
     errors = [motion.mean_distance(tips, finest) for tips, _ in others]
     note = (
         f"errors against what {ELASTICA_FINE[0][0]} and {ELASTICA_FINE[1][0]} of its elements "
