@@ -76,18 +76,18 @@ def run(cell: Cell) -> Result:
     errors, worst, failed = [], 0.0, []
     for points in grids:
         try:
-            found = _solve(case, method, points)
+            found = solve(case, method, points)
         except NoEquilibrium:
             errors.append(math.nan)
             failed.append(str(points))
             continue
-        errors.append(_error(case, found))
+        errors.append(error(case, found))
         worst = max(worst, found.determinant_error)
     result = {f"{points} points": error for points, error in zip(grids, errors, strict=True)}
     if method != "pseudospectral" and case != ARC:
-        coarse, fine = (_error(case, _solve(case, method, points)) for points in FINE)
+        coarse, fine = (error(case, solve(case, method, points)) for points in FINE)
         result["order"] = float(np.log(coarse / fine) / np.log((FINE[1] - 1) / (FINE[0] - 1)))
-    seconds = processor_time(lambda: _solve(case, method, 20), cell.settings.repeats)
+    seconds = processor_time(lambda: solve(case, method, 20), cell.settings.repeats)
     note = f"no solution with {', '.join(failed)} points" if failed else ""
     return result | {
         "grids": np.array(grids), "errors": np.array(errors), "determinant": worst,
@@ -95,7 +95,7 @@ def run(cell: Cell) -> Result:
     }  # fmt: skip
 
 
-def _solve(case: Case, method: Method, points: int) -> Equilibrium:
+def solve(case: Case, method: Method, points: int) -> Equilibrium:
     if case == WEIGHT:
         return equilibrium(_rod(WEIGHT), None, method, points)
     if case == CLAMPED:
@@ -108,7 +108,7 @@ def _rod(case: Case) -> ReferenceRod:
     return ReferenceRod.of_robot(lying() if case == WEIGHT else floating())
 
 
-def _error(case: Case, found: Equilibrium) -> float:
+def error(case: Case, found: Equilibrium) -> float:
     """Distance of the tip [mm], or of the wrench at the base [%], with forces in parts of EI / L^2
     and moments in parts of EI / L."""
     truth = true_tip_or_wrench(case)
@@ -135,7 +135,7 @@ def true_tip_or_wrench(case: Case) -> np.ndarray:
             return wrench / rod.scales
         return np.concatenate(((place - GOAL[:3, 3]) / rod.length, so3.log(turn)))
 
-    guess = _solve(case, "pseudospectral", 15).base_wrench / rod.scales
+    guess = solve(case, "pseudospectral", 15).base_wrench / rod.scales
     base = root(miss, guess, tol=1e-12).x * rod.scales
     return base if case == CLAMPED else march(rod, base)[1]
 
