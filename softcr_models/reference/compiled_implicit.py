@@ -1,8 +1,9 @@
 """The compiled text of the implicit integrator: midpoint in time, shooting in space, Sec. 3.3.3.
 
 After J. Till, V. Aloi, C. Rucker (IJRR 38, 2019) as Pawlowski (2019) has it. N points, the first at
-the base. Places of `Numbers` are these points, or, where space is marched by the midpoint rule, the
-points and the middles between them. What is "half" is at the half of a step of time.
+the base. Strains, velocities and places of `Numbers` are those of P = N points, or, where space is
+marched by the midpoint rule, of P = 2 N - 1, the middles between them as well. What is "half" is at
+the half of a step of time.
 Imported by `kernel.implicit_kernels` alone.
 """
 
@@ -20,6 +21,7 @@ from softcr_models.reference.section_text import (
     eliminate,
     end_wrench,
     set_product,
+    set_sum,
     strain_of,
 )
 from softcr_models.rod.simd import local
@@ -51,58 +53,46 @@ def _rates(lam_rate, eta_rate, momentum, rotation, half, speed, lam, per_half, x
 @numba.njit(**_OPTIONS)
 def march(midpoint, h, dt, stiffness, pull, guess, base, numbers, inertia, drag, xi, eta, half_xi,
           half_eta, miss, scale):  # fmt: skip
-    """Strains and velocities (N, 6) at the half of a step from the wrench at the base (6,).
+    """Strains and velocities (P, 6) at the half of a step from the wrench at the base (6,).
 
-    By explicit Euler in s, or by the explicit midpoint rule, which takes what was before between
-    two points as their mean. `miss` (6,): what is wrong at the end, without unit; returns its
-    largest number.
+    By explicit Euler in s, or by the explicit midpoint rule. `miss` (6,): what is wrong at the end,
+    without unit; returns its largest number.
 
     Args:
         midpoint: whether by the midpoint rule.
-        stiffness: (6,) K + 2 V / dt; `pull` (N, 6): K xi* + (2 V / dt) xi over it: lam is
+        stiffness: (6,) K + 2 V / dt; `pull` (P, 6): K xi* + (2 V / dt) xi over it: lam is
             stiffness (xi_half - pull) + what muscles and lines add.
         guess: (4, 3) rotation and position of the base.
     """
-    points, per_half, stages = len(xi), 2.0 / dt, 2 if midpoint else 1
+    last, per_half, stages = len(xi) - 1, 2.0 / dt, 2 if midpoint else 1
     rotation, position = local(h, (3, 3)), local(h, (3,))
     turn, place = local(h, (3, 3)), local(h, (3,))
     lam, lam_now, lam_rate = local(h, (6,)), local(h, (6,)), local(h, (6,))
-    speed, eta_rate, momentum = local(h, (6,)), local(h, (6,)), local(h, (6,))
-    half, shift, before = local(h, (6,)), local(h, (6,)), local(h, (6,))
-    was, step = local(h, (6,)), local(h, (6,))
+    eta_rate, momentum, step = local(h, (6,)), local(h, (6,)), local(h, (6,))
     copy_pose(rotation, position, guess[:3], guess[3])
     set_product(lam, 1.0, base)
     set_product(half_eta[0], 0.0, base)
-    for j in range(points):
+    for first in range(0, last + 1, stages):
         copy_pose(turn, place, rotation, position)
-        for k in range(6):
-            lam_now[k], half[k], speed[k] = lam[k], half_xi[j, k], half_eta[j, k]
-            before[k], was[k], shift[k] = xi[j, k], eta[j, k], pull[j, k]
-        for stage in range(stages):
-            at = stages * j + stage
-            strain_of(half, lam_now, stiffness, shift, at, numbers)
-            if stage == 0:
-                set_product(half_xi[j], 1.0, half)
-                if j == points - 1:
-                    break
-            _rates(lam_rate, eta_rate, momentum, turn, half, speed, lam_now, per_half, before, was,
-                   at, numbers, inertia, drag)  # fmt: skip
-            if stage < stages - 1:  # to the middle of the interval
+        set_product(lam_now, 1.0, lam)
+        for at in range(first, min(first + stages, last + 1)):
+            half, speed = half_xi[at], half_eta[at]
+            strain_of(half, lam_now, stiffness, pull[at], at, numbers)
+            if at == last:
+                break
+            _rates(lam_rate, eta_rate, momentum, turn, half, speed, lam_now, per_half, xi[at],
+                   eta[at], at, numbers, inertia, drag)  # fmt: skip
+            if at == first and midpoint:
                 set_product(step, 0.5 * h, half)
                 advance(turn, place, step)
-                for k in range(6):
-                    lam_now[k] += 0.5 * h * lam_rate[k]
-                    speed[k] += 0.5 * h * eta_rate[k]
-                    before[k] = 0.5 * (xi[j, k] + xi[j + 1, k])
-                    was[k] = 0.5 * (eta[j, k] + eta[j + 1, k])
-                    shift[k] = 0.5 * (pull[j, k] + pull[j + 1, k])
-        if j < points - 1:
-            for k in range(6):
-                lam[k] += h * lam_rate[k]
-                half_eta[j + 1, k] = half_eta[j, k] + h * eta_rate[k]
-                step[k] = h * half[k]
+                set_sum(lam_now, lam, 0.5 * h, lam_rate)
+                set_sum(half_eta[at + 1], speed, 0.5 * h, eta_rate)
+        if first < last:
+            set_sum(lam, lam, h, lam_rate)
+            set_sum(half_eta[first + stages], half_eta[first], h, eta_rate)
+            set_product(step, h, half_xi[first + stages - 1])
             advance(rotation, position, step)
-    end_wrench(step, rotation, half_xi[points - 1], stages * (points - 1), numbers)
+    end_wrench(step, rotation, half_xi[last], last, numbers)
     size = 0.0
     for k in range(6):
         miss[k] = (lam[k] - step[k]) / scale[k]
@@ -113,7 +103,7 @@ def march(midpoint, h, dt, stiffness, pull, guess, base, numbers, inertia, drag,
 @numba.njit(**_OPTIONS)
 def simulate(count, midpoint, dt, h, start, base, numbers, inertia, viscosity, drag, scale,
              tolerance, xi, eta, tips):  # fmt: skip
-    """`count` steps of strains and velocities (N, 6); base (6,) is the first guess and the last.
+    """`count` steps of strains and velocities (P, 6); base (6,) is the first guess and the last.
 
     Broyden's method: a Jacobian of differences, made again where it does not bring the error down.
 
@@ -175,11 +165,9 @@ def simulate(count, midpoint, dt, h, start, base, numbers, inertia, viscosity, d
             for k in range(6):
                 xi[j, k] = 2.0 * half_xi[j, k] - xi[j, k]
                 eta[j, k] = 2.0 * half_eta[j, k] - eta[j, k]
-        for j in range(points - 1):
-            for k in range(6):
-                step_twist[k] = h * xi[j, k]
-                if midpoint:
-                    step_twist[k] += 0.5 * h * (xi[j + 1, k] - xi[j, k])
+        stages = 2 if midpoint else 1
+        for j in range(stages - 1, points - 1, stages):
+            set_product(step_twist, h, xi[j])
             advance(rotation, position, step_twist)
         set_product(tips[step], 1.0, position)
     return count, marches

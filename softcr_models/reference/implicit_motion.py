@@ -42,7 +42,8 @@ class ImplicitState:
     """A moving rod; `ImplicitMotion.advance` changes it.
 
     Attributes:
-        strains, velocities: (N, 6) of the points, in their frames.
+        strains, velocities: (P, 6) of the points, in their frames: P = N, or, for the midpoint
+            rule, 2 N - 1, the middles between them as well.
         base_wrench: (6,) total internal wrench at the base at the half of the last step [N, N m].
         time: since it was made [s].
     """
@@ -57,6 +58,7 @@ class ImplicitMotion:
     """A rod of N points in motion.
 
     Attributes:
+        places: (P,) arc lengths of a state's rows [m].
         marches: along the rod, since this was made.
     """
 
@@ -81,12 +83,13 @@ class ImplicitMotion:
             raise UserError(f"dt: {dt} s is not allowed: must be above 0 and finite")
         self.rod, self.points, self.dt, self.space = rod, points, dt, space
         self.interval = rod.length / (points - 1)
+        self.places = np.linspace(0.0, rod.length, points if space == "euler" else 2 * points - 1)
         self.marches = 0
 
     def rest_state(self) -> ImplicitState:
         """Unloaded, at rest."""
-        strains = np.tile(np.asarray(self.rod.rest_strain, float), (self.points, 1))
-        return ImplicitState(strains, np.zeros((self.points, 6)), np.zeros(6))
+        strains = np.tile(np.asarray(self.rod.rest_strain, float), (len(self.places), 1))
+        return ImplicitState(strains, np.zeros(strains.shape), np.zeros(6))
 
     def advance(self, state: ImplicitState, loads: Loads, count: int) -> np.ndarray:
         """(count, 3) positions of the rod's end after each step [m]; the state goes with it.
@@ -98,10 +101,7 @@ class ImplicitMotion:
         """
         rod, h = self.rod, self.interval
         midpoint = self.space == "midpoint"
-        nodes = h * np.arange(self.points)
-        places = np.linspace(0.0, rod.length, 2 * self.points - 1) if midpoint else nodes
-        strains = np.array([np.interp(places, nodes, column) for column in state.strains.T]).T
-        numbers = numbers_of(rod, loads, places, strains)
+        numbers = numbers_of(rod, loads, self.places, state.strains)
         base, tips = base_pose(rod), np.empty((count, 3))
         done, marches = implicit_kernels().simulate(
             count, midpoint, self.dt, h, np.vstack((base[:3, :3], base[None, :3, 3])),
@@ -120,15 +120,16 @@ class ImplicitMotion:
 
     def poses(self, state: ImplicitState) -> np.ndarray:
         """(N, 4, 4) of the points in the robot's base frame."""
-        strains = state.strains[:-1]
-        if self.space == "midpoint":
-            strains = 0.5 * (strains + state.strains[1:])
+        strains = state.strains[:-1] if self.space == "euler" else state.strains[1::2]
         return chain(self.rod, se3.exp(self.interval * strains))
 
     def energy(self, state: ImplicitState) -> float:
-        """Of motion, deformation and weight [J], by the rule of the left ends."""
+        """Of motion, deformation and weight [J], without muscles; by a point of each interval."""
         rod, h = self.rod, self.interval
-        motion = 0.5 * h * np.sum(state.velocities[1:] ** 2 * rod.inertia)
-        strain = 0.5 * h * np.sum((state.strains[:-1] - rod.rest_strain) ** 2 * rod.stiffness)
+        euler = self.space == "euler"
+        strains = state.strains[:-1] if euler else state.strains[1::2]
+        velocities = state.velocities[1:] if euler else state.velocities[1::2]
+        motion = 0.5 * h * np.sum(velocities**2 * rod.inertia)
+        strain = 0.5 * h * np.sum((strains - rod.rest_strain) ** 2 * rod.stiffness)
         heights = self.poses(state)[1:, :3, 3] @ rod.weight
         return float(motion + strain - h * heights.sum())

@@ -35,7 +35,8 @@ def solve(problem: Problem, guess: Equilibrium | None) -> Equilibrium:
     rod, points = problem.rod, problem.points
     x, matrix = chebyshev(points - 1)
     arc_lengths = 0.5 * rod.length * (1.0 + x)  # from the end down to the base
-    numbers = numbers_of(rod, problem.loads, arc_lengths)
+    about = None if guess is None else guess.strains_at(arc_lengths)
+    numbers = numbers_of(rod, problem.loads, arc_lengths, about)
     collocation = _Collocation(problem, numbers, matrix)
     y = np.zeros((points, 12))
     if guess is None:

@@ -20,7 +20,9 @@ def solve(problem: Problem, scheme: str, guess: Equilibrium | None) -> Equilibri
     """What the scheme finds from a guess, or from an unloaded base; its residual says how good."""
     rod, points = problem.rod, problem.points
     h = rod.length / (points - 1)
-    numbers = numbers_of(rod, problem.loads, 0.5 * h * np.arange(2 * points - 1))
+    places = np.linspace(0.0, rod.length, 2 * points - 1)
+    about = None if guess is None else guess.strains_at(places)
+    numbers = numbers_of(rod, problem.loads, places, about)
     base = np.zeros(6) if guess is None else guess.base_wrench.copy()
     rotations, positions = np.zeros((points, 3, 3)), np.zeros((points, 3))
     rotations[0], positions[0] = np.eye(3), base_pose(rod)[:3, 3]

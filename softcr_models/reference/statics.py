@@ -8,6 +8,7 @@ import numpy as np
 from softcr_models.errors import UserError
 from softcr_models.lie import se3
 from softcr_models.reference import pseudospectral, shooting
+from softcr_models.reference.muscles import no_law
 from softcr_models.reference.reference_rod import Loads, ReferenceRod
 from softcr_models.reference.steady import Equilibrium, Problem, base_pose
 
@@ -18,6 +19,7 @@ METHODS: tuple[Method, ...] = get_args(Method)
 """Four schemes that shoot, see `shooting`, and Chebyshev collocation, see `pseudospectral`."""
 
 _GOOD = 1e-9  # of what is wrong, see `Equilibrium.residual`
+_ROUNDS = 30  # of laws made linear
 _LEAST = 1e-3  # share of the loads by which they are raised at least
 
 
@@ -52,17 +54,16 @@ def equilibrium(
         raise UserError(f"points: {points} is not allowed: at least 2")
     if tip_pose is not None and np.shape(tip_pose) != (4, 4):
         raise UserError(f"tip_pose of shape {np.shape(tip_pose)}: must be (4, 4)")
-    loads.wrenches(), loads.tensions(rod)  # what is not allowed is told before the search
+    if method == "pseudospectral" and any(line.is_partial(rod.length) for line in rod.lines):
+        raise UserError("method 'pseudospectral': strains jump where a line ends before the rod")
+    loads.wrenches(), loads.tensions(rod), loads.muscle_inputs(rod)  # what is not allowed is told before the search
     guess, reached, piece = None, 0.0, 1.0
     while reached < 1.0:
         share = min(1.0, reached + piece)
         part = replace(rod, weight=share * rod.weight)
         goal = None if tip_pose is None else _towards(rod, np.asarray(tip_pose, float), share)
         problem = Problem(part, loads.scaled(share), points, goal)
-        if method == "pseudospectral":
-            found = pseudospectral.solve(problem, guess)
-        else:
-            found = shooting.solve(problem, method, guess)
+        found = _solve(problem, method, guess)
         if found.residual < _GOOD:
             guess, reached, piece = found, share, 2.0 * piece
         elif piece > _LEAST:
@@ -74,6 +75,24 @@ def equilibrium(
             )
     assert guess is not None
     return guess
+
+
+def _solve(problem: Problem, method: Method, guess: Equilibrium | None) -> Equilibrium:
+    """From a guess; laws of muscles are linear about its strains, until these no longer change."""
+    laws = any(muscle.law is not no_law for muscle in problem.rod.muscles)
+    for _ in range(_ROUNDS):
+        if method == "pseudospectral":
+            found = pseudospectral.solve(problem, guess)
+        else:
+            found = shooting.solve(problem, method, guess)
+        if not laws or not found.residual < _GOOD:
+            return found
+        if guess is not None and len(guess.strains) == len(found.strains):
+            change = np.abs(found.strains - guess.strains) / (1.0 + np.abs(found.strains))
+            if change.max() < _GOOD:
+                return found
+        guess = found
+    return replace(found, residual=np.inf)
 
 
 def _towards(rod: ReferenceRod, tip_pose: np.ndarray, share: float) -> np.ndarray:

@@ -55,6 +55,11 @@ class Equilibrium:
         wrench: np.ndarray = self.wrenches[0]
         return wrench
 
+    def strains_at(self, places: np.ndarray) -> np.ndarray:
+        """(P, 6) linear between the points, at arc lengths (P,) [m]."""
+        columns = [np.interp(places, self.arc_lengths, column) for column in self.strains.T]
+        return np.stack(columns, axis=-1)
+
     @property
     def determinant_error(self) -> float:
         """Largest difference of a rotation's determinant from 1."""
