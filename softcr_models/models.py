@@ -23,6 +23,7 @@ MODELS: Mapping[str, str] = {
         "softcr_models.constant_curvature.section_model:ConstantCurvatureSection"
     ),
     "arm": "softcr_models.constant_curvature.arm_model:ArmModel",
+    "reference": "softcr_models.reference.reference_model:ReferenceModel",
     "strain": "softcr_models.strain.strain_model:LagrangianModel",
 }
 """Where each model's class is; none is imported before it is asked for. A class has

@@ -16,6 +16,7 @@ from numba.extending import register_jitable
 from softcr_models.lie.kernel import add_ad, add_ad_transposed, advance
 from softcr_models.reference.section_text import (
     add_drag,
+    add_lines,
     balance,
     copy_pose,
     eliminate,
@@ -171,6 +172,65 @@ def simulate(count, midpoint, dt, h, start, base, numbers, inertia, viscosity, d
             advance(rotation, position, step_twist)
         set_product(tips[step], 1.0, position)
     return count, marches
+
+
+@numba.njit(**_OPTIONS)
+def rollout(substeps, midpoint, dt, h, start, numbers, of_section, of_tangent, of_end, inertia,
+            viscosity, drag, scale, tolerance, states, levels, parameters, out):  # fmt: skip
+    """out (B, T, 12 P): states after each of T steps of dt [s], NaN from where none was found.
+
+    Args:
+        substeps: of each step.
+        numbers: of the rod without inputs; its stiffness, weight, steady, pulls and end_pulls are
+            written over.
+        of_section, of_tangent, of_end: (P, m, 6), (P, m), (m,): these per input.
+        states: (B, 12 P) or (1, 12 P), strains before velocities.
+        levels: (B, T + 1, m) inputs, linear in between.
+        parameters: (B, 3) or (1, 3): stiffness, viscosity and mass over those given.
+    """
+    size = states.shape[1] // 12
+    k_now, w_now = numbers.stiffness.copy(), numbers.weight.copy()
+    m_now, v_now, base = np.empty(6), np.empty(6), np.empty(6)
+    xi, eta, tips = np.empty((size, 6)), np.empty((size, 6)), np.empty((1, 3))
+    for b in range(len(levels)):
+        state = states[b % len(states)]
+        stiff, damping, mass = parameters[b % len(parameters)]
+        set_product(numbers.stiffness, stiff, k_now)
+        set_product(numbers.weight, mass, w_now)
+        set_product(m_now, mass, inertia)
+        set_product(v_now, damping, viscosity)
+        for j in range(size):
+            set_product(xi[j], 1.0, state[6 * j : 6 * j + 6])
+            set_product(eta[j], 1.0, state[6 * (size + j) : 6 * (size + j) + 6])
+        found = True
+        for t in range(out.shape[1]):
+            for piece in range(substeps):
+                share = (piece + 0.5) / substeps
+                _set_inputs(numbers, of_section, of_tangent, of_end, levels[b, t],
+                            levels[b, t + 1], share)  # fmt: skip
+                for k in range(6):
+                    base[k] = numbers.stiffness[k] * (xi[0, k] - numbers.rest_strain[k])
+                add_lines(base, xi[0], 0, numbers)
+                done, _ = simulate(1, midpoint, dt / substeps, h, start, base, numbers, m_now,
+                                   v_now, drag, scale, tolerance, xi, eta, tips)  # fmt: skip
+                found = found and done == 1
+            for j in range(size):
+                for k in range(6):
+                    out[b, t, 6 * j + k] = xi[j, k] if found else np.nan
+                    out[b, t, 6 * (size + j) + k] = eta[j, k] if found else np.nan
+
+
+@numba.njit(**_OPTIONS)
+def _set_inputs(numbers, of_section, of_tangent, of_end, begin, end, share):
+    """Numbers of inputs between two."""
+    numbers.steady[:] = 0.0
+    for i in range(len(of_end)):
+        now = (1.0 - share) * begin[i] + share * end[i]
+        numbers.end_pulls[i] = now * of_end[i]
+        for p in range(len(of_tangent)):
+            numbers.pulls[p, i] = now * of_tangent[p, i]
+            for k in range(6):
+                numbers.steady[p, k] += now * of_section[p, i, k]
 
 
 @numba.njit(**_OPTIONS)

@@ -21,7 +21,8 @@ from softcr_models.reference.steady import base_pose
 Space = Literal["euler", "midpoint"]
 """How the rod is marched along: by explicit Euler, as in the thesis, or by the midpoint rule."""
 
-_TOLERANCE = 1e-9  # of what is wrong at the end, in parts of EI / L^2 and EI / L
+TOLERANCE = 1e-9
+"""Of what is wrong at the end, in parts of EI / L^2 and EI / L."""
 
 
 class StepFailed(ArithmeticError):
@@ -106,7 +107,7 @@ class ImplicitMotion:
         done, marches = implicit_kernels().simulate(
             count, midpoint, self.dt, h, np.vstack((base[:3, :3], base[None, :3, 3])),
             state.base_wrench, numbers, rod.inertia, rod.viscosity, rod.drag, rod.scales,
-            _TOLERANCE, state.strains, state.velocities, tips,
+            TOLERANCE, state.strains, state.velocities, tips,
         )  # fmt: skip
         self.marches += marches
         state.time += done * self.dt

@@ -96,6 +96,13 @@ class ReferenceRod:
         """The same with muscles bonded in it."""
         return replace(self, muscles=tuple(muscles))
 
+    def scaled(self, stiffness: float, viscosity: float, mass: float) -> "ReferenceRod":
+        """The same with so many times its stiffness, viscosity, mass and weight."""
+        return replace(
+            self, stiffness=stiffness * self.stiffness, viscosity=viscosity * self.viscosity,
+            inertia=mass * self.inertia, weight=mass * self.weight,
+        )  # fmt: skip
+
     def kirchhoff(self, ratio: float = 1e9) -> "ReferenceRod":
         """The same without shear and stretch, (3.45): `ratio` times as stiff against them.
 

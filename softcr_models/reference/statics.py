@@ -56,7 +56,8 @@ def equilibrium(
         raise UserError(f"tip_pose of shape {np.shape(tip_pose)}: must be (4, 4)")
     if method == "pseudospectral" and any(line.is_partial(rod.length) for line in rod.lines):
         raise UserError("method 'pseudospectral': strains jump where a line ends before the rod")
-    loads.wrenches(), loads.tensions(rod), loads.muscle_inputs(rod)  # what is not allowed is told before the search
+    # what is not allowed is told before the search
+    loads.wrenches(), loads.tensions(rod), loads.muscle_inputs(rod)
     guess, reached, piece = None, 0.0, 1.0
     while reached < 1.0:
         share = min(1.0, reached + piece)

@@ -1,0 +1,81 @@
+"""The implicit reference integrator as a model: that integrator, and what it is not for."""
+
+import numpy as np
+import pytest
+
+from softcr_models import UserError, load_robot
+from softcr_models.model import TIP, nominal_parameters
+from softcr_models.models import make_model
+from softcr_models.reference.implicit_motion import ImplicitMotion
+from softcr_models.reference.reference_rod import Loads, ReferenceRod
+
+ROBOT = load_robot("tendon_arm").replace(base_orientation=(0.3, -1.2, 0.4), tip_cap_length=0.01)
+LEVELS = np.array([[0.1, 0.2, 0.0, 0.05], [0.3, 0.1, 0.0, 0.15], [0.5, 0.0, 0.1, 0.0]])
+
+
+@pytest.mark.parametrize("tendons", ["constant", "exact"])
+@pytest.mark.parametrize("space", ["euler", "midpoint"])
+def test_a_rollout_is_the_integrator(tendons, space):
+    """Inputs act at the half of a step."""
+    robot = ROBOT.replace(tendon_model=tendons)
+    model = make_model("reference", robot, {"points": 10, "space": space})
+    numbers = nominal_parameters(model.parameters)
+    start = model.equilibrium(LEVELS[0], numbers)
+    found = model.rollout(start, LEVELS[None], numbers, 0.04)[0]
+    motion = ImplicitMotion(ReferenceRod.of_robot(robot), 10, 0.04, space)
+    state = motion.rest_state()
+    state.strains[:] = start[: len(start) // 2].reshape(-1, 6)
+    for row, (begin, end) in enumerate(zip(LEVELS[:-1], LEVELS[1:], strict=True)):
+        tip = motion.advance(state, Loads(inputs=0.5 * (begin + end)), 1)[0]
+        want = np.concatenate((state.strains.ravel(), state.velocities.ravel()))
+        assert found[row] / model.state.scale == pytest.approx(want / model.state.scale, abs=1e-6)
+        pose = model.observe((TIP,), found[row][None], None, numbers[None])[TIP][0]
+        assert pose[:, 3] - 0.01 * pose[:, 2] == pytest.approx(tip, abs=1e-7)
+
+
+def test_longer_steps_are_divided():
+    model = make_model("reference", ROBOT, {"points": 10, "longest_step": 0.02})
+    numbers = nominal_parameters(model.parameters)[None]
+    start = model.equilibrium(LEVELS[0], numbers[0])[None]
+    middle = 0.5 * (LEVELS[0] + LEVELS[1])
+    whole = model.step(start, LEVELS[:1], LEVELS[1:2], numbers, 0.04)
+    half = model.step(start, LEVELS[:1], middle[None], numbers, 0.02)
+    halves = model.step(half, middle[None], LEVELS[1:2], numbers, 0.02)
+    assert whole == pytest.approx(halves, abs=1e-12)
+
+
+def test_parameters_are_those_of_a_scaled_rod():
+    model = make_model("reference", ROBOT, {"points": 10})
+    stiff = make_model("reference", ROBOT.replace(bending_compliance=ROBOT.bending_compliance / 2,
+                                                  shear_compliance=ROBOT.shear_compliance / 2,
+                                                  torsion_compliance=ROBOT.torsion_compliance / 2,
+                                                  dilatation_compliance=ROBOT.dilatation_compliance
+                                                  / 2), {"points": 10})  # fmt: skip
+    # viscosity is stiffness times relaxation time
+    numbers, plain = np.array([2.0, 2.0, 1.0]), nominal_parameters(model.parameters)
+    start = model.equilibrium(LEVELS[0], numbers)
+    assert start == pytest.approx(stiff.equilibrium(LEVELS[0], plain), abs=1e-9)
+    found = model.rollout(start, LEVELS[None], numbers, 0.04)
+    assert found == pytest.approx(stiff.rollout(start, LEVELS[None], plain, 0.04), abs=1e-6)
+
+
+def test_a_step_that_is_not_found_is_not_a_number():
+    """Far below the shortest step of so few points."""
+    model = make_model("reference", ROBOT.replace(relaxation_times=(1e-7,) * 6), {"points": 40})
+    start = model.equilibrium(LEVELS[0], nominal_parameters(model.parameters))
+    levels = np.tile(LEVELS[-1], (1, 40, 1))
+    found = model.rollout(start, levels, nominal_parameters(model.parameters), 1e-4)[0]
+    lost = np.isnan(found).all(axis=1)
+    assert lost[-1]
+    assert np.isfinite(found[~lost]).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [("two_segments", "for one segment alone; this robot has 2 segments"),
+     ("dalenberg_robot1", "model 'reference': is for a rod, which dalenberg_robot1 is not")],
+)  # fmt: skip
+def test_other_robots_are_refused(name, line):
+    with pytest.raises(UserError, match=line) as error:
+        make_model("reference", load_robot(name, kinds=("rod", "arm")))
+    assert "\n" not in str(error.value)
