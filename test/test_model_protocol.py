@@ -52,8 +52,15 @@ CASES = (
     Case("arm", ARM, {"sections": "bodies", "payload": 0.2}, 0.02, 1e-12, 1e-4),
     Case("strain", STRAIN, {}, 0.01, 1e-4, 1e-6),
     Case("reference", TENDONS, {"points": 12}, 0.02, 1e-9, 1e-6, False),
-    Case("reference", TENDONS, {"points": 8, "space": "midpoint", "kirchhoff": True}, 0.02, 1e-9,
-         1e-6, False),
+    Case(
+        "reference",
+        TENDONS,
+        {"points": 8, "space": "midpoint", "kirchhoff": True},
+        0.02,
+        1e-9,
+        1e-6,
+        False,
+    ),
 )
 
 

@@ -19,6 +19,7 @@ from softcr_models.reference.drives import (
     sealed_gas,
     spring_law,
 )
+from softcr_models.reference.explicit_motion import ExplicitMotion
 from softcr_models.reference.reference_rod import Loads, ReferenceRod
 from softcr_models.reference.statics import NoEquilibrium, equilibrium
 from softcr_models.tendon_lengths import tendon_lengths
@@ -167,6 +168,24 @@ def test_inserted_muscles_in_space_agree_with_their_laws():
     lengths = [rest_length(ROD, line) for line in ROD.lines] + changes_of(ROD, found)
     want = [law(2.0, length) for law, length in zip(laws, lengths, strict=True)]
     assert tensions == pytest.approx(want, rel=1e-6)
+
+
+def test_an_inserted_muscle_keeps_the_energy_of_a_motion():
+    """A spring from base to end that is stretched at the start: what it gives, the rod has."""
+    rod = replace(with_line(1.0), viscosity=np.zeros(6))
+    stiffness, rest = 30.0, 0.09
+    law = spring_law(0.0, stiffness, rest)
+    motion = ExplicitMotion(rod, 8)
+    state = motion.rest_state()
+    middles = motion.interval * (np.arange(7) + 0.5)
+    begin, energies, bent = 0.5 * stiffness * (0.1 - rest) ** 2, [], 0.0
+    for _ in range(1500):
+        length = 0.1 + line_changes(rod, middles, state.strains)[0]
+        energies.append(motion.energy(state) + 0.5 * stiffness * (length - rest) ** 2)
+        bent = max(bent, motion.energy(state) / begin)
+        motion.advance(state, Loads(inputs=[law(0.0, length)]), 1)
+    assert bent > 0.1
+    assert energies == pytest.approx([begin] * len(energies), rel=0.02)
 
 
 # -- bad input ------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """The implicit reference integrator as a model: that integrator, and what it is not for."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -25,7 +27,7 @@ def test_a_rollout_is_the_integrator(tendons, space):
     motion = ImplicitMotion(ReferenceRod.of_robot(robot), 10, 0.04, space)
     state = motion.rest_state()
     state.strains[:] = start[: len(start) // 2].reshape(-1, 6)
-    for row, (begin, end) in enumerate(zip(LEVELS[:-1], LEVELS[1:], strict=True)):
+    for row, (begin, end) in enumerate(pairwise(LEVELS)):
         tip = motion.advance(state, Loads(inputs=0.5 * (begin + end)), 1)[0]
         want = np.concatenate((state.strains.ravel(), state.velocities.ravel()))
         assert found[row] / model.state.scale == pytest.approx(want / model.state.scale, abs=1e-6)

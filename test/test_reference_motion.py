@@ -8,7 +8,9 @@ import pytest
 
 from softcr_models import CosseratRod, UserError, load_robot
 from softcr_models.lie import se3
+from softcr_models.reference import implicit_motion
 from softcr_models.reference.explicit_motion import ExplicitMotion
+from softcr_models.reference.growth import growth_rate
 from softcr_models.reference.implicit_motion import ImplicitMotion, StepFailed
 from softcr_models.reference.reference_rod import Loads, ReferenceRod
 from softcr_models.reference.statics import equilibrium
@@ -290,3 +292,39 @@ def test_sections_that_turn_bound_the_step_of_coarse_grids(viscous):
         with np.errstate(all="ignore"):
             tips = motion.advance(motion.rest_state(), PULL, 5000)
         assert (np.abs(tips[-500:]).max() < 0.2) == fine
+
+
+# -- growth of disturbances in the implicit scheme ------------------------------------------------
+
+
+def step_matrix(motion, size=1e-6):
+    """(12 P, 12 P) one step about the straight rod, by differences of the integrator itself."""
+    rows, rod = len(motion.places), motion.rod
+
+    def after(x):
+        state = motion.rest_state()
+        state.strains[:] += x[: 6 * rows].reshape(rows, 6)
+        state.velocities[:] += x[6 * rows :].reshape(rows, 6)
+        motion.advance(state, NO_LOADS, 1)
+        return np.concatenate(((state.strains - rod.rest_strain).ravel(), state.velocities.ravel()))
+
+    steps = size * np.eye(12 * rows)
+    return np.array([(after(step) - after(-step)) / (2 * size) for step in steps]).T
+
+
+@pytest.mark.parametrize("space", ["euler", "midpoint"])
+@pytest.mark.parametrize("viscous", [False, True])
+def test_growth_is_that_of_the_integrator(space, viscous, monkeypatch):
+    monkeypatch.setattr(implicit_motion, "TOLERANCE", 1e-13)
+    rod = ReferenceRod.of_robot(floating()) if viscous else undamped(floating())
+    motion = ImplicitMotion(rod, 7, 0.02, space)
+    found = np.abs(np.linalg.eigvals(step_matrix(motion))).max()
+    assert growth_rate(rod, 7, 0.02, space) == pytest.approx(np.log(found) / 0.02, rel=1e-4)
+
+
+def test_short_steps_and_coarse_grids_grow_and_viscosity_holds_them():
+    """The thesis's bound, 0.04 s with 20 points: below it undamped motion grows within 10 s."""
+    rod, viscous = undamped(floating()), ReferenceRod.of_robot(floating())
+    assert growth_rate(rod, 20, 0.01) > 2.0 > growth_rate(rod, 20, 0.03) > 0.3
+    assert growth_rate(rod, 100, 0.01) > 0.9  # e^9 in 10 s: what is known until 9.99 s has grown
+    assert growth_rate(viscous, 100, 0.01) < 0.03

@@ -23,7 +23,7 @@ from softcr_models.reference.implicit_motion import (
 from softcr_models.reference.kernel import implicit_kernels
 from softcr_models.reference.numbers import numbers_of
 from softcr_models.reference.reference_rod import Loads, ReferenceRod
-from softcr_models.reference.statics import NoEquilibrium, equilibrium
+from softcr_models.reference.statics import Method, NoEquilibrium, equilibrium
 from softcr_models.reference.steady import base_pose
 from softcr_models.robot import Robot
 from softcr_models.rod.description import SHAPE, rod_inputs
@@ -129,7 +129,8 @@ class ReferenceModel(CompiledModel):
         acting, (stiff, _, heavy) = self._arguments.equilibrium(inputs, parameters)
         rod = self.rod.scaled(stiff, 1.0, heavy)
         loads, size = Loads(inputs=acting), 6 * len(self.motion.places)
-        method = "explicit_euler" if self.settings.space == "euler" else "explicit_midpoint"
+        euler = self.settings.space == "euler"
+        method: Method = "explicit_euler" if euler else "explicit_midpoint"
         # a step so long that nothing moves: the strains between the points as well
         still = ImplicitMotion(rod, self.settings.points, 1e9, self.settings.space)
         state: ImplicitState = still.rest_state()

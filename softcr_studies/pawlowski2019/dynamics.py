@@ -14,6 +14,7 @@ import numpy as np
 from pydantic import Field
 
 from softcr_models.reference.explicit_motion import ExplicitMotion, Kind
+from softcr_models.reference.growth import growth_rate
 from softcr_models.reference.implicit_motion import ImplicitMotion, StepFailed
 from softcr_models.reference.reference_rod import Loads, ReferenceRod
 from softcr_models.rod.cosserat_rod import CosseratRod
@@ -64,6 +65,12 @@ def implicit(rod: ReferenceRod, points: int, dt: float, loads: Loads, duration: 
     """By midpoint in time and shooting in space."""
     motion = ImplicitMotion(rod, points, dt)
     return dt, motion.advance(motion.rest_state(), loads, round(duration / dt))
+
+
+def grown(rod: ReferenceRod, points: int, dt: float, settings: Settings) -> Result:
+    """The cantilever's motion by the implicit scheme, and how fast disturbances grow in it."""
+    found = cantilever(partial(implicit, rod, points, dt, Loads()), settings)
+    return {**found, "growth": growth_rate(rod, points, dt)}
 
 
 def house(robot: Any, intervals: int, inputs: list[float], duration: float) -> Motion:
@@ -150,8 +157,7 @@ def _work() -> dict[tuple[str, str], Callable[[Settings], Result]]:
     for points, dt in ((100, 0.1), (100, 0.05), (100, 0.02), (100, 0.01), (20, 0.05), (20, 0.04),
                        (20, 0.03), (20, 0.02), (20, 0.01)):  # fmt: skip
         for case, rod in ((FREE, undamped(lying())), (DAMPED, ReferenceRod.of_robot(lying()))):
-            move = partial(implicit, rod, points, dt, Loads())
-            found[case, f"{IMPLICIT}, {points} points, {dt:g} s"] = partial(cantilever, move)
+            found[case, f"{IMPLICIT}, {points} points, {dt:g} s"] = partial(grown, rod, points, dt)
     for points in (10, 20):
         move = partial(explicit, ReferenceRod.of_robot(lying()), points, Loads())
         found[DAMPED, f"{EXPLICIT}, {points} points"] = partial(cantilever, move)
@@ -237,6 +243,7 @@ def shortest(results: Results) -> Iterable[Row]:
 
 KNOWN = "motion is known until"
 TIME = "processor time, 20 points"
+GROWTH = "rate at which disturbances grow"
 STUDY = Study(
     name="pawlowski2019/dynamics",
     source="Pawlowski, MSc thesis, Sec. 3.4 and 4.2",
@@ -250,6 +257,7 @@ STUDY = Study(
         Metric("lowest point in the first second", "mm", "lowest"),
         Metric("lowest point in the last second", "mm", "lowest at the end"),
         Metric("period", "s", "period"),
+        Metric(GROWTH, "1/s", "growth"),
         Metric("first peak", "mm", "peak"),
         Metric("time of the first peak", "ms", "time of the peak"),
         Metric(TIME, "us", "20 points", timing=True),
@@ -267,6 +275,11 @@ STUDY = Study(
     "processor of 2.1 GHz, by its fits. Our rods have the material of Table 2.1; the tendons are "
     "ours. Linear theory of the first mode: 0.226 s. The rod of the house has 20 intervals.",
     further_rows=lambda results: [*shortest(results), *fits(results)],
+    about={
+        "shortest step": "marching along the rod by explicit Euler gives energy to short waves; "
+        "the rate of the fastest about the straight rod stands beside each motion, and what is "
+        "known until 10 s may have grown with it: from about 1 per second on it has"
+    },
     draw=draw,
     seeded=False,
     serial=True,

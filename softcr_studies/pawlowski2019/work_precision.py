@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from softcr_models.reference.statics import METHODS, Method, NoEquilibrium, equi
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_runtime.panels import panels
 from softcr_studies.pawlowski2019 import statics
-from softcr_studies.pawlowski2019.robots import floating, lying
+from softcr_studies.pawlowski2019.robots import floating, lying, processor_time
 from softcr_studies.pawlowski2019.solvers import (
     CANTILEVER,
     PULLED,
@@ -75,29 +75,30 @@ INTERVALS = (2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 64)
 HOUSE_GRIDS = [(n, k) for n in (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24) for k in (1, 2, 4, 8)]
 PACE = 3.0  # waves need so much less time per element than on the arms of speed/work-precision
 
-STILL_BOUNDS, MOVING_BOUNDS = (1.0, 0.1, 0.01), (3.0, 1.0, 0.3, 0.1)
-STILL_NAMES = [f"time of a solution within {bound:g} %" for bound in STILL_BOUNDS]
-MOVING_NAMES = [f"time for a tip error of {bound:g} mm" for bound in MOVING_BOUNDS]
+STILL_TIMES = {each: f"time of a solution within {each:g} %" for each in (1.0, 0.1, 0.01)}
+MOVING_TIMES = {each: f"time for a tip error of {each:g} mm" for each in (3.0, 1.0, 0.3, 0.1)}
 
 
 def run(cell: Cell) -> Result:
     """Errors and times of all discretisations of a method."""
     case = next(each for each in CASES if each.name == cell.case_name)
+    if isinstance(case, Still):
+        return told(still(case, cell.method), 100.0, 1e3, STILL_TIMES)
     try:
-        if isinstance(case, Still):
-            labels, errors, seconds, note = still(case, cell.method)
-            scales, bounds, names = (100.0, 1e3), STILL_BOUNDS, STILL_NAMES
-        else:
-            labels, errors, seconds, note = moving(case, cell.method, cell.settings)
-            duration = PERIOD * cell.settings.periods
-            scales, bounds, names = (1e3, 1e3 / duration), MOVING_BOUNDS, MOVING_NAMES
+        found = moving(case, cell.method, cell.settings)
     except Skipped as reason:
         return {"skipped": str(reason)}
+    return told(found, 1e3, 1e3 / (PERIOD * cell.settings.periods), MOVING_TIMES)
+
+
+def told(found: speed.Points, in_unit: float, per: float, names: dict[float, str]) -> Result:
+    """Errors and times in their units, and the least time within each bound."""
+    labels, errors, seconds, note = found
     points = {
-        "labels": np.array(labels), "errors": scales[0] * np.array(errors),
-        "times": scales[1] * np.array(seconds),
+        "labels": np.array(labels), "errors": in_unit * np.array(errors),
+        "times": per * np.array(seconds),
     }  # fmt: skip
-    best = {n: speed.best_time(points, bound) for bound, n in zip(bounds, names, strict=True)}
+    best = {name: speed.best_time(points, bound) for bound, name in names.items()}
     return points | {name: value for name, value in best.items() if value} | {"note": note}
 
 
@@ -106,20 +107,20 @@ def run(cell: Cell) -> Result:
 
 def still(case: Still, method: str) -> speed.Points:
     """Of a solver of the statics."""
+    runs: dict[str, partial[float]]
     if method == HOUSE:
-        runs = [(f"{n} intervals", partial(house_at_rest, case, n)) for n in INTERVALS]
+        runs = {f"{n} intervals": partial(house_at_rest, case, n) for n in INTERVALS}
     else:
-        grids = SPECTRAL if method == "pseudospectral" else POINTS
-        runs = [(f"{n} points", partial(reference_at_rest, case, method, n)) for n in grids]
+        grids, scheme = SPECTRAL if method == "pseudospectral" else POINTS, cast(Method, method)
+        runs = {f"{n} points": partial(reference_at_rest, case, scheme, n) for n in grids}
     labels, errors, seconds = [], [], []
-    for label, solve in runs:
+    for label, solve in runs.items():
         try:
-            error = solve()
+            errors.append(solve())
         except NoEquilibrium:
             continue
         labels.append(label)
-        errors.append(error)
-        seconds.append(speed.timed(lambda solve=solve: np.array(solve()), 5)[1])
+        seconds.append(processor_time(solve, 5))
     return labels, errors, seconds, ""
 
 
@@ -207,7 +208,7 @@ def ratios(results: Results) -> Iterator[Row]:
     )  # fmt: skip
     for arm, (name, theirs) in itertools.product(MOVING, rivals):
         mine = results.first(arm.name, HOUSE)
-        for bound, key in zip(MOVING_BOUNDS, MOVING_NAMES, strict=True):
+        for bound, key in MOVING_TIMES.items():
             others = [results.first(arm.name, each).get(key) for each in theirs]
             known = [time for time in others if time]
             if key not in mine or not known:
@@ -250,7 +251,10 @@ STUDY = Study(
     cases=CASES,
     methods=methods,
     settings=speed.WorkSettings,
-    metrics=[*_metrics(STILL_NAMES, "ms"), *_metrics(MOVING_NAMES, speed.UNIT)],
+    metrics=[
+        *_metrics(STILL_TIMES.values(), "ms"),
+        *_metrics(MOVING_TIMES.values(), speed.UNIT),
+    ],
     exact="All have the rod of Table 2.1 with 300 Pa s of viscosity; in motion with a shear "
     "modulus of E / 3 instead of 0.33 MPa. Tensions are ours, those of Fig. 3.6 are a plot. Errors "
     "at rest are of the tip in % of the length, or of the wrench at the clamped rod's base; in "
