@@ -1,0 +1,208 @@
+"""`Beam`: a robot's body as a chain of geometrically exact elements, in motion."""
+
+import numpy as np
+
+from softcr_hardware.beam.dynamics import Numbers, march, node_forces, room_for
+from softcr_models.errors import UserError
+from softcr_models.robot import Robot
+from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_models.rod.state import RodState
+from softcr_models.segments import Payload
+
+_FINEST = 4  # halvings of a step that fails
+
+
+class Beam:
+    """The body of a robot: soft segments, connectors, masses at the tip, weight and inputs.
+
+    Attributes:
+        rod: the same robot as a rod of the house, for what is asked of a state: poses along it,
+            its layout. It moves nothing.
+        poses: (N + 1, 3, 4) of the nodes, base frame [m]; node 0 does not move.
+        velocities: (N + 1, 6) twists in the nodes' frames, linear first.
+        softness: factor on the bending compliance.
+        tip_force: (3,) at the outer face of the tip cap, base frame [N].
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        intervals: int = 20,
+        curvature_share: float = 0.0,
+        reference_curvature: float = 15.0,
+    ) -> None:
+        """
+        Args:
+            robot: with constant or routed actuation, in air.
+            intervals: elements of each segment on average.
+            curvature_share: relative change of the bending compliance at the reference curvature.
+            reference_curvature: [1/m].
+
+        Raises:
+            UserError: it has a medium or tendons of the exact model, or intervals are out of range.
+        """
+        if robot.medium is not None:
+            raise UserError(f"robot {robot.name}: a plant with errors knows no medium")
+        if robot.tendons and robot.tendon_model == "exact":
+            raise UserError(
+                f"robot {robot.name}: a plant with errors knows no tendons of the exact model"
+            )
+        self.rod = CosseratRod(robot, intervals)
+        self._starts = np.array(self.rod.grid.first_row)
+        self._numbers = _numbers(self.rod, curvature_share, reference_curvature)
+        elements = self.rod.total_intervals
+        self._room = room_for(elements, self.rod.input_size)
+        self.poses = np.zeros((elements + 1, 3, 4))
+        self.velocities = np.zeros((elements + 1, 6))
+        self.softness = 1.0
+        self.tip_force = np.zeros(3)
+        self._payload = 0.0
+
+    def carry(self, mass: float) -> None:
+        """From now on a point mass [kg] more at the outer face of the tip cap; it has the tip's
+        velocity when it is picked up.
+
+        Raises:
+            UserError: with a mass below 0 nothing would be left of the tip's.
+        """
+        inertia = self._numbers.inertia[-1]
+        spot = (0.0, 0.0, self.rod.robot.tip_cap_length)
+        unit = Payload(mass=1.0, centre_of_mass=spot).spatial_inertia
+        inertia += (mass - self._payload) * unit
+        self._payload = mass
+        if np.linalg.eigvalsh(inertia).min() <= 0.0:
+            raise UserError(
+                f"payload_mass {mass:g} kg: more than the tip of robot {self.rod.robot.name} has"
+            )
+
+    def settle(self, inputs: np.ndarray) -> None:
+        """Go to the steady state under inputs (m,) at once.
+
+        Raises:
+            EquilibriumError: there is none.
+        """
+        state = self.rod.equilibrium(inputs)
+        self.place(self.rod.node_poses(state)[:, :3])
+        slow = self._numbers.relaxation.copy()
+        self._numbers.relaxation[:] = 20.0 * slow
+        try:
+            self.advance(np.tile(inputs, (401, 1)), 0.005)
+        finally:
+            self._numbers.relaxation[:] = slow
+        self.place(self.poses)
+
+    def place(self, poses: np.ndarray) -> None:
+        """Put the nodes there, at rest: poses (N + 1, 3, 4)."""
+        self.poses[:] = poses
+        self.velocities[:] = self._room.rate[:] = 0.0
+
+    def advance(self, levels: np.ndarray, dt: float) -> None:
+        """Move along inputs (S + 1, m) that are `dt` [s] apart and linear in between.
+
+        Raises:
+            ArithmeticError: no motion was found, even in finer steps.
+        """
+        before = self.poses.copy(), self.velocities.copy()
+        for halvings in range(_FINEST):
+            done = march(
+                self.poses, self.velocities, levels, dt, self._numbers, self._room, self.softness,
+                self.tip_force,
+            )  # fmt: skip
+            if done >= 0:
+                return
+            self.poses[:], self.velocities[:] = before
+            middles = 0.5 * (levels[1:] + levels[:-1])
+            levels = np.insert(levels, np.arange(1, len(levels)), middles, axis=0)
+            dt *= 0.5
+        raise ArithmeticError(f"the plant's body was lost under inputs {levels[-1].tolist()}")
+
+    def base_wrench(self, inputs: np.ndarray) -> np.ndarray:
+        """(6,) force [N], then moment [N m], that the robot puts on the force-torque sensor."""
+        numbers, room = self._numbers, self._room
+        node_forces(
+            room, self.poses, self.velocities, inputs, numbers, self.softness, self.tip_force
+        )
+        # with the weight of what is half of the first element
+        own = numbers.inertia[0, 0, 0] * numbers.gravity
+        wrench = room.forces[0] + np.concatenate((own, np.zeros(3)))
+        height = self.rod.base_height
+        wrench[3] -= height * wrench[1]
+        wrench[4] += height * wrench[0]
+        return wrench
+
+    def state(self, inputs: np.ndarray) -> np.ndarray:
+        """(nx,) the nearest state of `rod`: its velocities, and the wrenches of the strains with
+        the rod's own compliance."""
+        numbers, rod = self._numbers, self.rod
+        node_forces(
+            self._room, self.poses, self.velocities, inputs, numbers, self.softness, self.tip_force
+        )
+        strains = self._room.psi / numbers.lengths[:, None]
+        strains[:, 2] -= 1.0
+        wrenches = np.empty((rod.total_intervals + rod.segments, 6))
+        for a in range(rod.segments):
+            first, end = int(self._starts[a]), int(self._starts[a + 1])
+            own = strains[first - a : end - 1 - a]
+            nodal = np.empty((end - first, 6))
+            nodal[1:-1] = 0.5 * (own[1:] + own[:-1])
+            if len(own) > 1:
+                nodal[0], nodal[-1] = 1.5 * own[0] - 0.5 * own[1], 1.5 * own[-1] - 0.5 * own[-2]
+            else:
+                nodal[:] = own[0]
+            wrenches[first:end] = nodal * numbers.stiffness[first - a]
+        base = wrenches[0] - numbers.actuation[0] @ inputs
+        return RodState.join(self.velocities[1:], wrenches, base, rod.segments).array
+
+    def node_poses(self) -> np.ndarray:
+        """(N + 1, 4, 4) base frame."""
+        poses = np.zeros((len(self.poses), 4, 4))
+        poses[:, :3], poses[:, 3, 3] = self.poses, 1.0
+        return poses
+
+
+def _numbers(rod: CosseratRod, curvature_share: float, reference_curvature: float) -> Numbers:
+    """A robot's numbers on the elements of a rod of the house's grid."""
+    robot, grid = rod.robot, rod.grid
+    counts = np.diff(grid.first_row) - 1
+    of = np.repeat(np.arange(len(counts)), counts)  # (N,) segment of each element
+    lengths = grid.interval_length[of]
+    # masses: of the body and what is spread over the last segment, half to the nodes beside
+    rows = np.concatenate([np.arange(grid.first_row[a], grid.first_row[a + 1] - 1) for a in
+                           range(len(counts))])  # fmt: skip
+    density = rod.body.line_density[of] + robot.tip_mass * rod.body.tip_share[rows]
+    half = 0.5 * density * lengths
+    inertia = np.zeros((len(of) + 1, 6, 6))
+    for i, (mass, a) in enumerate(zip(half, of, strict=True)):
+        radius = [grid.bending_inertia[a], grid.bending_inertia[a], grid.torsion_inertia[a]]
+        for node in (i, i + 1):
+            inertia[node] += mass * np.diag([1.0, 1.0, 1.0, *radius])
+    offsets, lower = np.tile(np.eye(4)[:3], (len(of), 1, 1)), np.tile(np.eye(6), (len(of), 1, 1))
+    is_offset = np.zeros(len(of), dtype=bool)
+    if rod.fittings is not None:
+        ends = np.cumsum(counts)
+        for a, end in enumerate(ends):
+            inertia[end] += rod.fittings.mass[a]
+            connector = robot.segments[a].connector
+            if connector is not None:
+                offsets[end, :, :3], offsets[end, :, 3] = (
+                    connector.rotation_matrix, connector.offset,
+                )  # fmt: skip
+                lower[end], is_offset[end] = rod.fittings.adjoint[a], True
+    actuation = []
+    for a, count in enumerate(counts):
+        middles = robot.segment_ends[a] + grid.interval_length[a] * (np.arange(count) + 0.5)
+        actuation.append(robot.actuation_at(a, middles))
+    return Numbers(
+        lengths=lengths,
+        stiffness=1.0 / robot.segment_compliances[of],
+        relaxation=np.array(robot.segment_relaxation_times)[of],
+        inertia=inertia,
+        gravity=-grid.gravity,
+        offsets=np.ascontiguousarray(offsets),
+        lower=np.ascontiguousarray(lower),
+        is_offset=is_offset,
+        actuation=np.ascontiguousarray(np.concatenate(actuation)),
+        curvature_share=curvature_share,
+        reference_curvature=reference_curvature,
+        tip_lever=robot.tip_cap_length,
+    )
