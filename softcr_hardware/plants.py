@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from softcr_hardware.arm_plant import ArmPlant
 from softcr_hardware.plant import (
@@ -17,7 +17,9 @@ from softcr_hardware.plant import (
     SimulatedPlant,
     Surroundings,
 )
+from softcr_hardware.plant_errors import FOLDER, SAME_STRUCTURE, load_plant_errors
 from softcr_hardware.scripted_loads import in_words, load_script
+from softcr_hardware.structural_plant import StructuralPlant
 from softcr_models.constant_curvature.arm import Arm
 from softcr_models.constant_curvature.arm_dynamics import TendonGains
 from softcr_models.obstacle_files import load_obstacles
@@ -93,7 +95,19 @@ class RodPlantSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    intervals: int = Field(10, ge=2, le=MAX_INTERVALS, description="intervals of the plant's rod")
+    plant_errors: str = Field(
+        SAME_STRUCTURE,
+        description="how body, pressures and sensors differ in structure from what filter and "
+        f"controller assume: a name of config/{FOLDER}, or a YAML file; {SAME_STRUCTURE}: the "
+        "equations of their model, with the factors below",
+        json_schema_extra={"folder": FOLDER},
+    )
+    intervals: int = Field(
+        0,
+        ge=0,
+        le=MAX_INTERVALS,
+        description="intervals of the plant's rod; 0 for 10, or for 20 with other plant errors",
+    )
     bending_compliance_factor: float = Field(
         1.0, ge=0.2, le=5.0, description="bending compliance of the plant over the robot file's"
     )
@@ -131,6 +145,19 @@ class RodPlantSettings(BaseModel):
         json_schema_extra={"folder": "obstacles"},
     )
 
+    @model_validator(mode="after")
+    def _errors_stand_in_one_place(self) -> "RodPlantSettings":
+        if self.plant_errors == SAME_STRUCTURE:
+            return self
+        for name in _OF_SAME_STRUCTURE:
+            value = getattr(self, name)
+            if value != type(self).model_fields[name].default:
+                raise ValueError(
+                    f"{name} = {value!r}: has no meaning with plant_errors = "
+                    f"{self.plant_errors!r}, whose file says all"
+                )
+        return self
+
     def surroundings(self, robot: Robot) -> Surroundings:
         """What its files say.
 
@@ -143,8 +170,16 @@ class RodPlantSettings(BaseModel):
         )
 
 
+_OF_SAME_STRUCTURE = (
+    "bending_compliance_factor", "tip_mass_factor", "damping_factor", "tip_noise",
+    "pressure_noise", "force_noise", "moment_noise", "tendon_length_noise", "payload", "loads",
+    "obstacles",
+)  # fmt: skip
+
+
 class RodPlant:
-    """The rod: finer, with its own parameters and lag of its inputs; see SimulatedPlant."""
+    """The rod: finer, with its own parameters and lag of its inputs; see SimulatedPlant. With other
+    plant errors than those of the same structure, a StructuralPlant."""
 
     Settings = RodPlantSettings
     topics: tuple[str, ...] = (
@@ -163,6 +198,11 @@ class RodPlant:
             settings: how the plant and its sensors differ from it.
             seed: of the sensors' noise.
         """
+        if settings.plant_errors != SAME_STRUCTURE:
+            errors, count = load_plant_errors(settings.plant_errors), settings.intervals or 20
+            structural = StructuralPlant(robot, errors, seed, count, settings.mocap_latency)
+            self._use(robot, structural)
+            return
         mismatch = Mismatch(
             settings.bending_compliance_factor,
             settings.tip_mass_factor,
@@ -181,17 +221,17 @@ class RodPlant:
             _chosen(settings.tendon_length_noise, _file_noise(robot, TendonLengthSensor)),
         )
         around = settings.surroundings(robot)
-        plant = SimulatedPlant(robot, mismatch, sensors, settings.intervals, around)
+        plant = SimulatedPlant(robot, mismatch, sensors, settings.intervals or 10, around)
         self._use(robot, plant)
 
     @classmethod
-    def of(cls, robot: Robot, plant: SimulatedPlant) -> "RodPlant":
+    def of(cls, robot: Robot, plant: SimulatedPlant | StructuralPlant) -> "RodPlant":
         """Round a simulated plant of the robot that was made otherwise."""
         made = cls.__new__(cls)
         made._use(robot, plant)
         return made
 
-    def _use(self, robot: Robot, plant: SimulatedPlant) -> None:
+    def _use(self, robot: Robot, plant: SimulatedPlant | StructuralPlant) -> None:
         self._robot, self.simulated = robot, plant
         around = plant.surroundings
         self.topics = (
@@ -224,6 +264,8 @@ class RodPlant:
 
     def describe(self) -> dict[str, Any]:
         """How the plant differs from the robot file."""
+        if isinstance(self.simulated, StructuralPlant):
+            return self.simulated.describe() | {"robot": self._robot.model_dump(mode="json")}
         mismatch, rod = self.simulated.mismatch, self.simulated.rod
         sensors, around = self.simulated.sensors, self.simulated.surroundings
         told: dict[str, Any] = {}

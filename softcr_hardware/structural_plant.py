@@ -8,6 +8,7 @@ docs/explanation/idealisations.md says what it still shares with them.
 import math
 from collections import deque
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -180,6 +181,38 @@ class StructuralPlant:
             tendon_lengths=self._lengths(state),
         )
 
+    def describe(self) -> dict[str, Any]:
+        """What differs from the robot's file, for diagnostics and reports.
+
+        `plant_model` names the equations; `plant_mismatch` has what every plant says of itself,
+        `plant_errors` every field that differs from a plant without errors.
+        """
+        errors, robot = self.errors, self.rod.robot
+        noises = {"tip_noise_mm": 1e3 * self._camera.noise}
+        name = "tension_noise_n" if robot.tendons else "pressure_noise_pa"
+        noises[name] = self._reading_size()
+        return {
+            "plant_model": "beam",
+            "plant_mismatch": {
+                "bending_compliance": round(errors.bending_factor - 1.0, 12),
+                "tip_mass": round(errors.tip_mass_factor - 1.0, 12),
+                "damping": round(errors.damping_factor - 1.0, 12),
+                "intervals": self.rod.intervals,
+                **noises,
+                "mocap_latency_cycles": self._latency,
+            },
+            "plant_errors": {
+                name: list(value) if isinstance(value, tuple) else value
+                for name, value in errors.changed().items()
+            },
+            "true_parameters": {
+                "bending_compliance": robot.bending_compliance,
+                "tip_mass": robot.tip_mass,
+                "damping_factor": errors.damping_factor,
+            },
+            "intervals": self.rod.intervals,
+        }
+
     # -- motion -----------------------------------------------------------------------------------
 
     def _move(self, levels: np.ndarray, piece: float) -> None:
@@ -222,12 +255,15 @@ class StructuralPlant:
 
     def _read(self) -> np.ndarray:
         """(m,) readings of pressures [Pa], tensions [N]."""
-        given = self.errors.pressure_noise
-        kind = TensionSensor if self.rod.robot.tendons else PressureSensor
-        size = self._file_noise(kind) if given is None else given
-        noise = self._reading_noise.standard_normal(self.rod.input_size)
-        read: np.ndarray = self._gain * self.pressures + self._bias + size * noise
+        noise = self._reading_size() * self._reading_noise.standard_normal(self.rod.input_size)
+        read: np.ndarray = self._gain * self.pressures + self._bias + noise
         return read
+
+    def _reading_size(self) -> float:
+        """Standard deviation of a reading's noise [Pa], [N]."""
+        if self.errors.pressure_noise is not None:
+            return self.errors.pressure_noise
+        return self._file_noise(TensionSensor if self.rod.robot.tendons else PressureSensor)
 
     def _felt(self) -> np.ndarray:
         sensor = sensor_of(self._sensors, BaseWrenchSensor)

@@ -6,6 +6,7 @@ The options themselves are in `run_options`.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from softcr_hardware.plant_errors import SAME_STRUCTURE, load_plant_errors, require_meaning
 from softcr_models.errors import UserError
 from softcr_models.models import model_class
 from softcr_models.obstacle_files import load_obstacles
@@ -27,16 +28,17 @@ NOBODY = "none"
 """In place of a controller or a device: a node of somebody else does its work."""
 
 OF_CONTROLLER = {"controller_file", "population"}
-OF_OWN_PLANT = {
-    "plant_intervals", "bending_compliance_factor", "tip_mass_factor", "tip_noise_mm",
-    "payload_kg", "loads", "obstacles",
+OF_SAME_STRUCTURE = {
+    "bending_compliance_factor", "tip_mass_factor", "tip_noise_mm", "payload_kg", "loads",
+    "obstacles",
 }  # fmt: skip
+OF_OWN_PLANT = OF_SAME_STRUCTURE | {"plant_intervals", "plant_errors"}
 ROD_CLOSED_LOOP = {
     "controller", "controller_file", "model", "filter_model", "network", "population", "learned",
 }  # fmt: skip
 _ROD_PLANT = {
     "plant_intervals", "bending_compliance_factor", "tip_mass_factor", "estimator", "horizon",
-    "loads", "obstacles",
+    "loads", "obstacles", "plant_errors",
 }  # fmt: skip
 _OF_ARM, _OF_STRAIN = {"adaptation"}, {"model_file"}
 _MEANINGLESS: dict[Kind, set[str]] = {
@@ -44,7 +46,7 @@ _MEANINGLESS: dict[Kind, set[str]] = {
     "arm": ROD_CLOSED_LOOP | _ROD_PLANT | _OF_STRAIN,
     "strain": _OF_ARM | {
         "plant_intervals", "bending_compliance_factor", "tip_mass_factor", "payload_kg", "loads",
-        "obstacles", "model", "filter_model", "network",
+        "obstacles", "model", "filter_model", "network", "plant_errors",
     },
 }  # fmt: skip
 """Options that say nothing to a robot of a kind."""
@@ -178,8 +180,8 @@ def _check_strain(options: "RunOptions") -> None:
 
 
 def check_surroundings(options: "RunOptions") -> None:
-    """Raise UserError for a file of loads, obstacles or a model that is wrong, or not for the
-    robot."""
+    """Raise UserError for a file of loads, obstacles, plant errors or a model that is wrong, or not
+    for the robot."""
     loads, obstacles = (getattr(options, name, "") for name in ("loads", "obstacles"))
     if loads:
         from softcr_hardware.scripted_loads import load_script
@@ -187,6 +189,8 @@ def check_surroundings(options: "RunOptions") -> None:
         load_script(loads, load_robot(options.robot))
     if obstacles:
         load_obstacles(obstacles)
+    if (errors := getattr(options, "plant_errors", SAME_STRUCTURE)) != SAME_STRUCTURE:
+        require_meaning(load_plant_errors(errors), load_robot(options.robot))
     if model_file := getattr(options, "model_file", ""):
         from softcr_models.strain.strain_model import described_by
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from softcr_hardware.plant_errors import SAME_STRUCTURE
 from softcr_models.errors import UserError
 from softcr_models.models import MODELS
 from softcr_models.plugins import Place
@@ -34,6 +35,7 @@ from softcr_tools.option_checks import (
     NOBODY,
     OF_CONTROLLER,
     OF_OWN_PLANT,
+    OF_SAME_STRUCTURE,
     ROD_CLOSED_LOOP,
     ROLES,
     check_classes,
@@ -314,9 +316,17 @@ class SimulationOptions(PlantOptions):
         "wall", description="paced by the wall clock, or each cycle waiting for the one before"
     )
     plant_intervals: int = Field(
-        10, ge=2, le=MAX_INTERVALS, description="intervals of the simulated rod"
+        0,
+        ge=0,
+        le=MAX_INTERVALS,
+        description="intervals of the simulated rod; 0 for 10, or for 20 with other plant errors",
     )
     plant: Place = Field("", description=f"empty: the robot's own; {_A_PLACE}")
+    plant_errors: Annotated[str, AfterValidator(_absolute_file)] = Field(
+        SAME_STRUCTURE,
+        description="how body, pressures and sensors of the simulated rod differ in structure from "
+        "the model: of config/plant_errors, or a YAML file",
+    )
     payload_kg: Kilograms = Field(
         0.0,
         ge=0.0,
@@ -349,6 +359,9 @@ class SimulationOptions(PlantOptions):
     def _own_plant_has_its_own_numbers(self) -> "SimulationOptions":
         if self.plant not in ("", *get_args(Kind)):
             refuse_others(self, OF_OWN_PLANT, f"plant {self.plant!r}; see --plant.NAME")
+        if self.plant_errors != SAME_STRUCTURE:
+            where = f"plant_errors {self.plant_errors!r}, whose file says all"
+            refuse_others(self, OF_SAME_STRUCTURE, where)
         return self
 
     @model_validator(mode="after")

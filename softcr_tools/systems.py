@@ -6,6 +6,7 @@ parts that stand for the robot, and in how samples are joined and commands are t
 
 from pathlib import Path
 
+from softcr_hardware.plant_errors import SAME_STRUCTURE
 from softcr_models.plugins import load_class
 from softcr_models.robot import kind_of
 from softcr_runtime import registry
@@ -48,6 +49,8 @@ def simulation_system(options: SimulationOptions, bag: Path) -> System:
         "tip_noise": options.tip_noise_mm * 1e-3,
         "payload": options.payload_kg,
     }
+    if options.plant_errors != SAME_STRUCTURE:
+        rod = {"intervals": options.plant_intervals, "plant_errors": options.plant_errors}
     around: Parameters = {"loads": options.loads, "obstacles": options.obstacles}
     rod |= {name: file for name, file in around.items() if file}
     simulator = _simulator(options, common, rod)

@@ -103,7 +103,7 @@ class Beam:
             ArithmeticError: no motion was found, even in finer steps.
         """
         before = self.poses.copy(), self.velocities.copy()
-        for halvings in range(_FINEST):
+        for _ in range(_FINEST):
             done = march(
                 self.poses, self.velocities, levels, dt, self._numbers, self._room, self.softness,
                 self.tip_force,

@@ -7,7 +7,11 @@ from softcr_hardware.plant_errors import PlantErrors
 
 
 class Camera:
-    """Sees the tip; noise, lost poses and wrong ones have random streams of their own."""
+    """Sees the tip; noise, lost poses and wrong ones have random streams of their own.
+
+    Attributes:
+        noise: standard deviation of each coordinate [m].
+    """
 
     def __init__(self, errors: PlantErrors, noise: float, streams: list[np.random.Generator]):
         """
@@ -16,7 +20,7 @@ class Camera:
             noise: standard deviation of each coordinate [m].
             streams: of noise, lost poses and wrong poses.
         """
-        self._errors, self._noise_size = errors, noise
+        self._errors, self.noise = errors, noise
         self._noise, self._lost, self._wrong = streams
         self._base = np.eye(4)
         self._base[:3, :3] = Rotation.from_rotvec(errors.registration_rotation).as_matrix()
@@ -36,7 +40,7 @@ class Camera:
         pose = tip.copy()
         pose[:3, 3] += pose[:3, :3] @ np.array(errors.marker_offset)
         pose = self.registered(pose)
-        pose[:3, 3] += self._noise_size * self._noise.standard_normal(3)
+        pose[:3, 3] += self.noise * self._noise.standard_normal(3)
         # drawn whatever is needed: an error does not change the noise of another
         lost = self._lost.random() < errors.dropout
         wrong = self._wrong.random() < errors.outlier_share

@@ -7,8 +7,8 @@ from softcr_hardware.compilation import compiled
 def through_plays(pressure, plays, radii, weights):
     """The pressure that acts [Pa]; the plays (J,) are moved.
 
-    A play follows at a distance of at most its radius. The acting pressure lies between the true one
-    and the plays: with one play of weight 1 it is that play, with many of weights w_j it is a
+    A play follows at a distance of at most its radius. The acting pressure lies between the true
+    one and the plays: with one play of weight 1 it is that play, with many of weights w_j it is a
     smooth loop, p - sum_j w_j (p - play_j).
     """
     acting = pressure

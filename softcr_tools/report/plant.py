@@ -6,6 +6,7 @@ The plant's own description in the diagnostics is put into words; what it does n
 from collections.abc import Iterator
 from typing import Any
 
+from softcr_hardware.plant_errors import PlantErrors, about_field
 from softcr_models.obstacle_files import obstacles_in_words
 from softcr_tools.report.page import PLANT_WORDS
 from softcr_tools.report.run import Run
@@ -21,6 +22,10 @@ _UNITS = {"_mm": "mm", "_kg": "kg", "_pa": "Pa", "_n": "N", "_cycles": "cycles",
           "_rad": "rad"}  # fmt: skip
 _ON_ANY_MODEL = ("nempc", "rod_mpc", "rod", "strain_regulator", "shape")
 """The house's controllers and its estimators."""
+_OF_LAG = {"lag_pole", "lag_pole_factor", "vent_pole_factor", "valve_dead_band"}
+_TOLD_OF_EVERY_PLANT = {
+    "bending_factor", "tip_mass_factor", "damping_factor", "tip_noise", "pressure_noise",
+}  # fmt: skip
 _ABSOLUTE = ("missing_poses", "lag_pole")  # no part of the file's value
 _NOISES = {
     "pressure_noise": ("pressure readings", "Pa"),
@@ -69,10 +74,11 @@ def _lines(run: Run) -> Lines:
         for role, told in _settings_of(run).items():
             if told.get("model_file"):
                 yield "differs", f"numbers of the {role}'s model: those of {told['model_file']}"
-    elif mismatch and "lag_pole" not in mismatch:
+    elif mismatch and not _OF_LAG & {*mismatch, *(bag.said("simulator", "plant_errors") or {})}:
         yield "exact", _lag(run.bag.robot)
     for name, value in (mismatch or {}).items():
         yield from _intervals(run, int(value)) if name == "intervals" else [_told(name, value)]
+    yield from _errors(run)
     if own != kind:
         for name, value in (bag.said("simulator", "true_parameters") or {}).items():
             yield "differs", f"{name.replace('_', ' ')} {value:g}"
@@ -139,6 +145,22 @@ def _surroundings(run: Run) -> Lines:
         yield "differs", f"load {line}"
     for line in obstacles_in_words(run.bag.said("simulator", "obstacles")):
         yield "differs", f"obstacle {line}"
+
+
+def _errors(run: Run) -> Lines:
+    """What a structural plant's errors are beside the numbers of every plant."""
+    errors = run.bag.said("simulator", "plant_errors")
+    if errors is None:
+        return
+    yield "exact", "continuum of a Cosserat rod, chambers that act on its centre line by a lever"
+    for name, value in errors.items():
+        if name not in PlantErrors.model_fields:
+            yield "unknown", f"{name} {value}"
+        elif name not in _TOLD_OF_EVERY_PLANT:
+            unit = about_field(name).unit
+            numbers = value if isinstance(value, list) else [value]
+            told = ", ".join(f"{each:g}" for each in numbers)
+            yield "differs", f"{name.replace('_', ' ')} {told}{'' if unit == '-' else f' {unit}'}"
 
 
 def _arm(run: Run) -> Lines:

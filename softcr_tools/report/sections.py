@@ -179,6 +179,9 @@ def identity(run: Run) -> Numbers:
         "horizon": number(bag.said(control, "horizon")),
         "plant_mismatch": bag.said("simulator", "plant_mismatch"),
     }
+    if (errors := bag.said("simulator", "plant_errors")) is not None:
+        settings = bag.said("simulator", "settings") or {}
+        numbers["plant_errors"] = {"name": settings.get("plant_errors"), "fields": errors}
     if run.is_tendon_driven:
         numbers["payload_kg"] = number(bag.said("simulator", "payload"))
     return numbers
