@@ -14,7 +14,7 @@ from softcr_models.robot import Robot
 
 @compiled
 def acting_levels(
-    out, levels, chambers, plays, late, hose_decay, radii, weights, creep_shares, creep_decays
+    out, levels, chambers, plays, late, hose, radii, weights, creep_shares, creep_decays
 ):
     """Fill out (S + 1, m) with what acts [Pa]; the memories are changed.
 
@@ -24,7 +24,7 @@ def acting_levels(
         chambers: (m,) pressures in the chambers [Pa].
         plays: (m, J) outputs of the plays [Pa].
         late: (m, C) what has crept [Pa].
-        hose_decay: exp(-pole * sub-step); 0 without a hose.
+        hose: decay and lag of `through_hose`.
         radii, weights: (m, J) of the plays [Pa], [-].
         creep_shares, creep_decays: (C,).
     """
@@ -32,7 +32,7 @@ def acting_levels(
         for i in range(levels.shape[1]):
             if step > 0:
                 begin, end = levels[step - 1, i], levels[step, i]
-                chambers[i] = through_hose(chambers[i], begin, end, hose_decay)
+                chambers[i] = through_hose(chambers[i], begin, end, hose[0], hose[1])
             pressure = through_plays(chambers[i], plays[i], radii[i], weights[i])
             decays = creep_decays if step > 0 else np.ones_like(creep_decays)
             out[step, i] = late_share(pressure, late[i], creep_shares, decays)
@@ -66,9 +66,11 @@ class ActingPressures:
     def levels(self, levels: np.ndarray, dt: float) -> np.ndarray:
         """(S + 1, m) what acts [Pa], of pressures (S + 1, m) at the valves, `dt` [s] apart."""
         out = np.empty_like(levels)
-        decay = 0.0 if self._hose_pole is None else math.exp(-self._hose_pole * dt)
+        hose = (0.0, 0.0)
+        if self._hose_pole is not None:
+            hose = math.exp(-self._hose_pole * dt), 1.0 / (self._hose_pole * dt)
         acting_levels(
-            out, levels, self.chambers, self._plays, self._late, decay, self._radii,
+            out, levels, self.chambers, self._plays, self._late, hose, self._radii,
             self._weights, self._shares, np.exp(-dt / self._times),
         )  # fmt: skip
         return out

@@ -4,16 +4,16 @@ from softcr_hardware.compilation import compiled
 
 
 @compiled
-def through_hose(chamber, begin, end, decay):
-    """Pressure in the chamber after a sub-step [Pa].
+def through_hose(chamber, begin, end, decay, lag):
+    """Pressure in the chamber after a sub-step [Pa], exact for a linear one at the valve.
 
     Args:
         chamber: pressure before [Pa].
         begin, end: at the valve, at begin and end of the sub-step [Pa].
         decay: exp(-pole * sub-step); 0 for a hose without volume.
+        lag: 1 / (pole * sub-step).
     """
     if decay == 0.0:
         return end
-    # exact for the mean held over the sub-step: second order
-    mean = 0.5 * (begin + end)
-    return mean + (chamber - mean) * decay
+    behind = lag * (end - begin)
+    return end - behind + (chamber - begin + behind) * decay

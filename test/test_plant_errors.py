@@ -1,0 +1,134 @@
+"""The schema of plant errors: ranges, contradictions, presets, random draws."""
+
+import numpy as np
+import pytest
+
+from softcr_hardware.plant_errors import (
+    PlantErrors,
+    about_field,
+    available_plant_errors,
+    load_plant_errors,
+    require_meaning,
+)
+from softcr_models import UserError, load_robot
+from softcr_models.yaml_files import validated
+
+ROBOT = load_robot("licher2025")
+
+
+def numbers_of(value):
+    return value if isinstance(value, tuple) else (value,)
+
+
+def test_every_field_says_what_it_is():
+    for name, declared in PlantErrors.model_fields.items():
+        about = about_field(name)
+        assert declared.description.endswith(f"[{about.unit}]")
+        assert about.low < about.high
+        for number in numbers_of(declared.default):
+            assert number is None or about.low <= number <= about.high
+        if about.spread is not None:
+            assert about.low <= about.spread[0] < about.spread[1] <= about.high
+
+
+def test_presets_load_and_typical_ones_lie_within_the_spreads():
+    assert available_plant_errors() == ["hard", "same_structure", "typical"]
+    for name, value in load_plant_errors("typical").changed().items():
+        low, high = about_field(name).spread
+        assert all(low <= number <= high for number in numbers_of(value)), name
+    same = {"bending_factor", "tip_mass_factor"}
+    assert set(load_plant_errors("same_structure").changed()) == same
+    assert load_plant_errors("hard").length_factor == 1.02
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({"play_half_width": -1}, "play_half_width: -1 is not allowed: must be from 0 to 20000 Pa"),
+        ({"length_factor": 2}, "length_factor: 2 is not allowed: must be from 0.8 to 1.25"),
+        ({"length_factor": True}, "length_factor: True is not allowed: must be a number"),
+        ({"lengthfactor": 1}, "lengthfactor: unknown field; allowed are length_factor, "),
+        (
+            {"play_half_width": [0, 300, 0], "hysteresis_share": 0.1},
+            "play_half_width [0.0, 300.0, 0.0] and hysteresis_share 0.1: a chamber has one kind of "
+            "hysteresis, one of them must be 0",
+        ),
+        (
+            {"hysteresis_radius_min": 500, "hysteresis_radius_max": 400},
+            "hysteresis_radius_max 400 is below hysteresis_radius_min 500",
+        ),
+        (
+            {"creep_share": [0.1, 0.1], "creep_time": 2},
+            "creep_share has 2 numbers and creep_time 1: they are pairs",
+        ),
+        (
+            {"payload_mass": 0.02, "payload_picked_up": 3, "payload_dropped": 2},
+            "payload_dropped 2 must be after payload_picked_up 3",
+        ),
+        ({"payload_dropped": 2}, "payload_dropped 2: payload_mass is 0, there is nothing to end"),
+        ({"tip_force_until": 2}, "tip_force_until 2: tip_force is 0, there is nothing to end"),
+    ],
+)
+def test_what_cannot_be_is_one_line(content, said):
+    with pytest.raises(UserError) as caught:
+        validated(PlantErrors, content, "errors.yaml")
+    assert str(caught.value).startswith(f"errors.yaml: {said}")
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_preset_is_one_line():
+    with pytest.raises(
+        UserError, match="plant errors 'tipical': unknown; known are hard, same_str"
+    ):
+        load_plant_errors("tipical")
+
+
+def test_lists_fit_the_actuators():
+    errors = PlantErrors(pressure_bias=[300, -200, 100])
+    assert errors.of_inputs("pressure_bias", ROBOT).tolist() == [300, -200, 100]
+    two = load_robot("two_segments")
+    assert errors.of_inputs("pressure_bias", two).tolist() == [300, -200, 100] * 2
+    with pytest.raises(UserError, match="pressure_bias: 2 numbers are not allowed: robot licher2"):
+        require_meaning(PlantErrors(pressure_bias=[1, 2]), ROBOT)
+
+
+def test_fields_that_say_nothing_to_a_robot_are_refused():
+    tendons = load_robot("tendon_arm")
+    require_meaning(PlantErrors(length_factor=1.01, lever_factor=0.98), tendons)
+    with pytest.raises(UserError, match="hose_pole: is not allowed for robot tendon_arm: is of ch"):
+        require_meaning(PlantErrors(hose_pole=60), tendons)
+    with pytest.raises(UserError, match="tip_mass_fraction: .* robot two_segments: .* is 0"):
+        require_meaning(PlantErrors(tip_mass_fraction=0.1), load_robot("two_segments"))
+
+
+def test_draws_lie_within_the_spreads_and_repeat():
+    random = np.random.default_rng(3)
+    drawn = [PlantErrors.draw(random, ROBOT) for _ in range(60)]
+    for errors in drawn:
+        for name, value in errors.changed().items():
+            low, high = about_field(name).spread
+            assert all(low <= number <= high for number in numbers_of(value)), name
+        assert about_field("payload_mass").group == "events"
+        assert errors.payload_mass == 0.0
+        assert not any(errors.marker_offset)
+        assert len(errors.pressure_bias) == 3
+    plays = sum(any(errors.play_half_width) for errors in drawn)
+    assert 15 < plays < 45  # 60 fair tosses lie outside once in 10 000 times
+    lengths = np.array([errors.length_factor for errors in drawn])
+    assert lengths.min() < 0.99 < 1.01 < lengths.max()
+    again = np.random.default_rng(3)
+    assert [PlantErrors.draw(again, ROBOT) for _ in range(60)] == drawn
+
+
+def test_a_draw_fits_its_robot():
+    random = np.random.default_rng(5)
+    for name in ("two_segments", "tendon_arm"):
+        robot = load_robot(name)
+        for _ in range(5):
+            require_meaning(PlantErrors.draw(random, robot), robot)
+
+
+def test_groups_are_chosen():
+    errors = PlantErrors.draw(np.random.default_rng(1), ROBOT, ("calibration", "events"))
+    groups = {about_field(name).group for name in errors.changed()}
+    assert groups == {"calibration", "events"}
