@@ -286,7 +286,8 @@ class StructuralPlant:
         measured: np.ndarray = lengths + noise * self._length_noise.standard_normal(len(lengths))
         return measured
 
-    def _file_noise(self, kind: type) -> float:
+    def _file_noise(self, kind: type[PressureSensor | TensionSensor | TendonLengthSensor]) -> float:
+        """Of a sensor that not every robot has; 0 where there is none."""
         return next((each.noise for each in self._sensors if isinstance(each, kind)), 0.0)
 
 

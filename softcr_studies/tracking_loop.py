@@ -20,6 +20,9 @@ from softcr_control.reference_settings import ReferenceSettings
 from softcr_control.references import SampledReference, at_nodes
 from softcr_estimation import EstimatorSettings
 from softcr_hardware.different_plant import Difference, DifferentPlant, plant_of
+from softcr_hardware.plant_errors import PlantErrors
+from softcr_hardware.plants import RodPlant
+from softcr_hardware.structural_plant import StructuralPlant
 from softcr_models import CosseratRod, Robot
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod_rows import interval_counts, restricted, with_fixed_shares
@@ -65,6 +68,8 @@ class Case:
         model_intervals: of filter's and controller's rod.
         from_plant: whether the plant, not the nominal rod, makes the reference.
         learned_on: the plant the baseline has learned from; None: that of the case.
+        errors: of a structural plant of as many intervals, in the place of the difference; None:
+            the plant has the model's equations.
     """
 
     name: str
@@ -77,6 +82,7 @@ class Case:
     model_intervals: int = MODEL_INTERVALS
     from_plant: bool = False
     learned_on: Difference | None = None
+    errors: PlantErrors | None = None
 
     @property
     def period(self) -> float:
@@ -165,7 +171,7 @@ def run_loop(
     both = math.gcd(case.difference.intervals, case.model_intervals)  # nodes that both have
     robot = with_fixed_shares(robot, both)
     shared = common(robot, case.rate_hz, controller_seed)
-    plant = DifferentPlant(robot, case.difference, plant_seed)
+    plant = _plant(robot, case, plant_seed)
     numbers = filter_settings or EstimatorSettings()
     if not case.adaptive:
         numbers = numbers.model_copy(update={"parameters": ()})
@@ -214,6 +220,13 @@ def run_loop(
         "ticks": np.array(executor.tick_times[node]),
         "repairs": filter_block.estimator.repairs,
     }
+
+
+def _plant(robot: Robot, case: Case, seed: int) -> RodPlant:
+    if case.errors is None:
+        return DifferentPlant(robot, case.difference, seed)
+    structural = StructuralPlant(robot, case.errors, seed, case.difference.intervals)
+    return RodPlant.of(robot, structural)
 
 
 def _controller(

@@ -77,9 +77,7 @@ def test_what_cannot_be_is_one_line(content, said):
 
 
 def test_an_unknown_preset_is_one_line():
-    with pytest.raises(
-        UserError, match="plant errors 'tipical': unknown; known are hard, same_str"
-    ):
+    with pytest.raises(UserError, match="'tipical': unknown; known are hard, same_structure, "):
         load_plant_errors("tipical")
 
 
@@ -97,7 +95,7 @@ def test_fields_that_say_nothing_to_a_robot_are_refused():
     require_meaning(PlantErrors(length_factor=1.01, lever_factor=0.98), tendons)
     with pytest.raises(UserError, match="hose_pole: is not allowed for robot tendon_arm: is of ch"):
         require_meaning(PlantErrors(hose_pole=60), tendons)
-    with pytest.raises(UserError, match="tip_mass_fraction: .* robot two_segments: .* is 0"):
+    with pytest.raises(UserError, match=r"tip_mass_fraction: .* robot two_segments: .* is 0"):
         require_meaning(PlantErrors(tip_mass_fraction=0.1), load_robot("two_segments"))
 
 

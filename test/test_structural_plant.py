@@ -120,7 +120,7 @@ def test_a_payload_is_felt_by_the_base_and_dropped_again():
     assert plant.measure(1).wrench[2] - own == pytest.approx(-0.05 * 9.81, abs=0.12)
     plant.advance(1.0)
     assert plant.measure(2).wrench[2] == pytest.approx(own, abs=0.1)
-    with pytest.raises(UserError, match="payload_mass -0.5 kg: more than the tip of robot licher"):
+    with pytest.raises(UserError, match=r"payload_mass -0\.5 kg: more than the tip of robot l"):
         StructuralPlant(ROBOT, PlantErrors(payload_mass=-0.5), 0, 5)
 
 
@@ -272,7 +272,7 @@ def test_the_rod_plant_takes_its_errors_from_a_file():
 
 
 def test_what_the_file_says_is_not_said_twice():
-    with pytest.raises(ValueError, match="tip_mass_factor = 1.2: has no meaning with plant_errors"):
+    with pytest.raises(ValueError, match=r"tip_mass_factor = 1\.2: has no meaning with plant_err"):
         RodPlantSettings(plant_errors="typical", tip_mass_factor=1.2)
 
 
@@ -286,11 +286,11 @@ def test_robots_it_cannot_be_are_refused(name):
 def test_after_a_reset_it_does_the_same_again():
     plant = StructuralPlant(ROBOT, load_plant_errors("hard"), 5, 5)
     found = []
-    for _ in range(2):
+    for _repetition in range(2):
         plant.reset()
         plant.follow(PRESSED)
-        for cycle in range(10):
+        for _ in range(10):
             plant.advance(PERIOD)
-        found.append(plant.measure(cycle))
+        found.append(plant.measure(9))
     assert (found[0].state == found[1].state).all()
     assert (found[0].tip_pose == found[1].tip_pose).all()

@@ -161,48 +161,59 @@ class Beam:
 
 
 def _numbers(rod: CosseratRod, curvature_share: float, reference_curvature: float) -> Numbers:
-    """A robot's numbers on the elements of a rod of the house's grid."""
+    """A robot's numbers on elements that are the intervals of a rod."""
     robot, grid = rod.robot, rod.grid
-    counts = np.diff(grid.first_row) - 1
+    counts: list[int] = (np.diff(grid.first_row) - 1).tolist()
     of = np.repeat(np.arange(len(counts)), counts)  # (N,) segment of each element
-    lengths = grid.interval_length[of]
-    # masses: of the body and what is spread over the last segment, half to the nodes beside
-    rows = np.concatenate([np.arange(grid.first_row[a], grid.first_row[a + 1] - 1) for a in
-                           range(len(counts))])  # fmt: skip
-    density = rod.body.line_density[of] + robot.tip_mass * rod.body.tip_share[rows]
-    half = 0.5 * density * lengths
-    inertia = np.zeros((len(of) + 1, 6, 6))
-    for i, (mass, a) in enumerate(zip(half, of, strict=True)):
-        radius = [grid.bending_inertia[a], grid.bending_inertia[a], grid.torsion_inertia[a]]
-        for node in (i, i + 1):
-            inertia[node] += mass * np.diag([1.0, 1.0, 1.0, *radius])
-    offsets, lower = np.tile(np.eye(4)[:3], (len(of), 1, 1)), np.tile(np.eye(6), (len(of), 1, 1))
-    is_offset = np.zeros(len(of), dtype=bool)
-    if rod.fittings is not None:
-        ends = np.cumsum(counts)
-        for a, end in enumerate(ends):
-            inertia[end] += rod.fittings.mass[a]
-            connector = robot.segments[a].connector
-            if connector is not None:
-                offsets[end, :, :3], offsets[end, :, 3] = (
-                    connector.rotation_matrix, connector.offset,
-                )  # fmt: skip
-                lower[end], is_offset[end] = rod.fittings.adjoint[a], True
-    actuation = []
-    for a, count in enumerate(counts):
-        middles = robot.segment_ends[a] + grid.interval_length[a] * (np.arange(count) + 0.5)
-        actuation.append(robot.actuation_at(a, middles))
+    offsets, lower, is_offset = _connectors(rod, counts)
+    middles = [
+        robot.segment_ends[a] + grid.interval_length[a] * (np.arange(count) + 0.5)
+        for a, count in enumerate(counts)
+    ]
+    actuation = [robot.actuation_at(a, places) for a, places in enumerate(middles)]
     return Numbers(
-        lengths=lengths,
+        lengths=grid.interval_length[of],
         stiffness=1.0 / robot.segment_compliances[of],
         relaxation=np.array(robot.segment_relaxation_times)[of],
-        inertia=inertia,
+        inertia=_inertia(rod, counts, of),
         gravity=-grid.gravity,
-        offsets=np.ascontiguousarray(offsets),
-        lower=np.ascontiguousarray(lower),
+        offsets=offsets,
+        lower=lower,
         is_offset=is_offset,
         actuation=np.ascontiguousarray(np.concatenate(actuation)),
         curvature_share=curvature_share,
         reference_curvature=reference_curvature,
         tip_lever=robot.tip_cap_length,
     )
+
+
+def _inertia(rod: CosseratRod, counts: list[int], of: np.ndarray) -> np.ndarray:
+    """(N + 1, 6, 6) of the nodes: half of the elements beside, and the rigid bodies there.
+
+    An element has the mass of the body and its share of the robot's tip mass.
+    """
+    grid, body = rod.grid, rod.body
+    spread = np.delete(body.tip_share, grid.first_row[1:] - 1)  # (N,)
+    density = body.line_density[of] + rod.robot.tip_mass * spread
+    inertia = np.zeros((len(of) + 1, 6, 6))
+    for i, half in enumerate(0.5 * density * grid.interval_length[of]):
+        bending, torsion = grid.bending_inertia[of[i]], grid.torsion_inertia[of[i]]
+        inertia[i : i + 2] += half * np.diag([1.0, 1.0, 1.0, bending, bending, torsion])
+    if rod.fittings is not None:
+        inertia[np.cumsum(counts)] += rod.fittings.mass
+    return inertia
+
+
+def _connectors(rod: CosseratRod, counts: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`offsets`, `lower` and `is_offset` of Numbers."""
+    elements = sum(counts)
+    offsets = np.tile(np.eye(4)[:3], (elements, 1, 1))
+    lower = np.tile(np.eye(6), (elements, 1, 1))
+    is_offset = np.zeros(elements, dtype=bool)
+    for a, first in enumerate(np.cumsum(counts)[:-1].tolist()):
+        connector = rod.robot.segments[a].connector
+        if connector is not None and rod.fittings is not None:
+            offsets[first, :, :3] = connector.rotation_matrix
+            offsets[first, :, 3] = connector.offset
+            lower[first], is_offset[first] = rod.fittings.adjoint[a], True
+    return offsets, lower, is_offset
