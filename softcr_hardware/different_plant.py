@@ -62,6 +62,8 @@ def plant_of(robot: Robot, difference: Difference, seed: int) -> SimulatedPlant:
 class DifferentPlant(RodPlant):
     """The plant of a difference: its pressure sensors, lost poses and late commands, too."""
 
+    simulated: SimulatedPlant
+
     def __init__(
         self, robot: Robot, difference: Difference, seed: int, valves_read: bool = True
     ) -> None:

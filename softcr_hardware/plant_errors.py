@@ -237,7 +237,7 @@ class PlantErrors(Data):
     payload_mass: Finite = _field(
         0.0,
         About("kg", -2.0, 10.0, (0.0, 0.05), "events"),
-        "picked up at the outer face of the tip cap; below 0 the tip loses mass",
+        "picked up at the outer face of the tip cap; below 0 lost from the tip's own mass",
     )
     payload_picked_up: Finite = _field(
         0.0, About("s", 0.0, 1e6, (2.0, 4.0), "events"), "when, since the plant's start"

@@ -96,7 +96,7 @@ class StructuralPlant:
         self._beam.softness = self._softening.factor
         self._beam.settle(np.zeros(self.rod.input_size))
         self._rest = self._beam.poses.copy()
-        self._refuse_lost_mass()
+        self._beam.carry(errors.payload_mass)  # what cannot be carried is told at once
         self.reset()
 
     def reset(self) -> None:
@@ -246,10 +246,6 @@ class StructuralPlant:
         self._beam.carry(errors.payload_mass if held else 0.0)
         pulled = _lasts(time, errors.tip_force_from, errors.tip_force_until)
         self._beam.tip_force = self._tip_force if pulled else np.zeros(3)
-
-    def _refuse_lost_mass(self) -> None:
-        self._beam.carry(self.errors.payload_mass)
-        self._beam.carry(0.0)
 
     # -- sensors ----------------------------------------------------------------------------------
 

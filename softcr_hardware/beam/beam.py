@@ -56,24 +56,28 @@ class Beam:
         self.velocities = np.zeros((elements + 1, 6))
         self.softness = 1.0
         self.tip_force = np.zeros(3)
-        self._payload = 0.0
+        self._own_inertia = self._numbers.inertia.copy()
+        self._tip_inertia = self._own_inertia - _inertia(self.rod, 0.0)
 
     def carry(self, mass: float) -> None:
-        """From now on a point mass [kg] more at the outer face of the tip cap; it has the tip's
-        velocity when it is picked up.
+        """From now on so much more mass [kg]: a point on the outer face of the tip cap, which has
+        the tip's velocity when it is picked up; below 0, of the tip's own mass, where that sits.
 
         Raises:
-            UserError: with a mass below 0 nothing would be left of the tip's.
+            UserError: nothing would be left of the tip's mass.
         """
-        inertia = self._numbers.inertia[-1]
-        spot = (0.0, 0.0, self.rod.robot.tip_cap_length)
-        unit = Payload(mass=1.0, centre_of_mass=spot).spatial_inertia
-        inertia += (mass - self._payload) * unit
-        self._payload = mass
-        if np.linalg.eigvalsh(inertia).min() <= 0.0:
+        robot, inertia = self.rod.robot, self._numbers.inertia
+        if mass <= -robot.tip_mass and mass < 0.0:
             raise UserError(
-                f"payload_mass {mass:g} kg: more than the tip of robot {self.rod.robot.name} has"
+                f"payload_mass {mass:g} kg: robot {robot.name} then has nothing left of its "
+                f"tip_mass of {robot.tip_mass:g} kg"
             )
+        inertia[:] = self._own_inertia
+        if mass > 0.0:
+            spot = (0.0, 0.0, robot.tip_cap_length)
+            inertia[-1] += Payload(mass=mass, centre_of_mass=spot).spatial_inertia
+        elif mass < 0.0:
+            inertia += mass / robot.tip_mass * self._tip_inertia
 
     def settle(self, inputs: np.ndarray) -> None:
         """Go to the steady state under inputs (m,) at once.
@@ -175,7 +179,7 @@ def _numbers(rod: CosseratRod, curvature_share: float, reference_curvature: floa
         lengths=grid.interval_length[of],
         stiffness=1.0 / robot.segment_compliances[of],
         relaxation=np.array(robot.segment_relaxation_times)[of],
-        inertia=_inertia(rod, counts, of),
+        inertia=_inertia(rod, robot.tip_mass),
         gravity=-grid.gravity,
         offsets=offsets,
         lower=lower,
@@ -187,14 +191,16 @@ def _numbers(rod: CosseratRod, curvature_share: float, reference_curvature: floa
     )
 
 
-def _inertia(rod: CosseratRod, counts: list[int], of: np.ndarray) -> np.ndarray:
+def _inertia(rod: CosseratRod, tip_mass: float) -> np.ndarray:
     """(N + 1, 6, 6) of the nodes: half of the elements beside, and the rigid bodies there.
 
-    An element has the mass of the body and its share of the robot's tip mass.
+    An element has the mass of the body and its share of the tip mass [kg].
     """
     grid, body = rod.grid, rod.body
+    counts = np.diff(grid.first_row) - 1
+    of = np.repeat(np.arange(len(counts)), counts)
     spread = np.delete(body.tip_share, grid.first_row[1:] - 1)  # (N,)
-    density = body.line_density[of] + rod.robot.tip_mass * spread
+    density = body.line_density[of] + tip_mass * spread
     inertia = np.zeros((len(of) + 1, 6, 6))
     for i, half in enumerate(0.5 * density * grid.interval_length[of]):
         bending, torsion = grid.bending_inertia[of[i]], grid.torsion_inertia[of[i]]

@@ -26,38 +26,37 @@ PICKED_UP = 3.0  # a payload [s]
 _USUAL: dict[str, Any] = {"bending_factor": 0.95, "tip_mass_factor": 1.1, "tip_noise": 2e-4}
 _DEGREE = np.pi / 180.0
 
-NAMED: Mapping[str, PlantErrors] = {
-    name: PlantErrors(**{**_USUAL, **errors})
-    for name, errors in {
-        "same structure": {},
-        "mass at the tip (fraction 0.05)": {"tip_mass_fraction": 0.05},
-        "base tilted 2 deg": {"base_tilt": (2.0 * _DEGREE, 0.0)},
-        "dilatation compliance +10 %": {"dilatation_factor": 1.1},
-        "compliance -10 % at 15/m": {"stiffness_curvature": -0.1},
-        "compliance -20 % at 15/m": {"stiffness_curvature": -0.2},
-        "length +1 %": {"length_factor": 1.01},
-        "length +2 %": {"length_factor": 1.02},
-        "length -2 %": {"length_factor": 0.98},
-        "chamber 2 angle +1 deg": {"chamber_angle_error": (0.0, _DEGREE, 0.0)},
-        "chamber 2 angle +3 deg": {"chamber_angle_error": (0.0, 3.0 * _DEGREE, 0.0)},
-        "play +-0.3 kPa": {"play_half_width": 300.0},
-        "play +-1 kPa": {"play_half_width": 1000.0},
-        "play +-0.4, 1.0, 1.6 kPa": {"play_half_width": (400.0, 1000.0, 1600.0)},
-        "smooth loop 12 % to 6 kPa, creep 8 %": {
-            "hysteresis_share": 0.12, "hysteresis_radius_min": 500.0,
-            "hysteresis_radius_max": 6000.0, "creep_share": 0.08, "creep_time": 1.5,
-        },
-        "pressure noise 0.2 kPa": {"pressure_noise": 200.0},
-        "tip noise 1 mm": {"tip_noise": 1e-3},
-        "valve dead band 0.5 kPa": {"valve_dead_band": 500.0},
-        "hose, pole 60 1/s": {"hose_pole": 60.0},
-        "hose, pole 30 1/s": {"hose_pole": 30.0},
-        "+20 g picked up at 3 s": {"payload_mass": 0.02, "payload_picked_up": PICKED_UP},
-        "-20 g at 3 s": {"payload_mass": -0.02, "payload_picked_up": PICKED_UP},
-        "+50 g picked up at 3 s": {"payload_mass": 0.05, "payload_picked_up": PICKED_UP},
-        "tip force 0.05 N": {"tip_force": (0.05, 0.0, 0.0)},
-    }.items()
+_NAMED: Mapping[str, Mapping[str, Any]] = {
+    "same structure": {},
+    "mass at the tip (fraction 0.05)": {"tip_mass_fraction": 0.05},
+    "base tilted 2 deg": {"base_tilt": (2.0 * _DEGREE, 0.0)},
+    "dilatation compliance +10 %": {"dilatation_factor": 1.1},
+    "compliance -10 % at 15/m": {"stiffness_curvature": -0.1},
+    "compliance -20 % at 15/m": {"stiffness_curvature": -0.2},
+    "length +1 %": {"length_factor": 1.01},
+    "length +2 %": {"length_factor": 1.02},
+    "length -2 %": {"length_factor": 0.98},
+    "chamber 2 angle +1 deg": {"chamber_angle_error": (0.0, _DEGREE, 0.0)},
+    "chamber 2 angle +3 deg": {"chamber_angle_error": (0.0, 3.0 * _DEGREE, 0.0)},
+    "play +-0.3 kPa": {"play_half_width": 300.0},
+    "play +-1 kPa": {"play_half_width": 1000.0},
+    "play +-0.4, 1.0, 1.6 kPa": {"play_half_width": (400.0, 1000.0, 1600.0)},
+    "smooth loop 12 % to 6 kPa, creep 8 %": {
+        "hysteresis_share": 0.12, "hysteresis_radius_min": 500.0,
+        "hysteresis_radius_max": 6000.0, "creep_share": 0.08, "creep_time": 1.5,
+    },
+    "pressure noise 0.2 kPa": {"pressure_noise": 200.0},
+    "tip noise 1 mm": {"tip_noise": 1e-3},
+    "valve dead band 0.5 kPa": {"valve_dead_band": 500.0},
+    "hose, pole 60 1/s": {"hose_pole": 60.0},
+    "hose, pole 30 1/s": {"hose_pole": 30.0},
+    "+20 g picked up at 3 s": {"payload_mass": 0.02, "payload_picked_up": PICKED_UP},
+    "-20 g at 3 s": {"payload_mass": -0.02, "payload_picked_up": PICKED_UP},
+    "+50 g picked up at 3 s": {"payload_mass": 0.05, "payload_picked_up": PICKED_UP},
+    "tip force 0.05 N": {"tip_force": (0.05, 0.0, 0.0)},
 }  # fmt: skip
+
+NAMED = {name: PlantErrors(**{**_USUAL, **errors}) for name, errors in _NAMED.items()}
 """Name -> plant."""
 
 PRESETS = ("typical", "hard")
