@@ -6,7 +6,7 @@ of the packages.
 
 from pathlib import Path
 
-from generate import commands, interfaces, pictures, robot_schema, settings_tables
+from generate import commands, interfaces, pictures, plant_errors, robot_schema, settings_tables
 
 FOLDER = Path(__file__).resolve().parents[1] / "_generated"
 
@@ -15,7 +15,7 @@ def write_all(folder: Path = FOLDER) -> list[str]:
     """Write every generated file; returns their names. A file of an earlier build is removed."""
     folder.mkdir(exist_ok=True)
     made: dict[str, str] = {}
-    for module in (interfaces, settings_tables, robot_schema, commands, pictures):
+    for module in (interfaces, settings_tables, robot_schema, plant_errors, commands, pictures):
         made |= module.pages()
     for old in folder.iterdir():
         if old.name not in made:

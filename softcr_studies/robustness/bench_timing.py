@@ -15,6 +15,7 @@ from softcr_control.controller import ControllerBlock
 from softcr_control.observation import ControlContext, Controller
 from softcr_estimation.estimator import EstimatorBlock
 from softcr_hardware import virtual_devices
+from softcr_hardware.plant import SimulatedPlant
 from softcr_hardware.plants import RodPlant, RodPlantSettings
 from softcr_hardware.virtual_devices import POSES, SENT, TRUE_TIP, DeviceFigures, EmulatedBench
 from softcr_models import Robot, load_robot
@@ -177,6 +178,7 @@ def emulated(bench: Bench, seed: int) -> EmulatedBench:
     """What the devices of a bench stand around; `seed` is of the sensors."""
     robot = load_robot(ROBOT)
     plant = RodPlant(robot, RodPlantSettings.model_validate(PLANT), seed).simulated
+    assert isinstance(plant, SimulatedPlant)  # of the same structure
     return EmulatedBench(robot, plant, bench)
 
 

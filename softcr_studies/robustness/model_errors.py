@@ -235,7 +235,8 @@ STUDY = Study(
     settings=Settings,
     exact=f"{SIMPLER}{PLANT}{SENSORS}One of these is changed in each row, which is the tip error "
     "from 2 s on. The Koopman baseline has learned from 15 minutes of the usual plant. Errors of "
-    "other parameters (length, angles of the chambers, hysteresis, payload) are not on the map.",
+    "structure (length, angles of the chambers, hysteresis, payload and more) are in the study "
+    "robustness/plants.",
     further_rows=rows,
     draw=draw,
 )
