@@ -24,10 +24,11 @@ class Estimated:
     gain: np.ndarray
     offset: np.ndarray
 
-    def felt(self, readings: np.ndarray) -> np.ndarray:
-        """(..., m) what the model feels at readings (..., m)."""
+    def felt(self, readings: np.ndarray, remembered: np.ndarray | None = None) -> np.ndarray:
+        """(..., m) what the model feels at readings (..., m); behind it what it remembers of them,
+        (..., k), where it does."""
         felt: np.ndarray = self.gain * readings + self.offset
-        return felt
+        return felt if remembered is None else np.concatenate((felt, remembered), axis=-1)
 
 
 class EstimatedParameters:

@@ -107,7 +107,7 @@ class GaussNewtonMpc:
         self._reach = steps[1]  # (m,) of the first free knot
         self._max_steps = largest_steps(steps[1:], inputs.range)
         self._middle = 0.5 * (inputs.low + inputs.high)
-        self._perturbation = settings.perturbation * inputs.range
+        self._perturbation = self._perturbed_by(settings)
         self._horizon = Horizon(context, settings)
         # each candidate but the first moves one number
         free = (self._knots.count - 1) * inputs.size
@@ -130,9 +130,17 @@ class GaussNewtonMpc:
 
         def use() -> None:
             self.settings, self._terms = settings, terms
-            self._perturbation = settings.perturbation * self._inputs.range
+            self._perturbation = self._perturbed_by(settings)
 
         return use
+
+    def _perturbed_by(self, settings: GaussNewtonSettings) -> np.ndarray:
+        """(m,) of a knot [unit of the inputs]. Where the model remembers its inputs, a smaller
+        change may move nothing: the slope inside a play is nearly 0, and steps would fly."""
+        memory = self._inputs.memory
+        least = 0.0 if memory is None else memory.least_change
+        changed: np.ndarray = np.maximum(settings.perturbation * self._inputs.range, least)
+        return changed
 
     def reset(self) -> None:
         """Forgets plan and previous commands: as if newly made."""

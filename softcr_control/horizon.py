@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from softcr_control.command_ramp import HELD, ramp_weights
 from softcr_control.costs.rollout import Rollout, tips_of
 from softcr_control.costs.settings import CostSettings
-from softcr_control.estimated_parameters import EstimatedParameters
+from softcr_control.estimated_parameters import Estimated, EstimatedParameters
 from softcr_control.lag_estimation import LagEstimator
 from softcr_control.observation import ControlContext, Observation
 from softcr_control.references import Reference
@@ -59,6 +59,8 @@ class Problem:
     approach: np.ndarray  # (delay + 1, m) what the model feels until the optimised commands begin
     free_inputs: np.ndarray  # ((N + 1) m,) what the model feels if all commands are zero
     input_response: np.ndarray  # (N m, (N + 1) m) what commands add to that [-]
+    remembered: np.ndarray | None  # (k,) of the inputs' past when the optimised commands begin
+    estimated: Estimated  # what is felt at a reading
     previous_command: np.ndarray  # (m,) active until then
     reference: Reference  # N rows; tips less the offsets that were learned
     parameters: np.ndarray  # (P,)
@@ -85,7 +87,7 @@ class Problem:
         inputs += self.free_inputs
         return Rollout(
             initial_state=self.state,
-            inputs=inputs.reshape(len(commands), -1, commands.shape[2]),
+            inputs=self._felt(inputs.reshape(len(commands), -1, commands.shape[2])),
             commands=commands,
             previous_command=self.previous_command,
             reference=self.reference,
@@ -93,6 +95,16 @@ class Problem:
             parameters=self.parameters,
             period=self.period,
         )
+
+    def _felt(self, inputs: np.ndarray) -> np.ndarray:
+        """(B, N + 1, m) as they are; of a model with a memory, which follows readings, these were
+        readings, and (B, N + 1, m + k) come out."""
+        memory = self.model.inputs.memory
+        if memory is None or self.remembered is None:
+            return inputs
+        readings = np.ascontiguousarray(inputs, dtype=float)
+        past = memory.along(self.remembered, readings, self.period)
+        return self.estimated.felt(readings, past)
 
 
 class Horizon:
@@ -140,6 +152,7 @@ class Horizon:
         """Forgets what was sent and learned."""
         self._sent.reset()
         self._read: tuple[float, np.ndarray] | None = None  # stamp [s] and readings (m,) last seen
+        self._remembered: np.ndarray | None = None
         if self._lag:
             self._lag.reset()
         self._offsets.reset()
@@ -174,6 +187,7 @@ class Horizon:
                 # readings of another distance in time say nothing about a lag counted in ticks
                 held = self._sent.before(observation.delay)
                 self._lag.observe(self._read[1], held, measured)
+        self._remember_inputs(observation.stamp, measured)
         self._read = observation.stamp, measured
         if self._offsets.active:
             estimated = self._names.read(observation.parameters)
@@ -181,7 +195,7 @@ class Horizon:
                 Moment(
                     observation.stamp,
                     np.asarray(observation.state, float),
-                    estimated.felt(measured),
+                    estimated.felt(measured, self._remembered),
                     estimated.parameters,
                 )
             )
@@ -199,6 +213,7 @@ class Horizon:
         delay, reference = observation.delay, observation.reference
         pending = self._sent.pending(delay)
         approach = self._trajectory(np.asarray(observation.inputs, float), pending)
+        past = self._past(approach)
         decays, step = self._decays()
         of_held = np.where(self._reached, step * decays[self._ticks_after], 0.0)
         free = decays[:, None] * approach[-1]
@@ -206,11 +221,16 @@ class Horizon:
             free += self._ramp[0] * np.outer(of_held[0], self._sent.last)
         rows = slice(delay + 1, delay + 1 + self.ticks)
         offsets = self._offsets.ahead(delay, self.ticks) if self._offsets.active else None
+        raw = past is not None  # gains and offsets come behind the memory, which follows readings
         return Problem(
             present_state=np.asarray(observation.state, float),
-            approach=estimated.felt(approach),
-            free_inputs=estimated.felt(free).ravel(),
-            input_response=self._response(of_held, estimated.gain),
+            approach=estimated.felt(approach, past),
+            free_inputs=(free if raw else estimated.felt(free)).ravel(),
+            input_response=self._response(
+                of_held, np.ones_like(estimated.gain) if raw else estimated.gain
+            ),
+            remembered=None if past is None else past[-1],
+            estimated=estimated,
             previous_command=self._sent.last,
             reference=reference.part(rows, offsets),
             parameters=estimated.parameters,
@@ -218,6 +238,25 @@ class Horizon:
             model=self._model,
             period=self.period,
         )
+
+    def _remember_inputs(self, stamp: float, measured: np.ndarray) -> None:
+        """Go on with what the model feels of the readings' past, to these (m,)."""
+        memory = self._inputs.memory
+        if memory is None:
+            return
+        if self._remembered is None or self._read is None:
+            self._remembered = memory.begin(np.nan_to_num(measured))
+        elif np.isfinite(measured).all() and stamp > self._read[0]:
+            last = np.where(np.isfinite(self._read[1]), self._read[1], measured)
+            passed = np.stack((last, measured))[None]
+            self._remembered = memory.along(self._remembered, passed, stamp - self._read[0])[0, 1]
+
+    def _past(self, approach: np.ndarray) -> np.ndarray | None:
+        """(T + 1, k) what is remembered along readings (T + 1, m), a tick apart; None without."""
+        memory = self._inputs.memory
+        if memory is None or self._remembered is None:
+            return None
+        return memory.along(self._remembered, approach[None], self.period)[0]
 
     def _check(self, observation: Observation) -> None:
         delay, rows = observation.delay, len(observation.reference.tip_positions)

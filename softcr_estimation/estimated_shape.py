@@ -35,11 +35,11 @@ def estimated_shape(
 
     @cache
     def nodes() -> np.ndarray:
-        return rod.node_poses(state, told)
+        return rod.node_poses(state, model.rod_parameters(told))
 
     return EstimatedShape(
         lambda: np.concatenate((nodes()[:1], poses_of_rows(rod, nodes()))),
-        lambda: rod.tip_pose_from_rod_tip(nodes()[-1]),
+        lambda: model.tip_beyond(nodes()[-1], told),
     )
 
 

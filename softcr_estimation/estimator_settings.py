@@ -36,6 +36,12 @@ class ModelEstimatorSettings(FilterSettings):
         default=1 / 70, description="a tick; longer gaps take several steps [s]"
     )
 
+    reopening: bool = Field(
+        default=True,
+        description="whether parameters walk faster while the innovations are coloured, so while "
+        "the filter is wrong",
+    )
+
     state_noise: _Positive = Field(
         default=0.01, description="of states without a noise of their own [state scale/sqrt(s)]"
     )

@@ -104,6 +104,7 @@ class SquareRootFilter(ABC):
                 covariance.
         """
         self._predict, self._measure, self._farthest = predict, measure, farthest
+        self._gate_probability, self._gates = 0.0, dict[int, float]()
         self.use(process_noise, gate_probability)
         size = self._process_noise.size
         low, high = bounds or (np.full(size, -np.inf), np.full(size, np.inf))
@@ -121,8 +122,9 @@ class SquareRootFilter(ABC):
             raise ValueError(f"process_noise: must be finite and >= 0, found {process_noise}")
         if not 0.0 < gate_probability < 1.0:
             raise ValueError(f"gate_probability: must be in (0, 1), found {gate_probability}")
-        self._process_noise, self._gate_probability = noise, gate_probability
-        self._gates: dict[int, float] = {}
+        if gate_probability != self._gate_probability:
+            self._gate_probability, self._gates = gate_probability, {}
+        self._process_noise = noise
 
     def start(self, mean: np.ndarray, covariance: np.ndarray) -> None:
         """Begin from mean (n,) and covariance (n, n), positive definite (ValueError otherwise)."""

@@ -14,6 +14,8 @@ from softcr_models.model import Inputs, Layout, Model, Parameter, nominal_parame
 _PASCAL_SCALE, _RANGE_SHARE = 1e3, 0.01
 _OFFSET_LIMIT = 20.0  # [scale]
 _GAIN_RANGE = 2.0
+# Random walks while the filter finds that it is wrong [1/sqrt(s)].
+_OFFSET_OPENED, _GAIN_OPENED = 1.0, 0.03
 _NEAR_BOUND = 0.01  # [distance of the bounds]
 
 
@@ -45,7 +47,7 @@ class Sensors:
         offsets = tuple(
             Parameter(
                 name, inputs.unit, 0.0, -bound, bound, "linear",
-                noise=1e-3, deviation=0.1, scale=scale,
+                noise=1e-3, deviation=0.1, scale=scale, opened=_OFFSET_OPENED,
             )
             for name, bound, scale in zip(
                 inputs.offset_names, bounds, scales.tolist(), strict=True
@@ -54,7 +56,7 @@ class Sensors:
         gains = tuple(
             Parameter(
                 name, "-", 1.0, 1.0 / spread, spread,
-                noise=2e-4, deviation=0.003,
+                noise=2e-4, deviation=0.003, opened=_GAIN_OPENED,
             )
             for name in inputs.gain_names
         )  # fmt: skip
@@ -74,6 +76,8 @@ class JointVector:
         names: of all estimated parameters, in the vector's order.
         state_part: where the state stands.
         noise, deviation: (n,) of the random walks [1/sqrt(s)], at the start [-].
+        opened_fast, opened_slow: (n,) random walks of the parameters that either finding opens, as
+            long as the filter finds that it is wrong [1/sqrt(s)].
         low, high: (n,) bounds, infinite for states.
     """
 
@@ -118,6 +122,10 @@ class JointVector:
         self.deviation = self._filled(
             state_deviation, (_number(p, deviations, p.deviation) for p in self._estimated)
         )
+        walks = zip(*map(_opened, self._estimated), strict=True) if self._estimated else ((), ())
+        self.opened_fast, self.opened_slow = (
+            self._filled(np.zeros(states), each) for each in walks
+        )
         free = np.full(states, np.inf)
         bounds = [_bounds(each, settings.parameter_range) for each in self._estimated]
         self.low = self._filled(-free, (low for low, _ in bounds))
@@ -150,12 +158,23 @@ class JointVector:
         return values
 
     def acting(self, points: np.ndarray, *readings: np.ndarray) -> tuple[np.ndarray, ...]:
-        """For each reading (m,) of the inputs' sensors what then acts, (B, m) [inputs' unit]."""
+        """For each reading (m,) of the inputs' sensors what then acts, (B, m) [inputs' unit].
+
+        What is remembered behind a reading, (m + k,), stays as it is: (B, m + k).
+        """
         gains = np.ones((len(points), self._model.inputs.size))
         gains[:, self._gains] = np.exp(points[:, self._gain_part])
         offsets = np.zeros_like(gains)
         offsets[:, self._offsets] = self._offset_scale * points[:, self._offset_part]
-        return tuple(gains * reading + offsets for reading in readings)
+        count = gains.shape[1]
+        acting = tuple(gains * reading[:count] + offsets for reading in readings)
+        if readings[0].size == count:
+            return acting
+        rows = len(points)
+        return tuple(
+            np.concatenate((each, np.tile(reading[count:], (rows, 1))), axis=1)
+            for each, reading in zip(acting, readings, strict=True)
+        )
 
     def moved(self, points: np.ndarray, states: np.ndarray) -> np.ndarray:
         """(B, n) the points with other states (B, nx)."""
@@ -259,6 +278,12 @@ def _number(parameter: Parameter, given: Mapping[str, float], default: float) ->
         return default
     number = given[parameter.name]
     return number if parameter.transform == "log" else number / parameter.scale
+
+
+def _opened(parameter: Parameter) -> tuple[float, float]:
+    """Random walk while the filter is wrong, by the fast and by the slow finding [1/sqrt(s)]."""
+    fast = parameter.opens == "fast"
+    return (parameter.opened, 0.0) if fast else (0.0, parameter.opened)
 
 
 def _by_group(

@@ -13,6 +13,7 @@ from softcr_estimation.filters import elapsed, make_filter
 from softcr_estimation.gaussian import Measure
 from softcr_estimation.joint_vector import JointVector
 from softcr_estimation.measurements import Measurement, Measurements, checked, positions
+from softcr_estimation.reopening import FAST_SHARE, SLOW_RAMP, InnovationColour
 from softcr_models.model import TIP, Model
 
 HELD = 1e-6
@@ -56,6 +57,10 @@ class ModelEstimate:
             made to fit, or not by them.
         innovations: by output that was measured, whitened: standard normal and independent where
             the model is right [-].
+        opened_fast, opened_slow: how far the parameters are opened because the innovations are
+            coloured, 0 to 1, see `InnovationColour`.
+        innovation_correlation: mean product of neighbouring innovations over their variance, 0 on
+            average where the model is right [-].
     """
 
     stamp: float
@@ -73,6 +78,14 @@ class ModelEstimate:
     recent_gated: int = 0
     at_bounds: tuple[str, ...] = ()
     innovations: Mapping[str, np.ndarray] = field(default_factory=dict)
+    opened_fast: float = 0.0
+    opened_slow: float = 0.0
+    innovation_correlation: float = 0.0
+
+    @property
+    def is_opened(self) -> bool:
+        """Whether parameters walk faster than usual."""
+        return self.opened_fast > 0.0 or self.opened_slow > 0.0
 
     def warnings(self) -> list[str]:
         """What an operator should know of: signs that the model does not fit the robot."""
@@ -82,6 +95,12 @@ class ModelEstimate:
             told.append(
                 f"{self.recent_gated} of the last {self.recent_updates} measurements gated: "
                 "the estimate does not explain them"
+            )
+        if self.opened_fast or self.innovation_correlation > SLOW_RAMP[0]:
+            told.append(
+                f"innovations are coloured, correlation {self.innovation_correlation:.2g}: the "
+                f"model does not fit; parameters opened by {self.opened_fast:.2g} (fast), "
+                f"{self.opened_slow:.2g} (slow)"
             )
         if self.at_bounds:
             told.append(f"at their bounds: {', '.join(self.at_bounds)}")
@@ -158,8 +177,10 @@ class ModelEstimator:
             farthest=FARTHEST,
         )  # fmt: skip
         self._stamp = math.nan
-        self._inputs = np.zeros(model.inputs.size)
+        self._inputs, self._remembered = np.zeros(model.inputs.size), np.zeros(0)
         self._recent = _Recent()
+        self._colour = InnovationColour()
+        self._opened = 0.0, 0.0
         self._held: set[str] = set()
 
     def prepared(
@@ -212,7 +233,12 @@ class ModelEstimator:
         self._use_noise()
 
     def _use_noise(self) -> None:
-        noise = self._vector.noise.copy()
+        """As the settings have it, and more while the filter finds that it is wrong."""
+        vector, (fast, slow) = self._vector, self._opened
+        noise = vector.noise.copy()
+        if fast or slow:
+            opened = FAST_SHARE * fast * vector.opened_fast**2 + slow * vector.opened_slow**2
+            noise = np.sqrt(noise**2 + opened)
         noise[self._vector.places(self._held)] = 0.0
         self._filter.use(noise, self._settings.gate_probability)
 
@@ -233,7 +259,11 @@ class ModelEstimator:
         else:
             state = checked("state", state, (self._model.state.size,))
         self._inputs, self._stamp = inputs, float(stamp)
+        if self._model.inputs.memory is not None:
+            self._remembered = self._model.inputs.memory.begin(inputs)
         self._recent = _Recent()
+        self._colour.restart()
+        self._opened = 0.0, 0.0
         self._held.clear()
         self._use_noise()
         self._filter.start(self._vector.at_nominal(state), np.diag(self._vector.deviation**2))
@@ -280,7 +310,21 @@ class ModelEstimator:
         if not measured:
             return self._estimate(None, math.nan, False, True)
         self._recent.add(self._stamp, gated)
+        self._judge(innovations)
         return self._estimate(tip_covariance, nis, gated, False, innovations)
+
+    def _judge(self, innovations: Mapping[str, np.ndarray]) -> None:
+        """Open the parameters, or close them, after what was measured at a stamp.
+
+        The tip decides where it is measured: another sensor that lies shall open nothing.
+        """
+        told = innovations.get(TIP)
+        self._colour.add(np.concatenate(list(innovations.values())) if told is None else told)
+        before, self._opened = self._opened, (0.0, 0.0)
+        if self._settings.reopening:
+            self._opened = self._colour.fast, self._colour.slow
+        if self._opened != before:
+            self._use_noise()
 
     def _advance(self, inputs: np.ndarray, duration: float) -> None:
         # A tenth of a period is jitter of the stamps, not worth one more step.
@@ -288,8 +332,20 @@ class ModelEstimator:
         change = (inputs - self._inputs) / steps
         for step in range(steps):
             begin = self._inputs + step * change
-            self._filter.predict((begin, begin + change), duration / steps)
+            ramp = self._remembering(begin, begin + change, duration / steps)
+            self._filter.predict(ramp, duration / steps)
         self._inputs = inputs
+
+    def _remembering(
+        self, begin: np.ndarray, end: np.ndarray, dt: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Readings (m,) at the ends of a step, with what the model remembers behind each."""
+        memory = self._model.inputs.memory
+        if memory is None:
+            return begin, end
+        before = self._remembered
+        self._remembered = memory.along(before, np.stack((begin, end))[None], dt)[0, 1]
+        return np.concatenate((begin, before)), np.concatenate((end, self._remembered))
 
     def _predict(
         self, points: np.ndarray, ramp: tuple[np.ndarray, np.ndarray], dt: float
@@ -318,7 +374,8 @@ class ModelEstimator:
         """(B, ...) an output, under the inputs of the last stamp."""
         acting = None
         if self._model.outputs[name].needs_inputs:
-            (acting,) = self._vector.acting(points, self._inputs)
+            felt = np.concatenate((self._inputs, self._remembered))
+            (acting,) = self._vector.acting(points, felt)
         return self._model.observe((name,), states, acting, parameters)[name]
 
     def _estimate(
@@ -353,6 +410,9 @@ class ModelEstimator:
             recent_gated=self._recent.gated,
             at_bounds=vector.at_bounds(mean),
             innovations=innovations,
+            opened_fast=self._opened[0],
+            opened_slow=self._opened[1],
+            innovation_correlation=self._colour.correlation,
         )
 
     def _checked_inputs(self, inputs: np.ndarray) -> np.ndarray:

@@ -120,6 +120,12 @@ class ModelFilterSettings(BaseModel):
         description="innovations beyond this chi-square quantile are believed less",
         json_schema_extra=_LIVE,
     )
+    reopening: bool = Field(
+        True,
+        description="whether parameters walk faster while the innovations are coloured, so while "
+        "the filter is wrong; not where a force at the tip is looked for",
+        json_schema_extra=_LIVE,
+    )
     tip_force_threshold: float = Field(
         12.0,
         ge=3.0,
@@ -197,7 +203,8 @@ class ModelFilter:
     def reset(self) -> None:
         """Begin anew with the next sample."""
         self._last: ModelEstimate | None = None
-        self.repairs = self.gated = 0
+        self.repairs = self.gated = self._updates = self._opened = 0
+        self._bounds_met: set[str] = set()
 
     def update(
         self, inputs: np.ndarray, measurements: Mapping[str, np.ndarray], stamp: float
@@ -216,13 +223,29 @@ class ModelFilter:
         self._last = self._filter.update(inputs, measurements, stamp)
         self.repairs = self._last.repairs
         self.gated += self._last.gated
+        self._updates += not self._last.predicted_only
+        self._opened += self._last.is_opened
+        self._bounds_met.update(self._last.at_bounds)
         if self._search is not None:
             self._search.take(self._last)
         return self._last
 
     def describe(self) -> dict[str, Any]:
-        """Counts since `reset`."""
-        told = {"filter": self._kind, "repairs": self.repairs, "gated": self.gated}
+        """Counts since `reset`, and what the last estimate says of its own innovations."""
+        told: dict[str, Any] = {
+            "filter": self._kind,
+            "repairs": self.repairs,
+            "gated": self.gated,
+            "updates": self._updates,
+            "opened": self._opened,
+            "bounds_met": sorted(self._bounds_met),
+        }
+        if self._last is not None:
+            told |= {
+                "opened_fast": self._last.opened_fast,
+                "opened_slow": self._last.opened_slow,
+                "innovation_correlation": self._last.innovation_correlation,
+            }
         return told if self._search is None else told | {"tip_forces": self._search.found}
 
     def warnings(self) -> list[str]:
@@ -265,4 +288,5 @@ def _numbers_of(
         initial_state_deviation=deviation,
         measurement_noises=measured,
         gate_probability=settings.gate_probability,
+        reopening=settings.reopening and not settings.tip_force,
     )

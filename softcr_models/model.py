@@ -90,6 +90,33 @@ class Layout:
         return values
 
 
+class InputMemory(Protocol):
+    """What a model feels of its inputs' past, as columns behind them; known, not estimated.
+
+    Attributes:
+        size: k, how many columns.
+        least_change: of an input, for a finite difference that means something [its unit]; 0 for
+            any.
+    """
+
+    size: int
+    least_change: float
+
+    def begin(self, inputs: np.ndarray) -> np.ndarray:
+        """(k,) after inputs (m,) have slowly risen from zero and stayed for long."""
+        ...
+
+    def along(self, remembered: np.ndarray, inputs: np.ndarray, dt: float) -> np.ndarray:
+        """(B, T + 1, k) at each of inputs (B, T + 1, m), `dt` [s] apart and linear in between.
+
+        Args:
+            remembered: (k,) at the first of them.
+            inputs: float64.
+            dt: [s].
+        """
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Inputs:
     """What drives a model: chamber pressures, tendon lengths, tensions.
@@ -102,6 +129,8 @@ class Inputs:
         low, high: (m,) smallest and largest allowed value [unit].
         rate: (m,) largest change per second [unit/s].
         lag: from a command to what the model feels; None where commands are followed at once.
+        memory: what the model feels of the inputs' past beside them; None for nothing. Inputs of a
+            model with a memory have m + k columns.
     """
 
     quantity: str
@@ -111,6 +140,7 @@ class Inputs:
     high: np.ndarray
     rate: np.ndarray
     lag: PressureLag | None = None
+    memory: InputMemory | None = None
 
     def __post_init__(self) -> None:
         shape = (len(self.names),)
@@ -162,6 +192,10 @@ class Parameter:
         noise: random walk of the transformed number [1/sqrt(s)].
         deviation: standard deviation of the transformed number at the start [-].
         scale: of the linear transform, in the parameter's unit.
+        opened: random walk of the transformed number while a filter finds that it is wrong
+            [1/sqrt(s)]; 0: it is then known as well as ever.
+        opens: which finding opens it: "fast" after a few samples, what may change at any time;
+            "slow" after a second, what is a matter of how the robot is made.
     """
 
     name: str
@@ -173,6 +207,8 @@ class Parameter:
     noise: float = 5e-4
     deviation: float = 0.1
     scale: float = 1.0
+    opened: float = 0.0
+    opens: Literal["fast", "slow"] = "fast"
 
 
 @dataclass(frozen=True)
@@ -227,7 +263,8 @@ class Model(Protocol):
 
         Args:
             states: (B, nx).
-            begin, end: (B, m) inputs at the step's begin and end, linear in between.
+            begin, end: (B, m) inputs at the step's begin and end, linear in between; with what is
+                remembered of them where the inputs have a memory.
             parameters: (B, P) or (1, P).
             dt: length of the step [s].
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ValidationError
 
+from softcr_models.chain.chain_model import ChainModel
 from softcr_models.devices import DeviceName
 from softcr_models.errors import UserError
 from softcr_models.model import Model
@@ -32,7 +33,7 @@ MODELS: Mapping[str, str] = {
 
 
 def make_model(name: str, robot: Any, settings: Mapping[str, Any] | None = None) -> Model:
-    """The model of a name for a robot.
+    """The model of a name for a robot; of a rod with a `pressure_chain`, behind that chain.
 
     Args:
         name: one of `MODELS`, or `package.module:Class`, or `path/file.py:Class`.
@@ -48,8 +49,20 @@ def make_model(name: str, robot: Any, settings: Mapping[str, Any] | None = None)
     if options is None:
         if settings:
             raise UserError(f"model {name!r}: has no settings, but {sorted(settings)} are given")
-        return kind.of_robot(robot)
-    return kind.of_robot(robot, _validated(name, options, settings or {}))
+        return _behind_chain(kind.of_robot(robot), robot)
+    return _behind_chain(kind.of_robot(robot, _validated(name, options, settings or {})), robot)
+
+
+def _behind_chain(model: Model, robot: Any) -> Model:
+    chain = robot.pressure_chain if isinstance(robot, Robot) else None
+    if chain is None:
+        return model
+    if not isinstance(model, RodModel):
+        raise UserError(
+            f"robot {robot.name}: pressure_chain: {type(model).__name__} is no model of its rod; "
+            "allowed are rod and ddpinn"
+        )
+    return ChainModel(model, chain)
 
 
 def model_class(name: str) -> Any:

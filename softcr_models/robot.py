@@ -21,6 +21,7 @@ from softcr_models.medium import Medium
 from softcr_models.number_types import NO_BOOLEAN, Fraction, Name, NonNegative, Triple
 from softcr_models.old_robots import is_old_arm, is_old_rod, upgraded_rod
 from softcr_models.pressure import PressureLag
+from softcr_models.pressure_chain import PressureChain
 from softcr_models.robot_parts import (
     Chamber,
     Data,
@@ -83,6 +84,7 @@ class Robot(SegmentArrays, Data):
         "medium": "medium",
         "given_tension_limits": "tension_limits",
         "tension_lag": "tension_lag",
+        "pressure_chain": "pressure_chain",
     }
     defaults: ClassVar = {"tendon_model": "constant"}
     also_written: ClassVar[dict[str, FieldInfo]] = SEGMENT_FIELDS
@@ -153,6 +155,11 @@ class Robot(SegmentArrays, Data):
         description="from a command to the tendon's tension, a lag like that of pressures; a "
         "tension is the command at once when absent",
     )
+    pressure_chain: PressureChain | None = Field(
+        default=None,
+        description="what lies between a pressure's reading and the rod, and is identified by the "
+        "filter; nothing when absent",
+    )
 
     @model_validator(mode="wrap")
     @classmethod
@@ -175,6 +182,7 @@ class Robot(SegmentArrays, Data):
         robot_rules.check_actuators(self)
         robot_rules.check_sensors(self)
         robot_rules.check_limits(self)
+        robot_rules.check_pressure_chain(self)
         return self
 
     @model_serializer(mode="wrap")

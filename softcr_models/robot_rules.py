@@ -25,6 +25,7 @@ SENSORS: tuple[RodSensor, ...] = (
 )
 """Of a robot whose file says nothing of sensors; without the pressure where there is no chamber."""
 
+_TOLD_FROM_NOISE = 3.0  # a play of that many deviations of the readings
 _RESERVED = ("tip", "shape", "base_wrench", "tendon_lengths")  # outputs that every rod has
 
 
@@ -131,3 +132,27 @@ def check_limits(robot: "Robot") -> None:
     ):  # fmt: skip
         if given is not None and not there:
             raise ValueError(f"{field}: not allowed: this robot has no {actuators}")
+
+
+def check_pressure_chain(robot: "Robot") -> None:
+    """A chain is that of chambers, and its elements are what their sensors can tell."""
+    chain = robot.pressure_chain
+    if chain is None:
+        return
+    if robot.given_pressure_limits is None:
+        raise ValueError("pressure_chain: not allowed: this robot has no chambers")
+    limits = robot.given_pressure_limits
+    noise = max(each.noise for each in robot.sensors if isinstance(each, PressureSensor))
+    reach = 0.5 * (limits.maximum - limits.minimum)
+    for radius in chain.hysteresis_radii:
+        if radius < _TOLD_FROM_NOISE * noise:
+            raise ValueError(
+                f"pressure_chain: hysteresis_radii: {radius:g} Pa: no motion tells it from the "
+                f"pressure sensor's noise of {noise:g} Pa; must be at least {_TOLD_FROM_NOISE:g} "
+                "times that"
+            )
+        if radius >= reach:
+            raise ValueError(
+                f"pressure_chain: hysteresis_radii: {radius:g} Pa: such a stop never slides and "
+                f"cannot be told from a gain; must be below {reach:g} Pa, half the range"
+            )

@@ -1,6 +1,7 @@
 """What every model of a rod's states has in common, whatever advances them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,10 @@ from softcr_models.rod.description import (
 )
 from softcr_models.tendon_lengths import tendon_lengths
 
+OPENED: Mapping[str, float] = {"bending_compliance": 0.08, "tip_mass": 0.3, "damping_factor": 0.1}
+"""Random walks of a rod's parameters while a filter finds that it is wrong [1/sqrt(s)]: a payload
+that is picked up is a large part of the mass at the tip."""
+
 
 class RodModel:
     """A `Model` whose states are a rod's; how they advance is its subclass's to say.
@@ -37,7 +42,9 @@ class RodModel:
         self.rod = rod
         self.state = rod_layout(rod)
         self.inputs = rod_inputs(rod.robot)
-        self.parameters = rod_parameters(rod)
+        self.parameters = tuple(
+            replace(each, opened=OPENED.get(each.name, 0.0)) for each in rod_parameters(rod)
+        )
         self.outputs = rod_outputs(rod)
         self._pose_sensors = pose_sensors(rod.robot)
         self.parameter_names = rod.parameter_names
@@ -109,6 +116,19 @@ class RodModel:
     def equilibrium(self, inputs: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         """See Model; the exact rod's."""
         return self.rod.equilibrium(inputs, parameters)
+
+    def rod_parameters(self, parameters: np.ndarray) -> np.ndarray:
+        """(..., Q) those of the model's parameters (..., P) that are its rod's."""
+        return parameters
+
+    def tip_beyond(self, end: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+        """(4, 4) the output "tip" from the pose (4, 4) of the rod's last node.
+
+        Args:
+            end: in the base frame [m].
+            parameters: (P,).
+        """
+        return self.rod.tip_pose_from_rod_tip(end)
 
     def warm_up(self) -> None:
         """See Model: compiles (or loads) every kernel a control loop may call."""

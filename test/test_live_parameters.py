@@ -150,6 +150,7 @@ OTHERS = {
         "input_timeout": 0.3,
     },
     "estimator": {
+        "reopening": False,
         "patience": 1.5,
         "longest_prediction": 2.0,
         "use_orientation": True,

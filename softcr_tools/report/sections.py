@@ -89,6 +89,11 @@ _KEY_FIGURES = {
         "true {true:2}, first guess {initial:2}; error {error_percent:2 %}, "
         "at worst {worst_error_percent:2 %} from 5 s on",
     ),
+    "innovation_correlation": (
+        "filter's innovations", "correlation {innovation_correlation:2} at the end",
+        "parameters opened in {opened_percent:1 %} of the updates, measurements gated in "
+        "{gated_percent:1 %}; bounds met by {bounds_met}",
+    ),
     "commanded_min_kpa": (
         "commanded pressures", "{commanded_min_kpa:1} to {commanded_max_kpa:1 kPa}",
         "at a limit {at_limit_percent:1 %} of the time",
@@ -127,7 +132,7 @@ def summarize(run: Run) -> Summary:
     """Compute the numbers of a run."""
     numbers: Numbers = {}
     for section in (
-        identity, tracking, estimation, constant_curvature, parameters,
+        identity, tracking, estimation, constant_curvature, parameters, filter_health,
         *_of_kind(run),
         external_forces, tip_force, safety, parameter_changes, timing,
     ):  # fmt: skip
@@ -246,6 +251,30 @@ def parameters(run: Run) -> Numbers:
     if not run.is_of_rod:
         return {"parameters": found}
     return {"parameters": found, "bending_compliance": _compliance(run)}
+
+
+def filter_health(run: Run) -> Numbers:
+    """`filter`: whether the model explained what was measured; only of the house's filter.
+
+    Shares of updates in which parameters were opened, or a measurement gated [%]; at the end the
+    mean product of neighbouring innovations over their variance, 0 where the model is right [-];
+    the parameters that met a bound.
+    """
+    told = {
+        name: run.bag.said("estimator", name)
+        for name in ("updates", "opened", "gated", "innovation_correlation", "bounds_met")
+    }
+    if told["innovation_correlation"] is None or not told["updates"]:
+        return {}
+    share = 100.0 / float(told["updates"])
+    return {
+        "filter": {
+            "innovation_correlation": number(told["innovation_correlation"]),
+            "opened_percent": share * float(told["opened"]),
+            "gated_percent": share * float(told["gated"]),
+            "bounds_met": ", ".join(told["bounds_met"] or ()) or "none",
+        }
+    }
 
 
 def _compliance(run: Run) -> dict[str, float | None]:

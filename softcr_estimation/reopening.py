@@ -1,0 +1,83 @@
+"""Whether a filter is wrong, from the colour of its innovations; it then opens its parameters.
+
+Where model and noises are right, the innovations of a Kalman filter are white (Mehra, IEEE
+Transactions on Automatic Control 15, 1970, p. 175). Measurement noise of any size is white, too, so
+it moves no mean of the products of neighbouring innovations; an error of the model does, because it
+pushes every one of them the same way. How quickly parameters may then walk is raised with the
+colour, as process noise, and goes back by itself once the parameters have moved. The windows, the
+ramps and the cut are ours.
+"""
+
+import math
+from collections import deque
+from functools import cache
+
+import numpy as np
+from scipy.stats import chi2
+
+FAST_WINDOW, SLOW_WINDOW = 5, 70
+"""How many products the two means go over [samples]."""
+
+FAST_RAMP, SLOW_RAMP = (1.0, 4.0), (0.25, 0.6)
+"""Means at which the opening begins, and at which it is whole [-]."""
+
+SLOW_CUT = 1.5
+"""A product counts for at most so much in the slow mean: an event, as of a payload that is picked
+up, is no lasting error [-]."""
+
+FAST_SHARE = 5.0
+"""Of the square of a parameter's walk, at a whole opening by the fast window [-]."""
+
+_LONGEST = 15.0  # an innovation counts for at most so many standard deviations
+
+
+class InnovationColour:
+    """Means of the products of neighbouring whitened innovations, over a short and a long window.
+
+    A product is innovation . last innovation / their size / max(1, median of NIS / its median where
+    the model is right). Without the last divisor, noise that is larger than the filter believes
+    would pass for colour: its products vary with its square.
+
+    Attributes:
+        fast, slow: how far the parameters are opened by either window, 0 to 1 [-].
+        correlation: mean of the slow window, 0 on average where the model is right [-].
+    """
+
+    def __init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """Nothing is known."""
+        self._last = np.zeros(0)
+        self._nis: deque[float] = deque(maxlen=SLOW_WINDOW)
+        self._fast: deque[float] = deque([0.0] * FAST_WINDOW, FAST_WINDOW)
+        self._slow: deque[float] = deque([0.0] * SLOW_WINDOW, SLOW_WINDOW)
+        self.fast = self.slow = self.correlation = 0.0
+
+    def add(self, innovation: np.ndarray) -> None:
+        """The whitened innovation (nz,) of one stamp; one of another size than the last is not
+        compared with it."""
+        nis = float(innovation @ innovation)
+        limited = innovation * min(1.0, _LONGEST / math.sqrt(nis)) if nis > 0.0 else innovation
+        last, self._last = self._last, limited
+        size = innovation.size
+        self._nis.append(min(nis, _LONGEST**2))
+        if last.size != size:
+            return
+        usual = sorted(self._nis)[len(self._nis) // 2] / _median_of_chi_square(size)
+        product = float(limited @ last) / size / max(1.0, usual)
+        self._fast.append(product)
+        self._slow.append(min(max(product, -SLOW_CUT), SLOW_CUT))
+        self.correlation = sum(self._slow) / SLOW_WINDOW
+        self.fast = _ramp(sum(self._fast) / FAST_WINDOW, FAST_RAMP)
+        self.slow = _ramp(self.correlation, SLOW_RAMP)
+
+
+def _ramp(value: float, ends: tuple[float, float]) -> float:
+    low, high = ends
+    return min(max((value - low) / (high - low), 0.0), 1.0)
+
+
+@cache
+def _median_of_chi_square(size: int) -> float:
+    return float(chi2.ppf(0.5, size))

@@ -1,0 +1,266 @@
+"""A rod's model with the chain in front of it: readings in, the rod underneath."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from softcr_models.arguments import Arguments, signs_of
+from softcr_models.chain import acting
+from softcr_models.chain.memory import ChainMemory
+from softcr_models.errors import UserError
+from softcr_models.model import TIP, Parameter
+from softcr_models.pressure_chain import PressureChain
+from softcr_models.robot import Robot
+from softcr_models.rod_model import RodModel
+
+_LARGEST_WEIGHT = 2.0
+"""Beyond what their sum may be: a bound that is met moves the mean of what is estimated with it."""
+
+
+class ChainModel(RodModel):
+    """A model of a rod whose inputs go through its robot's `pressure_chain`.
+
+    The chain is one function of readings, of what is remembered of them and of parameters; filters
+    and controllers alike call it through this model. What acts is told to the rod's model as
+    pressures that make the same wrench, so any model of the rod will do.
+
+    Inputs are the m readings, with what is remembered of them behind (`Inputs.memory`); m columns
+    alone count as those of a chain that remembers nothing. Parameters are the rod's, then the
+    chain's.
+    """
+
+    def __init__(self, inner: RodModel, chain: PressureChain) -> None:
+        """
+        Args:
+            inner: of the rod alone.
+            chain: in front of it.
+
+        Raises:
+            UserError: the chain is not for such a robot.
+        """
+        super().__init__(inner.rod)
+        self._inner, robot = inner, inner.rod.robot
+        self._of_rod = len(inner.parameters)
+        count, stops = inner.inputs.size, len(chain.hysteresis_radii)
+        self.inputs = inner.inputs
+        columns = count * (1 + stops + len(chain.lag_times))
+        if columns > count:
+            memory = ChainMemory(count, chain.hysteresis_radii, chain.lag_times)
+            self.inputs = replace(inner.inputs, memory=memory)
+        elements = {part: tuple(each) for part, each in _elements(chain, count)}
+        added = tuple(parameter for each in elements.values() for parameter in each)
+        self.parameters = (*inner.parameters, *added)
+        self.parameter_names = tuple(each.name for each in self.parameters)
+        self.nominal_parameters = np.array([each.nominal for each in self.parameters])
+        self._parts = np.full(acting.PARTS, -1)
+        place = self._of_rod
+        for part, each in elements.items():
+            self._parts[part], place = place, place + len(each)
+        self._stops, self._columns = stops, columns
+        self._moves_marker = chain.marker_offset
+        self._turned, self._bending, self._unbent = _wrench_map(robot, chain)
+        signs = {**inner._arguments.signs, **signs_of(added)}
+        self._arguments = Arguments(type(self).__name__, self.state.size, columns, signs)
+
+    @property
+    def double_precision(self) -> bool:
+        """Whether rollouts are float64; of the model underneath."""
+        return not getattr(self._inner, "single_precision", True)
+
+    def step(
+        self,
+        states: np.ndarray,
+        begin: np.ndarray,
+        end: np.ndarray,
+        parameters: np.ndarray,
+        dt: float,
+    ) -> np.ndarray:
+        """See Model."""
+        return super().step(states, self._whole(begin), self._whole(end), parameters, dt)
+
+    def rollout(
+        self, state: np.ndarray, inputs: np.ndarray, parameters: np.ndarray, dt: float
+    ) -> np.ndarray:
+        """See Model."""
+        return super().rollout(state, self._whole(inputs), parameters, dt)
+
+    def rollout_tips(
+        self, state: np.ndarray, inputs: np.ndarray, parameters: np.ndarray, dt: float
+    ) -> np.ndarray:
+        """See Model."""
+        return super().rollout_tips(state, self._whole(inputs), parameters, dt)
+
+    def observe(
+        self,
+        names: Sequence[str],
+        states: np.ndarray,
+        inputs: np.ndarray | None,
+        parameters: np.ndarray,
+    ) -> dict[str, np.ndarray]:
+        """See Model."""
+        whole = None if inputs is None else self._whole(inputs)
+        return super().observe(names, states, whole, parameters)
+
+    def equilibrium(self, inputs: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+        """See Model; inputs (m,) have slowly risen from zero, or (m + k,) with their past."""
+        row = np.asarray(inputs, float)
+        memory = self.inputs.memory
+        if memory is not None and row.shape == (self.inputs.size,):
+            row = np.concatenate((row, memory.begin(row)))
+        row, numbers = self._arguments.equilibrium(row, parameters)
+        (acts,) = self._acting(row[None, None], numbers[None])[0]
+        return self._inner.equilibrium(acts, numbers[: self._of_rod])
+
+    def rod_parameters(self, parameters: np.ndarray) -> np.ndarray:
+        """See RodModel."""
+        return parameters[..., : self._of_rod]
+
+    def tip_beyond(self, end: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+        """See RodModel."""
+        tip = super().tip_beyond(end, parameters)
+        if self._moves_marker:
+            tip[:3, 3] += tip[:3, :3] @ parameters[self._marker]
+        return tip
+
+    def warm_up(self) -> None:
+        """See Model."""
+        self._inner.warm_up()
+        super().warm_up()
+        memory, count = self.inputs.memory, self.inputs.size
+        if memory is not None:
+            memory.along(memory.begin(np.zeros(count)), np.zeros((2, 2, count)), 0.01)
+
+    @property
+    def _marker(self) -> slice:
+        first = int(self._parts[acting.MARKER])
+        return slice(first, first + 3)
+
+    def _whole(self, inputs: Any) -> Any:
+        """Inputs (..., m) with nothing remembered, (..., m + k); others as they are."""
+        found = np.asarray(inputs)
+        if self._columns == self.inputs.size or found.shape[-1:] != (self.inputs.size,):
+            return inputs
+        nothing = np.zeros((*found.shape[:-1], self._columns - self.inputs.size))
+        return np.concatenate((found, nothing), axis=-1)
+
+    def _acting(self, levels: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+        """(B, L, m) pressures that act on the rod [Pa]; see `acting_pressures`."""
+        found = np.empty((*levels.shape[:2], self.inputs.size))
+        acting.acting_pressures(
+            levels, parameters, self._parts, self._stops, self._turned, self._bending,
+            self._unbent, found,
+        )  # fmt: skip
+        return found
+
+    def _advance(
+        self,
+        states: np.ndarray,
+        levels: np.ndarray,
+        parameters: np.ndarray,
+        dt: float,
+        *,
+        tips: bool,
+        precise: bool,
+    ) -> np.ndarray:
+        acts = self._acting(levels, parameters)
+        of_rod = np.ascontiguousarray(self.rod_parameters(parameters))
+        rolled = self._inner._advance(states, acts, of_rod, dt, tips=tips, precise=precise)
+        return self._seen_marker(rolled, parameters[:, None]) if tips else rolled
+
+    def _tips(self, states: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+        of_rod = np.ascontiguousarray(self.rod_parameters(parameters))
+        return self._seen_marker(self._inner._tips(states, of_rod), parameters)
+
+    def _seen_marker(self, poses: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+        """Tips (..., 3, 4) at the marker, in place."""
+        if self._moves_marker:
+            offset = parameters[..., None, self._marker]
+            poses[..., 3] += (poses[..., :3] * offset).sum(axis=-1)
+        return poses
+
+    def _observed(
+        self, name: str, states: np.ndarray, inputs: np.ndarray | None, parameters: np.ndarray
+    ) -> np.ndarray:
+        if name == TIP:
+            return self._tips(states, parameters)
+        acts = None
+        if inputs is not None:
+            levels = self._arguments.inputs_of(name, inputs, len(states))
+            acts = self._acting(levels[:, None], parameters)[:, 0]
+        of_rod = np.ascontiguousarray(self.rod_parameters(parameters))
+        return self._inner._observed(name, states, acts, of_rod)
+
+
+def _elements(chain: PressureChain, count: int) -> Iterator[tuple[int, tuple[Parameter, ...]]]:
+    """Parameters of each element that is on, in their order.
+
+    Deviations at the start decide what a chain costs a robot that does not need it, and were chosen
+    together with the random walks for that.
+    """
+    chambers, stops = range(1, count + 1), range(1, 1 + len(chain.hysteresis_radii))
+    if stops:
+        shared = (_weight(f"hysteresis_{j}", 0.3, opened=0.3) for j in stops)
+        yield acting.HYSTERESIS, tuple(shared)
+        own = (_weight(f"hysteresis_{j}_of_{i}", 0.01, opened=0.3) for i in chambers for j in stops)
+        yield acting.DEVIATIONS, tuple(own)
+    if chain.lag_names:
+        deviations = {"hose": 0.1, "creep": 1e-4}
+        opened = {"hose": 0.5, "creep": 0.05}
+        lags = (
+            _weight(f"{name}_{i}", deviations[name], opened=opened[name])
+            for name in chain.lag_names for i in chambers
+        )  # fmt: skip
+        yield acting.LAGS, tuple(lags)
+    if chain.chamber_angles:
+        angles = (
+            Parameter(
+                f"chamber_angle_{i}", "rad", 0.0, -0.5, 0.5, "linear", noise=1e-5, deviation=0.02,
+                opened=0.05, opens="slow",
+            )
+            for i in chambers
+        )  # fmt: skip
+        yield acting.ANGLES, tuple(angles)
+    if chain.curvature_stiffness:
+        yield acting.STIFFNESS, (_weight("curvature_stiffness", 0.03, opened=0.1),)
+    if chain.marker_offset:
+        offsets = (
+            Parameter(
+                f"marker_offset_{axis}", "m", 0.0, -0.02, 0.02, "linear", noise=1e-4,
+                deviation=0.5, scale=1e-3, opened=2.0, opens="slow",
+            )
+            for axis in "xyz"
+        )  # fmt: skip
+        yield acting.MARKER, tuple(offsets)
+
+
+def _weight(name: str, deviation: float, *, opened: float) -> Parameter:
+    return Parameter(
+        name, "-", 0.0, -_LARGEST_WEIGHT, _LARGEST_WEIGHT, "linear", noise=1e-4,
+        deviation=deviation, opened=opened, opens="slow",
+    )  # fmt: skip
+
+
+def _wrench_map(robot: Robot, chain: PressureChain) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`turned`, `bending` and `unbent` of `acting_pressures`.
+
+    Raises:
+        UserError: the robot is another kind of rod, or has too few chambers for what is on.
+    """
+    robot.require_one_segment_of_chambers("pressure_chain")
+    matrix = robot.actuation_matrix
+    inverse = np.linalg.pinv(matrix)
+    moments = np.eye(6)[:, 3:5]
+    if (chain.chamber_angles or chain.curvature_stiffness) and not np.allclose(
+        matrix @ inverse @ moments, moments, atol=1e-9
+    ):
+        raise UserError(
+            f"robot {robot.name}: pressure_chain: chamber_angles and curvature_stiffness are for "
+            "robots whose chambers make bending moments both ways without a force along the rod: "
+            "three or more around the centre line"
+        )
+    # a quarter turn of the moments is their derivative by the angle
+    quarter = np.zeros_like(matrix)
+    quarter[3], quarter[4] = -matrix[4], matrix[3]
+    return inverse @ quarter, np.ascontiguousarray(matrix[3:5]), inverse @ moments

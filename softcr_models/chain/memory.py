@@ -1,0 +1,74 @@
+"""What a chain of pressures remembers of its readings: stop operators and lags, compiled.
+
+A stop operator of radius r follows a reading's changes and is clipped to -r ... r: a spring behind
+a slider (Prandtl and Ishlinskii; Brokate and Sprekels, Hysteresis and Phase Transitions, 1996,
+Sec. 2.3). It depends on the readings alone, so it is known without a filter, and what a chain makes
+of it is linear in the weights.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numba
+import numpy as np
+
+
+class ChainMemory:
+    """An `InputMemory` of stop operators and first-order lags, of m inputs each.
+
+    What is remembered, (m (J + K),): for each input its J stops; then, for each of K lags, of all
+    inputs how far the lagging value is from the reading. All in the unit of the inputs.
+    """
+
+    def __init__(self, inputs: int, radii: Sequence[float], times: Sequence[float]) -> None:
+        """
+        Args:
+            inputs: m.
+            radii: (J,) of the stops [unit of the inputs].
+            times: (K,) time constants of the lags [s].
+        """
+        self._inputs = inputs
+        self._radii, self._times = np.array(radii, float), np.array(times, float)
+        self.size = inputs * (len(radii) + len(times))
+        # inside the play of a stop an input does nothing: a difference must reach beyond it
+        self.least_change = float(np.median(self._radii)) if len(radii) else 0.0
+
+    def begin(self, inputs: np.ndarray) -> np.ndarray:
+        """(size,) after inputs (m,) have slowly risen from zero and stayed for long."""
+        stops = np.clip(inputs[:, None], -self._radii, self._radii)
+        return np.concatenate((stops.ravel(), np.zeros(self._inputs * len(self._times))))
+
+    def along(self, remembered: np.ndarray, inputs: np.ndarray, dt: float) -> np.ndarray:
+        """(B, T + 1, size) at each of inputs (B, T + 1, m), `dt` [s] apart and linear in between.
+
+        Args:
+            remembered: (size,) at the first of them.
+            inputs: float64.
+            dt: [s].
+        """
+        batch, levels, _ = inputs.shape
+        found = np.empty((batch, levels, self.size))
+        _along(remembered, inputs, dt, self._radii, self._times, found)
+        return found
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _along(remembered, inputs, dt, radii, times, found):
+    """Fills `found`; see `ChainMemory`. On a ramp of rate v the lag x' = (p - x) / tau is
+    x+ = p+ - tau v + (x - p + tau v) exp(-dt / tau)."""
+    batch, levels, count = inputs.shape
+    stops = radii.shape[0]
+    for b in range(batch):
+        for column in range(remembered.shape[0]):
+            found[b, 0, column] = remembered[column]
+        for t in range(1, levels):
+            for i in range(count):
+                change = inputs[b, t, i] - inputs[b, t - 1, i]
+                for j in range(stops):
+                    stop = found[b, t - 1, i * stops + j] + change
+                    found[b, t, i * stops + j] = min(max(stop, -radii[j]), radii[j])
+                for k in range(times.shape[0]):
+                    column = count * (stops + k) + i
+                    behind = times[k] * change / dt
+                    left = (found[b, t - 1, column] + behind) * math.exp(-dt / times[k])
+                    found[b, t, column] = left - behind

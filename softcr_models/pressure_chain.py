@@ -1,0 +1,71 @@
+"""The section `pressure_chain` of a rod's file: what lies between a reading and the rod."""
+
+from itertools import pairwise
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from softcr_models.number_types import Positive
+from softcr_models.robot_parts import Data
+
+_DISTINCT = 1.5  # factor between neighbouring radii, or between times, that can be told apart [-]
+
+
+class PressureChain(Data):
+    """Elements of the chain that an estimator identifies; each is on where its field is given.
+
+    An element that is on has parameters, by name, that are zero in the robot's file: how large it
+    is, the filter finds. docs/howto/pressure-chain.md says what each element is.
+    """
+
+    hysteresis_radii: Annotated[tuple[Positive, ...], Field(max_length=8)] = Field(
+        default=(),
+        description="radii of the stop operators of Prandtl's and Ishlinskii's model, ascending; "
+        "each has a weight that all chambers share, and a deviation of each chamber [Pa]",
+    )
+    hose_time: Positive | None = Field(
+        default=None,
+        description="lag of the air in a hose behind the sensor; each chamber has a weight [s]",
+    )
+    creep_time: Positive | None = Field(
+        default=None,
+        description="time over which the material creeps; each chamber has a weight [s]",
+    )
+    chamber_angles: bool = Field(
+        default=False, description="whether each chamber's angle about the rod may be a little off"
+    )
+    curvature_stiffness: bool = Field(
+        default=False, description="whether the bending stiffness may change with the curvature"
+    )
+    marker_offset: bool = Field(
+        default=False,
+        description="whether the marker may be beside the tip, and the rod longer or shorter",
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "PressureChain":
+        if self == PressureChain.model_construct():
+            raise ValueError(f"no element is on; known are {', '.join(PressureChain.model_fields)}")
+        for smaller, larger in pairwise(self.hysteresis_radii):
+            if larger < _DISTINCT * smaller:
+                raise ValueError(
+                    f"hysteresis_radii: {larger:g} Pa after {smaller:g} Pa: no motion tells them "
+                    f"apart; each must be at least {_DISTINCT:g} times the one before"
+                )
+        hose, creep = self.hose_time, self.creep_time
+        if hose and creep and creep < 10.0 * hose:
+            raise ValueError(
+                f"creep_time: {creep:g} s beside hose_time {hose:g} s: no motion tells them apart; "
+                "must be at least 10 times that"
+            )
+        return self
+
+    @property
+    def lag_times(self) -> tuple[float, ...]:
+        """(K,) time constants of the readings' lags: hose, then creep [s]."""
+        return tuple(each for each in (self.hose_time, self.creep_time) if each is not None)
+
+    @property
+    def lag_names(self) -> tuple[str, ...]:
+        """(K,) of the same."""
+        return ("hose",) * (self.hose_time is not None) + ("creep",) * (self.creep_time is not None)

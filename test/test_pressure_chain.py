@@ -1,0 +1,279 @@
+"""The chain between a reading and a rod: what it remembers, what acts, and who takes it."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from softcr_control.gauss_newton import GaussNewtonMpc, GaussNewtonSettings
+from softcr_control.observation import ControlContext, Observation
+from softcr_control.references import Reference
+from softcr_estimation import ModelEstimator, ModelEstimatorSettings
+from softcr_models import CosseratRod, load_robot
+from softcr_models.chain.memory import ChainMemory
+from softcr_models.errors import UserError
+from softcr_models.model import TIP
+from softcr_models.models import make_model
+from softcr_models.prediction import RodPrediction
+
+DT = 1 / 70
+CHAIN = {
+    "hysteresis_radii": [300.0, 1000.0, 3000.0],
+    "hose_time": 0.025,
+    "creep_time": 2.0,
+    "chamber_angles": True,
+    "curvature_stiffness": True,
+    "marker_offset": True,
+}
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return load_robot("licher2025").replace(pressure_chain=CHAIN)
+
+
+@pytest.fixture(scope="module")
+def model(robot):
+    return make_model("rod", robot, {"single_precision": False})
+
+
+@pytest.fixture(scope="module")
+def plain(robot):
+    return RodPrediction(CosseratRod(robot, 5), single_precision=False)
+
+
+def numbers(model, **given):
+    """(1, P) nominal, some changed."""
+    found = model.nominal_parameters.copy()
+    for name, value in given.items():
+        found[model.parameter_names.index(name)] = value
+    return found[None]
+
+
+def wandering(count, rng, size=3, scale=3e3):
+    """(count, size) readings that go up and down by kilopascals [Pa]."""
+    return 35e3 + np.cumsum(scale * rng.standard_normal((count, size)), axis=0)
+
+
+def test_a_stop_is_the_reading_less_its_play():
+    """The play operator, defined by its own rule: it moves only where the reading pushes it."""
+    readings, radius = wandering(400, np.random.default_rng(1), size=2), 4e3
+    memory = ChainMemory(2, [radius], [])
+    plays = [readings[0] - np.clip(readings[0], -radius, radius)]
+    for reading in readings[1:]:
+        plays.append(np.minimum(np.maximum(plays[-1], reading - radius), reading + radius))
+    found = memory.along(memory.begin(readings[0]), readings[None], DT)[0]
+    np.testing.assert_allclose(found, readings - plays, atol=1e-9)
+    assert (np.abs(found) == radius).mean() > 0.2
+
+
+def test_a_lag_is_that_of_its_differential_equation():
+    readings, time = wandering(30, np.random.default_rng(2), size=1), 0.03
+    memory = ChainMemory(1, [], [time])
+    found = memory.along(memory.begin(readings[0]), readings[None], DT)[0, :, 0]
+    grid = DT * np.arange(len(readings))
+
+    def rate(t, x):
+        return (np.interp(t, grid, readings[:, 0]) - x) / time
+
+    lagging = [readings[0, 0]]
+    for ends in pairwise(grid):
+        lagging.append(solve_ivp(rate, ends, lagging[-1:], rtol=1e-10, atol=1e-6).y[0, -1])
+    np.testing.assert_allclose(found, np.array(lagging) - readings[:, 0], atol=1e-3)
+
+
+def test_memory_of_candidates_is_that_of_each_alone():
+    memory, rng = ChainMemory(3, [300.0, 3e3], [0.02, 2.0]), np.random.default_rng(3)
+    readings = np.stack([wandering(9, rng) for _ in range(4)])
+    readings[:, 0] = readings[0, 0]
+    begun = memory.along(memory.begin(readings[0, 0]), readings[:1], DT)[0, 4]
+    together = memory.along(begun, readings, DT)
+    alone = [memory.along(begun, each[None], DT)[0] for each in readings]
+    np.testing.assert_array_equal(together, alone)
+
+
+def test_a_chain_that_is_nominal_is_no_chain(model, plain):
+    rng, inputs = np.random.default_rng(4), model.inputs
+    row, of_rod = model.nominal_parameters, plain.nominal_parameters
+    state = plain.equilibrium(np.array([40e3, 30e3, 20e3]), of_rod)
+    np.testing.assert_array_equal(model.equilibrium(np.array([40e3, 30e3, 20e3]), row), state)
+    readings = wandering(9, rng)
+    felt = np.hstack((readings, inputs.memory.along(inputs.memory.begin(readings[0]),
+                                                    readings[None], DT)[0]))  # fmt: skip
+    for levels in (readings, felt):  # what is not remembered does nothing
+        np.testing.assert_array_equal(
+            model.rollout_tips(state, levels[None], row, DT),
+            plain.rollout_tips(state, readings[None], of_rod, DT),
+        )
+        stepped = model.step(state[None], levels[:1], levels[1:2], row[None], DT)
+        expected = plain.step(state[None], readings[:1], readings[1:2], of_rod[None], DT)
+        np.testing.assert_array_equal(stepped, expected)
+    names = (TIP, "shape", "base_wrench")
+    seen = model.observe(names, stepped, felt[1:2], row[None])
+    for name, each in plain.observe(names, stepped, readings[1:2], of_rod[None]).items():
+        np.testing.assert_array_equal(seen[name], each)
+
+
+def test_what_acts_makes_the_wrench_of_the_formula(model, robot):
+    """Against the wrench written out: chambers turned by their angles, a moment that stiffens."""
+    rng, count = np.random.default_rng(5), 3
+    weights, own = rng.uniform(0.0, 0.2, 3), rng.uniform(-0.05, 0.05, (count, 3))
+    hose, creep = rng.uniform(-0.2, 0.2, (2, count))
+    angles, stiffening = rng.uniform(-0.05, 0.05, count), 0.2
+    told = {f"hysteresis_{j + 1}": weights[j] for j in range(3)}
+    told |= {f"hysteresis_{j + 1}_of_{i + 1}": own[i, j] for i in range(3) for j in range(3)}
+    for name, values in (("hose", hose), ("creep", creep), ("chamber_angle", angles)):
+        told |= {f"{name}_{i + 1}": values[i] for i in range(3)}
+    row = numbers(model, curvature_stiffness=stiffening, **told)
+    levels = rng.uniform(-3e3, 3e3, (1, 1, 18)) + np.array([35e3] * 3 + [0.0] * 15)
+    reading, stops, lags = levels[0, 0, :3], levels[0, 0, 3:12], levels[0, 0, 12:]
+    felt = reading - ((weights + own) * stops.reshape(3, 3)).sum(axis=1)
+    felt = felt + hose * lags[:3] + creep * lags[3:]
+    wrench = np.zeros(6)
+    for pressure, turn, chamber in zip(felt, angles, robot.actuators, strict=True):
+        force, theta = chamber.area * pressure, chamber.angle
+        lever = chamber.lever_arm * np.array([np.cos(theta), np.sin(theta), 0.0])
+        lever += turn * chamber.lever_arm * np.array([-np.sin(theta), np.cos(theta), 0.0])
+        wrench += np.concatenate(([0.0, 0.0, force], np.cross(lever, [0.0, 0.0, force])))
+    wrench *= np.sign(wrench[2]) * np.sign(robot.actuation_matrix[2, 0])
+    curvature = robot.bending_compliance * np.linalg.norm(wrench[3:5])
+    wrench[3:5] *= 1.0 + stiffening * (curvature / 15.0) ** 2
+    acts = model._acting(levels, row)[0, 0]
+    np.testing.assert_allclose(robot.actuation_matrix @ acts, wrench, atol=1e-12)
+
+
+def test_weights_beyond_one_are_scaled(model):
+    levels = np.zeros((1, 1, 18))
+    levels[0, 0, :3], levels[0, 0, 3:6] = 30e3, (300.0, 1000.0, 3000.0)
+    row = numbers(model, hysteresis_1=1.0, hysteresis_2=1.0, hysteresis_3=1.0)
+    lost = 30e3 - model._acting(levels, row)[0, 0]
+    np.testing.assert_allclose(lost, [0.95 * 4300.0 / 3.0, 0.0, 0.0])
+
+
+def test_a_turned_chamber_is_that_of_a_turned_robot(model, robot, plain):
+    first, *others = robot.actuators
+    turned = first.model_copy(update={"angle": first.angle + 1e-3})
+    other = CosseratRod(robot.replace(actuators=(turned, *others), pressure_chain=None), 5)
+    pressures = np.array([60e3, 20e3, 20e3])
+    wanted = other.tip_pose(other.equilibrium(pressures))[:3, 3]
+    row = numbers(model, chamber_angle_1=1e-3)
+    found = model.observe((TIP,), model.equilibrium(pressures, row[0])[None], None, row)[TIP][0]
+    before = plain.rod.tip_pose(plain.rod.equilibrium(pressures))[:3, 3]
+    assert np.linalg.norm(wanted - before) > 2e-5
+    np.testing.assert_allclose(found[:, 3], wanted, atol=1e-7)
+
+
+def test_the_marker_stands_beside_the_tip(model, plain):
+    state = plain.equilibrium(np.array([50e3, 20e3, 10e3]), plain.nominal_parameters)
+    offset = np.array([1e-3, -2e-3, 3e-3])
+    row = numbers(model, **{f"marker_offset_{a}": v for a, v in zip("xyz", offset, strict=True)})
+    pose = plain.tip_poses(state[None], plain.nominal_parameters[None])[0]
+    seen = model.tip_poses(state[None], row)[0]
+    np.testing.assert_allclose(seen[:, 3], pose[:, 3] + pose[:, :3] @ offset, atol=1e-15)
+    end = plain.rod.node_poses(state)[-1]
+    np.testing.assert_allclose(model.tip_beyond(end, row[0])[:3, 3], seen[:, 3], atol=1e-12)
+    rolled = model.rollout_tips(state, np.full((1, 3, 3), 30e3), row[0], DT)
+    states = model.rollout(state, np.full((1, 3, 3), 30e3), row[0], DT)
+    np.testing.assert_allclose(model.tip_poses(states[0], row), rolled[0], atol=1e-12)
+
+
+def test_the_filter_finds_a_hysteresis(model):
+    """The plant is the model with weights of its own; readings are exact, the tip has 0.2 mm."""
+    rng, memory = np.random.default_rng(6), model.inputs.memory
+    truth = numbers(model, hysteresis_2=0.5, chamber_angle_2=0.03)
+    reading = np.full(3, 35e3)
+    remembered = memory.begin(reading)
+    state = model.equilibrium(np.concatenate((reading, remembered)), truth[0])[None]
+    estimator = ModelEstimator(model, ModelEstimatorSettings(filter="ekf"))
+    estimator.start(reading, 0.0)
+    for tick in range(1, 211):
+        phase = 2 * np.pi * DT * tick * np.array([0.5, 0.9, 1.4])
+        after = 35e3 + 8e3 * np.sin(phase)
+        past = memory.along(remembered, np.stack((reading, after))[None], DT)[0]
+        begin, end = (np.concatenate(each)[None] for each in ((reading, past[0]), (after, past[1])))
+        state = model.step(state, begin, end, truth, DT)
+        reading, remembered = after, past[1]
+        tip = model.tip_poses(state, truth)[0, :, 3] + 2e-4 * rng.standard_normal(3)
+        estimate = estimator.update(reading, {TIP: tip}, DT * tick)
+    for name, true in (("hysteresis_2", 0.5), ("hysteresis_1", 0.0), ("chamber_angle_2", 0.03)):
+        assert abs(estimate.parameters[name] - true) < 3.0 * estimate.parameters_std[name]
+    assert estimate.parameters_std["hysteresis_2"] < 0.1
+    assert estimate.parameters_std["chamber_angle_2"] < 0.01
+    assert not estimate.is_opened
+
+
+def test_a_controller_predicts_what_the_model_does(model):
+    """Its plan, simulated tick by tick from the readings on, ends where it said."""
+    period = DT
+    controller = GaussNewtonMpc(ControlContext(None, model, period), GaussNewtonSettings())
+    told = {"hysteresis_2": 0.6, "hose_1": 0.2, "pressure_gain_1": 1.02, "pressure_offset_3": 300.0}
+    row = numbers(model, **{n: v for n, v in told.items() if not n.startswith("pressure")})
+    memory, lag = model.inputs.memory, model.inputs.lag
+    gain, offset = np.array([1.02, 1.0, 1.0]), np.array([0.0, 0.0, 300.0])
+    readings = [np.full(3, 30e3), np.array([33e3, 30e3, 28e3]), np.array([35e3, 29e3, 29e3])]
+    state = model.equilibrium(readings[0], row[0])
+    rows = controller.rows
+    tip = model.tip_poses(state[None], row)[0, :, 3]
+    reference = Reference(0.0, period, None, np.tile(tip + np.array([4e-3, 0.0, 0.0]), (rows, 1)))
+    for tick, reading in enumerate(readings):
+        plan = controller.command(
+            Observation(tick * period, state, told, reference, reading, model)
+        )
+    # the reading goes on under the command sent before, then under the plan's
+    remembered = memory.begin(readings[0])
+    for before, after in pairwise(readings):
+        remembered = memory.along(remembered, np.stack((before, after))[None], period)[0, 1]
+    lag = controller._horizon.lag
+    sent = controller._horizon._sent.before(1)
+    commands = [sent, *controller._knots.commands(plan.best_knots[None])[0]]
+    reading, tips = readings[-1], []
+    for command in commands:
+        after = lag.step(reading, command, period)
+        past = memory.along(remembered, np.stack((reading, after))[None], period)[0]
+        begin, end = (
+            np.concatenate((gain * each + offset, row_past))[None]
+            for each, row_past in ((reading, past[0]), (after, past[1]))
+        )
+        state = model.step(state[None], begin, end, row, period)[0]
+        reading, remembered = after, past[1]
+        tips.append(model.tip_poses(state[None], row)[0, :, 3])
+    np.testing.assert_allclose(plan.predicted_tips, tips[1:], atol=1e-9)
+
+
+def test_differences_reach_beyond_a_play(model, plain):
+    chained, alone = (
+        GaussNewtonMpc(ControlContext(None, each, DT), GaussNewtonSettings())
+        for each in (model, plain)
+    )
+    np.testing.assert_allclose(chained._perturbation, 1000.0)
+    np.testing.assert_allclose(alone._perturbation, 20.0)
+
+
+@pytest.mark.parametrize(
+    ("chain", "word"),
+    [
+        ({}, "no element is on"),
+        ({"hysteresis_radii": [1000.0, 1200.0]}, "tells them apart"),
+        ({"hysteresis_radii": [100.0]}, "sensor's noise"),
+        ({"hysteresis_radii": [6e4]}, "never slides"),
+        ({"hose_time": 0.1, "creep_time": 0.5}, "10 times"),
+        ({"hose_time": -1.0}, "hose_time"),
+        ({"hoses": True}, "hoses"),
+    ],
+)
+def test_what_sensors_cannot_tell_is_refused_in_one_line(chain, word):
+    robot = load_robot("licher2025")
+    noisy = [each.model_copy(update={"noise": 50.0}) if each.type == "pressure" else each
+             for each in robot.sensors]  # fmt: skip
+    with pytest.raises(UserError, match=word) as told:
+        robot.replace(sensors=noisy, pressure_chain=chain)
+    assert "\n" not in str(told.value)
+    assert "pressure_chain" in str(told.value)
+
+
+def test_a_chain_is_written_as_it_was_read(robot):
+    content = robot.model_dump(mode="json")
+    assert content["pressure_chain"]["hose_time"] == 0.025
+    assert robot.replace() == robot
+    assert "pressure_chain" not in load_robot("licher2025").model_dump()
