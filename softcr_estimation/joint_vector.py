@@ -213,6 +213,11 @@ class JointVector:
         """Of estimated parameters, in the vector; ValueError where one is not estimated."""
         return [self.state_part.stop + self.names.index(name) for name in names]
 
+    @property
+    def structural(self) -> tuple[str, ...]:
+        """Names of the estimated parameters that the slow finding opens."""
+        return tuple(each.name for each in self._estimated if each.opened and each.opens == "slow")
+
     def _filled(self, of_states: np.ndarray, of_parameters: Iterable[float]) -> np.ndarray:
         vector = np.empty(self.size)
         vector[self.state_part] = of_states

@@ -3,6 +3,7 @@
 import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -13,7 +14,7 @@ from softcr_estimation.filters import elapsed, make_filter
 from softcr_estimation.gaussian import Measure
 from softcr_estimation.joint_vector import JointVector
 from softcr_estimation.measurements import Measurement, Measurements, checked, positions
-from softcr_estimation.reopening import FAST_SHARE, SLOW_RAMP, InnovationColour
+from softcr_estimation.reopening import CALM, FAST_SHARE, SLOW_RAMP, TRIED, InnovationColour
 from softcr_models.model import TIP, Model
 
 HELD = 1e-6
@@ -61,6 +62,9 @@ class ModelEstimate:
             coloured, 0 to 1, see `InnovationColour`.
         innovation_correlation: mean product of neighbouring innovations over their variance, 0 on
             average where the model is right [-].
+        fallbacks: how often the opened parameters explained nothing, since the last start: the
+            filter then began anew with parameters of the file.
+        is_safe: whether it has not opened them again since: structure is not estimated meanwhile.
     """
 
     stamp: float
@@ -81,6 +85,8 @@ class ModelEstimate:
     opened_fast: float = 0.0
     opened_slow: float = 0.0
     innovation_correlation: float = 0.0
+    fallbacks: int = 0
+    is_safe: bool = False
 
     @property
     def is_opened(self) -> bool:
@@ -95,6 +101,11 @@ class ModelEstimate:
             told.append(
                 f"{self.recent_gated} of the last {self.recent_updates} measurements gated: "
                 "the estimate does not explain them"
+            )
+        if self.is_safe:
+            told.append(
+                f"fell back to safe parameters ({self.fallbacks} times): opened ones explained "
+                "nothing; the robot differs from its model in a way that is not estimated"
             )
         if self.opened_fast or self.innovation_correlation > SLOW_RAMP[0]:
             told.append(
@@ -136,6 +147,11 @@ class _Recent:
         self._all.append((stamp, gated))
         self.updates += 1
         self.gated += gated
+
+    @property
+    def most_gated(self) -> bool:
+        """Whether enough were made to tell, and most of them were gated."""
+        return self.updates >= _FEWEST and self.gated > GATED_SHARE * self.updates
 
     def forget_before(self, stamp: float) -> None:
         while self._all and self._all[0][0] <= stamp:
@@ -181,6 +197,8 @@ class ModelEstimator:
         self._recent = _Recent()
         self._colour = InnovationColour()
         self._opened = 0.0, 0.0
+        self._safe_until: float | None = None
+        self._begun, self._fallbacks = -math.inf, 0
         self._held: set[str] = set()
 
     def prepared(
@@ -204,6 +222,11 @@ class ModelEstimator:
             self._use_noise()
 
         return use
+
+    @property
+    def _nominal(self) -> np.ndarray:
+        """(P,) of the model."""
+        return self._vector.parameters(np.zeros((1, self._vector.size)))[0]
 
     @property
     def estimated(self) -> tuple[str, ...]:
@@ -253,9 +276,8 @@ class ModelEstimator:
             state: (nx,) around which to begin; None: the steady state under the inputs.
         """
         inputs = self._checked_inputs(inputs)
-        nominal = self._vector.parameters(np.zeros((1, self._vector.size)))[0]
         if state is None:
-            state = self._model.equilibrium(inputs, nominal)
+            state = self._model.equilibrium(inputs, self._nominal)
         else:
             state = checked("state", state, (self._model.state.size,))
         self._inputs, self._stamp = inputs, float(stamp)
@@ -263,7 +285,8 @@ class ModelEstimator:
             self._remembered = self._model.inputs.memory.begin(inputs)
         self._recent = _Recent()
         self._colour.restart()
-        self._opened = 0.0, 0.0
+        self._begun = -math.inf
+        self._opened, self._safe_until, self._fallbacks = (0.0, 0.0), None, 0
         self._held.clear()
         self._use_noise()
         self._filter.start(self._vector.at_nominal(state), np.diag(self._vector.deviation**2))
@@ -310,21 +333,70 @@ class ModelEstimator:
         if not measured:
             return self._estimate(None, math.nan, False, True)
         self._recent.add(self._stamp, gated)
-        self._judge(innovations)
+        if self._judge(innovations):
+            self._fall_back()
+            tip_covariance = None
         return self._estimate(tip_covariance, nis, gated, False, innovations)
 
-    def _judge(self, innovations: Mapping[str, np.ndarray]) -> None:
+    def _judge(self, innovations: Mapping[str, np.ndarray]) -> bool:
         """Open the parameters, or close them, after what was measured at a stamp.
 
         The tip decides where it is measured: another sensor that lies shall open nothing.
+
+        Returns:
+            Whether the filter is lost.
         """
-        told = innovations.get(TIP)
-        self._colour.add(np.concatenate(list(innovations.values())) if told is None else told)
-        before, self._opened = self._opened, (0.0, 0.0)
-        if self._settings.reopening:
-            self._opened = self._colour.fast, self._colour.slow
+        told, colour = innovations.get(TIP), self._colour
+        colour.add(np.concatenate(list(innovations.values())) if told is None else told)
+        if self._safe_until is not None:
+            self._leave_safety()
+        opens = self._settings.reopening and self._safe_until is None
+        before, self._opened = self._opened, (colour.fast, colour.slow) if opens else (0.0, 0.0)
         if self._opened != before:
             self._use_noise()
+        return self._settings.reopening and self._is_lost()
+
+    def _is_lost(self) -> bool:
+        """Whether the innovations stay coloured although the parameters have been open for most of
+        a second: most of what is measured lies outside the gate, or a parameter is at a bound."""
+        if not self._colour.is_lost or self._stamp < self._begun + TRIED:
+            return False
+        at_bound = bool(self._vector.at_bounds(self._filter.mean))
+        return self._recent.most_gated or (at_bound and self._safe_until is None)
+
+    def _fall_back(self) -> None:
+        """Begin anew with parameters of the file, and leave their structure alone.
+
+        From the shape at rest where the measurements lie outside the gate, because nothing is then
+        known of the state either; otherwise from the state that explains them.
+        """
+        state = self._vector.states(self._filter.mean[None])[0]
+        if self._recent.most_gated:
+            with suppress(ArithmeticError):  # there may be no shape at rest
+                state = self._model.equilibrium(self._inputs, self._nominal)
+        self._fallbacks += 1
+        self._recent = _Recent()
+        self._colour.restart()
+        self._safe_until, self._opened = self._stamp + CALM, (0.0, 0.0)
+        self._begun = self._stamp
+        self._held |= {*self._vector.structural}
+        deviation = self._vector.deviation.copy()
+        deviation[self._vector.places(self._held)] = HELD
+        self._filter.start(self._vector.at_nominal(state), np.diag(deviation**2))
+        self._use_noise()
+
+    def _leave_safety(self) -> None:
+        """Once the innovations have been white for long."""
+        assert self._safe_until is not None
+        if not self._colour.is_white:
+            self._safe_until = self._stamp + CALM
+        elif self._stamp > self._safe_until:
+            self._safe_until = None
+            names = self._vector.structural
+            places = self._vector.places(names)
+            self.free(
+                names, Numbers(np.zeros(len(places)), np.diag(self._vector.deviation[places]))
+            )
 
     def _advance(self, inputs: np.ndarray, duration: float) -> None:
         # A tenth of a period is jitter of the stamps, not worth one more step.
@@ -413,6 +485,8 @@ class ModelEstimator:
             opened_fast=self._opened[0],
             opened_slow=self._opened[1],
             innovation_correlation=self._colour.correlation,
+            fallbacks=self._fallbacks,
+            is_safe=self._safe_until is not None,
         )
 
     def _checked_inputs(self, inputs: np.ndarray) -> np.ndarray:

@@ -238,6 +238,7 @@ class ModelFilter:
             "gated": self.gated,
             "updates": self._updates,
             "opened": self._opened,
+            "fallbacks": 0 if self._last is None else self._last.fallbacks,
             "bounds_met": sorted(self._bounds_met),
         }
         if self._last is not None:

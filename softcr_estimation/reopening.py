@@ -28,6 +28,13 @@ up, is no lasting error [-]."""
 FAST_SHARE = 5.0
 """Of the square of a parameter's walk, at a whole opening by the fast window [-]."""
 
+CALM = 5.0
+"""A filter that has fallen back to its safe parameters opens them again after so long without
+coloured innovations [s]."""
+
+TRIED = 2.0
+"""A filter that has just begun anew is not lost again before so long [s]."""
+
 _LONGEST = 15.0  # an innovation counts for at most so many standard deviations
 
 
@@ -53,6 +60,16 @@ class InnovationColour:
         self._fast: deque[float] = deque([0.0] * FAST_WINDOW, FAST_WINDOW)
         self._slow: deque[float] = deque([0.0] * SLOW_WINDOW, SLOW_WINDOW)
         self.fast = self.slow = self.correlation = 0.0
+
+    @property
+    def is_white(self) -> bool:
+        """Whether nothing speaks against the model."""
+        return self.correlation <= SLOW_RAMP[0]
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the parameters have been open for most of the slow window, in vain."""
+        return self.correlation >= SLOW_RAMP[1]
 
     def add(self, innovation: np.ndarray) -> None:
         """The whitened innovation (nz,) of one stamp; one of another size than the last is not

@@ -127,3 +127,34 @@ def test_a_new_start_closes_what_was_opened():
     assert estimate.is_opened
     fresh = estimator.start(plant.read(plant.time), plant.time)
     assert (fresh.opened_fast, fresh.opened_slow, fresh.innovation_correlation) == (0.0, 0.0, 0.0)
+
+
+class LostPlant(SwingPlant):
+    """From the first second to the fifth its tilt is beyond what the filter may estimate."""
+
+    def advance(self):
+        self.parameters[0, 1] = 0.65 if 1.0 < self.time < 5.0 else 0.0
+        return super().advance()
+
+
+@pytest.mark.parametrize("kind", ["ukf", "ekf"])
+def test_a_filter_that_opened_in_vain_falls_back_says_so_and_opens_again(kind):
+    found = run(LostPlant(0.2, 0.0), 980, filter=kind)
+    first = next(each for each in found if each.fallbacks)
+    assert 1.0 < first.stamp < 3.5
+    assert first.is_safe
+    assert not first.is_opened
+    assert first.parameters == {"length": 0.2, "tilt": 0.0}
+    assert first.parameters_std["length"] == pytest.approx(0.2 * 0.01)
+    assert first.parameters_std["tilt"] < 1e-6  # slow: structure, which is left alone
+    lost = [each for each in found if 1.3 < each.stamp < 5.0]
+    assert all(each.warnings() for each in lost)
+    assert any("fell back to safe parameters" in " ".join(each.warnings()) for each in lost)
+    assert not found[-1].is_safe
+    assert found[-1].parameters_std["tilt"] > 1e-4
+    assert found[-1].warnings() == []
+
+
+def test_who_does_not_open_does_not_fall_back():
+    found = run(LostPlant(0.2, 0.0), 280, reopening=False)
+    assert not any(each.fallbacks or each.is_safe or each.is_opened for each in found)

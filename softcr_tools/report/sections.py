@@ -92,7 +92,7 @@ _KEY_FIGURES = {
     "innovation_correlation": (
         "filter's innovations", "correlation {innovation_correlation:2} at the end",
         "parameters opened in {opened_percent:1 %} of the updates, measurements gated in "
-        "{gated_percent:1 %}; bounds met by {bounds_met}",
+        "{gated_percent:1 %}; fallbacks {fallbacks:0}; bounds met by {bounds_met}",
     ),
     "commanded_min_kpa": (
         "commanded pressures", "{commanded_min_kpa:1} to {commanded_max_kpa:1 kPa}",
@@ -262,7 +262,14 @@ def filter_health(run: Run) -> Numbers:
     """
     told = {
         name: run.bag.said("estimator", name)
-        for name in ("updates", "opened", "gated", "innovation_correlation", "bounds_met")
+        for name in (
+            "updates",
+            "opened",
+            "gated",
+            "fallbacks",
+            "innovation_correlation",
+            "bounds_met",
+        )
     }
     if told["innovation_correlation"] is None or not told["updates"]:
         return {}
@@ -272,6 +279,7 @@ def filter_health(run: Run) -> Numbers:
             "innovation_correlation": number(told["innovation_correlation"]),
             "opened_percent": share * float(told["opened"]),
             "gated_percent": share * float(told["gated"]),
+            "fallbacks": number(told["fallbacks"]),
             "bounds_met": ", ".join(told["bounds_met"] or ()) or "none",
         }
     }
