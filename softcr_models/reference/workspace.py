@@ -49,17 +49,26 @@ class Workspace:
     stretch: tuple[float, float]
 
     @classmethod
-    def around(cls, tips: np.ndarray, length: float) -> "Workspace":
-        """The least one that contains all tips (J, 3).
+    def around(cls, tips: np.ndarray, length: float, share: float = 1.0) -> "Workspace":
+        """The least one that contains all tips (J, 3), or a share of them.
+
+        Args:
+            tips: [m].
+            length: of the rod [m].
+            share: of the tips that are inside each of the three bounds.
 
         Raises:
-            UserError: there is no tip, or one that is not finite.
+            UserError: there is no tip, or one that is not finite; a share that is not above 0.5
+                and at most 1.
         """
+        if not 0.5 < share <= 1.0:
+            raise UserError(f"share: {share} is not allowed: above 0.5, at most 1")
         found = coordinates_of(np.reshape(tips, (-1, 3)), length)
         if not len(found) or not np.isfinite(found).all():
             raise UserError("tips: a workspace needs at least one, all finite")
         curvature, _, stretch = found.T
-        return cls(length, float(curvature.max()), (float(stretch.min()), float(stretch.max())))
+        low, high = np.quantile(stretch, (1.0 - share, share))
+        return cls(length, float(np.quantile(curvature, share)), (float(low), float(high)))
 
     def contains(self, tips: np.ndarray) -> np.ndarray:
         """(...,) of tips (..., 3); the bounds themselves, to rounding, are inside."""
