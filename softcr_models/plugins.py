@@ -19,12 +19,15 @@ def absolute_place(place: str) -> str:
     """A place whose file is named by its absolute path, so that it means the same anywhere.
 
     Args:
-        place: `path/file.py:Class`; anything else is returned as it is.
+        place: `path/file.py:Class`, or `name:path` with a slash or an ending in the path; anything
+            else is returned as it is.
     """
     where, colon, name = place.rpartition(":")
-    if not colon or not where.endswith(".py"):
-        return place
-    return f"{Path(where).expanduser().resolve()}:{name}"
+    if colon and where.endswith(".py"):
+        return f"{Path(where).expanduser().resolve()}:{name}"
+    if where.isidentifier() and ("/" in name or "." in name):
+        return f"{where}:{Path(name).expanduser().resolve()}"
+    return place
 
 
 Place = Annotated[str, AfterValidator(absolute_place)]

@@ -1,6 +1,7 @@
 """Options of a block that runs a plugin: the block's own and the plugin's, side by side."""
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from functools import cache
 from typing import Any
 
@@ -66,6 +67,17 @@ def with_model(base: type[NodeSettings], name: str) -> type[NodeSettings]:
         n: (f.annotation, f) for n, f in own.model_fields.items() if _is_new(n, base)
     }
     return create_model(base.__name__, __base__=base, **missing) if missing else base
+
+
+@cache
+def with_default(plugin: type, name: str, value: Any) -> type:
+    """A plugin class one of whose settings has another default."""
+    own = settings_class(plugin)
+    field = copy(own.model_fields[name])
+    field.default = value
+    settings = create_model(own.__name__, __base__=own, **{name: (field.annotation, field)})  # type: ignore[call-overload]
+    said = {"Settings": settings, "__module__": plugin.__module__, "__doc__": plugin.__doc__}
+    return type(plugin.__name__, (plugin,), said)
 
 
 _OF_USERS = ("single_precision", "tip_force")  # of a model, chosen by whoever computes with it

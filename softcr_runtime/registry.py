@@ -1,7 +1,8 @@
 """Everything that has a name: controllers, estimators, plants, references, models.
 
-A name of this table, `package.module:Class` and `path/file.py:Class` all name one. The command
-line, nodes, replay and reports derive their choices from here: adding one is a file and a line.
+A name of this table, `package.module:Class` and `path/file.py:Class` all name one; so does
+`name:VALUE` where one of its settings may be given with the name. The command line, nodes, replay
+and reports derive their choices from here: adding one is a file and a line.
 """
 
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from pydantic.errors import PydanticUserError
 from softcr_models.errors import UserError
 from softcr_models.plugins import load_class
 from softcr_runtime.block import BlockBase
-from softcr_runtime.plugin_settings import settings_class
+from softcr_runtime.plugin_settings import settings_class, with_default
 from softcr_runtime.settings import Setting, declared_settings
 from softcr_runtime.system import Parameters, Part
 
@@ -27,11 +28,13 @@ class Entry:
         place: `package.module:Class`.
         summary: what it is, for lists of choices.
         node: name of its node; empty for the kind's own.
+        takes: the setting that may be given after the name and a colon; empty for none.
     """
 
     place: str
     summary: str
     node: str = ""
+    takes: str = ""
 
 
 NEMPC, GRADIENT_MPC = "nempc", "rod_mpc"
@@ -55,6 +58,12 @@ _TABLE: dict[str, dict[str, Entry]] = {
             "softcr_control.strain_regulator:StrainRegulator",
             "P-satI-D on strains with the model's feed-forward, Valadas et al. (2024)",
             "strain_regulator",
+        ),
+        "policy": Entry(
+            "softcr_control.policy.controller:PolicyController",
+            "a learned policy; `policy:PATH` names its file",
+            "policy",
+            takes="policy",
         ),
     },
     "estimator": {
@@ -126,7 +135,8 @@ def nodes(kind: Kind) -> tuple[str, ...]:
 
 def choices(kind: Kind) -> tuple[str, ...]:
     """What a person can choose by a name."""
-    return (*MOTIONS, *names(kind)) if kind == "reference" else names(kind)
+    known = tuple(f"{n}:PATH" if each.takes else n for n, each in _TABLE[kind].items())
+    return (*MOTIONS, *known) if kind == "reference" else known
 
 
 def entry(kind: Kind, name: str) -> Entry:
@@ -135,8 +145,10 @@ def entry(kind: Kind, name: str) -> Entry:
     Raises:
         UserError: neither a known name nor a place.
     """
-    if name in _TABLE[kind]:
-        return _TABLE[kind][name]
+    known_name, _, value = name.partition(":")
+    found = _TABLE[kind].get(known_name)
+    if found is not None and (name == known_name or (found.takes and value)):
+        return found
     if ":" not in name:
         known = ", ".join(choices(kind))
         raise UserError(
@@ -152,8 +164,10 @@ def resolve(kind: Kind, name: str) -> Any:
     Raises:
         UserError: one line about what is wrong with it.
     """
-    place = entry(kind, name).place
-    found = load_class(place, kind)
+    known, (_, _, value) = entry(kind, name), name.partition(":")
+    found = load_class(known.place, kind)
+    if known.takes and value:
+        found = with_default(found, known.takes, value)
     methods = ("tick",) if issubclass(found, BlockBase) else _METHODS[kind]
     own = [each for each in methods if getattr(found, each, None) is getattr(BlockBase, each, None)]
     missing = [each for each in methods if not callable(getattr(found, each, None))]

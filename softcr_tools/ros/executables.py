@@ -16,6 +16,8 @@ NODES = {
     " --ros-args -p controller:=rod_mpc --",
     "strain_regulator": f"{_BLOCK} softcr_control.controller:ControllerBlock strain_regulator"
     " --ros-args -p controller:=strain_regulator -p robot:=pcs_two_segments -p rate_hz:=200.0 --",
+    "policy": f"{_BLOCK} softcr_control.controller:ControllerBlock policy"
+    " --ros-args -p controller:=policy --",
     "feedforward": f"{_BLOCK} softcr_control.feedforward:Feedforward",
     "apcc_controller": f"{_BLOCK} softcr_control.apcc.block:ApccBlock",
     "tip_reference": f"{_BLOCK} softcr_control.tip_reference_block:TipReferenceBlock",

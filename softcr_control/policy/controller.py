@@ -1,0 +1,143 @@
+"""A learned policy as a controller: it decides at its own period, between the ticks of the loop.
+
+The policy is asked for the state from which its action acts: the estimate, predicted by the model
+over the ticks until then, under what was sent. Its action is held until the next decision is due.
+The observation holds the goal at that moment, which is the tip of the reference.
+"""
+
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from softcr_control.command_ramp import HELD, ramp_weights
+from softcr_control.horizon import MAXIMUM_DELAY
+from softcr_control.observation import ControlContext, Observation
+from softcr_control.policy.observation import observation_of
+from softcr_control.policy.policy_file import absolute_path, load_policy
+from softcr_control.sent_commands import SentCommands
+from softcr_models.errors import UserError
+from softcr_models.limits import limit_command
+from softcr_models.model import parameter_values
+
+
+class PolicySettings(BaseModel):
+    """Which policy."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    policy: Annotated[str, AfterValidator(absolute_path)] = Field(
+        "",
+        validate_default=True,
+        description="path of the learned policy, with or without its ending; the same as "
+        "policy:PATH in place of the controller's name",
+        json_schema_extra={"endings": [".safetensors", ".json"]},
+    )
+
+
+class PolicyController:
+    """Asks a learned policy for inputs that bring the tip to the reference's."""
+
+    Settings = PolicySettings
+    rows = 2 + MAXIMUM_DELAY
+
+    def __init__(self, context: ControlContext, settings: PolicySettings) -> None:
+        """
+        Args:
+            context: with the model that states belong to.
+            settings: which policy.
+
+        Raises:
+            UserError: no policy is named, its files cannot be used, or it was trained for another
+                robot or observation.
+        """
+        if not settings.policy:
+            raise UserError("controller 'policy': needs a learned one: policy:PATH")
+        self._policy = load_policy(settings.policy)
+        card, model = self._policy.card, context.model
+        self._observe = observation_of(
+            model, of_goal_velocity=card.of_goal_velocity, of_inputs=card.of_inputs
+        )
+        self._observe.layout.require(self._policy.layout, f"policy {settings.policy}")
+        self._model, self._period = model, context.period
+        lag = model.inputs.lag
+        ramp = ramp_weights(lag, context.period) if context.ramped and lag is not None else HELD
+        self._sent = SentCommands(ramp, MAXIMUM_DELAY + 1)
+        self.reset()
+
+    def reset(self) -> None:
+        """See Controller; the next tick decides."""
+        self._sent.reset()
+        self._due: float | None = None
+        self._wish = self._model.inputs.rest
+        self._decisions = 0
+
+    def take_over(self, commands: np.ndarray) -> None:
+        """See Controller."""
+        self._sent.begin(commands[0])
+        for command in commands[1:]:
+            self._sent.remember(command)
+
+    def command(self, observation: Observation) -> np.ndarray:
+        """(m,) inputs for the tick that begins `delay` ticks from now.
+
+        Raises:
+            UserError: the reference tells no tip, or too few rows.
+        """
+        if not self._sent.begun:
+            self._sent.begin(np.asarray(observation.inputs, float))
+        if self._is_due(observation.stamp):
+            self._wish = self._decided(observation)
+        inputs = self._model.inputs
+        sent, _ = limit_command(
+            self._wish, self._sent.last, inputs.low, inputs.high, inputs.rate, self._period
+        )
+        self._sent.remember(sent)
+        return sent
+
+    def describe(self) -> dict[str, Any]:
+        """How often the policy was asked, and what it was trained for."""
+        return {"decisions": self._decisions, "policy_task": self._policy.card.task}
+
+    def _is_due(self, stamp: float) -> bool:
+        """Whether this tick is the nearest to the next decision; after a gap any tick is."""
+        period, half = self._policy.card.period, 0.5 * self._period
+        if self._due is None:
+            self._due = stamp
+        if stamp < self._due - half:
+            return False
+        late = stamp - self._due > period
+        self._due = (stamp if late else self._due) + period
+        return True
+
+    def _decided(self, observation: Observation) -> np.ndarray:
+        """(m,) what the policy answers to the state in which its answer begins to act."""
+        delay = observation.delay
+        goals, velocities = _goal(observation, delay)
+        parameters = parameter_values(self._model.parameters, observation.parameters)[None]
+        pending = self._sent.pending(delay)
+        state = np.asarray(observation.state, float)[None]
+        for held in pending:
+            state = self._model.step(state, held[None], held[None], parameters, self._period)
+        seen = self._observe(
+            state,
+            goals,
+            goal_velocities=velocities if self._observe.of_goal_velocity else None,
+            inputs=pending[-1:] if self._observe.of_inputs else None,
+            parameters=parameters,
+        )
+        self._decisions += 1
+        wish: np.ndarray = self._policy.inputs(seen)[0]
+        return wish
+
+
+def _goal(observation: Observation, delay: int) -> tuple[np.ndarray, np.ndarray]:
+    """(1, 3) where the tip should be when the answer begins to act [m], and how fast [m/s]."""
+    reference = observation.reference
+    tips = reference.tip_positions[delay : delay + 2]
+    if len(tips) < 2 or not np.isfinite(tips).all():
+        raise UserError(
+            f"policy: the reference tells {len(reference.tip_positions)} rows of tips, needs "
+            f"{delay + 2} finite ones"
+        )
+    return tips[:1], np.diff(tips, axis=0) / reference.period

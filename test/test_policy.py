@@ -1,0 +1,303 @@
+"""Learned policies: files, the network, the controller that asks one, and a run with it."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from domains import fresh_domain
+
+from softcr_control.observation import ControlContext, Observation
+from softcr_control.policy.controller import PolicyController, PolicySettings
+from softcr_control.policy.network import PolicyNetwork
+from softcr_control.policy.observation import observation_of
+from softcr_control.policy.policy_file import Policy, files_of, load_policy, save_policy
+from softcr_control.references import Reference
+from softcr_models import UserError, load_robot
+from softcr_models.model import nominal_parameters
+from softcr_models.models import make_model
+from softcr_models.plugins import absolute_place
+from softcr_runtime import registry
+from softcr_runtime.virtual_run import Log, run_system
+from softcr_tools.run_options import SimulationOptions
+from softcr_tools.systems import simulation_system
+
+ROBOT = load_robot("tendon_arm")
+MODEL = make_model("rod", ROBOT, {"intervals": 5})
+PARAMETERS = nominal_parameters(MODEL.parameters)
+TICK = 1.0 / 70.0
+
+
+def network(*sizes, seed=0, activation="relu"):
+    random = np.random.default_rng(seed)
+    layers = [
+        (random.normal(size=(b, a)) / np.sqrt(a), 0.1 * random.normal(size=b))
+        for a, b in pairwise(sizes)
+    ]
+    return PolicyNetwork.of_layers(layers, activation)
+
+
+def policy(seed=0, **told):
+    observation = observation_of(
+        MODEL,
+        of_goal_velocity=told.get("of_goal_velocity", False),
+        of_inputs=told.get("of_inputs", False),
+    )
+    layers = network(observation.size, 16, 4, seed=seed)
+    return Policy.of(layers, observation.layout, 0.05, "reach", {"seed": seed}, **told)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    save_policy(policy(), tmp_path / "tiny")
+    return tmp_path / "tiny"
+
+
+# --- network and files --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_the_network_computes_what_torch_does_and_its_slopes_are_torchs(activation):
+    ours = network(7, 12, 9, 3, activation=activation)
+    layer = torch.nn.ReLU if activation == "relu" else torch.nn.Tanh
+    parts = []
+    for weight, bias in zip(ours.weights, ours.biases, strict=True):
+        linear = torch.nn.Linear(*weight.shape[::-1])
+        linear.load_state_dict({"weight": torch.tensor(weight), "bias": torch.tensor(bias)})
+        parts += [linear, layer()]
+    theirs = torch.nn.Sequential(*parts[:-1], torch.nn.Tanh())
+    rows = torch.randn(20, 7, generator=torch.Generator().manual_seed(1))
+    actions, slopes = ours.with_slopes(rows.numpy())
+    np.testing.assert_allclose(actions, theirs(rows).detach(), atol=1e-6)
+    np.testing.assert_allclose(ours(rows.numpy()), actions, atol=1e-6)
+    for row, slope in zip(rows, slopes, strict=True):
+        exact = torch.autograd.functional.jacobian(theirs, row)
+        np.testing.assert_allclose(slope, exact, atol=1e-6)
+
+
+def test_a_policy_that_is_read_again_answers_the_same_to_the_bit(saved):
+    again, first = load_policy(saved), policy()
+    seen = np.random.default_rng(3).normal(size=(6, first.network.sizes[0]))
+    assert np.array_equal(again.inputs(seen), first.inputs(seen))
+    assert again.card == first.card
+    assert again.layout == first.layout
+    assert load_policy(f"{saved}.safetensors").card == load_policy(f"{saved}.json").card
+
+
+def test_inputs_are_stretched_to_the_limits():
+    low, high = np.array(MODEL.inputs.low), np.array(MODEL.inputs.high)
+    size = policy().network.sizes[0]
+    for bias, wanted in ((50.0, high), (-50.0, low), (0.0, 0.5 * (low + high))):
+        layers = PolicyNetwork.of_layers([(np.zeros((4, size)), np.full(4, bias))])
+        one = Policy.of(layers, policy().layout, 0.05, "reach", {})
+        np.testing.assert_allclose(one.inputs(np.zeros((1, size)))[0], wanted)
+
+
+def change_card(saved, **changes):
+    sheet = files_of(saved)[1]
+    content = json.loads(sheet.read_text())
+    content["layout"] |= changes.pop("layout", {})
+    sheet.write_text(json.dumps(content | changes))
+
+
+def damage(saved, what):
+    weights, sheet = files_of(saved)
+    match what:
+        case "truncated":
+            weights.write_bytes(weights.read_bytes()[:-40])
+        case "text":
+            weights.write_text("no weights")
+        case "absent":
+            weights.unlink()
+        case "card":
+            sheet.write_text("{")
+        case "field":
+            change_card(saved, colour="blue")
+        case "layout":
+            change_card(saved, layout={"colour": "blue"})
+        case "sizes":
+            change_card(saved, sizes=[3, 16, 4])
+        case "shape":
+            change_card(saved, sizes=[policy().network.sizes[0], 17, 4])
+        case "layers":
+            change_card(saved, sizes=[policy().network.sizes[0], 16, 16, 4])
+        case "nan":
+            broken = policy()
+            broken.network.weights[0][2, 1] = np.nan
+            save_policy(broken, saved)
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ("truncated", "cannot be read as weights"),
+        ("text", "cannot be read as weights"),
+        ("absent", "no such file"),
+        ("card", "not a policy"),
+        ("field", "colour: unknown field"),
+        ("layout", "layout of an observation: .*colour.*: not a policy"),
+        ("sizes", r"sizes \[3, 16, 4\]: must begin with 27 and end with 4"),
+        ("shape", r"layers\.0\.bias has shape \(16,\), must be \(17,\), as its card"),
+        ("layers", r"layers\.1\.bias has shape|lacks layers"),
+        ("nan", "layer 0 holds numbers that are not finite"),
+    ],
+)
+def test_files_that_cannot_be_used_are_one_line(saved, what, message):
+    damage(saved, what)
+    with pytest.raises(UserError, match=message) as error:
+        load_policy(saved)
+    assert "\n" not in str(error.value)
+    assert str(saved) in str(error.value)
+
+
+# --- the controller -----------------------------------------------------------------------------
+
+
+def context(model=MODEL, robot=ROBOT):
+    return ControlContext(robot, model, TICK)
+
+
+def seen(tick, state, goal, delay=1, velocity=(0.0, 0.0, 0.0)):
+    tips = np.array(goal) + TICK * np.arange(8)[:, None] * np.array(velocity)
+    stamp = tick * TICK
+    reference = Reference(stamp, TICK, None, tips)
+    return Observation(stamp, state, {}, reference, np.zeros(4), MODEL, delay)
+
+
+def test_a_policy_of_another_robot_or_layout_is_refused(saved):
+    settings = PolicySettings(policy=str(saved))
+    other = load_robot("till_tendon")
+    cases = [
+        (make_model("rod", other, {}), other, "trained with robot tendon_arm, must be till_tendon"),
+        (make_model("rod", ROBOT.replace(length=0.2), {}), ROBOT, "was trained with lengths"),
+        (
+            make_model("constant_curvature", load_robot("licher2025")),
+            load_robot("licher2025"),
+            "is for rods",
+        ),
+    ]
+    for model, robot, message in cases:
+        with pytest.raises(UserError, match=message) as error:
+            PolicyController(context(model, robot), settings)
+        assert "\n" not in str(error.value)
+    with pytest.raises(UserError, match="policy:PATH"):
+        PolicyController(context(), PolicySettings())
+
+
+def test_it_decides_at_its_own_period_and_holds_in_between(saved):
+    controller = PolicyController(context(), PolicySettings(policy=str(saved)))
+    random = np.random.default_rng(0)
+    decided = []
+    for tick in range(70):
+        state = MODEL.state.scale * 0.1 * random.normal(size=MODEL.state.size)
+        controller.command(seen(tick, state, (0.01, 0.0, 0.09)))
+        decided.append(controller.describe()["decisions"])
+    assert decided[-1] == 20  # every 50 ms of a second
+    ticks = np.flatnonzero(np.diff([0, *decided])) * TICK
+    assert np.abs(ticks - 0.05 * np.arange(20)).max() <= 0.5 * TICK + 1e-9
+    controller.reset()
+    assert controller.describe()["decisions"] == 0
+
+
+def test_a_gap_in_time_is_no_burst_of_decisions(saved):
+    controller = PolicyController(context(), PolicySettings(policy=str(saved)))
+    state = MODEL.equilibrium(np.zeros(4), PARAMETERS)
+    for tick in (0, 100, 101, 102, 103):
+        controller.command(seen(tick, state, (0.01, 0.0, 0.09)))
+    assert controller.describe()["decisions"] == 2
+
+
+def test_it_sees_the_state_in_which_its_answer_acts(saved):
+    one = policy(of_goal_velocity=True, of_inputs=True)
+    save_policy(one, saved)
+    controller = PolicyController(context(), PolicySettings(policy=str(saved)))
+    sent, goal, velocity = np.array([0.3, 0.1, 0.0, 0.2]), (0.02, -0.01, 0.09), (0.1, 0.0, -0.05)
+    controller.take_over(np.tile(sent, (5, 1)))
+    state = MODEL.equilibrium(np.zeros(4), PARAMETERS)
+    command = controller.command(seen(0, state, goal, 2, velocity))
+    ahead = state[None]
+    for _ in range(2):
+        ahead = MODEL.step(ahead, sent[None], sent[None], PARAMETERS[None], TICK)
+    observe = observation_of(MODEL, of_goal_velocity=True, of_inputs=True)
+    there = np.array(goal) + 2 * TICK * np.array(velocity)
+    wish = one.inputs(
+        observe(ahead, there[None], goal_velocities=np.array([velocity]), inputs=sent[None])
+    )[0]
+    most = MODEL.inputs.rate * TICK
+    np.testing.assert_allclose(command, np.clip(wish, sent - most, sent + most), atol=1e-6)
+    controller.reset()
+    with pytest.raises(UserError, match="tells 8 rows of tips"):
+        controller.command(seen(1, state, (np.nan, 0.0, 0.1)))
+
+
+# --- names, options and a run -------------------------------------------------------------------
+
+
+def test_a_policy_is_named_with_its_controller(saved, monkeypatch):
+    found = registry.resolve("controller", f"policy:{saved}")
+    assert issubclass(found, PolicyController)
+    assert found.Settings().policy == str(saved)
+    assert registry.resolve("controller", f"policy:{saved}") is found
+    assert registry.resolve("controller", "policy") is PolicyController
+    assert registry.entry("controller", f"policy:{saved}").node == "policy"
+    assert "policy:PATH" in registry.choices("controller")
+    with pytest.raises(UserError, match=r"nempc.*must be package\.module:Class|no module nempc"):
+        registry.resolve("controller", "nempc:Class")
+    monkeypatch.chdir(saved.parent)
+    assert absolute_place("policy:./tiny") == f"policy:{saved}"
+    assert absolute_place("policy:tiny.safetensors") == f"policy:{saved}.safetensors"
+    assert registry.resolve("controller", "policy:tiny").Settings().policy == str(saved)
+
+
+def options_of(**given):
+    return SimulationOptions.of_options({"robot": "tendon_arm", "mode": "lockstep", **given})
+
+
+def test_a_system_has_the_policy_s_file_and_its_option(saved):
+    system = simulation_system(options_of(controller=f"policy:{saved}"), "none")
+    part = system.part("policy")
+    assert part.parameters["controller"] == f"policy:{saved}"
+    same = options_of(controller="policy", **{"controller.policy": str(saved)})
+    assert simulation_system(same, "none").part("policy").parameters["policy"] == str(saved)
+
+
+def test_a_policy_moves_the_simulated_arm_on_virtual_time(saved):
+    options = options_of(
+        controller=f"policy:{saved}", reference="tip_circle", duration=1.0, plant_intervals=5
+    )
+    system = simulation_system(options, "none")
+    parts = tuple(part for part in system.parts if part.name != "recorder")
+    names = tuple(name for name in system.activation if name != "recorder")
+    log = Log("pressure/command", "simulation/truth/tip/pose")
+    run_system(replace(system, parts=parts, activation=names), log)
+    commands = np.array(log.values("pressure/command"))
+    assert len(commands) >= 69
+    held = (np.diff(commands, axis=0) == 0.0).all(axis=1).mean()
+    assert 0.02 < np.ptp(commands, axis=0).max() <= 0.5
+    assert np.abs(np.diff(commands, axis=0)).max() <= 10.0 * TICK + 1e-9  # the limiter's rate
+    assert held > 0.3  # between its decisions
+
+
+@pytest.mark.slow
+def test_a_lockstep_run_of_nodes_with_a_policy_is_replayed_to_the_bit(saved, tmp_path):
+    own = os.environ | {"ROS_DOMAIN_ID": fresh_domain()}
+    softcr = [sys.executable, "-m", "softcr_tools.cli"]
+    words = ["up", "simulation", "--robot", "tendon_arm", "--controller", "policy:./tiny"]
+    words += ["--reference", "tip_circle", "--mode", "lockstep", "--duration", "3"]
+    results = ["--results", str(tmp_path)]
+    told = {"capture_output": True, "text": True, "timeout": 400, "env": own}
+    done = subprocess.run([*softcr, *words, *results], cwd=saved.parent, **told)
+    assert done.returncode == 0, done.stdout + done.stderr
+    summary = json.loads((tmp_path / "latest" / "summary.json").read_text())
+    assert summary["node_deaths"] == []
+    words = ["replay", str(tmp_path / "latest"), "--controller"]
+    done = subprocess.run([*softcr, *words], **told)
+    assert done.returncode == 0, done.stdout + done.stderr
+    comparison = json.loads((tmp_path / "latest" / "bag-replay" / "comparison.json").read_text())
+    for counts in (comparison["estimates"], comparison["commands"]):
+        assert 200 <= counts["identical"] == counts["recorded"] == counts["replayed"]
