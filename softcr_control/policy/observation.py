@@ -19,10 +19,14 @@ from softcr_models.rod_model import RodModel
 CURVATURE_PLACES, VELOCITY_PLACES = (0.0, 0.4, 0.8), (0.6, 1.0)
 """Fractions of each segment's length: nodes of every rod of a multiple of five intervals."""
 
+VERSION = 2
+"""Of what is told and of its magnitudes: a policy of another one cannot be used."""
+
 _AXES = ("x", "y", "z")
-_POSITION, _DISTANCE = 0.5, 0.2  # over the rod's length, of positions and of their difference [-]
-_BENDING, _TORSION = 1.0, 0.3  # times the rod's length, of curvatures [rad]
-_TIME = 0.2  # in which a tip moves by the rod's length, and turns by `_TURN` [s]
+# typical magnitudes; with numbers that are too small a policy learns in twice the samples
+_POSITION, _DISTANCE = 0.3, 0.1  # over the rod's length, of positions and of their difference [-]
+_BENDING, _TORSION = 0.5, 0.2  # times the rod's length, of curvatures [rad]
+_TIME = 0.4  # in which a tip moves by the rod's length, and turns by `_TURN` [s]
 _TURN = 2.0  # [rad]
 
 
@@ -41,6 +45,7 @@ class ObservationLayout:
         lengths: (K,) of the segments [m].
         gravity: (3,) in the base frame [m/s^2].
         names: of the observation's entries.
+        version: of the observation.
     """
 
     robot: str
@@ -51,6 +56,7 @@ class ObservationLayout:
     lengths: tuple[float, ...]
     gravity: tuple[float, ...]
     names: tuple[str, ...]
+    version: int = VERSION
 
     def as_json(self) -> dict[str, Any]:
         """As a JSON file has it."""
