@@ -20,11 +20,14 @@ from softcr_models.yaml_files import is_path
 from softcr_runtime.command_line import command, new_app
 from softcr_runtime.console import say
 
-app = new_app("learn", "Learn from recordings: a robot's model, or how to repeat a motion.")
+app = new_app("learn", "Learn a model, how to repeat a motion, or a policy in simulation.")
 app.command(
     "softcr_tools.learn_motion:motion", name="motion",
     help="Learn from a run how the next repetition of its motion should aim.",
 )  # fmt: skip
+app.command(
+    "softcr_tools.learn_policy:policy", name="policy", help="Learn a policy in simulation."
+)
 
 _NOT_SURE = 0.2  # a relative standard error above this is told
 

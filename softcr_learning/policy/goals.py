@@ -93,9 +93,7 @@ class BoxGoals:
     def __str__(self) -> str:
         """See Goals."""
         low, high = self.box.stretch
-        return (
-            f"bending up to {self.box.curvature:.4g} 1/m, stretch from {low:.3g} to {high:.3g}"
-        )
+        return f"bending up to {self.box.curvature:.4g} 1/m, stretch from {low:.3g} to {high:.3g}"
 
 
 @dataclass(frozen=True, eq=False)

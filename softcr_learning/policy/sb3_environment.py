@@ -21,6 +21,8 @@ class LanesVecEnv(VecEnv):
     policy's network ends; an algorithm whose actors do not end so (PPO) needs it.
     """
 
+    render_mode = None
+
     def __init__(self, core: Environment, squashed: bool = False) -> None:
         self.core, self._squashed = core, squashed
         seen, action = spaces_of(core)

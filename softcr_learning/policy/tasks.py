@@ -17,7 +17,6 @@ SUCCESS = 0.05
 """A tip that comes so near to its goal has reached it, over the robot's length [-]."""
 
 _SLOPE = 1e-4  # [s], of the difference that gives a goal's velocity
-_POOL = 256  # equilibria between which trajectories go
 _DURATION = (2.0, 5.0)  # of a trajectory [s]
 _SPEED, _DETOUR = 0.25, 0.25  # at its ends, and beside the way; over the pool's spread [1/s, -]
 
@@ -118,17 +117,17 @@ class Tracking:
 
     moving = True
 
-    def __init__(self, plant: Plant, seed: int = 0) -> None:
+    def __init__(self, plant: Plant, pool: int = 256) -> None:
         """See the class.
 
         Args:
             plant: whose equilibria under random inputs make the static workspace.
-            seed: of these.
+            pool: how many of them, between which trajectories go.
         """
         self.name, self._period = "track", plant.settings.period
         self.steps = round(_DURATION[1] / self._period)
         self._polar = Polar.of_plant(plant)
-        self.inputs, self.tips = equilibria(plant, _POOL, np.random.default_rng(seed))
+        self.inputs, self.tips = equilibria(plant, pool, np.random.default_rng(0))
         self.goals = SeenGoals(self.tips)
         self._bends = self._polar.bends(self.tips)
         self._spread = self._bends.std(axis=0)

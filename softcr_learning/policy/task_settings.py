@@ -1,0 +1,69 @@
+"""Which task is learned, from words of a person."""
+
+from typing import Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from softcr_learning.policy.goals import (
+    QUANTILE,
+    Goals,
+    OneGoal,
+    SeenGoals,
+    box_around,
+    require_goals,
+    tips_in_motion,
+)
+from softcr_learning.policy.plant import Plant
+from softcr_learning.policy.tasks import Reaching, Task, Tracking, equilibria
+from softcr_models.errors import UserError
+
+STEADY = 512
+"""States of rest whose tips are goals."""
+
+
+class TaskSettings(BaseModel):
+    """What is learned."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    task: Literal["reach", "track"] = Field(
+        "reach", description="bring the tip to a goal that stands still, or follow one that moves"
+    )
+    goals: Literal["strict", "quantile", "steady"] = Field(
+        "quantile",
+        description="of reach: the box around all tips under random held inputs, the one around "
+        "99.9 % of them, or tips of steady states",
+    )
+    goal: str = Field(
+        "", description="of reach: x, y, z of the only goal, base frame; empty: any of the goals",
+        json_schema_extra={"unit": "m"},
+    )  # fmt: skip
+    steps: int = Field(50, ge=1, le=10_000, description="of reach: of a run")
+
+    def made(self, plant: Plant) -> Task:
+        """The task for a plant's robot; the random numbers of its goals' set are the same ones in
+        every call.
+
+        Raises:
+            UserError: the goal is outside of the workspace.
+        """
+        if self.task == "track":
+            return Tracking(plant)
+        goals = self._goals(plant)
+        if self.goal:
+            try:
+                place = np.array([float(each) for each in self.goal.split(",")])
+            except ValueError:
+                place = np.empty(0)
+            if place.shape != (3,):
+                raise UserError(f"goal: {self.goal!r} is not allowed: must be x, y, z")
+            require_goals(place[None], goals, "goal")
+            goals = OneGoal(place)
+        return Reaching(plant, goals, self.steps)
+
+    def _goals(self, plant: Plant) -> Goals:
+        if self.goals == "steady":
+            return SeenGoals(equilibria(plant, STEADY, np.random.default_rng(0))[1])
+        share = 1.0 if self.goals == "strict" else QUANTILE
+        return box_around(plant, tips_in_motion(plant), share)

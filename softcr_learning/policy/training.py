@@ -1,0 +1,321 @@
+"""Policies by the algorithms of stable-baselines3.
+
+A checkpoint is stable-baselines3's own file and the buffer of samples. Both are pickled, so they are
+read only from the directory of the run that wrote them; what is handed on is the policy file, which
+holds numbers alone.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from stable_baselines3 import DDPG, PPO, SAC, TD3
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.noise import NormalActionNoise
+
+from softcr_control.policy.network import PolicyNetwork
+from softcr_control.policy.policy_file import Policy, save_policy
+from softcr_learning.policy.environment import Environment
+from softcr_learning.policy.evaluation import Figures, judge
+from softcr_learning.policy.plant import Plant
+from softcr_learning.policy.sb3_environment import LanesVecEnv
+from softcr_learning.policy.tasks import Task
+from softcr_learning.policy.training_settings import TrainingSettings
+from softcr_models.errors import UserError
+
+_HELD = (5, 10)  # steps for which random inputs are held before learning
+_FRESH = 1_000_003  # added to a seed: goals of a judgement are not those of the training
+
+
+@dataclass(frozen=True)
+class Report:
+    """How far a training is.
+
+    Attributes:
+        samples: done.
+        seconds: of processor time, without judgements.
+        figures: of the last judgement; None before it.
+    """
+
+    samples: int
+    seconds: float
+    figures: Figures | None
+
+
+@dataclass(frozen=True, eq=False)
+class Judging:
+    """When and how a policy is judged while it learns.
+
+    Attributes:
+        plant, task: on which, finer than the training's.
+        every: samples between judgements; 0: at the end alone.
+        runs: fresh ones of each.
+        better: whether the first figures are better than the second; the best policy is kept.
+        enough: whether a training may stop with these figures.
+    """
+
+    plant: Plant
+    task: Task
+    every: int = 8000
+    runs: int = 512
+    better: Callable[[Figures, Figures], bool] = lambda new, old: new.reached > old.reached
+    enough: Callable[[Figures], bool] = lambda figures: False
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What came of a training.
+
+    Attributes:
+        policy: the best, by its judgements.
+        history: of all judgements.
+    """
+
+    policy: Policy
+    history: list[Report]
+
+
+def train(
+    plant: Plant,
+    task: Task,
+    settings: TrainingSettings,
+    judging: Judging,
+    run: Path | None = None,
+    show: Callable[[Report], None] = lambda report: None,
+) -> Trained:
+    """Trains a policy; a run that was stopped goes on where it was last judged.
+
+    Args:
+        plant: on which it learns.
+        task: what it learns.
+        settings: how.
+        judging: what is told of it, and which is kept.
+        run: directory of checkpoints and of the best policy, `policy.safetensors`; None: none.
+        show: called after every step of the environments.
+
+    Raises:
+        UserError: the run's directory holds a checkpoint of other settings.
+    """
+    with one_thread():
+        environment = LanesVecEnv(
+            Environment(plant, task, settings.environments, settings.seed),
+            squashed=settings.algorithm == "ppo",
+        )
+        checkpoint = None if run is None else Checkpoint(run, settings)
+        model = (checkpoint and checkpoint.model(environment)) or new_model(environment, settings)
+        watcher = _Watcher(plant, task, settings, judging, checkpoint, show)
+        if model.num_timesteps == 0 and hasattr(model, "replay_buffer"):
+            watcher.timed(lambda: fill(model, environment, settings))
+        left = settings.samples - model.num_timesteps
+        if left > 0:
+            model.learn(left, callback=watcher, reset_num_timesteps=False)
+        watcher.finish(model)
+    assert watcher.best is not None
+    return Trained(watcher.best, watcher.history)
+
+
+def new_model(environment: LanesVecEnv, settings: TrainingSettings) -> Any:
+    """The algorithm of stable-baselines3, before it has learned anything."""
+    kinds = {"td3": TD3, "ddpg": DDPG, "sac": SAC, "ppo": PPO}
+    first, last = settings.learning_rate, settings.learning_rate * settings.last_rate
+    common: dict[str, Any] = {
+        "learning_rate": lambda left: last + (first - last) * left,
+        "gamma": settings.discount,
+        "batch_size": settings.batch,
+        "seed": settings.seed,
+        "device": "cpu",
+        "policy_kwargs": {
+            "net_arch": list(settings.hidden),
+            "activation_fn": torch.nn.Tanh if settings.algorithm == "ppo" else torch.nn.ReLU,
+        },
+    }
+    if settings.algorithm == "ppo":
+        own = {"n_steps": settings.rollout, "n_epochs": settings.epochs}
+    else:
+        own = {
+            "buffer_size": settings.buffer,
+            "learning_starts": 0,
+            "train_freq": 1,
+            "gradient_steps": settings.updates,
+        }
+        if settings.algorithm == "sac":
+            own |= {"ent_coef": settings.entropy}
+        else:
+            size = environment.action_space.shape[0]
+            own |= {
+                "action_noise": NormalActionNoise(np.zeros(size), np.full(size, settings.noise))
+            }
+    return kinds[settings.algorithm]("MlpPolicy", environment, **common, **own)
+
+
+def fill(model: Any, environment: LanesVecEnv, settings: TrainingSettings) -> None:
+    """Puts samples of random inputs into the buffer, each held for several steps: inputs that
+    change in every step build up no momentum, and far goals give no reward then."""
+    random, batch = np.random.default_rng(settings.seed), environment.num_envs
+    shape = (batch, *environment.action_space.shape)
+    seen, left = environment.reset(), np.zeros(batch, int)
+    actions = np.zeros(shape, np.float32)
+    for _ in range(-(-settings.start // batch)):
+        change = left == 0
+        actions[change] = random.uniform(-1.0, 1.0, shape)[change]
+        left[change] = random.integers(*_HELD, batch, endpoint=True)[change]
+        left -= 1
+        environment.step_async(actions)
+        after, rewards, done, infos = environment.step_wait()
+        following = after.copy()
+        for i in np.flatnonzero(done):
+            following[i] = infos[i]["terminal_observation"]
+        model.replay_buffer.add(seen, following, actions, rewards, done, infos)
+        seen = after
+        model.num_timesteps += batch
+
+
+def actor_of(model: Any) -> PolicyNetwork:
+    """The deterministic policy of a model of stable-baselines3, as numpy."""
+    if isinstance(model, PPO):
+        parts = [*model.policy.mlp_extractor.policy_net, model.policy.action_net]
+    elif isinstance(model, SAC):
+        parts = [*model.actor.latent_pi, model.actor.mu]
+    else:
+        parts = list(model.actor.mu)
+    linear = [each for each in parts if isinstance(each, torch.nn.Linear)]
+    layers = [(each.weight.detach().numpy(), each.bias.detach().numpy()) for each in linear]
+    return PolicyNetwork.of_layers(layers, "tanh" if isinstance(model, PPO) else "relu")
+
+
+class Checkpoint:
+    """A training's state on disk, so that it can go on.
+
+    What is read is pickled: only a directory that a training of one's own wrote may be given.
+    """
+
+    def __init__(self, run: Path, settings: TrainingSettings) -> None:
+        """See the class.
+
+        Raises:
+            UserError: the directory holds a run with other settings.
+        """
+        self.run, self._settings = run, settings
+        self._sheet = run / "settings.json"
+        own = settings.model_dump_json(exclude={"samples"}, indent=1) + "\n"
+        if self._sheet.exists() and self._sheet.read_text(encoding="utf-8") != own:
+            raise UserError(
+                f"{run}: holds a training with other settings; name another directory, or train "
+                "afresh"
+            )
+        run.mkdir(parents=True, exist_ok=True)
+        self._sheet.write_text(own, encoding="utf-8")
+
+    def model(self, environment: LanesVecEnv) -> Any | None:
+        """The model that was saved; None where there is none."""
+        file = self.run / "checkpoint.zip"
+        if not file.exists():
+            return None
+        kind = {"td3": TD3, "ddpg": DDPG, "sac": SAC, "ppo": PPO}[self._settings.algorithm]
+        model = kind.load(file, environment, device="cpu")
+        if (buffer := self.run / "checkpoint_buffer.pkl").exists():
+            model.load_replay_buffer(buffer)
+        environment.seed(self._settings.seed + model.num_timesteps)
+        return model
+
+    def save(self, model: Any) -> None:
+        """Writes model and buffer."""
+        model.save(self.run / "checkpoint.zip")
+        if hasattr(model, "replay_buffer"):
+            model.save_replay_buffer(self.run / "checkpoint_buffer.pkl")
+
+
+class _Watcher(BaseCallback):
+    """Judges, keeps the best, saves, shows."""
+
+    def __init__(
+        self,
+        plant: Plant,
+        task: Task,
+        settings: TrainingSettings,
+        judging: Judging,
+        checkpoint: Checkpoint | None,
+        show: Callable[[Report], None],
+    ) -> None:
+        super().__init__()
+        self._plant, self._task, self._settings = plant, task, settings
+        self._judging, self._checkpoint, self._show = judging, checkpoint, show
+        self.history: list[Report] = []
+        self.best: Policy | None = None
+        self._best: Figures | None = None
+        self._seconds, self._since = 0.0, time.process_time()
+        self._next = judging.every or settings.samples
+
+    def timed(self, work: Callable[[], None]) -> None:
+        """Work that belongs to the training."""
+        self._since = time.process_time()
+        work()
+        self._seconds += time.process_time() - self._since
+
+    def _on_training_start(self) -> None:
+        self._since = time.process_time()
+        self._next = self.num_timesteps + self._judging.every or self._settings.samples
+
+    def _on_step(self) -> bool:
+        """After each step of all environments; False ends the training."""
+        self._show(Report(self.num_timesteps, self._spent(), self._best))
+        if not self._judging.every or self.num_timesteps < self._next:
+            return True
+        self._next += self._judging.every
+        return not self._judging.enough(self._judge(self.model))
+
+    def finish(self, model: Any) -> None:
+        """The last judgement, if the last samples were not judged."""
+        if not self.history or self.history[-1].samples < model.num_timesteps:
+            self._judge(model)
+
+    def _spent(self) -> float:
+        return self._seconds + time.process_time() - self._since
+
+    def _judge(self, model: Any) -> Figures:
+        self._seconds = self._spent()
+        judging, actor = self._judging, actor_of(model)
+        found = judge(
+            actor, judging.plant, judging.task, judging.runs,
+            self._settings.seed + _FRESH + len(self.history),
+        ).figures  # fmt: skip
+        self.history.append(Report(model.num_timesteps, self._seconds, found))
+        if self._best is None or judging.better(found, self._best):
+            self._best, self.best = found, self._policy(actor, found)
+            if self._checkpoint is not None:
+                save_policy(self.best, self._checkpoint.run / "policy")
+        if self._checkpoint is not None:
+            self._checkpoint.save(model)
+        self._since = time.process_time()
+        return found
+
+    def _policy(self, actor: PolicyNetwork, found: Figures) -> Policy:
+        seen = Environment(self._plant, self._task, 1).observation
+        told = {
+            "settings": self._settings.model_dump(mode="json"),
+            "plant": self._plant.settings.model_dump(mode="json"),
+            "samples": self.history[-1].samples,
+            "processor_seconds": round(self.history[-1].seconds, 1),
+            "judged_on": self._judging.plant.settings.model_dump(mode="json"),
+            "judged": asdict(found),
+        }
+        return Policy.of(
+            actor, seen.layout, self._plant.settings.period, self._task.name, told,
+            of_goal_velocity=seen.of_goal_velocity, of_inputs=seen.of_inputs,
+        )  # fmt: skip
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """torch with one thread: networks of this size are slower with more."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,59 @@
+"""Numbers of a training, by algorithm."""
+
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from softcr_models.errors import UserError
+
+Algorithm = Literal["td3", "ddpg", "sac", "ppo"]
+
+
+class TrainingSettings(BaseModel):
+    """How a policy is trained; the defaults are those of TD3 and DDPG."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    algorithm: Algorithm = Field("td3", description="of stable-baselines3")
+    samples: int = Field(100_000, ge=100, description="steps of the environment in all")
+    seed: int = Field(0, ge=0, description="of goals, weights and noise")
+    environments: int = Field(64, ge=1, le=65536, description="rods at a time")
+    hidden: tuple[int, ...] = Field((128, 128), description="widths of the networks' layers")
+    learning_rate: float = Field(1e-3, gt=0.0, le=0.1, description="at the begin")
+    last_rate: float = Field(
+        1.0, gt=0.0, le=1.0, description="learning rate at the end over that at the begin"
+    )
+    discount: float = Field(0.98, gt=0.0, lt=1.0, description="of later rewards per step")
+    batch: int = Field(256, ge=1, le=1_000_000, description="samples of an update")
+    updates: int = Field(
+        16, ge=1, le=10_000, description="of the networks per step of all environments"
+    )
+    noise: float = Field(0.3, ge=0.0, le=2.0, description="of actions while it learns")
+    start: int = Field(
+        5000, ge=0, description="samples with random inputs, each held for 5 to 10 steps, before "
+        "it learns",
+    )  # fmt: skip
+    buffer: int = Field(200_000, ge=1000, description="samples that are kept")
+    entropy: float = Field(0.01, ge=0.0, le=10.0, description="weight of SAC's entropy")
+    rollout: int = Field(
+        25, ge=1, le=10_000, description="steps between PPO's updates; a divisor of a run's steps"
+    )
+    epochs: int = Field(5, ge=1, le=1000, description="PPO's passes through a rollout")
+
+    @classmethod
+    def of(cls, algorithm: str, **given: Any) -> "TrainingSettings":
+        """The defaults of an algorithm, with some numbers replaced.
+
+        Raises:
+            UserError: there is no such algorithm.
+        """
+        if algorithm not in get_args(Algorithm):
+            known = ", ".join(get_args(Algorithm))
+            raise UserError(f"algorithm {algorithm!r}: allowed are {known}")
+        own: dict[str, Any] = {"algorithm": algorithm}
+        if algorithm == "ppo":
+            own |= {
+                "environments": 1024, "hidden": (64, 64), "batch": 6400, "samples": 4_000_000,
+                "start": 0,
+            }  # fmt: skip
+        return cls(**(own | given))
