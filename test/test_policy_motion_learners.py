@@ -1,0 +1,298 @@
+"""Learning with the rods' derivatives: costs, linearisations, controllers, search, gradient."""
+
+import numpy as np
+import pytest
+import torch
+
+from softcr_learning.policy.goals import BoxGoals
+from softcr_learning.policy.gradient import GradientSearch, GradientSettings, action_gradients
+from softcr_learning.policy.guided import GuidedSearch, GuidedSettings
+from softcr_learning.policy.linearisation import Directions, Linearisation, linearise
+from softcr_learning.policy.local_control import local_control
+from softcr_learning.policy.motion_learner import policy_slopes
+from softcr_learning.policy.motions import roll
+from softcr_learning.policy.plant import Plant, PlantSettings
+from softcr_learning.policy.regression import Regression, Targets
+from softcr_learning.policy.tasks import Reaching
+from softcr_learning.policy.tip_costs import even_weights, nearest_weights
+from softcr_models import CosseratRod, UserError, load_robot
+from softcr_models.reference.workspace import Workspace
+
+ROBOT = load_robot("tendon_arm").replace(gravity=0.0, gravity_subintervals=1)
+PLANT = Plant(ROBOT, PlantSettings(intervals=3))
+TASK = Reaching(PLANT, BoxGoals(Workspace(0.1, 12.5, (-0.022, 0.018))), steps=12)
+RODS, STEPS, R, M, SEEN = 3, 7, 5, 2, 6
+
+
+def small_guided(**changes):
+    told = {"environments": 6, "updates": 5, "batch": 16, "hidden": (8,), "directions": 12}
+    return GuidedSearch(PLANT, TASK, GuidedSettings(**told | changes))
+
+
+# --- costs --------------------------------------------------------------------------------------
+
+
+def test_weights_of_an_approach_are_the_gradient_of_a_soft_minimum():
+    width = 0.003  # the floor, as all distances are small
+    distances = np.array([[0.009, 0.004, 0.0035, 0.005, np.inf]])
+
+    def soft_minimum(these):
+        later = np.log(0.98) * np.arange(5)
+        return -np.log(np.exp(-0.5 * (these / width) ** 2 + later).sum())
+
+    weights = nearest_weights(distances, width)[0]
+    for step in range(4):
+        moved = np.tile(distances[0], (2, 1))
+        moved[:, step] += (-1e-7, 1e-7)
+        slope = (soft_minimum(moved[1]) - soft_minimum(moved[0])) / 2e-7
+        assert weights[step] * distances[0, step] == pytest.approx(slope, rel=1e-5)
+    assert weights[4] == 0.0
+
+
+def test_a_motion_far_from_its_goal_weighs_as_much_as_a_near_one():
+    near, far = np.array([[0.01, 0.02, 0.03]]), np.array([[0.1, 0.2, 0.3]])
+    together = nearest_weights(np.concatenate((near, far)), 1e-4)
+    np.testing.assert_allclose(together[0] * near[0] ** 2, together[1] * far[0] ** 2)
+
+
+def test_steps_on_the_way_of_a_moving_goal_weigh_the_same():
+    distances = np.array([[0.02, 0.01, 0.03, np.inf], [1e-4, 1e-4, np.inf, np.inf]])
+    weights = even_weights(distances, 0.003)
+    np.testing.assert_allclose(weights[0], [1 / 3 / 0.02**2] * 3 + [0.0])
+    np.testing.assert_allclose(weights[1], [1 / 2 / 0.003**2] * 2 + [0.0] * 2)
+
+
+# --- local controllers, against one large least-squares problem ---------------------------------
+
+
+def random_problem(seed=0):
+    random = np.random.default_rng(seed)
+    linear = Linearisation(
+        0.5 * random.normal(size=(RODS, STEPS, R, R)),
+        0.4 * random.normal(size=(RODS, STEPS, R, M)),
+        random.normal(size=(RODS, STEPS, 3, R)),
+        random.normal(size=(RODS, STEPS, SEEN, R)),
+        0,
+    )
+    errors = random.normal(size=(RODS, STEPS, 3))
+    weights = random.uniform(0.1, 1.0, (RODS, STEPS))
+    slopes = 0.3 * random.normal(size=(RODS, STEPS, M, R))
+    return linear, errors, weights, slopes, random
+
+
+def moved_by(linear, row):
+    """(T, R, T m) coordinates at the end of each step by all changes of actions of a motion."""
+    state, found = np.zeros((R, STEPS * M)), []
+    for t in range(STEPS):
+        state = linear.transition[row, t] @ state
+        state[:, t * M : (t + 1) * M] += linear.control[row, t]
+        found.append(state)
+    return np.array(found)
+
+
+def test_local_controllers_minimise_cost_and_anchor_together():
+    linear, errors, weights, slopes, random = random_problem()
+    actions, means = 0.01 * random.normal(size=(2, RODS, STEPS, M))
+    anchor = 50.0  # so much that no action meets its limit
+    found = local_control(linear, errors, weights, actions, means, slopes, anchor)
+    for row in range(RODS):
+        ahead = moved_by(linear, row)
+        before = np.concatenate((np.zeros((1, R, STEPS * M)), ahead[:-1]))
+        rows, right = [], []
+        for t in range(STEPS):
+            of_step = np.zeros((M, STEPS * M))
+            of_step[:, t * M : (t + 1) * M] = np.eye(M)
+            rows += [np.sqrt(weights[row, t]) * linear.tips[row, t] @ ahead[t]]
+            right += [-np.sqrt(weights[row, t]) * errors[row, t]]
+            rows += [np.sqrt(anchor) * (of_step - slopes[row, t] @ before[t])]
+            right += [-np.sqrt(anchor) * (actions[row, t] - means[row, t])]
+            rows += [np.sqrt(1e-3) * of_step]
+            right += [np.zeros(M)]
+        best = np.linalg.lstsq(np.concatenate(rows), np.concatenate(right), rcond=None)[0]
+        assert np.abs(best).max() < 0.9
+        state, taken = np.zeros(R), []
+        for t in range(STEPS):
+            change = found.forward[row, t] + found.feedback[row, t] @ state
+            taken.append(change)
+            state = linear.transition[row, t] @ state + linear.control[row, t] @ change
+        np.testing.assert_allclose(np.concatenate(taken), best, atol=1e-9)
+
+
+def test_actions_at_their_limits_stay_there_and_have_no_feedback():
+    linear, errors, weights, slopes, random = random_problem(1)
+    actions = random.uniform(-1.0, 1.0, (RODS, STEPS, M))
+    found = local_control(linear, 100.0 * errors, weights, actions, actions, slopes, 1e-3)
+    after = actions + found.forward
+    assert np.abs(after).max() <= 1.0
+    held = np.abs(after) == 1.0
+    assert held.mean() > 0.2
+    assert not found.feedback[held].any()
+    assert found.feedback[~held].any(axis=1).all()
+
+
+def test_the_gradient_by_actions_is_that_of_the_closed_loop():
+    linear, pull, _, slopes, random = random_problem(2)
+
+    def cost(changes):
+        state, total = np.zeros(R), 0.0
+        for t in range(STEPS):
+            action = changes[t] + slopes[0, t] @ state
+            state = linear.transition[0, t] @ state + linear.control[0, t] @ action
+            total += pull[0, t] @ linear.tips[0, t] @ state
+        return total
+
+    found = action_gradients(linear, pull, slopes, STEPS)[0]
+    direction = random.normal(size=(STEPS, M))
+    assert cost(direction) == pytest.approx((found * direction).sum(), rel=1e-9)
+    short = action_gradients(linear, pull, slopes, 1)[0]
+    alone = np.einsum("tij,tki,tk->tj", linear.control[0], linear.tips[0], pull[0])
+    np.testing.assert_allclose(short, alone)
+
+
+# --- motions and their derivatives --------------------------------------------------------------
+
+
+def test_derivatives_along_directions_are_those_of_the_rod():
+    learner = small_guided()
+    episodes = TASK.episodes(2, np.random.default_rng(3))
+    motions = learner.explored(learner.network, episodes)
+    linear = linearise(PLANT, learner.observation, motions, learner.directions)
+    rod = CosseratRod(ROBOT, 3, max_substep=0.0025)
+    directions, low = learner.directions, PLANT.model.inputs.low
+
+    def after(state, action):
+        held = np.tile(low + 0.5 * (1.0 + action) * PLANT.model.inputs.range, (4, 1))
+        return rod.simulate(state, held, 0.0125)[-1]
+
+    step = int(motions.ends[0]) - 1
+    state, action = motions.states[0, step].astype(float), motions.actions[0, step].astype(float)
+    action = 0.8 * action  # a change of an action stays inside its limits
+    motions.actions[0, step] = action
+    linear = linearise(PLANT, learner.observation, motions, learner.directions)
+    e = 1e-3
+    for k in (0, 5):
+        change = after(state + e * directions.states[k], action)
+        change = (change - after(state - e * directions.states[k], action)) / (2 * e)
+        ours = linear.transition[0, step][:, k]
+        np.testing.assert_allclose(ours, change @ directions.coordinates, atol=0.03)
+    one = e * np.eye(4)[0]
+    exact = (after(state, action + one) - after(state, action - one)) / (2 * e)
+    exact = exact @ directions.coordinates
+    ours = linear.control[0, step][:, 0]
+    # the last directions, which hardly move, stretch the rod: not linear in an action
+    np.testing.assert_allclose(ours[:8], exact[:8], atol=0.01)
+    np.testing.assert_allclose(ours, exact, atol=0.05)
+    last = motions.states[0, step + 1].astype(float)
+    tips = [rod.tip_pose(last + s * e * directions.states[1])[:3, 3] for s in (-1, 1)]
+    np.testing.assert_allclose(linear.tips[0, step][:, 1], (tips[1] - tips[0]) / (2 * e), atol=3e-4)
+
+
+def test_a_direction_is_one_coordinate_and_the_leading_ones_hold_nearly_all():
+    random = np.random.default_rng(0)
+    scale = np.linspace(0.5, 2.0, 24)  # one interval: 12 (n + 1)
+    sources = random.normal(size=(4, 24))
+    states = random.normal(size=(200, 4)) @ sources
+    states[:, -6:] = 7.0  # below the base: left out
+    found = Directions.of_motion(states, scale, 4, 1)
+    np.testing.assert_allclose(found.states @ found.coordinates, np.eye(4), atol=1e-9)
+    assert not found.states[:, -6:].any()
+    again = states @ found.coordinates @ found.states
+    np.testing.assert_allclose(again[:, :-6], states[:, :-6], atol=1e-9)
+
+
+def test_a_motion_ends_when_its_goal_is_reached_and_not_where_goals_move():
+    learner = small_guided()
+    rest = PLANT.model.tip_poses(np.zeros((1, PLANT.model.state_size)),
+                                 PLANT.model.nominal_parameters[None])[0, :, 3]  # fmt: skip
+    episodes = TASK.episodes(2, np.random.default_rng(0))
+    episodes.goals[0], episodes.goals[1] = rest, rest - (0.05, 0.0, 0.05)
+
+    def still(step, rows, states, seen):
+        low = np.full((len(rows), 4), -1.0)
+        return low, low
+
+    found = roll(PLANT, learner.observation, episodes, still, moving=False)
+    assert found.ends.tolist() == [1, 12]
+    assert found.distances[0, 0] < 1e-6
+    assert np.isinf(found.distances[0, 1:]).all()
+    assert roll(PLANT, learner.observation, episodes, still, moving=True).ends.tolist() == [12, 12]
+
+
+# --- learners -----------------------------------------------------------------------------------
+
+
+def test_deviations_that_cost_nothing_yield_to_those_that_do():
+    random = np.random.default_rng(0)
+    seen = np.tile(random.normal(size=(1, 3)), (2, 1)).astype(np.float32)
+    weights = np.stack((np.diag([1.0, 0.0]), np.diag([0.0, 1.0]))).astype(np.float32)
+    targets = Targets(
+        seen, np.array([[0.5, 0.5], [-0.5, -0.5]], np.float32), np.zeros((2, 3, 1), np.float32),
+        np.zeros((2, 2, 1), np.float32), weights,
+    )  # fmt: skip
+    regression = Regression((3, 16, 2), 0.01, 0)
+    regression.fit(targets, 300, 32, 0.0)
+    np.testing.assert_allclose(regression.network(seen[:1])[0], [0.5, -0.5], atol=0.05)
+    again = regression.module(torch.from_numpy(seen)).detach().numpy()
+    np.testing.assert_allclose(regression.network(seen), again, atol=1e-6)
+
+
+def test_a_round_counts_what_it_computes_and_is_the_same_for_a_seed():
+    first, second = small_guided(), small_guided()
+    before = first.samples
+    one, two = first.round(), second.round()
+    assert one == two
+    np.testing.assert_array_equal(first.network.weights[0], second.network.weights[0])
+    assert before == 64 * 40  # random inputs
+    moved = first.samples - before
+    assert 0 < moved <= 3 * 6 * 12  # network and two controllers, six goals
+    assert first.lanes % (1 + 12 + 4) == 0
+    assert 0 < first.lanes <= 2 * 6 * 12 * (1 + 12 + 4)
+
+
+def test_controllers_come_nearer_than_the_network():
+    learner = small_guided(passes=3, anchor=0.1)
+    found = learner.round()
+    assert found.taught > found.reached  # seed 0: 0.17 and 0.5
+
+
+def test_a_step_along_the_gradient_is_the_same_for_a_seed_and_moves_the_network():
+    found = []
+    for _ in range(2):
+        told = GradientSettings(environments=4, hidden=(8,), directions=12)
+        learner = GradientSearch(PLANT, TASK, told)
+        before = learner.network
+        learner.round()
+        found.append(learner.network.weights[0])
+    np.testing.assert_array_equal(*found)
+    assert np.abs(found[0] - before.weights[0]).max() > 1e-4
+
+
+def test_the_gradient_is_that_of_the_cost_of_new_motions():
+    """Actions moved along the gradient change the motions' soft minimum by what it says."""
+    told = GradientSettings(environments=4, hidden=(8,), directions=20, noise=0.0)
+    learner = GradientSearch(PLANT, TASK, told)
+    episodes = TASK.episodes(4, np.random.default_rng(1))
+    network = learner.network
+    motions = learner.explored(network, episodes)
+    linear = learner.linearised(motions)
+    weights = learner.weights(motions)
+    pull = weights[:, :, None] * np.where(motions.done[:, :, None], motions.errors, 0.0)
+    gradient = action_gradients(linear, pull, policy_slopes(network, motions, linear), 100)
+
+    def linear_cost(scale):
+        def act(step, rows, states, seen):
+            means = network(seen)
+            return means + scale * gradient[rows, step].astype(np.float32), means
+
+        again = roll(PLANT, learner.observation, episodes, act, moving=True)
+        return (again.tips[:, 1:] * pull).sum()
+
+    scale = 0.02 / np.abs(gradient).max()
+    change = (linear_cost(scale) - linear_cost(-scale)) / (2.0 * scale)
+    assert change == pytest.approx((gradient**2).sum(), rel=0.05)
+
+
+def test_robots_whose_inputs_lag_are_refused():
+    plant = Plant(load_robot("licher2025"), PlantSettings(intervals=3))
+    with pytest.raises(UserError, match="licher2025 does not follow its commands"):
+        GuidedSearch(plant, TASK, GuidedSettings())
