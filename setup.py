@@ -104,6 +104,7 @@ setup(
         "pyyaml",
         "rich",
         "rosbags>=0.11",
+        "safetensors",
         "scipy",
         "threadpoolctl",
         "zstandard",
@@ -117,7 +118,7 @@ setup(
         "ethercat": ["pysoem"],  # of SOEM: GPL-3.0 or commercial, so only on request
         "images": ["opencv-python-headless"],  # shapes from images of marks
         "lint": ["mypy", "ruff"],
-        "surrogate": ["optuna", "safetensors", "torch"],
+        "surrogate": ["optuna", "torch"],
         "test": ["distributed", "hypothesis", "pandas", "psutil", "pytest", "pytest-xdist"],
         "view": ["viser"],
     },
