@@ -49,7 +49,7 @@ class GradientSearch(MotionLearner):
 
     def round(self) -> GradientRound:
         """One step of Adam along the exact gradient of some motions' mean cost."""
-        episodes = self.task.episodes(self.settings.environments, self.random)
+        episodes = self.episodes()
         network = self.network
         motions = self.explored(network, episodes)
         linear = self.linearised(motions)

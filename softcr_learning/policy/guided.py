@@ -76,7 +76,7 @@ class GuidedSearch(MotionLearner):
         network = self.network
         done = min(self.samples / own.samples, 1.0)
         anchor = own.anchor * (own.last_anchor / own.anchor) ** done
-        episodes = self.task.episodes(own.environments, self.random)
+        episodes = self.episodes()
         motions = self.explored(network, episodes)
         reached = self.share(motions)
         for _ in range(own.passes):

@@ -6,6 +6,7 @@ motion is computed again with its state moved a little along each direction, and
 moved a little, on lanes of one call.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,17 +83,34 @@ def linearise(
     plant: Plant, observation: PolicyObservation, motions: Motions, directions: Directions
 ) -> Linearisation:
     """Derivatives of all steps of motions, by differences of perturbed steps."""
-    done = motions.done
-    run, step = np.nonzero(done)
-    parts = [
-        _of_steps(plant, observation, motions, directions, run[a:b], step[a:b])
-        for a, b in ((a, a + _AT_ONCE) for a in range(0, len(run), _AT_ONCE))
-    ]
-    lanes = len(run) * (1 + directions.count + plant.model.inputs.size)
-    transition, control, tips, seen = (
-        _placed(done, np.concatenate(values)) for values in zip(*parts, strict=True)
-    )
+    transition, control = _at_all_steps(motions, lambda *of: _dynamics(plant, directions, *of))
+    lanes = int(motions.ends.sum()) * (1 + directions.count + plant.model.inputs.size)
+    return with_geometry(transition, control, lanes, plant, observation, motions, directions)
+
+
+def with_geometry(
+    transition: np.ndarray,
+    control: np.ndarray,
+    lanes: int,
+    plant: Plant,
+    observation: PolicyObservation,
+    motions: Motions,
+    directions: Directions,
+) -> Linearisation:
+    """A linearisation of given dynamics; how tips and observations follow from states is known."""
+    tips, seen = _at_all_steps(motions, lambda *of: _geometry(plant, observation, directions, *of))
     return Linearisation(transition, control, tips, seen, lanes)
+
+
+def _at_all_steps(
+    motions: Motions,
+    derive: Callable[[Motions, np.ndarray, np.ndarray], tuple[np.ndarray, ...]],
+) -> Iterator[np.ndarray]:
+    """(B, T, ...) what is derived of motions, rows (k,) and steps (k,); 0 where there is none."""
+    run, step = np.nonzero(motions.done)
+    ranges = ((a, a + _AT_ONCE) for a in range(0, len(run), _AT_ONCE))
+    parts = [derive(motions, run[a:b], step[a:b]) for a, b in ranges]
+    return (_placed(motions.done, np.concatenate(each)) for each in zip(*parts, strict=True))
 
 
 def _placed(done: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -102,42 +120,58 @@ def _placed(done: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return full
 
 
-def _of_steps(
-    plant: Plant,
-    observation: PolicyObservation,
-    motions: Motions,
-    directions: Directions,
-    run: np.ndarray,
-    step: np.ndarray,
-) -> tuple[np.ndarray, ...]:
-    """Transition, control, tips and seen of some steps (k,) of motions `run` (k,)."""
+def _dynamics(
+    plant: Plant, directions: Directions, motions: Motions, run: np.ndarray, step: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(k, r, r) and (k, r, m) coordinates after steps by those before, and by actions."""
     inputs, r, k = plant.model.inputs, directions.count, len(run)
     of_each = 1 + r + inputs.size
-    moved = (_PERTURBATION * directions.states).astype(np.float32)
     states = np.repeat(motions.states[run, step][:, None], of_each, axis=1)
-    states[:, 1 : r + 1] += moved
+    states[:, 1 : r + 1] += _moved(directions)
     actions = np.repeat(motions.actions[run, step][:, None], of_each, axis=1).astype(float)
     actions[:, r + 1 :] += _OF_INPUTS * np.eye(inputs.size)
     commands = inputs.low + 0.5 * (1.0 + actions) * inputs.range
     commands = commands.reshape(-1, inputs.size)
     parameters = np.repeat(motions.parameters[run], of_each, axis=0)
-    lanes = Lanes(states.reshape(k * of_each, -1).copy(), commands, commands, parameters)
+    lanes = Lanes(states.reshape(k * of_each, -1), commands, commands, parameters)
     plant.advance(lanes, commands)
     after = lanes.states.reshape(k, of_each, -1)
     changes = (after[:, 1:] - after[:, :1]) @ directions.coordinates.astype(np.float32)
     changes = changes.swapaxes(1, 2)
-    before = states[:, : r + 1].reshape(k * (r + 1), -1)
-    goals = np.repeat(motions.goals[run, step], r + 1, axis=0)
-    velocities = np.repeat(motions.velocities[run, step], r + 1, axis=0)
-    seen = observe(observation, before, goals, velocities).reshape(k, r + 1, -1)
-    ends = np.repeat(motions.states[run, step + 1][:, None], r + 1, axis=1)
-    ends[:, 1:] += moved
-    own = np.repeat(motions.parameters[run], r + 1, axis=0)
-    lanes = Lanes(ends.reshape(k * (r + 1), -1), goals, goals, own)
-    tips = plant.tips(lanes)[:, :, 3].reshape(k, r + 1, 3)
-    return (
-        changes[:, :, :r] / _PERTURBATION,
-        changes[:, :, r:] / _OF_INPUTS,
-        (tips[:, 1:] - tips[:, :1]).swapaxes(1, 2) / _PERTURBATION,
-        (seen[:, 1:] - seen[:, :1]).swapaxes(1, 2) / _PERTURBATION,
-    )
+    return changes[:, :, :r] / _PERTURBATION, changes[:, :, r:] / _OF_INPUTS
+
+
+def _geometry(
+    plant: Plant,
+    observation: PolicyObservation,
+    directions: Directions,
+    motions: Motions,
+    run: np.ndarray,
+    step: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """(k, 3, r) tips at the ends of steps, (k, n, r) observations at their begins, by coordinates
+    there."""
+    k, of_each = len(run), 1 + directions.count
+
+    def around(at: np.ndarray) -> np.ndarray:
+        states = np.repeat(motions.states[run, at][:, None], of_each, axis=1)
+        states[:, 1:] += _moved(directions)
+        return states.reshape(k * of_each, -1)
+
+    goals = np.repeat(motions.goals[run, step], of_each, axis=0)
+    velocities = np.repeat(motions.velocities[run, step], of_each, axis=0)
+    seen = observe(observation, around(step), goals, velocities)
+    parameters = np.repeat(motions.parameters[run], of_each, axis=0)
+    tips = plant.tips(Lanes(around(step + 1), goals, goals, parameters))[:, :, 3]
+    return _slopes(tips, k), _slopes(seen, k)
+
+
+def _slopes(values: np.ndarray, count: int) -> np.ndarray:
+    """(k, d, r) of values ((1 + r) k, d), unperturbed ones first."""
+    of_each = values.reshape(count, -1, values.shape[1])
+    slopes: np.ndarray = (of_each[:, 1:] - of_each[:, :1]).swapaxes(1, 2) / _PERTURBATION
+    return slopes
+
+
+def _moved(directions: Directions) -> np.ndarray:
+    return (_PERTURBATION * directions.states).astype(np.float32)

@@ -14,6 +14,7 @@ from softcr_learning.policy.tip_costs import even_weights, nearest_weights
 from softcr_models.errors import UserError
 
 _FLOOR = 0.6 * SUCCESS  # width of the cost, over the length: nearer is not better
+_FLOOR_MOVING = 0.005  # and where goals move
 _NOISY = 0.7  # share of the motions that are disturbed
 _EXCITED, _EXCITED_STEPS, _HELD = 64, 40, 3  # rods under random inputs, steps, steps of an input
 
@@ -79,6 +80,10 @@ class MotionLearner:
         """The policy of this moment."""
         return self.regression.network
 
+    def episodes(self) -> Episodes:
+        """Those of a round."""
+        return self.task.episodes(self.settings.environments, self.random)
+
     def explored(self, network: PolicyNetwork, episodes: Episodes) -> Motions:
         """Motions of the network, most of them disturbed."""
         size = self.plant.model.inputs.size
@@ -108,8 +113,10 @@ class MotionLearner:
 
     def weights(self, motions: Motions) -> np.ndarray:
         """(B, T) of squared distances at the end of each step [1/m^2]."""
-        weigh = even_weights if self.task.moving else nearest_weights
-        return weigh(motions.distances, _FLOOR * self.plant.robot.length)
+        length = self.plant.robot.length
+        if self.task.moving:
+            return even_weights(motions.distances, _FLOOR_MOVING * length)
+        return nearest_weights(motions.distances, _FLOOR * length)
 
     def score(self, motions: Motions) -> np.ndarray:
         """(B,) the less the better: least distances, or mean ones where goals move [m]."""

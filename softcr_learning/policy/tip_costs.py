@@ -28,9 +28,10 @@ def nearest_weights(distances: np.ndarray, floor: float) -> np.ndarray:
 
 
 def even_weights(distances: np.ndarray, floor: float) -> np.ndarray:
-    """(B, T) weights [1/m^2] of motions whose tips shall stay near moving goals."""
+    """(B, T) weights [1/m^2] of motions whose tips shall stay near moving goals: each step counts,
+    over the square of the motion's mean distance or the floor."""
     done = np.isfinite(distances)
     count = np.maximum(done.sum(axis=1, keepdims=True), 1)
     mean = np.where(done, distances, 0.0).sum(axis=1, keepdims=True) / count
-    weights: np.ndarray = done / count / np.maximum(floor, mean) ** 2
+    weights: np.ndarray = done / np.maximum(floor, mean) ** 2
     return weights

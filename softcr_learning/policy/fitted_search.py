@@ -1,0 +1,74 @@
+"""Guided policy search with dynamics that are fitted to samples: the thesis's way."""
+
+from collections import deque
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from softcr_learning.policy.fitted_dynamics import fitted_steps, steps_of
+from softcr_learning.policy.guided import GuidedSearch, GuidedSettings
+from softcr_learning.policy.linearisation import Linearisation, with_geometry
+from softcr_learning.policy.mixture import Mixture
+from softcr_learning.policy.motions import Motions
+from softcr_learning.policy.plant import Plant
+from softcr_learning.policy.tasks import Episodes, Task
+
+_POINTS = 2000  # of which the prior is fitted
+
+
+class FittedSettings(GuidedSettings):
+    """Numbers of such a search."""
+
+    siblings: int = Field(6, ge=2, le=64, description="motions of a round towards the same goal")
+    clusters: int = Field(12, ge=1, le=100, description="of the prior of the dynamics")
+
+    @model_validator(mode="after")
+    def _siblings_share(self) -> "FittedSettings":
+        if self.environments % self.siblings:
+            raise ValueError(
+                f"environments {self.environments}: must be a multiple of {self.siblings}, the "
+                "siblings"
+            )
+        return self
+
+
+class FittedSearch(GuidedSearch):
+    """As `GuidedSearch`, without any derivative of the rods' dynamics."""
+
+    settings: FittedSettings
+
+    def __init__(self, plant: Plant, task: Task, settings: FittedSettings) -> None:
+        """See `MotionLearner`."""
+        super().__init__(plant, task, settings)
+        self._seen: deque[np.ndarray] = deque(maxlen=settings.memory)
+
+    def episodes(self) -> Episodes:
+        """Those of a round, siblings one after the other."""
+        own = self.settings
+        few = self.task.episodes(own.environments // own.siblings, self.random)
+        return Episodes(*(np.repeat(each, own.siblings, axis=0) for each in vars(few).values()))
+
+    def linearised(self, motions: Motions) -> Linearisation:
+        """Of dynamics that siblings share."""
+        own, size = self.settings, self.directions.count
+        steps, done = steps_of(motions, self.directions), motions.done
+        self._seen.append(steps[done])
+        points = np.concatenate(self._seen)
+        chosen = self.random.choice(len(points), min(_POINTS, len(points)), replace=False)
+        mixture = Mixture.fitted(points[chosen], own.clusters, self.random)
+        families = (-1, own.siblings)
+        transition, control = fitted_steps(
+            steps.reshape(*families, *steps.shape[1:]),
+            done.reshape(*families, *done.shape[1:]),
+            mixture,
+            size,
+        )
+        return with_geometry(
+            np.repeat(transition, own.siblings, axis=0),
+            np.repeat(control, own.siblings, axis=0),
+            0,
+            self.plant,
+            self.observation,
+            motions,
+            self.directions,
+        )
