@@ -6,11 +6,12 @@ from pydantic import ValidationError
 from scipy.stats import multivariate_normal
 
 from softcr_learning.policy.fitted_dynamics import fitted_steps
-from softcr_learning.policy.fitted_search import FittedSearch, FittedSettings
+from softcr_learning.policy.fitted_search import FittedSearch
 from softcr_learning.policy.goals import BoxGoals
 from softcr_learning.policy.mixture import Mixture
 from softcr_learning.policy.plant import Plant, PlantSettings
 from softcr_learning.policy.tasks import Reaching
+from softcr_learning.policy.training_settings import TrainingSettings
 from softcr_models import load_robot
 from softcr_models.reference.workspace import Workspace
 
@@ -72,7 +73,9 @@ def test_a_fitted_search_takes_no_lanes_and_its_siblings_share_goals():
     plant = Plant(robot, PlantSettings(intervals=3))
     task = Reaching(plant, BoxGoals(Workspace(0.1, 12.5, (-0.022, 0.018))), steps=6)
     told = {"environments": 6, "siblings": 3, "updates": 2, "batch": 16, "hidden": (8,)}
-    learner = FittedSearch(plant, task, FittedSettings(**told, directions=8, clusters=2))
+    learner = FittedSearch(
+        plant, task, TrainingSettings.of("fitted_gps", **told, directions=8, clusters=2)
+    )
     goals = learner.episodes().goals[:, 0]
     assert (goals[:3] == goals[0]).all()
     assert (goals[0] != goals[3]).all()
@@ -84,4 +87,4 @@ def test_a_fitted_search_takes_no_lanes_and_its_siblings_share_goals():
 
 def test_siblings_that_do_not_share_a_round_are_refused():
     with pytest.raises(ValidationError, match="must be a multiple of 6, the siblings"):
-        FittedSettings(environments=20)
+        TrainingSettings.of("fitted_gps", environments=20)

@@ -3,41 +3,23 @@
 from collections import deque
 
 import numpy as np
-from pydantic import Field, model_validator
 
 from softcr_learning.policy.fitted_dynamics import fitted_steps, steps_of
-from softcr_learning.policy.guided import GuidedSearch, GuidedSettings
+from softcr_learning.policy.guided import GuidedSearch
 from softcr_learning.policy.linearisation import Linearisation, with_geometry
 from softcr_learning.policy.mixture import Mixture
 from softcr_learning.policy.motions import Motions
 from softcr_learning.policy.plant import Plant
 from softcr_learning.policy.tasks import Episodes, Task
+from softcr_learning.policy.training_settings import TrainingSettings
 
 _POINTS = 2000  # of which the prior is fitted
-
-
-class FittedSettings(GuidedSettings):
-    """Numbers of such a search."""
-
-    siblings: int = Field(6, ge=2, le=64, description="motions of a round towards the same goal")
-    clusters: int = Field(12, ge=1, le=100, description="of the prior of the dynamics")
-
-    @model_validator(mode="after")
-    def _siblings_share(self) -> "FittedSettings":
-        if self.environments % self.siblings:
-            raise ValueError(
-                f"environments {self.environments}: must be a multiple of {self.siblings}, the "
-                "siblings"
-            )
-        return self
 
 
 class FittedSearch(GuidedSearch):
     """As `GuidedSearch`, without any derivative of the rods' dynamics."""
 
-    settings: FittedSettings
-
-    def __init__(self, plant: Plant, task: Task, settings: FittedSettings) -> None:
+    def __init__(self, plant: Plant, task: Task, settings: TrainingSettings) -> None:
         """See `MotionLearner`."""
         super().__init__(plant, task, settings)
         self._seen: deque[np.ndarray] = deque(maxlen=settings.memory)

@@ -6,36 +6,11 @@ network's at every step, so what they change in later observations counts. The c
 guided search; the derivatives are those of `linearisation`.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
-from pydantic import Field
 
 from softcr_learning.policy.linearisation import Linearisation
-from softcr_learning.policy.motion_learner import MotionLearner, MotionSettings, policy_slopes
-
-
-class GradientSettings(MotionSettings):
-    """Numbers of learning through derivatives."""
-
-    environments: int = Field(32, ge=1, le=65536, description="motions of a round")
-    noise: float = Field(0.1, ge=0.0, le=2.0, description="of actions while it learns")
-    learning_rate: float = Field(2e-3, gt=0.0, le=0.1, description="of the network")
-    horizon: int = Field(
-        16, ge=1, le=10_000, description="steps over which the cost is carried back"
-    )
-
-
-@dataclass(frozen=True)
-class GradientRound:
-    """What a round came to.
-
-    Attributes:
-        reached: share of the goals that the network reached.
-    """
-
-    reached: float
+from softcr_learning.policy.motion_learner import MotionLearner, policy_slopes
 
 
 _LARGEST = 1.0
@@ -45,9 +20,7 @@ _LARGEST = 1.0
 class GradientSearch(MotionLearner):
     """Learning through derivatives, round by round; see `MotionLearner`."""
 
-    settings: GradientSettings
-
-    def round(self) -> GradientRound:
+    def round(self) -> None:
         """One step of Adam along the exact gradient of some motions' mean cost."""
         episodes = self.episodes()
         network = self.network
@@ -59,7 +32,6 @@ class GradientSearch(MotionLearner):
         )
         by_action = action_gradients(linear, pull, slopes, self.settings.horizon)
         self._descend(motions.seen[motions.done], by_action[motions.done], len(motions.ends))
-        return GradientRound(self.share(motions))
 
     def _descend(self, seen: np.ndarray, by_action: np.ndarray, runs: int) -> None:
         """Adam, along the gradient (J, m) of the cost by the actions at observations (J, n)."""

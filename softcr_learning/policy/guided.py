@@ -9,76 +9,41 @@ matters little.
 """
 
 from collections import deque
-from dataclasses import dataclass
 
 import numpy as np
-from pydantic import Field
 
 from softcr_control.policy.network import PolicyNetwork
 from softcr_learning.policy.linearisation import Linearisation
 from softcr_learning.policy.local_control import LocalControl, local_control
-from softcr_learning.policy.motion_learner import MotionLearner, MotionSettings, policy_slopes
+from softcr_learning.policy.motion_learner import MotionLearner, policy_slopes
 from softcr_learning.policy.motions import Motions
 from softcr_learning.policy.plant import Plant
 from softcr_learning.policy.regression import Targets
 from softcr_learning.policy.tasks import Episodes, Task
+from softcr_learning.policy.training_settings import TrainingSettings
 
 _REACH = 0.5  # of feedback: deviations beyond are not linear any more [coordinates]
 _MEAN_WEIGHT = 0.25  # of the regression's weights
 
 
-class GuidedSettings(MotionSettings):
-    """Numbers of a guided policy search."""
-
-    updates: int = Field(300, ge=1, le=100_000, description="of the network in a round")
-    batch: int = Field(512, ge=1, le=1_000_000, description="places of an update")
-    passes: int = Field(2, ge=1, le=20, description="improvements of a round's motions")
-    anchor: float = Field(
-        0.3, gt=0.0, le=100.0, description="weight of the network's actions in the controllers' "
-        "costs at the begin",
-    )  # fmt: skip
-    last_anchor: float = Field(0.03, gt=0.0, le=100.0, description="and at the end")
-    memory: int = Field(10, ge=1, le=1000, description="rounds whose controllers are remembered")
-    around: float = Field(
-        0.1, ge=0.0, le=1.0, description="distance of places from a motion's, at which the network "
-        "is fitted, too, over the deviation of motions under random inputs",
-    )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Round:
-    """What a round came to.
-
-    Attributes:
-        reached: share of the goals that the network reached before it learned from them.
-        taught: share that the controllers reached.
-        loss: of the regression.
-    """
-
-    reached: float
-    taught: float
-    loss: float
-
-
 class GuidedSearch(MotionLearner):
     """A guided policy search, round by round; see `MotionLearner`."""
 
-    settings: GuidedSettings
-
-    def __init__(self, plant: Plant, task: Task, settings: GuidedSettings) -> None:
+    def __init__(self, plant: Plant, task: Task, settings: TrainingSettings) -> None:
         """See `MotionLearner`."""
         super().__init__(plant, task, settings)
         self._memory: deque[Targets] = deque(maxlen=settings.memory)
 
-    def round(self) -> Round:
-        """Learns from new goals."""
-        own = self.settings
-        network = self.network
-        done = min(self.samples / own.samples, 1.0)
-        anchor = own.anchor * (own.last_anchor / own.anchor) ** done
-        episodes = self.episodes()
+    def round(self) -> None:
+        """Learns from new goals.
+
+        The share of goals that the network reached at first is `reached`, and `taught` that of the
+        local controllers.
+        """
+        own, network, episodes = self.settings, self.network, self.episodes()
+        anchor = own.anchor * (own.last_anchor / own.anchor) ** self.progress
         motions = self.explored(network, episodes)
-        reached = self.share(motions)
+        self.reached = self.share(motions)
         for _ in range(own.passes):
             linear = self.linearised(motions)
             control = local_control(
@@ -86,10 +51,11 @@ class GuidedSearch(MotionLearner):
                 policy_slopes(network, motions, linear), anchor,
             )  # fmt: skip
             better = self._improve(network, episodes, motions, control)
+        self.taught = self.share(motions)
         self._memory.append(_targets(motions, linear, control, better))
         targets = Targets.joined(self._memory)
-        loss = self.regression.fit(targets, own.updates, own.batch, own.around)
-        return Round(reached, self.share(motions), loss)
+        self.regression.slow_down(1.0 + (own.last_rate - 1.0) * self.progress)
+        self.regression.fit(targets, own.updates, own.batch, own.around)
 
     def _improve(
         self,

@@ -1,8 +1,6 @@
 """What learners have in common that know how rods' motions change with states and actions."""
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
-
 from softcr_control.policy.network import PolicyNetwork
 from softcr_control.policy.observation import observation_of
 from softcr_learning.policy.linearisation import Directions, Linearisation, linearise
@@ -11,26 +9,14 @@ from softcr_learning.policy.plant import Plant
 from softcr_learning.policy.regression import Regression
 from softcr_learning.policy.tasks import SUCCESS, Episodes, Task
 from softcr_learning.policy.tip_costs import even_weights, nearest_weights
+from softcr_learning.policy.training_settings import TrainingSettings
 from softcr_models.errors import UserError
 
 _FLOOR = 0.6 * SUCCESS  # width of the cost, over the length: nearer is not better
 _FLOOR_MOVING = 0.005  # and where goals move
 _NOISY = 0.7  # share of the motions that are disturbed
+_CALM = 0.25  # of the noise, where goals move: it hides how near a tip can stay
 _EXCITED, _EXCITED_STEPS, _HELD = 64, 40, 3  # rods under random inputs, steps, steps of an input
-
-
-class MotionSettings(BaseModel):
-    """Numbers of such a learner."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    samples: int = Field(250_000, ge=100, description="steps of rods, those for derivatives not")
-    seed: int = Field(0, ge=0, description="of goals, weights and noise")
-    environments: int = Field(48, ge=1, le=65536, description="motions of a round")
-    directions: int = Field(16, ge=4, le=64, description="of motion that are perturbed")
-    noise: float = Field(0.2, ge=0.0, le=2.0, description="of actions while it learns")
-    hidden: tuple[int, ...] = Field((128, 128), description="widths of the network's layers")
-    learning_rate: float = Field(1e-3, gt=0.0, le=0.1, description="of the network")
 
 
 class MotionLearner:
@@ -46,7 +32,7 @@ class MotionLearner:
         lanes: steps of rods so far for derivatives, which a real robot could not make.
     """
 
-    def __init__(self, plant: Plant, task: Task, settings: MotionSettings) -> None:
+    def __init__(self, plant: Plant, task: Task, settings: TrainingSettings) -> None:
         """Moves rods by random inputs to find their directions of motion.
 
         Args:
@@ -80,6 +66,15 @@ class MotionLearner:
         """The policy of this moment."""
         return self.regression.network
 
+    @property
+    def progress(self) -> float:
+        """Share of the samples that are done."""
+        return min(self.samples / self.settings.samples, 1.0)
+
+    def round(self) -> None:
+        """Learns from new motions."""
+        raise NotImplementedError
+
     def episodes(self) -> Episodes:
         """Those of a round."""
         return self.task.episodes(self.settings.environments, self.random)
@@ -88,7 +83,8 @@ class MotionLearner:
         """Motions of the network, most of them disturbed."""
         size = self.plant.model.inputs.size
         count, steps = len(episodes.steps), int(episodes.steps.max())
-        noise = self.settings.noise * self.random.standard_normal((steps, count, size))
+        deviation = self.settings.noise * (_CALM if self.task.moving else 1.0)
+        noise = deviation * self.random.standard_normal((steps, count, size))
         noise *= self.random.random((count, 1)) < _NOISY
 
         def act(

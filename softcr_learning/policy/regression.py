@@ -62,6 +62,7 @@ class Regression:
         self._layers = layers
         self.module = torch.nn.Sequential(*parts[:-1], torch.nn.Tanh())
         self.optimiser = torch.optim.Adam(self.module.parameters(), lr=learning_rate)
+        self._rate = learning_rate
         self._random = np.random.default_rng(seed)
 
     @property
@@ -71,6 +72,11 @@ class Regression:
             [(each.weight.detach().numpy().copy(), each.bias.detach().numpy().copy())
              for each in self._layers]
         )  # fmt: skip
+
+    def slow_down(self, share: float) -> None:
+        """Goes on with a share of the first learning rate."""
+        for group in self.optimiser.param_groups:
+            group["lr"] = share * self._rate
 
     def fit(self, targets: Targets, updates: int, batch: int, spread: float) -> float:
         """Steps of Adam towards targets.

@@ -25,11 +25,11 @@ from softcr_learning.policy.evaluation import Figures, judge
 from softcr_learning.policy.plant import Plant
 from softcr_learning.policy.sb3_environment import LanesVecEnv
 from softcr_learning.policy.tasks import Task
-from softcr_learning.policy.training_settings import TrainingSettings
+from softcr_learning.policy.training_settings import ROUNDS, TrainingSettings
 from softcr_models.errors import UserError
 
 _HELD = (5, 10)  # steps for which random inputs are held before learning
-_FRESH = 1_000_003  # added to a seed: goals of a judgement are not those of the training
+FRESH = 1_000_003  # added to a seed: goals of a judgement are not those of the training
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,11 @@ def train(
     Raises:
         UserError: the run's directory holds a checkpoint of other settings.
     """
+    if settings.algorithm in ROUNDS:
+        from softcr_learning.policy.rounds import train_in_rounds
+
+        with one_thread():
+            return train_in_rounds(plant, task, settings, judging, run, show)
     with one_thread():
         environment = LanesVecEnv(
             Environment(plant, task, settings.environments, settings.seed),
@@ -282,7 +287,7 @@ class _Watcher(BaseCallback):
         judging, actor = self._judging, actor_of(model)
         found = judge(
             actor, judging.plant, judging.task, judging.runs,
-            self._settings.seed + _FRESH + len(self.history),
+            self._settings.seed + FRESH + len(self.history),
         ).figures  # fmt: skip
         self.history.append(Report(model.num_timesteps, self._seconds, found))
         if self._best is None or judging.better(found, self._best):

@@ -2,11 +2,14 @@
 
 from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from softcr_models.errors import UserError
 
-Algorithm = Literal["td3", "ddpg", "sac", "ppo"]
+Algorithm = Literal["td3", "ddpg", "sac", "ppo", "gps", "fitted_gps", "gradient"]
+
+ROUNDS = ("gps", "fitted_gps", "gradient")
+"""Algorithms of our own, which move rods, take derivatives and learn in turns."""
 
 
 class TrainingSettings(BaseModel):
@@ -14,7 +17,10 @@ class TrainingSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    algorithm: Algorithm = Field("td3", description="of stable-baselines3")
+    algorithm: Algorithm = Field(
+        "td3", description="of stable-baselines3; guided policy search with exact derivatives or "
+        "fitted ones; gradient through the rods' derivatives",
+    )  # fmt: skip
     samples: int = Field(100_000, ge=100, description="steps of the environment in all")
     seed: int = Field(0, ge=0, description="of goals, weights and noise")
     environments: int = Field(64, ge=1, le=65536, description="rods at a time")
@@ -39,6 +45,37 @@ class TrainingSettings(BaseModel):
         25, ge=1, le=10_000, description="steps between PPO's updates; a divisor of a run's steps"
     )
     epochs: int = Field(5, ge=1, le=1000, description="PPO's passes through a rollout")
+    directions: int = Field(
+        16, ge=4, le=64, description="of motion along which gps, fitted_gps and gradient know how "
+        "rods respond",
+    )  # fmt: skip
+    passes: int = Field(2, ge=1, le=20, description="improvements of gps's motions in a round")
+    anchor: float = Field(
+        0.3, gt=0.0, le=100.0, description="weight of the network's actions in the costs of gps's "
+        "local controllers at the begin",
+    )  # fmt: skip
+    last_anchor: float = Field(0.03, gt=0.0, le=100.0, description="and at the end")
+    memory: int = Field(10, ge=1, le=1000, description="rounds that gps remembers")
+    around: float = Field(
+        0.1, ge=0.0, le=1.0, description="distance from motions at which gps's network is fitted, "
+        "too, over the deviation of motions under random inputs",
+    )  # fmt: skip
+    siblings: int = Field(
+        6, ge=2, le=64, description="of fitted_gps: motions of a round towards the same goal"
+    )
+    clusters: int = Field(12, ge=1, le=100, description="of fitted_gps: of the dynamics' prior")
+    horizon: int = Field(
+        16, ge=1, le=10_000, description="of gradient: steps over which costs are carried back"
+    )
+
+    @model_validator(mode="after")
+    def _siblings_share_a_round(self) -> "TrainingSettings":
+        if self.algorithm == "fitted_gps" and self.environments % self.siblings:
+            raise ValueError(
+                f"environments {self.environments}: must be a multiple of {self.siblings}, the "
+                "siblings"
+            )
+        return self
 
     @classmethod
     def of(cls, algorithm: str, **given: Any) -> "TrainingSettings":
@@ -50,10 +87,16 @@ class TrainingSettings(BaseModel):
         if algorithm not in get_args(Algorithm):
             known = ", ".join(get_args(Algorithm))
             raise UserError(f"algorithm {algorithm!r}: allowed are {known}")
-        own: dict[str, Any] = {"algorithm": algorithm}
-        if algorithm == "ppo":
-            own |= {
-                "environments": 1024, "hidden": (64, 64), "batch": 6400, "samples": 4_000_000,
-                "start": 0,
-            }  # fmt: skip
+        own = {"algorithm": algorithm, **_OWN.get(algorithm, {})}
         return cls(**(own | given))
+
+
+_GUIDED: dict[str, Any] = {"environments": 48, "batch": 512, "updates": 300, "noise": 0.2}
+_OWN: dict[str, dict[str, Any]] = {
+    "ppo": {
+        "environments": 1024, "hidden": (64, 64), "batch": 6400, "samples": 4_000_000, "start": 0,
+    },
+    "gps": _GUIDED,
+    "fitted_gps": _GUIDED | {"samples": 250_000},
+    "gradient": {"environments": 32, "noise": 0.1, "learning_rate": 2e-3, "samples": 250_000},
+}  # fmt: skip
