@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save
 
 from softcr_control.policy.network import Activation, PolicyNetwork
 from softcr_control.policy.observation import ObservationLayout
@@ -101,13 +101,13 @@ def save_policy(policy: Policy, path: str | Path) -> None:
     """
     weights, sheet = files_of(path)
     weights.parent.mkdir(parents=True, exist_ok=True)
-    text = policy.card.model_dump_json(indent=1) + "\n"
-    for target in (weights, sheet):
+    contents = {
+        weights: save(policy.network.tensors()),
+        sheet: (policy.card.model_dump_json(indent=1) + "\n").encode(),
+    }
+    for target, content in contents.items():
         part = target.with_name(target.name + ".part")
-        if target is weights:
-            save_file(policy.network.tensors(), part)
-        else:
-            part.write_text(text, encoding="utf-8")
+        part.write_bytes(content)
         part.replace(target)
 
 
