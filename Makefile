@@ -71,7 +71,7 @@ $(STAMP): constraints.txt setup.py setup.cfg pyproject.toml
 	@$(VENV)/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@echo "installing the pinned packages into $(VENV) (minutes the first time)"
 	@$(VENV)/bin/python -m pip install --quiet -c constraints.txt pip setuptools
-	@PYTHONWARNINGS=ignore $(VENV)/bin/python -m pip install --quiet -c constraints.txt --no-build-isolation -e '.[bench,images,lint,surrogate,test,view]'
+	@PYTHONWARNINGS=ignore $(VENV)/bin/python -m pip install --quiet -c constraints.txt --no-build-isolation -e '.[bench,images,lint,policy,surrogate,test,view]'
 	@$(HAS_LIBGOMP) 2>/dev/null || { \
 		$(VENV)/bin/python -m pip install --quiet -c constraints.txt --no-deps pykdtree && \
 		cp $(VENV)/lib/python3*/site-packages/pykdtree.libs/libgomp-* $(VENV)/lib/libgomp.so.1 && \

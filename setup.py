@@ -118,6 +118,7 @@ setup(
         "ethercat": ["pysoem"],  # of SOEM: GPL-3.0 or commercial, so only on request
         "images": ["opencv-python-headless"],  # shapes from images of marks
         "lint": ["mypy", "ruff"],
+        "policy": ["gymnasium", "stable-baselines3", "torch"],  # policies that are learned
         "surrogate": ["optuna", "torch"],
         "test": ["distributed", "hypothesis", "pandas", "psutil", "pytest", "pytest-xdist"],
         "view": ["viser"],

@@ -132,7 +132,7 @@ def _bars(console: Console, samples: int) -> Iterator[Callable[["Report"], None]
         bar = bars.add_task("samples", total=samples, figures="")
 
         def show(report: "Report") -> None:
-            seen = "" if report.figures is None else (
+            seen = "" if report.judgement is None else (
                 f"best: {100 * report.figures.reached:.1f} % reached, mean "
                 f"{100 * report.figures.mean:.1f} %"
             )  # fmt: skip

@@ -7,6 +7,7 @@ import numpy as np
 
 from softcr_control.goals.workspace import ModelReach, Workspace
 from softcr_learning.policy.environment import Environment
+from softcr_learning.policy.goals import Goals, SeenGoals
 from softcr_learning.policy.plant import Plant
 from softcr_learning.policy.tasks import SUCCESS, Episodes, Task
 
@@ -142,6 +143,7 @@ class CircleTask:
             self._goals[0]
         )
         self._inputs = inputs
+        self.goals: Goals = SeenGoals(self._goals)
 
     def episodes(
         self, count: int, random: np.random.Generator, goals: np.ndarray | None = None

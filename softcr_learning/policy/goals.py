@@ -18,7 +18,7 @@ QUANTILE = 0.999
 """Share of the tips that the box without rare ones contains, of each of its bounds."""
 
 _ROUGH = 2.0
-"""A point is among seen tips where the nearest is no further than so many times its own neighbour."""
+"""A point is among seen tips where the nearest is no further than so many times its neighbour."""
 
 
 class Goals(Protocol):
@@ -49,6 +49,10 @@ class Polar:
     length: float
     height: float
 
+    @property
+    def _up(self) -> np.ndarray:
+        return np.array([0.0, 0.0, self.height])
+
     @classmethod
     def of_plant(cls, plant: Plant) -> "Polar":
         """That of a plant's robot."""
@@ -59,11 +63,12 @@ class Polar:
         """(..., 3) tips [m] of bendings towards x and y [1/m] and stretches [-] (..., 3)."""
         x, y, stretch = np.moveaxis(np.asarray(bends, float), -1, 0)
         box = np.stack((np.hypot(x, y), np.arctan2(x, -y), stretch), axis=-1)
-        return tip_of(box, self.length) + (0.0, 0.0, self.height)
+        tips: np.ndarray = tip_of(box, self.length) + self._up
+        return tips
 
     def bends(self, tips: np.ndarray) -> np.ndarray:
         """(..., 3) what `tips` was given."""
-        box = coordinates_of(np.asarray(tips) - (0.0, 0.0, self.height), self.length)
+        box = coordinates_of(np.asarray(tips) - self._up, self.length)
         curvature, direction, stretch = np.moveaxis(box, -1, 0)
         return np.stack(
             (curvature * np.sin(direction), -curvature * np.cos(direction), stretch), axis=-1
@@ -84,7 +89,7 @@ class BoxGoals:
 
     def sample(self, count: int, random: np.random.Generator) -> np.ndarray:
         """See Goals."""
-        return self.box.sample(count, random) + (0.0, 0.0, self.height)
+        return self.box.sample(count, random) + np.array([0.0, 0.0, self.height])
 
     def contains(self, goals: np.ndarray) -> np.ndarray:
         """See Goals."""

@@ -8,10 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_control.policy.observation import inputs_lag
 from softcr_models.errors import UserError
+from softcr_models.prediction import RodPrediction
 from softcr_models.robot import Robot
 from softcr_models.rod import stepper
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_models.prediction import RodPrediction
 from softcr_models.rod.state import RodState
 
 LONGEST_LINEARISATION = 0.025
@@ -27,14 +27,14 @@ class PlantSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     period: float = Field(
-        0.05, gt=0.0, le=0.5, description="an action is held for so long",
+        default=0.05, gt=0.0, le=0.5, description="an action is held for so long",
         json_schema_extra={"unit": "s"},
     )  # fmt: skip
-    intervals: int = Field(10, ge=2, le=60, description="of the rod, of each segment on average")
-    linearisations: int = Field(4, ge=1, le=64, description="of its equations in a period")
-    substeps: int = Field(5, ge=1, le=64, description="of the integration per linearisation")
+    intervals: int = Field(default=10, ge=2, le=60, description="of the rod, of each segment on average")
+    linearisations: int = Field(default=4, ge=1, le=64, description="of its equations in a period")
+    substeps: int = Field(default=5, ge=1, le=64, description="of the integration per linearisation")
     spread: float = Field(
-        0.0, ge=0.0, le=0.5, description="each episode's compliance, damping and tip mass are "
+        default=0.0, ge=0.0, le=0.5, description="each episode's compliance, damping and tip mass are "
         "drawn within so much of the nominal ones, as a part of them",
     )  # fmt: skip
 

@@ -51,14 +51,14 @@ def train_in_rounds(
             found = judge(
                 learner.network, judging.plant, judging.task, judging.runs,
                 settings.seed + FRESH + len(history),
-            ).figures  # fmt: skip
+            )  # fmt: skip
             history.append(Report(learner.samples, seconds, found))
-            if best is None or judging.better(found, best):
+            if best is None or judging.better(found.figures, best.figures):
                 best = found
-                policy = _policy(learner, found, seconds, judging)
+                policy = _policy(learner, found.figures, seconds, judging)
                 if run is not None:
                     save_policy(policy, run / "policy")
-            over |= judging.enough(found)
+            over |= judging.enough(found.figures)
         if over:
             return Trained(policy, history)
         begin = time.process_time()

@@ -54,11 +54,13 @@ class Task(Protocol):
     Attributes:
         name: of the task.
         moving: whether goals move, so that a policy is told their velocities.
+        goals: where goals, or the ends of their ways, lie.
         steps: of the longest run.
     """
 
     name: str
     moving: bool
+    goals: Goals
     steps: int
 
     def episodes(
@@ -90,7 +92,8 @@ class Reaching:
             goals: where goals lie.
             steps: of a run.
         """
-        self.name, self.goals, self.steps = "reach", goals, steps
+        self.name, self.steps = "reach", steps
+        self.goals: Goals = goals
         self._rest = plant.model.inputs.rest
 
     def episodes(
@@ -128,7 +131,7 @@ class Tracking:
         self.steps = round(_DURATION[1] / self._period)
         self._polar = Polar.of_plant(plant)
         self.inputs, self.tips = equilibria(plant, pool, np.random.default_rng(0))
-        self.goals = SeenGoals(self.tips)
+        self.goals: Goals = SeenGoals(self.tips)
         self._bends = self._polar.bends(self.tips)
         self._spread = self._bends.std(axis=0)
 
@@ -145,10 +148,10 @@ class Tracking:
             return Episodes(goals[:, None], np.zeros((count, 1, 3)), steps, inputs)
         speeds = random.uniform(-_SPEED, _SPEED, (2, count, 1, 3)) * self._spread
         detour = random.uniform(-_DETOUR, _DETOUR, (count, 1, 3)) * self._spread
-        first, last = self._bends[begin, None], self._bends[end, None]
+        ends = self._bends[begin, None], self._bends[end, None]
 
         def at(times: np.ndarray) -> np.ndarray:
-            return self._polar.tips(quartic(times, duration, first, last, *speeds, detour))
+            return self._polar.tips(quartic(times, duration, *ends, speeds[0], speeds[1], detour))
 
         times = self._period * np.arange(self.steps + 1)[None, :, None]
         velocities = (at(times + _SLOPE) - at(times - _SLOPE)) / (2.0 * _SLOPE)
@@ -180,15 +183,16 @@ def equilibria(
     plant: Plant, count: int, random: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """(count, m) random inputs with which the robot stands, and (count, 3) its tips there [m]."""
-    model, found = plant.model, []
-    limits = model.inputs
-    while len(found) < count:
+    model, limits = plant.model, plant.model.inputs
+    stood: list[np.ndarray] = []
+    tips: list[np.ndarray] = []
+    while len(stood) < count:
         inputs = random.uniform(limits.low, limits.high)
         try:
             state = model.equilibrium(inputs, model.nominal_parameters)
         except EquilibriumError:
             continue
         tip = model.tip_poses(state[None], model.nominal_parameters[None])[0, :, 3]
-        found.append((inputs, tip))
-    inputs, tips = zip(*found, strict=True)
-    return np.array(inputs), np.array(tips)
+        stood.append(inputs)
+        tips.append(tip)
+    return np.array(stood), np.array(tips)

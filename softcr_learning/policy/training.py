@@ -1,8 +1,8 @@
 """Policies by the algorithms of stable-baselines3.
 
-A checkpoint is stable-baselines3's own file and the buffer of samples. Both are pickled, so they are
-read only from the directory of the run that wrote them; what is handed on is the policy file, which
-holds numbers alone.
+A checkpoint is stable-baselines3's own file and the buffer of samples. Both are pickled, so they
+are read only from the directory of the run that wrote them; what is handed on is the policy file,
+which holds numbers alone.
 """
 
 import time
@@ -21,13 +21,14 @@ from stable_baselines3.common.noise import NormalActionNoise
 from softcr_control.policy.network import PolicyNetwork
 from softcr_control.policy.policy_file import Policy, save_policy
 from softcr_learning.policy.environment import Environment
-from softcr_learning.policy.evaluation import Figures, judge
+from softcr_learning.policy.evaluation import Figures, Judgement, judge
 from softcr_learning.policy.plant import Plant
 from softcr_learning.policy.sb3_environment import LanesVecEnv
 from softcr_learning.policy.tasks import Task
 from softcr_learning.policy.training_settings import ROUNDS, TrainingSettings
 from softcr_models.errors import UserError
 
+_KINDS: dict[str, Any] = {"td3": TD3, "ddpg": DDPG, "sac": SAC, "ppo": PPO}
 _HELD = (5, 10)  # steps for which random inputs are held before learning
 FRESH = 1_000_003  # added to a seed: goals of a judgement are not those of the training
 
@@ -39,12 +40,18 @@ class Report:
     Attributes:
         samples: done.
         seconds: of processor time, without judgements.
-        figures: of the last judgement; None before it.
+        judgement: the last, or the best; None before the first.
     """
 
     samples: int
     seconds: float
-    figures: Figures | None
+    judgement: Judgement | None
+
+    @property
+    def figures(self) -> Figures:
+        """Of the judgement."""
+        assert self.judgement is not None
+        return self.judgement.figures
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +133,6 @@ def train(
 
 def new_model(environment: LanesVecEnv, settings: TrainingSettings) -> Any:
     """The algorithm of stable-baselines3, before it has learned anything."""
-    kinds = {"td3": TD3, "ddpg": DDPG, "sac": SAC, "ppo": PPO}
     first, last = settings.learning_rate, settings.learning_rate * settings.last_rate
     common: dict[str, Any] = {
         "learning_rate": lambda left: last + (first - last) * left,
@@ -140,7 +146,7 @@ def new_model(environment: LanesVecEnv, settings: TrainingSettings) -> Any:
         },
     }
     if settings.algorithm == "ppo":
-        own = {"n_steps": settings.rollout, "n_epochs": settings.epochs}
+        own: dict[str, Any] = {"n_steps": settings.rollout, "n_epochs": settings.epochs}
     else:
         own = {
             "buffer_size": settings.buffer,
@@ -151,18 +157,18 @@ def new_model(environment: LanesVecEnv, settings: TrainingSettings) -> Any:
         if settings.algorithm == "sac":
             own |= {"ent_coef": settings.entropy}
         else:
-            size = environment.action_space.shape[0]
+            size = environment.core.plant.model.inputs.size
             own |= {
                 "action_noise": NormalActionNoise(np.zeros(size), np.full(size, settings.noise))
             }
-    return kinds[settings.algorithm]("MlpPolicy", environment, **common, **own)
+    return _KINDS[settings.algorithm]("MlpPolicy", environment, **common, **own)
 
 
 def fill(model: Any, environment: LanesVecEnv, settings: TrainingSettings) -> None:
     """Puts samples of random inputs into the buffer, each held for several steps: inputs that
     change in every step build up no momentum, and far goals give no reward then."""
     random, batch = np.random.default_rng(settings.seed), environment.num_envs
-    shape = (batch, *environment.action_space.shape)
+    shape = (batch, environment.core.plant.model.inputs.size)
     seen, left = environment.reset(), np.zeros(batch, int)
     actions = np.zeros(shape, np.float32)
     for _ in range(-(-settings.start // batch)):
@@ -221,8 +227,7 @@ class Checkpoint:
         file = self.run / "checkpoint.zip"
         if not file.exists():
             return None
-        kind = {"td3": TD3, "ddpg": DDPG, "sac": SAC, "ppo": PPO}[self._settings.algorithm]
-        model = kind.load(file, environment, device="cpu")
+        model = _KINDS[self._settings.algorithm].load(file, environment, device="cpu")
         if (buffer := self.run / "checkpoint_buffer.pkl").exists():
             model.load_replay_buffer(buffer)
         environment.seed(self._settings.seed + model.num_timesteps)
@@ -252,7 +257,7 @@ class _Watcher(BaseCallback):
         self._judging, self._checkpoint, self._show = judging, checkpoint, show
         self.history: list[Report] = []
         self.best: Policy | None = None
-        self._best: Figures | None = None
+        self._best: Judgement | None = None
         self._seconds, self._since = 0.0, time.process_time()
         self._next = judging.every or settings.samples
 
@@ -288,16 +293,16 @@ class _Watcher(BaseCallback):
         found = judge(
             actor, judging.plant, judging.task, judging.runs,
             self._settings.seed + FRESH + len(self.history),
-        ).figures  # fmt: skip
+        )  # fmt: skip
         self.history.append(Report(model.num_timesteps, self._seconds, found))
-        if self._best is None or judging.better(found, self._best):
-            self._best, self.best = found, self._policy(actor, found)
+        if self._best is None or judging.better(found.figures, self._best.figures):
+            self._best, self.best = found, self._policy(actor, found.figures)
             if self._checkpoint is not None:
                 save_policy(self.best, self._checkpoint.run / "policy")
         if self._checkpoint is not None:
             self._checkpoint.save(model)
         self._since = time.process_time()
-        return found
+        return found.figures
 
     def _policy(self, actor: PolicyNetwork, found: Figures) -> Policy:
         seen = Environment(self._plant, self._task, 1).observation

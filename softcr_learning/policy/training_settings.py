@@ -27,14 +27,14 @@ class TrainingSettings(BaseModel):
     hidden: tuple[int, ...] = Field((128, 128), description="widths of the networks' layers")
     learning_rate: float = Field(1e-3, gt=0.0, le=0.1, description="at the begin")
     last_rate: float = Field(
-        1.0, gt=0.0, le=1.0, description="learning rate at the end over that at the begin"
+        0.1, gt=0.0, le=1.0, description="learning rate at the end over that at the begin"
     )
     discount: float = Field(0.98, gt=0.0, lt=1.0, description="of later rewards per step")
     batch: int = Field(256, ge=1, le=1_000_000, description="samples of an update")
     updates: int = Field(
         16, ge=1, le=10_000, description="of the networks per step of all environments"
     )
-    noise: float = Field(0.3, ge=0.0, le=2.0, description="of actions while it learns")
+    noise: float = Field(0.6, ge=0.0, le=2.0, description="of actions while it learns, -1 to 1")
     start: int = Field(
         5000, ge=0, description="samples with random inputs, each held for 5 to 10 steps, before "
         "it learns",
