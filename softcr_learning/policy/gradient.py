@@ -12,7 +12,6 @@ import torch
 from softcr_learning.policy.linearisation import Linearisation
 from softcr_learning.policy.motion_learner import MotionLearner, policy_slopes
 
-
 _LARGEST = 1.0
 """Norm to which a larger gradient is shortened."""
 

@@ -1,6 +1,7 @@
 """What learners have in common that know how rods' motions change with states and actions."""
 
 import numpy as np
+
 from softcr_control.policy.network import PolicyNetwork
 from softcr_control.policy.observation import observation_of
 from softcr_learning.policy.linearisation import Directions, Linearisation, linearise

@@ -30,9 +30,13 @@ class PlantSettings(BaseModel):
         default=0.05, gt=0.0, le=0.5, description="an action is held for so long",
         json_schema_extra={"unit": "s"},
     )  # fmt: skip
-    intervals: int = Field(default=10, ge=2, le=60, description="of the rod, of each segment on average")
+    intervals: int = Field(
+        default=10, ge=2, le=60, description="of the rod, of each segment on average"
+    )
     linearisations: int = Field(default=4, ge=1, le=64, description="of its equations in a period")
-    substeps: int = Field(default=5, ge=1, le=64, description="of the integration per linearisation")
+    substeps: int = Field(
+        default=5, ge=1, le=64, description="of the integration per linearisation"
+    )
     spread: float = Field(
         default=0.0, ge=0.0, le=0.5, description="each episode's compliance, damping and tip mass are "
         "drawn within so much of the nominal ones, as a part of them",
