@@ -12,7 +12,7 @@ COMMANDS: tuple[str, ...] = (
     "ros", "run", "nodes", "lifecycle get", "lifecycle set", "topics", "echo", "call", "goal",
     "param list", "param get", "param set",
     "plan", "identify", "emulate ethercat", "emulate optitrack", "emulate force-torque",
-    "emulate bench", "rehearse", "train", "learn strain", "verify-surrogate",
+    "emulate bench", "rehearse", "train", "learn strain", "learn policy", "verify-surrogate",
     "study list", "study run", "study page", "study compare",
 )  # fmt: skip
 """Every command, in the order of the page."""

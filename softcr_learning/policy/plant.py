@@ -38,7 +38,7 @@ class PlantSettings(BaseModel):
         default=5, ge=1, le=64, description="of the integration per linearisation"
     )
     spread: float = Field(
-        default=0.0, ge=0.0, le=0.5, description="each episode's compliance, damping and tip mass are "
+        default=0.0, ge=0.0, le=0.5, description="each run's compliance, damping and tip mass are "
         "drawn within so much of the nominal ones, as a part of them",
     )  # fmt: skip
 
