@@ -52,6 +52,30 @@ class HorizonSettings(BaseModel):
 
 
 @dataclass(frozen=True, eq=False)
+class InputTick:
+    """How what the model feels follows commands in one tick: the lag, exactly.
+
+    Attributes:
+        decay: what is left of the inputs of a tick ago [-].
+        response: (m,) what a command that is held over the tick adds [-].
+        rest: (m,) what is added without a command [unit of the inputs].
+        ramp: weights of the command before, if it counts, and of the tick's own in what is held.
+    """
+
+    decay: float
+    response: np.ndarray
+    rest: np.ndarray
+    ramp: np.ndarray
+
+    def after(self, felt: np.ndarray, before: np.ndarray, command: np.ndarray) -> np.ndarray:
+        """(B, m) felt at the end of a tick, of inputs felt at its begin and the two commands."""
+        held = self.ramp[-1] * command
+        if len(self.ramp) > 1:
+            held = held + self.ramp[0] * before
+        return self.decay * felt + self.response * held + self.rest
+
+
+@dataclass(frozen=True, eq=False)
 class Problem:
     """What stays the same during one tick. Inputs are in the unit of the model's."""
 
@@ -59,6 +83,7 @@ class Problem:
     approach: np.ndarray  # (delay + 1, m) what the model feels until the optimised commands begin
     free_inputs: np.ndarray  # ((N + 1) m,) what the model feels if all commands are zero
     input_response: np.ndarray  # (N m, (N + 1) m) what commands add to that [-]
+    input_tick: InputTick  # the same for one tick
     remembered: np.ndarray | None  # (k,) of the inputs' past when the optimised commands begin
     estimated: Estimated  # what is felt at a reading
     previous_command: np.ndarray  # (m,) active until then
@@ -148,6 +173,11 @@ class Horizon:
         """From commands to readings, as known now; None where there is none."""
         return self._lag.lag if self._lag else None
 
+    @property
+    def sent(self) -> np.ndarray:
+        """(m,) the command sent last."""
+        return self._sent.last
+
     def reset(self) -> None:
         """Forgets what was sent and learned."""
         self._sent.reset()
@@ -222,12 +252,17 @@ class Horizon:
         rows = slice(delay + 1, delay + 1 + self.ticks)
         offsets = self._offsets.ahead(delay, self.ticks) if self._offsets.active else None
         raw = past is not None  # gains and offsets come behind the memory, which follows readings
+        gain = np.ones_like(estimated.gain) if raw else estimated.gain
         return Problem(
             present_state=np.asarray(observation.state, float),
             approach=estimated.felt(approach, past),
             free_inputs=(free if raw else estimated.felt(free)).ravel(),
-            input_response=self._response(
-                of_held, np.ones_like(estimated.gain) if raw else estimated.gain
+            input_response=self._response(of_held, gain),
+            input_tick=InputTick(
+                float(decays[1]),
+                step * estimated.gain,
+                (1.0 - decays[1]) * estimated.offset,
+                self._ramp,
             ),
             remembered=None if past is None else past[-1],
             estimated=estimated,

@@ -54,6 +54,20 @@ _TABLE: dict[str, dict[str, Entry]] = {
             "Gauss-Newton MPC on the model's derivatives",
             GRADIENT_MPC,
         ),
+        "nlsq": Entry(
+            "softcr_control.lookahead.nlsq:Nlsq",
+            "nonlinear least squares over steps of held inputs, Pawlowski (2019)", "nlsq",
+        ),
+        "lqr": Entry(
+            "softcr_control.lookahead.lqr:Lqr",
+            "linear-quadratic tracking of the tip, linearised in every step, Pawlowski (2019)",
+            "lqr",
+        ),
+        "ilqr": Entry(
+            "softcr_control.lookahead.ilqr:Ilqr",
+            "iterative linear-quadratic tracking with inputs in their box, Pawlowski (2019)",
+            "ilqr",
+        ),
         "strain_regulator": Entry(
             "softcr_control.strain_regulator:StrainRegulator",
             "P-satI-D on strains with the model's feed-forward, Valadas et al. (2024)",

@@ -25,7 +25,7 @@ class Rollout:
         inputs: (B, N + 1, m) what the model feels at the grid points [unit of its inputs].
         commands: (B, N, m) [unit of the inputs]; command k is held over the tick that ends at state
             row k.
-        previous_command: (m,) command active before the first of `commands`.
+        previous_command: (m,) command active before the first of `commands`, or (B, m).
         reference: N rows at the times of the states.
         model: what predicts.
         parameters: (P,) the model's parameters.

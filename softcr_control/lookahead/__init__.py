@@ -1,0 +1,1 @@
+"""Predictive controllers that hold a command for several ticks: NLSQ, LQR and iLQR."""

@@ -1,0 +1,139 @@
+"""iLQR: linear-quadratic problems along the motion that the last one led to, Pawlowski (2019),
+Sec. 4.2.3 and Algorithm 4.
+
+As printed, Algorithm 4 leads states to zero, though the task is a tip, and leaves out what the
+linearised motion has beside A and B; see `printed`. Here it is written in differences to the motion
+so far, with the exact residuals of the cost and a search along the step.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from softcr_control.costs.term import evaluate
+from softcr_control.gauss_newton import STEP_FRACTIONS
+from softcr_control.horizon import Problem
+from softcr_control.lookahead.held_steps import HeldSteps
+from softcr_control.lookahead.plan import LookaheadMpc, Plan
+from softcr_control.lookahead.quadratic import Policy, backward
+from softcr_control.lookahead.settings import LookaheadSettings
+
+
+class IlqrSettings(LookaheadSettings):
+    """Numbers of the algorithm."""
+
+    iterations: int = Field(
+        default=1, ge=1, le=50, description="in a step, at most; each goes on where the last ended"
+    )
+    tolerance: float = Field(
+        default=1e-3,
+        ge=0.0,
+        lt=1.0,
+        description="an iteration that lowers the cost by less than this share is the last [-]",
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """Candidates over the horizon.
+
+    Attributes:
+        states: (B, N + 1, nz) at the begins of the steps, and the end.
+        inputs: (B, N, m).
+        tips: (B, T, 3) at the ends of the ticks [m].
+        terms: (B,) costs by name.
+        costs: (B,) their sums, inf where not finite.
+    """
+
+    states: np.ndarray
+    inputs: np.ndarray
+    tips: np.ndarray
+    terms: dict[str, np.ndarray]
+    costs: np.ndarray
+
+    def row(self, index: int) -> "Motion":
+        """One of them."""
+        one = slice(index, index + 1)
+        terms = {name: each[one] for name, each in self.terms.items()}
+        return Motion(self.states[one], self.inputs[one], self.tips[one], terms, self.costs[one])
+
+
+class Ilqr(LookaheadMpc):
+    """See the module; a `Controller`."""
+
+    Settings: ClassVar[type[LookaheadSettings]] = IlqrSettings
+    settings: IlqrSettings
+
+    def _solved(self, plan: np.ndarray, problem: Problem) -> Plan | None:
+        settings = self.settings
+        steps = HeldSteps(
+            problem, self._terms, settings.step_ticks, self._reach, settings.perturbation
+        )
+        motion = self._moved(steps, plan[None], None, None)
+        for _ in range(settings.iterations):
+            policies = self._policies(steps, motion)
+            if policies is None:
+                return None
+            before = float(motion.costs[0])
+            tried = self._moved(steps, motion.inputs, motion, policies)
+            best = int(tried.costs.argmin())
+            if not tried.costs[best] < before:
+                break
+            motion = tried.row(best)
+            if motion.costs[0] > (1.0 - settings.tolerance) * before:
+                break
+        costs = {name: float(each[0]) for name, each in motion.terms.items()}
+        return Plan(motion.inputs[0], motion.tips[0], costs)
+
+    def _policies(self, steps: HeldSteps, motion: Motion) -> list[Policy] | None:
+        """Of a motion of one candidate; None where a derivative is not finite."""
+        inputs = motion.inputs[0]
+        linear = steps.linear(motion.states[0, :-1], inputs)
+        if not all(each.finite for each in linear):
+            return None
+        low, high = self._bounds(inputs, steps.problem)
+        low[1:], high[1:] = self._inputs.low, self._inputs.high
+        gaps = np.zeros((len(inputs), motion.states.shape[2]))
+        return backward(linear, gaps, low - inputs, high - inputs)
+
+    def _moved(
+        self,
+        steps: HeldSteps,
+        inputs: np.ndarray,
+        about: Motion | None,
+        policies: list[Policy] | None,
+    ) -> Motion:
+        """The motion under inputs (1, N, m), or those of eight fractions of the policies' step."""
+        count = 1 if policies is None else len(STEP_FRACTIONS)
+        z = np.tile(steps.begin, (count, 1))
+        states, chosen, tips, terms = [z], [], [], {}
+        costs = np.zeros(count)
+        for step in range(inputs.shape[1]):
+            wanted = np.tile(inputs[:, step], (count, 1))
+            if policies is not None and about is not None:
+                policy = policies[step]
+                wanted = wanted + STEP_FRACTIONS[:, None] * policy.change
+                wanted += (z - about.states[0, step]) @ policy.gain.T
+            wanted = self._within(wanted, steps.sent(z))
+            z, ticks = steps.advance(z, wanted)
+            rollout = steps.rollout(ticks, step)
+            of_terms, of_step = evaluate(self._terms, rollout)
+            terms = {name: terms.get(name, 0.0) + each for name, each in of_terms.items()}
+            costs = costs + of_step
+            states.append(z)
+            chosen.append(wanted)
+            tips.append(rollout.tip_poses[:, :, :, 3])
+        return Motion(
+            np.stack(states, axis=1), np.stack(chosen, axis=1), np.concatenate(tips, axis=1),
+            terms, costs,
+        )  # fmt: skip
+
+    def _within(self, wanted: np.ndarray, before: np.ndarray) -> np.ndarray:
+        """Inputs (B, m) in the box, and as far from the commands before as a step gets."""
+        inputs, most = self._inputs, self._most
+        moved: np.ndarray = np.clip(
+            np.clip(wanted, before - most, before + most), inputs.low, inputs.high
+        )
+        return moved

@@ -1,0 +1,99 @@
+"""NLSQ: the inputs of all steps by nonlinear least squares inside their box, Pawlowski (2019),
+Sec. 4.2.1.
+
+The thesis calls MATLAB's `lsqnonlin` without bounds on the inputs. Here it is Gauss-Newton: every
+iteration one bounded least-squares step, of which the best of several fractions is taken, so that
+the cost never rises. Derivatives are those of perturbed candidates in one batch.
+"""
+
+from typing import ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from softcr_control.bounded_minimum import bounded_minimum
+from softcr_control.costs.rollout import Rollout
+from softcr_control.costs.term import evaluate, stacked_residuals
+from softcr_control.gauss_newton import STEP_FRACTIONS
+from softcr_control.horizon import Problem
+from softcr_control.lookahead.plan import LookaheadMpc, Plan, limited_path
+from softcr_control.lookahead.settings import LookaheadSettings
+
+LEAST_DAMPING = 1e-9
+"""Of a normal matrix, of its mean diagonal: what no input moves still has a minimum [-]."""
+
+
+class NlsqSettings(LookaheadSettings):
+    """Numbers of the algorithm."""
+
+    iterations: int = Field(default=3, ge=1, le=50, description="of Gauss-Newton in a step, at most")
+    tolerance: float = Field(
+        default=1e-3,
+        ge=0.0,
+        lt=1.0,
+        description="an iteration that lowers the cost by less than this share is the last [-]",
+    )
+
+
+class Nlsq(LookaheadMpc):
+    """See the module; a `Controller`."""
+
+    Settings: ClassVar[type[NlsqSettings]] = NlsqSettings
+    settings: NlsqSettings
+
+    def _solved(self, plan: np.ndarray, problem: Problem) -> Plan | None:
+        for _ in range(self.settings.iterations):
+            rollout, cost, step = self._linearised(plan, problem)
+            if step is None:
+                return None
+            trials = plan + STEP_FRACTIONS[:, None, None] * step
+            self._limit(trials, problem)
+            tried = self._rollout(trials, problem)
+            costs = evaluate(self._terms, tried)[1]
+            best = int(costs.argmin())
+            if not costs[best] < cost:
+                return self._told(plan, rollout, 0)
+            plan = trials[best]
+            if costs[best] > (1.0 - self.settings.tolerance) * cost:
+                break
+        return self._told(plan, tried, best)
+
+    def _linearised(
+        self, plan: np.ndarray, problem: Problem
+    ) -> tuple[Rollout, float, np.ndarray | None]:
+        """Rollout of a plan (N, m), first, and of those with one number moved; its cost, and the
+        step (N, m) that minimises the linearised one in the box: None where it is not finite."""
+        low, high = self._bounds(plan, problem)
+        inward = np.where(2.0 * plan > low + high, -1.0, 1.0)
+        moves = inward * self.settings.perturbation * self._inputs.range
+        plans = np.tile(plan, (1 + plan.size, 1, 1))
+        plans[1:].reshape(plan.size, -1)[np.diag_indices(plan.size)] += moves.ravel()
+        rollout = self._rollout(plans, problem)
+        with np.errstate(over="ignore", invalid="ignore"):
+            residuals = stacked_residuals(self._terms, rollout)
+            slopes = (residuals[1:] - residuals[0]) / moves.reshape(-1, 1)
+            normal, gradient = slopes @ slopes.T, slopes @ residuals[0]
+            cost = float(residuals[0] @ residuals[0])
+        if not (np.isfinite(normal).all() and np.isfinite(gradient).all()):
+            return rollout, cost, None
+        damp(normal)
+        # of later steps the limit on changes is kept by projection
+        low[1:], high[1:] = self._inputs.low, self._inputs.high
+        step = bounded_minimum(normal, gradient, (low - plan).ravel(), (high - plan).ravel())
+        return rollout, cost, step.reshape(plan.shape)
+
+    def _rollout(self, plans: np.ndarray, problem: Problem) -> Rollout:
+        before, ticks = problem.previous_command, self.settings.step_ticks
+        return problem.rollout(limited_path(plans, before, self._reach, ticks))
+
+    def _told(self, plan: np.ndarray, rollout: Rollout, row: int) -> Plan:
+        costs = evaluate(self._terms, rollout.part(np.array([row])))[0]
+        return Plan(
+            plan, rollout.tip_path(row).copy(), {name: float(each[0]) for name, each in costs.items()}
+        )
+
+
+def damp(normal: np.ndarray) -> None:
+    """Makes a normal matrix (P, P) positive definite, in place."""
+    diagonal = normal.reshape(-1)[:: len(normal) + 1]
+    diagonal += LEAST_DAMPING * diagonal.sum() / len(normal) + np.finfo(float).tiny
