@@ -68,6 +68,10 @@ _TABLE: dict[str, dict[str, Entry]] = {
             "iterative linear-quadratic tracking with inputs in their box, Pawlowski (2019)",
             "ilqr",
         ),
+        "quasi_static": Entry(
+            "softcr_control.quasi_static:QuasiStatic",
+            "small changes by the Jacobian of the statics, Pawlowski (2019)", "quasi_static",
+        ),
         "strain_regulator": Entry(
             "softcr_control.strain_regulator:StrainRegulator",
             "P-satI-D on strains with the model's feed-forward, Valadas et al. (2024)",

@@ -29,7 +29,7 @@ class LookaheadSettings(HorizonSettings):
         description="for the finite differences / scale of a state, range of an input",
     )
     costs: CostSettings = Field(
-        default=CostSettings(input_rate=0.02), description="what is minimised"
+        default=CostSettings(input_rate=0.02, input_level=1e-5), description="what is minimised"
     )
 
     @model_validator(mode="after")
