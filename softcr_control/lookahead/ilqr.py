@@ -16,7 +16,7 @@ from softcr_control.costs.term import evaluate
 from softcr_control.gauss_newton import STEP_FRACTIONS
 from softcr_control.horizon import Problem
 from softcr_control.lookahead.held_steps import HeldSteps
-from softcr_control.lookahead.plan import LookaheadMpc, Plan
+from softcr_control.lookahead.plan import LookaheadMpc, Plan, limited_path
 from softcr_control.lookahead.quadratic import Policy, backward
 from softcr_control.lookahead.settings import LookaheadSettings
 
@@ -71,13 +71,13 @@ class Ilqr(LookaheadMpc):
         steps = HeldSteps(
             problem, self._terms, settings.step_ticks, self._reach, settings.perturbation
         )
-        motion = self._moved(steps, plan[None], None, None)
+        motion = self._planned(plan, problem)
         for _ in range(settings.iterations):
             policies = self._policies(steps, motion)
             if policies is None:
                 return None
             before = float(motion.costs[0])
-            tried = self._moved(steps, motion.inputs, motion, policies)
+            tried = self._moved(steps, motion, policies)
             best = int(tried.costs.argmin())
             if not tried.costs[best] < before:
                 break
@@ -98,24 +98,28 @@ class Ilqr(LookaheadMpc):
         gaps = np.zeros((len(inputs), motion.states.shape[2]))
         return backward(linear, gaps, low - inputs, high - inputs)
 
-    def _moved(
-        self,
-        steps: HeldSteps,
-        inputs: np.ndarray,
-        about: Motion | None,
-        policies: list[Policy] | None,
-    ) -> Motion:
-        """The motion under inputs (1, N, m), or those of eight fractions of the policies' step."""
-        count = 1 if policies is None else len(STEP_FRACTIONS)
-        z = np.tile(steps.begin, (count, 1))
-        states, chosen, tips, terms = [z], [], [], {}
+    def _planned(self, plan: np.ndarray, problem: Problem) -> Motion:
+        """The motion under inputs (N, m)."""
+        ticks = self.settings.step_ticks
+        path = limited_path(plan[None], problem.previous_command, self._reach, ticks)
+        rollout = problem.rollout(path)
+        terms, costs = evaluate(self._terms, rollout)
+        begin = np.concatenate((problem.state, rollout.inputs[0, 0], problem.previous_command))
+        ends = (rollout.states[0], rollout.inputs[0, 1:], path[0])
+        later = np.concatenate(ends, axis=1)[ticks - 1 :: ticks]
+        states = np.concatenate((begin[None], later))
+        return Motion(states[None], plan[None], rollout.tip_poses[:, :, :, 3], terms, costs)
+
+    def _moved(self, steps: HeldSteps, about: Motion, policies: list[Policy]) -> Motion:
+        """Candidates by fractions of the policies' step from a motion of one."""
+        count = len(STEP_FRACTIONS)
+        z = np.tile(about.states[0, 0], (count, 1))
+        states, chosen, tips = [z], [], []
+        terms: dict[str, np.ndarray] = {}
         costs = np.zeros(count)
-        for step in range(inputs.shape[1]):
-            wanted = np.tile(inputs[:, step], (count, 1))
-            if policies is not None and about is not None:
-                policy = policies[step]
-                wanted = wanted + STEP_FRACTIONS[:, None] * policy.change
-                wanted += (z - about.states[0, step]) @ policy.gain.T
+        for step, policy in enumerate(policies):
+            wanted = about.inputs[:, step] + STEP_FRACTIONS[:, None] * policy.change
+            wanted = wanted + (z - about.states[0, step]) @ policy.gain.T
             wanted = self._within(wanted, steps.sent(z))
             z, ticks = steps.advance(z, wanted)
             rollout = steps.rollout(ticks, step)

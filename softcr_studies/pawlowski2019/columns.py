@@ -1,0 +1,75 @@
+"""The columns of Table 4.1 of Pawlowski (2019) that are predictive controllers, as ours."""
+
+from dataclasses import dataclass, field
+
+from softcr_models.prediction import RodPrediction
+from softcr_models.robot import Robot
+from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_runtime.system import Parameters
+from softcr_studies.pawlowski2019.robots import floating
+
+TICK = 0.01  # of the loop [s]
+INTERVALS, SUBSTEPS = 5, 2  # of the rod that predicts; of a tick
+STIFFER = 1e-3  # compliances of shear and extension of a Kirchhoff rod, of the Cosserat rod's
+
+
+@dataclass(frozen=True)
+class Column:
+    """A controller, how long its steps are and how many it looks ahead.
+
+    Attributes:
+        name: as the tables say it.
+        controller: of the registry.
+        ticks: of a step.
+        steps: looked ahead.
+        kirchhoff: whether its model neither shears nor stretches.
+        numbers: of the controller that differ.
+    """
+
+    name: str
+    controller: str
+    ticks: int
+    steps: int
+    kirchhoff: bool = False
+    numbers: Parameters = field(default_factory=dict)
+
+    @property
+    def period(self) -> float:
+        """Of a step [s]."""
+        return self.ticks * TICK
+
+    @property
+    def settings(self) -> Parameters:
+        """Of the controller."""
+        told: Parameters = {"horizon": self.ticks * self.steps, "step_ticks": self.ticks}
+        return told | self.numbers
+
+    def model(self) -> RodPrediction:
+        """With which it predicts."""
+        return RodPrediction(CosseratRod(self.robot, INTERVALS), SUBSTEPS, single_precision=False)
+
+    @property
+    def robot(self) -> Robot:
+        """As the controller knows it."""
+        return kirchhoff(floating()) if self.kirchhoff else floating()
+
+
+def kirchhoff(robot: Robot) -> Robot:
+    """A rod that hardly shears or stretches: (3.45), as the limit of stiff springs.
+
+    The relaxation times stay, so that these motions are damped as before.
+    """
+    return robot.replace(
+        shear_compliance=STIFFER * robot.shear_compliance,
+        dilatation_compliance=STIFFER * robot.dilatation_compliance,
+    )
+
+
+COLUMNS = (
+    Column("NLSQ, 0.01 s", "nlsq", 1, 8),
+    Column("NLSQ, 0.05 s", "nlsq", 5, 4),
+    Column("NLSQ, 0.1 s", "nlsq", 10, 2),
+    Column("NLSQ, Kirchhoff, 0.05 s", "nlsq", 5, 4, kirchhoff=True),
+    Column("LQR, 0.05 s", "lqr", 5, 4),
+    Column("iLQR, 0.05 s", "ilqr", 5, 4),
+)
