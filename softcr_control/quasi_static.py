@@ -112,8 +112,6 @@ class QuasiStatic:
         error = observation.output(TIP)[:, 3] - wanted[0]
         ahead = wanted[min(settings.update_ticks, len(wanted) - 1)] - wanted[0]
         wish = ahead - settings.gain * error
-        change = static_change(
-            self._model, self._inputs, jacobian, wish, settings.input_level
-        )
+        change = static_change(self._model, self._inputs, jacobian, wish, settings.input_level)
         self._inputs = self._inputs + change
         return self._inputs

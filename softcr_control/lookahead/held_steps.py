@@ -1,4 +1,4 @@
-"""The robot as a system of discrete time over steps in which a command is held, and its derivatives.
+"""The robot in discrete time, over steps in which a command is held, and its derivatives.
 
 A state z of it holds all that the next step depends on: the model's state, the inputs that the
 model feels, which follow commands by the lag, and the command sent last, from which the next one
@@ -93,7 +93,9 @@ class HeldSteps:
             states.append(x)
             levels.append(felt)
             commands.append(command)
-        ticks = Ticks(*(np.stack(each, axis=1) for each in (states, levels, commands)), first)
+        ticks = Ticks(
+            np.stack(states, axis=1), np.stack(levels, axis=1), np.stack(commands, axis=1), first
+        )
         return np.concatenate((x, felt, before), axis=1), ticks
 
     def rollout(self, ticks: "Ticks", step: int) -> Rollout:

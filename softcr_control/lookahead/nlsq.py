@@ -26,7 +26,9 @@ LEAST_DAMPING = 1e-9
 class NlsqSettings(LookaheadSettings):
     """Numbers of the algorithm."""
 
-    iterations: int = Field(default=3, ge=1, le=50, description="of Gauss-Newton in a step, at most")
+    iterations: int = Field(
+        default=3, ge=1, le=50, description="of Gauss-Newton in a step, at most"
+    )
     tolerance: float = Field(
         default=1e-3,
         ge=0.0,
@@ -89,7 +91,9 @@ class Nlsq(LookaheadMpc):
     def _told(self, plan: np.ndarray, rollout: Rollout, row: int) -> Plan:
         costs = evaluate(self._terms, rollout.part(np.array([row])))[0]
         return Plan(
-            plan, rollout.tip_path(row).copy(), {name: float(each[0]) for name, each in costs.items()}
+            plan,
+            rollout.tip_path(row).copy(),
+            {name: float(each[0]) for name, each in costs.items()},
         )
 
 

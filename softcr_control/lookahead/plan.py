@@ -161,4 +161,3 @@ def limited_path(
         before = np.clip(wanted[:, tick], before - reach, before + reach)
         path[:, tick] = before
     return path
-

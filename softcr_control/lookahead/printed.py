@@ -67,9 +67,7 @@ class PrintedRegulator:
         for _ in range(_UPDATES):
             tip, jacobian = static_jacobian(self._model, self._held, parameters)
             wish = _GAIN * (wanted - tip)
-            self._held = self._held + static_change(
-                self._model, self._held, jacobian, wish, _LEVEL
-            )
+            self._held = self._held + static_change(self._model, self._held, jacobian, wish, _LEVEL)
         return self._model.equilibrium(self._held, parameters)
 
     def inputs(self, problem: Problem, steps: Sequence[Linear]) -> np.ndarray:

@@ -83,5 +83,5 @@ def _compressed(factor: np.ndarray, residuals: np.ndarray) -> tuple[np.ndarray, 
     """The same value by no more rows than it needs."""
     if len(factor) <= 2 * factor.shape[1]:
         return factor, residuals
-    both = np.linalg.qr(np.column_stack((factor, residuals)), mode="r")
+    both = np.asarray(np.linalg.qr(np.column_stack((factor, residuals)), mode="r"))
     return both[:, :-1], both[:, -1]

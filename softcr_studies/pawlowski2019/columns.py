@@ -1,16 +1,17 @@
 """The columns of Table 4.1 of Pawlowski (2019) that are predictive controllers, as ours."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from softcr_models.prediction import RodPrediction
 from softcr_models.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_runtime.system import Parameters
 from softcr_studies.pawlowski2019.robots import floating
 
 TICK = 0.01  # of the loop [s]
 INTERVALS, SUBSTEPS = 5, 2  # of the rod that predicts; of a tick
-STIFFER = 1e-3  # compliances of shear and extension of a Kirchhoff rod, of the Cosserat rod's
+STIFFER = 1e-2  # compliances of shear and extension of a Kirchhoff rod, of the Cosserat rod's
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class Column:
         controller: of the registry.
         ticks: of a step.
         steps: looked ahead.
+        far: steps that are looked ahead where a point is to be reached once.
         kirchhoff: whether its model neither shears nor stretches.
         numbers: of the controller that differ.
     """
@@ -30,8 +32,9 @@ class Column:
     controller: str
     ticks: int
     steps: int
+    far: int = 6
     kirchhoff: bool = False
-    numbers: Parameters = field(default_factory=dict)
+    numbers: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def period(self) -> float:
@@ -39,10 +42,9 @@ class Column:
         return self.ticks * TICK
 
     @property
-    def settings(self) -> Parameters:
-        """Of the controller."""
-        told: Parameters = {"horizon": self.ticks * self.steps, "step_ticks": self.ticks}
-        return told | self.numbers
+    def settings(self) -> dict[str, Any]:
+        """Of the controller, by dotted name."""
+        return {"horizon": self.ticks * self.steps, "step_ticks": self.ticks, **self.numbers}
 
     def model(self) -> RodPrediction:
         """With which it predicts."""
@@ -59,17 +61,35 @@ def kirchhoff(robot: Robot) -> Robot:
 
     The relaxation times stay, so that these motions are damped as before.
     """
-    return robot.replace(
-        shear_compliance=STIFFER * robot.shear_compliance,
-        dilatation_compliance=STIFFER * robot.dilatation_compliance,
-    )
+    names = "shear_compliance", "dilatation_compliance"
+    return robot.replace(**{name: STIFFER * getattr(robot, name) for name in names})
+
+
+_NEAR_ONCE: dict[str, Any] = {
+    "costs.tip_position": 0.0,
+    "costs.input_rate": 1e-3,
+    "costs.terms": [{"class": "softcr_studies.pawlowski2019.reach:NearOnce", "scale": 0.015}],
+}
+
+
+def far_sighted(column: Column) -> Column:
+    """The column where a point is to be reached once: other steps, another cost."""
+    return replace(column, steps=column.far, numbers={**column.numbers, **_NEAR_ONCE})
 
 
 COLUMNS = (
-    Column("NLSQ, 0.01 s", "nlsq", 1, 8),
+    Column("NLSQ, 0.01 s", "nlsq", 1, 8, 16, numbers={"iterations": 1}),
     Column("NLSQ, 0.05 s", "nlsq", 5, 4),
-    Column("NLSQ, 0.1 s", "nlsq", 10, 2),
-    Column("NLSQ, Kirchhoff, 0.05 s", "nlsq", 5, 4, kirchhoff=True),
+    Column("NLSQ, 0.1 s", "nlsq", 10, 3, 4),
+    # it hardly lowers the tip by pulling all tendons, and would try: weights choose the least
+    Column(
+        "NLSQ, Kirchhoff, 0.05 s",
+        "nlsq",
+        5,
+        4,
+        kirchhoff=True,
+        numbers={"costs.input_level": 1e-3},
+    ),
     Column("LQR, 0.05 s", "lqr", 5, 4),
     Column("iLQR, 0.05 s", "ilqr", 5, 4),
 )

@@ -13,7 +13,6 @@ from softcr_control.controller_file import named_settings
 from softcr_control.observation import ControlContext, Observation
 from softcr_control.references import Reference
 from softcr_models.prediction import RodPrediction
-from softcr_models.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod_rows import interval_counts, restricted
 from softcr_runtime import registry

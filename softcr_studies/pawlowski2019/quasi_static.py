@@ -1,13 +1,14 @@
 """Figs. 4.1 and 4.2 of Pawlowski (2019): points and circles by the Jacobian of the statics."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 from pydantic import Field
 
 from softcr_control.quasi_static import static_change, static_jacobian, static_tip
-from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.prediction import RodPrediction
+from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_studies.pawlowski2019.robots import floating
 from softcr_studies.pawlowski2019.targets import (
     LENGTH,
@@ -31,6 +32,7 @@ from softcr_studies.study import (
 GAIN, LEVEL = 0.2, 1e-5  # of (4.11) [-]; of inputs at their range from rest, as an error [m]
 NEAR = 0.01  # of the length
 MOST = 200  # steps to a point
+LAPS = (100, 1000)  # steps of a circle
 POINTS = "100 random points"
 BOXED, CLIPPED = "least squares in the box", "pseudo-inverse, then cut off"
 PLAIN, LED = "gain alone", "gain and the reference's motion"
@@ -42,7 +44,6 @@ class Settings(StudySettings):
 
     seeds: Seeds = 3
     points: int = Field(100, ge=1, le=10_000, description="random points of the static workspace")
-    laps: tuple[int, ...] = Field((100, 1000), description="steps of a circle")
 
 
 class Arm:
@@ -109,7 +110,7 @@ def _along(radius: float, count: int, led: bool, plant: str) -> np.ndarray:
     for _ in range(60):
         arm.move(-GAIN * (arm.tip - wanted[0]), BOXED)
     errors = []
-    for here, there in zip(wanted[:-1], wanted[1:], strict=True):
+    for here, there in pairwise(wanted):
         error = arm.tip - here
         errors.append(np.linalg.norm(error))
         arm.move((there - here if led else 0.0) - GAIN * error, BOXED)
@@ -120,10 +121,10 @@ def _methods(case: str) -> Iterator[str]:
     if case == POINTS:
         yield from (BOXED, CLIPPED)
         return
-    for count in Settings().laps:
+    for count in LAPS:
         for led in (PLAIN, LED):
             yield f"{count} steps, {led}, {EXACT}"
-    yield f"{Settings().laps[0]} steps, {LED}, {OTHER}"
+    yield f"{LAPS[0]} steps, {LED}, {OTHER}"
 
 
 STEPS, ERROR = "steps to 1 % of the length", "mean tip error"
@@ -151,7 +152,7 @@ STUDY = Study(
     musts=(
         Must(STEPS, 10.33, None, POINTS, BOXED),
         *(
-            Must(ERROR, 1.0, 0.3, case, f"{Settings().laps[0]} steps, {LED}, {EXACT}")
+            Must(ERROR, 1.0, 0.3, case, f"{LAPS[0]} steps, {LED}, {EXACT}")
             for case in RADII
         ),
     ),

@@ -14,7 +14,7 @@ from softcr_studies.pawlowski2019.robots import floating
 
 LENGTH = 0.1  # of the rod [m]
 RADII = {"inner circle": 0.005, "middle circle": 0.01, "outer circle": 0.015}  # [m]
-STRETCH = -0.009  # of the circles: what two tendons need for the largest is -0.007 [-]
+STRETCH = -0.5  # of the rod on a circle, by its radius: two tendons need -0.45 [1/m]
 SHARE = 0.999  # of the tips inside each bound of the smaller dynamic box
 STEP, PLANT_INTERVALS = 2.5e-3, 10  # of the motion that fills the dynamic box [s], [-]
 _REACHED = 1e-3  # of the length: what counts as a point that the statics reach [-]
@@ -86,13 +86,13 @@ def dynamic_points(count: int, random: np.random.Generator, share: float = SHARE
 
 
 def circle_height(radius: float) -> float:
-    """z of a circle that the tip can follow, of rods compressed by `STRETCH` [m]."""
+    """z of a circle that the tip can follow [m]: the tendons that bend the rod compress it, too."""
 
-    def wide(curvature: float) -> float:
-        return float(np.hypot(*tip_of(np.array([curvature, 0.0, STRETCH]), LENGTH)[:2]) - radius)
+    def tip(curvature: float) -> np.ndarray:
+        return tip_of(np.array([curvature, 0.0, STRETCH * radius]), LENGTH)
 
-    curvature = brentq(wide, 1e-6, np.pi / LENGTH / 2)
-    return float(tip_of(np.array([curvature, 0.0, STRETCH]), LENGTH)[2])
+    curvature = brentq(lambda each: np.hypot(*tip(each)[:2]) - radius, 1e-6, 0.5 * np.pi / LENGTH)
+    return float(tip(curvature)[2])
 
 
 def circle(radius: float, turns: np.ndarray) -> np.ndarray:
