@@ -15,7 +15,7 @@ from softcr_control.bounded_minimum import bounded_minimum
 from softcr_control.costs.rollout import tips_of
 from softcr_control.estimated_parameters import EstimatedParameters
 from softcr_control.observation import ControlContext, Observation
-from softcr_models.model import TIP, Model
+from softcr_models.model import Model
 
 _PERTURBATION = 1e-3  # of an input's range, for differences of equilibria
 
@@ -109,7 +109,8 @@ class QuasiStatic:
         parameters = self._names.read(observation.parameters).parameters
         jacobian = static_jacobian(self._model, self._inputs, parameters)[1]
         wanted = observation.reference.tip_positions
-        error = observation.output(TIP)[:, 3] - wanted[0]
+        tip = tips_of(self._model, np.asarray(observation.state)[None], parameters)[0, :, 3]
+        error = tip - wanted[0]
         ahead = wanted[min(settings.update_ticks, len(wanted) - 1)] - wanted[0]
         wish = ahead - settings.gain * error
         change = static_change(self._model, self._inputs, jacobian, wish, settings.input_level)

@@ -65,6 +65,7 @@ class LinearProblem:
         steps: of the horizon.
         state, inputs: (nz,) and (m,) about which they are linear.
         low, high: (N, m) of the inputs.
+        begin: (nz,) where the motion begins, less the state; None: there.
     """
 
     def __init__(
@@ -74,7 +75,9 @@ class LinearProblem:
         inputs: np.ndarray,
         low: np.ndarray,
         high: np.ndarray,
+        begin: np.ndarray | None = None,
     ) -> None:
+        self._begin = np.zeros(len(state)) if begin is None else begin
         self._steps, self._about, self._low, self._high = steps, inputs, low, high
         self._gap = steps[0].next - state
 
@@ -112,7 +115,7 @@ class LinearProblem:
         policies: list[Policy] | None,
         fraction: float,
     ) -> LinearMotion:
-        states, chosen, residuals = [np.zeros(len(self._gap))], [], []
+        states, chosen, residuals = [self._begin], [], []
         for index, step in enumerate(self._steps):
             here, wanted = states[-1], inputs[index]
             if about is not None and policies is not None:
