@@ -25,9 +25,7 @@ app.command(
     "softcr_tools.learn_motion:motion", name="motion",
     help="Learn from a run how the next repetition of its motion should aim.",
 )  # fmt: skip
-app.command(
-    "softcr_tools.learn_policy:policy", name="policy", help="Learn a policy in simulation."
-)
+app.command("softcr_tools.learn_policy:policy", name="policy", help="Learn a policy in simulation.")
 
 _NOT_SURE = 0.2  # a relative standard error above this is told
 

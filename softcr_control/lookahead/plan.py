@@ -14,6 +14,7 @@ from softcr_control.horizon import Horizon, Problem
 from softcr_control.limits import largest_steps, limit_knots
 from softcr_control.lookahead.settings import LookaheadSettings
 from softcr_control.observation import ControlContext, Observation
+from softcr_models.errors import UserError
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +40,8 @@ class LookaheadMpc:
         settings: numbers of the algorithm.
 
     Raises:
-        UserError: costs that the model does not have, no cost term, or two terms of one name.
+        UserError: costs that the model does not have, no cost term, or two terms of one name; a
+            model whose inputs have a memory.
     """
 
     Settings: ClassVar[type[LookaheadSettings]] = LookaheadSettings
@@ -49,6 +51,11 @@ class LookaheadMpc:
     def __init__(self, context: ControlContext, settings: LookaheadSettings) -> None:
         self.settings = settings
         self._model, self._inputs = context.model, context.model.inputs
+        if self._inputs.memory is not None:
+            raise UserError(
+                f"controller {type(self).__name__}: the robot's pressure_chain remembers earlier "
+                "inputs, which its steps do not; must be nempc or rod_mpc, or a robot without"
+            )
         self._terms = settings.costs.made(context.model)
         self._horizon = Horizon(context, settings)
         self._reach = self._inputs.rate * context.period  # (m,) of a command in a tick
