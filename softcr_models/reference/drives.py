@@ -30,15 +30,17 @@ class Drive:
         wrong: input [N, Pa] and change of the line's length [m] -> what is wrong, in parts of what
             is asked [-].
         guess: of the input.
+        known: whether the guess is what is asked.
     """
 
     wrong: Callable[[float, float], float]
     guess: float
+    known: bool = False
 
 
 def held(value: float) -> Drive:
     """The input itself is given, tension [N] or gauge pressure [Pa]."""
-    return Drive(lambda value_now, _: (value_now - value) / max(abs(value), 1e-9), value)
+    return Drive(lambda now, _: now - value, value, known=True)
 
 
 def length_change(rod: ReferenceRod, change: float, guess: float | None = None) -> Drive:
@@ -145,26 +147,27 @@ def equilibrium_of_drives(
     """
     if len(drives) != len(rod.lines):
         raise UserError(f"drives: {len(drives)} are given, this rod has {len(rod.lines)} lines")
-    loads = loads or Loads()
-    guesses = np.array([each.guess for each in drives], float)
-    units = np.maximum(np.abs(guesses), 1e-6)
+    loads, inputs = loads or Loads(), np.array([each.guess for each in drives], float)
+    free = np.flatnonzero([not each.known for each in drives])
+    units = np.maximum(np.abs(inputs[free]), 1e-6)
 
     def steady(scaled: np.ndarray) -> Equilibrium:
-        return equilibrium(rod, replace(loads, inputs=units * scaled), method, points)
+        inputs[free] = units * scaled
+        return equilibrium(rod, replace(loads, inputs=inputs), method, points)
 
     def wrong(scaled: np.ndarray) -> np.ndarray:
         found = steady(scaled)
-        changes = line_changes(rod, found.arc_lengths, found.strains).tolist()
-        inputs = (units * scaled).tolist()
-        return np.array([d.wrong(*of) for d, *of in zip(drives, inputs, changes, strict=True)])
+        changes = line_changes(rod, found.arc_lengths, found.strains)
+        return np.array([drives[i].wrong(float(inputs[i]), float(changes[i])) for i in free])
 
-    lowest = np.where([line.is_cable for line in rod.lines], 0.0, -np.inf)
+    if not len(free):
+        return steady(np.zeros(0)), inputs
+    lowest = np.where([rod.lines[i].is_cable for i in free], 0.0, -np.inf)
     solved = least_squares(
-        wrong, guesses / units, bounds=(lowest, np.inf), xtol=1e-14, ftol=1e-14, gtol=1e-14
+        wrong, inputs[free] / units, bounds=(lowest, np.inf), xtol=1e-14, ftol=1e-14, gtol=1e-14
     )
-    inputs: np.ndarray = units * solved.x
     if np.abs(solved.fun).max() > _GOOD:
-        worst = rod.lines[int(np.abs(solved.fun).argmax())].name
+        worst = rod.lines[int(free[np.abs(solved.fun).argmax()])].name
         raise NoEquilibrium(
             f"no inputs are what the drives ask, {worst} least: a cable from 0 N on, which would "
             "be slack, or beyond what the rod bears"

@@ -260,7 +260,8 @@ STUDY = Study(
     "at rest are of the tip in % of the length, or of the wrench at the clamped rod's base; in "
     "motion the mean over the ends of periods of 10 ms, for one second from the straight rod at "
     "rest, against what the rod of the house extrapolates to. The restriction of Kirchhoff is "
-    "judged against the same. Times are those of one core, the least of several.",
+    "judged against the same. Times are the least of several on one core; those of the reference "
+    "solvers processor time, which other processes do not prolong.",
     about={
         "independence of the truth in motion": "the implicit scheme with the midpoint rule in "
         "space shares no equation of space or time with the rod of the house and comes within "
