@@ -5,8 +5,9 @@ import pytest
 
 from softcr_models.reference.implicit_motion import ImplicitMotion
 from softcr_models.reference.reference_rod import Loads, ReferenceRod
-from softcr_studies.pawlowski2019 import dynamics, statics
+from softcr_studies.pawlowski2019 import dynamics, solvers, statics, work_precision
 from softcr_studies.pawlowski2019.robots import lying
+from softcr_studies.speed.work_precision import inputs_of
 from softcr_studies.study import Cell
 
 
@@ -43,3 +44,47 @@ def test_a_motion_that_fails_is_a_note():
         return 1e-4, motion.advance(motion.rest_state(), Loads(tip_force=(5.0, 0, 0)), 100)
 
     assert "no step was found" in dynamics.cantilever(fail, dynamics.Settings())["note"]
+
+
+def test_steps_of_tension_are_held():
+    tensions = inputs_of(solvers.PULLED, 45)
+    assert tensions[[0, 19, 20, 39, 40]] == pytest.approx(
+        0.5 * np.array([[1, 0], [1, 0], [0.4, 0.8], [0.4, 0.8], [0, 0.2]])
+    )
+
+
+def test_solvers_are_sampled_at_the_ends_of_periods():
+    """Steps longer and shorter than a period; against the motion itself, step by step."""
+    rod = ReferenceRod.of_robot(solvers.PULLED.robot())
+    tensions = inputs_of(solvers.PULLED, 24)
+    for dt, rows in ((0.02, range(1, 24, 2)), (0.005, range(24))):
+        motion = ImplicitMotion(rod, 7, dt)
+        state, want = motion.rest_state(), []
+        for row in range(24) if dt < 0.01 else range(0, 24, 2):
+            loads = Loads(inputs=tensions[row])
+            want.append(motion.advance(state, loads, max(1, round(0.01 / dt)))[-1])
+        found_rows, tips = solvers.implicit_tips(solvers.PULLED, 24, 7, dt)
+        assert found_rows.tolist() == list(rows)
+        assert tips == pytest.approx(np.array(want), abs=1e-8)
+
+
+def test_a_solver_that_fails_has_no_error():
+    rows, tips = solvers.implicit_tips(solvers.CANTILEVER, 20, 5, 0.0025, "midpoint")
+    assert len(rows) == 20
+    assert np.isnan(tips).all()
+
+
+def test_times_within_bounds_are_told_and_compared():
+    points = ["a", "b", "c"], [2e-3, 8e-4, 2e-4], [1e-3, 2e-3, 8e-3], "note"
+    found = work_precision.told(points, 1e3, 1e3, work_precision.MOVING_TIMES)
+    names = work_precision.MOVING_TIMES
+    assert [found.get(name) for name in names.values()] == [1.0, 2.0, 8.0, None]
+
+
+@pytest.mark.slow
+def test_cells_at_rest_converge():
+    for case in work_precision.STILL:
+        for method in work_precision.methods(case):
+            _, errors, _, _ = work_precision.still(case, method)
+            assert errors[-1] < 1e-3
+            assert min(errors) == pytest.approx(errors[-1], abs=1e-9)
