@@ -642,6 +642,30 @@ def test_the_report_says_what_of_the_plant_is_exact_and_what_is_not(tmp_path):
         assert line in " ".join(console.export_text(clear=False).split())
 
 
+def test_the_report_says_what_a_structural_plant_is(tmp_path):
+    errors = {"bending_factor": 0.95, "pressure_bias": [300.0, -200.0, 100.0], "hose_pole": 60.0}
+    mismatch = {"bending_compliance": -0.05, "intervals": 20, "pressure_noise_pa": 0.0}
+    settings = {"plant_errors": "typical", "force_noise": -1.0}
+    said = told_by_plant(settings, mismatch, plant_model="beam", plant_errors=errors)
+    write_bag(tmp_path / "bag", [*closed_loop(1.0), *said])
+    summary = numbers_of(tmp_path / "bag")
+    assert summary["plant_errors"] == {"name": "typical", "fields": errors}
+    plant = summary["plant"]
+    assert {
+        "equations: plant beam, controller ddpinn, estimator rod", "bending compliance -5 %",
+        "pressure bias 300, -200, 100 Pa", "hose pole 60 1/s",
+    } <= {*plant["differs"]}  # fmt: skip
+    assert "pressure lag of the robot file" in plant["exact"]
+    assert not any("same equations" in line for line in plant["exact"])
+    slow = told_by_plant(
+        settings, mismatch, plant_model="beam", plant_errors={"lag_pole_factor": 2}
+    )
+    write_bag(tmp_path / "slow", [*closed_loop(1.0), *slow])
+    plant = numbers_of(tmp_path / "slow")["plant"]
+    assert "pressure lag of the robot file" not in plant["exact"]
+    assert "lag pole factor 2" in plant["differs"]
+
+
 def test_a_plant_that_tells_nothing_is_not_called_exact(tmp_path):
     place = "examples/spring_plant.py:SpringPlant"
     write_bag(tmp_path / "bag", [*closed_loop(1.0), *told_by_plant({"plant": place}, None)])

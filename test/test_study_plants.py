@@ -1,0 +1,64 @@
+"""The study of plants that are not the model: its cases and its figures of events."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from softcr_hardware.plant_errors import PlantErrors, about_field
+from softcr_models import load_robot
+from softcr_studies.closed_loop import mean_error_mm
+from softcr_studies.robustness.plants import NAMED, STUDY, cases
+from softcr_studies.tracking_loop import FAST, reference_of, run_loop
+
+ROBOT = load_robot("licher2025")
+
+
+def test_every_drawn_field_is_an_axis():
+    found = cases()
+    assert len({case.name for case in found}) == len(found)
+    assert {"typical", "hard", *NAMED} < {case.name for case in found}
+    usual = PlantErrors(bending_factor=0.95, tip_mass_factor=1.1, tip_noise=2e-4)
+    varied = {
+        name
+        for case in found
+        for name in PlantErrors.model_fields
+        if getattr(case.errors, name) != getattr(usual, name)
+    }
+    drawn = {name for name in PlantErrors.model_fields if about_field(name).spread is not None}
+    assert drawn <= varied
+
+
+def figures(error, event=None):
+    times = np.arange(len(error)) / 70.0
+    result = {"times": times, "error": 1e-3 * np.asarray(error)}
+    if event is not None:
+        result["event"] = event
+    named = {metric.quantity: metric for metric in STUDY.metrics}
+    return [
+        named[name].of(result)
+        for name in (
+            "peak after the event",
+            "time to 0.5 mm after the event, at most to the end",
+            "mean from 1.5 s after the event on",
+        )
+    ]
+
+
+def test_figures_of_an_event():
+    error = np.full(420, 0.1)
+    assert figures(error) == [None, None, None]
+    error[210:280] = 5.0  # for a second from the event on
+    peak, time, later = figures(error, event=3.0)
+    assert (peak, later) == pytest.approx((5.0, 0.1))
+    assert time == pytest.approx(1.0, abs=1.5 / 70.0)
+    error[210:] = 1.0
+    assert figures(error, event=3.0)[1] == pytest.approx(3.0 - 0.2, abs=0.03)
+
+
+@pytest.mark.slow
+def test_the_shipped_loop_on_a_plant_of_the_same_structure():
+    """Other mechanics and another integrator alone cost the loop nearly nothing."""
+    case = dataclasses.replace(FAST, duration=4.0, errors=NAMED["same structure"])
+    result = run_loop(ROBOT, case, reference_of(ROBOT, case), "rod_mpc", (1, 2))
+    assert mean_error_mm(result, 2.0) < 0.2
