@@ -26,7 +26,7 @@ def test_every_drawn_field_is_an_axis():
         if getattr(case.errors, name) != getattr(usual, name)
     }
     drawn = {name for name in PlantErrors.model_fields if about_field(name).spread is not None}
-    assert drawn <= varied
+    assert drawn - varied == {"tip_force_from"}  # when it begins is no error of the model
 
 
 def figures(error, event=None):
