@@ -116,16 +116,16 @@ def test_a_chain_that_is_nominal_is_no_chain(model, plain):
 
 
 def test_what_acts_makes_the_wrench_of_the_formula(model, robot):
-    """Against the wrench written out: chambers turned by their angles, a moment that stiffens."""
+    """Against the wrench written out, of chambers that are turned by their angles."""
     rng, count = np.random.default_rng(5), 3
     weights, own = rng.uniform(0.0, 0.2, 3), rng.uniform(-0.05, 0.05, (count, 3))
     hose, creep = rng.uniform(-0.2, 0.2, (2, count))
-    angles, stiffening = rng.uniform(-0.05, 0.05, count), 0.2
+    angles = rng.uniform(-0.05, 0.05, count)
     told = {f"hysteresis_{j + 1}": weights[j] for j in range(3)}
     told |= {f"hysteresis_{j + 1}_of_{i + 1}": own[i, j] for i in range(3) for j in range(3)}
     for name, values in (("hose", hose), ("creep", creep), ("chamber_angle", angles)):
         told |= {f"{name}_{i + 1}": values[i] for i in range(3)}
-    row = numbers(model, curvature_stiffness=stiffening, **told)
+    row = numbers(model, **told)
     levels = rng.uniform(-3e3, 3e3, (1, 1, 18)) + np.array([35e3] * 3 + [0.0] * 15)
     reading, stops, lags = levels[0, 0, :3], levels[0, 0, 3:12], levels[0, 0, 12:]
     felt = reading - ((weights + own) * stops.reshape(3, 3)).sum(axis=1)
@@ -137,8 +137,6 @@ def test_what_acts_makes_the_wrench_of_the_formula(model, robot):
         lever += turn * chamber.lever_arm * np.array([-np.sin(theta), np.cos(theta), 0.0])
         wrench += np.concatenate(([0.0, 0.0, force], np.cross(lever, [0.0, 0.0, force])))
     wrench *= np.sign(wrench[2]) * np.sign(robot.actuation_matrix[2, 0])
-    curvature = robot.bending_compliance * np.linalg.norm(wrench[3:5])
-    wrench[3:5] *= 1.0 + stiffening * (curvature / 15.0) ** 2
     acts = model._acting(levels, row)[0, 0]
     np.testing.assert_allclose(robot.actuation_matrix @ acts, wrench, atol=1e-12)
 
@@ -162,6 +160,43 @@ def test_a_turned_chamber_is_that_of_a_turned_robot(model, robot, plain):
     before = plain.rod.tip_pose(plain.rod.equilibrium(pressures))[:3, 3]
     assert np.linalg.norm(wanted - before) > 2e-5
     np.testing.assert_allclose(found[:, 3], wanted, atol=1e-7)
+
+
+def test_a_stiffness_that_changes_with_curvature_is_that_of_a_softer_robot(model, robot):
+    """At rest the compliance fits the curvature that it makes; a step has that of its begin."""
+    pressures, change = np.array([60e3, 10e3, 10e3]), 0.3
+    row = numbers(model, curvature_stiffness=change)
+    state = model.equilibrium(pressures, row[0])
+    rod = CosseratRod(robot.replace(pressure_chain=None), 5)
+    moments = state[rod.state_size - 6 - 36 : -6].reshape(6, 6)[:, 3:5]
+    curvatures = 49.9 * np.linalg.norm(moments, axis=1)
+    softer = 49.9 * (1.0 + change * np.mean(curvatures**2) / 15.0**2)
+    assert softer > 1.1 * 49.9
+    other = RodPrediction(CosseratRod(rod.robot.replace(bending_compliance=softer), 5))
+    np.testing.assert_allclose(other.equilibrium(pressures, other.nominal_parameters), state,
+                               rtol=1e-5, atol=1e-7)  # fmt: skip
+    tip = other.tip_poses(state[None], other.nominal_parameters[None])
+    np.testing.assert_allclose(model.tip_poses(state[None], row), tip, atol=1e-7)
+    pushed = pressures[None] + 1e3
+    stepped = model.step(state[None], pressures[None], pushed, row, DT)
+    wanted = other.step(state[None], pressures[None], pushed, other.nominal_parameters[None], DT)
+    np.testing.assert_allclose(stepped, wanted, rtol=1e-6, atol=1e-8)
+
+
+def test_a_rollout_with_a_stiffness_of_its_own_is_close_to_single_steps(model):
+    row = numbers(model, curvature_stiffness=-0.2)
+    readings = wandering(9, np.random.default_rng(7), scale=1.5e3)
+    state = model.equilibrium(readings[0], row[0])
+    levels = np.stack((readings, readings + 1e3))
+    tips = model.rollout_tips(state, levels, row[0], DT)
+    assert tips.shape == (2, 8, 3, 4)
+    stepped, plain_step = state[None], []
+    for begin, end in pairwise(readings):
+        stepped = model.step(stepped, begin[None], end[None], row, DT)
+        plain_step.append(model.tip_poses(stepped, row)[0])
+    moved = np.linalg.norm(np.diff(np.array(plain_step)[:, :, 3], axis=0), axis=1)
+    assert moved.min() > 2e-4
+    np.testing.assert_allclose(tips[0], plain_step, atol=1e-4)
 
 
 def test_the_marker_stands_beside_the_tip(model, plain):

@@ -6,15 +6,12 @@ LARGEST_WEIGHTS = 0.95
 """Of one chamber's stops, their sum: at 1 the pressure would not act at all inside the smallest
 loop, and beyond it would push the other way [-]."""
 
-USUAL_CURVATURE = 15.0
-"""At which the relative change of the bending stiffness is the parameter [1/m]."""
-
 HYSTERESIS, DEVIATIONS, LAGS, ANGLES, STIFFNESS, MARKER, PARTS = range(7)
 """Places in `parts`, where the columns of each element's parameters begin; -1 without it."""
 
 
 @numba.njit(cache=True, error_model="numpy")
-def acting_pressures(levels, parameters, parts, stops, turned, bending, unbent, found):
+def acting_pressures(levels, parameters, parts, stops, turned, found):
     """Fills `found` (B, L, m) with the pressures that act, of a rod without a chain [Pa].
 
     With what a chamber's sensor reads, corrected by its gain and offset, p_i, stops s_ij and lags
@@ -22,18 +19,15 @@ def acting_pressures(levels, parameters, parts, stops, turned, bending, unbent, 
 
         q_i = p_i - sum_j (h_j + d_ij) s_ij + sum_k c_ki e_ki,
 
-    chambers turned by phi_i about the rod add the moments T (q phi), and a stiffness that changes
-    with the curvature multiplies bending moments w by 1 + kappa (c_b |w| / 15/m)^2. Both are then
-    brought back to pressures that make the same wrench.
+    and chambers turned by phi_i about the rod add the moments T (q phi), brought back to pressures
+    that make the same wrench.
 
     Args:
         levels: (B, L, m (1 + J + K)) p_i, s_ij, e_ki [Pa].
-        parameters: (B, P) or (1, P), the first one the bending compliance c_b [rad/(N m m)].
-        parts: (7,) see `PARTS`; the last is unused.
+        parameters: (B, P) or (1, P).
+        parts: (6,) see `PARTS`.
         stops: J.
         turned: (m, m) pressures that make the moment of a turned chamber, by 1 rad and 1 Pa [-].
-        bending: (2, m) bending moments per pressure [N m/Pa].
-        unbent: (m, 2) pressures that make bending moments alone [Pa/(N m)].
         found: (B, L, m).
     """
     batch, rows, count = found.shape
@@ -58,8 +52,6 @@ def acting_pressures(levels, parameters, parts, stops, turned, bending, unbent, 
                     acts[i] += weight * level[count * (1 + stops + k) + i]
             if parts[ANGLES] >= 0:
                 _turn(acts, own, parts[ANGLES], turned)
-            if parts[STIFFNESS] >= 0:
-                _stiffen(acts, own[0], own[parts[STIFFNESS]], bending, unbent)
 
 
 @numba.njit(cache=True, error_model="numpy")
@@ -69,14 +61,3 @@ def _turn(acts, own, first, turned):
     for i in range(count):
         for k in range(count):
             acts[k] += turned[k, i] * own[first + i] * straight[i]
-
-
-@numba.njit(cache=True, error_model="numpy")
-def _stiffen(acts, compliance, change, bending, unbent):
-    x, y = 0.0, 0.0
-    for i in range(acts.shape[0]):
-        x += bending[0, i] * acts[i]
-        y += bending[1, i] * acts[i]
-    share = change * (x * x + y * y) * (compliance / USUAL_CURVATURE) ** 2
-    for i in range(acts.shape[0]):
-        acts[i] += share * (unbent[i, 0] * x + unbent[i, 1] * y)

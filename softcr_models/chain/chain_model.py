@@ -13,8 +13,15 @@ from softcr_models.errors import UserError
 from softcr_models.model import TIP, Parameter
 from softcr_models.pressure_chain import PressureChain
 from softcr_models.robot import Robot
+from softcr_models.rod.state import RodState
 from softcr_models.rod_model import RodModel
 
+USUAL_CURVATURE = 15.0
+"""At which the relative change of the bending compliance is the parameter [1/m]."""
+
+_STIFFENING = (0.25, 4.0)  # of the bending compliance, at most: a candidate far away stays sound
+_RENEWED = 2  # steps of a rollout over which the bending compliance is taken as constant
+_STEADY = 50  # iterations of a steady state with a stiffness of its own
 _LARGEST_WEIGHT = 2.0
 """Beyond what their sum may be: a bound that is met moves the mean of what is estimated with it."""
 
@@ -60,7 +67,10 @@ class ChainModel(RodModel):
             self._parts[part], place = place, place + len(each)
         self._stops, self._columns = stops, columns
         self._moves_marker = chain.marker_offset
-        self._turned, self._bending, self._unbent = _wrench_map(robot, chain)
+        self._turned = _turned(robot, chain)
+        self._stiffness = int(self._parts[acting.STIFFNESS])
+        wrenches = RodState(np.arange(inner.state.size), 1).wrenches
+        self._moments = np.ascontiguousarray(wrenches[:, 3:5].ravel())
         signs = {**inner._arguments.signs, **signs_of(added)}
         self._arguments = Arguments(type(self).__name__, self.state.size, columns, signs)
 
@@ -111,11 +121,27 @@ class ChainModel(RodModel):
             row = np.concatenate((row, memory.begin(row)))
         row, numbers = self._arguments.equilibrium(row, parameters)
         (acts,) = self._acting(row[None, None], numbers[None])[0]
-        return self._inner.equilibrium(acts, numbers[: self._of_rod])
+        of_rod = numbers[: self._of_rod]
+        state = self._inner.equilibrium(acts, of_rod)
+        for _ in range(_STEADY if self._stiffness >= 0 and numbers[self._stiffness] else 0):
+            before, of_rod = of_rod, self.rod_parameters(numbers[None], state[None])[0]
+            state = self._inner.equilibrium(acts, of_rod)
+            if np.allclose(of_rod, before, rtol=1e-9, atol=0.0):
+                break
+        return state
 
-    def rod_parameters(self, parameters: np.ndarray) -> np.ndarray:
-        """See RodModel."""
-        return parameters[..., : self._of_rod]
+    def rod_parameters(self, parameters: np.ndarray, states: np.ndarray) -> np.ndarray:
+        """See RodModel. A stiffness that changes with the curvature multiplies the compliance by
+        1 + kappa mean((c_b m)^2) / (15/m)^2, of the moments m along the rod."""
+        found = np.ascontiguousarray(parameters[:, : self._of_rod])
+        if self._stiffness < 0 or not parameters[:, self._stiffness].any():
+            return found
+        moments = states[:, self._moments]
+        squares = 2.0 * np.einsum("bi,bi->b", moments, moments) / self._moments.size
+        change = parameters[:, self._stiffness] * squares * (found[:, 0] / USUAL_CURVATURE) ** 2
+        rows = np.repeat(found, len(change), axis=0) if len(found) < len(change) else found.copy()
+        rows[:, 0] *= np.clip(1.0 + change, *_STIFFENING)
+        return rows
 
     def tip_beyond(self, end: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         """See RodModel."""
@@ -148,10 +174,7 @@ class ChainModel(RodModel):
     def _acting(self, levels: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         """(B, L, m) pressures that act on the rod [Pa]; see `acting_pressures`."""
         found = np.empty((*levels.shape[:2], self.inputs.size))
-        acting.acting_pressures(
-            levels, parameters, self._parts, self._stops, self._turned, self._bending,
-            self._unbent, found,
-        )  # fmt: skip
+        acting.acting_pressures(levels, parameters, self._parts, self._stops, self._turned, found)
         return found
 
     def _advance(
@@ -165,12 +188,41 @@ class ChainModel(RodModel):
         precise: bool,
     ) -> np.ndarray:
         acts = self._acting(levels, parameters)
-        of_rod = np.ascontiguousarray(self.rod_parameters(parameters))
+        if self._stiffness >= 0 and parameters[:, self._stiffness].any():
+            rolled = self._stiffening(states, acts, parameters, dt, precise)
+            if not tips:
+                return rolled
+            flat = rolled.reshape(-1, rolled.shape[2])
+            rows = np.repeat(parameters, len(flat) // len(parameters), axis=0)
+            return self._tips(flat, rows).reshape(*rolled.shape[:2], 3, 4)
+        of_rod = self.rod_parameters(parameters, states)
         rolled = self._inner._advance(states, acts, of_rod, dt, tips=tips, precise=precise)
         return self._seen_marker(rolled, parameters[:, None]) if tips else rolled
 
+    def _stiffening(
+        self,
+        states: np.ndarray,
+        acts: np.ndarray,
+        parameters: np.ndarray,
+        dt: float,
+        precise: bool,
+    ) -> np.ndarray:
+        """(B, T, nx) under pressures that act (B, T + 1, m), the stiffness renewed every few
+        steps."""
+        batch, steps = acts.shape[0], acts.shape[1] - 1
+        found = []
+        for first in range(0, steps, _RENEWED):
+            piece = np.ascontiguousarray(acts[:, first : first + _RENEWED + 1])
+            of_rod = self.rod_parameters(parameters, states)
+            if len(states) < batch and len(of_rod) > 1:
+                states = np.repeat(states, batch, axis=0)
+            rolled = self._inner._advance(states, piece, of_rod, dt, tips=False, precise=precise)
+            states = np.ascontiguousarray(rolled[:, -1], dtype=float)
+            found.append(rolled)
+        return np.concatenate(found, axis=1)
+
     def _tips(self, states: np.ndarray, parameters: np.ndarray) -> np.ndarray:
-        of_rod = np.ascontiguousarray(self.rod_parameters(parameters))
+        of_rod = self.rod_parameters(parameters, states)
         return self._seen_marker(self._inner._tips(states, of_rod), parameters)
 
     def _seen_marker(self, poses: np.ndarray, parameters: np.ndarray) -> np.ndarray:
@@ -189,7 +241,7 @@ class ChainModel(RodModel):
         if inputs is not None:
             levels = self._arguments.inputs_of(name, inputs, len(states))
             acts = self._acting(levels[:, None], parameters)[:, 0]
-        of_rod = np.ascontiguousarray(self.rod_parameters(parameters))
+        of_rod = self.rod_parameters(parameters, states)
         return self._inner._observed(name, states, acts, of_rod)
 
 
@@ -223,7 +275,7 @@ def _elements(chain: PressureChain, count: int) -> Iterator[tuple[int, tuple[Par
         )  # fmt: skip
         yield acting.ANGLES, tuple(angles)
     if chain.curvature_stiffness:
-        yield acting.STIFFNESS, (_weight("curvature_stiffness", 0.03, opened=0.1),)
+        yield acting.STIFFNESS, (_weight("curvature_stiffness", 0.1, opened=0.1),)
     if chain.marker_offset:
         offsets = (
             Parameter(
@@ -242,8 +294,8 @@ def _weight(name: str, deviation: float, *, opened: float) -> Parameter:
     )  # fmt: skip
 
 
-def _wrench_map(robot: Robot, chain: PressureChain) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """`turned`, `bending` and `unbent` of `acting_pressures`.
+def _turned(robot: Robot, chain: PressureChain) -> np.ndarray:
+    """(m, m) `turned` of `acting_pressures`.
 
     Raises:
         UserError: the robot is another kind of rod, or has too few chambers for what is on.
@@ -252,15 +304,13 @@ def _wrench_map(robot: Robot, chain: PressureChain) -> tuple[np.ndarray, np.ndar
     matrix = robot.actuation_matrix
     inverse = np.linalg.pinv(matrix)
     moments = np.eye(6)[:, 3:5]
-    if (chain.chamber_angles or chain.curvature_stiffness) and not np.allclose(
-        matrix @ inverse @ moments, moments, atol=1e-9
-    ):
+    if chain.chamber_angles and not np.allclose(matrix @ inverse @ moments, moments, atol=1e-9):
         raise UserError(
-            f"robot {robot.name}: pressure_chain: chamber_angles and curvature_stiffness are for "
-            "robots whose chambers make bending moments both ways without a force along the rod: "
-            "three or more around the centre line"
+            f"robot {robot.name}: pressure_chain: chamber_angles are for robots whose chambers "
+            "make bending moments both ways without a force along the rod: three or more around "
+            "the centre line"
         )
     # a quarter turn of the moments is their derivative by the angle
     quarter = np.zeros_like(matrix)
     quarter[3], quarter[4] = -matrix[4], matrix[3]
-    return inverse @ quarter, np.ascontiguousarray(matrix[3:5]), inverse @ moments
+    return np.ascontiguousarray(inverse @ quarter)
