@@ -99,13 +99,17 @@ class JointVector:
         self._offset_scale = np.array([sensors.offsets[i].scale for i in offsets])
         ends = np.cumsum([states, len(parameters), len(offsets), len(gains)]).tolist()
         self.state_part = slice(ends[0])
-        self._parameter_part, self._offset_part, self._gain_part = map(slice, ends[:-1], ends[1:])
+        self._offset_part, self._gain_part = map(slice, ends[1:-1], ends[2:])
         self.size = ends[-1]
-        self._parameters, self._offsets, self._gains = map(_columns, (parameters, offsets, gains))
-        # Of the linear ones: columns of a parameter vector, and their scales.
-        self._linear = [i for i in parameters if model.parameters[i].transform == "linear"]
-        self._linear_columns = [states + parameters.index(i) for i in self._linear]
-        self._linear_scale = np.array([model.parameters[i].scale for i in self._linear])
+        self._offsets, self._gains = map(_columns, (offsets, gains))
+        # Of either transform: columns of a parameter vector, and of the filter's.
+        linear = [i for i in parameters if model.parameters[i].transform == "linear"]
+        logarithmic = [i for i in parameters if i not in linear]
+        self._linear, self._logarithmic = _columns(linear), _columns(logarithmic)
+        self._linear_columns, self._logarithmic_columns = (
+            _columns([states + parameters.index(i) for i in each]) for each in (linear, logarithmic)
+        )
+        self._linear_scale = np.array([model.parameters[i].scale for i in linear])
         # Dividing the points by the scale would take four times as long.
         self._inverse_scale = 1.0 / model.state.scale
 
@@ -146,14 +150,9 @@ class JointVector:
 
     def parameters(self, points: np.ndarray) -> np.ndarray:
         """(B, P) parameters of the model."""
-        logarithms = np.zeros((len(points), self._nominal.size))
-        logarithms[:, self._parameters] = points[:, self._parameter_part]
-        values: np.ndarray
-        if not self._linear:
-            values = self._nominal * np.exp(logarithms)
-            return values
-        logarithms[:, self._linear] = 0.0
-        values = self._nominal * np.exp(logarithms)
+        values = np.empty((len(points), self._nominal.size))
+        values[:] = self._nominal
+        values[:, self._logarithmic] *= np.exp(points[:, self._logarithmic_columns])
         values[:, self._linear] += self._linear_scale * points[:, self._linear_columns]
         return values
 

@@ -6,6 +6,12 @@ LARGEST_WEIGHTS = 0.95
 """Of one chamber's stops, their sum: at 1 the pressure would not act at all inside the smallest
 loop, and beyond it would push the other way [-]."""
 
+USUAL_CURVATURE = 15.0
+"""At which the relative change of the bending compliance is the parameter [1/m]."""
+
+SOFTEST, STIFFEST = 4.0, 0.25
+"""Of the bending compliance, at most: a candidate that is far away stays sound [-]."""
+
 HYSTERESIS, DEVIATIONS, LAGS, ANGLES, STIFFNESS, MARKER, PARTS = range(7)
 """Places in `parts`, where the columns of each element's parameters begin; -1 without it."""
 
@@ -61,3 +67,29 @@ def _turn(acts, own, first, turned):
     for i in range(count):
         for k in range(count):
             acts[k] += turned[k, i] * own[first + i] * straight[i]
+
+
+@numba.njit(cache=True, error_model="numpy")
+def softened(states, parameters, change, moments, rows):
+    """Fills `rows` (B, Q) with the rod's parameters at states of their own curvature.
+
+    The first of them, the bending compliance c_b, is multiplied by
+    1 + kappa mean((c_b m)^2) / (15/m)^2, of the bending moments m along the rod.
+
+    Args:
+        states: (B, nx) or (1, nx).
+        parameters: (B, P) or (1, P), the rod's own first.
+        change: column of kappa.
+        moments: (2 R,) places of the R pairs of bending moments in a state.
+        rows: (B, Q).
+    """
+    for b in range(rows.shape[0]):
+        own = parameters[b if parameters.shape[0] > 1 else 0]
+        state = states[b if states.shape[0] > 1 else 0]
+        total = 0.0
+        for place in moments:
+            total += state[place] * state[place]
+        square = 2.0 * total / moments.shape[0] * (own[0] / USUAL_CURVATURE) ** 2
+        for k in range(rows.shape[1]):
+            rows[b, k] = own[k]
+        rows[b, 0] *= min(max(1.0 + own[change] * square, STIFFEST), SOFTEST)

@@ -16,11 +16,7 @@ from softcr_models.robot import Robot
 from softcr_models.rod.state import RodState
 from softcr_models.rod_model import RodModel
 
-USUAL_CURVATURE = 15.0
-"""At which the relative change of the bending compliance is the parameter [1/m]."""
-
-_STIFFENING = (0.25, 4.0)  # of the bending compliance, at most: a candidate far away stays sound
-_RENEWED = 2  # steps of a rollout over which the bending compliance is taken as constant
+_RENEWED = 4  # steps of a rollout over which the bending compliance is taken as constant
 _STEADY = 50  # iterations of a steady state with a stiffness of its own
 _LARGEST_WEIGHT = 2.0
 """Beyond what their sum may be: a bound that is met moves the mean of what is estimated with it."""
@@ -136,11 +132,8 @@ class ChainModel(RodModel):
         found = np.ascontiguousarray(parameters[:, : self._of_rod])
         if self._stiffness < 0 or not parameters[:, self._stiffness].any():
             return found
-        moments = states[:, self._moments]
-        squares = 2.0 * np.einsum("bi,bi->b", moments, moments) / self._moments.size
-        change = parameters[:, self._stiffness] * squares * (found[:, 0] / USUAL_CURVATURE) ** 2
-        rows = np.repeat(found, len(change), axis=0) if len(found) < len(change) else found.copy()
-        rows[:, 0] *= np.clip(1.0 + change, *_STIFFENING)
+        rows = np.empty((max(len(states), len(found)), self._of_rod))
+        acting.softened(states, parameters, self._stiffness, self._moments, rows)
         return rows
 
     def tip_beyond(self, end: np.ndarray, parameters: np.ndarray) -> np.ndarray:
