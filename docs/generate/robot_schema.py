@@ -92,7 +92,12 @@ def _allowed(field: Mapping[str, Any]) -> str:
         return " or ".join(_allowed(member) for member in field["oneOf"])
     if field["type"] == "array":
         return f"{_length(field)}, each {_allowed(field['items'])}"
-    words = {"string": "text", "integer": "whole number", "number": "number"}[field["type"]]
+    words = {
+        "string": "text",
+        "integer": "whole number",
+        "number": "number",
+        "boolean": "true or false",
+    }[field["type"]]
     return f"{words} {_bounds(field)}".strip()
 
 
