@@ -4,15 +4,18 @@ import numpy as np
 import pytest
 import torch
 
+from softcr_control.policy.policy_file import load_policy
 from softcr_learning.policy.goals import BoxGoals
 from softcr_learning.policy.gradient import GradientSearch, action_gradients
 from softcr_learning.policy.guided import GuidedSearch
+from softcr_learning.policy.judging import Judging
 from softcr_learning.policy.linearisation import Directions, Linearisation, linearise
 from softcr_learning.policy.local_control import local_control
 from softcr_learning.policy.motion_learner import policy_slopes
 from softcr_learning.policy.motions import roll
 from softcr_learning.policy.plant import Plant, PlantSettings
 from softcr_learning.policy.regression import Regression, Targets
+from softcr_learning.policy.rounds import train_in_rounds
 from softcr_learning.policy.tasks import Reaching
 from softcr_learning.policy.tip_costs import even_weights, nearest_weights
 from softcr_learning.policy.training_settings import TrainingSettings
@@ -292,6 +295,22 @@ def test_the_gradient_is_that_of_the_cost_of_new_motions():
     scale = 0.02 / np.abs(gradient).max()
     change = (linear_cost(scale) - linear_cost(-scale)) / (2.0 * scale)
     assert change == pytest.approx((gradient**2).sum(), rel=0.05)
+
+
+@pytest.mark.parametrize("algorithm", ["gps", "gradient"])
+def test_a_training_in_rounds_is_judged_kept_and_told(algorithm, tmp_path):
+    told = {"environments": 4, "hidden": (8,), "directions": 8, "updates": 2, "batch": 16}
+    settings = TrainingSettings.of(algorithm, samples=2700, **told)
+    shown = []
+    judging = Judging(PLANT, TASK, every=50, runs=4)
+    found = train_in_rounds(PLANT, TASK, settings, judging, tmp_path, shown.append)
+    assert found.history[-1].samples >= 2700
+    assert len(shown) >= len(found.history) >= 1
+    card = load_policy(tmp_path / "policy").card
+    assert card == found.policy.card
+    assert card.task == "reach"
+    assert card.training["derivative_lanes"] > card.training["samples"] - 2560 > 0
+    assert card.training["judged"]["runs"] == 4
 
 
 def test_robots_whose_inputs_lag_are_refused():

@@ -10,10 +10,10 @@ from softcr_learning.policy.evaluation import Figures, judge
 from softcr_learning.policy.fitted_search import FittedSearch
 from softcr_learning.policy.gradient import GradientSearch
 from softcr_learning.policy.guided import GuidedSearch
+from softcr_learning.policy.judging import FRESH, Judging, Report, Trained
 from softcr_learning.policy.motion_learner import MotionLearner
 from softcr_learning.policy.plant import Plant
 from softcr_learning.policy.tasks import Task
-from softcr_learning.policy.training import FRESH, Judging, Report, Trained
 from softcr_learning.policy.training_settings import TrainingSettings
 
 _LEARNERS: dict[str, type[MotionLearner]] = {

@@ -8,7 +8,7 @@ which holds numbers alone.
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,9 @@ from softcr_control.policy.network import PolicyNetwork
 from softcr_control.policy.policy_file import Policy, save_policy
 from softcr_learning.policy.environment import Environment
 from softcr_learning.policy.evaluation import Figures, Judgement, judge
+from softcr_learning.policy.judging import FRESH, Judging, Report, Trained
 from softcr_learning.policy.plant import Plant
+from softcr_learning.policy.rounds import train_in_rounds
 from softcr_learning.policy.sb3_environment import LanesVecEnv
 from softcr_learning.policy.tasks import Task
 from softcr_learning.policy.training_settings import ROUNDS, TrainingSettings
@@ -30,61 +32,6 @@ from softcr_models.errors import UserError
 
 _KINDS: dict[str, Any] = {"td3": TD3, "ddpg": DDPG, "sac": SAC, "ppo": PPO}
 _HELD = (5, 10)  # steps for which random inputs are held before learning
-FRESH = 1_000_003  # added to a seed: goals of a judgement are not those of the training
-
-
-@dataclass(frozen=True)
-class Report:
-    """How far a training is.
-
-    Attributes:
-        samples: done.
-        seconds: of processor time, without judgements.
-        judgement: the last, or the best; None before the first.
-    """
-
-    samples: int
-    seconds: float
-    judgement: Judgement | None
-
-    @property
-    def figures(self) -> Figures:
-        """Of the judgement."""
-        assert self.judgement is not None
-        return self.judgement.figures
-
-
-@dataclass(frozen=True, eq=False)
-class Judging:
-    """When and how a policy is judged while it learns.
-
-    Attributes:
-        plant, task: on which, finer than the training's.
-        every: samples between judgements; 0: at the end alone.
-        runs: fresh ones of each.
-        better: whether the first figures are better than the second; the best policy is kept.
-        enough: whether a training may stop with these figures.
-    """
-
-    plant: Plant
-    task: Task
-    every: int = 8000
-    runs: int = 512
-    better: Callable[[Figures, Figures], bool] = lambda new, old: new.reached > old.reached
-    enough: Callable[[Figures], bool] = lambda figures: False
-
-
-@dataclass(frozen=True, eq=False)
-class Trained:
-    """What came of a training.
-
-    Attributes:
-        policy: the best, by its judgements.
-        history: of all judgements.
-    """
-
-    policy: Policy
-    history: list[Report]
 
 
 def train(
@@ -109,8 +56,6 @@ def train(
         UserError: the run's directory holds a checkpoint of other settings.
     """
     if settings.algorithm in ROUNDS:
-        from softcr_learning.policy.rounds import train_in_rounds
-
         with one_thread():
             return train_in_rounds(plant, task, settings, judging, run, show)
     with one_thread():
