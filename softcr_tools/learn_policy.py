@@ -103,7 +103,11 @@ def policy(
         figures = judge(found.policy.network, judged_on, task, judging.runs, seed).figures
         say(console, f"{judging.runs} fresh runs on {intervals} intervals: {_told(figures)}")
     say(console, f"{found.history[-1].seconds:.0f} s of processor time; {run / 'policy'}")
-    say(console, f"use it: softcr up simulation --robot {robot} --controller policy:{run}/policy")
+    if not weightless:  # no robot file says so of itself
+        say(
+            console,
+            f"use it: softcr up simulation --robot {robot} --controller policy:{run}/policy",
+        )
     return 0
 
 
