@@ -14,7 +14,7 @@ from softcr_learning.policy.training_settings import TrainingSettings
 from softcr_models.errors import UserError
 
 _FLOOR = 0.6 * SUCCESS  # width of the cost, over the length: nearer is not better
-_FLOOR_MOVING = 0.005  # and where goals move
+_WIDTH_MOVING = 0.005  # and where goals move
 _NOISY = 0.7  # share of the motions that are disturbed
 _CALM = 0.25  # of the noise, where goals move: it hides how near a tip can stay
 _EXCITED, _EXCITED_STEPS, _HELD = 64, 40, 3  # rods under random inputs, steps, steps of an input
@@ -112,7 +112,7 @@ class MotionLearner:
         """(B, T) of squared distances at the end of each step [1/m^2]."""
         length = self.plant.robot.length
         if self.task.moving:
-            return even_weights(motions.distances, _FLOOR_MOVING * length)
+            return even_weights(motions.distances, _WIDTH_MOVING * length)
         return nearest_weights(motions.distances, _FLOOR * length)
 
     def score(self, motions: Motions) -> np.ndarray:

@@ -58,7 +58,9 @@ STATIC_BEND = 5.8  # [1/m], the largest at rest
 CIRCLE = Circle(RADII["middle circle"], circle_height(RADII["middle circle"]))
 """The circle of the study of predictive controllers, in four seconds, two laps."""
 
-ALGORITHMS = {"GPS": "gps", "TD3": "td3", "DDPG": "ddpg"}
+ALGORITHMS = {
+    "GPS": "gps", "fitted GPS": "fitted_gps", "gradient": "gradient", "TD3": "td3", "DDPG": "ddpg",
+}  # fmt: skip
 
 POINTS = 10
 _POINTS: dict[str, dict[str, Any]] = {
@@ -134,14 +136,15 @@ def _any_point(cell: Cell) -> Result:
     task = Reaching(learnt, STRICT)
     settings = _settings(cell, cell.settings.samples)
     trained = train(learnt, task, settings, Judging(judged, task, 7500, 512))
-    save_policy(trained.policy, cell.folder / f"{cell.method.lower()}_{cell.seed}")
+    save_policy(trained.policy, cell.folder / f"{ALGORITHMS[cell.method]}_{cell.seed}")
     network, goals = trained.policy.network, cell.settings.goals
     strict = judge(network, judged, task, goals, FRESH + cell.seed)
     common = judge(network, judged, Reaching(judged, COMMON), goals, FRESH + cell.seed)
     coarse = judge(network, learnt, task, goals, FRESH + cell.seed)
     curve = np.array([_shares(report.judgement) for report in trained.history])
     spent = np.array([(report.samples, report.seconds) for report in trained.history])
-    wanted = tuple(STUDY.asked(ANY, cell.method, each)["must"] for each in (STRICTLY, COMMONLY))
+    asked = [STUDY.asked(ANY, cell.method, each) for each in (STRICTLY, COMMONLY)]
+    wanted = [each.get("must", np.inf) for each in asked]  # nothing is asked of the gradient
     enough = np.flatnonzero((curve >= wanted).all(axis=1))
     first = {} if not enough.size else {
         "samples to the bounds": spent[enough[0], 0], "seconds to the bounds": spent[enough[0], 1]
@@ -151,6 +154,7 @@ def _any_point(cell: Cell) -> Result:
         "strict, 10 intervals": 100.0 * coarse.figures.reached,
         "least": 100.0 * strict.figures.least, "broken": 100.0 * strict.figures.broken,
         "samples": spent[-1, 0], "seconds": spent[-1, 1],
+        "lanes": trained.policy.card.training.get("derivative_lanes"),
         "curve": np.column_stack((spent, curve)),
         "goals": strict.goals, "reached goals": strict.reached,
         **({} if first else {"note": "the bounds of both boxes were never kept at once while it "
@@ -265,7 +269,7 @@ def _of_one_policy(name: str, found: Result) -> float | None:
 def _methods(case: str) -> tuple[str, ...]:
     if case == SPEED:
         return ("5 intervals", "10 intervals")
-    return ("TD3", "DDPG", "GPS") if case == ANY else ("TD3", "GPS")
+    return ("TD3", "DDPG", "GPS", "fitted GPS", "gradient") if case == ANY else ("TD3", "GPS")
 
 
 REACHED, LONGEST = "points reached", "longest processor time of a point"
@@ -293,11 +297,13 @@ STUDY = Study(
         Metric("circle, distance after the first lap", "% of L", "later laps"),
         Metric("random trajectories, distance", "% of L", "trajectories"),
         Metric("samples", "-", partial(_of_one_policy, "samples")),
+        Metric("lanes for derivatives", "-", "lanes"),
         Metric("processor time", "s", partial(_of_one_policy, "seconds"), timing=True),
         Metric(RATE, "1000/s", "rate", timing=True),
     ),
     published=(
         *_published("GPS", 10.0, 5_000, 94.0, 2.5, 250_000, 10.3, 500_000),
+        *_published("fitted GPS", 10.0, 5_000, 94.0, 2.5, 250_000, 10.3, 500_000),
         *_published("DDPG", 10.0, 500_000, 83.6, 5.2, 500_000, 6.4, 1_000_000),
         *_published("TD3", 10.0, 500_000, 83.6, 5.2, 500_000, 6.4, 1_000_000),
     ),
@@ -307,8 +313,10 @@ STUDY = Study(
         Must(STRICTLY, 85.0, 94.0, None, "GPS", at_least=True),
         Must(COMMONLY, 90.0, 97.0, None, "GPS", at_least=True),
         Must(AROUND, 5.0, 1.0, None, "GPS"),
-        Must(STRICTLY, 93.0, 97.0, at_least=True),
-        Must(COMMONLY, 99.0, 99.9, at_least=True),
+        Must(STRICTLY, 85.0, 94.0, None, "fitted GPS", at_least=True),
+        Must(COMMONLY, 90.0, 97.0, None, "fitted GPS", at_least=True),
+        *(Must(STRICTLY, 93.0, 97.0, None, each, at_least=True) for each in ("TD3", "DDPG")),
+        *(Must(COMMONLY, 99.0, 99.9, None, each, at_least=True) for each in ("TD3", "DDPG")),
         Must(SECONDS, 300.0, 90.0),
         Must(AROUND, 3.0, 1.0),
         Must(RATE, 150.0, 300.0, SPEED, "5 intervals", at_least=True),
@@ -325,8 +333,8 @@ STUDY = Study(
         "figures of the thesis": "beside TD3 stand those of its DDPG. RL2: goals of its own "
         "dynamic workspace, whose bounds it does not print; DDPG: mean of five trainings of 50 "
         "goals; GPS: of ten. Its circle has no period",
-        "samples of GPS": "steps of rods along motions; those for derivatives, some 14 times as "
-        "many lanes, are not counted",
+        "samples of GPS, fitted GPS and gradient": "steps of rods along motions; those for "
+        "derivatives are counted apart. Fitted GPS, the thesis's way, takes none",
         "processor time": "of the training, on the machine named above, busy with other work; "
         "judgements are not counted",
         "steps of the environment": "5 intervals: 10 sub-steps, 2 linearisations a step; 10 "
