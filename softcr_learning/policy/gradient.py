@@ -1,46 +1,66 @@
-"""Learning through derivatives: the network climbs down its own motions' cost.
+"""Learning through derivatives: actions go down the cost of their motions, and the network follows.
 
-The rods' derivatives carry the cost of a motion back to every action of it, and from there to the
-network (back-propagation through time), as Xu et al. (2022) do in short horizons. Actions are the
-network's at every step, so what they change in later observations counts. The cost is that of the
-guided search; the derivatives are those of `linearisation`.
+The rods' derivatives carry the cost of a motion back to every action of it, in horizons that end as
+those of Xu et al. (2022) do; actions are the network's at every step, so what they change in later
+observations counts. A round moves the actions of some motions a little way down, and fits the
+network to them; single steps of the network along the gradient would hardly use each motion. The
+cost is that of the guided search, the derivatives are those of `linearisation`.
 """
 
+from collections import deque
+
 import numpy as np
-import torch
 
 from softcr_learning.policy.linearisation import Linearisation
 from softcr_learning.policy.motion_learner import MotionLearner, policy_slopes
+from softcr_learning.policy.motions import Motions
+from softcr_learning.policy.plant import Plant
+from softcr_learning.policy.regression import Targets
+from softcr_learning.policy.tasks import Task
+from softcr_learning.policy.training_settings import TrainingSettings
 
-_LARGEST = 1.0
-"""Norm to which a larger gradient is shortened."""
+_STEP = 0.3
+"""By which the action of a motion moves whose gradient is the largest."""
 
 
 class GradientSearch(MotionLearner):
     """Learning through derivatives, round by round; see `MotionLearner`."""
 
+    def __init__(self, plant: Plant, task: Task, settings: TrainingSettings) -> None:
+        """See `MotionLearner`."""
+        super().__init__(plant, task, settings)
+        self._memory: deque[Targets] = deque(maxlen=settings.memory)
+
     def round(self) -> None:
-        """One step of Adam along the exact gradient of some motions' mean cost."""
-        episodes = self.episodes()
-        network = self.network
-        motions = self.explored(network, episodes)
+        """Moves actions of new motions against the exact gradient of their costs."""
+        own, network = self.settings, self.network
+        motions = self.explored(network, self.episodes())
+        self.reached = self.share(motions)
         linear = self.linearised(motions)
-        slopes = policy_slopes(network, motions, linear)
         pull = self.weights(motions)[:, :, None] * np.where(
             motions.done[:, :, None], motions.errors, 0.0
         )
-        by_action = action_gradients(linear, pull, slopes, self.settings.horizon)
-        self._descend(motions.seen[motions.done], by_action[motions.done], len(motions.ends))
+        slopes = policy_slopes(network, motions, linear)
+        by_action = action_gradients(linear, pull, slopes, own.horizon)
+        self._memory.append(_moved(motions, linear, by_action))
+        self.regression.slow_down(1.0 + (own.last_rate - 1.0) * self.progress)
+        self.regression.fit(Targets.joined(self._memory), own.updates, own.batch, 0.0)
 
-    def _descend(self, seen: np.ndarray, by_action: np.ndarray, runs: int) -> None:
-        """Adam, along the gradient (J, m) of the cost by the actions at observations (J, n)."""
-        regression = self.regression
-        answer = regression.module(torch.from_numpy(seen))
-        product = (answer * torch.from_numpy(by_action.astype(np.float32))).sum() / runs
-        regression.optimiser.zero_grad()
-        product.backward()
-        torch.nn.utils.clip_grad_norm_(regression.module.parameters(), _LARGEST)
-        regression.optimiser.step()
+
+def _moved(motions: Motions, linear: Linearisation, by_action: np.ndarray) -> Targets:
+    """Actions a step down, each as important as its gradient."""
+    sizes = np.abs(by_action).max(axis=2)
+    share = sizes / np.maximum(sizes.max(axis=1, keepdims=True), 1e-12)
+    direction = by_action / np.maximum(sizes.max(axis=1), 1e-12)[:, None, None]
+    wanted = np.clip(motions.actions - _STEP * direction, -1.0, 1.0)
+    done, size = motions.done, motions.actions.shape[2]
+    weights = share[done][:, None, None] * np.eye(size)
+    seen_by = np.zeros_like(linear.seen[done])
+    actions_by = np.zeros((len(seen_by), size, seen_by.shape[2]), np.float32)
+    return Targets(
+        motions.seen[done], wanted[done].astype(np.float32), seen_by, actions_by,
+        weights.astype(np.float32),
+    )  # fmt: skip
 
 
 def action_gradients(

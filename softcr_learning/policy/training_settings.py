@@ -98,5 +98,5 @@ _OWN: dict[str, dict[str, Any]] = {
     },
     "gps": _GUIDED,
     "fitted_gps": _GUIDED | {"samples": 250_000},
-    "gradient": {"environments": 32, "noise": 0.1, "learning_rate": 2e-3, "samples": 250_000},
+    "gradient": _GUIDED | {"updates": 100, "noise": 0.1, "samples": 250_000},
 }  # fmt: skip
