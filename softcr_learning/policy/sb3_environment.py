@@ -10,6 +10,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from softcr_learning.policy.environment import Environment
 from softcr_learning.policy.gym_environments import spaces_of
 
+_SATURATED = 10.0  # whose hyperbolic tangent is one; stable-baselines3 asks for finite bounds
 _NOTHING: dict[str, Any] = {}
 """Shared by the runs that go on: a dictionary for each of them in each step would cost more."""
 
@@ -17,8 +18,8 @@ _NOTHING: dict[str, Any] = {}
 class LanesVecEnv(VecEnv):
     """An `Environment`, whose runs begin again by themselves.
 
-    With `squashed` an action is any number, of which the hyperbolic tangent is taken, as a
-    policy's network ends; an algorithm whose actors do not end so (PPO) needs it.
+    With `squashed` an action is a number from -10 to 10, of which the hyperbolic tangent is taken,
+    as a policy's network ends; an algorithm whose actors do not end so (PPO) needs it.
     """
 
     render_mode = None
@@ -27,7 +28,7 @@ class LanesVecEnv(VecEnv):
         self.core, self._squashed = core, squashed
         seen, action = spaces_of(core)
         if squashed:
-            action = gymnasium.spaces.Box(-np.inf, np.inf, action.shape, np.float32)
+            action = gymnasium.spaces.Box(-_SATURATED, _SATURATED, action.shape, np.float32)
         super().__init__(core.batch, seen, action)
         self._going = [_NOTHING] * core.batch
 
