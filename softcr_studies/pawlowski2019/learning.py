@@ -70,6 +70,8 @@ _POINTS: dict[str, dict[str, Any]] = {
 _TRACKS: dict[str, dict[str, Any]] = {"GPS": {"environments": 24}, "TD3": {"noise": 0.3}}
 """What differs from the algorithms' defaults."""
 
+_NEVER = "the bounds of both boxes were never kept at once while it learned"
+
 FRESH = 2_000_003
 
 
@@ -137,7 +139,8 @@ def _any_point(cell: Cell) -> Result:
     settings = _settings(cell, cell.settings.samples)
     trained = train(learnt, task, settings, Judging(judged, task, 7500, 512))
     save_policy(trained.policy, cell.folder / f"{ALGORITHMS[cell.method]}_{cell.seed}")
-    network, goals = trained.policy.network, cell.settings.goals
+    training, network = trained.policy.card.training, trained.policy.network
+    goals = cell.settings.goals
     strict = judge(network, judged, task, goals, FRESH + cell.seed)
     common = judge(network, judged, Reaching(judged, COMMON), goals, FRESH + cell.seed)
     coarse = judge(network, learnt, task, goals, FRESH + cell.seed)
@@ -154,11 +157,10 @@ def _any_point(cell: Cell) -> Result:
         "strict, 10 intervals": 100.0 * coarse.figures.reached,
         "least": 100.0 * strict.figures.least, "broken": 100.0 * strict.figures.broken,
         "samples": spent[-1, 0], "seconds": spent[-1, 1],
-        "lanes": trained.policy.card.training.get("derivative_lanes"),
         "curve": np.column_stack((spent, curve)),
         "goals": strict.goals, "reached goals": strict.reached,
-        **({} if first else {"note": "the bounds of both boxes were never kept at once while it "
-                             "learned"}),
+        **({} if first or np.inf in wanted else {"note": _NEVER}),
+        **({"lanes": lanes} if (lanes := training.get("derivative_lanes")) is not None else {}),
     }  # fmt: skip
 
 
