@@ -56,21 +56,19 @@ _TABLE: dict[str, dict[str, Entry]] = {
         ),
         "nlsq": Entry(
             "softcr_control.lookahead.nlsq:Nlsq",
-            "nonlinear least squares over steps of held inputs, Pawlowski (2019)", "nlsq",
+            "nonlinear least squares over steps of held inputs, Pawlowski (2019)",
         ),
         "lqr": Entry(
             "softcr_control.lookahead.lqr:Lqr",
             "linear-quadratic tracking of the tip, linearised in every step, Pawlowski (2019)",
-            "lqr",
         ),
         "ilqr": Entry(
             "softcr_control.lookahead.ilqr:Ilqr",
             "iterative linear-quadratic tracking with inputs in their box, Pawlowski (2019)",
-            "ilqr",
         ),
         "quasi_static": Entry(
             "softcr_control.quasi_static:QuasiStatic",
-            "small changes by the Jacobian of the statics, Pawlowski (2019)", "quasi_static",
+            "small changes by the Jacobian of the statics, Pawlowski (2019)",
         ),
         "strain_regulator": Entry(
             "softcr_control.strain_regulator:StrainRegulator",

@@ -17,7 +17,7 @@ from softcr_studies.pawlowski2019.targets import RADII, share_of
 from softcr_studies.study import Cell, Metric, Result, Results, Study
 
 CIRCLES = ("middle circle", "outer circle")
-AHEAD = (1, 2, 3, 4, 6, 8, 10)
+AHEAD = (1, 2, 4, 8)
 SWEPT = tuple(
     Column(f"{name}, {TICK * ticks:g} s", name.lower(), ticks, 1)
     for name in ("NLSQ", "LQR", "iLQR") for ticks in (1, 5, 10)

@@ -32,7 +32,7 @@ from softcr_studies.study import (
 GAIN, LEVEL = 0.2, 1e-5  # of (4.11) [-]; of inputs at their range from rest, as an error [m]
 NEAR = 0.01  # of the length
 MOST = 200  # steps to a point
-LAPS = (100, 1000)  # steps of a circle
+LAPS = (100, 400)  # steps of a circle
 POINTS = "100 random points"
 BOXED, CLIPPED = "least squares in the box", "pseudo-inverse, then cut off"
 PLAIN, LED = "gain alone", "gain and the reference's motion"
@@ -104,17 +104,17 @@ def _away(points: np.ndarray) -> np.ndarray:
 
 
 def _along(radius: float, count: int, led: bool, plant: str) -> np.ndarray:
-    """(count,) errors [m] of the second lap of a circle, begun at its first point."""
-    arm = Arm(plant)
-    wanted = circle(radius, np.arange(2 * count + 1) / count)
-    for _ in range(60):
+    """(count,) errors [m] of a lap; before it the tip comes to rest a tenth of a lap earlier."""
+    arm, before = Arm(plant), count // 10
+    wanted = circle(radius, np.arange(-before, count + 1) / count)
+    for _ in range(40):
         arm.move(-GAIN * (arm.tip - wanted[0]), BOXED)
     errors = []
     for here, there in pairwise(wanted):
         error = arm.tip - here
         errors.append(np.linalg.norm(error))
         arm.move((there - here if led else 0.0) - GAIN * error, BOXED)
-    return np.array(errors[count:])
+    return np.array(errors[before:])
 
 
 def _methods(case: str) -> Iterator[str]:
