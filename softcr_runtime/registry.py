@@ -40,6 +40,9 @@ class Entry:
 NEMPC, GRADIENT_MPC = "nempc", "rod_mpc"
 """Names of the two predictive controllers of the house."""
 
+PREDICTIVE = (NEMPC, GRADIENT_MPC, "nlsq", "lqr", "ilqr")
+"""Names of all that predict."""
+
 GOAL = "goal"
 """Name of the reference that is told its goals while it runs."""
 

@@ -96,7 +96,7 @@ def arm_system(options: SimulationOptions, bag: Path) -> System:
 
 def strain_system(options: SimulationOptions, bag: Path) -> System:
     """Simulated planar strain robot, and the loop that every robot has around it."""
-    rate = STRAIN_RATE_MPC if options.controller in ("nempc", "rod_mpc") else STRAIN_RATE
+    rate = STRAIN_RATE_MPC if options.controller in registry.PREDICTIVE else STRAIN_RATE
     common: Parameters = options.of_every_node | {"mode": options.mode, "rate_hz": rate}
     simulator = _simulator(options, common, {"tip_noise": options.tip_noise_mm * 1e-3})
     recorder, estimator, reference, controller = loop_parts(options, common, bag)

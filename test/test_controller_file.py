@@ -102,8 +102,8 @@ def test_what_is_no_such_file_is_one_line(tmp_path, text, message):
 
 
 def test_unknown_controller_names_the_known_ones():
-    with pytest.raises(UserError, match=r"controller 'lqr': unknown; known are nempc, nempc_li"):
-        load_controller("lqr")
+    with pytest.raises(UserError, match=r"controller 'pid': unknown; known are ilqr, lqr, nempc, nempc_li"):
+        load_controller("pid")
 
 
 def test_a_file_of_sections_loads_as_it_did(tmp_path):

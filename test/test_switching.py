@@ -230,7 +230,7 @@ def test_the_other_controller_is_that_of_a_system_of_its_own(tmp_path):
 @pytest.mark.parametrize(
     ("words", "asked_for", "line"),
     [
-        ({}, {"controller": "lqr"}, "controller 'lqr': unknown; known are nempc, rod_mpc"),
+        ({}, {"controller": "pid"}, "controller 'pid': unknown; known are nempc, rod_mpc"),
         ({}, {"controller": "rod_mpc", "damping": "much"}, "damping = 'much': must be a number"),
         ({}, {"controller": "rod_mpc", "dampng": 1.0}, "dampng = 1.0: unknown"),
         ({}, {"controller": "rod_mpc", "mode": "wall"}, "parameter mode: is the run's"),

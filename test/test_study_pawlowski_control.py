@@ -1,0 +1,85 @@
+"""The studies of control of Pawlowski (2019), at their smallest."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from softcr_studies.pawlowski2019 import lookahead, mpc, quasi_static, table_4_1, targets
+from softcr_studies.pawlowski2019.columns import COLUMNS, far_sighted, kirchhoff
+from softcr_studies.pawlowski2019.known_state import followed
+from softcr_studies.pawlowski2019.reach import NearOnce
+from softcr_studies.pawlowski2019.robots import floating
+from softcr_studies.study import Cell
+from softcr_studies.table import Row, write_table
+
+
+def test_circles_lie_where_tendons_hold_the_tip():
+    for radius in targets.RADII.values():
+        points = targets.circle(radius, np.array([0.0, 0.125]))  # towards a tendon, between two
+        assert np.hypot(points[:, 0], points[:, 1]) == pytest.approx(np.full(2, radius))
+        assert all(targets._is_held(point) for point in points)
+    assert not targets._is_held(np.array([0.03, 0.0, 0.095]))
+
+
+def test_a_point_takes_as_many_steps_as_its_error_takes_to_shrink():
+    rod = targets.model()
+    point = quasi_static.static_tip(rod, np.array([0.2, 0.1, 0.0, 0.0]), rod.nominal_parameters)
+    away = float(np.linalg.norm(point - np.array([0.0, 0.0, targets.LENGTH])))
+    want = np.log(away / 1e-3) / np.log(1.25)
+    assert quasi_static._steps(point, quasi_static.BOXED) == pytest.approx(want, abs=1.5)
+
+
+def test_a_column_brings_the_tip_of_a_finer_rod_to_a_point():
+    point = targets.circle(0.005, np.zeros(1))[0]
+    found = followed(COLUMNS[1], mpc._standing(point), 60)
+    assert found["error"][0] > 4e-3
+    assert found["error"][-10:].max() < 3e-4
+    assert len(found["solve"]) == 12
+
+
+def test_a_reach_ends_where_it_is_near_or_stands():
+    once, steady = (mpc._enough(COLUMNS[0], each) for each in (True, False))
+    near, far = np.full(4, 1e-3), np.full(20, 2e-2)
+    assert once(near)
+    assert not once(far)
+    assert not steady(near)
+    assert steady(np.concatenate((far, near, near)))
+    assert not steady(np.concatenate((far, [4e-3, 0.0, 4e-3, 0.0, 4e-3])))
+
+
+def test_far_away_a_reach_hardly_minds_how_far():
+    tips = np.zeros((1, 2, 3, 4))
+    tips[0, :, 0, 3] = 0.005, 0.1
+    rollout = SimpleNamespace(
+        output=lambda name: tips, reference_tip_positions=np.zeros((2, 3)), commands=tips
+    )
+    share = np.array([0.005, 0.1]) ** 2 / (np.array([0.005, 0.1]) ** 2 + 0.01**2)
+    assert NearOnce(2.0, scale=0.01)(rollout) == pytest.approx(2.0 * share.sum())
+    assert far_sighted(COLUMNS[1]).settings["horizon"] == 30
+
+
+def test_a_kirchhoff_rod_keeps_its_bending():
+    rod, stiff = floating(), kirchhoff(floating())
+    assert stiff.bending_compliance == rod.bending_compliance
+    assert stiff.dilatation_compliance < 0.02 * rod.dilatation_compliance
+
+
+def test_the_sweep_has_every_column_but_a_horizon_of_one_tick():
+    assert "NLSQ, 0.01 s, 1 ahead" not in lookahead._COLUMNS
+    assert lookahead._COLUMNS["iLQR, 0.1 s, 8 ahead"].settings["horizon"] == 80
+
+
+def test_the_table_reads_what_lies_beside_it(tmp_path):
+    folder = tmp_path / "pawlowski2019/table-4-1/unfinished/shared"
+    latest = tmp_path / "pawlowski2019/mpc/latest"
+    latest.mkdir(parents=True)
+    row = Row(mpc.ESTIMATED, COLUMNS[0].name, mpc.ERROR, 0.2, 0.01, "%", 3)
+    write_table(latest / "table.json", {}, [row])
+
+    def found(case, method):
+        return table_4_1.run(Cell(case, method, 0, None, folder=folder))
+
+    assert found(table_4_1.CIRCLE, COLUMNS[0].name) == {"share": 0.2}
+    assert "has no row" in found(table_4_1.ANY, COLUMNS[0].name)["skipped"]
+    assert "no table of pawlowski2019/learning" in found(table_4_1.POINT, "DDPG")["skipped"]
