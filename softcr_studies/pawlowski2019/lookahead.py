@@ -16,7 +16,7 @@ from softcr_studies.pawlowski2019.known_state import followed
 from softcr_studies.pawlowski2019.targets import RADII, share_of
 from softcr_studies.study import Cell, Metric, Result, Results, Study
 
-CIRCLES = ("middle circle", "outer circle")
+CIRCLE = "middle circle"
 AHEAD = (1, 2, 4, 8)
 SWEPT = tuple(
     Column(f"{name}, {TICK * ticks:g} s", name.lower(), ticks, 1)
@@ -43,7 +43,7 @@ _COLUMNS = _columns()
 def run(cell: Cell) -> Result:
     """One lap."""
     column = _COLUMNS[cell.method]
-    path = mpc.around(RADII[cell.case], 0.0)
+    path = mpc.around(RADII[CIRCLE], 0.0)
     found = followed(column, path, round((mpc.FADE + 1.0 + mpc.PERIOD) / TICK))
     error = share_of(found["error"][round((mpc.FADE + 1.0) / TICK) :])
     ratio = found["solve"][mpc.WARM :] / column.period
@@ -60,7 +60,7 @@ def draw(results: Results, directory: Path) -> None:
         for axes, entry in zip(rows, ("error", "ratio"), strict=True):
             for column in SWEPT:
                 found = [
-                    results.first("middle circle", name)
+                    results.first(CIRCLE, name)
                     for name in _COLUMNS
                     if name.startswith(f"{column.name}, ")
                 ]
@@ -72,9 +72,9 @@ def draw(results: Results, directory: Path) -> None:
 STUDY = Study(
     name="pawlowski2019/lookahead",
     source="Pawlowski, MSc thesis, Sec. 4.4.2, Figs. 4.3 to 4.11",
-    summary="steps of lookahead of NLSQ, LQR and iLQR on circles",
+    summary="steps of lookahead of NLSQ, LQR and iLQR on the middle circle",
     run=run,
-    cases=CIRCLES,
+    cases=(CIRCLE,),
     methods=tuple(_COLUMNS),
     metrics=(
         Metric(mpc.ERROR, "%", "error"),

@@ -1,6 +1,7 @@
 """Figs. 4.1 and 4.2 of Pawlowski (2019): points and circles by the Jacobian of the statics."""
 
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -76,7 +77,7 @@ class Arm:
 def run(cell: Cell) -> Result:
     """Steps to every point, or the errors along a circle."""
     if cell.case == POINTS:
-        points = static_points(cell.settings.points, cell.random("points"))
+        points = _points(cell.settings.points, cell.stream("points"))
         steps = np.array([_steps(point, cell.method) for point in points])
         reached = steps < MOST
         return {
@@ -86,6 +87,11 @@ def run(cell: Cell) -> Result:
     count, led, plant = cell.method.split(", ", 2)
     errors = share_of(_along(RADII[cell.case], int(count.split()[0]), led == LED, plant))
     return {"error": errors.mean(), "largest": errors.max()}
+
+
+@cache  # of both methods
+def _points(count: int, seed: int) -> np.ndarray:
+    return static_points(count, np.random.default_rng(seed))
 
 
 def _steps(point: np.ndarray, method: str) -> int:
@@ -103,6 +109,7 @@ def _away(points: np.ndarray) -> np.ndarray:
     return np.linalg.norm(points - Arm(EXACT).tip, axis=1)
 
 
+@cache  # no seed changes it
 def _along(radius: float, count: int, led: bool, plant: str) -> np.ndarray:
     """(count,) errors [m] of a lap; before it the tip comes to rest a tenth of a lap earlier."""
     arm, before = Arm(plant), count // 10
