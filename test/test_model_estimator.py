@@ -419,7 +419,8 @@ def test_a_filter_that_cannot_fit_says_so(kind):
     assert estimate.at_bounds == ("tilt",)
     assert estimate.recent_updates == pytest.approx(70, abs=1)
     assert estimate.recent_gated > 0.5 * estimate.recent_updates
-    gated, coloured, bounds = estimate.warnings()
+    gated, fallen_back, coloured, bounds = estimate.warnings()
+    assert fallen_back.startswith("fell back to safe parameters")
     assert coloured.startswith("innovations are coloured")
     assert f"{estimate.recent_gated} of the last {estimate.recent_updates} measurements" in gated
     assert bounds == "at their bounds: tilt"
