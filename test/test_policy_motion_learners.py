@@ -232,8 +232,8 @@ def test_deviations_that_cost_nothing_yield_to_those_that_do():
         seen, np.array([[0.5, 0.5], [-0.5, -0.5]], np.float32), np.zeros((2, 3, 1), np.float32),
         np.zeros((2, 2, 1), np.float32), weights,
     )  # fmt: skip
-    regression = Regression((3, 16, 2), 0.01, 0)
-    regression.fit(targets, 300, 32, 0.0)
+    regression = Regression((3, 16, 2), 0.02, 0)
+    regression.fit(targets, 120, 16, 0.0)
     np.testing.assert_allclose(regression.network(seen[:1])[0], [0.5, -0.5], atol=0.05)
     again = regression.module(torch.from_numpy(seen)).detach().numpy()
     np.testing.assert_allclose(regression.network(seen), again, atol=1e-6)
@@ -262,7 +262,9 @@ def test_controllers_come_nearer_than_the_network():
 def test_a_step_along_the_gradient_is_the_same_for_a_seed_and_moves_the_network():
     found = []
     for _ in range(2):
-        told = TrainingSettings.of("gradient", environments=4, hidden=(8,), directions=12)
+        told = TrainingSettings.of(
+            "gradient", environments=4, hidden=(8,), directions=12, updates=3, batch=32
+        )
         learner = GradientSearch(PLANT, TASK, told)
         before = learner.network
         learner.round()
