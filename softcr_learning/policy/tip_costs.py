@@ -28,10 +28,8 @@ def nearest_weights(distances: np.ndarray, floor: float) -> np.ndarray:
 
 
 def even_weights(distances: np.ndarray, width: float) -> np.ndarray:
-    """(B, T) weights [1/m^2] of motions whose tips shall stay near moving goals: every step counts.
-
-    The width stays what it is: what it leaves to the anchor would never be learned, such as the
-    stretch of a rod, by which tendons move the tip thirty times less than by bending.
+    """(B, T) weights [1/m^2] of motions whose tips shall stay near moving goals: every step counts
+    alike.
 
     Args:
         distances: (B, T) [m], infinite after a motion's end.
