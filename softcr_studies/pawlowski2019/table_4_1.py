@@ -4,6 +4,7 @@ Nothing is run here: the newest tables of `pawlowski2019/mpc` and `pawlowski2019
 same results are read.
 """
 
+import math
 from pathlib import Path
 
 from softcr_studies.pawlowski2019 import mpc
@@ -41,20 +42,27 @@ _OF_LEARNING = {
 
 
 def run(cell: Cell) -> Result:
-    """The figure of one place of the table; why there is none."""
+    """The figure of one place of the table; NaN and a note why there is none."""
+    unit = "ratio" if cell.case == RATIO else "share"
+    found = _found(cell)
+    if isinstance(found, str):
+        return {unit: math.nan, "note": found}
+    return {unit: _in_percent(found)}
+
+
+def _found(cell: Cell) -> Row | str:
+    """The row of a study; or why there is none."""
     learnt = cell.method in _LEARNT
     study, places = ("learning", _OF_LEARNING) if learnt else ("mpc", _OF_MPC)
     if cell.case not in places:
-        return {"skipped": "our study does not measure it"}
+        return "our study does not measure it"
     try:
         rows = read_table(_beside(cell) / study / "latest" / "table.json")[1]
     except FileNotFoundError:
-        return {"skipped": f"there is no table of pawlowski2019/{study} in these results"}
-    case, quantity = places[cell.case]
-    found = [row for row in rows if row.key == (case, cell.method, quantity)]
-    if not found:
-        return {"skipped": f"pawlowski2019/{study} has no row {case}, {cell.method}, {quantity}"}
-    return {("ratio" if cell.case == RATIO else "share"): _in_percent(found[0])}
+        return f"pawlowski2019/{study} had no table when this one was made"
+    key = (places[cell.case][0], cell.method, places[cell.case][1])
+    row = next((row for row in rows if row.key == key), None)
+    return row or f"pawlowski2019/{study} has no row {', '.join(key)}"
 
 
 def _in_percent(row: Row) -> float:
