@@ -148,7 +148,7 @@ def equilibrium_of_drives(
     if len(drives) != len(rod.lines):
         raise UserError(f"drives: {len(drives)} are given, this rod has {len(rod.lines)} lines")
     loads, inputs = loads or Loads(), np.array([each.guess for each in drives], float)
-    free = np.flatnonzero([not each.known for each in drives])
+    free = np.flatnonzero([not each.known for each in drives]).tolist()
     units = np.maximum(np.abs(inputs[free]), 1e-6)
 
     def steady(scaled: np.ndarray) -> Equilibrium:

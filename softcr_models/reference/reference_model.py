@@ -57,7 +57,7 @@ class ReferenceModel(CompiledModel):
     that is not found is NaN, as are those after it.
 
     Attributes:
-        rod: the numbers.
+        body: the numbers of the rod.
         motion: the integrator.
         settings: of it.
     """
@@ -75,8 +75,8 @@ class ReferenceModel(CompiledModel):
         """
         own = self.settings = settings or ReferenceSettings()
         rod = ReferenceRod.of_robot(robot)
-        self.rod = rod.kirchhoff() if own.kirchhoff else rod
-        self.motion = ImplicitMotion(self.rod, own.points, own.longest_step, own.space)
+        self.body = rod.kirchhoff() if own.kirchhoff else rod
+        self.motion = ImplicitMotion(self.body, own.points, own.longest_step, own.space)
         self.state = _layout(rod, len(self.motion.places))
         self.inputs = rod_inputs(robot)
         self.parameters: tuple[Parameter, ...] = tuple(
@@ -90,7 +90,7 @@ class ReferenceModel(CompiledModel):
         self._arguments = Arguments(
             type(self).__name__, self.state.size, self.inputs.size, signs_of(self.parameters)
         )
-        self._columns = _columns(self.rod, self.motion.places)
+        self._columns = _columns(self.body, self.motion.places)
 
     @classmethod
     def of_robot(cls, robot: Any, settings: ReferenceSettings | None = None) -> "ReferenceModel":
@@ -127,7 +127,7 @@ class ReferenceModel(CompiledModel):
             UserError: none is found, or a tension is below zero.
         """
         acting, (stiff, _, heavy) = self._arguments.equilibrium(inputs, parameters)
-        rod = self.rod.scaled(stiff, 1.0, heavy)
+        rod = self.body.scaled(stiff, 1.0, heavy)
         loads, size = Loads(inputs=acting), 6 * len(self.motion.places)
         euler = self.settings.space == "euler"
         method: Method = "explicit_euler" if euler else "explicit_midpoint"
@@ -155,7 +155,7 @@ class ReferenceModel(CompiledModel):
         self, states: np.ndarray, levels: np.ndarray, parameters: np.ndarray, dt: float
     ) -> np.ndarray:
         """See CompiledModel."""
-        rod, motion = self.rod, self.motion
+        rod, motion = self.body, self.motion
         out = np.empty((len(levels), levels.shape[1] - 1, self.state.size))
         base, substeps = base_pose(rod), math.ceil(dt / self.settings.longest_step - 1e-9)
         # numbers of their own, since the loop writes into them
@@ -173,7 +173,7 @@ class ReferenceModel(CompiledModel):
         """See CompiledModel; there is one, the tip."""
         *_, end = self._chain(states)
         tip = end[..., :3, :].copy()
-        tip[..., 3] += self.rod.tip_cap_length * tip[..., 2]
+        tip[..., 3] += self.body.tip_cap_length * tip[..., 2]
         return tip
 
     def _chain(self, states: np.ndarray) -> list[np.ndarray]:
@@ -181,7 +181,7 @@ class ReferenceModel(CompiledModel):
         places, stages = len(self.motion.places), 1 if self.settings.space == "euler" else 2
         strains = states[..., : 6 * places].reshape(*states.shape[:-1], places, 6)
         steps = se3.exp(self.motion.interval * strains[..., stages - 1 : -1 : stages, :])
-        poses = [np.broadcast_to(base_pose(self.rod), (*states.shape[:-1], 4, 4))]
+        poses = [np.broadcast_to(base_pose(self.body), (*states.shape[:-1], 4, 4))]
         for j in range(steps.shape[-3]):
             poses.append(poses[-1] @ steps[..., j, :, :])
         return poses
