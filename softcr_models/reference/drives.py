@@ -158,7 +158,9 @@ def equilibrium_of_drives(
     def wrong(scaled: np.ndarray) -> np.ndarray:
         found = steady(scaled)
         changes = line_changes(rod, found.arc_lengths, found.strains)
-        return np.array([drives[i].wrong(float(inputs[i]), float(changes[i])) for i in free])
+        return np.array(
+            [drives[i].wrong(float(inputs[i]), float(changes[i])) for i in free.tolist()]
+        )
 
     if not len(free):
         return steady(np.zeros(0)), inputs
