@@ -158,18 +158,16 @@ def equilibrium_of_drives(
     def wrong(scaled: np.ndarray) -> np.ndarray:
         found = steady(scaled)
         changes = line_changes(rod, found.arc_lengths, found.strains)
-        return np.array(
-            [drives[i].wrong(float(inputs[i]), float(changes[i])) for i in free.tolist()]
-        )
+        return np.array([drives[i].wrong(float(inputs[i]), float(changes[i])) for i in free])
 
-    if not len(free):
+    if not free:
         return steady(np.zeros(0)), inputs
     lowest = np.where([rod.lines[i].is_cable for i in free], 0.0, -np.inf)
     solved = least_squares(
         wrong, inputs[free] / units, bounds=(lowest, np.inf), xtol=1e-14, ftol=1e-14, gtol=1e-14
     )
     if np.abs(solved.fun).max() > _GOOD:
-        worst = rod.lines[int(free[np.abs(solved.fun).argmax()])].name
+        worst = rod.lines[free[np.abs(solved.fun).argmax()]].name
         raise NoEquilibrium(
             f"no inputs are what the drives ask, {worst} least: a cable from 0 N on, which would "
             "be slack, or beyond what the rod bears"
