@@ -165,6 +165,8 @@ class Summary:
 class _Words(Formatter):
     def format_field(self, value: Any, spec: str) -> str:
         digits, _, unit = spec.partition(" ")
+        if isinstance(value, str):
+            return value
         if not digits:
             return ", ".join(f"{each:.1f}" for each in value) or MISSING
         return MISSING if value is None else f"{value:.{digits}f} {unit}".rstrip()
@@ -172,7 +174,7 @@ class _Words(Formatter):
 
 def filled(numbers: Mapping[str, Any], *templates: str) -> list[str]:
     """Templates with numbers in their places: `{name:1 mm}` stands for a number with one digit and
-    its unit, `{name}` for a list of numbers; None and an empty list become a dash."""
+    its unit, `{name}` for a list of numbers or for words; None and an empty list become a dash."""
     return [_Words().vformat(template, (), numbers) for template in templates]
 
 
