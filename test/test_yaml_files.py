@@ -10,6 +10,7 @@ from softcr_control.controller_file import controller_settings, load_controller
 from softcr_hardware.ethercat.terminals import load_station
 from softcr_hardware.force_torque.mounting import load_mounting
 from softcr_hardware.optitrack.calibration import load_calibration
+from softcr_hardware.plant_errors import load_plant_errors
 from softcr_hardware.scripted_loads import load_script
 from softcr_models import UserError, load_robot
 from softcr_models.config import config_directory
@@ -203,8 +204,11 @@ def test_every_shipped_file_loads_and_robots_have_the_names_of_their_files():
         assert load_script(name, load_robot("two_segments")).loads
     for name in available("obstacles"):
         assert load_obstacles(name).obstacles
+    for name in available("plant_errors"):
+        assert load_plant_errors(name).changed()
     folders = {
         "robots", "controllers", "ethercat", "force_torque", "loads", "obstacles", "optitrack",
+        "plant_errors",
     }  # fmt: skip
     assert {path.parts[0] for path in loaded} == folders
 
