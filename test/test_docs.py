@@ -167,3 +167,9 @@ def test_the_readme_is_short():
 
 def test_the_moving_picture_is_small():
     assert (DOCS / "_static" / "view.gif").stat().st_size < 3e6
+
+
+def test_every_node_that_can_be_started_has_its_place_in_the_reference(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS)
+    nodes = importlib.import_module("generate.nodes")
+    assert {page.name for page in nodes.all_nodes()} == set(nodes.NODES)

@@ -9,6 +9,8 @@ from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
+import yaml
+
 from softcr_hardware.plants import CONTACT_POINTS, CONTACT_WRENCH, LOADS
 from softcr_models import load_robot
 from softcr_models.plugins import load_class
@@ -25,13 +27,22 @@ OTHERS = {name: words[0] for name, words in _WORDS.items() if name not in BLOCKS
 """Nodes with a loop of their own, and their modules."""
 
 _CHOSEN = {
-    name: dict(pair.split(":=") for flag, pair in pairwise(words) if flag == "-p")
+    name: {
+        parameter: yaml.safe_load(text)
+        for flag, pair in pairwise(words)
+        if flag == "-p"
+        for parameter, text in [pair.split(":=")]
+    }
     for name, words in _WORDS.items()
 }
-"""Parameters with which a node is started that shares its block with others."""
+"""Parameters with which a node is started that shares its block with others, as ROS reads them."""
 
 _WHERE_ASKED = {"simulator": (LOADS, CONTACT_POINTS, CONTACT_WRENCH)}
 """Topics that a node publishes only with some of its parameters."""
+
+
+_MADE_OTHERWISE: dict[str, dict[str, Any]] = {"policy": {"make": lambda context: None}}
+"""Parts of a block whose own need a file that does not come with the package: a learned policy."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +76,8 @@ def all_nodes() -> tuple[NodePage, ...]:
 def _of_block(name: str) -> NodePage:
     block: type[BlockBase] = load_class(BLOCKS[name], "block", BlockBase)
     settings = block.settings_of(_CHOSEN[name])
-    made = block(load_robot(settings.robot, block.kinds), settings)
+    parts = _MADE_OTHERWISE.get(name, {})
+    made = block(load_robot(settings.robot, block.kinds), settings, **parts)
     return NodePage(
         name=name,
         summary=_line(block.__doc__),
