@@ -77,8 +77,11 @@ def learn_from(run: Run, gain: float = 0.7, smoothing: float = 1.5) -> LearnedMo
     if not settings or "learned" not in settings or not isinstance(start, int):
         raise UserError("the run has no motion that repeats: its reference told no begin of one")
     told = next((topic for topic in _REFERENCES if (topic, "period") in run.bag.signals), "")
-    if not told or run.window is None or len(run.measured_tip) < 2:
-        raise UserError("the run holds no reference, no command or no measured pose of the tip")
+    known = "name" in run.bag.robot
+    if not (told and known) or run.window is None or len(run.measured_tip) < 2:
+        raise UserError(
+            "the run holds no robot, no reference, no command or no measured pose of the tip"
+        )
     period = float(run.bag.signal(told, "period").values[0])
     error = run.measured_tip.at(run.reference_tip.stamps, LONGEST_HOLE).minus(run.reference_tip)
     error = error.between(*run.window)

@@ -46,7 +46,7 @@ _MEANINGLESS: dict[Kind, set[str]] = {
     "arm": ROD_CLOSED_LOOP | _ROD_PLANT | _OF_STRAIN,
     "strain": _OF_ARM | {
         "plant_intervals", "bending_compliance_factor", "tip_mass_factor", "payload_kg", "loads",
-        "obstacles", "model", "filter_model", "network", "plant_errors",
+        "obstacles", "model", "filter_model", "network", "learned", "plant_errors",
     },
 }  # fmt: skip
 """Options that say nothing to a robot of a kind."""

@@ -13,7 +13,7 @@ from softcr_estimation import ModelEstimator, ModelEstimatorSettings
 from softcr_models import CosseratRod, load_robot
 from softcr_models.chain.memory import ChainMemory
 from softcr_models.errors import UserError
-from softcr_models.model import TIP
+from softcr_models.model import TIP, told_by
 from softcr_models.models import make_model
 from softcr_models.prediction import RodPrediction
 
@@ -91,6 +91,13 @@ def test_memory_of_candidates_is_that_of_each_alone():
     together = memory.along(begun, readings, DT)
     alone = [memory.along(begun, each[None], DT)[0] for each in readings]
     np.testing.assert_array_equal(together, alone)
+
+
+def test_a_chain_tells_what_its_rod_computed_again(model):
+    counts, warnings = told_by(model)
+    assert counts == told_by(model._inner)[0]
+    assert set(counts) == {"retried", "retries", "not_finite"}
+    assert warnings == []
 
 
 def test_a_chain_that_is_nominal_is_no_chain(model, plain):

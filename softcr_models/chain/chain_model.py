@@ -10,7 +10,7 @@ from softcr_models.arguments import Arguments, signs_of
 from softcr_models.chain import acting
 from softcr_models.chain.memory import ChainMemory
 from softcr_models.errors import UserError
-from softcr_models.model import TIP, Parameter
+from softcr_models.model import TIP, Parameter, told_by
 from softcr_models.pressure_chain import PressureChain
 from softcr_models.robot import Robot
 from softcr_models.rod.state import RodState
@@ -150,6 +150,14 @@ class ChainModel(RodModel):
         memory, count = self.inputs.memory, self.inputs.size
         if memory is not None:
             memory.along(memory.begin(np.zeros(count)), np.zeros((2, 2, count)), 0.01)
+
+    def counts(self) -> dict[str, int]:
+        """See SelfReport; of the model underneath."""
+        return told_by(self._inner)[0]
+
+    def warnings(self) -> list[str]:
+        """See SelfReport; of the model underneath."""
+        return told_by(self._inner)[1]
 
     @property
     def _marker(self) -> slice:
