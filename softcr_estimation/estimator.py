@@ -14,12 +14,13 @@ from pydantic import Field
 from softcr_estimation.context import EstimationContext, Estimator
 from softcr_estimation.estimated_shape import estimated_shape
 from softcr_estimation.further_sensors import FURTHER, further_sensors
+from softcr_estimation.pressure_filter import PressureFilter
 from softcr_models.errors import UserError
 from softcr_models.model import TIP, nominal_parameters, told_by
 from softcr_models.plugins import Place, made
 from softcr_models.robot import kind_of
 from softcr_runtime import registry
-from softcr_runtime.block import BlockBase, Input, Output, Samples
+from softcr_runtime.block import BlockBase, Input, Output, Rule, Samples
 from softcr_runtime.plugin_settings import (
     ModelSettings,
     model_of,
@@ -53,6 +54,11 @@ class EstimatorBlockSettings(ModelSettings):
         description="periods to wait for a tip pose that is due before going on without it; with "
         "separate sampling more than the cameras' latency and their period together",
         json_schema_extra=LIVE,
+    )
+    pressure_filter: bool = Field(
+        True,
+        description="whether readings of pressures are filtered with the commands that moved "
+        "them, where the robot's inputs have a lag",
     )
     longest_prediction: float = Field(
         1.0,
@@ -127,6 +133,16 @@ class EstimatorBlock(BlockBase):
                 for each in self._further
             ),
         )  # fmt: skip
+        self._commands, self._pressures = topics.command, self._pressure_filter()
+        if self._pressures is not None:
+            # in lock-step every tick has one answer, otherwise it comes when it comes
+            rule: Rule = "answer" if settings.lockstep else "latest"
+            self.inputs += (
+                Input(
+                    self._commands, rule, needed=False, wakes=False,
+                    patience=partial(self._patience, self._commands),
+                ),
+            )  # fmt: skip
         self._gives_state = getattr(self.estimator, "gives_state", True)
         self._states = states_topic(self.model)
         self.outputs = (*((self._states,) if self._gives_state else ()), "estimate/tip/pose")
@@ -211,7 +227,11 @@ class EstimatorBlock(BlockBase):
             self._restarts += self._last is not None
             self._last_pose = seconds
             self.estimator.reset()
+            if self._pressures is not None:
+                self._pressures.reset()
+            self._last_heard[self._commands] = seconds
         self._last = seconds
+        inputs = self._filtered(inputs, samples.get(self._commands), seconds)
         for each in self._further:
             if begins:
                 self._last_heard[each.topic] = seconds
@@ -237,6 +257,7 @@ class EstimatorBlock(BlockBase):
             "predicted_only": self._predicted_only,
             "restarts": self._restarts,
             "predictions": told_by(self.model)[0],
+            **self._told_of_pressures(),
             **getattr(self.estimator, "describe", dict)(),
         }
 
@@ -248,6 +269,34 @@ class EstimatorBlock(BlockBase):
         what = "tip poses" if self._sees_tip else "measurements"
         blind = [f"no {what}: predicting only"] * self._blind
         return [*blind, *missing, *lines, *told_by(self.model)[1]]
+
+    def _pressure_filter(self) -> PressureFilter | None:
+        """None where it is not wanted, or inputs are no pressures behind a lag."""
+        inputs = self.model.inputs
+        if not self.settings.pressure_filter or inputs.lag is None or inputs.unit != "Pa":
+            return None
+        return PressureFilter(inputs.lag, self.settings.period)
+
+    def _filtered(self, inputs: np.ndarray, sample: Sample | None, seconds: float) -> np.ndarray:
+        """(m,) readings with less noise, by the command of a tick."""
+        if self._pressures is None:
+            return inputs
+        if sample is not None:
+            self._last_heard[self._commands] = seconds
+            self._pressures.hear(1e-9 * sample.stamp, sample.value)
+        return self._pressures.filtered(inputs, seconds)
+
+    def _told_of_pressures(self) -> dict[str, Any]:
+        found = self._pressures
+        if found is None:
+            return {}
+        unknown = f"off: nothing on {self._commands} that the readings could follow"
+        return {
+            "pressure_filter": "on" if found.follows else unknown,
+            "pressure_noise": found.noise,
+            "command_delay": found.delay,
+            "unfiltered": found.unfiltered,
+        }
 
     def _is_silent(self, topic: str) -> bool:
         """Whether a further sensor was not heard for so long that it is not waited for."""
@@ -311,6 +360,8 @@ class EstimatorBlock(BlockBase):
         self._last_heard: dict[str, float] = {}
         self._blind = False
         self._predicted_only = self._restarts = 0
+        if self._pressures is not None:
+            self._pressures.reset()
 
 
 def _as_measured(output: np.ndarray) -> np.ndarray:

@@ -211,7 +211,9 @@ class BagReplay:
 
     def _needed(self) -> list[str]:
         inputs = (each for block in self._blocks.values() for each in block.inputs)
-        return [each.topic for each in inputs if each.topic not in {CLOCK, *self._replaced}]
+        # what is joined without its stamp may be missing: records say which ticks had it
+        asked = (each for each in inputs if each.needed or each.rule == "same")
+        return [each.topic for each in asked if each.topic not in {CLOCK, *self._replaced}]
 
     def _outputs(self, advance: Callable[[], None]) -> Iterator[tuple[int, str, bytes]]:
         """Time in the bag [ns], topic and bytes of everything that is replayed."""

@@ -34,6 +34,11 @@ def settings_today(node: str, values: Mapping[str, Any]) -> dict[str, Any]:
     return today
 
 
+def as_it_was(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What a node told of its settings, with what it did not have yet switched off."""
+    return {"pressure_filter": False} | dict(values) if "estimator" in values else dict(values)
+
+
 def tells_inputs(bag: Bag, estimates: str) -> bool:
     """Whether the estimates of a bag tell the inputs that they were made with, or it has none."""
     for message in bag.messages(estimates) if bag.find(estimates) else ():
