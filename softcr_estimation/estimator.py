@@ -162,7 +162,7 @@ class EstimatorBlock(BlockBase):
         settings = self.settings
         name = settings.model or kind_of(settings.robot)
         rod = f" of {settings.intervals} intervals" if hasattr(self.model, "rod") else ""
-        kind = f" ({settings.filter})" if hasattr(settings, "filter") else ""
+        kind = f" ({self.estimator.kind})" if hasattr(self.estimator, "kind") else ""
         how = "own times, interpolated" if settings.resampled else "common stamps"
         return (
             f"estimator {settings.estimator}{kind} for {settings.robot}, on model {name}{rod}; "

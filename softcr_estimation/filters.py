@@ -11,14 +11,17 @@ from softcr_estimation.extended import ExtendedFilter
 from softcr_estimation.gaussian import Measure, Predict, SquareRootFilter
 from softcr_estimation.unscented import UnscentedFilter
 
+Kind = Literal["ukf", "ekf"]
+
 
 class FilterSettings(BaseModel):
     """Numbers of every estimator."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    filter: Literal["ukf", "ekf"] = Field(
-        default="ukf", description="unscented or extended Kalman filter"
+    filter: Literal["auto", Kind] = Field(
+        default="auto",
+        description="unscented or extended Kalman filter; auto: which one suits the model",
     )
     longest_gap: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] = Field(
         default=2.0, description="longest time bridged without a restart [s]"
@@ -38,6 +41,15 @@ class FilterSettings(BaseModel):
     )
 
 
+def suited(chosen: Literal["auto", Kind], model: object) -> Kind:
+    """The filter that was chosen; of `auto` the one that the model names as its `suited_filter`,
+    and the unscented one where it names none."""
+    if chosen != "auto":
+        return chosen
+    named: Kind = getattr(model, "suited_filter", "ukf")
+    return named
+
+
 def make_filter(
     settings: FilterSettings,
     predict: Predict,
@@ -50,7 +62,7 @@ def make_filter(
     """The filter that the settings choose.
 
     Args:
-        settings: which one, its gate and its sigma points.
+        settings: which one, its gate and its sigma points; auto counts as ukf.
         predict, measure, noise, bounds, farthest: see SquareRootFilter.
         scale: (n,) typical magnitudes of the filter's numbers, for the extended one's differences.
     """

@@ -10,7 +10,7 @@ from types import MappingProxyType
 import numpy as np
 
 from softcr_estimation.estimator_settings import ModelEstimatorSettings
-from softcr_estimation.filters import elapsed, make_filter
+from softcr_estimation.filters import elapsed, make_filter, suited
 from softcr_estimation.gaussian import Measure
 from softcr_estimation.joint_vector import JointVector
 from softcr_estimation.measurements import Measurement, Measurements, checked, positions
@@ -162,7 +162,7 @@ class _Recent:
 class ModelEstimator:
     """Joint filter of state and parameters over a model, Licher et al. (2025), Sec. V-A.
 
-    What the filter holds, and in which units, says `JointVector`.
+    What the filter holds, and in which units, says `JointVector`. `kind` says which filter it is.
 
         estimator = ModelEstimator(model)
         estimator.start(inputs, stamp)
@@ -184,7 +184,9 @@ class ModelEstimator:
         Raises:
             EstimatorError: the settings name something that the model does not have.
         """
-        self._model, self._settings = model, (settings or ModelEstimatorSettings()).general()
+        numbers = (settings or ModelEstimatorSettings()).general()
+        self.kind = suited(numbers.filter, model)
+        self._model, self._settings = model, numbers.model_copy(update={"filter": self.kind})
         self._vector = JointVector(model, self._settings, parameter_noise_factor)
         self._measurements = Measurements(model.outputs, self._settings.measurement_noises)
         bounds = self._vector.low, self._vector.high

@@ -9,6 +9,7 @@ from pydantic.config import JsonDict
 
 from softcr_estimation.context import EstimationContext
 from softcr_estimation.estimator_settings import ModelEstimatorSettings
+from softcr_estimation.filters import Kind
 from softcr_estimation.model_estimator import ModelEstimate, ModelEstimator
 from softcr_estimation.tip_force import TipForceSearch, estimates_tip_force
 from softcr_models.errors import UserError
@@ -28,7 +29,11 @@ class ModelFilterSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    filter: Literal["ukf", "ekf"] = Field("ukf", description="unscented or extended Kalman filter")
+    filter: Literal["auto", Kind] = Field(
+        "auto",
+        description="unscented or extended Kalman filter; auto: ekf for a robot with a "
+        "pressure_chain, else ukf",
+    )
     parameters: tuple[str, ...] = Field(
         (EVERYTHING,),
         description="estimated beside the state: names of the model's parameters, "
@@ -137,7 +142,11 @@ class ModelFilterSettings(BaseModel):
 
 
 class ModelFilter:
-    """Finds state and parameters of the context's model from what is measured of its outputs."""
+    """Finds state and parameters of the context's model from what is measured of its outputs.
+
+    Attributes:
+        kind: which filter it is.
+    """
 
     Settings = ModelFilterSettings
 
@@ -172,8 +181,9 @@ class ModelFilter:
         tip_force_threshold: float = 0.0,
     ) -> None:
         self._context = context
-        self._kind, self._use_orientation = numbers.filter, use_orientation
+        self._use_orientation = use_orientation
         self._filter = ModelEstimator(context.model, numbers, parameter_noise_factor)
+        self.kind = self._filter.kind
         outputs = context.model.outputs
         self._search: TipForceSearch | None = None
         if tip_force_threshold and estimates_tip_force(self._filter.estimated):
@@ -233,7 +243,7 @@ class ModelFilter:
     def describe(self) -> dict[str, Any]:
         """Counts since `reset`, and what the last estimate says of its own innovations."""
         told: dict[str, Any] = {
-            "filter": self._kind,
+            "filter": self.kind,
             "repairs": self.repairs,
             "gated": self.gated,
             "updates": self._updates,

@@ -33,7 +33,7 @@ from softcr_models.robot_parts import (
 from softcr_models.segment_arrays import SegmentArrays
 from softcr_models.segments import MAX_SEGMENTS, Payload, Segment
 from softcr_models.short_form import SEGMENT_FIELDS, short_form, told_at_top_level, with_segments
-from softcr_models.yaml_files import available, read_mapping, validated, yaml_path
+from softcr_models.yaml_files import available, is_path, read_mapping, validated, yaml_path
 
 if TYPE_CHECKING:
     from softcr_models.constant_curvature.arm import Arm
@@ -64,6 +64,12 @@ WORDS: dict[Kind, str] = {
 }
 
 _FOLDER = "robots"
+
+BUILDS_ON = "builds_on"
+"""In a robot file, the name of another one: this file has all its fields but those that it gives
+itself. A field that it gives is meant whole: a list of actuators replaces the other's list."""
+
+_MOST_BELOW = 4  # files that build on each other
 _Part = TypeVar("_Part")
 
 
@@ -361,10 +367,30 @@ def kind_of(name_or_path: str | Path) -> Kind:
     return _read(name_or_path)[2]
 
 
-def _read(name_or_path: str | Path) -> tuple[Path, dict[str, Any], Kind]:
-    """Path, content and kind of a robot file."""
+def _whole_file(name_or_path: str | Path, above: int = 0) -> tuple[Path, dict[str, Any]]:
+    """Path and content of a robot file; what it leaves out it has from the file it builds on."""
     path = yaml_path(name_or_path, _FOLDER, "robot")
     content = read_mapping(path, "robot")
+    if BUILDS_ON not in content:
+        return path, content
+    other = content.pop(BUILDS_ON)
+    if not isinstance(other, str) or not other:
+        raise UserError(
+            f"{path}: {BUILDS_ON}: {other!r} is not allowed: must be the name of a robot, or a "
+            "file beside this one"
+        )
+    if above == _MOST_BELOW:
+        raise UserError(
+            f"{path}: {BUILDS_ON}: {other!r} is not allowed: more than {_MOST_BELOW} files build "
+            "on each other, or one on itself"
+        )
+    place = path.parent / other if is_path(other) else other
+    return path, _whole_file(place, above + 1)[1] | content
+
+
+def _read(name_or_path: str | Path) -> tuple[Path, dict[str, Any], Kind]:
+    """Path, content and kind of a robot file."""
+    path, content = _whole_file(name_or_path)
     allowed = ", ".join(WORDS)
     if "type" in content:
         for kind in WORDS:

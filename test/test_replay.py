@@ -546,7 +546,7 @@ def test_settings_come_from_the_run_or_it_is_said(tmp_path, estimator, tips):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["--set", "filter=kalman"], "parameter filter = 'kalman': must be one of ukf, ekf"),
+        (["--set", "filter=kalman"], "parameter filter = 'kalman': must be one of auto, ukf, ekf"),
         (["--set", "colour=1"], "parameter colour = 1: unknown"),
         (["--set", "filter"], "--set 'filter': must be PARAMETER=VALUE"),
         (["--set", "nempc_controller.horizon=4"], "needs --controller"),

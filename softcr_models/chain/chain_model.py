@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -33,6 +33,9 @@ class ChainModel(RodModel):
     alone count as those of a chain that remembers nothing. Parameters are the rod's, then the
     chain's.
     """
+
+    suited_filter: ClassVar = "ekf"
+    """It finds hysteresis better than the unscented one."""
 
     def __init__(self, inner: RodModel, chain: PressureChain) -> None:
         """
