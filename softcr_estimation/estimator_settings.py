@@ -41,6 +41,7 @@ class ModelEstimatorSettings(FilterSettings):
         description="whether parameters walk faster while the innovations are coloured, so while "
         "the filter is wrong",
     )
+    opening_factor: _NonNegative = Field(default=1.0, description="on how fast they then walk [-]")
 
     state_noise: _Positive = Field(
         default=0.01, description="of states without a noise of their own [state scale/sqrt(s)]"

@@ -263,7 +263,7 @@ class ModelEstimator:
         noise = vector.noise.copy()
         if fast or slow:
             opened = FAST_SHARE * fast * vector.opened_fast**2 + slow * vector.opened_slow**2
-            noise = np.sqrt(noise**2 + opened)
+            noise = np.sqrt(noise**2 + self._settings.opening_factor**2 * opened)
         noise[self._vector.places(self._held)] = 0.0
         self._filter.use(noise, self._settings.gate_probability)
 

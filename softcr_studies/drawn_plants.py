@@ -1,0 +1,102 @@
+"""Random plants for choosing numbers and for judging them, which never meet.
+
+TRAIN: what numbers are chosen on, draws of one stream of random numbers in Experiment 4a's motion
+to 1.5 Hz. TEST: what they are judged on, draws of another stream in other motions. Every draw takes
+each field of `PlantErrors` evenly from its spread, but for calibration and events.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from softcr_control.reference_settings import ReferenceSettings
+from softcr_hardware.plant_errors import PlantErrors
+from softcr_models import load_robot
+from softcr_studies import lock_in
+from softcr_studies.closed_loop import mean_error_mm
+from softcr_studies.study import Cell, Result, Results, Row
+from softcr_studies.tracking_loop import SETTLED, Case, reference_of
+from softcr_studies.whole_loops import PLAIN, Loop, run_whole
+
+DURATION = 6.0  # [s]
+TRAIN, TEST = "train", "test"
+ERROR, LOST = "settled tip error", "lost runs"
+LOST_MM = 100.0
+"""What a run counts whose filter or plant was lost, about the length of the robot [mm]."""
+
+
+@dataclass(frozen=True)
+class Motion:
+    """What drawn plants are asked to do."""
+
+    name: str
+    split: str
+    reference: ReferenceSettings
+
+
+TRAIN_MOTION = Motion(
+    "train: motion to 1.5 Hz", TRAIN, ReferenceSettings(kind="trajectory")
+)  # fmt: skip
+TEST_MOTIONS = (
+    Motion("test: circle of 0.6 Hz", TEST, ReferenceSettings(kind="circle", frequency=0.6)),
+    Motion(
+        "test: motion to 1.3 Hz", TEST,
+        ReferenceSettings(kind="trajectory", frequencies=(0.3, 0.8, 1.3)),
+    ),
+)  # fmt: skip
+SPLIT = (
+    "Plants are drawn, each field of a plant's errors evenly from its spread but for calibration "
+    "and events: hysteresis as play or as a smooth loop, hoses, dead bands, lost and wrong poses "
+    "among them. Numbers are chosen on TRAIN draws in the motion to 1.5 Hz of Experiment 4a; TEST "
+    "draws are of another stream of random numbers and in other motions. "
+)
+
+
+def errors_of(cell: Cell) -> PlantErrors:
+    """The draw of a cell's split and seed."""
+    return PlantErrors.draw(cell.random(f"{cell.case.split} plants"), load_robot(PLAIN))
+
+
+def run_drawn(cell: Cell, loop: Loop) -> Result:
+    """The settled tip error of a loop on the cell's plant [mm], and how it is locked in [%]."""
+    case = Case(cell.case.name, cell.case.reference, DURATION, errors=errors_of(cell))
+    told: dict[str, Any] = {ERROR: LOST_MM, LOST: 1.0}
+    try:
+        result = run_whole(cell, case, reference_of(load_robot(PLAIN), case), loop)
+    except (ArithmeticError, ValueError):
+        return told
+    silent = {
+        lock_in.SILENT_TIP: lock_in.silent_percent(result, "tip_sigmas"),
+        lock_in.WARNED: lock_in.METRICS[-1].of(result),
+    }
+    return {ERROR: min(mean_error_mm(result, SETTLED), LOST_MM), LOST: 0.0, **silent}
+
+
+def summary_rows(results: Results, musts: dict[str, float], cases: Sequence[str]) -> Iterable[Row]:
+    """Median, 95 % and worst of the plants of each case and method, and how many runs were lost.
+
+    Args:
+        results: of `run_drawn`.
+        musts: "median", "95 %", "worst" -> bound [mm]; they hold in `cases`.
+        cases: names.
+    """
+    for (case, method), found in results.by_method().items():
+        errors = np.array([each[ERROR] for each in found])
+        figures = {
+            "median": float(np.median(errors)),
+            "95 %": float(np.quantile(errors, 0.95)),
+            "worst": float(errors.max()),
+        }
+        for name, value in figures.items():
+            bound = musts.get(name) if case in cases else None
+            yield Row(
+                case, method, f"{ERROR}, {name}", value, 0.0, "mm", len(found), must=bound
+            )  # fmt: skip
+        lost = sum(each[LOST] for each in found)
+        yield Row(case, method, LOST, float(lost), 0.0, "-", len(found))
+        for name in (lock_in.SILENT_TIP, lock_in.WARNED):
+            values = [each[name] for each in found if name in each]
+            if values:
+                yield Row.of(case, method, name, values, "%")
