@@ -117,6 +117,22 @@ class StructuralPlant:
         self._beam.place(self._rest)
         self._meet_events(0.0)
 
+    def take_over(self, other: "StructuralPlant") -> None:
+        """Go on from where another plant of the same robot is: body, memories, sensors' noise.
+
+        Raises:
+            ValueError: their hysteresis, creep or elements are of another number.
+        """
+        self._acting.take_over(other._acting)
+        self._beam.take_over(other._beam)
+        self._softening.cycles = other._softening.cycles
+        self._reading_noise, self._wrench_noise = other._reading_noise, other._wrench_noise
+        self._body_noise, self._length_noise = other._body_noise, other._length_noise
+        self._camera, self._poses = other._camera, other._poses
+        self.time, self.pressures, self.command = other.time, other.pressures, other.command
+        self._acted = other._acted
+        self._meet_events(self.time)
+
     def follow(self, command: np.ndarray) -> None:
         """From now on valves and drives follow `command` (m,), clipped to what they can."""
         self.command = np.clip(command, self._inputs.low, self._inputs.high)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -172,27 +173,13 @@ def run_loop(
         ArithmeticError, ValueError: the plant diverged, or the filter did.
         UserError: a parameter, the controller or the bag cannot be used.
     """
-    cycles, (plant_seed, controller_seed) = round(case.duration / case.period), seeds
-    both = math.gcd(case.difference.intervals, case.model_intervals)  # nodes that both have
-    robot = with_fixed_shares(robot, both)
-    shared = common(robot, case.rate_hz, controller_seed)
-    plant = _plant(robot, case, plant_seed)
-    numbers = filter_settings or EstimatorSettings()
-    if not case.adaptive:
-        numbers = numbers.model_copy(update={"parameters": ()})
-    elif robot.tendons and "parameters" not in numbers.model_fields_set:
-        numbers = numbers.model_copy(update={"parameters": None})  # the model's: no pressures
-    told: Parameters = shared | {"intervals": case.model_intervals} | (filter_parameters or {})
-    filter_block = estimator(robot, told, numbers)
-    told = shared | {"model": "rod"} | controller_parameters(controller, case) | (parameters or {})
-    control = _controller(robot, case, controller, told, design)
-    node = BASELINE if design else registry.entry("controller", controller).node
-    blocks = {
-        SIMULATOR: simulator(robot, plant, cycles, case.rate_hz, plant_seed),
-        ESTIMATOR: filter_block,
-        REFERENCE: _reference(robot, case, source, control, shared),
-        node: control,
-    }
+    blocks = loop_blocks(
+        robot, case, source, controller, seeds, design=design, parameters=parameters,
+        filter_parameters=filter_parameters, filter_settings=filter_settings,
+    )  # fmt: skip
+    *_, node = blocks
+    plant, filter_block = blocks[SIMULATOR].plant, blocks[ESTIMATOR]
+    cycles, both = round(case.duration / case.period), _common_intervals(case)
     log = Log(*_KEPT)
     warned: list[bool] = []
 
@@ -231,7 +218,7 @@ def run_loop(
         "state_error": np.sqrt(np.mean(astray**2, axis=1)),
         "compliance": compliance,
         "true_compliance": true_compliance,
-        "tip_sigmas": _tip_sigmas(places["tips"] - places["estimated"], estimated),
+        "tip_sigmas": tip_sigmas(places["tips"] - places["estimated"], estimated),
         "compliance_sigmas": np.abs(compliance - true_compliance) / np.maximum(deviation, 1e-12),
         "warned": np.array(warned),
         "fallbacks": filter_block.estimator.describe()["fallbacks"],
@@ -241,8 +228,53 @@ def run_loop(
     }
 
 
-def _tip_sigmas(apart: np.ndarray, estimated: Sequence[TipEstimate]) -> np.ndarray:
-    """(T,) of distances (T, 3) [m] from the estimated tips."""
+def loop_blocks(
+    robot: Robot,
+    case: Case,
+    source: SampledReference,
+    controller: str,
+    seeds: tuple[int, int],
+    *,
+    plant: RodPlant | None = None,
+    design: KoopmanDesign | None = None,
+    parameters: Parameters | None = None,
+    filter_parameters: Parameters | None = None,
+    filter_settings: EstimatorSettings | None = None,
+) -> dict[str, Any]:
+    """Simulator, estimator, reference and controller, by the names of their nodes, in this order.
+
+    Arguments as of `run_loop`, and `plant`: another one than the case's.
+    """
+    cycles, (plant_seed, controller_seed) = round(case.duration / case.period), seeds
+    robot = with_fixed_shares(robot, _common_intervals(case))
+    shared = common(robot, case.rate_hz, controller_seed)
+    plant = plant or _plant(robot, case, plant_seed)
+    numbers = filter_settings or EstimatorSettings()
+    if not case.adaptive:
+        numbers = numbers.model_copy(update={"parameters": ()})
+    elif robot.tendons and "parameters" not in numbers.model_fields_set:
+        numbers = numbers.model_copy(update={"parameters": None})  # the model's: no pressures
+    told: Parameters = shared | {"intervals": case.model_intervals} | (filter_parameters or {})
+    filter_block = estimator(robot, told, numbers)
+    told = shared | {"model": "rod"} | controller_parameters(controller, case) | (parameters or {})
+    control = _controller(robot, case, controller, told, design)
+    node = BASELINE if design else registry.entry("controller", controller).node
+    return {
+        SIMULATOR: simulator(robot, plant, cycles, case.rate_hz, plant_seed),
+        ESTIMATOR: filter_block,
+        REFERENCE: _reference(robot, case, source, control, shared),
+        node: control,
+    }
+
+
+def _common_intervals(case: Case) -> int:
+    """Of a rod whose nodes plant and model both have."""
+    return math.gcd(case.difference.intervals, case.model_intervals)
+
+
+def tip_sigmas(apart: np.ndarray, estimated: Sequence[TipEstimate]) -> np.ndarray:
+    """(T,) square roots of normalised errors squared, of distances (T, 3) [m] from estimated tips:
+    see `run_loop`."""
     covariances = np.array([each.position_covariance for each in estimated])
     normalised = np.linalg.solve(covariances, apart[:, :, None])[:, :, 0]
     sigmas: np.ndarray = np.sqrt(np.maximum((apart * normalised).sum(axis=1), 0.0))

@@ -100,6 +100,14 @@ class Beam:
         self.poses[:] = poses
         self.velocities[:] = self._room.rate[:] = 0.0
 
+    def take_over(self, other: "Beam") -> None:
+        """Go on where another beam is, and as fast; raises ValueError if it has other elements."""
+        if self.poses.shape != other.poses.shape:
+            raise ValueError(f"{len(other.poses) - 1} elements, must be {len(self.poses) - 1}")
+        self.poses[:], self.velocities[:] = other.poses, other.velocities
+        self._room.rate[:] = other._room.rate
+        self.softness = other.softness
+
     def advance(self, levels: np.ndarray, dt: float) -> None:
         """Move along inputs (S + 1, m) that are `dt` [s] apart and linear in between.
 

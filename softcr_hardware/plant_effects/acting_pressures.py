@@ -63,6 +63,18 @@ class ActingPressures:
         for memory in (self.chambers, self._plays, self._late):
             memory[:] = 0.0
 
+    def take_over(self, other: "ActingPressures") -> None:
+        """Go on from another one's memories.
+
+        Raises:
+            ValueError: it has another number of plays, or of parts that creep.
+        """
+        mine = self.chambers, self._plays, self._late
+        for own, memory in zip(mine, (other.chambers, other._plays, other._late), strict=True):
+            if own.shape != memory.shape:
+                raise ValueError(f"memories {memory.shape} where there is room for {own.shape}")
+            own[:] = memory
+
     def levels(self, levels: np.ndarray, dt: float) -> np.ndarray:
         """(S + 1, m) what acts [Pa], of pressures (S + 1, m) at the valves, `dt` [s] apart."""
         out = np.empty_like(levels)
