@@ -189,7 +189,8 @@ def check_surroundings(options: "RunOptions") -> None:
         load_script(loads, load_robot(options.robot))
     if obstacles:
         load_obstacles(obstacles)
-    if (errors := getattr(options, "plant_errors", SAME_STRUCTURE)) != SAME_STRUCTURE:
+    errors = getattr(options, "plant_errors", "")
+    if errors not in ("", SAME_STRUCTURE):
         require_meaning(load_plant_errors(errors), load_robot(options.robot))
     if model_file := getattr(options, "model_file", ""):
         from softcr_models.strain.strain_model import described_by

@@ -31,6 +31,7 @@ from softcr_runtime.settings import (
     unit,
 )
 from softcr_runtime.system import Parameters
+from softcr_tools.headline import default_plant_errors, default_robot
 from softcr_tools.option_checks import (
     NOBODY,
     OF_CONTROLLER,
@@ -155,6 +156,18 @@ class RunOptions(BaseModel):
             told["frame_prefix"] = self.frame_prefix
         return told
 
+    @property
+    def changed(self) -> set[str]:
+        """Names of the options that are not left at the class's default."""
+        return {
+            name for name, declared in type(self).model_fields.items()
+            if getattr(self, name) != declared.default
+        }  # fmt: skip
+
+    def completed(self) -> "RunOptions":
+        """With what the class leaves to the other options; the robot's name among it."""
+        return self
+
     @classmethod
     def more_options(cls, given: Mapping[str, str]) -> dict[str, dict[str, Setting]]:
         """Settings of what plays the roles, where it is named or one of them is given.
@@ -186,7 +199,7 @@ class RunOptions(BaseModel):
             for name, value in values.items()
             if name in ROLES or name.partition(".")[0] not in ROLES
         }
-        options = _with_file(cls, own)
+        options = _with_file(cls, own).completed()
         load_robot(options.robot, options.kinds)
         options = _of_kind(options, kind_of(options.robot))
         check_fit(options, kind_of(options.robot))
@@ -306,6 +319,12 @@ class SimulationOptions(PlantOptions):
 
     kinds: ClassVar[tuple[Kind, ...]] = ("rod", "arm", "strain")
 
+    robot: Annotated[str, AfterValidator(_absolute_file)] = Field(
+        "",
+        description="a robot of config/robots, or a YAML file; empty: licher2025_chain, whose "
+        "filter finds hysteresis, hoses and lengths, where nempc or rod_mpc control the exact rod, "
+        "licher2025 otherwise",
+    )
     tip_noise_mm: Millimetres = Field(
         -1.0,
         ge=-1.0,
@@ -323,9 +342,11 @@ class SimulationOptions(PlantOptions):
     )
     plant: Place = Field("", description=f"empty: the robot's own; {_A_PLACE}")
     plant_errors: Annotated[str, AfterValidator(_absolute_file)] = Field(
-        SAME_STRUCTURE,
-        description="how body, pressures and sensors of the simulated rod differ in structure from "
-        "the model: of config/plant_errors, or a YAML file",
+        "",
+        description="how body, pressures and sensors of the simulated rod differ from the model: "
+        "of config/plant_errors, or a YAML file; empty: typical for one segment with chambers, or "
+        "same_structure for other robots and where one of its numbers is given (factors, tip "
+        "noise, payload, loads, obstacles)",
     )
     payload_kg: Kilograms = Field(
         0.0,
@@ -359,10 +380,21 @@ class SimulationOptions(PlantOptions):
     def _own_plant_has_its_own_numbers(self) -> "SimulationOptions":
         if self.plant not in ("", *get_args(Kind)):
             refuse_others(self, OF_OWN_PLANT, f"plant {self.plant!r}; see --plant.NAME")
-        if self.plant_errors != SAME_STRUCTURE:
+        if self.plant_errors not in ("", SAME_STRUCTURE):
             where = f"plant_errors {self.plant_errors!r}, whose file says all"
             refuse_others(self, OF_SAME_STRUCTURE, where)
         return self
+
+    def completed(self) -> "SimulationOptions":
+        """See RunOptions; raises UserError for a robot that cannot be used."""
+        found = self
+        if not found.robot:
+            found = found.model_copy(update={"robot": default_robot(found)})
+        if not found.plant_errors:
+            load_robot(found.robot, found.kinds)
+            errors = default_plant_errors(found, kind_of(found.robot))
+            found = found.model_copy(update={"plant_errors": errors})
+        return found
 
     @model_validator(mode="after")
     def _open_loop_has_pressures(self) -> "SimulationOptions":

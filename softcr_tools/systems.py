@@ -49,7 +49,7 @@ def simulation_system(options: SimulationOptions, bag: Path) -> System:
         "tip_noise": options.tip_noise_mm * 1e-3,
         "payload": options.payload_kg,
     }
-    if options.plant_errors != SAME_STRUCTURE:
+    if options.plant_errors not in ("", SAME_STRUCTURE):
         rod = {"intervals": options.plant_intervals, "plant_errors": options.plant_errors}
     around: Parameters = {"loads": options.loads, "obstacles": options.obstacles}
     rod |= {name: file for name, file in around.items() if file}

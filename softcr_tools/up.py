@@ -83,6 +83,8 @@ def run_simulation(options: SimulationOptions, results: Path) -> int:
     Raises:
         UserError: the results directory cannot be written, or the system already runs.
     """
+    errors = f", plant errors {options.plant_errors}" if options.plant_errors else ""
+    say(Console(), f"robot {options.robot}{errors}, controller {options.controller}")
     return _run(simulation_system, options, results)
 
 

@@ -55,7 +55,7 @@ def parameters_of(system, name):
             "loads 'nobody': unknown; known are late_tip_pull, tip_pull, or",
         ),
         ({"obstacles": "nobody"}, "obstacles 'nobody': unknown; known are ball, or give a .yaml"),
-        ({"adaptation": "0.5"}, "adaptation = 0.5: has no meaning for robot 'licher2025', a rod"),
+        ({"adaptation": "0.5"}, "adaptation = 0.5: has no meaning for robot 'licher2025_chain', a"),
         (
             {"robot": "dalenberg_robot1", "reference": "circle"},
             "an arm's is one of setpoint, trajectory, tip_circle, file",
@@ -89,6 +89,33 @@ def test_options_written_out_and_read_again_are_the_same():
     texts = {name: str(value) for name, value in options.model_dump().items()}
     texts.pop("plugin_settings")
     assert SimulationOptions.of_options(texts) == options
+
+
+@pytest.mark.parametrize(
+    ("texts", "robot", "errors"),
+    [
+        ({}, "licher2025_chain", "typical"),
+        ({"controller": "rod_mpc"}, "licher2025_chain", "typical"),
+        ({"controller": "ilqr"}, "licher2025", "typical"),
+        ({"controller": "none"}, "licher2025", "typical"),
+        ({"model": "ddpinn", "filter_model": "ddpinn"}, "licher2025", "typical"),
+        ({"payload_kg": "0.02"}, "licher2025_chain", "same_structure"),
+        ({"plant_errors": "same_structure"}, "licher2025_chain", "same_structure"),
+        ({"estimator": "cc"}, "licher2025", "same_structure"),
+        ({"robot": "licher2025"}, "licher2025", "typical"),
+        ({"robot": "two_segments"}, "two_segments", "same_structure"),
+        ({"robot": "tendon_arm"}, "tendon_arm", "same_structure"),
+        ({"robot": "four_chambers"}, "four_chambers", "same_structure"),
+        ({"robot": "dalenberg_robot1"}, "dalenberg_robot1", ""),
+        ({"plant": "model"}, "licher2025", ""),
+    ],
+)
+def test_the_headline_is_a_plant_that_is_not_the_model(texts, robot, errors):
+    options = SimulationOptions.of_options(texts)
+    assert (options.robot, options.plant_errors) == (robot, errors)
+    written = {name: str(value) for name, value in options.model_dump().items()}
+    written.pop("plugin_settings")
+    assert SimulationOptions.of_options(written) == options
 
 
 def settings_of(part):
