@@ -15,7 +15,7 @@ from softcr_studies.tracking_loop import FAST, Case, reference_of
 from softcr_studies.tracking_study import METRICS, SETTLED_TIP
 from softcr_studies.whole_loops import LOOPS, OURS, PLAIN, run_whole
 
-DURATION = 8.0  # [s]
+DURATION = 6.0  # [s]
 SAME = replace(FAST, name="same_structure", duration=DURATION)
 AT_REST = replace(
     SAME, name="same_structure, at rest", reference=ReferenceSettings(kind="setpoint")
