@@ -17,7 +17,8 @@ from softcr_hardware.plant import (
     SimulatedPlant,
     Surroundings,
 )
-from softcr_hardware.plant_errors import FOLDER, SAME_STRUCTURE, load_plant_errors
+from softcr_hardware.plant_errors import FOLDER, SAME_STRUCTURE
+from softcr_hardware.plant_presets import errors_of
 from softcr_hardware.scripted_loads import in_words, load_script
 from softcr_hardware.structural_plant import StructuralPlant
 from softcr_models.constant_curvature.arm import Arm
@@ -190,6 +191,7 @@ class RodPlant:
         "simulation/truth/rod",
     )
     without_commands = "chambers vented"
+    _left_out = ""
 
     def __init__(self, robot: Robot, settings: RodPlantSettings, seed: int = 0) -> None:
         """
@@ -199,9 +201,10 @@ class RodPlant:
             seed: of the sensors' noise.
         """
         if settings.plant_errors != SAME_STRUCTURE:
-            errors, count = load_plant_errors(settings.plant_errors), settings.intervals or 20
-            structural = StructuralPlant(robot, errors, seed, count, settings.mocap_latency)
+            preset, count = errors_of(robot, settings.plant_errors), settings.intervals or 20
+            structural = StructuralPlant(robot, preset.errors, seed, count, settings.mocap_latency)
             self._use(robot, structural)
+            self._left_out = preset.told
             return
         mismatch = Mismatch(
             settings.bending_compliance_factor,
@@ -265,10 +268,11 @@ class RodPlant:
     def describe(self) -> dict[str, Any]:
         """How the plant differs from the robot file."""
         if isinstance(self.simulated, StructuralPlant):
-            return self.simulated.describe() | {"robot": self._robot.model_dump(mode="json")}
+            told = self.simulated.describe() | {"robot": self._robot.model_dump(mode="json")}
+            return told | ({"plant_errors_left_out": self._left_out} if self._left_out else {})
         mismatch, rod = self.simulated.mismatch, self.simulated.rod
         sensors, around = self.simulated.sensors, self.simulated.surroundings
-        told: dict[str, Any] = {}
+        told = {}
         if around.loads is not None:
             told["loads"] = in_words(around.loads)
         if around.obstacles is not None:

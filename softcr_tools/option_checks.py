@@ -6,7 +6,8 @@ The options themselves are in `run_options`.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from softcr_hardware.plant_errors import SAME_STRUCTURE, load_plant_errors, require_meaning
+from softcr_hardware.plant_errors import SAME_STRUCTURE
+from softcr_hardware.plant_presets import errors_of
 from softcr_models.errors import UserError
 from softcr_models.models import model_class
 from softcr_models.obstacle_files import load_obstacles
@@ -189,13 +190,23 @@ def check_surroundings(options: "RunOptions") -> None:
         load_script(loads, load_robot(options.robot))
     if obstacles:
         load_obstacles(obstacles)
-    errors = getattr(options, "plant_errors", "")
-    if errors not in ("", SAME_STRUCTURE):
-        require_meaning(load_plant_errors(errors), load_robot(options.robot))
+    left_out_of_preset(options)
     if model_file := getattr(options, "model_file", ""):
         from softcr_models.strain.strain_model import described_by
 
         described_by(load_strain_arm(options.robot), model_file)
+
+
+def left_out_of_preset(options: "RunOptions") -> str:
+    """What a preset of plant errors has that says nothing to the robot, in one line.
+
+    Raises:
+        UserError: a file of plant errors that is wrong, or not for the robot.
+    """
+    errors = getattr(options, "plant_errors", "")
+    if errors in ("", SAME_STRUCTURE):
+        return ""
+    return errors_of(load_robot(options.robot), errors).told
 
 
 def refuse_others(options: "RunOptions", names: set[str], what: str) -> None:

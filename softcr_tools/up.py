@@ -28,6 +28,7 @@ from softcr_runtime.system import System
 from softcr_tools.exchanged_controller import other_controller
 from softcr_tools.hardware_system import HardwareOptions, hardware_system
 from softcr_tools.node_parameters import system_with_file
+from softcr_tools.option_checks import left_out_of_preset
 from softcr_tools.run_options import RunOptions, SimulationOptions
 from softcr_tools.systems import simulation_system
 from softcr_tools.visuals.part import with_visuals
@@ -85,6 +86,8 @@ def run_simulation(options: SimulationOptions, results: Path) -> int:
     """
     errors = f", plant errors {options.plant_errors}" if options.plant_errors else ""
     say(Console(), f"robot {options.robot}{errors}, controller {options.controller}")
+    if left_out := left_out_of_preset(options):
+        say(Console(), f"--plant-errors {options.plant_errors}: left out: {left_out}", "yellow")
     return _run(simulation_system, options, results)
 
 

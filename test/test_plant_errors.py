@@ -10,6 +10,7 @@ from softcr_hardware.plant_errors import (
     load_plant_errors,
     require_meaning,
 )
+from softcr_hardware.plant_presets import errors_of
 from softcr_models import UserError, load_robot
 from softcr_models.yaml_files import validated
 
@@ -97,6 +98,30 @@ def test_fields_that_say_nothing_to_a_robot_are_refused():
         require_meaning(PlantErrors(hose_pole=60), tendons)
     with pytest.raises(UserError, match=r"tip_mass_fraction: .* robot two_segments: .* is 0"):
         require_meaning(PlantErrors(tip_mass_fraction=0.1), load_robot("two_segments"))
+
+
+def test_a_preset_leaves_out_what_a_robot_has_none_of_and_says_so():
+    everything = errors_of(ROBOT, "hard")
+    assert everything.errors == load_plant_errors("hard")
+    assert everything.told == ""
+    tendons = errors_of(load_robot("tendon_arm"), "hard")
+    require_meaning(tendons.errors, load_robot("tendon_arm"))
+    assert tendons.errors.length_factor == 1.02
+    assert tendons.errors.chamber_angle_error == (0.0, 0.0524, 0.0, 0.0)
+    assert "tip_mass_fraction: the robot's tip_mass is 0" in tendons.told
+    assert "creep_time, pressure_noise, pressure_bias: is of chambers, and" in tendons.told
+    assert "\n" not in tendons.told
+    two = errors_of(load_robot("two_segments"), "hard")
+    assert two.told == "tip_mass_fraction: the robot's tip_mass is 0"
+    assert two.errors.pressure_bias == (600.0, -400.0, 200.0) * 2
+
+
+def test_a_file_with_what_a_robot_has_none_of_is_refused(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("hose_pole: 60\n")
+    assert errors_of(ROBOT, path).errors.hose_pole == 60.0
+    with pytest.raises(UserError, match="hose_pole: is not allowed for robot tendon_arm"):
+        errors_of(load_robot("tendon_arm"), path)
 
 
 def test_draws_lie_within_the_spreads_and_repeat():

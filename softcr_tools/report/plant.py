@@ -154,6 +154,8 @@ def _errors(run: Run) -> Lines:
     if errors is None:
         return
     yield "exact", "continuum of a Cosserat rod, chambers that act on its centre line by a lever"
+    if left_out := run.bag.said("simulator", "plant_errors_left_out"):
+        yield "exact", f"left out of the preset: {left_out}"
     for name, value in errors.items():
         if name not in PlantErrors.model_fields:
             yield "unknown", f"{name} {value}"
