@@ -97,8 +97,11 @@ class Plant:
         rod = CosseratRod(robot, own.intervals)
         self.model = RodPrediction(rod, own.substeps)
         self.lags = inputs_lag(self.model, own.period)
+        # without weight nothing is turned from node to node: a sixth of a step's time
+        weightless = not robot.gravity and rod.fittings is None
+        grid = rod.grid._replace(gravity_subintervals=1) if weightless else rod.grid
         self._run = stepper.Run(
-            rod.body, rod.grid, self._dt, own.substeps, held=int(self.model.inputs.lag is None),
+            rod.body, grid, self._dt, own.substeps, held=int(self.model.inputs.lag is None),
             fittings=rod.fittings, loads=rod.loads,
         )  # fmt: skip
 
