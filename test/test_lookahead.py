@@ -14,13 +14,14 @@ from linear_models import (
 )
 from pydantic import ValidationError
 from scipy import linalg
-from scipy.optimize import lsq_linear, minimize
+from scipy.optimize import lsq_linear
 
 from softcr_control.costs import CostSettings
 from softcr_control.horizon import Horizon
 from softcr_control.lookahead.held_steps import HeldSteps, Linear
 from softcr_control.lookahead.ilqr import Ilqr
-from softcr_control.lookahead.lqr import LinearProblem, Lqr
+from softcr_control.lookahead.linearised import LinearisedModel
+from softcr_control.lookahead.lqr import Lqr
 from softcr_control.lookahead.nlsq import Nlsq
 from softcr_control.lookahead.plan import limited_path
 from softcr_control.lookahead.printed import riccati_gains
@@ -83,41 +84,6 @@ def test_the_sign_of_4_30_is_that_of_algorithm_3():
     assert cost(-1.0) < cost(0.0) < cost(1.0)
 
 
-def test_a_box_is_kept_in_the_solution_and_not_after_it():
-    a, b, c, effort = system()
-    count, start = 6, 2.0 * RANDOM.normal(size=6)
-    step = regulator(a, b, c, effort)
-    low, high = np.full((count, 2), -0.2), np.full((count, 2), 0.25)
-    one = LinearProblem([step] * count, np.zeros(6), np.zeros(2), low, high, start)
-
-    def cost(inputs):
-        x, total = start, 0.0
-        for u in inputs.reshape(count, 2):
-            total += np.sum((step.g @ x + step.h @ u) ** 2)
-            x = a @ x + b @ u
-        return total
-
-    bounds = list(zip(low.ravel(), high.ravel(), strict=True))
-    best = minimize(cost, np.zeros(2 * count), bounds=bounds, method="L-BFGS-B",
-                    options={"ftol": 1e-15, "gtol": 1e-10})  # fmt: skip
-    found = one.solved(np.zeros((count, 2)), 50)
-    assert found.cost == pytest.approx(best.fun, rel=1e-6)
-    assert found.inputs == pytest.approx(best.x.reshape(count, 2), abs=1e-3)
-    assert (np.abs(found.inputs - 0.25) < 1e-9).any() or (np.abs(found.inputs + 0.2) < 1e-9).any()
-    cut = np.clip(one_shot(step, start, count), low, high)
-    assert cost(cut) > 1.001 * best.fun
-
-
-def one_shot(step, start, count):
-    """What the Riccati equation says without the box, for the linear motion."""
-    policies = backward([step] * count, np.zeros((count, 6)), *free(count, 2))
-    x, inputs = start, []
-    for policy in policies:
-        inputs.append(policy.gain @ x)
-        x = step.a @ x + step.b @ inputs[-1]
-    return np.array(inputs)
-
-
 def made(kind, model=None, **numbers):
     weights = CostSettings(**{"input_rate": 0.02, "input_level": 0.0, **numbers.pop("costs", {})})
     model = model or LinearModel()
@@ -127,23 +93,45 @@ def made(kind, model=None, **numbers):
 @KINDS
 def test_on_a_linear_model_the_plan_is_the_optimum(kind):
     """Written out as least squares in the box, over commands that are held for two ticks."""
+    command, _, cost, least_squares = on_a_linear_model(kind, 1e5)
+    assert command.cost == pytest.approx(cost(least_squares(0.0, 1e5)), rel=1e-3)
+
+
+@KINDS
+def test_a_box_is_kept_in_the_solution_and_not_after_it(kind):
+    high = 4e4
+    command, inputs, cost, least_squares = on_a_linear_model(kind, high)
+    best = least_squares(0.0, high)
+    assert (best > 0.999 * high).any()  # or the box would not matter
+    assert command.cost == pytest.approx(cost(best), rel=1e-3)
+    assert inputs == pytest.approx(best.reshape(inputs.shape), abs=0.02 * high)
+    assert cost(np.clip(least_squares(-np.inf, np.inf), 0.0, high)) > 1.01 * cost(best)
+
+
+def on_a_linear_model(kind, high):
+    """An answer and its plan in a box; what inputs cost, and their least squares."""
     numbers = {"passes": 40} if kind is Lqr else {"iterations": 40, "tolerance": 0.0}
-    unlimited = limited(LinearModel(), rate=1e9)
+    unlimited = limited(LinearModel(), rate=1e9, high=high)
     controller, model = made(kind, unlimited, horizon=8, step_ticks=2, **numbers)
     reference = circle(0.0, 14)
     command = ask(controller, STATE, reference, MEASURED)
     problem = problem_of(controller, model, reference)
 
-    def vector(free_numbers):
-        path = limited_path(1e5 * free_numbers.reshape(1, 4, 3), MEASURED, np.full(3, 1e9), 2)
+    def vector(inputs):
+        path = limited_path(inputs.reshape(1, 4, 3), MEASURED, np.full(3, 1e9), 2)
         rollout = problem.rollout(path)
         terms = controller._terms
         return np.concatenate([term.residuals(rollout)[0] for term in terms])
 
-    start = np.tile(MEASURED / 1e5, 4)
-    jacobian = np.array([vector(start + d) - vector(start) for d in np.eye(12)]).T
-    best = lsq_linear(jacobian, jacobian @ start - vector(start), (0.0, 1.0), tol=1e-14).x
-    assert command.cost == pytest.approx(np.sum(vector(best) ** 2), rel=1e-3)
+    def least_squares(low, high):
+        start = vector(np.zeros(12))
+        jacobian = 1e-5 * np.array([vector(d) - start for d in 1e5 * np.eye(12)]).T
+        return 1e5 * lsq_linear(1e5 * jacobian, -start, (1e-5 * low, 1e-5 * high), tol=1e-14).x
+
+    def cost(inputs):
+        return np.sum(vector(inputs) ** 2)
+
+    return command, command.best_knots, cost, least_squares
 
 
 def problem_of(controller, model, reference):
@@ -164,6 +152,33 @@ def test_derivatives_of_a_step_are_those_of_the_linear_model():
     assert later[0] == pytest.approx(linear.next + linear.a @ move, rel=1e-6, abs=1e-9)
     later, _ = steps.advance(steps.begin[None], MEASURED[None] + 2e3)
     assert later[0] == pytest.approx(linear.next + linear.b @ np.full(3, 1e3), rel=1e-6, abs=1e-9)
+
+
+def test_a_linearised_model_is_the_model_where_it_is_linear_and_its_outputs_everywhere():
+    model, curved = LinearModel(), CurvedModel()
+    numbers = np.array([50.0, 0.07])
+    made_at = np.array([0.02, -0.1, 0.01, 0.3, 0.0]), np.array([1e4, 5e4, 9e4])
+    linear = LinearisedModel(curved, *made_at, numbers, PERIOD, 1e-4)
+    levels = RANDOM.uniform(0.0, 1e5, (2, 5, 3))
+    want = curved.rollout_tips(STATE, levels, numbers, PERIOD)
+    assert linear.rollout(STATE, levels, numbers, PERIOD) == pytest.approx(
+        model.rollout(STATE, levels, numbers, PERIOD), rel=1e-6, abs=1e-9
+    )
+    assert linear.rollout_tips(STATE, levels, numbers, PERIOD) == pytest.approx(want, abs=1e-7)
+
+
+def test_steps_in_a_block_are_changed_together_and_the_first_by_itself():
+    weights = {"costs": {"tip_position": 1e4}, "horizon": 8, "step_ticks": 1}
+    free, model = made(Nlsq, limited(LinearModel(), rate=1e9), **weights)
+    blocked, alone = (
+        made(Nlsq, model, blocks=each, **weights)[0] for each in ((1, 3, 4), (1,) * 8)
+    )
+    plan = ask(blocked, STATE, circle(0.0, 14), MEASURED).best_knots
+    assert np.ptp(plan[1:4], axis=0).max() == pytest.approx(0.0, abs=1e-9)
+    assert np.ptp(plan[4:], axis=0).max() == pytest.approx(0.0, abs=1e-9)
+    assert np.abs(plan[1] - plan[0]).max() > 1.0
+    first = ask(alone, STATE, circle(0.0, 14), MEASURED)
+    assert first.cost == ask(free, STATE, circle(0.0, 14), MEASURED).cost
 
 
 @KINDS
@@ -233,6 +248,12 @@ def test_as_printed_the_target_is_an_equilibrium_and_inputs_count_from_zero():
 def test_settings_that_make_no_horizon_are_refused(kind, numbers, words):
     with pytest.raises(ValidationError, match=words):
         kind.Settings(**numbers)
+
+
+@pytest.mark.parametrize("blocks", [(1, 2), (2, 2), (1, 0, 3)])
+def test_blocks_that_are_not_the_steps_are_refused(blocks):
+    with pytest.raises(ValidationError, match="blocks"):
+        Nlsq.Settings(horizon=8, step_ticks=2, blocks=blocks)
 
 
 def test_too_few_reference_rows_are_a_line():

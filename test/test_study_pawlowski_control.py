@@ -38,6 +38,15 @@ def test_a_column_brings_the_tip_of_a_finer_rod_to_a_point():
     assert len(found["solve"]) == 12
 
 
+@pytest.mark.parametrize("column", COLUMNS, ids=lambda each: each.name)
+def test_every_column_swings_to_a_point_that_no_tension_holds(column):
+    """Tensions hold the tip at 28 mm from the axis at most; the first swing is away from it."""
+    point = np.array([0.0064, -0.0477, 0.0814])
+    found = followed(far_sighted(column), mpc._standing(point), 60, mpc._enough(column, True))
+    assert found["error"].min() < mpc.NEAR * targets.LENGTH
+    assert len(found["error"]) > 20
+
+
 def test_a_reach_ends_where_it_is_near_or_stands():
     once, steady = (mpc._enough(COLUMNS[0], each) for each in (True, False))
     near, far = np.full(4, 1e-3), np.full(20, 2e-2)

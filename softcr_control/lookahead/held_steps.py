@@ -126,19 +126,6 @@ class HeldSteps:
             found.append(self._derivatives(later[rows], rollout, moves[step]))
         return found
 
-    def linear_about(self, z: np.ndarray, inputs: np.ndarray, count: int) -> list[Linear]:
-        """So many steps in a row, all near one state z (nz,) and input (m,): they differ by their
-        rows of the reference alone."""
-        lanes, moves = self._lanes(z[None], inputs[None])
-        later, ticks = self.advance(lanes[:, : len(z)], lanes[:, len(z) :])
-        tips = self.rollout(ticks, 0).tip_poses
-        found = []
-        for step in range(count):
-            rollout = self.rollout(ticks, step)
-            vars(rollout)["tip_poses"] = tips
-            found.append(self._derivatives(later, rollout, moves[0]))
-        return found
-
     def _lanes(self, z: np.ndarray, inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Points (K (1 + P), P) of K steps, each first and then with one of its P numbers moved,
         and the moves (K, P).

@@ -1,13 +1,13 @@
-"""LQR: one linearisation in every step, and the linear-quadratic problem solved in the box of the
-inputs, Pawlowski (2019), Sec. 4.2.2 and Algorithm 3.
+"""LQR: one linearisation of the motion in every step, and the linear-quadratic problem solved in
+the box of the inputs, Pawlowski (2019), Sec. 4.2.2 and Algorithm 3.
 
-The linearised motion has its affine part and the cost is that of the tip; see `quadratic`. Where
-bounds are active, one backward pass is not the optimum of the linear problem: further ones begin
-where the last one led, on the same linearisation.
+The motion is linear about the present state and inputs, with its affine part; see `linearised`. The
+cost is that of the tip, which is not quadratic in the states: every pass of the Riccati recursion
+expands it anew about the linear motion that the last pass led to. So the equations of the robot are
+differentiated at one point in a step, whatever the horizon; iLQR does so along all of it.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -15,15 +15,15 @@ from pydantic import Field
 
 from softcr_control.costs.term import evaluate
 from softcr_control.horizon import Problem
-from softcr_control.lookahead.held_steps import HeldSteps, Linear
-from softcr_control.lookahead.plan import LookaheadMpc, Plan, limited_path
+from softcr_control.lookahead.held_steps import HeldSteps
+from softcr_control.lookahead.linearised import LinearisedModel
+from softcr_control.lookahead.plan import Plan, limited_path
 from softcr_control.lookahead.printed import PrintedRegulator
-from softcr_control.lookahead.quadratic import Policy, backward
+from softcr_control.lookahead.riccati import RiccatiMpc
 from softcr_control.lookahead.settings import LookaheadSettings
 from softcr_control.observation import ControlContext
 
 Form = Literal["tip", "printed"]
-FRACTIONS = (1.0, 0.5, 0.25, 0.125)
 ENOUGH = 1e-3
 """A pass that lowers the cost by less than this share is the last."""
 
@@ -41,97 +41,7 @@ class LqrSettings(LookaheadSettings):
     )
 
 
-@dataclass(frozen=True, eq=False)
-class LinearMotion:
-    """The linear model's motion under inputs.
-
-    Attributes:
-        inputs: (N, m).
-        states: (N + 1, nz) less the state of the linearisation.
-        residuals: of each step.
-        cost: their squares' sum.
-    """
-
-    inputs: np.ndarray
-    states: np.ndarray
-    residuals: list[np.ndarray]
-    cost: float
-
-
-class LinearProblem:
-    """Steps that are linear about one state and input, and bounds of inputs.
-
-    Args:
-        steps: of the horizon.
-        state, inputs: (nz,) and (m,) about which they are linear.
-        low, high: (N, m) of the inputs.
-        begin: (nz,) where the motion begins, less the state; None: there.
-    """
-
-    def __init__(
-        self,
-        steps: Sequence[Linear],
-        state: np.ndarray,
-        inputs: np.ndarray,
-        low: np.ndarray,
-        high: np.ndarray,
-        begin: np.ndarray | None = None,
-    ) -> None:
-        self._begin = np.zeros(len(state)) if begin is None else begin
-        self._steps, self._about, self._low, self._high = steps, inputs, low, high
-        self._gap = steps[0].next - state
-
-    def solved(self, inputs: np.ndarray, passes: int) -> LinearMotion:
-        """The best inputs (N, m) that so many passes find from given ones in the bounds on."""
-        motion = self._moved(inputs, None, None, 0.0)
-        none = np.zeros((len(inputs), len(self._gap)))
-        for _ in range(passes):
-            here = [
-                replace(step, residuals=each)
-                for step, each in zip(self._steps, motion.residuals, strict=True)
-            ]
-            low, high = self._low - motion.inputs, self._high - motion.inputs
-            policies = backward(here, none, np.minimum(low, 0.0), np.maximum(high, 0.0))
-            better = self._better(motion, policies)
-            if better is None:
-                break
-            enough = better.cost > (1.0 - ENOUGH) * motion.cost
-            motion = better
-            if enough:
-                break
-        return motion
-
-    def _better(self, motion: LinearMotion, policies: list[Policy]) -> LinearMotion | None:
-        for fraction in FRACTIONS:
-            tried = self._moved(motion.inputs, motion, policies, fraction)
-            if tried.cost < motion.cost:
-                return tried
-        return None
-
-    def _moved(
-        self,
-        inputs: np.ndarray,
-        about: LinearMotion | None,
-        policies: list[Policy] | None,
-        fraction: float,
-    ) -> LinearMotion:
-        states, chosen, residuals = [self._begin], [], []
-        for index, step in enumerate(self._steps):
-            here, wanted = states[-1], inputs[index]
-            if about is not None and policies is not None:
-                policy = policies[index]
-                wanted = wanted + fraction * policy.change
-                wanted = wanted + policy.gain @ (here - about.states[index])
-            wanted = np.clip(wanted, self._low[index], self._high[index])
-            change = wanted - self._about
-            states.append(self._gap + step.a @ here + step.b @ change)
-            residuals.append(step.residuals + step.g @ here + step.h @ change)
-            chosen.append(wanted)
-        cost = float(sum(each @ each for each in residuals))
-        return LinearMotion(np.array(chosen), np.array(states), residuals, cost)
-
-
-class Lqr(LookaheadMpc):
+class Lqr(RiccatiMpc):
     """See the module; a `Controller`."""
 
     Settings: ClassVar[type[LookaheadSettings]] = LqrSettings
@@ -143,24 +53,29 @@ class Lqr(LookaheadMpc):
         super().__init__(context, settings)
 
     def _solved(self, plan: np.ndarray, problem: Problem) -> Plan | None:
-        settings = self.settings
+        if self._printed is not None:
+            inputs = self._as_printed(self._printed, problem)
+            return None if inputs is None else self._told(inputs, problem)
+        linear = linearised(problem, self.settings.perturbation)
+        if linear is None:
+            return None
+        found = self._improved(plan, linear, self.settings.passes, ENOUGH)
+        return None if found is None else self._told(found.inputs, problem)
+
+    def _as_printed(self, regulator: PrintedRegulator, problem: Problem) -> np.ndarray | None:
+        """(N, m) inputs by steps that are all linear about the present state and inputs."""
+        settings, about = self.settings, problem.previous_command
         steps = HeldSteps(
             problem, self._terms, settings.step_ticks, self._reach, settings.perturbation
         )
-        about = problem.previous_command
-        linear = steps.linear_about(steps.begin, about, settings.steps)
-        if not linear[0].finite:
-            return None
-        if self._printed is not None:
-            inputs = self._printed.inputs(problem, linear)
-        else:
-            low, high = self._bounds(plan, problem)
-            low[1:], high[1:] = self._inputs.low, self._inputs.high
-            found = LinearProblem(linear, steps.begin, about, low, high)
-            inputs = found.solved(plan, settings.passes).inputs
+        (one,) = steps.linear(steps.begin[None], about[None])
+        return regulator.inputs(problem, [one] * settings.steps) if one.finite else None
+
+    def _told(self, inputs: np.ndarray, problem: Problem) -> Plan:
+        """The plan of inputs (N, m), with what the model itself makes of them."""
         self._limit(inputs[None], problem)
-        path = limited_path(inputs[None], about, self._reach, settings.step_ticks)
-        rollout = problem.rollout(path)
+        previous, ticks = problem.previous_command, self.settings.step_ticks
+        rollout = problem.rollout(limited_path(inputs[None], previous, self._reach, ticks))
         costs = {name: float(each[0]) for name, each in evaluate(self._terms, rollout)[0].items()}
         return Plan(inputs, rollout.tip_path(0).copy(), costs)
 
@@ -169,3 +84,17 @@ class Lqr(LookaheadMpc):
         super().reset()
         if self._printed is not None:
             self._printed.reset()
+
+
+def linearised(problem: Problem, perturbation: float) -> Problem | None:
+    """The same with a model that is linear about where the plan begins, and what is felt there;
+    None where that is not finite."""
+    model = LinearisedModel(
+        problem.model, problem.state, problem.approach[-1], problem.parameters, problem.period,
+        perturbation,
+    )  # fmt: skip
+    if not model.finite:
+        return None
+    made = replace(problem, model=model)
+    vars(made)["state"] = problem.state  # found by the model itself
+    return made

@@ -6,10 +6,11 @@ iteration one bounded least-squares step, of which the best of several fractions
 the cost never rises. Derivatives are those of perturbed candidates in one batch.
 """
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from softcr_control.bounded_minimum import bounded_minimum
 from softcr_control.costs.rollout import Rollout
@@ -18,6 +19,7 @@ from softcr_control.gauss_newton import STEP_FRACTIONS
 from softcr_control.horizon import Problem
 from softcr_control.lookahead.plan import LookaheadMpc, Plan, limited_path
 from softcr_control.lookahead.settings import LookaheadSettings
+from softcr_control.observation import ControlContext
 
 LEAST_DAMPING = 1e-9
 """Of a normal matrix, of its mean diagonal: what no input moves still has a minimum [-]."""
@@ -35,6 +37,25 @@ class NlsqSettings(LookaheadSettings):
         lt=1.0,
         description="an iteration that lowers the cost by less than this share is the last [-]",
     )
+    blocks: tuple[Annotated[int, Field(ge=1)], ...] = Field(
+        default=(),
+        description="numbers of steps whose inputs are changed together (move blocking), which add "
+        "up to those of the horizon; none: each by itself [-]",
+    )
+
+    @model_validator(mode="after")
+    def _whole_blocks(self) -> "NlsqSettings":
+        if self.blocks and (sum(self.blocks) != self.steps or self.blocks[0] != 1):
+            raise ValueError(
+                f"blocks {list(self.blocks)} must begin with 1 and add up to the {self.steps} steps"
+            )
+        return self
+
+    @classmethod
+    def beside_horizon(cls, values: Mapping[str, Any], horizon: Any) -> dict[str, Any]:
+        """See LookaheadSettings; with another horizon every step is by itself."""
+        alone = {"blocks": ()} if values.get("blocks") else {}
+        return super().beside_horizon(values, horizon) | alone
 
 
 class Nlsq(LookaheadMpc):
@@ -42,6 +63,16 @@ class Nlsq(LookaheadMpc):
 
     Settings: ClassVar[type[NlsqSettings]] = NlsqSettings
     settings: NlsqSettings
+
+    def __init__(self, context: ControlContext, settings: NlsqSettings) -> None:
+        """See LookaheadMpc."""
+        super().__init__(context, settings)
+        self._blocks = np.array(settings.blocks or (1,) * settings.steps)
+        self._perturbation = settings.perturbation * self._inputs.range
+        # (K m, N, m) where the numbers of the blocks stand, each alone
+        alone = np.repeat(np.eye(len(self._blocks)), self._blocks, axis=1)
+        each = np.einsum("kn,ij->kinj", alone, np.eye(self._inputs.size))
+        self._alone = each.reshape(-1, settings.steps, self._inputs.size)
 
     def _solved(self, plan: np.ndarray, problem: Problem) -> Plan | None:
         for _ in range(self.settings.iterations):
@@ -65,11 +96,11 @@ class Nlsq(LookaheadMpc):
     ) -> tuple[Rollout, float, np.ndarray | None]:
         """Rollout of a plan (N, m), first, and of those with one number moved; its cost, and the
         step (N, m) that minimises the linearised one in the box: None where it is not finite."""
-        low, high = self._bounds(plan, problem)
-        inward = np.where(2.0 * plan > low + high, -1.0, 1.0)
-        moves = inward * self.settings.perturbation * self._inputs.range
-        plans = np.tile(plan, (1 + plan.size, 1, 1))
-        plans[1:].reshape(plan.size, -1)[np.diag_indices(plan.size)] += moves.ravel()
+        low, high = self._changes(plan, problem)
+        moves = np.where(low + high < 0.0, -1.0, 1.0) * self._perturbation
+        plans = plan + np.concatenate(
+            (np.zeros((1, *plan.shape)), moves.reshape(-1, 1, 1) * self._alone)
+        )
         rollout = self._rollout(plans, problem)
         with np.errstate(over="ignore", invalid="ignore"):
             residuals = stacked_residuals(self._terms, rollout)
@@ -79,10 +110,20 @@ class Nlsq(LookaheadMpc):
         if not (np.isfinite(normal).all() and np.isfinite(gradient).all()):
             return rollout, cost, None
         damp(normal)
-        # of later steps the limit on changes is kept by projection
-        low[1:], high[1:] = self._inputs.low, self._inputs.high
-        step = bounded_minimum(normal, gradient, (low - plan).ravel(), (high - plan).ravel())
-        return rollout, cost, step.reshape(plan.shape)
+        step = bounded_minimum(normal, gradient, low.ravel(), high.ravel())
+        return rollout, cost, np.repeat(step.reshape(low.shape), self._blocks, axis=0)
+
+    def _changes(self, plan: np.ndarray, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+        """(K, m) least and largest changes of the inputs of the blocks.
+
+        The first input is kept as near to the command before as a step gets; of later ones this
+        limit is kept by projection.
+        """
+        low, high = self._inputs.low - plan, self._inputs.high - plan
+        near_low, near_high = self._bounds(plan, problem)
+        low[0], high[0] = near_low[0] - plan[0], near_high[0] - plan[0]
+        begins = np.cumsum(self._blocks) - self._blocks
+        return np.maximum.reduceat(low, begins), np.minimum.reduceat(high, begins)
 
     def _rollout(self, plans: np.ndarray, problem: Problem) -> Rollout:
         before, ticks = problem.previous_command, self.settings.step_ticks

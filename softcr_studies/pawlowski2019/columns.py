@@ -24,6 +24,7 @@ class Column:
         ticks: of a step.
         steps: looked ahead.
         far: steps that are looked ahead where a point is to be reached once.
+        blocks: of these steps, changed together; none: each by itself.
         kirchhoff: whether its model neither shears nor stretches.
         numbers: of the controller that differ.
     """
@@ -33,6 +34,7 @@ class Column:
     ticks: int
     steps: int
     far: int = 6
+    blocks: tuple[int, ...] = ()
     kirchhoff: bool = False
     numbers: Mapping[str, Any] = field(default_factory=dict)
 
@@ -74,11 +76,12 @@ _NEAR_ONCE: dict[str, Any] = {
 
 def far_sighted(column: Column) -> Column:
     """The column where a point is to be reached once: other steps, another cost."""
-    return replace(column, steps=column.far, numbers={**column.numbers, **_NEAR_ONCE})
+    blocks = {"blocks": column.blocks} if column.blocks else {}
+    return replace(column, steps=column.far, numbers={**column.numbers, **_NEAR_ONCE, **blocks})
 
 
 COLUMNS = (
-    Column("NLSQ, 0.01 s", "nlsq", 1, 8, 16, numbers={"iterations": 1}),
+    Column("NLSQ, 0.01 s", "nlsq", 1, 8, 20, (1, 1, 1, 1, 4, 4, 4, 4), numbers={"iterations": 1}),
     Column("NLSQ, 0.05 s", "nlsq", 5, 4),
     Column("NLSQ, 0.1 s", "nlsq", 10, 3, 4),
     # it hardly lowers the tip by pulling all tendons, and would try: weights choose the least
@@ -91,5 +94,5 @@ COLUMNS = (
         numbers={"costs.input_level": 1e-3},
     ),
     Column("LQR, 0.05 s", "lqr", 5, 4),
-    Column("iLQR, 0.05 s", "ilqr", 5, 4),
+    Column("iLQR, 0.05 s", "ilqr", 5, 4, 8),
 )
