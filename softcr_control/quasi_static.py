@@ -66,6 +66,13 @@ class QuasiStaticSettings(BaseModel):
     update_ticks: int = Field(
         10, ge=1, le=1000, description="between updates: the robot should have come to rest [ticks]"
     )
+    lead: float = Field(
+        1.0,
+        ge=0.0,
+        le=1.0,
+        description="share of the reference's motion until the next update that is added; 0: none, "
+        "as in the thesis, the tip then lags behind [-]",
+    )
     input_level: float = Field(
         1e-4, gt=0.0, le=0.1, description="cost of inputs at their range from rest, as an error [m]"
     )
@@ -75,7 +82,7 @@ class QuasiStatic:
     """Moves the tip by small changes of inputs that are held until the robot rests; a `Controller`.
 
     What the reference moves by until the next update is added to the error's share, so that the tip
-    does not lag behind what moves.
+    does not lag behind what moves; this is ours, and `lead` turns it off.
     """
 
     Settings: ClassVar[type[QuasiStaticSettings]] = QuasiStaticSettings
@@ -112,7 +119,7 @@ class QuasiStatic:
         tip = tips_of(self._model, np.asarray(observation.state)[None], parameters)[0, :, 3]
         error = tip - wanted[0]
         ahead = wanted[min(settings.update_ticks, len(wanted) - 1)] - wanted[0]
-        wish = ahead - settings.gain * error
+        wish = settings.lead * ahead - settings.gain * error
         change = static_change(self._model, self._inputs, jacobian, wish, settings.input_level)
         self._inputs = self._inputs + change
         return self._inputs

@@ -66,3 +66,20 @@ def test_the_controller_and_nlsq_find_the_inputs_of_the_statics():
             state = robot.step(state[None], felt[None], active[None], None, PERIOD)[0]
             felt, active = active, getattr(answer, "pressures", answer)
         assert active == pytest.approx(held, abs=2e-4)
+
+
+def test_without_lead_an_update_answers_the_error_alone():
+    robot = TendonModel()
+    held = np.array([0.01, 0.05])
+    state = robot.equilibrium(held, None)
+    here = robot.tip_positions(state[None], None)[0]
+    leading, lagging = (
+        QuasiStatic(
+            context(robot), QuasiStaticSettings(update_ticks=2, input_level=1e-7, lead=lead)
+        )
+        for lead in (1.0, 0.0)
+    )
+    rows = here + np.arange(9)[:, None] * np.array([1e-4, 0.0, 0.2e-4])
+    moving = Reference(0.0, PERIOD, None, rows)
+    assert ask(lagging, state, moving, held) == pytest.approx(held, abs=1e-6)
+    assert ask(leading, state, moving, held)[0] == pytest.approx(held[0] + 2e-4, abs=1e-6)

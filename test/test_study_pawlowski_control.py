@@ -38,9 +38,19 @@ def test_a_column_brings_the_tip_of_a_finer_rod_to_a_point():
     assert len(found["solve"]) == 12
 
 
+def test_on_a_circle_each_update_leaves_what_its_gain_does():
+    """With gain 1 the error of a sample is the motion from the last one, a chord of the circle."""
+    chord = 2.0 * 0.005 * np.sin(np.pi / 20)
+    arrived, left = quasi_static._along(0.005, quasi_static.Lap(samples=20, gain=1.0))
+    assert arrived == pytest.approx(np.full(20, chord), rel=0.05)
+    assert left.max() < 0.05 * chord
+    arrived, left = quasi_static._along(0.005, quasi_static.Lap(samples=20, updates=3))
+    assert left == pytest.approx(0.8**3 * arrived, rel=0.05)
+
+
 @pytest.mark.parametrize("column", COLUMNS, ids=lambda each: each.name)
 def test_every_column_swings_to_a_point_that_no_tension_holds(column):
-    """Tensions hold the tip at 28 mm from the axis at most, and the first swing does not suffice."""
+    """Tensions hold the tip at 28 mm from the axis at most, and one swing does not suffice."""
     point = np.array([0.0064, -0.0477, 0.0814])
     found = followed(far_sighted(column), mpc._standing(point), 150, mpc._enough(column, True))
     assert found["error"].min() < mpc.NEAR * targets.LENGTH

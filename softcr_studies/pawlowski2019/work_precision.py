@@ -26,6 +26,7 @@ from softcr_studies.pawlowski2019.solvers import (
     explicit_runs,
     implicit_runs,
 )
+from softcr_studies.speed import motion
 from softcr_studies.speed import work_precision as speed
 from softcr_studies.speed.arms import PERIOD, Arm
 from softcr_studies.speed.timing import Skipped
@@ -72,7 +73,15 @@ THESIS = [name for name in REFERENCES if name != MIDPOINT]
 POINTS = (5, 7, 10, 15, 20, 30, 50, 100, 200, 500, 1000)
 SPECTRAL = (4, 5, 6, 7, 8, 9, 11, 13, 16, 20)
 INTERVALS = (2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 64)
-HOUSE_GRIDS = [(n, k) for n in (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24) for k in (1, 2, 4, 8)]
+HOUSE_STEPS = {1: (1, 2, 4, 8), 2: (1, 2), 4: (1, 2, 3, 4), 5: (1, 2, 3, 4)}
+"""Periods of 10 ms that one linearisation serves, and sub-steps in that time; the implicit scheme
+has steps of 2.5 to 50 ms, too."""
+HOUSE_GRIDS = [
+    (n, periods, k)
+    for n in (2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14, 16, 20, 24)
+    for periods, substeps in HOUSE_STEPS.items()
+    for k in substeps
+]
 PACE = 3.0  # waves need so much less time per element than on the arms of speed/work-precision
 
 STILL_TIMES = {each: f"time of a solution within {each:g} %" for each in (1.0, 0.1, 0.01)}
@@ -175,7 +184,7 @@ def true_tip(case: Still) -> np.ndarray:
 def moving(arm: Arm, method: str, settings: speed.WorkSettings) -> speed.Points:
     """Of a simulator."""
     if method == HOUSE:
-        return speed.ours(arm, settings, HOUSE_GRIDS)
+        return house_in_motion(arm, settings)
     if method == speed.ELASTICA:
         return speed.pyelastica(arm, settings, PACE)
     if method == speed.SOROMOX:
@@ -187,6 +196,28 @@ def moving(arm: Arm, method: str, settings: speed.WorkSettings) -> speed.Points:
         note += f"; {failed} of {len(found)} discretisations found no step"
     labels = [each.label for each in REFERENCES[method]]
     return labels, [error for error, _ in found], [seconds for _, seconds in found], note
+
+
+def house_in_motion(arm: Arm, settings: speed.WorkSettings) -> speed.Points:
+    """Of `CosseratRod`, whose states are looked at where a linearisation's time ends.
+
+    Tensions must not change within this time; those of `PULLED` do so every 0.2 s.
+    """
+    true, inputs = speed.fine_tips(arm, settings.periods), speed.inputs_of(arm, settings.periods)
+    labels, errors, seconds = [], [], []
+    for intervals, periods, substeps in HOUSE_GRIDS:
+        dt, held = periods * PERIOD, inputs[periods - 1 :: periods]
+        rod = CosseratRod(arm.robot(), intervals, max_substep=dt / substeps)
+        states, shortest = speed.timed(partial(rod.simulate, rod.rest_state(), held, dt))
+        tips = motion.tip_positions(rod, states)
+        labels.append(f"{intervals} intervals, {substeps} steps per {1e3 * dt:g} ms")
+        errors.append(motion.mean_distance(tips, true[periods - 1 :: periods]))
+        seconds.append(shortest)
+    note = (
+        f"{arm.about}; errors against what {speed.FINE[0]} and {speed.FINE[1]} intervals "
+        f"extrapolate to, {speed.FINE_SUBSTEPS} steps per 10 ms"
+    )
+    return labels, errors, seconds, note
 
 
 def methods(case: Still | Arm) -> Sequence[str]:

@@ -8,7 +8,7 @@ import importlib.util
 import itertools
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -77,11 +77,11 @@ def best_time(points: Result, bound: float) -> float:
     return float(within.min()) if len(within) else 0.0
 
 
-def ours(arm: Arm, settings: WorkSettings, grids: Sequence[tuple[int, int]] = ()) -> Points:
-    """Our rod on grids and with sub-steps of a period; `OUR_GRIDS` where none are given."""
+def ours(arm: Arm, settings: WorkSettings) -> Points:
+    """Our rod on `OUR_GRIDS`."""
     true, tensions = fine_tips(arm, settings.periods), inputs_of(arm, settings.periods)
     labels, errors, seconds = [], [], []
-    for intervals, substeps in grids or OUR_GRIDS:
+    for intervals, substeps in OUR_GRIDS:
         rod = CosseratRod(arm.robot(), intervals, max_substep=PERIOD / substeps)
         states, shortest = timed(partial(rod.simulate, rod.rest_state(), tensions, PERIOD))
         labels.append(f"{rod.total_intervals} intervals, {substeps} steps per 10 ms")
