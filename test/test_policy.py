@@ -235,6 +235,35 @@ def test_it_sees_the_state_in_which_its_answer_acts(saved):
         controller.command(seen(1, state, (np.nan, 0.0, 0.1)))
 
 
+def test_inputs_that_lag_are_followed_until_its_answer_acts(tmp_path):
+    robot = load_robot("licher2025")
+    model = make_model("rod", robot, {"intervals": 3})
+    observe = observation_of(model, of_goal_velocity=False, of_inputs=True)
+    layers = network(observe.size, 8, 3)
+    save_policy(Policy.of(layers, observe.layout, 0.05, "reach", {}, of_inputs=True),
+                tmp_path / "one")  # fmt: skip
+    settings = PolicySettings(policy=str(tmp_path / "one"))
+    controller = PolicyController(context(model, robot), settings)
+    sent, read = np.array([6e4, 1e4, 0.0]), np.array([2e4, 3e4, 1e4])
+    controller.take_over(np.tile(sent, (5, 1)))
+    row = nominal_parameters(model.parameters)
+    state = model.equilibrium(read, row)
+    goal = np.tile([0.02, 0.0, 0.13], (8, 1))
+    told = {"pressure_offset_1": 500.0}
+    command = controller.command(
+        Observation(0.0, state, told, Reference(0.0, TICK, None, goal), read, model, 2)
+    )
+    # G_p(s) = 11 / (s + 10.94), Licher et al. (32), by its step response
+    final = 11.0 / 10.94 * sent
+    levels = [final + (read - final) * np.exp(-10.94 * k * TICK) + (500.0, 0, 0) for k in range(3)]
+    ahead = state[None]
+    for begin, end in pairwise(levels):
+        ahead = model.step(ahead, begin[None], end[None], row[None], TICK)
+    wish = load_policy(tmp_path / "one").inputs(observe(ahead, goal[:1], inputs=levels[-1][None]))
+    most = model.inputs.rate * TICK
+    np.testing.assert_allclose(command, np.clip(wish[0], sent - most, sent + most), rtol=1e-6)
+
+
 # --- names, options and a run -------------------------------------------------------------------
 
 

@@ -1,7 +1,8 @@
 """A learned policy as a controller: it decides at its own period, between the ticks of the loop.
 
 The policy is asked for the state from which its action acts: the estimate, predicted by the model
-over the ticks until then, under what was sent. Its action is held until the next decision is due.
+over the ticks until then, under what was sent, which inputs that lag follow from their readings on.
+Its action is held until the next decision is due.
 The observation holds the goal at that moment, which is the tip of the reference.
 """
 
@@ -11,6 +12,7 @@ import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from softcr_control.command_ramp import HELD, ramp_weights
+from softcr_control.estimated_parameters import Estimated, EstimatedParameters
 from softcr_control.horizon import MAXIMUM_DELAY
 from softcr_control.observation import ControlContext, Observation
 from softcr_control.policy.observation import observation_of
@@ -18,7 +20,6 @@ from softcr_control.policy.policy_file import absolute_path, load_policy
 from softcr_control.sent_commands import SentCommands
 from softcr_models.errors import UserError
 from softcr_models.limits import limit_command
-from softcr_models.model import parameter_values
 
 
 class PolicySettings(BaseModel):
@@ -60,6 +61,7 @@ class PolicyController:
         )
         self._observe.layout.require(self._policy.layout, f"policy {settings.policy}")
         self._model, self._period = model, context.period
+        self._names = EstimatedParameters(model)
         lag = model.inputs.lag
         ramp = ramp_weights(lag, context.period) if context.ramped and lag is not None else HELD
         self._sent = SentCommands(ramp, MAXIMUM_DELAY + 1)
@@ -112,23 +114,34 @@ class PolicyController:
 
     def _decided(self, observation: Observation) -> np.ndarray:
         """(m,) what the policy answers to the state in which its answer begins to act."""
-        delay = observation.delay
-        goals, velocities = _goal(observation, delay)
-        parameters = parameter_values(self._model.parameters, observation.parameters)[None]
-        pending = self._sent.pending(delay)
+        goals, velocities = _goal(observation, observation.delay)
+        estimated = self._names.read(observation.parameters)
+        parameters = estimated.parameters[None]
+        begins, ends = self._felt(observation, estimated)
         state = np.asarray(observation.state, float)[None]
-        for held in pending:
-            state = self._model.step(state, held[None], held[None], parameters, self._period)
+        for begin, end in zip(begins, ends, strict=True):
+            state = self._model.step(state, begin[None], end[None], parameters, self._period)
         seen = self._observe(
             state,
             goals,
             goal_velocities=velocities if self._observe.of_goal_velocity else None,
-            inputs=pending[-1:] if self._observe.of_inputs else None,
+            inputs=ends[-1:] if self._observe.of_inputs else None,
             parameters=parameters,
         )
         self._decisions += 1
         wish: np.ndarray = self._policy.inputs(seen)[0]
         return wish
+
+    def _felt(
+        self, observation: Observation, estimated: Estimated
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(delay, m) each: what the model feels at begin and end of the ticks until the answer."""
+        pending, lag = self._sent.pending(observation.delay), self._model.inputs.lag
+        if lag is None:
+            return pending, pending
+        readings = np.asarray(observation.inputs, float)
+        felt = estimated.felt(lag.trajectory(readings, pending[None], self._period)[0])
+        return felt[:-1], felt[1:]
 
 
 def _goal(observation: Observation, delay: int) -> tuple[np.ndarray, np.ndarray]:
