@@ -6,7 +6,7 @@ References are motions of the nominal rod, as fine as the plant, caused by press
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -123,7 +123,10 @@ def sampled_reference(
 
 
 def controller_parameters(name: str, case: Case) -> Parameters:
-    """What a shipped predictive controller is told, for the case: one thread, as cells have."""
+    """What a shipped controller is told, for the case: one thread, as cells have; a learned policy
+    has neither threads nor a horizon."""
+    if name.startswith("policy:"):
+        return {"controller": name, "intervals": case.model_intervals}
     horizon = min(round(HORIZON * case.rate_hz), LONGEST_HORIZON)
     told: Parameters = {
         "controller": name, "intervals": case.model_intervals, "horizon": horizon, "threads": 1,
@@ -144,6 +147,7 @@ def run_loop(
     filter_settings: EstimatorSettings | None = None,
     observe: Observer = lambda name, output: None,
     bag: Path | None = None,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> Result:
     """One run from the vented rod: what is decided in a cycle acts from the next one on, or later.
 
@@ -151,7 +155,7 @@ def run_loop(
         robot: as filter and controller know it.
         case: what is run.
         source: what is followed.
-        controller: BASELINE, or a predictive controller of the registry.
+        controller: BASELINE, a predictive controller of the registry, or a policy.
         seeds: of the plant's sensors and of the controller.
         design: what the baseline is made of.
         parameters: of the controller's block that differ from the shipped ones for the case.
@@ -159,6 +163,7 @@ def run_loop(
         filter_settings: its estimated parameters are the case's; None: the shipped ones.
         observe: told of everything that is sent.
         bag: to be written.
+        clock: by which ticks are timed [s].
 
     Returns:
         As `closed_loop.tracked`, and: state_error (T,) root mean square of the true state's
@@ -189,7 +194,7 @@ def run_loop(
             warned.append(bool(filter_block.estimator.warnings()))
         observe(name, output)
 
-    executor = run_blocks(blocks, told_of, clock=time.perf_counter, bag=bag)
+    executor = run_blocks(blocks, told_of, clock=clock, bag=bag)
     tips, rods, rows, estimates, estimated, commands = (log.values(topic) for topic in _KEPT)
     places = {
         "tips": np.array([pose.position for pose in tips]),

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from softcr_learning.policy.evaluation import Figures, judge
 from softcr_learning.policy.plant import Plant, PlantSettings
+from softcr_learning.policy.run_directory import FILES
 from softcr_learning.policy.task_settings import TaskSettings
 from softcr_learning.policy.training_settings import TrainingSettings
 from softcr_models.errors import UserError
@@ -85,7 +86,7 @@ def policy(
         (described.name, chosen.task, recipe.algorithm)
     )
     if fresh:
-        for name in ("checkpoint.zip", "checkpoint_buffer.pkl", "settings.json"):
+        for name in FILES:
             (run / name).unlink(missing_ok=True)
     console, plant = Console(), Plant(described, rods)
     fine = Plant(described, rods.finer())
@@ -112,7 +113,7 @@ def policy(
 
 
 def _better(task: str) -> Callable[[Figures, Figures], bool]:
-    if task == "track":
+    if task in ("track", "circle"):
         return lambda new, old: new.mean < old.mean
     return lambda new, old: (new.reached, -new.mean) > (old.reached, -old.mean)
 

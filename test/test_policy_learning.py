@@ -5,6 +5,7 @@ import pytest
 
 from softcr_control.policy.policy_file import load_policy
 from softcr_learning.policy import task_settings
+from softcr_learning.policy.circling import Circling
 from softcr_learning.policy.environment import Environment
 from softcr_learning.policy.evaluation import Circle, CircleTask, judge
 from softcr_learning.policy.goals import (
@@ -310,6 +311,36 @@ def test_a_circle_begins_where_the_robot_stands():
     times = np.linspace(0.0, 4.0, 9)
     slope = (circle.at(times + 1e-6) - circle.at(times - 1e-6)) / 2e-6
     np.testing.assert_allclose(circle.velocities(times), slope, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["licher2025", "two_segments"])
+def test_goals_that_go_round_are_where_the_rod_goes_whose_inputs_turn(name):
+    plant = Plant(load_robot(name), PlantSettings(intervals=2))
+    task = Circling(plant, pool=3)
+    episodes = task.episodes(40, np.random.default_rng(1))
+    assert episodes.goals.shape == (40, 121, 3)
+    slopes = (episodes.goals[:, 2:] - episodes.goals[:, :-2]) / 0.1
+    np.testing.assert_allclose(episodes.velocities[:, 1:-1], slopes, atol=1e-9)
+    # the same motion, one rod, on the fine steps of the model by itself
+    times = 0.05 * np.arange(121)
+    levels = Circling.inputs(plant, times, 3, np.random.default_rng(0))
+    low, high = plant.model.inputs.low, plant.model.inputs.high
+    assert (levels >= low).all()
+    assert (levels <= high).all()
+    model, state = plant.model, plant.model.equilibrium(np.zeros(plant.model.inputs.size),
+                                                        plant.model.nominal_parameters)  # fmt: skip
+    row = model.nominal_parameters[None]
+    for k in range(40):
+        for part in np.linspace(0.0, 1.0, 5)[:-1]:
+            begin = levels[0, k] + part * (levels[0, k + 1] - levels[0, k])
+            end = begin + 0.25 * (levels[0, k + 1] - levels[0, k])
+            state = model.step(state[None], begin[None], end[None], row, 0.0125)[0]
+    tip = model.tip_poses(state[None], row)[0, :, 3]
+    nearest = np.linalg.norm(episodes.goals[:, 40] - tip, axis=1).min()
+    assert nearest < 0.002
+    assert np.ptp(episodes.goals[:, :, 0]) > 0.02
+    given = task.goals.sample(1, np.random.default_rng(0))
+    assert task.episodes(1, np.random.default_rng(0), given).goals.shape == (1, 1, 3)
 
 
 @pytest.mark.slow

@@ -314,6 +314,32 @@ def test_a_training_in_rounds_is_judged_kept_and_told(algorithm, tmp_path):
     assert card.training["judged"]["runs"] == 4
 
 
+@pytest.mark.parametrize("algorithm", ["gps", "fitted_gps", "gradient"])
+def test_a_training_in_rounds_that_was_stopped_ends_as_one_that_was_not(algorithm, tmp_path):
+    told = {"environments": 6, "hidden": (8,), "directions": 8, "updates": 2, "batch": 16}
+    if algorithm == "fitted_gps":
+        told["clusters"] = 2
+    settings = TrainingSettings.of(algorithm, samples=2900, **told)
+    whole = train_in_rounds(PLANT, TASK, settings, Judging(PLANT, TASK, 50, 4))
+
+    def stop(report):
+        if report.samples > 2700:
+            raise KeyboardInterrupt
+
+    judging = Judging(PLANT, TASK, 50, 4)
+    with pytest.raises(KeyboardInterrupt):
+        train_in_rounds(PLANT, TASK, settings, judging, tmp_path, stop)
+    again = train_in_rounds(PLANT, TASK, settings, judging, tmp_path)
+    assert [each.samples for each in again.history] == [each.samples for each in whole.history]
+    assert len(again.history) > 2
+    for ours, theirs in zip(again.policy.network.weights, whole.policy.network.weights,
+                            strict=True):  # fmt: skip
+        np.testing.assert_array_equal(ours, theirs)
+    other = settings.model_copy(update={"seed": 1})
+    with pytest.raises(UserError, match="other settings"):
+        train_in_rounds(PLANT, TASK, other, judging, tmp_path)
+
+
 def test_robots_whose_inputs_lag_are_refused():
     plant = Plant(load_robot("licher2025"), PlantSettings(intervals=3))
     with pytest.raises(UserError, match="licher2025 does not follow its commands"):

@@ -1,5 +1,7 @@
 """What learners have in common that know how rods' motions change with states and actions."""
 
+from typing import Any
+
 import numpy as np
 
 from softcr_control.policy.network import PolicyNetwork
@@ -13,6 +15,7 @@ from softcr_learning.policy.tip_costs import even_weights, nearest_weights
 from softcr_learning.policy.training_settings import TrainingSettings
 from softcr_models.errors import UserError
 
+_GIVEN = ("plant", "task", "settings", "observation")
 _FLOOR = 0.6 * SUCCESS  # width of the cost, over the length: nearer is not better
 _WIDTH_MOVING = 0.005  # and where goals move
 _NOISY = 0.7  # share of the motions that are disturbed
@@ -61,6 +64,15 @@ class MotionLearner:
         self.directions = Directions.of_motion(
             states, plant.model.state.scale, settings.directions, plant.model.rod.segments
         )
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """All that a learner of the same plant, task and settings needs to go on as this one."""
+        return {name: each for name, each in vars(self).items() if name not in _GIVEN}
+
+    def go_on(self, state: dict[str, Any]) -> None:
+        """As the learner would have that had this state."""
+        vars(self).update(state)
 
     @property
     def network(self) -> PolicyNetwork:

@@ -2,17 +2,18 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from softcr_control.policy.policy_file import Policy, save_policy
-from softcr_learning.policy.evaluation import Figures, judge
+from softcr_learning.policy.evaluation import Figures, Judgement, judge
 from softcr_learning.policy.fitted_search import FittedSearch
 from softcr_learning.policy.gradient import GradientSearch
 from softcr_learning.policy.guided import GuidedSearch
 from softcr_learning.policy.judging import FRESH, Judging, Report, Trained
 from softcr_learning.policy.motion_learner import MotionLearner
 from softcr_learning.policy.plant import Plant
+from softcr_learning.policy.run_directory import claim, save_rounds, saved_rounds
 from softcr_learning.policy.tasks import Task
 from softcr_learning.policy.training_settings import TrainingSettings
 
@@ -31,37 +32,61 @@ def train_in_rounds(
     run: Path | None = None,
     show: Callable[[Report], None] = lambda report: None,
 ) -> Trained:
-    """As `training.train`. It takes a minute or two, and begins afresh if it is stopped.
+    """As `training.train`: a run that was stopped goes on where it was last judged.
 
     Raises:
-        UserError: the plant's inputs follow their commands late.
+        UserError: the plant's inputs follow their commands late, or the run's directory holds a
+            checkpoint of other settings.
     """
     begin = time.process_time()
     learner = _LEARNERS[settings.algorithm](plant, task, settings)
-    history: list[Report] = []
-    best, seconds, following = None, 0.0, judging.every or settings.samples
-    policy = _policy(learner, None, seconds, judging)
-    while True:
+    far = _Progress(_policy(learner, None, 0.0, judging))
+    if run is not None:
+        claim(run, settings)
+        if saved := saved_rounds(run):
+            learner.go_on(saved["learner"])
+            far = saved["progress"]
+    every = judging.every or settings.samples
+    following = (learner.samples // every + 1) * every if far.history else every
+    while not far.history or learner.samples < settings.samples:
         learner.round()
-        seconds += time.process_time() - begin
-        over = learner.samples >= settings.samples
-        show(Report(learner.samples, seconds, best))
-        if over or learner.samples >= following:
-            following += judging.every or settings.samples
+        far.seconds += time.process_time() - begin
+        show(Report(learner.samples, far.seconds, far.best))
+        if learner.samples >= min(following, settings.samples):
+            following += every
             found = judge(
                 learner.network, judging.plant, judging.task, judging.runs,
-                settings.seed + FRESH + len(history),
+                settings.seed + FRESH + len(far.history),
             )  # fmt: skip
-            history.append(Report(learner.samples, seconds, found))
-            if best is None or judging.better(found.figures, best.figures):
-                best = found
-                policy = _policy(learner, found.figures, seconds, judging)
+            far.history.append(Report(learner.samples, far.seconds, found))
+            if far.best is None or judging.better(found.figures, far.best.figures):
+                far.best = found
+                far.policy = _policy(learner, found.figures, far.seconds, judging)
                 if run is not None:
-                    save_policy(policy, run / "policy")
-            over |= judging.enough(found.figures)
-        if over:
-            return Trained(policy, history)
+                    save_policy(far.policy, run / "policy")
+            if run is not None:
+                save_rounds(run, {"learner": learner.state, "progress": far})
+            if judging.enough(found.figures):
+                break
         begin = time.process_time()
+    return Trained(far.policy, far.history)
+
+
+@dataclass(eq=False)
+class _Progress:
+    """What is known of a training beside its learner.
+
+    Attributes:
+        policy: the best, by its judgements; before the first one, that of the begin.
+        history: of all judgements.
+        best: of them.
+        seconds: of processor time, without judgements.
+    """
+
+    policy: Policy
+    history: list[Report] = field(default_factory=list)
+    best: Judgement | None = None
+    seconds: float = 0.0
 
 
 def _policy(

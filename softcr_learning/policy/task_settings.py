@@ -5,6 +5,7 @@ from typing import Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from softcr_learning.policy.circling import Circling
 from softcr_learning.policy.goals import (
     QUANTILE,
     Goals,
@@ -27,9 +28,10 @@ class TaskSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    task: Literal["reach", "track"] = Field(
-        "reach", description="bring the tip to a goal that stands still, or follow one that moves"
-    )
+    task: Literal["reach", "track", "circle"] = Field(
+        "reach", description="bring the tip to a goal that stands still, or follow one that moves "
+        "from one steady tip to another, or goes round",
+    )  # fmt: skip
     goals: Literal["strict", "quantile", "steady"] = Field(
         "quantile",
         description="of reach: the box around all tips under random held inputs, the one around "
@@ -50,6 +52,8 @@ class TaskSettings(BaseModel):
         """
         if self.task == "track":
             return Tracking(plant)
+        if self.task == "circle":
+            return Circling(plant)
         goals = self._goals(plant)
         if self.goal:
             try:

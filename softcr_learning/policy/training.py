@@ -25,10 +25,10 @@ from softcr_learning.policy.evaluation import Figures, Judgement, judge
 from softcr_learning.policy.judging import FRESH, Judging, Report, Trained
 from softcr_learning.policy.plant import Plant
 from softcr_learning.policy.rounds import train_in_rounds
+from softcr_learning.policy.run_directory import claim
 from softcr_learning.policy.sb3_environment import LanesVecEnv
 from softcr_learning.policy.tasks import Task
 from softcr_learning.policy.training_settings import ROUNDS, TrainingSettings
-from softcr_models.errors import UserError
 
 _KINDS: dict[str, Any] = {"td3": TD3, "ddpg": DDPG, "sac": SAC, "ppo": PPO}
 _HELD = (5, 10)  # steps for which random inputs are held before learning
@@ -60,7 +60,7 @@ def train(
             return train_in_rounds(plant, task, settings, judging, run, show)
     with one_thread():
         environment = LanesVecEnv(
-            Environment(plant, task, settings.environments, settings.seed),
+            Environment(plant, task, settings.environments, settings.seed, settings.beta),
             squashed=settings.algorithm == "ppo",
         )
         checkpoint = None if run is None else Checkpoint(run, settings)
@@ -157,15 +157,7 @@ class Checkpoint:
             UserError: the directory holds a run with other settings.
         """
         self.run, self._settings = run, settings
-        self._sheet = run / "settings.json"
-        own = settings.model_dump_json(exclude={"samples"}, indent=1) + "\n"
-        if self._sheet.exists() and self._sheet.read_text(encoding="utf-8") != own:
-            raise UserError(
-                f"{run}: holds a training with other settings; name another directory, or train "
-                "afresh"
-            )
-        run.mkdir(parents=True, exist_ok=True)
-        self._sheet.write_text(own, encoding="utf-8")
+        claim(run, settings)
 
     def model(self, environment: LanesVecEnv) -> Any | None:
         """The model that was saved; None where there is none."""

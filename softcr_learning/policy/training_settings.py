@@ -4,6 +4,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from softcr_learning.policy.rewards import BETA
 from softcr_models.errors import UserError
 
 Algorithm = Literal["td3", "ddpg", "sac", "ppo", "gps", "fitted_gps", "gradient"]
@@ -29,6 +30,10 @@ class TrainingSettings(BaseModel):
     last_rate: float = Field(
         0.1, gt=0.0, le=1.0, description="learning rate at the end over that at the begin"
     )
+    beta: float = Field(
+        BETA, gt=0.0, le=1.0, description="distance beyond which all is equally bad, over the "
+        "robot's length: a larger one where goals are far away",
+    )  # fmt: skip
     discount: float = Field(0.98, gt=0.0, lt=1.0, description="of later rewards per step")
     batch: int = Field(256, ge=1, le=1_000_000, description="samples of an update")
     updates: int = Field(

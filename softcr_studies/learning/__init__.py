@@ -1,0 +1,1 @@
+"""Studies of learned policies that no paper has."""
