@@ -5,6 +5,7 @@ import io
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,14 +24,14 @@ from softcr_models.constant_curvature.kinematics import coordinates_of_tip
 from softcr_models.errors import UserError
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.recording import BagRecording, RecordedTopic
-from softcr_runtime.bags.signals import Signal, read_signals
+from softcr_runtime.bags.signals import NodeStatus, Signal, read_signals
 from softcr_runtime.force_clouds import FORCE_FIELDS
 from softcr_runtime.rod_clouds import ROD_FIELDS
 from softcr_runtime.topics import TOPICS
 from softcr_tools import report
 from softcr_tools.report.page import Summary, filled
 from softcr_tools.report.run import ARC, Run
-from softcr_tools.report.sections import summarize
+from softcr_tools.report.sections import _silences, summarize
 
 TYPESTORE = get_typestore(Stores.ROS2_JAZZY)
 TYPES = TYPESTORE.types
@@ -447,6 +448,13 @@ def test_a_dead_node_is_named(tmp_path, without_figures):
     assert summary["node_deaths"] == []
     silences = [line for line in summary["problems"] if "silent" in line]
     assert silences == ["estimator fell silent 4.0 s before the end of the recording"]
+
+
+def test_a_node_that_told_its_configuration_alone_said_nothing():
+    told = NodeStatus(values={"robot": {"name": "licher2025"}})
+    heard = NodeStatus(last_heard=9_000_000_000)
+    bag = SimpleNamespace(nodes={"plant": told, "estimator": heard}, last_heard=10_000_000_000)
+    assert [*_silences(SimpleNamespace(bag=bag))] == ["plant said nothing in /diagnostics"]
 
 
 def test_bad_messages_are_left_out_and_named(tmp_path):

@@ -148,7 +148,7 @@ class NodeStatus:
     Attributes:
         values: the last it told under each name, numbers and JSON already parsed. After its
             clean-up a node tells less: that hides nothing.
-        last_heard: when that was received [ns].
+        last_heard: when that was received [ns]; 0 when it said nothing.
         alarms: WARN and ERROR lines in the order of their first, alike but for their numbers under
             one key: the last of them, how many there were, whether their numbers differed.
     """

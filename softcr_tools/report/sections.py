@@ -601,10 +601,12 @@ def _problems(run: Run) -> Iterator[str]:
 
 
 def _silences(run: Run) -> Iterator[str]:
-    """Which nodes fell silent before the end."""
+    """Which nodes fell silent before the end, or told their configuration and nothing else."""
     for node, status in run.bag.nodes.items():
         age = 1e-9 * (run.bag.last_heard - status.last_heard)
-        if age > SILENCE:
+        if not status.last_heard:
+            yield f"{node} said nothing in /diagnostics"
+        elif age > SILENCE:
             yield f"{node} fell silent {age:.1f} s before the end of the recording"
 
 
