@@ -6,8 +6,7 @@ iteration one bounded least-squares step, of which the best of several fractions
 the cost never rises. Derivatives are those of perturbed candidates in one batch.
 """
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -38,24 +37,24 @@ class NlsqSettings(LookaheadSettings):
         description="an iteration that lowers the cost by less than this share is the last [-]",
     )
     blocks: tuple[Annotated[int, Field(ge=1)], ...] = Field(
-        default=(),
-        description="numbers of steps whose inputs are changed together (move blocking), which add "
-        "up to those of the horizon; none: each by itself [-]",
+        default=(1,),
+        min_length=1,
+        description="how many steps are changed together, from the first on, which is by itself; "
+        "the last number holds until the horizon ends (move blocking) [-]",
     )
 
     @model_validator(mode="after")
-    def _whole_blocks(self) -> "NlsqSettings":
-        if self.blocks and (sum(self.blocks) != self.steps or self.blocks[0] != 1):
-            raise ValueError(
-                f"blocks {list(self.blocks)} must begin with 1 and add up to the {self.steps} steps"
-            )
+    def _first_alone(self) -> "NlsqSettings":
+        if self.blocks[0] != 1:
+            raise ValueError(f"blocks {list(self.blocks)} must begin with 1")
         return self
 
-    @classmethod
-    def beside_horizon(cls, values: Mapping[str, Any], horizon: Any) -> dict[str, Any]:
-        """See LookaheadSettings; with another horizon every step is by itself."""
-        alone = {"blocks": ()} if values.get("blocks") else {}
-        return super().beside_horizon(values, horizon) | alone
+    @property
+    def block_sizes(self) -> np.ndarray:
+        """(K,) steps of every block of the horizon."""
+        ends = np.cumsum(self.blocks + (self.blocks[-1],) * self.steps)
+        ends = np.minimum(ends, self.steps)
+        return np.diff(np.unique(ends), prepend=0)
 
 
 class Nlsq(LookaheadMpc):
@@ -67,7 +66,7 @@ class Nlsq(LookaheadMpc):
     def __init__(self, context: ControlContext, settings: NlsqSettings) -> None:
         """See LookaheadMpc."""
         super().__init__(context, settings)
-        self._blocks = np.array(settings.blocks or (1,) * settings.steps)
+        self._blocks = settings.block_sizes
         self._perturbation = settings.perturbation * self._inputs.range
         # (K m, N, m) where the numbers of the blocks stand, each alone
         alone = np.repeat(np.eye(len(self._blocks)), self._blocks, axis=1)

@@ -24,7 +24,7 @@ class Column:
         ticks: of a step.
         steps: looked ahead.
         far: steps that are looked ahead where a point is to be reached once.
-        blocks: of these steps, changed together; none: each by itself.
+        blocks: of these steps, changed together; the last number repeats. None: each by itself.
         kirchhoff: whether its model neither shears nor stretches.
         numbers: of the controller that differ.
     """
@@ -81,7 +81,7 @@ def far_sighted(column: Column) -> Column:
 
 
 COLUMNS = (
-    Column("NLSQ, 0.01 s", "nlsq", 1, 8, 20, (1, 1, 1, 1, 4, 4, 4, 4), numbers={"iterations": 1}),
+    Column("NLSQ, 0.01 s", "nlsq", 1, 8, 20, (1, 1, 1, 1, 4), numbers={"iterations": 1}),
     Column("NLSQ, 0.05 s", "nlsq", 5, 4),
     Column("NLSQ, 0.1 s", "nlsq", 10, 3, 4),
     # it hardly lowers the tip by pulling all tendons, and would try: weights choose the least
