@@ -194,18 +194,19 @@ STUDY = Study(
         ),
         *(Must(LEFT, 1.0, 0.3, case, ITERATED.name) for case in RADII),
     ),
-    exact="Errors are in per cent of the length of 10 cm. The robot is the model's equilibrium; of the"
-    " rows with another plant it has 20 intervals instead of 5 and is 5 % stiffer. Points are "
-    "uniform in the static box of curvature and stretch, those left out that no tension reaches;"
-    " every search begins with slack tendons. The thesis does not say how many tendons it has, "
-    "how it inverts the Jacobian of them, what keeps tensions above zero, nor how many samples a"
-    " circle has, how many updates each of them gets, and when its error is read; it prints that"
-    " errors on circles are less than 1 %, and grow with the circle since it is swept faster. "
-    "With one update of gain 0.2 for each sample the tip lags behind by what the reference moves"
-    " in five: less than 1 % of the length on the largest circle needs 480 samples or more. Sec."
-    " 4.1 allows more than that: q is updated when the target changes or iteratively until the "
-    "configuration is reached, of which five updates are a reading, read after them; and the "
-    "gain is there for targets that are far, which the next sample of a circle is not: with gain"
-    " 1 the error is one sample's motion. That the reference's motion is added is ours.",
+    exact="Errors are in per cent of the length of 10 cm. The robot is the model's equilibrium; of "
+    "the rows with another plant it has 20 intervals instead of 5 and is 5 % stiffer. Points "
+    "are uniform in the static box of curvature and stretch, those left out that no tension "
+    "reaches; every search begins with slack tendons. The thesis does not say how many "
+    "tendons it has, how it inverts the Jacobian of them, what keeps tensions above zero, nor"
+    " how many samples a circle has, how many updates each of them gets, and when its error "
+    "is read; it prints that errors on circles are less than 1 %, and grow with the circle "
+    "since it is swept faster. With one update of gain 0.2 for each sample the tip lags "
+    "behind by what the reference moves in five: less than 1 % of the length on the largest "
+    "circle needs 480 samples or more. Sec. 4.1 allows more than that: q is updated when the "
+    "target changes or iteratively until the configuration is reached, of which five updates "
+    "are a reading, read after them; and the gain is there for targets that are far, which "
+    "the next sample of a circle is not: with gain 1 the error is one sample's motion. That "
+    "the reference's motion is added is ours.",
     seeded=True,
 )  # fmt: skip
