@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from scipy import linalg
 from scipy.optimize import lsq_linear
 
+from softcr_control.controller import ControllerBlock
 from softcr_control.costs import CostSettings
 from softcr_control.horizon import Horizon
 from softcr_control.lookahead.held_steps import HeldSteps, Linear
@@ -266,3 +267,9 @@ def test_another_horizon_brings_its_steps_along():
     assert kind.beside_horizon({"step_ticks": 4}, 10) == {"step_ticks": 1}
     assert kind.beside_horizon({"step_ticks": 5}, 10) == {}
     assert kind(horizon=10, step_ticks=5).steps == 2
+
+
+@pytest.mark.parametrize("name", ["nlsq", "lqr", "ilqr"])
+def test_every_setting_can_be_a_ros_parameter(name):
+    given = ControllerBlock.settings_of({"controller": name, "model": "rod"})
+    assert given.step_ticks == 2
