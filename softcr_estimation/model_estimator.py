@@ -65,6 +65,9 @@ class ModelEstimate:
         fallbacks: how often the opened parameters explained nothing, since the last start: the
             filter then began anew with parameters of the file.
         is_safe: whether it has not opened them again since: structure is not estimated meanwhile.
+        lasting_correlation: the mean over five seconds [-].
+        lasts: whether that is far beyond chance: then parameters may be wrong by many times their
+            standard deviations.
     """
 
     stamp: float
@@ -87,6 +90,8 @@ class ModelEstimate:
     innovation_correlation: float = 0.0
     fallbacks: int = 0
     is_safe: bool = False
+    lasting_correlation: float = 0.0
+    lasts: bool = False
 
     @property
     def is_opened(self) -> bool:
@@ -112,6 +117,12 @@ class ModelEstimate:
                 f"innovations are coloured, correlation {self.innovation_correlation:.2g}: the "
                 f"model does not fit; parameters opened by {self.opened_fast:.2g} (fast), "
                 f"{self.opened_slow:.2g} (slow)"
+            )
+        elif self.lasts:
+            told.append(
+                f"innovations stay coloured, correlation {self.lasting_correlation:.2g} over five "
+                "seconds: estimated parameters stand for what the model does not have, and may be "
+                "wrong by many of their standard deviations"
             )
         if self.at_bounds:
             told.append(f"at their bounds: {', '.join(self.at_bounds)}")
@@ -489,6 +500,8 @@ class ModelEstimator:
             innovation_correlation=self._colour.correlation,
             fallbacks=self._fallbacks,
             is_safe=self._safe_until is not None,
+            lasting_correlation=self._colour.lasting,
+            lasts=self._colour.lasts,
         )
 
     def _checked_inputs(self, inputs: np.ndarray) -> np.ndarray:

@@ -256,6 +256,7 @@ class ModelFilter:
                 "opened_fast": self._last.opened_fast,
                 "opened_slow": self._last.opened_slow,
                 "innovation_correlation": self._last.innovation_correlation,
+                "lasting_correlation": self._last.lasting_correlation,
             }
         return told if self._search is None else told | {"tip_forces": self._search.found}
 

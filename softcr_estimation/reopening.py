@@ -28,6 +28,12 @@ up, is no lasting error [-]."""
 FAST_SHARE = 5.0
 """Of the square of a parameter's walk, at a whole opening by the fast window [-]."""
 
+LASTING_MEMORY = 350.0
+"""Over how many products the mean goes that tells of a lasting error [samples]."""
+
+LASTING = 0.1
+"""Such a mean beyond which the model is told to be wrong, and beyond four of its deviations [-]."""
+
 CALM = 5.0
 """A filter that has fallen back to its safe parameters opens them again after so long without
 coloured innovations [s]."""
@@ -48,6 +54,8 @@ class InnovationColour:
     Attributes:
         fast, slow: how far the parameters are opened by either window, 0 to 1 [-].
         correlation: mean of the slow window, 0 on average where the model is right [-].
+        lasting: the same over a longer time, see `LASTING_MEMORY` [-].
+        lasts: whether that is far beyond chance.
     """
 
     def __init__(self) -> None:
@@ -59,7 +67,9 @@ class InnovationColour:
         self._nis: deque[float] = deque(maxlen=SLOW_WINDOW)
         self._fast: deque[float] = deque([0.0] * FAST_WINDOW, FAST_WINDOW)
         self._slow: deque[float] = deque([0.0] * SLOW_WINDOW, SLOW_WINDOW)
-        self.fast = self.slow = self.correlation = 0.0
+        self._count, self._weight = 0, 0.0
+        self.fast = self.slow = self.correlation = self.lasting = 0.0
+        self.lasts = False
 
     @property
     def is_white(self) -> bool:
@@ -84,7 +94,14 @@ class InnovationColour:
         usual = sorted(self._nis)[len(self._nis) // 2] / _median_of_chi_square(size)
         product = float(limited @ last) / size / max(1.0, usual)
         self._fast.append(product)
-        self._slow.append(min(max(product, -SLOW_CUT), SLOW_CUT))
+        cut = min(max(product, -SLOW_CUT), SLOW_CUT)
+        self._slow.append(cut)
+        kept = 1.0 - 1.0 / LASTING_MEMORY
+        self._count += 1
+        self._weight = kept * self._weight + 1.0
+        self.lasting += (cut - self.lasting) / self._weight
+        chance = 4.0 / math.sqrt(size * min(self._count, 2.0 * LASTING_MEMORY))
+        self.lasts = self.lasting > max(LASTING, chance)
         self.correlation = sum(self._slow) / SLOW_WINDOW
         self.fast = _ramp(sum(self._fast) / FAST_WINDOW, FAST_RAMP)
         self.slow = _ramp(self.correlation, SLOW_RAMP)

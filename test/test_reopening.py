@@ -60,6 +60,27 @@ def test_a_lasting_error_opens_the_slow_finding():
     assert fast.max() < 1.0
 
 
+def lasting(innovations):
+    """(T,) whether a lasting error is told, and its last size."""
+    colour, found = InnovationColour(), []
+    for each in innovations:
+        colour.add(each)
+        found.append(colour.lasts)
+    return np.array(found), colour.lasting
+
+
+def test_a_small_lasting_error_is_told_and_white_innovations_are_not():
+    """The small one opens nothing: an autoregression of 0.25, ten seconds; white, five minutes."""
+    rng = np.random.default_rng(5)
+    told, size = lasting(coloured(0.25, 700, rng))
+    assert told[210:].mean() > 0.9
+    assert 0.15 < size < 0.3
+    for noise in (1.0, 20.0):
+        told, size = lasting(noise * rng.standard_normal((21_000, 3)))
+        assert told.mean() < 1e-3
+        assert abs(size) < 0.1
+
+
 class OpenSwing(Swing):
     """The swing, whose length may be opened."""
 
