@@ -71,7 +71,7 @@ _POINTS: dict[str, dict[str, Any]] = {
 _TRACKS: dict[str, dict[str, Any]] = {"GPS": {"environments": 24}, "TD3": {"noise": 0.3}}
 """What differs from the algorithms' defaults."""
 
-_LONGER = {"DDPG": 2, "fitted GPS": 2}
+_LONGER = dict.fromkeys(("DDPG", "GPS", "fitted GPS", "gradient"), 2)
 """Samples for any point over those of the settings: within 250 k samples and five minutes."""
 
 _NEVER = "the bounds of both boxes were never kept at once while it learned"
@@ -84,7 +84,7 @@ class Settings(StudySettings):
 
     seeds: int = Field(3, ge=1, le=100, description="runs of each case and method")
     samples: int = Field(
-        90_000, ge=100, description="for any point; DDPG and fitted GPS have twice as many"
+        90_000, ge=100, description="for any point, of TD3 and SAC; twice as many of the others"
     )
     ppo_samples: int = Field(3_500_000, ge=100, description="for any point, of PPO")
     tracking_samples: int = Field(30_000, ge=100, description="for trajectories")
