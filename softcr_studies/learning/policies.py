@@ -67,11 +67,12 @@ def learned(cell: Cell, task: Task, samples: int, spread: float) -> tuple[Path, 
         goals on the training's grid [% of L].
     """
     plant = Plant(load_robot(task.robot), PlantSettings(spread=spread))
+    told: dict[str, Any]
     if task.kind == GOALS:
-        own, given = TaskSettings(task="reach", goals="steady", steps=80), _OF_GOALS
+        told, given = {"task": "reach", "goals": "steady", "steps": 80}, _OF_GOALS
     else:
-        own, given = TaskSettings(task="circle"), _OF_CIRCLES
-    asked = own.made(plant)
+        told, given = {"task": "circle"}, _OF_CIRCLES
+    asked = TaskSettings.model_validate(told).made(plant)
     settings = TrainingSettings.of("td3", samples=samples, seed=cell.seed, **given)
     judging = Judging(plant, asked, _EVERY, _RUNS, better=lambda new, old: new.mean < old.mean)
     trained = train(plant, asked, settings, judging)
