@@ -126,13 +126,20 @@ class ReferenceBlock(BlockBase):
     kinds = ("rod", "arm", "strain")
     actions = ("start",)
 
-    def __init__(self, robot: Any, settings: Any, motion: SampledReference | None = None) -> None:
+    def __init__(
+        self,
+        robot: Any,
+        settings: Any,
+        motion: SampledReference | None = None,
+        learned: LearnedMotion | None = None,
+    ) -> None:
         """See BlockBase.
 
         Args:
             robot: see BlockBase.
             settings: see BlockBase.
             motion: made by hand, for the rod of `intervals`; None: the one that settings describe.
+            learned: of repetitions of it; None: what the file of the settings holds.
         """
         super().__init__(robot, settings)
         self.on_grid = settings.resampled
@@ -141,7 +148,7 @@ class ReferenceBlock(BlockBase):
         self._title = type(self).__name__
         name = settings.model or kind_of(settings.robot)
         of_class = settings.reference not in registry.MOTIONS
-        learned = self._learned()
+        learned = learned or self._learned()
         if issubclass(model_class(name), RodModel):
             self._topic = "reference/rod"
             rod = CosseratRod(robot, settings.intervals)

@@ -3,7 +3,8 @@
 As in the paper, lengths of the errors of tip, force and moment are weighted by the inverse of what
 the first guess leaves. Instead of a particle swarm (kept for comparison in `particle_swarm`), least
 squares with exact sensitivities: at a steady state x, f(x, q) = 0, a changed parameter moves it by
-one Newton step of the changed rod. Parameters are estimated as logarithms, so they stay positive.
+one Newton step of the changed rod. Parameters are estimated as logarithms, so they stay positive;
+those of a `pressure_chain`, which may be zero, as they are.
 Their names are those of `identifiable`.
 """
 
@@ -14,13 +15,16 @@ import numpy as np
 from scipy.optimize import least_squares
 from scipy.stats import norm
 
-from softcr_models.identifiable import names_of, parameters_of, with_parameters
+from softcr_models.chain.chain_model import ChainModel
+from softcr_models.identifiable import chosen_of, names_of, parameters_of, with_parameters
+from softcr_models.model import TIP
 from softcr_models.prediction import RodPrediction
 from softcr_models.pressure import PressureLag
 from softcr_models.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod, EquilibriumError
-from softcr_models.rod.description import rod_inputs
+from softcr_models.rod.description import BASE_WRENCH, rod_inputs
 from softcr_models.rod.discretise import share_intervals
+from softcr_models.rod_model import RodModel
 
 CONFIDENCE = 0.95
 NOT_EXCITED = 0.2  # a relative interval wider than this says nothing
@@ -57,7 +61,8 @@ class Fit:
     Attributes:
         names: (P,).
         values: (P,) in SI units.
-        intervals: (P,) half widths of the 95 % confidence intervals, relative to the values.
+        intervals: (P,) half widths of the 95 % confidence intervals, relative to the values; of a
+            number of a chain in its `Identifiable.scale`.
         correlation: (P, P) of the estimates; 0 beside a parameter that changed nothing.
         robot: with the values in it.
         evaluations: models evaluated on the whole recording.
@@ -241,48 +246,77 @@ def _fit(
         sensitivities: (P,) logarithms -> (T, G, width, P); None: differences.
         shared: the robot whose grid all evaluated robots have; None: `robot` itself.
     """
-    start, evaluated = np.log(parameters_of(robot, names)), shared or robot
+    evaluated = shared or robot
+    numbers = _Coordinates(robot, names)
     scale = _weights(measured, predicted(evaluated))
     evaluations = 0
 
-    def made(logarithms: np.ndarray) -> Robot:
-        return with_parameters(evaluated, names, np.exp(logarithms).tolist())
-
-    def residual(logarithms: np.ndarray) -> np.ndarray:
+    def residual(coordinates: np.ndarray) -> np.ndarray:
         nonlocal evaluations
         evaluations += 1
-        return (scale * (predicted(made(logarithms)) - measured)).ravel()
+        candidate = with_parameters(evaluated, names, numbers.values(coordinates))
+        return (scale * (predicted(candidate) - measured)).ravel()
 
-    def jacobian(logarithms: np.ndarray) -> np.ndarray:
+    def jacobian(coordinates: np.ndarray) -> np.ndarray:
         nonlocal evaluations
         if sensitivities is not None:
             evaluations += 1
-            found = sensitivities(logarithms)
+            found = sensitivities(coordinates)
             return (scale[..., None] * found).reshape(-1, len(names))
         columns = []
         for change in 1e-4 * np.eye(len(names)):
-            up, down = residual(logarithms + change), residual(logarithms - change)
+            up, down = residual(coordinates + change), residual(coordinates - change)
             columns.append((up - down) / 2e-4)
         return np.array(columns).T
 
-    reach = np.log(LARGEST_FACTOR)
     found = least_squares(
-        residual, start, jac=jacobian, x_scale=0.1, xtol=1e-9, bounds=(start - reach, start + reach)
+        residual, numbers.start, jac=jacobian, x_scale=0.1, xtol=1e-9, bounds=numbers.bounds
     )
     covariance = _covariance(found.jac, found.fun.reshape(measured.shape), measured.shape)
     deviation = np.sqrt(covariance.diagonal())
     # what would go farther than that is no value that was found
-    deviation[np.abs(found.x - start) > 0.99 * reach] = np.inf
+    deviation[numbers.at_bounds(found.x)] = np.inf
     with np.errstate(invalid="ignore"):
         correlation = np.nan_to_num(covariance / np.outer(deviation, deviation))
+    values = numbers.values(found.x)
     return Fit(
         names,
-        np.exp(found.x),
+        np.array(values),
         norm.ppf(0.5 + CONFIDENCE / 2) * deviation,
         correlation,
-        with_parameters(robot, names, np.exp(found.x).tolist()),
+        with_parameters(robot, names, values),
         evaluations,
     )
+
+
+class _Coordinates:
+    """What is looked for: logarithms, and numbers that may be zero in units of their scale."""
+
+    def __init__(self, robot: Robot, names: tuple[str, ...]) -> None:
+        chosen, values = chosen_of(robot, names), parameters_of(robot, names)
+        self._linear = np.array([each.scale is not None for each in chosen], bool)
+        self._scales = np.array([each.scale or 1.0 for each in chosen])
+        low = np.array([each.low for each in chosen]) / self._scales
+        high = np.array([each.high for each in chosen]) / self._scales
+        logarithms = np.log(np.where(self._linear, 1.0, values))
+        self.start = np.where(self._linear, values / self._scales, logarithms)
+        reach = np.log(LARGEST_FACTOR)
+        self.bounds = (
+            np.where(self._linear, low, self.start - reach),
+            np.where(self._linear, high, self.start + reach),
+        )
+
+    def values(self, coordinates: np.ndarray) -> list[float]:
+        """(P,) in SI units."""
+        exponents = np.where(self._linear, 0.0, coordinates)
+        found = np.where(self._linear, self._scales * coordinates, np.exp(exponents))
+        return [float(each) for each in found]
+
+    def at_bounds(self, coordinates: np.ndarray) -> np.ndarray:
+        """(P,) whether a coordinate is within a hundredth of the way to a bound."""
+        low, high = self.bounds
+        near = 0.005 * (high - low)
+        return np.asarray((coordinates < low + near) | (coordinates > high - near))
 
 
 def _weights(measured: np.ndarray, first: np.ndarray) -> np.ndarray:
@@ -365,13 +399,17 @@ def _steady_sensitivities(
 
 def _moved(robot: Robot, recording: Recording, intervals: int) -> np.ndarray:
     """(T, 3, 3) outputs along a motion from rest; inputs are linear between samples."""
-    rod = CosseratRod(robot, intervals)
+    rod, inputs = CosseratRod(robot, intervals), recording.inputs
     # with three sub-steps the scheme's own damping costs 2 % of the rod's, with eight 0.1 %
-    prediction = RodPrediction(rod, substeps=8, single_precision=False)
-    start = rod.equilibrium(recording.inputs[0])
-    later = prediction.rollout(
-        start, recording.inputs[None], rod.nominal_parameters, recording.period
-    )[0]
+    model: RodModel = RodPrediction(rod, substeps=8, single_precision=False)
+    if robot.pressure_chain is not None:
+        model = ChainModel(model, robot.pressure_chain)
+        if (memory := model.inputs.memory) is not None:
+            (past,) = memory.along(memory.begin(inputs[0]), inputs[None], recording.period)
+            inputs = np.hstack((inputs, past))
+    parameters = model.nominal_parameters
+    start = model.equilibrium(inputs[0], parameters)
+    later = model.rollout(start, inputs[None], parameters, recording.period)[0]
     states = np.vstack([start, later])
-    pairs = zip(states, recording.inputs, strict=True)
-    return np.array([_outputs(rod, state, row) for state, row in pairs])
+    seen = model.observe((TIP, BASE_WRENCH), states, inputs, parameters[None])
+    return np.concatenate((seen[TIP][:, :, 3], seen[BASE_WRENCH]), axis=1).reshape(-1, 3, 3)

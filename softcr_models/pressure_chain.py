@@ -1,21 +1,38 @@
 """The section `pressure_chain` of a rod's file: what lies between a reading and the rod."""
 
+from collections.abc import Mapping
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
-from softcr_models.number_types import Positive
+from softcr_models.number_types import Finite, Positive
 from softcr_models.robot_parts import Data
 
 _DISTINCT = 1.5  # factor between neighbouring radii, or between times, that can be told apart [-]
 
 
+def _pairs(given: Any) -> Any:
+    if not isinstance(given, Mapping):
+        return given
+    for name, value in given.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise ValueError(f"{name}: {value!r}: must be a number")
+    return tuple(given.items())
+
+
+Values = Annotated[
+    tuple[tuple[str, Finite], ...], BeforeValidator(_pairs), PlainSerializer(dict, dict[str, float])
+]
+"""Numbers by name; a mapping in files, pairs in the program, so that robots can be keys."""
+
+
 class PressureChain(Data):
     """Elements of the chain that an estimator identifies; each is on where its field is given.
 
-    An element that is on has parameters, by name, that are zero in the robot's file: how large it
-    is, the filter finds. docs/howto/pressure-chain.md says what each element is.
+    An element that is on has parameters, by name, that are zero where the robot's file has no
+    `values` of them: how large it is, the filter finds, beginning there.
+    docs/howto/pressure-chain.md says what each element is.
     """
 
     hysteresis_radii: Annotated[tuple[Positive, ...], Field(max_length=8)] = Field(
@@ -42,10 +59,17 @@ class PressureChain(Data):
         description="whether the marker may be beside the tip, and the rod longer or shorter",
     )
 
+    values: Values = Field(
+        default=(),
+        description="of the elements' parameters by name, where filter and controllers begin; 0 of "
+        "those that are not named; `softcr identify` writes them [-, rad, m]",
+    )
+
     @model_validator(mode="after")
     def _consistent(self) -> "PressureChain":
-        if self == PressureChain.model_construct():
-            raise ValueError(f"no element is on; known are {', '.join(PressureChain.model_fields)}")
+        elements = [name for name in PressureChain.model_fields if name != "values"]
+        if not any(getattr(self, name) for name in elements):
+            raise ValueError(f"no element is on; known are {', '.join(elements)}")
         for smaller, larger in pairwise(self.hysteresis_radii):
             if larger < _DISTINCT * smaller:
                 raise ValueError(

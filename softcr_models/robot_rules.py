@@ -156,3 +156,27 @@ def check_pressure_chain(robot: "Robot") -> None:
                 f"pressure_chain: hysteresis_radii: {radius:g} Pa: such a stop never slides and "
                 f"cannot be told from a gain; must be below {reach:g} Pa, half the range"
             )
+    _check_chain_values(robot)
+
+
+def _check_chain_values(robot: "Robot") -> None:
+    """Values are of parameters that the elements have, and allowed ones."""
+    from softcr_models.chain.elements import elements_of  # numba, for who has a chain alone
+
+    chain = robot.pressure_chain
+    assert chain is not None
+    elements = elements_of(chain, len(robot.actuators))
+    known = {parameter.name: parameter for _, part in elements for parameter in part}
+    for name, value in chain.values:
+        if name not in known:
+            raise ValueError(
+                f"pressure_chain: values: {name}: no parameter of the elements that are on; "
+                f"allowed are {', '.join(known)}"
+            )
+        low, high, unit = known[name].low, known[name].high, known[name].unit
+        if not low <= value <= high:
+            told = "" if unit == "-" else f" {unit}"
+            raise ValueError(
+                f"pressure_chain: values: {name}: {value:g} is not allowed: must be from {low:g} "
+                f"to {high:g}{told}"
+            )

@@ -17,6 +17,7 @@ import numpy as np
 from softcr_control.controller import ControllerBlock, ControllerBlockSettings
 from softcr_control.horizon import MAXIMUM_DELAY
 from softcr_control.koopman_lqr import KoopmanDesign, KoopmanLqr
+from softcr_control.learned_motion import LearnedMotion
 from softcr_control.reference_block import ReferenceBlock, ReferenceBlockSettings
 from softcr_control.reference_settings import ReferenceSettings
 from softcr_control.references import SampledReference, at_nodes
@@ -145,6 +146,7 @@ def run_loop(
     parameters: Parameters | None = None,
     filter_parameters: Parameters | None = None,
     filter_settings: EstimatorSettings | None = None,
+    learned: LearnedMotion | None = None,
     observe: Observer = lambda name, output: None,
     bag: Path | None = None,
     clock: Callable[[], float] = time.perf_counter,
@@ -161,6 +163,7 @@ def run_loop(
         parameters: of the controller's block that differ from the shipped ones for the case.
         filter_parameters: of the estimator's block, for example its model.
         filter_settings: its estimated parameters are the case's; None: the shipped ones.
+        learned: what repetitions of the case's motion have taught.
         observe: told of everything that is sent.
         bag: to be written.
         clock: by which ticks are timed [s].
@@ -180,7 +183,7 @@ def run_loop(
     """
     blocks = loop_blocks(
         robot, case, source, controller, seeds, design=design, parameters=parameters,
-        filter_parameters=filter_parameters, filter_settings=filter_settings,
+        filter_parameters=filter_parameters, filter_settings=filter_settings, learned=learned,
     )  # fmt: skip
     *_, node = blocks
     plant, filter_block = blocks[SIMULATOR].plant, blocks[ESTIMATOR]
@@ -245,6 +248,7 @@ def loop_blocks(
     parameters: Parameters | None = None,
     filter_parameters: Parameters | None = None,
     filter_settings: EstimatorSettings | None = None,
+    learned: LearnedMotion | None = None,
 ) -> dict[str, Any]:
     """Simulator, estimator, reference and controller, by the names of their nodes, in this order.
 
@@ -267,7 +271,7 @@ def loop_blocks(
     return {
         SIMULATOR: simulator(robot, plant, cycles, case.rate_hz, plant_seed),
         ESTIMATOR: filter_block,
-        REFERENCE: _reference(robot, case, source, control, shared),
+        REFERENCE: _reference(robot, case, source, control, shared, learned),
         node: control,
     }
 
@@ -311,7 +315,12 @@ def _controller(
 
 
 def _reference(
-    robot: Robot, case: Case, source: SampledReference, control: ControllerBlock, shared: Parameters
+    robot: Robot,
+    case: Case,
+    source: SampledReference,
+    control: ControllerBlock,
+    shared: Parameters,
+    learned: LearnedMotion | None,
 ) -> ReferenceBlock:
     """As far ahead as the controller looks."""
     told = shared | {
@@ -321,7 +330,7 @@ def _reference(
         "horizon": max(control.controller.rows - 1 - MAXIMUM_DELAY, 1),
         "intervals": case.model_intervals,
     }
-    return ReferenceBlock(robot, build_settings(ReferenceBlockSettings, told), source)
+    return ReferenceBlock(robot, build_settings(ReferenceBlockSettings, told), source, learned)
 
 
 _KEPT = (

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from softcr_estimation.identification import stages
 from softcr_estimation.identification.stages import Identified, Material
 from softcr_models import Robot, load_robot
-from softcr_models.identifiable import parameters_of, units_of
+from softcr_models.identifiable import names_of, parameters_of, units_of
 from softcr_models.identification import predicted_motion
 from softcr_runtime.command_line import command
 from softcr_runtime.console import say
@@ -36,6 +36,9 @@ def identify(
     Record each actuator, each pair and all of them at six levels (42 configurations of three),
     each held until the tip has come to rest for a second; then, from rest, 10 s of 0.1, 0.5 and
     1 Hz and a step to the least inputs. One recording may hold it all, or several may share it.
+
+    Of a robot with a pressure_chain its numbers are found, too, in the longest motion, which begins
+    at rest without pressure; they are written to its values.
 
     An arm of several segments has its lengths, compliances and relaxation times in each segment
     (bending_compliance_1, bending_compliance_2, ...).
@@ -110,12 +113,14 @@ def run(
 
 def _cells(first: Robot, found: Identified) -> list[tuple[str, ...]]:
     """A row for each parameter, below _HEADS."""
-    rows, units = [], units_of(first)
+    rows, units, chained = [], units_of(first), names_of(first, "chain")
     for name, before in zip(units, parameters_of(first, tuple(units)), strict=True):
         told: tuple[str, ...] = "as guessed", "", "not excited"
         if name in found.found:
             one = found.found[name]
-            told = f"{one.value:.5g}", f"+- {100 * one.width:.2g} %", one.source
+            # what may be zero has no error relative to itself
+            off = f"{abs(one.width * one.value):.2g}" if name in chained else ""
+            told = f"{one.value:.5g}", f"+- {off or f'{100 * one.width:.2g} %'}", one.source
         rows.append((name, units[name], f"{before:.5g}", *told))
     return rows
 
@@ -150,7 +155,7 @@ def _comments(first: Robot, found: Identified, sources: str) -> list[str]:
     ]
     units = units_of(first)
     for name, one in found.found.items():
-        width = one.width * one.value
+        width = abs(one.width * one.value)
         lines.append(f"  {name}: {one.value:.6g} +- {width:.2g} {units[name]}, from {one.source}")
     return lines + [f"  {name}: not excited, as in the first guess" for name in found.not_excited]
 

@@ -1,5 +1,6 @@
 """The chain between a reading and a rod: what it remembers, what acts, and who takes it."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,11 +12,15 @@ from softcr_control.observation import ControlContext, Observation
 from softcr_control.references import Reference
 from softcr_estimation import ModelEstimator, ModelEstimatorSettings
 from softcr_models import CosseratRod, load_robot
+from softcr_models.chain.identification import identify_chain
 from softcr_models.chain.memory import ChainMemory
 from softcr_models.errors import UserError
+from softcr_models.identifiable import with_parameters
+from softcr_models.identification import Recording, predicted_motion
 from softcr_models.model import TIP, told_by
 from softcr_models.models import make_model
 from softcr_models.prediction import RodPrediction
+from softcr_models.robot import Robot
 
 DT = 1 / 70
 CHAIN = {
@@ -319,3 +324,63 @@ def test_a_chain_is_written_as_it_was_read(robot):
     assert content["pressure_chain"]["hose_time"] == 0.025
     assert robot.replace() == robot
     assert "pressure_chain" not in load_robot("licher2025").model_dump()
+
+
+# --- values of the file -------------------------------------------------------------------------
+
+
+def test_a_chain_begins_with_the_values_of_its_file():
+    values = {"hysteresis_2": 0.4, "hose_1": 0.5, "chamber_angle_2": 0.05, "marker_offset_z": 1e-3}
+    robot = chained_with(values)
+    assert Robot.model_validate(robot.model_dump(mode="json")) == robot
+    assert hash(robot) != hash(chained_with({}))
+    model = make_model("rod", robot)
+    nominal = {each.name: each.nominal for each in model.parameters}
+    assert {name: nominal[name] for name in values} == values
+    assert nominal["hysteresis_1"] == 0.0
+    told = with_parameters(robot, ("chamber_angle_2", "hose_3"), (0.02, 0.1))
+    assert dict(told.pressure_chain.values)["chamber_angle_2"] == 0.02
+    assert dict(told.pressure_chain.values)["hose_3"] == 0.1
+    assert dict(told.pressure_chain.values)["hysteresis_2"] == 0.4
+
+
+def chained_with(values):
+    return load_robot("licher2025").replace(pressure_chain={**CHAIN, "values": values})
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"hysteresis_9": 0.1}, "values: hysteresis_9: no parameter of the elements that are on"),
+        ({"chamber_angle_1": 2.0}, "values: chamber_angle_1: 2 is not allowed: must be from -0.5"),
+        ({"hose_1": "much"}, "must be a number"),
+    ],
+)
+def test_values_that_cannot_be_are_one_line(values, said):
+    with pytest.raises(UserError, match=said) as told:
+        chained_with(values)
+    assert "\n" not in str(told.value)
+
+
+def test_a_motion_tells_the_chain_its_model_moved_with():
+    """The recording is the chain's own, so that what is found is exact but for the noise."""
+    parts = {"hose_time": 0.025, "chamber_angles": True, "marker_offset": True}
+    truth = {"hose_1": 0.6, "hose_2": 0.4, "chamber_angle_2": 0.05, "marker_offset_x": 1e-3}
+    robot = load_robot("licher2025").replace(pressure_chain=parts)
+    true = robot.replace(pressure_chain={**parts, "values": truth}).scaled(bending=0.95)
+    times = np.arange(210) / 70.0
+    faded = np.minimum(times, 1.0)[:, None]
+    inputs = 3e4 * faded * (1.0 + 0.8 * np.sin(2.0 * np.pi * np.outer(times, (0.7, 1.1, 1.6))))
+    blank = Recording(inputs, np.zeros((210, 3)), np.zeros((210, 6)), 1 / 70)
+    tips = predicted_motion(true, blank, 4)
+    noisy = tips + 1e-5 * np.random.default_rng(3).standard_normal(tips.shape)
+    found = identify_chain(robot, replace(blank, tips=noisy), 4)
+    values = dict(zip(found.names, found.values, strict=True))
+    widths = dict(zip(found.names, found.intervals, strict=True))
+    assert found.not_excited == ()
+    for name, value in values.items():
+        if name in truth or name.startswith(("hose", "chamber", "marker")):
+            assert abs(value - truth.get(name, 0.0)) < 3.0 * widths[name], name
+    assert values["bending_compliance"] == pytest.approx(0.95 * 49.9, rel=1e-3)
+    assert found.robot.bending_compliance == pytest.approx(values["bending_compliance"])
+    assert dict(found.robot.pressure_chain.values)["hose_1"] == values["hose_1"]

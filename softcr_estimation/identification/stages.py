@@ -1,7 +1,8 @@
-"""A robot's parameters in what was recorded of it: statics, then damping, then the inputs' lag.
+"""A robot's parameters in what was recorded of it: statics, damping, the inputs' lag, its chain.
 
 Every rest of a second is a configuration; the longest motion from a rest, 12 s of it at most, gives
-damping and whatever the configurations did not excite; commands beside it give the lag.
+damping and whatever the configurations did not excite; commands beside it give the lag. Of a robot
+with a `pressure_chain` the motion then gives its numbers, and compliance, tip mass and damping anew.
 What no recording excites stays as in the robot file, and is named.
 """
 
@@ -22,8 +23,9 @@ from softcr_estimation.identification.stretches import (
     rests,
     stretches,
 )
+from softcr_models.chain.identification import identify_chain
 from softcr_models.errors import UserError
-from softcr_models.identifiable import names_of, with_parameters
+from softcr_models.identifiable import names_of, parameters_of, with_parameters
 from softcr_models.identification import (
     Fit,
     Recording,
@@ -42,7 +44,7 @@ RESTS_PER_PARAMETER = 2  # different ones: fewer fit the parameters too well to 
 DIFFERENT = 2e3  # [Pa]
 DIFFERENT_TENSION = 0.02  # of a tension's range [-]
 DELAYS = 4  # periods by which pressures may answer late, 0 included
-STAGES = 4  # that `identify` tells of
+STAGES = 5  # that `identify` tells of
 # Even, as the plant's: rates of the box scheme alternate from node to node, so the base wrench of a
 # moving rod differs between odd and even grids, and damping found on 15 intervals is 2 % off.
 MODEL_INTERVALS = 16
@@ -163,6 +165,8 @@ def identify(
         result = _from_motion(result, material.motion, intervals)
         tell("lag of the inputs")
         result = _from_commands(result, material.motion)
+        tell("pressure chain")
+        result = _of_chain(result, material.motion)
     except EquilibriumError as error:
         raise UserError(f"robot {robot.name} cannot be where it was recorded: {error}") from None
     tell("done")
@@ -243,6 +247,34 @@ def _from_commands(result: Identified, motion: Samples | None) -> Identified:
     note = f"{what} follow their commands {1e3 * delay:.1f} ms late, within {within} rms"
     done = _with(result, fit, left, f"commands and {what} of the motion", note)
     return replace(done, delay=delay)
+
+
+def _of_chain(result: Identified, motion: Samples | None) -> Identified:
+    """The chain's numbers with those of the rod that it is confounded with."""
+    robot, wanted = result.robot, names_of(result.robot, "chain")
+    if robot.pressure_chain is None:
+        return result
+    if motion is None:
+        return _with(result, None, wanted, "", "no motion that could tell the chain")
+    try:
+        fit = identify_chain(robot, motion.recording)
+    except ValueError as error:
+        raise UserError(f"{motion.source}: pressure_chain: {error}") from None
+    source = f"a motion of {len(motion) * motion.recording.period:.1f} s, with the chain"
+    damping = "bending_relaxation_time"
+    values = dict(zip(fit.names, fit.values.tolist(), strict=True))
+    widths = dict(zip(fit.names, fit.intervals.tolist(), strict=True))
+    if factor := values.pop("damping_factor", 0.0):
+        (values[damping],) = parameters_of(fit.robot, (damping,)).tolist()
+        widths[damping] = widths["damping_factor"] / factor * values[damping]
+    known = names_of(robot)
+    found = dict(result.found) | {
+        name: Found(value, widths[name] / max(abs(value), 1e-12), source)
+        for name, value in values.items() if name in known
+    }  # fmt: skip
+    left = [name for name in (*result.not_excited, *wanted) if name not in found]
+    note = f"with the chain the tip is {1e3 * fit.error:.2f} mm beside the recorded one"
+    return Identified(fit.robot, found, tuple(left), result.delay, (*result.notes, note))
 
 
 def _fitted_lag(

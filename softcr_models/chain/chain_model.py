@@ -1,6 +1,6 @@
 """A rod's model with the chain in front of it: readings in, the rod underneath."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -8,9 +8,10 @@ import numpy as np
 
 from softcr_models.arguments import Arguments, signs_of
 from softcr_models.chain import acting
+from softcr_models.chain.elements import elements_of
 from softcr_models.chain.memory import ChainMemory
 from softcr_models.errors import UserError
-from softcr_models.model import TIP, Parameter, told_by
+from softcr_models.model import TIP, told_by
 from softcr_models.pressure_chain import PressureChain
 from softcr_models.robot import Robot
 from softcr_models.rod.state import RodState
@@ -18,8 +19,6 @@ from softcr_models.rod_model import RodModel
 
 _RENEWED = 4  # steps of a rollout over which the bending compliance is taken as constant
 _STEADY = 50  # iterations of a steady state with a stiffness of its own
-_LARGEST_WEIGHT = 2.0
-"""Beyond what their sum may be: a bound that is met moves the mean of what is estimated with it."""
 
 
 class ChainModel(RodModel):
@@ -55,7 +54,7 @@ class ChainModel(RodModel):
         if columns > count:
             memory = ChainMemory(count, chain.hysteresis_radii, chain.lag_times)
             self.inputs = replace(inner.inputs, memory=memory)
-        elements = {part: tuple(each) for part, each in _elements(chain, count)}
+        elements = dict(elements_of(chain, count))
         added = tuple(parameter for each in elements.values() for parameter in each)
         self.parameters = (*inner.parameters, *added)
         self.parameter_names = tuple(each.name for each in self.parameters)
@@ -247,55 +246,6 @@ class ChainModel(RodModel):
             acts = self._acting(levels[:, None], parameters)[:, 0]
         of_rod = self.rod_parameters(parameters, states)
         return self._inner._observed(name, states, acts, of_rod)
-
-
-def _elements(chain: PressureChain, count: int) -> Iterator[tuple[int, tuple[Parameter, ...]]]:
-    """Parameters of each element that is on, in their order.
-
-    Deviations at the start decide what a chain costs a robot that does not need it, and were chosen
-    together with the random walks for that.
-    """
-    chambers, stops = range(1, count + 1), range(1, 1 + len(chain.hysteresis_radii))
-    if stops:
-        shared = (_weight(f"hysteresis_{j}", 0.3, opened=0.3) for j in stops)
-        yield acting.HYSTERESIS, tuple(shared)
-        own = (_weight(f"hysteresis_{j}_of_{i}", 0.01, opened=0.3) for i in chambers for j in stops)
-        yield acting.DEVIATIONS, tuple(own)
-    if chain.lag_names:
-        deviations = {"hose": 0.1, "creep": 1e-4}
-        opened = {"hose": 0.5, "creep": 0.05}
-        lags = (
-            _weight(f"{name}_{i}", deviations[name], opened=opened[name])
-            for name in chain.lag_names for i in chambers
-        )  # fmt: skip
-        yield acting.LAGS, tuple(lags)
-    if chain.chamber_angles:
-        angles = (
-            Parameter(
-                f"chamber_angle_{i}", "rad", 0.0, -0.5, 0.5, "linear", noise=1e-5, deviation=0.02,
-                opened=0.05, opens="slow",
-            )
-            for i in chambers
-        )  # fmt: skip
-        yield acting.ANGLES, tuple(angles)
-    if chain.curvature_stiffness:
-        yield acting.STIFFNESS, (_weight("curvature_stiffness", 0.1, opened=0.1),)
-    if chain.marker_offset:
-        offsets = (
-            Parameter(
-                f"marker_offset_{axis}", "m", 0.0, -0.02, 0.02, "linear", noise=1e-4,
-                deviation=0.5, scale=1e-3, opened=2.0, opens="slow",
-            )
-            for axis in "xyz"
-        )  # fmt: skip
-        yield acting.MARKER, tuple(offsets)
-
-
-def _weight(name: str, deviation: float, *, opened: float) -> Parameter:
-    return Parameter(
-        name, "-", 0.0, -_LARGEST_WEIGHT, _LARGEST_WEIGHT, "linear", noise=1e-4,
-        deviation=deviation, opened=opened, opens="slow",
-    )  # fmt: skip
 
 
 def _turned(robot: Robot, chain: PressureChain) -> np.ndarray:
