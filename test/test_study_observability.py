@@ -63,6 +63,22 @@ def test_at_rest_a_gain_is_an_offset_and_in_motion_it_is_not():
     assert moved.together[2] < 0.02
 
 
+def test_a_chains_numbers_are_told_beside_the_rods():
+    chain = {"hose_time": 0.025, "chamber_angles": True, "marker_offset": True}
+    readings = planned(ROBOT, PLANNED["to 1.5 Hz, 12 s"]).readings[:70]
+    alone = tip_information(ROBOT, readings)
+    told = tip_information(ROBOT.replace(pressure_chain=chain), readings)
+    added = {"hose_1", "chamber_angle_2", "marker_offset_z"}
+    assert added <= set(told.names) - set(alone.names)
+    shared = [told.names.index(name) for name in alone.names]
+    np.testing.assert_allclose(told.matrix[np.ix_(shared, shared)], alone.matrix, rtol=1e-5)
+    # a marker beside the tip moves it by as much, whatever the rod does
+    along = told.names.index("marker_offset_z")
+    assert told.alone[along] * 0.025 == pytest.approx(2e-4 / np.sqrt(69), rel=1e-6)
+    still = tip_information(ROBOT.replace(pressure_chain=chain), np.tile([3e4, 2e4, 1e4], (20, 1)))
+    assert {"hose_1", "hose_2", "hose_3"} <= set(still.not_excited)
+
+
 def test_offsets_of_tensions_are_in_newtons():
     """Tensions of a tenth of a newton, where 10 kPa would be a rope of ten kilonewtons."""
     arm = load_robot("tendon_arm")

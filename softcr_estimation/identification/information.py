@@ -8,11 +8,15 @@ The inputs' lag needs no rod: it follows from commands and readings.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from softcr_estimation.estimator_settings import EstimatorSettings
 from softcr_estimation.identification.stretches import PERIOD
+from softcr_models.chain.chain_model import ChainModel
+from softcr_models.identifiable import CHAIN_SCALES
+from softcr_models.model import Parameter
 from softcr_models.prediction import RodPrediction
 from softcr_models.pressure import PRESSURE_GAIN, PRESSURE_OFFSET, PressureLag, chamber_names
 from softcr_models.robot import Robot
@@ -49,7 +53,7 @@ class Information:
     Attributes:
         names: (P,) of the numbers.
         matrix: (P, P) Fisher information, each number in units of itself, offsets as in
-            `offset_units`.
+            `offset_units`, numbers of a chain as in `chain_unit`.
     """
 
     names: tuple[str, ...]
@@ -100,35 +104,46 @@ def offset_units(robot: Robot) -> np.ndarray:
 
 
 def tip_information(robot: Robot, readings: np.ndarray) -> Information:
-    """Of the rod's parameters, and of gains and offsets of the sensors of its inputs.
+    """Of the rod's parameters, those of its chain, gains and offsets of the sensors of its inputs.
+
+    The slopes are at the file's numbers. Of a stop's weight, what is a chamber's own is told
+    against that of the first chamber.
 
     Args:
         robot: as its file has it.
         readings: (T, m) [Pa, N] PERIOD apart; the rod rests under the first.
     """
-    prediction = RodPrediction(CosseratRod(robot, INTERVALS), single_precision=False)
-    inputs, units = prediction.input_size, offset_units(robot)
-    gains = chamber_names(PRESSURE_GAIN, inputs)
-    offsets = chamber_names(PRESSURE_OFFSET, inputs)
-    names = (*prediction.parameter_names, *gains, *offsets)
+    rod = RodPrediction(CosseratRod(robot, INTERVALS), single_precision=False)
+    model = rod if robot.pressure_chain is None else ChainModel(rod, robot.pressure_chain)
+    inputs, units = model.input_size, offset_units(robot)
+    told = [k for k, each in enumerate(model.parameters) if not each.name.endswith("_of_1")]
+    own = tuple(model.parameters[k].name for k in told)
+    names = (*own, *chamber_names(PRESSURE_GAIN, inputs), *chamber_names(PRESSURE_OFFSET, inputs))
     # a lane each, and the unchanged one last
     changes = _STEP * np.eye(len(names) + 1, len(names))
-    rod = len(prediction.parameter_names)
-    parameters = prediction.nominal_parameters * (1.0 + changes[:, :rod])
-    gain, offset = 1.0 + changes[:, rod : rod + inputs], changes[:, rod + inputs :]
-
-    def seen(row: int) -> np.ndarray:
-        return gain * readings[row] + units * offset
-
-    lanes = zip(seen(0), parameters, strict=True)
-    states = np.array([prediction.equilibrium(*lane) for lane in lanes])
+    parameters = np.tile(model.nominal_parameters, (len(changes), 1))
+    of_chain = model.parameters[len(rod.parameters) :]
+    scales = np.append(rod.nominal_parameters, [chain_unit(each) for each in of_chain])
+    parameters[:, told] += changes[:, : len(told)] * scales[told]
+    gain, offset = 1.0 + changes[:, len(told) :][:, :inputs], changes[:, len(told) + inputs :]
+    seen = gain[:, None] * readings + (units * offset)[:, None]
+    if (memory := model.inputs.memory) is not None:
+        past = [memory.along(memory.begin(lane[0]), lane[None], PERIOD)[0] for lane in seen]
+        seen = np.concatenate((seen, past), axis=2)
+    lanes = zip(seen[:, 0], parameters, strict=True)
+    states = np.array([model.equilibrium(*lane) for lane in lanes])
     matrix = np.zeros((len(names), len(names)))
-    for row in range(1, len(readings)):
-        states = prediction.step(states, seen(row - 1), seen(row), parameters, PERIOD)
-        tips = prediction.tip_poses(states, parameters)[:, :, 3]
+    for begin, end in pairwise(np.ascontiguousarray(seen.swapaxes(0, 1))):
+        states = model.step(states, begin, end, parameters, PERIOD)
+        tips = model.tip_poses(states, parameters)[:, :, 3]
         slopes = (tips[:-1] - tips[-1]) / _STEP
         matrix += slopes @ slopes.T
     return Information(names, matrix / EstimatorSettings().tip_position_noise ** 2)
+
+
+def chain_unit(parameter: Parameter) -> float:
+    """In which a number of a chain is told: a hundred times what is worth knowing [its unit]."""
+    return 10.0 * CHAIN_SCALES[parameter.unit]
 
 
 def lag_information(lag: PressureLag, motion: Motion, units: np.ndarray) -> Information:

@@ -1,8 +1,9 @@
 """A robot's parameters in what was recorded of it: statics, damping, the inputs' lag, its chain.
 
 Every rest of a second is a configuration; the longest motion from a rest, 12 s of it at most, gives
-damping and whatever the configurations did not excite; commands beside it give the lag. Of a robot
-with a `pressure_chain` the motion then gives its numbers, and compliance, tip mass and damping anew.
+damping and whatever the configurations did not excite; commands beside it give the lag. Of a
+robot with a `pressure_chain` the motion then gives its numbers, and compliance, tip mass and
+damping anew.
 What no recording excites stays as in the robot file, and is named.
 """
 

@@ -6,6 +6,7 @@ compliances stay. Every derivative is a lane of one batch, so that many numbers 
 than one.
 """
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -65,13 +66,13 @@ def identify_chain(robot: Robot, recording: Recording, intervals: int = 10) -> C
     if robot.pressure_chain is None:
         raise ValueError(f"robot {robot.name}: has no pressure_chain")
     motion = _Motion(robot, recording, intervals)
-    free = [k for k, each in enumerate(motion.parameters) if not each.name.endswith("_of_1")]
+    free = motion.wanted
     while free:
         coordinates, deviations, error = motion.fitted(free)
         worst = int(np.argmax(deviations))
         if norm.ppf(0.5 + CONFIDENCE / 2) * deviations[worst] < NOT_EXCITED:
             return motion.told(free, coordinates, deviations, error)
-        free.pop(worst)
+        free = [*free[:worst], *free[worst + 1 :]]
     raise ValueError("the motion tells no number of the chain and its rod")
 
 
@@ -84,6 +85,11 @@ class _Motion:
         self._robot, self._recording = robot, recording
         self._model = ChainModel(rod, robot.pressure_chain)
         self.parameters = self._model.parameters
+        # a number of the rod that is zero in its file is none that it has
+        self.wanted = [
+            k for k, each in enumerate(self.parameters)
+            if not each.name.endswith("_of_1") and (each.nominal > 0.0 or k >= len(rod.parameters))
+        ]  # fmt: skip
         self._levels = recording.inputs
         if (memory := self._model.inputs.memory) is not None:
             begun = memory.begin(self._levels[0])
@@ -137,8 +143,7 @@ class _Motion:
         names = tuple(each.name for each in chosen)
         return ChainFit(
             names, values, norm.ppf(0.5 + CONFIDENCE / 2) * units * deviations,
-            tuple(each.name for each in self.parameters
-                  if each.name not in names and not each.name.endswith("_of_1")),
+            tuple(self.parameters[k].name for k in self.wanted if k not in free),
             with_parameters(robot, tuple(own), list(own.values())), error,
         )  # fmt: skip
 
@@ -160,7 +165,7 @@ class _Motion:
         model, levels = self._model, self._levels
         states = np.array([model.equilibrium(levels[0], row) for row in rows])
         tips = [model.tip_poses(states, rows)[:, :, 3]]
-        for begin, end in zip(levels[:-1], levels[1:], strict=True):
+        for begin, end in itertools.pairwise(levels):
             period = self._recording.period
             states = model.step(states, begin[None], end[None], rows, period)
             tips.append(model.tip_poses(states, rows)[:, :, 3])

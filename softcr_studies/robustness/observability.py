@@ -16,6 +16,7 @@ from softcr_estimation.identification.information import LAG, Motion
 from softcr_estimation.identification.signals import inputs_of, read_topic
 from softcr_estimation.identification.stretches import PERIOD, held_commands
 from softcr_models import Robot, load_robot
+from softcr_models.chain.elements import elements_of
 from softcr_models.errors import UserError
 from softcr_models.pressure import PRESSURE_OFFSET, chamber_names
 from softcr_models.rod.description import rod_inputs
@@ -103,7 +104,8 @@ def rows(results: Results) -> Iterable[Row]:
     """Deviations of every number in its own unit."""
     for cell in results.cells:
         found, case = results[cell], Path(cell.case_name).name
-        units = _offset_units(load_robot(cell.settings.robot))
+        robot = load_robot(cell.settings.robot)
+        units = _offset_units(robot) | _chain_units(robot)
         numbers = zip(*(found[key] for key in ("names", "alone", "together", "least")), strict=True)
         for name, alone, together, part in numbers:
             factor, unit = units.get(str(name), (100.0, "%"))
@@ -127,6 +129,21 @@ def _offset_units(robot: Robot) -> dict[str, tuple[float, str]]:
     }
 
 
+_SHOWN = {"-": (1.0, "-"), "rad": (180.0 / np.pi, "deg"), "m": (1e3, "mm")}
+
+
+def _chain_units(robot: Robot) -> dict[str, tuple[float, str]]:
+    """By name of a chain's number likewise."""
+    if robot.pressure_chain is None:
+        return {}
+    elements = elements_of(robot.pressure_chain, len(robot.actuators))
+    numbers = [each for _, part in elements for each in part]
+    return {
+        each.name: (information.chain_unit(each) * _SHOWN[each.unit][0], _SHOWN[each.unit][1])
+        for each in numbers
+    }
+
+
 STUDY = Study(
     name="robustness/observability",
     source="",
@@ -141,6 +158,8 @@ STUDY = Study(
     "filter can reach: the model has no error, the rod begins at rest, and nothing drifts. The tip "
     "is read with the noise that the filter reckons with, pressures with 0.1 kPa for the lag, "
     "tensions with a thousandth of their highest. Parts of a combination are in units of each "
-    "number, of offsets in 10 kPa or a tenth of the highest tension.",
+    "number, of offsets in 10 kPa or a tenth of the highest tension. A robot with a pressure_chain "
+    "has the chain's numbers, too, in weights of 5, angles of 0.5 rad and offsets of 25 mm; those "
+    "that the motion does not tell are the rows of an infinite deviation.",
     about={"intervals": information.INTERVALS, "period_s": round(PERIOD, 6)},
 )

@@ -1,0 +1,142 @@
+"""Learning over repetitions of a motion, on plants that are not the model."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from softcr_control.learned_motion import LearnedMotion, shift_after
+from softcr_estimation import EstimatorSettings
+from softcr_hardware.plant_errors import load_plant_errors
+from softcr_models import Robot, load_robot
+from softcr_runtime.block import Output
+from softcr_runtime.registry import GRADIENT_MPC
+from softcr_studies.closed_loop import mean_error_mm
+from softcr_studies.robustness.plants import NAMED
+from softcr_studies.study import Cell, Result, Results, Row, Study, StudySettings
+from softcr_studies.tracking_loop import FAST, PERIOD, SETTLED, reference_of, run_loop
+
+REPETITIONS = 6  # after a first run without anything learned
+DURATION = 6.0  # [s]
+OPENED = 2  # runs in which a filter may reopen, where it is frozen later
+PLANTS = {
+    "hard": load_plant_errors("hard"),
+    "typical": load_plant_errors("typical"),
+    "chamber 2 angle +3 deg": NAMED["chamber 2 angle +3 deg"],
+    "play +-0.4, 1.0, 1.6 kPa": NAMED["play +-0.4, 1.0, 1.6 kPa"],
+}
+CHAIN = {
+    "hysteresis_radii": (300.0, 1000.0, 3000.0), "hose_time": 0.025, "chamber_angles": True,
+    "curvature_stiffness": True, "marker_offset": True,
+}  # fmt: skip
+
+
+class Method(NamedTuple):
+    """How a run is made.
+
+    Attributes:
+        chained: whether the model has a chain, and the filter is the extended one.
+        closes: whether reopening is off from run OPENED on.
+    """
+
+    chained: bool = False
+    closes: bool = False
+
+
+METHODS: Mapping[str, Method] = {
+    "shipped filter": Method(),
+    "shipped filter, closed after 2 runs": Method(closes=True),
+    "pressure chain": Method(chained=True),
+    "pressure chain, closed after 2 runs": Method(chained=True, closes=True),
+}
+
+
+class Settings(StudySettings):
+    """Of which robot."""
+
+    robot: str = Field("licher2025", min_length=1, description="a rod of chambers: name or file")
+
+
+def run(cell: Cell) -> Result:
+    """errors (REPETITIONS + 1,) settled error of the true tip in each run [mm]."""
+    method, plain = METHODS[cell.method], load_robot(cell.settings.robot)
+    robot = plain.replace(pressure_chain=CHAIN) if method.chained else plain
+    source = reference_of(plain, replace(FAST, duration=DURATION))
+    shift, errors = np.zeros((round(DURATION / PERIOD), 3)), []
+    for repetition in range(REPETITIONS + 1):
+        numbers = EstimatorSettings(
+            filter="ekf" if method.chained else "ukf",
+            reopening=not method.closes or repetition < OPENED,
+        )
+        if method.chained:
+            numbers = numbers.model_copy(update={"parameters": None})
+        seen = _Cameras(len(shift))
+        found = run_loop(
+            robot,
+            replace(FAST, name=cell.case, duration=DURATION, errors=PLANTS[cell.case]),
+            source,
+            GRADIENT_MPC,
+            (cell.stream(f"plant {repetition}"), cell.stream(f"controller {repetition}")),
+            filter_settings=numbers,
+            learned=_learned(robot, shift),
+            observe=seen,
+        )
+        errors.append(mean_error_mm(found, SETTLED))
+        shift = shift_after(shift, seen.filled() - found["wanted"])
+    return {"errors": np.array(errors)}
+
+
+class _Cameras:
+    """What they saw of the tip: all that may be learned from."""
+
+    def __init__(self, rows: int) -> None:
+        self._tips = np.full((rows, 3), np.nan)
+
+    def __call__(self, name: str, output: Output) -> None:
+        row = round(1e-9 * output.stamp / PERIOD) - 1  # the first cycle ends a period from 0
+        if output.topic == "mocap/tip/pose" and 0 <= row < len(self._tips):
+            self._tips[row] = output.value.position
+
+    def filled(self) -> np.ndarray:
+        """(T, 3) with lost poses between their neighbours [m]."""
+        rows = np.arange(len(self._tips))
+        known = np.isfinite(self._tips[:, 0])
+        columns = [np.interp(rows, rows[known], each[known]) for each in self._tips.T]
+        return np.stack(columns, axis=1)
+
+
+def _learned(robot: Robot, shift: np.ndarray) -> LearnedMotion:
+    return LearnedMotion(
+        robot=robot.name, motion={}, period=PERIOD, errors=[], shift=shift.tolist()
+    )
+
+
+def rows(results: Results) -> Iterable[Row]:
+    """The settled error after each number of repetitions."""
+    for plant in PLANTS:
+        for method in METHODS:
+            errors = np.array([each["errors"] for each in results.of(plant, method)])
+            for repetition, each in enumerate(errors.T):
+                asked = {"must": 0.25} if plant == "hard" and repetition == 5 else {}
+                quantity = f"settled tip error after {repetition} repetitions"
+                yield Row.of(plant, method, quantity, each, "mm", **asked)
+
+
+STUDY = Study(
+    name="control/repetition",
+    source="",
+    summary="learning over repetitions of a motion, on plants that are not the model",
+    run=run,
+    cases=tuple(PLANTS),
+    methods=tuple(METHODS),
+    settings=Settings,
+    further_rows=rows,
+    exact="Plants are those of robustness/plants, on the trajectory of Experiment 4a for 6 s with "
+    f"{GRADIENT_MPC}. What is learned is learned from measured tips alone, as `softcr learn "
+    "motion` does with its usual gain and smoothing; what is told is the true tip from 2 s on. "
+    "Every run has noise of its own and begins with the numbers of the file. A filter that is "
+    "closed does not open its parameters by coloured innovations.",
+    about={"repetitions": REPETITIONS, "duration_s": DURATION, "settled_from_s": SETTLED},
+)  # fmt: skip
