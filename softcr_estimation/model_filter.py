@@ -164,6 +164,12 @@ class ModelFilter:
             context, numbers, settings.use_orientation, settings.parameter_noise_factor,
             settings.tip_force_threshold,
         )  # fmt: skip
+        markers = [each for each in self._filter.estimated if each.startswith("marker_offset")]
+        if markers and not settings.use_tip_pose:
+            raise UserError(
+                f"use_tip_pose = False with {', '.join(markers)}: no other sensor tells where the "
+                "marker is; leave marker_offset out of the robot's pressure_chain"
+            )
 
     @classmethod
     def of(cls, context: EstimationContext, numbers: ModelEstimatorSettings) -> "ModelFilter":

@@ -11,6 +11,10 @@ from softcr_control.gauss_newton import GaussNewtonMpc, GaussNewtonSettings
 from softcr_control.observation import ControlContext, Observation
 from softcr_control.references import Reference
 from softcr_estimation import ModelEstimator, ModelEstimatorSettings
+from softcr_estimation.context import EstimationContext
+from softcr_estimation.identification.stages import Identified, _of_chain
+from softcr_estimation.identification.stretches import Samples
+from softcr_estimation.model_filter import ModelFilter, ModelFilterSettings
 from softcr_models import CosseratRod, load_robot
 from softcr_models.chain.identification import identify_chain
 from softcr_models.chain.memory import ChainMemory
@@ -384,3 +388,34 @@ def test_a_motion_tells_the_chain_its_model_moved_with():
     assert values["bending_compliance"] == pytest.approx(0.95 * 49.9, rel=1e-3)
     assert found.robot.bending_compliance == pytest.approx(values["bending_compliance"])
     assert dict(found.robot.pressure_chain.values)["hose_1"] == values["hose_1"]
+
+
+def test_the_stages_write_a_chain_beside_the_rods_numbers():
+    robot = load_robot("licher2025").replace(pressure_chain={"marker_offset": True})
+    true = with_parameters(robot, ("marker_offset_y",), (1e-3,)).scaled(damping=1.2)
+    times = np.arange(70) / 70.0
+    inputs = (
+        3e4
+        * np.minimum(3.0 * times, 1.0)[:, None]
+        * (1.0 + 0.8 * np.sin([[9], [7], [5]] * times).T)
+    )
+    blank = Recording(inputs, np.zeros((70, 3)), np.zeros((70, 6)), 1 / 70)
+    recording = replace(blank, tips=predicted_motion(true, blank, 10))
+    motion = Samples("a bag", np.zeros(70, np.int64), recording, None)
+    found = _of_chain(Identified(robot), motion)
+    assert dict(found.robot.pressure_chain.values)["marker_offset_y"] == pytest.approx(
+        1e-3, rel=0.01
+    )
+    relaxation = found.found["bending_relaxation_time"]
+    assert relaxation.value == pytest.approx(1.2 * 0.005, rel=0.02)
+    assert found.not_excited == ()
+    assert _of_chain(Identified(robot), None).not_excited == tuple(
+        f"marker_offset_{a}" for a in "xyz"
+    )
+
+
+def test_a_marker_is_not_looked_for_without_the_tips_pose(robot, model):
+    context = EstimationContext(robot, model, DT)
+    told = {"parameters": ("marker_offset_x",), "use_base_wrench": True}
+    with pytest.raises(UserError, match="use_tip_pose = False with marker_offset_x: no other sens"):
+        ModelFilter(context, ModelFilterSettings(use_tip_pose=False, **told))

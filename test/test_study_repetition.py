@@ -1,0 +1,41 @@
+"""The studies of learning over repetitions and of a chain's identification: shape and law."""
+
+import numpy as np
+import pytest
+
+from softcr_models import load_robot
+from softcr_runtime.block import Output
+from softcr_runtime.values import Pose
+from softcr_studies.control import repetition
+from softcr_studies.robustness import chain_identification
+from softcr_studies.study import Cell
+from softcr_studies.tracking_loop import PERIOD
+
+
+def test_what_cameras_lost_lies_between_its_neighbours():
+    seen = repetition._Cameras(4)
+    for row in (0, 1, 3):
+        stamp = round(1e9 * PERIOD * (row + 1))
+        pose = Pose(np.array([row, 2.0 * row, 0.0]), np.array([0.0, 0.0, 0.0, 1.0]))
+        seen("simulator", Output("mocap/tip/pose", stamp, pose))
+    np.testing.assert_allclose(seen.filled()[:, 1], [0.0, 2.0, 4.0, 6.0])
+
+
+@pytest.mark.slow
+def test_what_was_learned_helps_the_next_run(monkeypatch):
+    monkeypatch.setattr(repetition, "REPETITIONS", 1)
+    monkeypatch.setattr(repetition, "DURATION", 3.0)
+    cell = Cell("hard", "shipped filter", 0, repetition.Settings())
+    first, second = repetition.run(cell)["errors"]
+    assert second < 0.8 * first
+
+
+def test_every_truth_is_a_number_of_the_chain():
+    robot = load_robot("licher2025").replace(pressure_chain=chain_identification.CHAIN)
+    known = {name for name, _ in robot.pressure_chain.values}
+    assert known == set()
+    result = {"names": ["hose_1"], "values": np.array([0.6]), "widths": np.array([0.01])}
+    told = {each.parameter: chain_identification._told(result, each)
+            for each in chain_identification.TRUTHS}  # fmt: skip
+    np.testing.assert_allclose(told.pop("hose_1"), (15.0, 0.25))
+    assert all(value == (0.0, np.inf) for value in told.values())
