@@ -88,7 +88,8 @@ class Listener:
 
 def heard(robot, **settings):
     """What an estimator is told of each of a few ticks, some without further sensors."""
-    given = {"robot": robot.name, "intervals": 2, "rate_hz": 50.0} | settings
+    given = {"robot": robot.name, "intervals": 2, "rate_hz": 50.0, "pressure_filter": False}
+    given |= settings
     listener = []
     block = EstimatorBlock(
         robot, EstimatorBlock.settings_of(given),
@@ -104,7 +105,7 @@ def heard(robot, **settings):
     for tick in range(1, 7):
         stamp = round(2e7 * tick)
         present = topics if tick < 3 else topics[:2]
-        samples = {name: Sample(name, stamp, values[name], 0.0) for name in present}
+        samples = {n: Sample(n, stamp, values[n], 0.0) for n in present if n in values}
         list(block.tick(stamp, samples))
         patience.append([each.patience_now() for each in block.inputs[2:]])
     return topics, listener[0].told, patience, block.warnings()
@@ -123,6 +124,8 @@ def test_an_estimator_is_told_what_its_settings_ask_for(monkeypatch):
     assert [line for line in warnings if BODY_POSES in line and "force_torque/wrench" in line]
     assert heard(TWO, use_body_poses=False)[0] == topics[:2]
     assert heard(load_robot("licher2025"))[0] == topics[:2]
+    with_filter = heard(load_robot("licher2025"), pressure_filter=True)[0]
+    assert with_filter == [*topics[:2], "pressure/command"]
 
 
 # --- the loop -----------------------------------------------------------------------------------

@@ -157,7 +157,7 @@ def estimated(block, seen, first):
             "force_torque/wrench": wrench,
         }
         topics = [each.topic for each in block.inputs]
-        samples = {name: Sample(name, tick * PERIOD, values[name], 0.0) for name in topics}
+        samples = {n: Sample(n, tick * PERIOD, values[n], 0.0) for n in topics if n in values}
         outputs = list(block.tick(tick * PERIOD, samples))
         tip = [each.value.pose().position for each in outputs if each.topic == "estimate/tip/pose"]
         found.append((len(outputs), tip[0].tolist() if tip else None))
