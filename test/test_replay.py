@@ -218,18 +218,32 @@ def simulated(tmp_path_factory) -> dict[str, Path]:
     for name in ("wall", "lockstep", "starved"):
         results = tmp_path_factory.mktemp(name)
         mode = "lockstep" if name == "lockstep" else "wall"
-        arguments = ("--population", "64", "--duration", "1.5", "--mode", mode)
-        command = [SOFTCR, "up", "simulation", *arguments, "--results", str(results)]
-        # a domain of its own: nodes of earlier tests may still be heard of in theirs
-        own = os.environ | {"ROS_DOMAIN_ID": fresh_domain()}
         with starvation() if name == "starved" else nullcontext():
-            if name == "starved" and os.geteuid() == 0 and shutil.which("setpriv"):
-                # as for a person who has no right to real-time priorities
-                command = ["setpriv", "--bounding-set", "-sys_nice", *command]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=400, env=own)
-        assert done.returncode == 0, done.stdout + done.stderr
-        directories[name] = results / "latest"
+            directories[name] = simulate(results, "--mode", mode, with_priorities=name != "starved")
     return directories
+
+
+@pytest.fixture(scope="module")
+def unfiltered(tmp_path_factory) -> Path:
+    """The directory of a run whose readings are used as they come, as in older releases."""
+    pytest.importorskip("rclpy")
+    results = tmp_path_factory.mktemp("unfiltered")
+    parameters = results / "parameters.yaml"
+    parameters.write_text("estimator: {ros__parameters: {pressure_filter: false}}\n")
+    return simulate(results, "--mode", "lockstep", "--params-file", str(parameters))
+
+
+def simulate(results: Path, *arguments: str, with_priorities: bool = True) -> Path:
+    """The directory of a real run, with or without the right to real-time priorities."""
+    given = ("--population", "64", "--duration", "1.5", "--results", str(results))
+    command = [SOFTCR, "up", "simulation", *given, *arguments]
+    if not with_priorities and os.geteuid() == 0 and shutil.which("setpriv"):
+        command = ["setpriv", "--bounding-set", "-sys_nice", *command]
+    # a domain of its own: nodes of earlier tests may still be heard of in theirs
+    own = os.environ | {"ROS_DOMAIN_ID": fresh_domain()}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=400, env=own)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return results / "latest"
 
 
 @contextmanager
@@ -666,11 +680,11 @@ def joining_pressures(payload: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("records", [True, False])
-def test_a_bag_whose_estimates_tell_no_inputs_comes_back_to_the_bit(tmp_path, simulated, records):
+def test_a_bag_whose_estimates_tell_no_inputs_comes_back_to_the_bit(tmp_path, unfiltered, records):
     changed = {"/estimate/rod": without_inputs, "/ticks": joining_pressures}
     entries = [
         Entry(m.topic, m.time, changed.get(m.topic, bytes)(m.payload))
-        for m in Bag(simulated["lockstep"]).messages(*Bag(simulated["lockstep"]).topics)
+        for m in Bag(unfiltered).messages(*Bag(unfiltered).topics)
         if records or m.topic != "/ticks"
     ]
     by_name = {f"/{topic.lstrip('/')}": topic for topic in TOPICS}
