@@ -49,6 +49,7 @@ from softcr_tools.option_checks import (
 )
 
 Options = TypeVar("Options", bound="RunOptions")
+_Simulation = TypeVar("_Simulation", bound="SimulationOptions")
 
 
 def _absolute_file(place: str) -> str:
@@ -164,7 +165,7 @@ class RunOptions(BaseModel):
             if getattr(self, name) != declared.default
         }  # fmt: skip
 
-    def completed(self) -> "RunOptions":
+    def completed(self: Options) -> Options:
         """With what the class leaves to the other options; the robot's name among it."""
         return self
 
@@ -385,7 +386,7 @@ class SimulationOptions(PlantOptions):
             refuse_others(self, OF_SAME_STRUCTURE, where)
         return self
 
-    def completed(self) -> "SimulationOptions":
+    def completed(self: _Simulation) -> _Simulation:
         """See RunOptions; raises UserError for a robot that cannot be used."""
         found = self
         if not found.robot:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from softcr_models import load_robot
+from softcr_models.errors import UserError
 from softcr_runtime.block import Output
 from softcr_runtime.values import Pose
 from softcr_studies.control import repetition
@@ -30,10 +31,18 @@ def test_what_was_learned_helps_the_next_run(monkeypatch):
     assert second < 0.8 * first
 
 
-def test_every_truth_is_a_number_of_the_chain():
-    robot = load_robot("licher2025").replace(pressure_chain=chain_identification.CHAIN)
-    known = {name for name, _ in robot.pressure_chain.values}
-    assert known == set()
+@pytest.mark.parametrize("truth", chain_identification.TRUTHS, ids=lambda each: each.parameter)
+def test_every_truth_is_a_number_of_the_chain(truth):
+    def with_value(name):
+        chain = chain_identification.CHAIN | {"values": {name: 1e-3}}
+        return load_robot("licher2025").replace(pressure_chain=chain)
+
+    assert dict(with_value(truth.parameter).pressure_chain.values) == {truth.parameter: 1e-3}
+    with pytest.raises(UserError, match="no_such_number"):
+        with_value("no_such_number")
+
+
+def test_what_was_not_excited_is_told_without_an_interval():
     result = {"names": ["hose_1"], "values": np.array([0.6]), "widths": np.array([0.01])}
     told = {each.parameter: chain_identification._told(result, each)
             for each in chain_identification.TRUTHS}  # fmt: skip
