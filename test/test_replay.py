@@ -11,6 +11,7 @@ import threading
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -30,11 +31,13 @@ from softcr_models.errors import UserError
 from softcr_runtime.bags.message_bytes import cdr_of, header_stamp, same_content
 from softcr_runtime.bags.reading import Bag, BagMessage
 from softcr_runtime.bags.signals import read_signals
+from softcr_runtime.block import Output
 from softcr_runtime.codecs import codec
 from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_to_message
 from softcr_runtime.messages import pose_to_message, pressures_to_message
 from softcr_runtime.replay.bag_replay import Counts
 from softcr_runtime.replay.recorded_messages import RecordedSamples
+from softcr_runtime.replay.replayed import Replayed, ReplayExecutor
 from softcr_runtime.sample import Sample
 from softcr_runtime.settings import setting_values
 from softcr_runtime.tick_records import (
@@ -692,6 +695,42 @@ def test_a_bag_whose_estimates_tell_no_inputs_comes_back_to_the_bit(tmp_path, un
     content = replayed_without_ros(write(tmp_path / "older", entries))
     for counts in (content["estimates"], content["commands"]):
         assert counts["identical"] == counts["compared"] > 90
+
+
+class Scripted:
+    """Stands for a replayed block: events (stamp, needed samples, output) in their order."""
+
+    def __init__(self, topic, events):
+        self.block, self.events = SimpleNamespace(outputs=(topic,)), list(events)
+
+    @property
+    def stamp(self):
+        return self.events[0][0] if self.events else None
+
+    @property
+    def needs(self):
+        return self.events[0][1]
+
+    def advance(self):
+        (topic,), (stamp, _, made) = self.block.outputs, self.events.pop(0)
+        return [Replayed(topic, stamp, Output(topic, made, topic))]
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_late_tick_comes_after_the_later_sample_that_it_used(known):
+    """An estimator fell behind: the command that it heard was sent at a later time."""
+    used = 25 if known else 26  # the bag lacks the second
+    estimator = Scripted("estimate", [(10, [], 10), (20, [("command", used)], 20)])
+    controller = Scripted("command", [(10, [("estimate", 10)], 10), (25, [], 25),
+                                      (20, [("estimate", 20)], 20)])  # fmt: skip
+    executor = ReplayExecutor(
+        {"estimator": lambda _: estimator, "controller": lambda _: controller}, lambda *_: None
+    )
+    order = [(each.node, each.output.stamp) for each in executor.run()]
+    assert sorted(order) == sorted([("estimate", 10), ("command", 10), ("command", 25),
+                                    ("estimate", 20), ("command", 20)])  # fmt: skip
+    if known:
+        assert order.index(("command", 25)) < order.index(("estimate", 20))
 
 
 # --- onto the wire ------------------------------------------------------------------------------

@@ -86,6 +86,14 @@ class ReplayedBlock:
         """Of the next event [ns]; None at the end."""
         return None if self._next is None else self._next.stamp
 
+    @property
+    def needs(self) -> list[tuple[str, int]]:
+        """Topics and stamps [ns] of the samples that the next event uses."""
+        if self._next is None or self._next.event != TICK:
+            return []
+        used = self._next.used.items()
+        return [(topic, last) for topic, (_, last) in used if topic in self._inputs]
+
     def advance(self) -> list[Replayed]:
         """Do the next event."""
         record, self._next = self._next, next(self._records, None)
@@ -179,15 +187,40 @@ class ReplayExecutor:
             self._replaced.update(each.block.outputs)
 
     def run(self) -> Iterator[Replayed]:
-        """All outputs; at one stamp those of the first block come first."""
+        """All outputs; at one stamp those of the first block come first.
+
+        A late tick may have used what another block said at a later time: that comes before it.
+        """
         while True:
             waiting = [each for each in self.blocks if each.stamp is not None]
             if not waiting:
                 return
-            block = min(waiting, key=lambda each: (each.stamp, self.blocks.index(each)))
-            for replayed in block.advance():
+            for replayed in self._due(waiting).advance():
                 self._keep(replayed.output)
                 yield replayed
+
+    def _due(self, waiting: list[ReplayedBlock]) -> ReplayedBlock:
+        first = min(waiting, key=lambda each: (each.stamp, self.blocks.index(each)))
+        block, asked = first, [first]
+        while (maker := self._maker_of_what_lacks(block, waiting)) is not None:
+            if maker in asked:  # nobody will make it: the bag lacks it
+                return first
+            block = maker
+            asked.append(maker)
+        return block
+
+    def _maker_of_what_lacks(
+        self, block: ReplayedBlock, waiting: list[ReplayedBlock]
+    ) -> ReplayedBlock | None:
+        """Another block that may still make a sample of the block's next event."""
+        for topic, stamp in block.needs:
+            if topic not in self._replaced or (topic, stamp) in self._made:
+                continue
+            for maker in waiting:
+                made_by_then = maker.stamp is not None and maker.stamp <= stamp
+                if maker is not block and topic in maker.block.outputs and made_by_then:
+                    return maker
+        return None
 
     def _keep(self, output: Output) -> None:
         key = output.topic, output.stamp
