@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, model_validator
 
 from softcr_models.number_types import Finite, Positive
 from softcr_models.robot_parts import Data
@@ -22,7 +22,10 @@ def _pairs(given: Any) -> Any:
 
 
 Values = Annotated[
-    tuple[tuple[str, Finite], ...], BeforeValidator(_pairs), PlainSerializer(dict, dict[str, float])
+    tuple[tuple[str, Finite], ...],
+    BeforeValidator(_pairs),
+    PlainSerializer(dict, dict[str, float]),
+    WithJsonSchema({"type": "object", "additionalProperties": {"type": "number"}}),
 ]
 """Numbers by name; a mapping in files, pairs in the program, so that robots can be keys."""
 

@@ -92,6 +92,8 @@ def _allowed(field: Mapping[str, Any]) -> str:
         return " or ".join(_allowed(member) for member in field["oneOf"])
     if field["type"] == "array":
         return f"{_length(field)}, each {_allowed(field['items'])}"
+    if field["type"] == "object":
+        return f"mapping, each {_allowed(field['additionalProperties'])}"
     words = {
         "string": "text",
         "integer": "whole number",
