@@ -66,6 +66,9 @@ _UNITS: tuple[tuple[str, str], ...] = (
     (r"(delta_[xy]|elongation)_rate(_std)?", "m/s"),
     (r"bending_stiffness(_std)?", "N/m"),
     (r"angle_\d+", "rad"),
+    (r"(parameter\.|std\.)?(hysteresis|hose|creep|curvature_stiffness)\w*", "1"),
+    (r"(parameter\.|std\.)?chamber_angle\w*", "rad"),
+    (r"(parameter\.|std\.)?marker_offset_[xyz](_std)?", "m, frame of the tip"),
 )
 """Units of the fields of point clouds, by name; the build fails for a field that none fits."""
 
