@@ -117,7 +117,10 @@ class World:
         self.safety_says = lambda **values: publisher.publish(
             kind(values=[KeyValue(key=key, value=value) for key, value in values.items()])
         )
-        return publisher
+        # in the thread that spins: it may be waiting for this publisher's events
+        self.end_safety = lambda: self._executor.create_task(
+            self.listener.destroy_publisher, publisher
+        )
 
     def report(self):
         """The newest diagnostics."""
@@ -222,7 +225,7 @@ def test_the_base_is_calibrated_only_when_the_valves_say_that_they_are_vented(
         refused = "no valves' node says that the chambers are vented"
         assert (refused in here.trigger("calibrate_base").message) != without_valves
         session.calibration = before
-        publisher = here.safety()
+        here.safety()
         until(lambda: here.node.count_publishers("safety/state"), "a valves' node")
         assert "safety/state says nothing yet" in here.trigger("calibrate_base").message
         for enabled, action in (("true", "none"), ("false", "ramp to vent"), ("", "vent now")):
@@ -236,7 +239,7 @@ def test_the_base_is_calibrated_only_when_the_valves_say_that_they_are_vented(
         here.safety_says(enabled="false", action="vent now", testing="false")
         until(lambda: here.trigger("calibrate_base").success, "a calibration")
         session.calibration = before
-        here.listener.destroy_publisher(publisher)  # it ended: what it said is old
+        here.end_safety()  # it ended: what it said is old
         until(lambda: not here.node.count_publishers("safety/state"), "its end")
         assert here.trigger("calibrate_base").success == without_valves
 

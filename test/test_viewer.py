@@ -479,7 +479,8 @@ class Rig:
         self.publish("safety/state", message)
 
     def stop_offering(self, topic):
-        self._node.destroy_publisher(self._publishers.pop(topic))
+        # in the thread that spins: it may be waiting for this publisher's events
+        self._executor.create_task(self._node.destroy_publisher, self._publishers.pop(topic))
 
     def now(self):
         return self._node.get_clock().now().nanoseconds
