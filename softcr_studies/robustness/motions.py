@@ -1,0 +1,33 @@
+"""Ours whole on the typical plant in other motions than that of Experiment 4a: at rest, slow, and
+in circles of two speeds."""
+
+from dataclasses import replace
+
+from softcr_hardware.plant_errors import load_plant_errors
+from softcr_studies import lock_in
+from softcr_studies.licher2025.circles import circle
+from softcr_studies.licher2025.setpoint import SETPOINT
+from softcr_studies.licher2025.tracking_slow import SLOW_TRAJECTORY
+from softcr_studies.robustness.fair import run
+from softcr_studies.study import Must, Study
+from softcr_studies.tracking_study import METRICS, SETTLED_TIP
+
+_MUSTS = {SETPOINT: 0.2, SLOW_TRAJECTORY: 0.25, circle(0.6): 0.4, circle(1.5): 0.4}  # [mm]
+
+STUDY = Study(
+    name="robustness/motions",
+    source="",
+    summary="ours whole on the typical plant: a setpoint, a slow trajectory, two circles",
+    run=run,
+    cases=[replace(case, errors=load_plant_errors("typical")) for case in _MUSTS],
+    methods=("rod_mpc, chain", "nempc, chain"),
+    metrics=(*METRICS, *lock_in.METRICS),
+    musts=[
+        Must(SETTLED_TIP, must, must / 2, case=case.name) for case, must in _MUSTS.items()
+    ],
+    exact="The plant is a chain of beam elements with an integrator of its own, and has all that "
+    "typical in config/plant_errors says; filter and controllers are the shipped ones with the "
+    "chain. The reference is a motion of the nominal rod. Errors count from 2 s on. "
+    + lock_in.EXPLAINED,
+    about={"settled_from_s": 2.0},
+)  # fmt: skip
