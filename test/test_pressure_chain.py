@@ -390,6 +390,25 @@ def test_a_motion_tells_the_chain_its_model_moved_with():
     assert dict(found.robot.pressure_chain.values)["hose_1"] == values["hose_1"]
 
 
+def test_play_is_found_at_the_limit_of_what_stops_can_weigh():
+    """Beyond the limit the model has no slope: the fit must not end there and drop the weight."""
+    parts = {"hysteresis_radii": (1000.0,)}
+    robot = load_robot("licher2025").replace(pressure_chain=parts)
+    true = robot.replace(pressure_chain={**parts, "values": {"hysteresis_1": 1.2}})
+    times = np.arange(60) / 30.0
+    faded = np.minimum(times, 1.0)[:, None]
+    inputs = 3e4 * faded * (1.0 + 0.8 * np.sin(2.0 * np.pi * np.outer(times, (0.7, 1.1, 1.6))))
+    blank = Recording(inputs, np.zeros((60, 3)), np.zeros((60, 6)), 1 / 30)
+    tips = predicted_motion(true, blank, 3)
+    noisy = tips + 1e-5 * np.random.default_rng(3).standard_normal(tips.shape)
+    found = identify_chain(robot, replace(blank, tips=noisy), 3)
+    weights = dict(zip(found.names, found.values, strict=True))
+    assert "hysteresis_1" in weights
+    for chamber in (1, 2, 3):
+        own = weights.get(f"hysteresis_1_of_{chamber}", 0.0)
+        assert weights["hysteresis_1"] + own == pytest.approx(0.95, abs=0.02)
+
+
 def test_the_stages_write_a_chain_beside_the_rods_numbers():
     robot = load_robot("licher2025").replace(pressure_chain={"marker_offset": True})
     true = with_parameters(robot, ("marker_offset_y",), (1e-3,)).scaled(damping=1.2)

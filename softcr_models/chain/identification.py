@@ -14,6 +14,7 @@ import numpy as np
 from scipy.optimize import least_squares
 from scipy.stats import norm
 
+from softcr_models.chain.acting import LARGEST_WEIGHTS
 from softcr_models.chain.chain_model import ChainModel
 from softcr_models.identifiable import CHAIN_SCALES, with_parameters
 from softcr_models.identification import CONFIDENCE, LARGEST_FACTOR, NOT_EXCITED, Recording
@@ -90,6 +91,7 @@ class _Motion:
             k for k, each in enumerate(self.parameters)
             if not each.name.endswith("_of_1") and (each.nominal > 0.0 or k >= len(rod.parameters))
         ]  # fmt: skip
+        self._stops = _stops_of(self.parameters, recording.inputs.shape[1])
         self._levels = recording.inputs
         if (memory := self._model.inputs.memory) is not None:
             begun = memory.begin(self._levels[0])
@@ -111,11 +113,12 @@ class _Motion:
             return kept[key]
 
         found = least_squares(
-            lambda each: both(each)[0].ravel(), start, jac=lambda each: both(each)[1],
+            lambda each: both(each)[0], start, jac=lambda each: both(each)[1],
             bounds=(low, high), x_scale=0.1, xtol=_CLOSE, ftol=_CLOSE,
         )  # fmt: skip
-        residual = found.fun.reshape(-1, 3)
-        left, sizes, right = np.linalg.svd(found.jac, full_matrices=False)
+        of_tip = self._recording.tips[self._recording.run_in :].size
+        residual = found.fun[:of_tip].reshape(-1, 3)
+        left, sizes, right = np.linalg.svd(found.jac[:of_tip], full_matrices=False)
         del left
         sizes = np.maximum(sizes, 1e-9 * sizes[0])
         deviations = residual.std() * np.sqrt(((right / sizes[:, None]) ** 2).sum(axis=0))
@@ -150,15 +153,28 @@ class _Motion:
     def _residual_and_slopes(
         self, free: Sequence[int], coordinates: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(T, 3) of the tip [m], and (3 T, P) by the coordinates."""
-        lanes = coordinates + _STEP * np.eye(len(free) + 1, len(free))  # the last is unchanged
+        """(3 T + m,) of the tip [m] and of each chamber's stops, and slopes by coordinates."""
+        # towards the file's value: there a chamber's stops have a slope even at their limit
+        steps = np.where(coordinates > 0.0, -_STEP, _STEP)
+        lanes = np.vstack((coordinates + np.diag(steps), coordinates))
         rows = np.tile(self._model.nominal_parameters, (len(lanes), 1))
         for column, k in enumerate(free):
             rows[:, k] = [_value(self.parameters[k], each) for each in lanes[:, column]]
         tips = self._tips(rows)[:, self._recording.run_in :]
-        slopes = (tips[:-1] - tips[-1]) / _STEP
         residual = tips[-1] - self._recording.tips[self._recording.run_in :]
-        return residual, slopes.reshape(len(free), -1).T
+        excess = self._excess(rows)
+        slopes = np.hstack(
+            ((tips[:-1] - tips[-1]).reshape(len(free), -1), excess[:-1] - excess[-1])
+        )
+        return np.concatenate((residual.ravel(), excess[-1])), (slopes / steps[:, None]).T
+
+    def _excess(self, rows: np.ndarray) -> np.ndarray:
+        """(B, m) by how much a chamber's stops weigh more than they can, of parameters (B, P).
+
+        Beyond the limit the model does not change, so that the motion alone would leave the sum
+        anywhere.
+        """
+        return np.maximum(rows @ self._stops - LARGEST_WEIGHTS, 0.0)
 
     def _tips(self, rows: np.ndarray) -> np.ndarray:
         """(B, T, 3) of parameters (B, P) [m]."""
@@ -170,6 +186,16 @@ class _Motion:
             states = model.step(states, begin[None], end[None], rows, period)
             tips.append(model.tip_poses(states, rows)[:, :, 3])
         return np.stack(tips, axis=1)
+
+
+def _stops_of(parameters: Sequence[Parameter], count: int) -> np.ndarray:
+    """(P, m), 1 where a parameter is a part of the weight of a chamber's stops."""
+    places = [each.name.split("_") for each in parameters]
+    return np.array([
+        [place[0] == "hysteresis" and (len(place) == 2 or place[-1] == str(i + 1))
+         for i in range(count)]
+        for place in places
+    ], dtype=float)  # fmt: skip
 
 
 def _value(parameter: Parameter, coordinate: float) -> float:
