@@ -48,6 +48,7 @@ class Correction:
         nis: normalised innovation squared, before any inflation [-].
         innovation: (nz,) whitened by its own covariance, before any inflation: standard normal
             where the model is right [-].
+        difference: (nz,) what was measured minus what was expected [the measurement's unit].
         gated: whether the gate inflated the measurement's covariance.
         measured_covariance: (nz, nz) covariance, after the update, of the measured quantity without
             its noise.
@@ -55,6 +56,7 @@ class Correction:
 
     nis: float
     innovation: np.ndarray
+    difference: np.ndarray
     gated: bool
     measured_covariance: np.ndarray
 
@@ -161,9 +163,8 @@ class SquareRootFilter(ABC):
         factor = self._factor_of(np.asarray(noise, float), moments)
         # Everything below is whitened by the innovation's factor: innovation, gain, covariance.
         covariance = moments.covariance
-        right_sides = np.column_stack(
-            [measurement - moments.mean, self._cross_rows(moments), covariance]
-        )
+        difference = measurement - moments.mean
+        right_sides = np.column_stack([difference, self._cross_rows(moments), covariance])
         whitened = np.ascontiguousarray(lapack.dtrtrs(factor, right_sides, trans=True)[0])
         size = self.mean.size
         innovation, gain = whitened[:, 0], whitened[:, 1 : 1 + size]
@@ -173,7 +174,7 @@ class SquareRootFilter(ABC):
         self.mean = self._clipped(self.mean + innovation @ gain / inflation)
         self.factor = self._downdated(self.factor, gain / math.sqrt(inflation))
         left = covariance - explained.T @ explained / inflation
-        return Correction(nis, innovation.copy(), inflation > 1.0, left)
+        return Correction(nis, innovation.copy(), difference, inflation > 1.0, left)
 
     def part(self, places: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         """Mean (k,) and a square root (r, k) of the covariance of some of the numbers."""

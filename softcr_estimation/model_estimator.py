@@ -13,8 +13,16 @@ from softcr_estimation.estimator_settings import ModelEstimatorSettings
 from softcr_estimation.filters import elapsed, make_filter, suited
 from softcr_estimation.gaussian import Measure
 from softcr_estimation.joint_vector import JointVector
+from softcr_estimation.lasting_error import LastingError
 from softcr_estimation.measurements import Measurement, Measurements, checked, positions
-from softcr_estimation.reopening import CALM, FAST_SHARE, SLOW_RAMP, TRIED, InnovationColour
+from softcr_estimation.reopening import (
+    CALM,
+    FAST_SHARE,
+    SLOW_RAMP,
+    TRIED,
+    InnovationColour,
+    limited,
+)
 from softcr_models.model import TIP, Model
 
 HELD = 1e-6
@@ -45,7 +53,7 @@ class ModelEstimate:
             inputs' sensors.
         parameters_std: name -> standard deviation; 0 for parameters that are not estimated.
         tip_position: (3,) [m].
-        tip_position_covariance: (3, 3) [m^2].
+        tip_position_covariance: (3, 3) the filter's and `tip_lasting_covariance` [m^2].
         nis: normalised innovation squared [-], of several outputs their sum; NaN without a
             measurement.
         gated: whether a measurement was believed less than its noise says.
@@ -68,6 +76,8 @@ class ModelEstimate:
         lasting_correlation: the mean over five seconds [-].
         lasts: whether that is far beyond chance: then parameters may be wrong by many times their
             standard deviations.
+        tip_lasting_covariance: (3, 3) of an error of the tip that lasts, see `LastingError`; zeros
+            where the tip is not measured [m^2]. `covariance` knows nothing of it.
     """
 
     stamp: float
@@ -92,6 +102,7 @@ class ModelEstimate:
     is_safe: bool = False
     lasting_correlation: float = 0.0
     lasts: bool = False
+    tip_lasting_covariance: np.ndarray = field(default_factory=lambda: np.zeros((3, 3)))
 
     @property
     def is_opened(self) -> bool:
@@ -208,7 +219,7 @@ class ModelEstimator:
         self._stamp = math.nan
         self._inputs, self._remembered = np.zeros(model.inputs.size), np.zeros(0)
         self._recent = _Recent()
-        self._colour = InnovationColour()
+        self._colour, self._lasting = InnovationColour(), LastingError()
         self._opened = 0.0, 0.0
         self._safe_until: float | None = None
         self._begun, self._fallbacks = -math.inf, 0
@@ -298,6 +309,7 @@ class ModelEstimator:
             self._remembered = self._model.inputs.memory.begin(inputs)
         self._recent = _Recent()
         self._colour.restart()
+        self._lasting.restart()
         self._begun = -math.inf
         self._opened, self._safe_until, self._fallbacks = (0.0, 0.0), None, 0
         self._held.clear()
@@ -342,6 +354,7 @@ class ModelEstimator:
             gated |= correction.gated
             if name == TIP:
                 tip_covariance = correction.measured_covariance[:3, :3]
+                self._lasting.add(limited(correction.difference[:3], correction.nis))
         self._recent.forget_before(self._stamp - RECENT)
         if not measured:
             return self._estimate(None, math.nan, False, True)
@@ -390,6 +403,7 @@ class ModelEstimator:
         self._fallbacks += 1
         self._recent = _Recent()
         self._colour.restart()
+        self._lasting.restart()
         self._safe_until, self._opened = self._stamp + CALM, (0.0, 0.0)
         self._begun = self._stamp
         self._held |= {*self._vector.structural}
@@ -486,7 +500,7 @@ class ModelEstimator:
             parameters=values,
             parameters_std=dict.fromkeys(values, 0.0) | dict(zip(vector.names, found, strict=True)),
             tip_position=positions(self._observed(TIP, mean[None], states, parameters))[0],
-            tip_position_covariance=tip_covariance,
+            tip_position_covariance=tip_covariance + self._lasting.covariance,
             nis=nis,
             gated=gated,
             predicted_only=predicted_only,
@@ -502,6 +516,7 @@ class ModelEstimator:
             is_safe=self._safe_until is not None,
             lasting_correlation=self._colour.lasting,
             lasts=self._colour.lasts,
+            tip_lasting_covariance=self._lasting.covariance,
         )
 
     def _checked_inputs(self, inputs: np.ndarray) -> np.ndarray:

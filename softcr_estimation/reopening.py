@@ -85,14 +85,13 @@ class InnovationColour:
         """The whitened innovation (nz,) of one stamp; one of another size than the last is not
         compared with it."""
         nis = float(innovation @ innovation)
-        limited = innovation * min(1.0, _LONGEST / math.sqrt(nis)) if nis > 0.0 else innovation
-        last, self._last = self._last, limited
+        last, self._last = self._last, limited(innovation, nis)
         size = innovation.size
         self._nis.append(min(nis, _LONGEST**2))
         if last.size != size:
             return
         usual = sorted(self._nis)[len(self._nis) // 2] / _median_of_chi_square(size)
-        product = float(limited @ last) / size / max(1.0, usual)
+        product = float(self._last @ last) / size / max(1.0, usual)
         self._fast.append(product)
         cut = min(max(product, -SLOW_CUT), SLOW_CUT)
         self._slow.append(cut)
@@ -105,6 +104,16 @@ class InnovationColour:
         self.correlation = sum(self._slow) / SLOW_WINDOW
         self.fast = _ramp(sum(self._fast) / FAST_WINDOW, FAST_RAMP)
         self.slow = _ramp(self.correlation, SLOW_RAMP)
+
+
+def limited(innovation: np.ndarray, nis: float) -> np.ndarray:
+    """An innovation (nz,), or a part of one, that a single wrong measurement cannot make large.
+
+    Args:
+        innovation: in any unit.
+        nis: the whole innovation's normalised square [-].
+    """
+    return innovation * (_LONGEST / math.sqrt(nis)) if nis > _LONGEST**2 else innovation
 
 
 def _ramp(value: float, ends: tuple[float, float]) -> float:
