@@ -133,9 +133,6 @@ class EstimatorSettings(ModelEstimatorSettings):
     damping_factor_deviation: _Positive = Field(default=0.05, description="at the start [-]")
     pressure_offset_deviation: _Positive = Field(default=100.0, description="at the start [Pa]")
     pressure_gain_deviation: _Positive = Field(default=0.003, description="at the start [-]")
-    parameter_range: _Range = Field(
-        default=2.0, description="parameters stay within nominal / range and nominal * range [-]"
-    )
     pressure_offset_limit: _Positive = Field(
         default=2e4, description="largest estimated offset [Pa]"
     )

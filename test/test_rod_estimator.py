@@ -426,6 +426,19 @@ def test_rod_that_differs_from_the_model_in_grid_softness_and_mass(kind):
 
 
 @pytest.mark.usefixtures("one_thread")
+def test_a_payload_of_more_than_the_tips_own_mass_is_found():
+    plant = RodPlant(intervals=5, frequency=1.0, bending_compliance=49.9, tip_mass_ratio=2.3)
+    estimator = rod_estimator(plant)
+    for _ in range(280):
+        pressures, tip = plant.advance()
+        estimate = estimator.update(pressures, tip, plant.time)
+    mass = 2.3 * load_robot("licher2025").tip_mass
+    assert estimate.parameters["tip_mass"] == pytest.approx(mass, rel=0.02)
+    assert estimate.at_bounds == ()
+    assert plant.error_of(estimate) < 5e-4
+
+
+@pytest.mark.usefixtures("one_thread")
 def test_rod_finds_back_after_nonsense_from_the_camera():
     plant = RodPlant(intervals=5, frequency=1.0, bending_compliance=49.9, tip_mass_ratio=1.0)
     estimator = rod_estimator(plant, parameters=("bending_compliance",))
