@@ -36,6 +36,8 @@ GAUSS_NEWTON = {  # rate [Hz] and horizon [ticks]
     told: ("tick", f"Gauss-Newton, {told[0]} Hz, horizon {told[1]}, one core")
     for told in ((70, 8), (500, 40))
 }
+CHAINED = "licher2025_chain"
+CHAIN = "tick", f"Gauss-Newton on {CHAINED}, 70 Hz, horizon {HORIZON}, one core"
 
 
 def nempc(population: int, effort: Effort, robot: str = ROBOT) -> Result:
@@ -119,6 +121,7 @@ STUDY = timing.speed_study(
         **{cell: partial(nempc, population) for population, cell in NEMPC.items()},
         **{cell: partial(gauss_newton, *told) for told, cell in GAUSS_NEWTON.items()},
         ARM_NEMPC: partial(nempc, 256, robot=ARM),
+        CHAIN: partial(gauss_newton, 70, HORIZON, robot=CHAINED),
         ARM_GAUSS_NEWTON: partial(gauss_newton, 70, HORIZON, robot=ARM),
         STEP: scalar_step,
         OURS: partial(minimum, True),
@@ -128,6 +131,7 @@ STUDY = timing.speed_study(
     [
         *(Baseline(cell, STEP, population * HORIZON) for population, cell in NEMPC.items()),
         *(Baseline(cell, NEMPC[512]) for cell in GAUSS_NEWTON.values()),
+        Baseline(CHAIN, GAUSS_NEWTON[70, 8], must=1 / 1.5),
         Baseline(OURS, BVLS),
     ],
     musts=(

@@ -5,8 +5,11 @@ from functools import partial
 
 import numpy as np
 
+from softcr_estimation.pressure_filter import PressureFilter
 from softcr_estimation.rod_estimator import EstimatorSettings, RodEstimator
+from softcr_models.models import make_model
 from softcr_models.prediction import RodPrediction
+from softcr_models.robot import load_robot
 from softcr_studies.speed import motion, timing
 from softcr_studies.speed.batch import SCALAR, SUBSTEPS, scalar_step
 from softcr_studies.speed.motion import PERIOD
@@ -15,10 +18,10 @@ from softcr_studies.study import Must, Result
 
 UNIT = "ms per tick"
 TIP_NOISE = 2e-4
-UKF, BOTH, ALL, EKF = (
+UKF, BOTH, ALL, EKF, CHAIN = (
     ("tick", name)
     for name in ("UKF, one core", "UKF, two cores", "UKF, all parameters, one core",
-                 "EKF, one core")
+                 "EKF, one core", "EKF, pressure chain, pressures filtered, one core")
 )  # fmt: skip
 STEP = ("one step", SCALAR)
 POINTS = 2 * (72 + 1) + 1  # sigma points of 72 states and the bending compliance
@@ -29,10 +32,30 @@ _SMALL = f"72 states + bending compliance, {POINTS} points, {_MEASURED}"
 _LARGE = f"tip mass, damping and pressure offsets estimated too, the default; {_MEASURED}"
 
 
-def ticks(settings: EstimatorSettings, count: int, note: str, effort: Effort) -> Result:
-    """Ticks on so many cores, and the mean tip error of the estimates."""
+_EVERYTHING = EstimatorSettings(filter="ekf").model_copy(update={"parameters": None})
+CHAINED = "licher2025_chain"
+_WHOLE = f"all that {CHAINED} and its pressure sensors have; {_MEASURED}, pressures exactly"
+
+
+def ticks(
+    settings: EstimatorSettings, count: int, note: str, effort: Effort, robot: str | None = None
+) -> Result:
+    """Ticks on so many cores, and the mean tip error of the estimates.
+
+    Args:
+        settings: of the filter.
+        count: of cores.
+        note: beside the figure.
+        effort: how often.
+        robot: whose model the filter has, and with it the filter of the readings of pressures;
+            None: that of the plant, and the readings as they are.
+    """
     prediction = RodPrediction(motion.make_rod(), SUBSTEPS, single_precision=False)
-    estimator = RodEstimator(prediction, settings)
+    options = {"substeps": SUBSTEPS, "single_precision": False}
+    model = prediction if robot is None else make_model("rod", load_robot(robot), options)
+    estimator = RodEstimator(model, settings)
+    lag = prediction.rod.robot.pressure_lag
+    readings = None if robot is None else PressureFilter(lag, PERIOD)
     pressures = motion.three_phase_pressures(1 + timing.WARM_UP + effort.repeats)
     # pressures are linear in time, as the estimator takes them, and the rod begins at rest
     parameters = prediction.nominal_parameters
@@ -40,12 +63,18 @@ def ticks(settings: EstimatorSettings, count: int, note: str, effort: Effort) ->
     states = prediction.rollout(rest, pressures[None], parameters, PERIOD)[0]
     tips = motion.tip_positions(prediction.rod, states)
     measured = tips + np.random.default_rng(0).normal(0.0, TIP_NOISE, tips.shape)
-    samples = zip(pressures[1:], measured, itertools.count(PERIOD, PERIOD), strict=False)
+    commands = lag.commands_along(pressures, PERIOD)
+    stamps = itertools.count(PERIOD, PERIOD)
+    samples = zip(pressures[1:], measured, stamps, commands, strict=False)
     estimated: list[np.ndarray] = []
     estimator.start(pressures[0], 0.0)
 
-    def tick(sample: tuple[np.ndarray, np.ndarray, float]) -> None:
-        estimated.append(estimator.update(*sample).tip_position)
+    def tick(sample: tuple[np.ndarray, np.ndarray, float, np.ndarray]) -> None:
+        pressures, tip, stamp, command = sample
+        if readings is not None:
+            readings.hear(stamp - 2.0 * PERIOD, command)  # it acted from a period later on
+            pressures = readings.filtered(pressures, stamp)
+        estimated.append(estimator.update(pressures, tip, stamp).tip_position)
 
     with timing.cores(count):
         durations = timing.measure_each(tick, samples, effort)
@@ -61,10 +90,11 @@ STUDY = timing.speed_study(
         BOTH: partial(ticks, _COMPLIANCE, 2, _SMALL),
         ALL: partial(ticks, EstimatorSettings(), 1, _LARGE),
         EKF: partial(ticks, _EKF, 1, _SMALL),
+        CHAIN: partial(ticks, _EVERYTHING, 1, _WHOLE, robot=CHAINED),
         STEP: scalar_step,
     },
     [UNIT],
     [Baseline(UKF, STEP, POINTS), Baseline(BOTH, STEP, POINTS), Baseline(ALL, UKF),
-     Baseline(EKF, UKF)],
+     Baseline(EKF, UKF), Baseline(CHAIN, ALL, must=1 / 1.6)],
     musts=[Must("median", 1.5, 0.7, method=name) for _, name in (UKF, BOTH)],
 )  # fmt: skip
