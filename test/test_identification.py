@@ -136,6 +136,7 @@ def test_both_segments_and_both_axes_are_found_within_their_stated_errors():
     assert fit.robot.segment_names == ARM.segment_names
 
 
+@pytest.mark.slow  # half a minute of simulations
 def test_damping_of_each_segment_from_a_motion():
     names = names_of(ARM, "motion")
     truth = with_parameters(ARM, names, (0.0065, 0.004))

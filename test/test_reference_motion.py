@@ -86,6 +86,7 @@ def test_kirchhoff_answers_as_fast_as_cosserat():
     assert peak(naive, motion.dt)[1] == pytest.approx(0.007, abs=0.001)
 
 
+@pytest.mark.slow  # a long motion in small steps
 def test_explicit_restriction_holds_shear_and_stretch_by_a_force():
     """As far from the explicit Cosserat rod as the implicit ones are from each other: 0.2 mm."""
     rod = ReferenceRod.of_robot(floating())

@@ -170,6 +170,7 @@ def test_without_pyelastica_its_rows_say_so(monkeypatch, tmp_path):
     assert all("pip install pyelastica" in note for note in notes)
 
 
+@pytest.mark.slow  # it imports and compiles PyElastica
 def test_pyelastica_that_fails_or_diverges_is_told():
     pytest.importorskip("elastica")
     pressures = motion.three_phase_pressures(20)
