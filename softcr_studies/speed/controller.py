@@ -22,6 +22,7 @@ from softcr_studies.speed import motion, timing
 from softcr_studies.speed.batch import SCALAR, SUBSTEPS, scalar_step
 from softcr_studies.speed.timing import Baseline, Effort, told
 from softcr_studies.study import Must, Result
+from softcr_studies.whole_loops import CHAINED
 
 ROBOT, INTERVALS = "licher2025", 5
 UNIT, SOLUTION = "ms per tick", "us per solution"
@@ -36,7 +37,6 @@ GAUSS_NEWTON = {  # rate [Hz] and horizon [ticks]
     told: ("tick", f"Gauss-Newton, {told[0]} Hz, horizon {told[1]}, one core")
     for told in ((70, 8), (500, 40))
 }
-CHAINED = "licher2025_chain"
 CHAIN = "tick", f"Gauss-Newton on {CHAINED}, 70 Hz, horizon {HORIZON}, one core"
 
 

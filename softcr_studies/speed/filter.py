@@ -15,6 +15,7 @@ from softcr_studies.speed.batch import SCALAR, SUBSTEPS, scalar_step
 from softcr_studies.speed.motion import PERIOD
 from softcr_studies.speed.timing import Baseline, Effort
 from softcr_studies.study import Must, Result
+from softcr_studies.whole_loops import CHAINED, EVERYTHING
 
 UNIT = "ms per tick"
 TIP_NOISE = 2e-4
@@ -30,10 +31,6 @@ _EKF = EstimatorSettings(filter="ekf", parameters=_COMPLIANCE.parameters)
 _MEASURED = f"{SUBSTEPS} sub-steps; tip measured with {1e3 * TIP_NOISE:.1f} mm noise"
 _SMALL = f"72 states + bending compliance, {POINTS} points, {_MEASURED}"
 _LARGE = f"tip mass, damping and pressure offsets estimated too, the default; {_MEASURED}"
-
-
-_EVERYTHING = EstimatorSettings(filter="ekf").model_copy(update={"parameters": None})
-CHAINED = "licher2025_chain"
 _WHOLE = f"all that {CHAINED} and its pressure sensors have; {_MEASURED}, pressures exactly"
 
 
@@ -90,7 +87,7 @@ STUDY = timing.speed_study(
         BOTH: partial(ticks, _COMPLIANCE, 2, _SMALL),
         ALL: partial(ticks, EstimatorSettings(), 1, _LARGE),
         EKF: partial(ticks, _EKF, 1, _SMALL),
-        CHAIN: partial(ticks, _EVERYTHING, 1, _WHOLE, robot=CHAINED),
+        CHAIN: partial(ticks, EVERYTHING, 1, _WHOLE, robot=CHAINED),
         STEP: scalar_step,
     },
     [UNIT],
