@@ -8,7 +8,7 @@ import numpy as np
 
 from softcr_models.arguments import Arguments, unknown_output
 from softcr_models.errors import UserError
-from softcr_models.model import TIP, Parameter
+from softcr_models.model import TIP
 from softcr_models.robot import Robot
 from softcr_models.robot_parts import PoseSensor
 from softcr_models.rod import stepper
@@ -29,11 +29,6 @@ OPENED: Mapping[str, float] = {"bending_compliance": 0.08, "tip_mass": 0.3, "dam
 """Random walks of a rod's parameters while a filter finds that it is wrong [1/sqrt(s)]: a payload
 that is picked up is a large part of the mass at the tip."""
 
-HEAVIEST = 3.0
-"""So many times the mass of a rod's tip its estimate reaches [-]. What is picked up sits beyond the
-mass of the file, which is spread along the rod, and counts for more than it weighs: 1.4 times for
-the inertia of `licher2025`, where 50 g are so found as 71 g."""
-
 
 class RodModel:
     """A `Model` whose states are a rod's; how they advance is its subclass's to say.
@@ -47,7 +42,9 @@ class RodModel:
         self.rod = rod
         self.state = rod_layout(rod)
         self.inputs = rod_inputs(rod.robot)
-        self.parameters = tuple(map(_estimated, rod_parameters(rod)))
+        self.parameters = tuple(
+            replace(each, opened=OPENED.get(each.name, 0.0)) for each in rod_parameters(rod)
+        )
         self.outputs = rod_outputs(rod)
         self._pose_sensors = pose_sensors(rod.robot)
         self.parameter_names = rod.parameter_names
@@ -234,11 +231,3 @@ def rod_robot(robot: Any, model: str) -> Robot:
         name = getattr(robot, "name", type(robot).__name__)
         raise UserError(f"model {model!r}: is for a rod, which {name} is not")
     return robot
-
-
-def _estimated(parameter: Parameter) -> Parameter:
-    """As a filter finds it."""
-    found = replace(parameter, opened=OPENED.get(parameter.name, 0.0))
-    if found.name != "tip_mass" or found.transform == "linear":
-        return found
-    return replace(found, high=HEAVIEST * found.nominal)

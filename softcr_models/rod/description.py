@@ -15,8 +15,8 @@ from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.parameters import RodParameter
 from softcr_models.rod.state import RodState
 
-PARAMETER_RANGE = 2.0
-"""An estimated parameter stays within nominal / range and nominal * range [-]."""
+SMALLEST = 0.5
+"""Times its nominal value an estimated parameter is at least [-]."""
 
 LARGEST_FORCE, FORCE_WALK = 20.0, 0.05
 """Of the estimated force at the tip: bound of each component [N], random walk [N/sqrt(s)]."""
@@ -86,7 +86,7 @@ def _parameter(each: RodParameter, value: float, robot: Robot) -> Parameter:
 
 def _factor(each: RodParameter, value: float) -> Parameter:
     return Parameter(
-        each.name, each.unit, value, value / PARAMETER_RANGE, value * PARAMETER_RANGE,
+        each.name, each.unit, value, SMALLEST * value, each.largest * value,
         noise=5e-4, deviation=each.deviation,
     )  # fmt: skip
 
