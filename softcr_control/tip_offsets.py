@@ -7,6 +7,10 @@ import numpy as np
 from softcr_control.costs.rollout import tips_of
 from softcr_models.model import Model
 
+EVERY = 3
+"""Ticks from one prediction that is begun to the next: a third of the work, and as good, because
+an offset that is worth learning changes slowly."""
+
 
 @dataclass(frozen=True, eq=False)
 class Moment:
@@ -33,20 +37,26 @@ class TipOffsets:
         model: that predicts.
         period: of a tick [s].
         ticks: the longest that is predicted ahead.
-        gain: of the low-pass, 0 to 1; 0: nothing is learned.
+        gain: of the low-pass, 0 to 1 in a tick; 0: nothing is learned.
     """
 
     def __init__(self, model: Model, period: float, ticks: int, gain: float) -> None:
-        self._model, self._period, self._ticks, self._gain = model, period, ticks, gain
+        self._model, self._period, self._ticks = model, period, ticks
+        self._gain = 1.0 - (1.0 - gain) ** EVERY  # each offset is looked at every so many ticks
         self.reset()
 
     def reset(self) -> None:
         """Nothing is learned."""
-        self._past: tuple[Moment, np.ndarray] | None = None  # a tick ago, with its tip (3,) [m]
-        # 1, 2, ... ticks ago: states now
-        self._begun = np.empty((0, self._model.state.size))
+        self._past: Moment | None = None  # a tick ago
         # [m] after 1, 2, ... ticks; beyond, the last is taken
         self._offsets = np.zeros((self._ticks, 3))
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """No prediction is under way."""
+        self._begun = np.empty((0, self._model.state.size))  # states now of those under way
+        self._ages = np.zeros(0, int)  # ticks since they were begun
+        self._until_next = 0  # ticks
 
     @property
     def active(self) -> bool:
@@ -58,25 +68,35 @@ class TipOffsets:
         return self._offsets[np.minimum(np.arange(delay, delay + count), self._ticks - 1)]
 
     def learn(self, present: Moment) -> None:
-        """Where the tip is beside where the model, begun 1, 2, ... ticks ago, puts it.
+        """Where the tip is beside where the model, begun some ticks ago, puts it.
 
-        All that were begun move on by one tick in one batch, under the inputs that were read
+        All predictions under way move on by one tick in one batch, under the inputs that were read
         meanwhile, so that only the model is judged.
         """
-        tip = tips_of(self._model, present.state[None], present.parameters)[0, :, 3]
-        past, self._past = self._past, (present, tip)
-        if past is None:
+        before, self._past = self._past, present
+        if before is None:
             return
-        before = past[0]
         if abs(present.stamp - before.stamp - self._period) > 0.5 * self._period:
-            self._begun = self._begun[:0]  # ticks are missing
+            self._begin_anew()  # ticks are missing
             return
-        begun = np.vstack((before.state, self._begun[: self._ticks - 1]))
-        count = len(begun)
+        self._begin_and_end(before.state)
+        count = len(self._begun)
+        told = np.tile(present.parameters, (count + 1, 1))
         begin, end = (np.tile(tick.felt, (count, 1)) for tick in (before, present))
-        told = np.tile(present.parameters, (count, 1))
-        self._begun = self._model.step(begun, begin, end, told, self._period)
-        aside = tip - tips_of(self._model, self._begun, told)[:, :, 3]
+        self._begun = self._model.step(self._begun, begin, end, told[1:], self._period)
+        self._ages += 1
+        tips = tips_of(self._model, np.vstack((present.state, self._begun)), told)[:, :, 3]
+        aside = tips[0] - tips[1:]
         if np.isfinite(aside).all():
-            learned = self._offsets[:count]
-            learned += self._gain * (aside - learned)
+            rows = self._ages - 1
+            self._offsets[rows] += self._gain * (aside - self._offsets[rows])
+
+    def _begin_and_end(self, state: np.ndarray) -> None:
+        """Predictions that are over are dropped; one is begun from (nx,) if it is time."""
+        goes_on = self._ages < self._ticks
+        self._begun, self._ages = self._begun[goes_on], self._ages[goes_on]
+        if self._until_next == 0:
+            self._begun = np.vstack((state, self._begun))
+            self._ages = np.concatenate(([0], self._ages))
+            self._until_next = EVERY
+        self._until_next -= 1

@@ -1,8 +1,9 @@
 """Random plants for choosing numbers and for judging them, which never meet.
 
-TRAIN: what numbers are chosen on, draws of one stream of random numbers in Experiment 4a's motion
-to 1.5 Hz. TEST: what they are judged on, draws of another stream in other motions. Every draw takes
-each field of `PlantErrors` evenly from its spread, but for calibration and events.
+TRAIN: what numbers are chosen on, draws of one stream of random numbers, in Experiment 4a's motion
+to 1.5 Hz where a study names no others. TEST: what they are judged on, draws of another stream in
+other motions. Every draw takes each field of `PlantErrors` evenly from its spread, but for
+calibration and events.
 """
 
 from collections.abc import Iterable, Sequence
@@ -49,8 +50,8 @@ TEST_MOTIONS = (
 SPLIT = (
     "Plants are drawn, each field of a plant's errors evenly from its spread but for calibration "
     "and events: hysteresis as play or as a smooth loop, hoses, dead bands, lost and wrong poses "
-    "among them. Numbers are chosen on TRAIN draws in the motion to 1.5 Hz of Experiment 4a; TEST "
-    "draws are of another stream of random numbers and in other motions. "
+    "among them. Numbers are chosen on TRAIN draws; TEST draws are of another stream of random "
+    "numbers and in other motions. "
 )
 
 
@@ -100,3 +101,35 @@ def summary_rows(results: Results, musts: dict[str, float], cases: Sequence[str]
             values = [each[name] for each in found if name in each]
             if values:
                 yield Row.of(case, method, name, values, "%")
+
+
+def chosen_on_train(results: Results) -> str:
+    """The method with the smallest mean error over the TRAIN plants and their motions."""
+    errors: dict[str, list[float]] = {}
+    for cell in results.cells:
+        if cell.case.split == TRAIN:
+            errors.setdefault(cell.method, []).append(results[cell][ERROR])
+    return min(errors, key=lambda method: float(np.mean(errors[method])))
+
+
+def judged(results: Results, shipped: str, motions: Sequence[Motion]) -> list[Cell]:
+    """The TEST plants in some motions, for the shipped method and the chosen one."""
+    methods = dict.fromkeys((shipped, chosen_on_train(results)))
+    return [
+        Cell(motion, method, seed, results.settings)
+        for seed in range(results.settings.seeds)
+        for motion in motions
+        for method in methods
+    ]
+
+
+def choice_rows(results: Results) -> Iterable[Row]:
+    """The mean of each TRAIN motion and method, which decided, then those of `summary_rows`."""
+    best = chosen_on_train(results)
+    trained = dict.fromkeys(cell.case_name for cell in results.cells if cell.case.split == TRAIN)
+    for (case, method), found in results.by_method().items():
+        if case in trained:
+            errors = [each[ERROR] for each in found]
+            note = "chosen" if method == best else ""
+            yield Row.of(case, method, f"{ERROR}, mean", errors, "mm", note=note)
+    yield from summary_rows(results, {}, ())

@@ -16,6 +16,7 @@ from softcr_control.observation import ControlContext
 from softcr_control.polish import STEP_FRACTIONS, cheapest, gauss_newton_proposals
 from softcr_control.reference_settings import ReferenceSettings
 from softcr_control.references import Reference
+from softcr_control.tip_offsets import Moment, TipOffsets
 from softcr_models.errors import UserError
 from softcr_models.prediction import RodPrediction
 from softcr_models.pressure import PressureLag
@@ -218,6 +219,37 @@ def test_a_learned_tip_offset_brings_the_tip_of_another_plant_to_its_goal():
         errors[gain] = closed_loop(controller, plant, 3.0, still)[0][-70:].mean()
     assert errors[0.0] > 2e-4
     assert errors[0.1] < 0.1 * errors[0.0]
+
+
+def test_offsets_are_what_predictions_of_so_many_ticks_lacked():
+    """At every number of ticks ahead, though a prediction is begun in some ticks only."""
+    model, plant, ticks = LinearModel(), LinearModel(), 8
+    plant._b *= 0.9
+    pressures, parameters = np.array([5e4, 2e4, 1e4]), np.empty(0)
+    rest = plant.equilibrium(pressures, None)
+    offsets = TipOffsets(model, PERIOD, ticks, gain=1.0)
+    for k in range(40):
+        offsets.learn(Moment(k * PERIOD, rest, pressures, parameters))
+    held = np.tile(pressures, (1, ticks + 1, 1))
+    predicted = model.rollout(rest, held, parameters, PERIOD)[0]
+    lacked = model.tip_positions(rest[None], None) - model.tip_positions(predicted, None)
+    assert np.abs(lacked).max() > 1e-4
+    assert np.allclose(offsets.ahead(0, ticks), lacked, rtol=0, atol=1e-12)
+    assert np.allclose(offsets.ahead(2, ticks)[-2:], lacked[-1], rtol=0, atol=1e-12)
+
+
+def test_a_learned_tip_offset_follows_with_the_gain_of_a_tick():
+    """However seldom an offset is looked at."""
+    model, gain, count = LinearModel(), 0.05, 90
+    pressures = np.array([5e4, 2e4, 1e4])
+    offsets, sure = (TipOffsets(model, PERIOD, 9, each) for each in (gain, 1.0))
+    for k in range(count):
+        for each in (offsets, sure):
+            each.learn(Moment(k * PERIOD, STATE, pressures, np.empty(0)))
+    share = offsets.ahead(0, 9)[:, 0] / sure.ahead(0, 9)[:, 0]
+    ticks = count - np.arange(9)
+    assert (share > 1.0 - (1.0 - gain) ** (ticks - 3.0) - 1e-9).all()
+    assert (share < 1.0 - (1.0 - gain) ** (ticks + 3.0) + 1e-9).all()
 
 
 def test_ticks_that_are_missing_teach_no_offset():

@@ -8,15 +8,14 @@ TRAIN plants is run on the TEST plants, beside the shipped numbers.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-import numpy as np
 from pydantic import Field
 
 from softcr_estimation import EstimatorSettings
 from softcr_models import load_robot
 from softcr_models.models import make_model
 from softcr_studies import drawn_plants
-from softcr_studies.drawn_plants import ERROR, TEST_MOTIONS, TRAIN_MOTION
-from softcr_studies.study import Cell, Result, Results, Row, Study, StudySettings
+from softcr_studies.drawn_plants import TEST_MOTIONS, TRAIN_MOTION
+from softcr_studies.study import Cell, Result, Results, Study, StudySettings
 from softcr_studies.whole_loops import CHAINED, EVERYTHING, LOOPS, OURS
 
 SHIPPED = "shipped"
@@ -74,32 +73,9 @@ def run(cell: Cell) -> Result:
     return drawn_plants.run_drawn(cell, replace(LOOPS[OURS], filter=VARIANTS[cell.method].settings))
 
 
-def chosen(results: Results) -> str:
-    """The variant with the smallest mean error on the TRAIN plants."""
-    means = {
-        name: np.mean([each[ERROR] for each in results.of(TRAIN_MOTION.name, name)])
-        for name in VARIANTS
-    }
-    return min(means, key=lambda name: means[name])
-
-
 def later(results: Results) -> Iterable[Cell]:
     """The TEST plants, for the shipped numbers and the chosen ones."""
-    methods = dict.fromkeys((SHIPPED, chosen(results)))
-    seeds = range(results.settings.seeds)
-    return [
-        Cell(motion, method, seed, results.settings)
-        for seed in seeds for motion in TEST_MOTIONS for method in methods
-    ]  # fmt: skip
-
-
-def rows(results: Results) -> Iterable[Row]:
-    """Of both splits, and the mean that decided."""
-    for name in VARIANTS:
-        errors = [each[ERROR] for each in results.of(TRAIN_MOTION.name, name)]
-        note = "chosen" if name == chosen(results) else ""
-        yield Row.of(TRAIN_MOTION.name, name, f"{ERROR}, mean", errors, "mm", note=note)
-    yield from drawn_plants.summary_rows(results, {}, ())
+    return drawn_plants.judged(results, SHIPPED, TEST_MOTIONS)
 
 
 STUDY = Study(
@@ -115,6 +91,6 @@ STUDY = Study(
     "all parameters may walk while the innovations are coloured. The variant with the smallest "
     "mean error on the TRAIN plants is judged on the TEST plants. Errors count from 2 s to 6 s; a "
     f"run whose filter or plant was lost counts {drawn_plants.LOST_MM:g} mm.",
-    further_rows=rows,
+    further_rows=drawn_plants.choice_rows,
     later=later,
 )
