@@ -1,5 +1,6 @@
 """Systems on virtual time: what comes when, in which order, and that nothing depends on more."""
 
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -167,3 +168,11 @@ def test_a_command_is_heard_at_the_next_tick_of_the_clock():
     executor, _, _ = played()
     heard = np.array(executor.block("speaker").heard)
     np.testing.assert_array_equal(heard[:, 0] - heard[:, 1], STEP)
+
+
+def test_of_a_run_that_nobody_keeps_nothing_is_left_in_the_next():
+    """A process that makes many runs would otherwise grow with each."""
+    left = weakref.ref(played()[0])
+    kept = played()[0]
+    assert left() is None
+    assert kept.block("echo").ages
