@@ -13,6 +13,7 @@ from softcr_models.models import make_model
 from softcr_studies import drawn_plants, lock_in
 from softcr_studies.cell import Cell, StudySettings
 from softcr_studies.drawn_plants import ERROR, TEST_MOTIONS, TRAIN_MOTION
+from softcr_studies.results import Results
 from softcr_studies.robustness import draws, fair, hour
 from softcr_studies.tracking_loop import FAST, reference_of
 from softcr_studies.tuning import chain
@@ -69,15 +70,15 @@ def test_rows_of_draws_are_median_95_percent_and_worst():
 
 def test_the_variant_is_chosen_on_train_plants_alone():
     errors = dict.fromkeys(chain.VARIANTS, 0.5) | {"walks x 3": 0.4}
-
-    class Found:
-        settings = chain.Settings(seeds=2)
-
-        def of(self, case, method):
-            assert case == TRAIN_MOTION.name
-            return [{ERROR: errors[method]}] * 2
-
-    cells = chain.later(Found())
+    settings = chain.Settings(seeds=2)
+    found = {
+        Cell(TRAIN_MOTION, method, seed, settings): {ERROR: error}
+        for method, error in errors.items()
+        for seed in range(2)
+    } | {Cell(TEST_MOTIONS[0], "priors x 2", seed, settings): {ERROR: 0.1} for seed in range(2)}
+    results = Results(settings, found)
+    results.cells = list(found)
+    cells = chain.later(results)
     assert {cell.method for cell in cells} == {chain.SHIPPED, "walks x 3"}
     assert {cell.case for cell in cells} == set(TEST_MOTIONS)
 
