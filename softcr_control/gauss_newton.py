@@ -28,6 +28,10 @@ _TINY = np.finfo(float).tiny
 # Fractions of the Gauss-Newton step that are tried: eight candidates fill one register of lanes.
 STEP_FRACTIONS = np.array([1.0, 0.75, 0.5, 0.25, 0.125, 0.0625, 0.03125, 0.015625])
 
+# A model that remembers its inputs may not answer to a small change of them, as inside a play. If
+# no step along such slopes lowers the cost, the next differences are so much wider, up to a limit.
+_WIDER, _WIDEST = 4.0, 16.0
+
 
 class GaussNewtonSettings(HorizonSettings):
     """Numbers of the algorithm; those of its file in config/controllers are the defaults."""
@@ -146,6 +150,7 @@ class GaussNewtonMpc:
         """Forgets plan and previous commands: as if newly made."""
         self._horizon.reset()
         self._plan: np.ndarray | None = None
+        self._widened = 1.0
 
     def take_over(self, commands: np.ndarray) -> None:
         """After a reset: another controller's last commands (k, m), the newest last."""
@@ -169,9 +174,16 @@ class GaussNewtonMpc:
         rollout = self._rollout(trials, problem)
         terms, costs = evaluate(self._terms, rollout)
         best = int(costs.argmin())
-        if not costs[best] < cost:
+        helped = bool(costs[best] < cost)
+        self._widen(helped)
+        if not helped:
             return self._chosen(plan, moved, 0, evaluate(self._terms, moved)[0])
         return self._chosen(trials[best], rollout, best, terms)
+
+    def _widen(self, helped: bool) -> None:
+        """After the trials of a tick: whether one of them lowered the cost."""
+        if self._inputs.memory is not None:
+            self._widened = 1.0 if helped else min(_WIDER * self._widened, _WIDEST)
 
     def _shifted_plan(self, problem: Problem) -> np.ndarray:
         """(K, m) the last plan a tick later, from the command active now on, inside the limits."""
@@ -190,7 +202,7 @@ class GaussNewtonMpc:
 
         A knot is moved towards the middle of the box, so that it stays inside.
         """
-        moves = np.where(plan > self._middle, -1.0, 1.0) * self._perturbation
+        moves = np.where(plan > self._middle, -1.0, 1.0) * self._widened * self._perturbation
         rollout = self._rollout(plan + moves * self._moved, problem)
         with np.errstate(over="ignore", invalid="ignore"):
             residuals = stacked_residuals(self._terms, rollout)

@@ -43,6 +43,12 @@ class ModelEstimatorSettings(FilterSettings):
     )
     opening_factor: _NonNegative = Field(default=1.0, description="on how fast they then walk [-]")
 
+    openings: Mapping[str, _NonNegative] = Field(
+        default={},
+        description="random walks while the innovations are coloured, by parameter [1/sqrt(s)] or, "
+        "linear, [scale/sqrt(s)]; not named: what the model says",
+    )
+
     state_noise: _Positive = Field(
         default=0.01, description="of states without a noise of their own [state scale/sqrt(s)]"
     )

@@ -126,7 +126,9 @@ class JointVector:
         self.deviation = self._filled(
             state_deviation, (_number(p, deviations, p.deviation) for p in self._estimated)
         )
-        walks = zip(*map(_opened, self._estimated), strict=True) if self._estimated else ((), ())
+        openings = _by_name(settings.openings, "openings", known, sensors)
+        opened = [_opened(p, openings.get(p.name, p.opened)) for p in self._estimated]
+        walks = zip(*opened, strict=True) if opened else ((), ())
         self.opened_fast, self.opened_slow = (
             self._filled(np.zeros(states), each) for each in walks
         )
@@ -284,10 +286,9 @@ def _number(parameter: Parameter, given: Mapping[str, float], default: float) ->
     return number if parameter.transform == "log" else number / parameter.scale
 
 
-def _opened(parameter: Parameter) -> tuple[float, float]:
+def _opened(parameter: Parameter, walk: float) -> tuple[float, float]:
     """Random walk while the filter is wrong, by the fast and by the slow finding [1/sqrt(s)]."""
-    fast = parameter.opens == "fast"
-    return (parameter.opened, 0.0) if fast else (0.0, parameter.opened)
+    return (walk, 0.0) if parameter.opens == "fast" else (0.0, walk)
 
 
 def _by_group(

@@ -62,7 +62,9 @@ class RodPrediction(RodModel):
             UserError: the robot is not a rod driven by pressure, or the device cannot be used.
         """
         own = settings or RodSettings()
-        rod = CosseratRod(rod_robot(robot, "rod"), own.intervals, tip_force=own.tip_force)
+        known = rod_robot(robot, "rod")
+        payload = known.estimated_payload
+        rod = CosseratRod(known, own.intervals, tip_force=own.tip_force, payload=payload)
         if resolve_device(own.device, "numba") == "cuda":
             from softcr_models.cuda.prediction import CudaRodPrediction
 

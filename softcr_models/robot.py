@@ -107,6 +107,12 @@ class Robot(SegmentArrays, Data):
         description="fraction of the last segment's length, at the tip, over which tip_mass is "
         "spread [-]"
     )
+    estimated_payload: bool = Field(
+        default=False,
+        description="whether filters look for a payload at the tip cap's outer face, a point of "
+        "mass that may be picked up and dropped: of the exact rod, without connectors, payload, "
+        "medium, and tendons but straight ones",
+    )
     actuators: Annotated[tuple[RodActuator, ...], Field(min_length=1)] = Field(
         description="their order is that of every vector of inputs"
     )

@@ -23,11 +23,18 @@ from softcr_models.rod.description import (
     rod_outputs,
     rod_parameters,
 )
+from softcr_models.rod.parameters import PAYLOAD
 from softcr_models.tendon_lengths import tendon_lengths
 
-OPENED: Mapping[str, float] = {"bending_compliance": 0.08, "tip_mass": 0.3, "damping_factor": 0.1}
-"""Random walks of a rod's parameters while a filter finds that it is wrong [1/sqrt(s)]: a payload
-that is picked up is a large part of the mass at the tip."""
+OPENED: Mapping[str, float] = {
+    "bending_compliance": 0.08,
+    "tip_mass": 0.3,
+    "damping_factor": 0.1,
+    PAYLOAD.name: 2.0,
+}
+"""Random walks of a rod's parameters while a filter finds that it is wrong [1/sqrt(s)]: what is
+picked up is a large part of the mass at the tip, or of the robot's. Where a payload is estimated,
+the tip mass is known as well as ever."""
 
 
 class RodModel:
@@ -42,9 +49,10 @@ class RodModel:
         self.rod = rod
         self.state = rod_layout(rod)
         self.inputs = rod_inputs(rod.robot)
-        self.parameters = tuple(
-            replace(each, opened=OPENED.get(each.name, 0.0)) for each in rod_parameters(rod)
-        )
+        told = rod_parameters(rod)
+        replaced = {"tip_mass"} if PAYLOAD.name in rod.parameter_names else set()
+        opened = {name: walk for name, walk in OPENED.items() if name not in replaced}
+        self.parameters = tuple(replace(each, opened=opened.get(each.name, 0.0)) for each in told)
         self.outputs = rod_outputs(rod)
         self._pose_sensors = pose_sensors(rod.robot)
         self.parameter_names = rod.parameter_names

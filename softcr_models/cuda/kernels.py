@@ -74,6 +74,7 @@ def rollout_text(rod: CosseratRod, dtype: type[np.floating]) -> Callable:
             local(like, (segments, 6)),
             local(like, (rows,)),
             local(like, (rows,)),
+            local(like, (1,)),
         )
         decay = local(like, (6,))
         tip_force = local(like, (3,))
@@ -173,6 +174,7 @@ def tip_text(rod: CosseratRod, dtype: type[np.floating]) -> Callable:
             local(like, (segments, 6)),
             local(like, (segments, 6)),
             local(like, (segments, 6)),
+            density,
             density,
             density,
         )

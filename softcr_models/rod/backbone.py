@@ -24,6 +24,8 @@ def part_of(room, a, section, grid):
         grid.interval_length[a],
         grid.bending_inertia[a],
         grid.torsion_inertia[a],
+        grid.payload_row,
+        grid.payload_lever,
     )
 
 

@@ -74,6 +74,7 @@ class CosseratRod:
         *,
         bending_of_each_segment: bool = False,
         tip_force: bool = False,
+        payload: bool = False,
         obstacles: Sequence[Plane | Sphere] = (),
         contact: ContactLaw | None = None,
     ) -> None:
@@ -89,11 +90,13 @@ class CosseratRod:
                 proportion to it.
             tip_force: whether the three components of a force at the tip are parameters, in the
                 base frame.
+            payload: whether a point of mass at the tip cap's outer face is a parameter; of a rod
+                without fittings, loads or obstacles alone.
             obstacles: what the rod may touch, base frame.
             contact: how hard it is.
 
         Raises:
-            UserError: if a number is out of range.
+            UserError: if a number is out of range, or a payload cannot be estimated.
         """
         if not max_substep > 0.0:
             raise UserError(f"max_substep: {max_substep} s is not allowed: must be above 0")
@@ -105,14 +108,18 @@ class CosseratRod:
         self.segments, self.total_intervals = len(counts), sum(counts)
         self.state_size = state_size(self.total_intervals, self.segments)
         self.input_size = len(robot.actuators)
-        self._estimated = (self.segments if bending_of_each_segment else 1, 3 * tip_force)
+        self._estimated = (
+            self.segments if bending_of_each_segment else 1,
+            3 * tip_force,
+            int(payload),
+        )
         self.parameters = rod_parameters(*self._estimated)
         self.parameter_names = tuple(each.name for each in self.parameters)
         signs = {each.name: each.sign for each in self.parameters}
         self._arguments = Arguments("CosseratRod", self.state_size, self.input_size, signs)
         self.base_height = discretise.base_height(robot)
         self.nominal_parameters = np.array([each.nominal(robot) for each in self.parameters])
-        self.grid = discretise.grid_of(robot, counts)
+        self.grid = discretise.grid_of(robot, counts, int(payload))
         self.fittings: Fittings | None = None
         self.loads: NodeLoads | None = None
         self.obstacles: Obstacles | None = None
@@ -120,6 +127,11 @@ class CosseratRod:
             law = contact or ContactLaw()
             self.obstacles = obstacles_of(robot, self.base_height, obstacles, law)
         fitted = tip_force or bool(obstacles) or discretise.needs_fittings(robot)
+        if payload and fitted:
+            raise UserError(
+                f"robot {robot.name}: estimated_payload: is for a rod without connectors, payload, "
+                "medium, exact or varying tendons, obstacles and an estimated force at its tip"
+            )
         self.body = self._body(by_rows=fitted)
         if fitted:
             self.fittings = discretise.fittings_of(robot, self.grid)
@@ -495,6 +507,8 @@ class CosseratRod:
         """Body, grid, fittings, loads and obstacles as the kernels take them."""
         if not loads:
             return self.body, self.grid, self.fittings, self.loads, self.obstacles
+        if self.body.payloads:
+            raise ArgumentError("CosseratRod: loads are not allowed where a payload is estimated")
         body, fittings = self._fitted
         acting = point_loads.node_loads(self.grid, loads, body.forces)
         return body, self.grid, fittings, acting, self.obstacles

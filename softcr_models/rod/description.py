@@ -12,7 +12,7 @@ from softcr_models.pressure import PressureLag
 from softcr_models.robot import Robot
 from softcr_models.robot_parts import PoseSensor, TendonLengthSensor
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_models.rod.parameters import RodParameter
+from softcr_models.rod.parameters import PAYLOAD, RodParameter
 from softcr_models.rod.state import RodState
 
 SMALLEST = 0.5
@@ -79,6 +79,8 @@ def rod_parameters(rod: CosseratRod) -> tuple[Parameter, ...]:
 
 
 def _parameter(each: RodParameter, value: float, robot: Robot) -> Parameter:
+    if each is PAYLOAD:
+        return _payload(each, robot)
     if each.sign == "any":
         return _force(each, value)
     return _factor(each, value) if value > 0.0 else _absent_mass(each, robot)
@@ -95,6 +97,15 @@ def _force(each: RodParameter, value: float) -> Parameter:
     return Parameter(
         each.name, each.unit, value, -LARGEST_FORCE, LARGEST_FORCE, transform="linear",
         noise=FORCE_WALK, deviation=each.deviation,
+    )  # fmt: skip
+
+
+def _payload(each: RodParameter, robot: Robot) -> Parameter:
+    """In parts of the robot's own mass; of its tip mass one half may have gone."""
+    mass = sum(_masses(robot))
+    return Parameter(
+        each.name, each.unit, 0.0, -SMALLEST * robot.tip_mass, mass, transform="linear",
+        noise=5e-4, deviation=each.deviation, scale=mass,
     )  # fmt: skip
 
 

@@ -47,29 +47,36 @@ def share_intervals(robot: Robot, intervals: int) -> list[int]:
     return counts.tolist()
 
 
-def grid_of(robot: Robot, counts: list[int]) -> Grid:
-    """The grid of a robot whose segments have these numbers of intervals."""
+def grid_of(robot: Robot, counts: list[int], payloads: int) -> Grid:
+    """The grid of a robot whose segments have these numbers of intervals, and which estimates
+    `payloads` at its tip, 0 or 1."""
     base_to_world = Rotation.from_euler("xyz", robot.base_orientation).as_matrix()
     inertia = robot.segment_second_moments / robot.segment_areas
     lengths = np.array([each.length for each in robot.segments])
+    interval_length = lengths / counts
+    first_row = np.concatenate(([0], np.cumsum(np.array(counts) + 1)))
     return Grid(
         segments=len(counts),
-        first_row=np.concatenate(([0], np.cumsum(np.array(counts) + 1))),
-        interval_length=lengths / counts,
+        first_row=first_row,
+        interval_length=interval_length,
         gravity=robot.gravity * base_to_world[2],
         gravity_subintervals=robot.gravity_subintervals,
         strain_point=robot.gravity_strain_point,
         bending_inertia=inertia,
         torsion_inertia=2.0 * inertia,
+        payload_row=int(first_row[-1]) - 2 if payloads else -1,
+        payload_lever=0.5 * float(interval_length[-1]) + robot.tip_cap_length,
     )
 
 
-def body_of(robot: Robot, grid: Grid, bendings: int, forces: int, *, by_rows: bool) -> Body:
+def body_of(
+    robot: Robot, grid: Grid, bendings: int, forces: int, payloads: int, *, by_rows: bool
+) -> Body:
     """What the segments are made of and how inputs act on them.
 
     Args:
         robot, grid: whose.
-        bendings, forces: of `parameters.rod_parameters`.
+        bendings, forces, payloads: of `parameters.rod_parameters`.
         by_rows: whether actuation is given for each row, as a rod with fittings needs it.
     """
     compliances = robot.segment_compliances
@@ -84,6 +91,7 @@ def body_of(robot: Robot, grid: Grid, bendings: int, forces: int, *, by_rows: bo
         bending_share=compliances * BENDING / np.array(nominal)[:, None],
         bendings=bendings,
         forces=forces,
+        payloads=payloads,
         relaxation=np.array(robot.segment_relaxation_times),
         line_density=np.array([each.density for each in robot.segments]) * robot.segment_areas,
         tip_share=_tip_share(robot, grid),

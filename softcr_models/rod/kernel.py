@@ -43,6 +43,7 @@ from softcr_models.rod.contact import add_force
 from softcr_models.rod.contact import forces as contact_forces
 from softcr_models.rod.elimination import factorise, substitute_matrix
 from softcr_models.rod.loads import add_body_force, add_fluid, add_shares, survey
+from softcr_models.rod.payload import accelerate_carrying, add_momentum, add_weight
 from softcr_models.rod.section import MAX_NODES, MAX_SEGMENTS
 from softcr_models.rod.simd import local
 from softcr_models.rod.twists import (
@@ -57,7 +58,15 @@ from softcr_models.rod.twists import (
 
 @register_jitable(forceinline=True)
 def multiply_inertia(out, y, i, part, section):
-    """out = M_i y, M = line density * diag(1, 1, 1, I/A, I/A, 2 I/A)."""
+    """out = M_i y, with the payload's share where the interval carries one."""
+    multiply_own_inertia(out, y, i, part, section)
+    if i == part.payload_row:
+        add_momentum(out, y, part, section)
+
+
+@register_jitable(forceinline=True)
+def multiply_own_inertia(out, y, i, part, section):
+    """out = M_i y without a payload, M = line density * diag(1, 1, 1, I/A, I/A, 2 I/A)."""
     for k in range(3):
         out[k] = section.line_density[i] * y[k]
     out[3] = section.line_density[i] * part.bending_inertia * y[3]
@@ -103,6 +112,8 @@ def balance(row, strain, stress, velocity, s, ds, w, mean_up, i, part, section):
     subtract_ad_transposed(row, velocity, momentum)
     for k in range(3):
         row[k] -= section.line_density[i] * mean_up[k]
+    if i == part.payload_row:
+        add_weight(row, mean_up, part, section)
 
 
 @register_jitable(forceinline=True)
@@ -127,11 +138,14 @@ def loaded_balance(
 @register_jitable(forceinline=True)
 def accelerate(row, i, part, section):
     """row becomes M^-1 row times two: e'+ + e'- of an interval, from `balance`."""
-    for k in range(6):
-        row[k] *= 2.0 * section.length_per_mass[i]
-    row[3] /= part.bending_inertia
-    row[4] /= part.bending_inertia
-    row[5] /= part.torsion_inertia
+    if i == part.payload_row:
+        accelerate_carrying(row, i, part, section)
+    else:
+        for k in range(6):
+            row[k] *= 2.0 * section.length_per_mass[i]
+        row[3] /= part.bending_inertia
+        row[4] /= part.bending_inertia
+        row[5] /= part.torsion_inertia
 
 
 @register_jitable(forceinline=True)

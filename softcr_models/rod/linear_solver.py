@@ -13,8 +13,9 @@ from numba.extending import register_jitable
 from softcr_models.rod.backbone import midpoint, part_of, strain_from_wrench
 from softcr_models.rod.contact import add_rate, add_stiffness
 from softcr_models.rod.elimination import factorise, substitute, substitute_matrix
-from softcr_models.rod.kernel import multiply_inertia
+from softcr_models.rod.kernel import multiply_inertia, multiply_own_inertia
 from softcr_models.rod.loads import actuation_at_rows
+from softcr_models.rod.payload import fill_half_inertia
 from softcr_models.rod.section import MAX_NODES
 from softcr_models.rod.simd import local, square_root
 from softcr_models.rod.twists import (
@@ -171,7 +172,7 @@ def _add_times_block_triangular(out, q, product):
 
 @register_jitable(forceinline=True)
 def _add_half_inertia(out, alpha, velocity, momentum, i, part, section):
-    """out += (alpha M - ad(e)^T M - adT(M e)) / 2."""
+    """out += (alpha M - ad(e)^T M - adT(M e)) / 2; `momentum` is M e without a payload."""
     mass = local(momentum[0], (6,))
     for k in range(3):
         mass[k] = 0.5 * section.line_density[i]
@@ -188,6 +189,10 @@ def _add_half_inertia(out, alpha, velocity, momentum, i, part, section):
     # q^ M - (M q)^ vanishes in the lower left block
     _add_hat(out, 0, 3, momentum[0], momentum[1], momentum[2], half)
     _add_hat(out, 3, 3, momentum[3], momentum[4], momentum[5], half)
+    if i == part.payload_row:
+        carried = local(momentum[0], (6, 6))
+        fill_half_inertia(carried, part, section)
+        _add_body_inertia(out, alpha, velocity, carried)
 
 
 @register_jitable(forceinline=True)
@@ -304,7 +309,7 @@ def linearise(e, s, ds, w, alpha, section, grid, extras, factors):
             strain = factors.strain[i]
             for k in range(6):
                 lam[k] += 0.5 * part.relaxation[k] * (ds[i, k] + ds[i + 1, k]) - actuation[k]
-            multiply_inertia(momentum, velocity, i, part, section)
+            multiply_own_inertia(momentum, velocity, i, part, section)
             inverse = factors.inverse[i]
             q = factors.stress_to_balance[i]
             system = factors.triangular[i]

@@ -21,6 +21,7 @@ class Body(NamedTuple):
         bending_share: (K, 6) what is added to them per estimated bending compliance [-].
         bendings: number of estimated bending compliances: 1 for all segments together, or K.
         forces: number of estimated components of the force at the tip: 0 or 3.
+        payloads: 1 if a payload is estimated, else 0.
         relaxation: (K, 6) nominal diagonals of D_tau [s]; multiplied by the damping factor.
         line_density: (K,) rho A of the body alone [kg/m].
         tip_share: (R,) of each interval, 1/m: line density added per kilogram of tip mass.
@@ -34,6 +35,7 @@ class Body(NamedTuple):
     bending_share: np.ndarray
     bendings: int
     forces: int
+    payloads: int
     relaxation: np.ndarray
     line_density: np.ndarray
     tip_share: np.ndarray
@@ -46,15 +48,27 @@ class Body(NamedTuple):
 @register_jitable
 def section_rows(grid):
     """Rows of `pack_section`."""
-    return 30 * grid.segments + 2 * grid.first_row[grid.segments] + 3
+    return 30 * grid.segments + 2 * grid.first_row[grid.segments] + 4
 
 
 @register_jitable
 def pack_section(raw, row, lane, parameters, body, grid, substep):
     """Section of one candidate into column `lane`: per segment C, 1/C, D, 1/D, decay; then mu and
-    1/mu of each interval, and the force at the tip."""
+    1/mu of each interval, the force at the tip, and the payload per length.
+
+    A payload below zero is taken off the tip mass: the robot has lost something, and no point of
+    mass may be negative.
+    """
     rows = grid.first_row[grid.segments]
     density_rows = 30 * grid.segments
+    tip_mass = parameters[row, body.bendings]
+    carried = 0.0 * tip_mass
+    if body.payloads == 1:
+        payload = parameters[row, body.bendings + 2 + body.forces]
+        carried = positive_part(payload)
+        tip_mass = tip_mass + payload - carried
+    last = grid.interval_length[grid.segments - 1]
+    raw[density_rows + 2 * rows + 3, lane] = carried / last
     for a in range(grid.segments):
         bending = parameters[row, a if body.bendings > 1 else 0]
         for k in range(6):
@@ -66,7 +80,7 @@ def pack_section(raw, row, lane, parameters, body, grid, substep):
             raw[30 * a + 18 + k, lane] = 1.0 / relaxation
             raw[30 * a + 24 + k, lane] = exponential(-substep / relaxation)
         for i in range(grid.first_row[a], grid.first_row[a + 1]):
-            density = body.line_density[a] + parameters[row, body.bendings] * body.tip_share[i]
+            density = body.line_density[a] + tip_mass * body.tip_share[i]
             raw[density_rows + i, lane] = density
             raw[density_rows + rows + i, lane] = 1.0 / density
     for k in range(3):
@@ -93,6 +107,7 @@ def unpack_section(section, decay, tip_force, packed, grid):
         section.length_per_mass[i] = packed[density_rows + rows + i]
     for k in range(3):
         tip_force[k] = packed[density_rows + 2 * rows + k]
+    section.payload[0] = packed[density_rows + 2 * rows + 3]
 
 
 @register_jitable

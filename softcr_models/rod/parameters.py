@@ -40,6 +40,8 @@ _DAMPING = RodParameter("damping_factor", "-", "positive", 0.05, lambda of: 1.0)
 _FORCES = tuple(
     RodParameter(f"tip_force_{axis}", "N", "any", 0.1, lambda of: 0.0) for axis in "xyz"
 )
+PAYLOAD = RodParameter("payload", "kg", "any", 0.1, lambda of: 0.0)
+"""What is carried at the tip cap's outer face; below zero what of the tip mass has gone."""
 
 
 def nominal_bending(robot: Robot, segment: int) -> float:
@@ -55,26 +57,29 @@ def _bending(segment: int, suffix: str = "") -> RodParameter:
     )
 
 
-def rod_parameters(bendings: int = 1, forces: int = 0) -> tuple[RodParameter, ...]:
+def rod_parameters(
+    bendings: int = 1, forces: int = 0, payloads: int = 0
+) -> tuple[RodParameter, ...]:
     """The parameters of a rod.
 
     Args:
         bendings: 1 for one bending compliance, that of the first segment, in whose proportion those
             of the others change; K for one of each segment.
         forces: 3 for the components of a force at the tip in the base frame, 0 for none.
+        payloads: 1 for a payload at the tip, 0 for none.
     """
     if bendings == 1:
         compliances = [_bending(0)]
     else:
         compliances = [_bending(a, f"_{a + 1}") for a in range(bendings)]
-    return (*compliances, _TIP_MASS, _DAMPING, *_FORCES[:forces])
+    return (*compliances, _TIP_MASS, _DAMPING, *_FORCES[:forces], *[PAYLOAD] * payloads)
 
 
-def signs_of(bendings: int, forces: int) -> dict[str, Sign]:
+def signs_of(bendings: int, forces: int, payloads: int) -> dict[str, Sign]:
     """By the names of `rod_parameters`."""
-    return {each.name: each.sign for each in rod_parameters(bendings, forces)}
+    return {each.name: each.sign for each in rod_parameters(bendings, forces, payloads)}
 
 
 ROD_PARAMETERS = rod_parameters()
 PARAMETERS = tuple(each.name for each in ROD_PARAMETERS)
-SIGNS: dict[str, Sign] = signs_of(1, 0)
+SIGNS: dict[str, Sign] = signs_of(1, 0, 0)

@@ -17,7 +17,7 @@ MAX_SEGMENTS = 8
 MAX_TENDONS = 16
 MAX_INPUTS = 32
 MAX_NODES = 69
-MAX_PACKED = 30 * MAX_SEGMENTS + 2 * MAX_NODES + 3
+MAX_PACKED = 30 * MAX_SEGMENTS + 2 * MAX_NODES + 4
 
 
 class Section(NamedTuple):
@@ -27,6 +27,7 @@ class Section(NamedTuple):
         compliance, stiffness: (K, 6) diagonals of C and their inverses.
         relaxation, relaxation_rate: (K, 6) diagonals of D_tau [s] and their inverses.
         line_density, length_per_mass: (R,) mass per length of each interval [kg/m], its inverse.
+        payload: (1,) what is carried, per length of the last interval, see `payload` [kg/m].
     """
 
     compliance: np.ndarray
@@ -35,6 +36,7 @@ class Section(NamedTuple):
     relaxation_rate: np.ndarray
     line_density: np.ndarray
     length_per_mass: np.ndarray
+    payload: np.ndarray
 
 
 class Part(NamedTuple):
@@ -43,6 +45,7 @@ class Part(NamedTuple):
     Attributes:
         compliance, stiffness, relaxation, relaxation_rate: (6,).
         interval_length, bending_inertia, torsion_inertia: numbers.
+        payload_row, payload_lever: of the whole rod.
     """
 
     compliance: np.ndarray
@@ -52,6 +55,8 @@ class Part(NamedTuple):
     interval_length: float
     bending_inertia: float
     torsion_inertia: float
+    payload_row: int
+    payload_lever: float
 
 
 class Grid(NamedTuple):
@@ -66,6 +71,8 @@ class Grid(NamedTuple):
         gravity_subintervals: n_sub of Algorithm 1.
         strain_point: where in a sub-interval the strain is taken (0.5 middle, 1 end).
         bending_inertia, torsion_inertia: (K,) rotary inertia per mass, I/A and 2 I/A [m^2].
+        payload_row: interval that an estimated payload belongs to, the last one; -1 without.
+        payload_lever: from the middle of that interval to the payload [m].
     """
 
     segments: int
@@ -76,6 +83,8 @@ class Grid(NamedTuple):
     strain_point: float
     bending_inertia: np.ndarray
     torsion_inertia: np.ndarray
+    payload_row: int
+    payload_lever: float
 
 
 class Fittings(NamedTuple):

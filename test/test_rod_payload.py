@@ -1,0 +1,185 @@
+"""A payload that filters look for: against a rigid body of a file, and against what it must be."""
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from softcr_estimation import ModelEstimator, ModelEstimatorSettings
+from softcr_models import CosseratRod, UserError, load_robot
+from softcr_models.models import make_model
+from softcr_models.rod.point_loads import PointLoad
+
+ROBOT = load_robot("licher2025")
+PRESSURES = np.array([40e3, 20e3, 0.0])
+CARRIED = 0.05
+PERIOD = 1 / 70
+
+
+def carrying(intervals=5, robot=ROBOT):
+    return CosseratRod(robot, intervals, payload=True)
+
+
+def numbers(rod, payload):
+    return np.append(rod.nominal_parameters[:-1], payload)
+
+
+def with_body(intervals, mass=CARRIED):
+    """The same mass as a rigid body of the robot's file, whose kernels share nothing with it."""
+    content = ROBOT.model_dump(mode="json")
+    centre = [0.0, 0.0, ROBOT.tip_cap_length]
+    content["payload"] = {"mass": mass, "centre_of_mass": centre}
+    return CosseratRod(type(ROBOT).model_validate(content), intervals)
+
+
+def random_state(rod, seed):
+    random = np.random.default_rng(seed)
+    return random.normal(0.0, 0.3, rod.state_size) * make_model("rod", ROBOT).state_scale
+
+
+def test_it_is_the_last_parameter_and_nothing_by_itself():
+    rod, bare = carrying(), CosseratRod(ROBOT, 5)
+    assert rod.parameter_names == (*bare.parameter_names, "payload")
+    state = random_state(rod, 1)
+    rates = bare.derivative(state, PRESSURES)
+    assert rod.derivative(state, PRESSURES) == pytest.approx(rates, rel=1e-9)
+    after = bare.step(state, PRESSURES, PERIOD)
+    assert rod.step(state, PRESSURES, PERIOD) == pytest.approx(after, rel=1e-9, abs=1e-12)
+
+
+def test_its_weight_reaches_the_base():
+    rod = carrying()
+    row = numbers(rod, CARRIED)
+    steady = rod.equilibrium(np.zeros(3), row)
+    pulled = rod.base_wrench(steady, np.zeros(3), row)[:3]
+    mass = ROBOT.density * ROBOT.cross_section_area * ROBOT.length + ROBOT.tip_mass + CARRIED
+    assert pulled == pytest.approx([0.0, 0.0, -9.81 * mass], abs=1e-8)
+
+
+def test_shapes_at_rest_become_those_with_a_rigid_body():
+    apart = []
+    for intervals in (5, 10, 20):
+        rod, other = carrying(intervals), with_body(intervals)
+        tips = (
+            rod.tip_pose(rod.equilibrium(PRESSURES, numbers(rod, CARRIED))),
+            other.tip_pose(other.equilibrium(PRESSURES)),
+        )
+        apart.append(np.linalg.norm(tips[0][:3, 3] - tips[1][:3, 3]))
+    bare = CosseratRod(ROBOT, 20)
+    sag = np.linalg.norm(tips[0][:3, 3] - bare.tip_pose(bare.equilibrium(PRESSURES))[:3, 3])
+    # it follows the middle of the last interval, so the distance goes with the interval's length
+    assert apart[2] < 0.6 * apart[1] < 0.36 * apart[0]
+    assert apart[2] < 0.02 * sag
+
+
+def test_small_motions_become_those_with_a_rigid_body():
+    slowest = []
+    for rod, row in ((carrying(20), numbers(carrying(20), CARRIED)), (with_body(20), None)):
+        jacobian, _ = rod.linearize(rod.equilibrium(PRESSURES, row), PRESSURES, row)
+        values = np.linalg.eigvals(jacobian)
+        bending = np.sort_complex(values[(np.abs(values) < 40.0) & (values.imag > 0.0)])
+        slowest.append(bending[:2])
+    assert slowest[0] == pytest.approx(slowest[1], rel=0.01)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_both_forms_of_the_equations_agree(seed):
+    rod = carrying(4)
+    row, state = numbers(rod, CARRIED), random_state(carrying(5), seed)[: carrying(4).state_size]
+    rates = rod.derivative(state, PRESSURES, row)
+    left = rod.residual(state, rates, PRESSURES, row)
+    wrong = rod.residual(state, rates, PRESSURES, numbers(rod, 1.01 * CARRIED))
+    scale = np.abs(rod.residual(state, 0.0 * rates, PRESSURES, row)).max()
+    assert np.abs(left).max() < 1e-9 * scale < np.abs(wrong).max()
+
+
+def test_steps_follow_the_equations():
+    rod = carrying(3)
+    row, state = numbers(rod, CARRIED), rod.equilibrium(PRESSURES)  # it begins to sag
+    found = solve_ivp(
+        lambda _, x: rod.derivative(x, PRESSURES, row), (0.0, 0.1), state, "Radau", rtol=1e-8,
+        atol=1e-8,
+    ).y[:, -1]  # fmt: skip
+    after = rod.simulate(state, np.tile(PRESSURES, (56, 1)), 0.1 / 56, row)[-1]
+    assert np.abs(after - found).max() < 1e-4 * np.abs(found - state).max()
+
+
+def test_derivatives_by_it_are_exact():
+    rod = carrying(4)
+    row, state = numbers(rod, CARRIED), rod.equilibrium(PRESSURES)
+    along = rod.linearize_parameters(state, PRESSURES, row)[:, -1]
+    change = np.append(np.zeros(3), 1e-4)
+    rates = [rod.derivative(state, PRESSURES, row + sign * change) for sign in (1, -1)]
+    assert along == pytest.approx((rates[0] - rates[1]) / 2e-4, rel=1e-4, abs=1e-3)
+
+
+def test_what_has_gone_is_taken_off_the_tip_mass():
+    rod, gone = carrying(), 0.3 * ROBOT.tip_mass
+    state = random_state(rod, 4)
+    lighter = rod.nominal_parameters - np.array([0.0, gone, 0.0, 0.0])
+    found = rod.derivative(state, PRESSURES, numbers(rod, -gone))
+    assert found == pytest.approx(rod.derivative(state, PRESSURES, lighter), rel=1e-12)
+
+
+def test_batches_of_either_precision_carry_each_their_own():
+    robot = ROBOT.replace(estimated_payload=True)
+    model = make_model("rod", robot)
+    rod = model.rod
+    carried = np.array([-0.01, 0.0, 0.02, 0.05, 0.1])
+    rows = np.array([numbers(rod, each) for each in carried])
+    states = np.tile(rod.equilibrium(PRESSURES), (5, 1))
+    levels = np.tile(PRESSURES, (5, 1))
+    together = states
+    for _ in range(8):
+        together = model.step(together, levels, levels, rows, PERIOD)
+    heights = model.tip_poses(together, rows)[:, 2, 3]
+    assert (np.diff(heights) < -1e-4).all()
+    for row, after, height in zip(rows, together, heights, strict=True):
+        alone = states[0]
+        for _ in range(8):
+            alone = model.step(alone[None], levels[:1], levels[:1], row[None], PERIOD)[0]
+        assert after == pytest.approx(alone, rel=1e-9, abs=1e-12)
+        rolled = model.rollout_tips(states[0], np.tile(PRESSURES, (1, 9, 1)), row, PERIOD)
+        assert rolled[0, -1, 2, 3] == pytest.approx(height, abs=2e-5)
+
+
+def test_a_filter_finds_it_within_a_second_of_motion():
+    robot = ROBOT.replace(estimated_payload=True)
+    plant, model = with_body(10, 0.02), make_model("rod", robot)
+    estimator = ModelEstimator(model, ModelEstimatorSettings())
+    pressures, state = PRESSURES, plant.equilibrium(PRESSURES)
+    estimator.start(pressures, 0.0)
+    for tick in range(1, 141):
+        time = tick * PERIOD
+        pressures = 30e3 + 20e3 * np.sin(8.0 * time + np.array([0.0, 2.1, 4.2]))
+        state = plant.step(state, pressures, PERIOD)
+        estimate = estimator.update(pressures, {"tip": plant.tip_pose(state)}, time)
+    assert estimate.parameters["payload"] == pytest.approx(0.02, abs=0.004)
+
+
+@pytest.mark.parametrize("name", ["two_segments", "four_chambers"])
+def test_a_rod_with_fittings_is_refused_in_one_line(name):
+    robot = load_robot(name)
+    if CosseratRod(robot, 2).fittings is None:
+        robot = robot.replace(tendon_model="exact") if robot.tendons else robot
+    if CosseratRod(robot, 2).fittings is None:
+        pytest.skip("it has no fittings")
+    with pytest.raises(UserError, match="estimated_payload: is for a rod without connectors"):
+        make_model("rod", robot.replace(estimated_payload=True))
+
+
+def test_obstacles_a_force_and_loads_are_refused():
+    with pytest.raises(UserError, match="estimated_payload"):
+        CosseratRod(ROBOT, 5, payload=True, tip_force=True)
+    rod = carrying()
+    with pytest.raises(UserError, match="loads are not allowed where a payload is estimated"):
+        rod.derivative(rod.rest_state(), PRESSURES, loads=[PointLoad(force=(0.0, 0.0, -1.0))])
+
+
+def test_a_robot_file_switches_it_on():
+    with_it = make_model("rod", ROBOT.replace(estimated_payload=True))
+    opened = {each.name: each.opened for each in with_it.parameters}
+    assert opened["payload"] > 0.0 == opened["tip_mass"]
+    payload = with_it.parameters[-1]
+    assert payload.low == -0.5 * ROBOT.tip_mass
+    assert payload.high == payload.scale > ROBOT.tip_mass
+    assert {each.name: each.opened for each in make_model("rod", ROBOT).parameters}["tip_mass"] > 0
