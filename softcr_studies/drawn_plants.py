@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from softcr_control.reference_settings import ReferenceSettings
-from softcr_hardware.plant_errors import PlantErrors
+from softcr_hardware.plant_errors import PlantErrors, about_field
 from softcr_models import load_robot
 from softcr_studies import lock_in
 from softcr_studies.closed_loop import mean_error_mm
@@ -30,16 +30,22 @@ LOST_MM = 100.0
 
 @dataclass(frozen=True)
 class Motion:
-    """What drawn plants are asked to do."""
+    """What drawn plants are asked to do.
+
+    Attributes:
+        name: of the row.
+        split: TRAIN or TEST.
+        reference: what to follow.
+        payloads: whether something is picked up on the way, see `PICKED_UP`.
+    """
 
     name: str
     split: str
     reference: ReferenceSettings
+    payloads: bool = False
 
 
-TRAIN_MOTION = Motion(
-    "train: motion to 1.5 Hz", TRAIN, ReferenceSettings(kind="trajectory")
-)  # fmt: skip
+TRAIN_MOTION = Motion("train: motion to 1.5 Hz", TRAIN, ReferenceSettings(kind="trajectory"))
 TEST_MOTIONS = (
     Motion("test: circle of 0.6 Hz", TEST, ReferenceSettings(kind="circle", frequency=0.6)),
     Motion(
@@ -55,9 +61,19 @@ SPLIT = (
 )
 
 
+PICKED_UP = ("payload_mass", "payload_picked_up")
+"""Fields of a payload, drawn by themselves: what the plant is else does not depend on them."""
+
+
 def errors_of(cell: Cell) -> PlantErrors:
-    """The draw of a cell's split and seed."""
-    return PlantErrors.draw(cell.random(f"{cell.case.split} plants"), load_robot(PLAIN))
+    """The draw of a cell's split and seed, with a payload where its motion has any."""
+    split = cell.case.split
+    errors = PlantErrors.draw(cell.random(f"{split} plants"), load_robot(PLAIN))
+    if not cell.case.payloads:
+        return errors
+    random = cell.random(f"{split} payloads")
+    drawn = {name: random.uniform(*about_field(name).spread) for name in PICKED_UP}
+    return PlantErrors(**{**errors.model_dump(), **drawn})
 
 
 def run_drawn(cell: Cell, loop: Loop) -> Result:
