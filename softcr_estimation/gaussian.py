@@ -198,11 +198,11 @@ class SquareRootFilter(ABC):
 
     @abstractmethod
     def _points(self) -> np.ndarray:
-        """(2n + 1, n) points: the mean, then n points on one side of it, then their n opposites."""
+        """(1 + k, n) points: the mean, then k others."""
 
     @abstractmethod
     def _moments(self, points: np.ndarray, images: np.ndarray) -> Moments:
-        """Moments of the images (2n + 1, m) of the points."""
+        """Moments of the images (1 + k, m) of the points."""
 
     @abstractmethod
     def _cross_rows(self, moments: Moments) -> np.ndarray:
@@ -229,12 +229,12 @@ class SquareRootFilter(ABC):
         return np.where(too_far[:, None], np.nan, images)
 
     def _completed(self, function: Measure, points: np.ndarray, images: np.ndarray) -> np.ndarray:
-        """Images (2n + 1, m) with every non-finite row replaced, each one counted as a repair.
+        """Images (1 + k, m) with every non-finite row replaced, each one counted as a repair.
 
         The centre falls back on the mean of the others. A point is tried again much nearer to the
         centre, and how far its image then lies from the centre's is scaled up again: the function
         is taken as linear on the way. Where that fails too, it takes the mirror image of its
-        opposite, which keeps the spread; where both are lost, the centre's image, inflated for a
+        opposite, which keeps the spread; where there is none, the centre's image, inflated for a
         time update by the deviation the point had before; without any image nothing moves.
         """
         lost = ~np.isfinite(images).all(axis=1)
@@ -248,14 +248,14 @@ class SquareRootFilter(ABC):
             return points.copy() if same_space else np.zeros_like(images)
         if lost[0]:
             images[0] = images[~lost].mean(axis=0)
-        half = points.shape[0] // 2
-        opposite = np.roll(np.arange(1, 2 * half + 1), half)
         rows = 1 + np.flatnonzero(lost[1:])
-        partners = opposite[rows - 1]
-        mirrored = 2.0 * images[0] - images[partners]
-        still = images[0] + (points[rows] - points[0] if same_space else 0.0)
-        images[rows] = np.where(lost[partners][:, None], still, mirrored)
+        images[rows] = images[0] + (points[rows] - points[0] if same_space else 0.0)
+        self._mirror(images, lost)
         return images
+
+    def _mirror(self, images: np.ndarray, lost: np.ndarray) -> None:
+        """Images (1 + k, m) of lost points, (1 + k,) which, from those of their opposites, in
+        place, where points have opposites."""
 
     def _factor_of(self, noise: np.ndarray, moments: Moments) -> np.ndarray:
         factor = factor_of_sum(noise, moments.rows)

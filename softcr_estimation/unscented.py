@@ -67,6 +67,13 @@ class UnscentedFilter(SquareRootFilter):
             return Moments(mean, np.concatenate([rows, central]), central[:0])
         return Moments(mean, rows, central if self._central_weight < 0.0 else central[:0])
 
+    def _mirror(self, images: np.ndarray, lost: np.ndarray) -> None:
+        sides = lost[1:].reshape(2, -1)
+        of_sides = images[1:].reshape(*sides.shape, -1)
+        for here, there in ((0, 1), (1, 0)):
+            places = np.flatnonzero(sides[here] & ~sides[there])
+            of_sides[here, places] = 2.0 * images[0] - of_sides[there, places]
+
     def _cross_rows(self, moments: Moments) -> np.ndarray:
         # From the points as drawn, not as clipped: so it fits the factor it will downdate.
         size = self.mean.size
