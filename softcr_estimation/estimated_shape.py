@@ -35,7 +35,7 @@ def estimated_shape(
 
     @cache
     def nodes() -> np.ndarray:
-        return rod.node_poses(state, model.rod_parameters(told[None], state[None])[0])
+        return rod.node_poses(state, model.rod_parameters(told[None])[0])
 
     return EstimatedShape(
         lambda: np.concatenate((nodes()[:1], poses_of_rows(rod, nodes()))),

@@ -253,9 +253,9 @@ class SquareRootFilter(ABC):
         self._mirror(images, lost)
         return images
 
-    def _mirror(self, images: np.ndarray, lost: np.ndarray) -> None:
+    def _mirror(self, images: np.ndarray, lost: np.ndarray) -> None:  # noqa: B027
         """Images (1 + k, m) of lost points, (1 + k,) which, from those of their opposites, in
-        place, where points have opposites."""
+        place; a filter whose points have none leaves them."""
 
     def _factor_of(self, noise: np.ndarray, moments: Moments) -> np.ndarray:
         factor = factor_of_sum(noise, moments.rows)

@@ -63,8 +63,13 @@ class RodPrediction(RodModel):
         """
         own = settings or RodSettings()
         known = rod_robot(robot, "rod")
-        payload = known.estimated_payload
-        rod = CosseratRod(known, own.intervals, tip_force=own.tip_force, payload=payload)
+        rod = CosseratRod(
+            known,
+            own.intervals,
+            tip_force=own.tip_force,
+            payload=known.estimated_payload,
+            curvature_stiffness=known.stiffens,
+        )
         if resolve_device(own.device, "numba") == "cuda":
             from softcr_models.cuda.prediction import CudaRodPrediction
 

@@ -49,7 +49,7 @@ class PressureChain(Data):
     )
     creep_time: Positive | None = Field(
         default=None,
-        description="time over which the material creeps; each chamber has a weight [s]",
+        description="time over which the material creeps; one weight for all chambers [s]",
     )
     chamber_angles: bool = Field(
         default=False, description="whether each chamber's angle about the rod may be a little off"
@@ -91,8 +91,3 @@ class PressureChain(Data):
     def lag_times(self) -> tuple[float, ...]:
         """(K,) time constants of the readings' lags: hose, then creep [s]."""
         return tuple(each for each in (self.hose_time, self.creep_time) if each is not None)
-
-    @property
-    def lag_names(self) -> tuple[str, ...]:
-        """(K,) of the same."""
-        return ("hose",) * (self.hose_time is not None) + ("creep",) * (self.creep_time is not None)

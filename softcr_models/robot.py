@@ -92,7 +92,7 @@ class Robot(SegmentArrays, Data):
         "tension_lag": "tension_lag",
         "pressure_chain": "pressure_chain",
     }
-    defaults: ClassVar = {"tendon_model": "constant"}
+    defaults: ClassVar = {"tendon_model": "constant", "estimated_payload": False}
     also_written: ClassVar[dict[str, FieldInfo]] = SEGMENT_FIELDS
 
     type: Literal["rod"]
@@ -212,6 +212,11 @@ class Robot(SegmentArrays, Data):
     def pressure_lag(self) -> PressureLag:
         """From a command to a chamber's pressure; UserError for a robot without chambers."""
         return self._present(self.given_pressure_lag, "pressure_lag", "chambers")
+
+    @property
+    def stiffens(self) -> bool:
+        """Whether filters look for a bending stiffness that changes with the curvature."""
+        return self.pressure_chain is not None and self.pressure_chain.curvature_stiffness
 
     @property
     def tension_limits(self) -> TensionLimits:

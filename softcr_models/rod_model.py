@@ -125,9 +125,8 @@ class RodModel:
         """See Model; the exact rod's."""
         return self.rod.equilibrium(inputs, parameters)
 
-    def rod_parameters(self, parameters: np.ndarray, states: np.ndarray) -> np.ndarray:
-        """(B, Q) or (1, Q) parameters of the rod at states (B, nx), from the model's (B, P) or
-        (1, P)."""
+    def rod_parameters(self, parameters: np.ndarray) -> np.ndarray:
+        """(B, Q) parameters of the rod, from the model's (B, P)."""
         return parameters
 
     def tip_beyond(self, end: np.ndarray, parameters: np.ndarray) -> np.ndarray:

@@ -72,8 +72,12 @@ def errors_of(cell: Cell) -> PlantErrors:
     if not cell.case.payloads:
         return errors
     random = cell.random(f"{split} payloads")
-    drawn = {name: random.uniform(*about_field(name).spread) for name in PICKED_UP}
-    return PlantErrors(**{**errors.model_dump(), **drawn})
+    drawn = errors.model_dump()
+    for name in PICKED_UP:
+        spread = about_field(name).spread
+        assert spread is not None
+        drawn[name] = random.uniform(*spread)
+    return PlantErrors(**drawn)
 
 
 def run_drawn(cell: Cell, loop: Loop) -> Result:

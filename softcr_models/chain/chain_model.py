@@ -14,11 +14,8 @@ from softcr_models.errors import UserError
 from softcr_models.model import TIP, told_by
 from softcr_models.pressure_chain import PressureChain
 from softcr_models.robot import Robot
-from softcr_models.rod.state import RodState
+from softcr_models.rod.parameters import STIFFNESS
 from softcr_models.rod_model import RodModel
-
-_RENEWED = 4  # steps of a rollout over which the bending compliance is taken as constant
-_STEADY = 50  # iterations of a steady state with a stiffness of its own
 
 
 class ChainModel(RodModel):
@@ -31,6 +28,9 @@ class ChainModel(RodModel):
     Inputs are the m readings, with what is remembered of them behind (`Inputs.memory`); m columns
     alone count as those of a chain that remembers nothing. Parameters are the rod's, then the
     chain's.
+
+    Attributes:
+        of_rod: how many of the parameters are the rod's.
     """
 
     suited_filter: ClassVar = "ekf"
@@ -47,7 +47,13 @@ class ChainModel(RodModel):
         """
         super().__init__(inner.rod)
         self._inner, robot = inner, inner.rod.robot
-        self._of_rod = len(inner.parameters)
+        own = [each for each in inner.parameters if each.name != STIFFNESS.name]
+        if chain.curvature_stiffness and len(own) == len(inner.parameters):
+            raise UserError(
+                f"robot {robot.name}: pressure_chain: curvature_stiffness: "
+                f"{type(inner).__name__} has none; allowed with the model rod"
+            )
+        self.of_rod = len(own)
         count, stops = inner.inputs.size, len(chain.hysteresis_radii)
         self.inputs = inner.inputs
         columns = count * (1 + stops + len(chain.lag_times))
@@ -56,19 +62,18 @@ class ChainModel(RodModel):
             self.inputs = replace(inner.inputs, memory=memory)
         elements = dict(elements_of(chain, count))
         added = tuple(parameter for each in elements.values() for parameter in each)
-        self.parameters = (*inner.parameters, *added)
+        self.parameters = (*own, *added)
         self.parameter_names = tuple(each.name for each in self.parameters)
         self.nominal_parameters = np.array([each.nominal for each in self.parameters])
         self._parts = np.full(acting.PARTS, -1)
-        place = self._of_rod
+        place = self.of_rod
         for part, each in elements.items():
             self._parts[part], place = place, place + len(each)
         self._stops, self._columns = stops, columns
         self._moves_marker = chain.marker_offset
         self._turned = _turned(robot, chain)
-        self._stiffness = int(self._parts[acting.STIFFNESS])
-        wrenches = RodState(np.arange(inner.state.size), 1).wrenches
-        self._moments = np.ascontiguousarray(wrenches[:, 3:5].ravel())
+        stiffness = int(self._parts[acting.STIFFNESS])
+        self._rod_columns = [*range(self.of_rod), *([stiffness] if stiffness >= 0 else [])]
         signs = {**inner._arguments.signs, **signs_of(added)}
         self._arguments = Arguments(type(self).__name__, self.state.size, columns, signs)
 
@@ -119,24 +124,11 @@ class ChainModel(RodModel):
             row = np.concatenate((row, memory.begin(row)))
         row, numbers = self._arguments.equilibrium(row, parameters)
         (acts,) = self._acting(row[None, None], numbers[None])[0]
-        of_rod = numbers[: self._of_rod]
-        state = self._inner.equilibrium(acts, of_rod)
-        for _ in range(_STEADY if self._stiffness >= 0 and numbers[self._stiffness] else 0):
-            before, of_rod = of_rod, self.rod_parameters(numbers[None], state[None])[0]
-            state = self._inner.equilibrium(acts, of_rod)
-            if np.allclose(of_rod, before, rtol=1e-9, atol=0.0):
-                break
-        return state
+        return self._inner.equilibrium(acts, self.rod_parameters(numbers[None])[0])
 
-    def rod_parameters(self, parameters: np.ndarray, states: np.ndarray) -> np.ndarray:
-        """See RodModel. A stiffness that changes with the curvature multiplies the compliance by
-        1 + kappa mean((c_b m)^2) / (15/m)^2, of the moments m along the rod."""
-        found = np.ascontiguousarray(parameters[:, : self._of_rod])
-        if self._stiffness < 0 or not parameters[:, self._stiffness].any():
-            return found
-        rows = np.empty((max(len(states), len(found)), self._of_rod))
-        acting.softened(states, parameters, self._stiffness, self._moments, rows)
-        return rows
+    def rod_parameters(self, parameters: np.ndarray) -> np.ndarray:
+        """See RodModel."""
+        return np.ascontiguousarray(parameters[:, self._rod_columns])
 
     def tip_beyond(self, end: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         """See RodModel."""
@@ -191,41 +183,12 @@ class ChainModel(RodModel):
         precise: bool,
     ) -> np.ndarray:
         acts = self._acting(levels, parameters)
-        if self._stiffness >= 0 and parameters[:, self._stiffness].any():
-            rolled = self._stiffening(states, acts, parameters, dt, precise)
-            if not tips:
-                return rolled
-            flat = rolled.reshape(-1, rolled.shape[2])
-            rows = np.repeat(parameters, len(flat) // len(parameters), axis=0)
-            return self._tips(flat, rows).reshape(*rolled.shape[:2], 3, 4)
-        of_rod = self.rod_parameters(parameters, states)
+        of_rod = self.rod_parameters(parameters)
         rolled = self._inner._advance(states, acts, of_rod, dt, tips=tips, precise=precise)
         return self._seen_marker(rolled, parameters[:, None]) if tips else rolled
 
-    def _stiffening(
-        self,
-        states: np.ndarray,
-        acts: np.ndarray,
-        parameters: np.ndarray,
-        dt: float,
-        precise: bool,
-    ) -> np.ndarray:
-        """(B, T, nx) under pressures that act (B, T + 1, m), the stiffness renewed every few
-        steps."""
-        batch, steps = acts.shape[0], acts.shape[1] - 1
-        found = []
-        for first in range(0, steps, _RENEWED):
-            piece = np.ascontiguousarray(acts[:, first : first + _RENEWED + 1])
-            of_rod = self.rod_parameters(parameters, states)
-            if len(states) < batch and len(of_rod) > 1:
-                states = np.repeat(states, batch, axis=0)
-            rolled = self._inner._advance(states, piece, of_rod, dt, tips=False, precise=precise)
-            states = np.ascontiguousarray(rolled[:, -1], dtype=float)
-            found.append(rolled)
-        return np.concatenate(found, axis=1)
-
     def _tips(self, states: np.ndarray, parameters: np.ndarray) -> np.ndarray:
-        of_rod = self.rod_parameters(parameters, states)
+        of_rod = self.rod_parameters(parameters)
         return self._seen_marker(self._inner._tips(states, of_rod), parameters)
 
     def _seen_marker(self, poses: np.ndarray, parameters: np.ndarray) -> np.ndarray:
@@ -244,7 +207,7 @@ class ChainModel(RodModel):
         if inputs is not None:
             levels = self._arguments.inputs_of(name, inputs, len(states))
             acts = self._acting(levels[:, None], parameters)[:, 0]
-        of_rod = self.rod_parameters(parameters, states)
+        of_rod = self.rod_parameters(parameters)
         return self._inner._observed(name, states, acts, of_rod)
 
 

@@ -30,14 +30,11 @@ def elements_of(chain: PressureChain, count: int) -> Iterator[tuple[int, tuple[P
         yield acting.HYSTERESIS, tuple(map(begun, shared))
         own = (_weight(f"hysteresis_{j}_of_{i}", 0.01, opened=0.3) for i in chambers for j in stops)
         yield acting.DEVIATIONS, tuple(map(begun, own))
-    if chain.lag_names:
-        deviations = {"hose": 0.1, "creep": 1e-4}
-        opened = {"hose": 0.5, "creep": 0.05}
-        lags = (
-            _weight(f"{name}_{i}", deviations[name], opened=opened[name])
-            for name in chain.lag_names for i in chambers
-        )  # fmt: skip
-        yield acting.LAGS, tuple(map(begun, lags))
+    if chain.hose_time:
+        hoses = (_weight(f"hose_{i}", 0.1, opened=0.5) for i in chambers)
+        yield acting.HOSE, tuple(map(begun, hoses))
+    if chain.creep_time:
+        yield acting.CREEP, (begun(_weight("creep", 0.02, opened=0.05)),)
     if chain.chamber_angles:
         angles = (
             Parameter(

@@ -82,14 +82,18 @@ class _Motion:
 
     def __init__(self, robot: Robot, recording: Recording, intervals: int) -> None:
         assert robot.pressure_chain is not None
-        rod = RodPrediction(CosseratRod(robot, intervals), substeps=8, single_precision=False)
+        rod = RodPrediction(
+            CosseratRod(robot, intervals, curvature_stiffness=robot.stiffens),
+            substeps=8,
+            single_precision=False,
+        )
         self._robot, self._recording = robot, recording
         self._model = ChainModel(rod, robot.pressure_chain)
         self.parameters = self._model.parameters
         # a number of the rod that is zero in its file is none that it has
         self.wanted = [
             k for k, each in enumerate(self.parameters)
-            if not each.name.endswith("_of_1") and (each.nominal > 0.0 or k >= len(rod.parameters))
+            if not each.name.endswith("_of_1") and (each.nominal > 0.0 or k >= self._model.of_rod)
         ]  # fmt: skip
         self._stops = _stops_of(self.parameters, recording.inputs.shape[1])
         self._levels = recording.inputs

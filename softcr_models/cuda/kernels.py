@@ -75,6 +75,7 @@ def rollout_text(rod: CosseratRod, dtype: type[np.floating]) -> Callable:
             local(like, (rows,)),
             local(like, (rows,)),
             local(like, (1,)),
+            local(like, (1,)),
         )
         decay = local(like, (6,))
         tip_force = local(like, (3,))
@@ -174,6 +175,7 @@ def tip_text(rod: CosseratRod, dtype: type[np.floating]) -> Callable:
             local(like, (segments, 6)),
             local(like, (segments, 6)),
             local(like, (segments, 6)),
+            density,
             density,
             density,
             density,

@@ -26,6 +26,7 @@ def part_of(room, a, section, grid):
         grid.torsion_inertia[a],
         grid.payload_row,
         grid.payload_lever,
+        grid.stiffens,
     )
 
 

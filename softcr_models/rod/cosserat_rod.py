@@ -75,6 +75,7 @@ class CosseratRod:
         bending_of_each_segment: bool = False,
         tip_force: bool = False,
         payload: bool = False,
+        curvature_stiffness: bool = False,
         obstacles: Sequence[Plane | Sphere] = (),
         contact: ContactLaw | None = None,
     ) -> None:
@@ -92,6 +93,8 @@ class CosseratRod:
                 base frame.
             payload: whether a point of mass at the tip cap's outer face is a parameter; of a rod
                 without fittings, loads or obstacles alone.
+            curvature_stiffness: whether the bending stiffness may change with the curvature, by a
+                parameter.
             obstacles: what the rod may touch, base frame.
             contact: how hard it is.
 
@@ -112,6 +115,7 @@ class CosseratRod:
             self.segments if bending_of_each_segment else 1,
             3 * tip_force,
             int(payload),
+            int(curvature_stiffness),
         )
         self.parameters = rod_parameters(*self._estimated)
         self.parameter_names = tuple(each.name for each in self.parameters)
@@ -119,7 +123,7 @@ class CosseratRod:
         self._arguments = Arguments("CosseratRod", self.state_size, self.input_size, signs)
         self.base_height = discretise.base_height(robot)
         self.nominal_parameters = np.array([each.nominal(robot) for each in self.parameters])
-        self.grid = discretise.grid_of(robot, counts, int(payload))
+        self.grid = discretise.grid_of(robot, counts, *self._estimated[2:])
         self.fittings: Fittings | None = None
         self.loads: NodeLoads | None = None
         self.obstacles: Obstacles | None = None

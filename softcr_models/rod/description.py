@@ -12,7 +12,7 @@ from softcr_models.pressure import PressureLag
 from softcr_models.robot import Robot
 from softcr_models.robot_parts import PoseSensor, TendonLengthSensor
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_models.rod.parameters import PAYLOAD, RodParameter
+from softcr_models.rod.parameters import PAYLOAD, STIFFNESS, RodParameter
 from softcr_models.rod.state import RodState
 
 SMALLEST = 0.5
@@ -81,6 +81,10 @@ def rod_parameters(rod: CosseratRod) -> tuple[Parameter, ...]:
 def _parameter(each: RodParameter, value: float, robot: Robot) -> Parameter:
     if each is PAYLOAD:
         return _payload(each, robot)
+    if each is STIFFNESS:
+        return Parameter(
+            each.name, each.unit, value, -1.0, 1.0, "linear", deviation=each.deviation
+        )  # fmt: skip
     if each.sign == "any":
         return _force(each, value)
     return _factor(each, value) if value > 0.0 else _absent_mass(each, robot)

@@ -47,9 +47,9 @@ def share_intervals(robot: Robot, intervals: int) -> list[int]:
     return counts.tolist()
 
 
-def grid_of(robot: Robot, counts: list[int], payloads: int) -> Grid:
-    """The grid of a robot whose segments have these numbers of intervals, and which estimates
-    `payloads` at its tip, 0 or 1."""
+def grid_of(robot: Robot, counts: list[int], payloads: int, stiffenings: int) -> Grid:
+    """The grid of a robot whose segments have these numbers of intervals; payloads and stiffenings
+    are of `parameters.rod_parameters`."""
     base_to_world = Rotation.from_euler("xyz", robot.base_orientation).as_matrix()
     inertia = robot.segment_second_moments / robot.segment_areas
     lengths = np.array([each.length for each in robot.segments])
@@ -66,17 +66,25 @@ def grid_of(robot: Robot, counts: list[int], payloads: int) -> Grid:
         torsion_inertia=2.0 * inertia,
         payload_row=int(first_row[-1]) - 2 if payloads else -1,
         payload_lever=0.5 * float(interval_length[-1]) + robot.tip_cap_length,
+        stiffens=stiffenings,
     )
 
 
 def body_of(
-    robot: Robot, grid: Grid, bendings: int, forces: int, payloads: int, *, by_rows: bool
+    robot: Robot,
+    grid: Grid,
+    bendings: int,
+    forces: int,
+    payloads: int,
+    stiffenings: int,
+    *,
+    by_rows: bool,
 ) -> Body:
     """What the segments are made of and how inputs act on them.
 
     Args:
         robot, grid: whose.
-        bendings, forces, payloads: of `parameters.rod_parameters`.
+        bendings, forces, payloads, stiffenings: of `parameters.rod_parameters`.
         by_rows: whether actuation is given for each row, as a rod with fittings needs it.
     """
     compliances = robot.segment_compliances
@@ -92,6 +100,7 @@ def body_of(
         bendings=bendings,
         forces=forces,
         payloads=payloads,
+        stiffenings=stiffenings,
         relaxation=np.array(robot.segment_relaxation_times),
         line_density=np.array([each.density for each in robot.segments]) * robot.segment_areas,
         tip_share=_tip_share(robot, grid),

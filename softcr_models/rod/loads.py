@@ -11,6 +11,7 @@ from softcr_models.rod.backbone import (
     walk_interval,
 )
 from softcr_models.rod.simd import local, square_root
+from softcr_models.rod.stiffening import add_unresisted
 from softcr_models.rod.twists import (
     add_product,
     cross_connector,
@@ -70,9 +71,12 @@ def actuation_at_rows(acting, s, w, section, grid, extras):
 
 @register_jitable(forceinline=True)
 def base_actuation(base, s, w, section, grid, extras):
-    """base (6,) = actuation wrench at row 0, that of the tendons of the exact model included."""
+    """base (6,) = actuation wrench at row 0, that of the tendons of the exact model included, and
+    what does not resist, see `stiffening`."""
     for k in range(6):
         base[k] = w[0, k] + 0.0 * s[0, 0]
+    if grid.stiffens == 1:
+        add_unresisted(base, s, 0, section.compliance[0], section)
     if extras is not None:
         strain = local(s[0, 0], (6,))
         room = (

@@ -10,6 +10,7 @@ from numba.extending import register_jitable
 
 from softcr_models.rod.backbone import part_of, start_pose, walk_interval
 from softcr_models.rod.simd import exponential, local, positive_part
+from softcr_models.rod.stiffening import USUAL_CURVATURE
 from softcr_models.rod.twists import add_product, cross_connector
 
 
@@ -22,6 +23,7 @@ class Body(NamedTuple):
         bendings: number of estimated bending compliances: 1 for all segments together, or K.
         forces: number of estimated components of the force at the tip: 0 or 3.
         payloads: 1 if a payload is estimated, else 0.
+        stiffenings: 1 if a stiffness that changes with the curvature is estimated, else 0.
         relaxation: (K, 6) nominal diagonals of D_tau [s]; multiplied by the damping factor.
         line_density: (K,) rho A of the body alone [kg/m].
         tip_share: (R,) of each interval, 1/m: line density added per kilogram of tip mass.
@@ -36,6 +38,7 @@ class Body(NamedTuple):
     bendings: int
     forces: int
     payloads: int
+    stiffenings: int
     relaxation: np.ndarray
     line_density: np.ndarray
     tip_share: np.ndarray
@@ -48,13 +51,14 @@ class Body(NamedTuple):
 @register_jitable
 def section_rows(grid):
     """Rows of `pack_section`."""
-    return 30 * grid.segments + 2 * grid.first_row[grid.segments] + 4
+    return 30 * grid.segments + 2 * grid.first_row[grid.segments] + 5
 
 
 @register_jitable
 def pack_section(raw, row, lane, parameters, body, grid, substep):
     """Section of one candidate into column `lane`: per segment C, 1/C, D, 1/D, decay; then mu and
-    1/mu of each interval, the force at the tip, and the payload per length.
+    1/mu of each interval, the force at the tip, the payload per length, and how the bending
+    compliance changes with the squared curvature.
 
     A payload below zero is taken off the tip mass: the robot has lost something, and no point of
     mass may be negative.
@@ -69,6 +73,11 @@ def pack_section(raw, row, lane, parameters, body, grid, substep):
         tip_mass = tip_mass + payload - carried
     last = grid.interval_length[grid.segments - 1]
     raw[density_rows + 2 * rows + 3, lane] = carried / last
+    change = 0.0 * carried
+    if body.stiffenings == 1:
+        column = body.bendings + 2 + body.forces + body.payloads
+        change = parameters[row, column] / (USUAL_CURVATURE * USUAL_CURVATURE)
+    raw[density_rows + 2 * rows + 4, lane] = change
     for a in range(grid.segments):
         bending = parameters[row, a if body.bendings > 1 else 0]
         for k in range(6):
@@ -108,6 +117,7 @@ def unpack_section(section, decay, tip_force, packed, grid):
     for k in range(3):
         tip_force[k] = packed[density_rows + 2 * rows + k]
     section.payload[0] = packed[density_rows + 2 * rows + 3]
+    section.stiffening[0] = packed[density_rows + 2 * rows + 4]
 
 
 @register_jitable

@@ -44,6 +44,10 @@ PAYLOAD = RodParameter("payload", "kg", "any", 0.1, lambda of: 0.0)
 """What is carried at the tip cap's outer face; below zero what of the tip mass has gone."""
 
 
+STIFFNESS = RodParameter("curvature_stiffness", "-", "any", 0.1, lambda of: 0.0)
+"""Relative change of the bending compliance at a curvature of 15/m, see `stiffening`."""
+
+
 def nominal_bending(robot: Robot, segment: int) -> float:
     """A segment's bending compliance, the mean of those about x and y [rad/(N m m)]."""
     about_x, about_y = robot.segments[segment].bending_compliances
@@ -58,7 +62,7 @@ def _bending(segment: int, suffix: str = "") -> RodParameter:
 
 
 def rod_parameters(
-    bendings: int = 1, forces: int = 0, payloads: int = 0
+    bendings: int = 1, forces: int = 0, payloads: int = 0, stiffenings: int = 0
 ) -> tuple[RodParameter, ...]:
     """The parameters of a rod.
 
@@ -67,19 +71,24 @@ def rod_parameters(
             of the others change; K for one of each segment.
         forces: 3 for the components of a force at the tip in the base frame, 0 for none.
         payloads: 1 for a payload at the tip, 0 for none.
+        stiffenings: 1 for a bending stiffness that changes with the curvature, 0 for none.
     """
     if bendings == 1:
         compliances = [_bending(0)]
     else:
         compliances = [_bending(a, f"_{a + 1}") for a in range(bendings)]
-    return (*compliances, _TIP_MASS, _DAMPING, *_FORCES[:forces], *[PAYLOAD] * payloads)
+    return (
+        *compliances, _TIP_MASS, _DAMPING, *_FORCES[:forces], *[PAYLOAD] * payloads,
+        *[STIFFNESS] * stiffenings,
+    )  # fmt: skip
 
 
-def signs_of(bendings: int, forces: int, payloads: int) -> dict[str, Sign]:
+def signs_of(bendings: int, forces: int, payloads: int, stiffenings: int) -> dict[str, Sign]:
     """By the names of `rod_parameters`."""
-    return {each.name: each.sign for each in rod_parameters(bendings, forces, payloads)}
+    declared = rod_parameters(bendings, forces, payloads, stiffenings)
+    return {each.name: each.sign for each in declared}
 
 
 ROD_PARAMETERS = rod_parameters()
 PARAMETERS = tuple(each.name for each in ROD_PARAMETERS)
-SIGNS: dict[str, Sign] = signs_of(1, 0, 0)
+SIGNS: dict[str, Sign] = signs_of(1, 0, 0, 0)

@@ -11,6 +11,7 @@ from softcr_models.rod.loads import add_body_force, survey
 from softcr_models.rod.packing import Body, load_state
 from softcr_models.rod.section import MAX_NODES, MAX_SEGMENTS, Fittings, Grid, NodeLoads
 from softcr_models.rod.simd import local
+from softcr_models.rod.stiffening import add_unresisted
 from softcr_models.rod.twists import add_transposed_product
 
 
@@ -53,7 +54,7 @@ def implicit_residual(e, s, de, ds, w, section, grid, extras, intervals, ends):
     Writes intervals (R, 2, 6), compatibility and balance, and ends (K, 6).
 
     Returns:
-        (6,) actuation wrench at the base.
+        (6,) what acts at the base as in `base_actuation`.
     """
     like = s[0, 0]
     tip = grid.segments - 1
@@ -100,7 +101,10 @@ def implicit_residual(e, s, de, ds, w, section, grid, extras, intervals, ends):
         _residual_of_end(
             ends[a], e, s, de, ds, w, section, grid, extras, acting, end_up, forces, a, tip
         )
-    return w[0] if extras is None else acting[0]
+    base = (w[0] if extras is None else acting[0]) + 0.0 * like
+    if grid.stiffens == 1:
+        add_unresisted(base, s, 0, section.compliance[0], section)
+    return base
 
 
 def _residual_of_end(ends, e, s, de, ds, w, section, grid, extras, acting, end_up, forces, a, tip):
@@ -112,6 +116,12 @@ def _residual_of_end(ends, e, s, de, ds, w, section, grid, extras, acting, end_u
     beyond = 0.0 * row
     if a < tip:
         beyond = s[end + 1] + section.relaxation[a + 1] * ds[end + 1] - actuation[there]
+    if grid.stiffens == 1:
+        add_unresisted(row, s, end, section.compliance[a], section)
+        if a < tip:
+            rest = np.zeros_like(row)
+            add_unresisted(rest, s, end + 1, section.compliance[a + 1], section)
+            beyond = beyond - rest
     if extras is None:
         ends[:] = row + beyond
         return

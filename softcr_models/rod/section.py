@@ -17,7 +17,7 @@ MAX_SEGMENTS = 8
 MAX_TENDONS = 16
 MAX_INPUTS = 32
 MAX_NODES = 69
-MAX_PACKED = 30 * MAX_SEGMENTS + 2 * MAX_NODES + 4
+MAX_PACKED = 30 * MAX_SEGMENTS + 2 * MAX_NODES + 5
 
 
 class Section(NamedTuple):
@@ -28,6 +28,8 @@ class Section(NamedTuple):
         relaxation, relaxation_rate: (K, 6) diagonals of D_tau [s] and their inverses.
         line_density, length_per_mass: (R,) mass per length of each interval [kg/m], its inverse.
         payload: (1,) what is carried, per length of the last interval, see `payload` [kg/m].
+        stiffening: (1,) change of the bending compliance per squared curvature, see `stiffening`
+            [m^2].
     """
 
     compliance: np.ndarray
@@ -37,6 +39,7 @@ class Section(NamedTuple):
     line_density: np.ndarray
     length_per_mass: np.ndarray
     payload: np.ndarray
+    stiffening: np.ndarray
 
 
 class Part(NamedTuple):
@@ -45,7 +48,7 @@ class Part(NamedTuple):
     Attributes:
         compliance, stiffness, relaxation, relaxation_rate: (6,).
         interval_length, bending_inertia, torsion_inertia: numbers.
-        payload_row, payload_lever: of the whole rod.
+        payload_row, payload_lever, stiffens: of the whole rod.
     """
 
     compliance: np.ndarray
@@ -57,6 +60,7 @@ class Part(NamedTuple):
     torsion_inertia: float
     payload_row: int
     payload_lever: float
+    stiffens: int
 
 
 class Grid(NamedTuple):
@@ -73,6 +77,7 @@ class Grid(NamedTuple):
         bending_inertia, torsion_inertia: (K,) rotary inertia per mass, I/A and 2 I/A [m^2].
         payload_row: interval that an estimated payload belongs to, the last one; -1 without.
         payload_lever: from the middle of that interval to the payload [m].
+        stiffens: 1 if a stiffness that changes with the curvature is estimated, else 0.
     """
 
     segments: int
@@ -85,6 +90,7 @@ class Grid(NamedTuple):
     torsion_inertia: np.ndarray
     payload_row: int
     payload_lever: float
+    stiffens: int
 
 
 class Fittings(NamedTuple):

@@ -142,6 +142,7 @@ def _compiled_block(lanes, dtype):
             local(like, (MAX_NODES,)),
             local(like, (MAX_NODES,)),
             local(like, (1,)),
+            local(like, (1,)),
         )
         decay = local(like, (6,))
         tip_force = local(like, (3,))
@@ -217,20 +218,20 @@ _block_float32 = _compiled_block(FLOAT32_LANES, np.float32)
 @numba.njit(**COMPILE_OPTIONS)
 def _rollout_scalar(
     states, inputs, parameters,
-    compliance, bending_share, bendings, forces, payloads, relaxation, line_density, tip_share,
-    actuation, pulls, base_height, tip_cap_length,
+    compliance, bending_share, bendings, forces, payloads, stiffenings, relaxation, line_density,
+    tip_share, actuation, pulls, base_height, tip_cap_length,
     segments, first_row, interval_length, gravity, gravity_subintervals, strain_point,
-    bending_inertia, torsion_inertia, payload_row, payload_lever,
+    bending_inertia, torsion_inertia, payload_row, payload_lever, stiffens,
     dt, substeps, fresh, held, fittings, loads, obstacles, out, out_tips,
 ):  # fmt: skip
     # body and grid one by one: to find the types of the two tuples took numba 2 us of a call's 13
     body = Body(
-        compliance, bending_share, bendings, forces, payloads, relaxation, line_density,
-        tip_share, actuation, pulls, base_height, tip_cap_length,
+        compliance, bending_share, bendings, forces, payloads, stiffenings, relaxation,
+        line_density, tip_share, actuation, pulls, base_height, tip_cap_length,
     )  # fmt: skip
     grid = Grid(
         segments, first_row, interval_length, gravity, gravity_subintervals, strain_point,
-        bending_inertia, torsion_inertia, payload_row, payload_lever,
+        bending_inertia, torsion_inertia, payload_row, payload_lever, stiffens,
     )  # fmt: skip
     for block in range(inputs.shape[0]):
         _block_scalar(
@@ -355,7 +356,7 @@ def _checked(method, states, inputs, parameters, run):
 
 def _arguments(body: Body, grid: Grid) -> Arguments:
     size = state_size(int(grid.first_row[-1]) - grid.segments, grid.segments)
-    signs = signs_of(body.bendings, body.forces, body.payloads)
+    signs = signs_of(body.bendings, body.forces, body.payloads, body.stiffenings)
     return Arguments("stepper", size, body.actuation.shape[2], signs)
 
 
@@ -420,7 +421,9 @@ def _compiled_tip_block(lanes, dtype):
             for i in range(rows):
                 s[i, k] = state[6 * i + k]
         # a pose needs the compliance only
-        section = Section(compliance, compliance, compliance, compliance, density, density, density)
+        section = Section(
+            compliance, compliance, compliance, compliance, density, density, density, density
+        )
         tip_pose(pose, s, section, body, grid, fittings)
         for lane in range(min(lanes, batch - block * lanes)):
             for component in range(12):

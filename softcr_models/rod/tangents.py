@@ -42,7 +42,7 @@ from softcr_models.rod.stepper import FLOAT64_LANES
 
 MAX_STATES = 12 * MAX_NODES + 6
 MAX_RESULTS = MAX_STATES + 12
-MAX_PARAMETERS = MAX_SEGMENTS + 6
+MAX_PARAMETERS = MAX_SEGMENTS + 7
 MAX_WRENCHES = 12 * MAX_NODES
 MAX_PULLS = 2 * MAX_TENDONS
 
@@ -118,6 +118,7 @@ def _compiled_tangents(evaluate, extra_rows):
                 local(like, (MAX_SEGMENTS, 6)),
                 local(like, (MAX_NODES,)),
                 local(like, (MAX_NODES,)),
+                local(like, (1,)),
                 local(like, (1,)),
             )
             decay = local(like, (6,))

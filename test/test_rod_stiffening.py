@@ -1,0 +1,176 @@
+"""A bending stiffness that changes with the curvature: against the structural plant's beam, which
+has a law and a text of its own, and against closed forms."""
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+from scipy.optimize import brentq
+
+from softcr_hardware.beam.beam import Beam
+from softcr_models import CosseratRod, UserError, load_robot
+from softcr_models.chain.chain_model import ChainModel
+from softcr_models.models import make_model
+from softcr_models.prediction import RodPrediction
+from softcr_models.rod.stiffening import SOFTEST, STIFFEST
+
+ROBOT = load_robot("licher2025")
+PRESSURES = np.array([60e3, 10e3, 10e3])
+CHANGE = -0.2
+PERIOD = 1 / 70
+
+
+def stiffening(intervals=5, robot=ROBOT, **options):
+    return CosseratRod(robot, intervals, curvature_stiffness=True, **options)
+
+
+def numbers(rod, change=CHANGE):
+    return np.append(rod.nominal_parameters[:-1], change)
+
+
+def random_state(rod, seed):
+    random = np.random.default_rng(seed)
+    scale = RodPrediction(rod).state_scale
+    return random.normal(0.0, 1.0, rod.state_size) * scale
+
+
+def test_it_is_the_last_parameter_and_nothing_by_itself():
+    rod, bare = stiffening(), CosseratRod(ROBOT, 5)
+    assert rod.parameter_names == (*bare.parameter_names, "curvature_stiffness")
+    state = random_state(rod, 1)
+    rates = bare.derivative(state, PRESSURES)
+    assert rod.derivative(state, PRESSURES) == pytest.approx(rates, rel=1e-12)
+    assert np.abs(rod.derivative(state, PRESSURES, numbers(rod)) - rates).max() > 1.0
+    with_payload = stiffening(payload=True)
+    assert with_payload.parameter_names[-2:] == ("payload", "curvature_stiffness")
+    row = np.append(with_payload.nominal_parameters[:-2], [0.0, CHANGE])
+    found = with_payload.derivative(state, PRESSURES, row)
+    assert found == pytest.approx(rod.derivative(state, PRESSURES, numbers(rod)), rel=1e-9)
+
+
+@pytest.mark.parametrize("change", [-0.3, 0.15])
+def test_pure_bending_is_a_circle(change):
+    """Without weight a moment bends it to the curvature k = c (1 + change (k / 15)^2) M."""
+    light = ROBOT.model_validate(ROBOT.model_dump(by_alias=True) | {"gravity": 0.0})
+    rod = stiffening(5, light)
+    state = rod.equilibrium(PRESSURES, numbers(rod, change))
+    moment = np.linalg.norm((ROBOT.actuation_matrix @ PRESSURES)[3:5])
+    linear = ROBOT.bending_compliance * moment
+    curvature = brentq(
+        lambda k: k - linear * (1.0 + change * (k / 15.0) ** 2), 0.5 * linear, 1.5 * linear
+    )
+    assert abs(curvature - linear) > 0.04 * linear
+    angle = np.arccos(rod.tip_pose(state)[2, 2])
+    # dilatation makes the rod longer, not the curvature of its material
+    assert angle == pytest.approx(curvature * ROBOT.length, rel=1e-4)
+
+
+@pytest.mark.parametrize("change", [CHANGE, 0.15])
+def test_motions_become_those_of_the_beam(change):
+    """Other mechanics, another integrator, and the law at every element: 0.4 s of motion."""
+    times = np.linspace(0.0, 0.4, 201)
+    swings = 1.0 + 0.2 * np.sin(2.0 * np.pi * times[:, None] * (3.0 + np.arange(3)))
+    levels = np.array([70e3, 20e3, 5e3]) * np.minimum(times / 0.2, 1.0)[:, None] * swings
+    apart = {}
+    for intervals in (4, 8):
+        rod, beam = stiffening(intervals), Beam(ROBOT, intervals, change)
+        row, none = numbers(rod, change), np.zeros(3)
+        beam.settle(none)
+        plain = state = rod.equilibrium(none)
+        distances, unchanged = [], []
+        for begin in range(0, 200, 5):
+            part = np.ascontiguousarray(levels[begin : begin + 6])
+            state = rod.simulate(state, 0.5 * (part[1:] + part[:-1]), 0.002, row)[-1]
+            plain = rod.simulate(plain, 0.5 * (part[1:] + part[:-1]), 0.002)[-1]
+            beam.advance(part, 0.002)
+            true = rod.tip_pose_from_rod_tip(beam.node_poses()[-1])[:3, 3]
+            distances.append(np.linalg.norm(rod.tip_pose(state)[:3, 3] - true))
+            unchanged.append(np.linalg.norm(rod.tip_pose(plain)[:3, 3] - true))
+        apart[intervals] = np.mean(distances)
+    # second order on both sides: a quarter at half the length
+    assert apart[8] < 0.4 * apart[4]
+    assert apart[8] < 0.1 * np.mean(unchanged)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", ["licher2025", "two_segments"])
+def test_both_forms_of_the_equations_agree(seed, name):
+    """Without fittings and with a connector."""
+    robot = load_robot(name)
+    rod = stiffening(3, robot)
+    row, state = numbers(rod), random_state(rod, seed)
+    inputs = np.linspace(10e3, 40e3, rod.input_size)
+    rates = rod.derivative(state, inputs, row)
+    left = rod.residual(state, rates, inputs, row)
+    wrong = rod.residual(state, rates, inputs, numbers(rod, 1.01 * CHANGE))
+    scale = np.abs(rod.residual(state, 0.0 * rates, inputs, row)).max()
+    assert np.abs(left).max() < 1e-9 * scale < np.abs(wrong).max()
+
+
+def test_steps_follow_the_equations():
+    rod = stiffening(3)
+    row, state = numbers(rod), rod.equilibrium(PRESSURES)  # it begins to straighten
+    found = solve_ivp(
+        lambda _, x: rod.derivative(x, PRESSURES, row), (0.0, 0.1), state, "Radau", rtol=1e-8,
+        atol=1e-8,
+    ).y[:, -1]  # fmt: skip
+    after = rod.simulate(state, np.tile(PRESSURES, (56, 1)), 0.1 / 56, row)[-1]
+    apart = np.abs(after - found) / np.abs(found - state).max()
+    assert apart[:-6].max() < 1e-4
+    assert apart[-6:].max() < 5e-4  # the base's own state: what acts is held in each sub-step
+
+
+def test_derivatives_by_it_are_exact():
+    rod = stiffening(4)
+    row, state = numbers(rod), rod.equilibrium(PRESSURES)
+    along = rod.linearize_parameters(state, PRESSURES, row)[:, -1]
+    change = np.append(np.zeros(3), 1e-4)
+    rates = [rod.derivative(state, PRESSURES, row + sign * change) for sign in (1, -1)]
+    assert along == pytest.approx((rates[0] - rates[1]) / 2e-4, rel=1e-4, abs=1e-3)
+    by_state, _ = rod.linearize(state, PRESSURES, row)
+    size = 1e-6 * RodPrediction(rod).state_scale
+    for k in range(0, rod.state_size, 5):
+        moved = np.eye(rod.state_size)[k] * size[k]
+        rates = [rod.derivative(state + sign * moved, PRESSURES, row) for sign in (1, -1)]
+        slope = (rates[0] - rates[1]) / (2.0 * size[k])
+        assert by_state[:, k] == pytest.approx(slope, rel=1e-4, abs=1e-4 * np.abs(slope).max())
+
+
+def test_a_candidate_that_is_far_away_stays_sound():
+    rod = stiffening()
+    state = random_state(rod, 5) * 30.0
+    compliances = []
+    for change in (-50.0, 50.0):
+        rates = rod.derivative(state, PRESSURES, numbers(rod, change))
+        assert np.isfinite(rates).all()
+        compliances.append(rates)
+    for rates, factor in zip(compliances, (STIFFEST, SOFTEST), strict=True):
+        more = rod.derivative(state, PRESSURES, numbers(rod, 60.0 * (1.0 - 2.0 * (factor < 1.0))))
+        assert rates == pytest.approx(more, rel=1e-9)
+
+
+def test_batches_of_either_precision_carry_each_their_own():
+    model = make_model("rod", ROBOT.replace(pressure_chain={"curvature_stiffness": True}))
+    assert isinstance(model, ChainModel)
+    rod = model.rod
+    changes = np.array([-0.2, -0.1, 0.0, 0.1])
+    rows = np.array([numbers(rod, each) for each in changes])
+    states = np.tile(rod.equilibrium(PRESSURES), (4, 1))
+    levels, together = np.tile(PRESSURES, (4, 1)), states
+    for _ in range(8):
+        together = model.step(together, levels, levels, rows, PERIOD)
+    heights = model.tip_poses(together, rows)[:, 2, 3]
+    assert (np.diff(heights) < -1e-4).all()  # softer ones bend further down
+    for row, after, height in zip(rows, together, heights, strict=True):
+        alone = states[0]
+        for _ in range(8):
+            alone = model.step(alone[None], levels[:1], levels[:1], row[None], PERIOD)[0]
+        assert after == pytest.approx(alone, rel=1e-9, abs=1e-12)
+        rolled = model.rollout_tips(states[0], np.tile(PRESSURES, (1, 9, 1)), row, PERIOD)
+        assert rolled[0, -1, 2, 3] == pytest.approx(height, abs=2e-5)
+
+
+def test_a_model_without_it_is_refused_in_one_line():
+    robot = ROBOT.replace(pressure_chain={"curvature_stiffness": True})
+    bare = RodPrediction(CosseratRod(ROBOT, 5))
+    with pytest.raises(UserError, match="curvature_stiffness: RodPrediction has none"):
+        ChainModel(bare, robot.pressure_chain)
