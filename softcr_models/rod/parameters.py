@@ -40,8 +40,9 @@ _DAMPING = RodParameter("damping_factor", "-", "positive", 0.05, lambda of: 1.0)
 _FORCES = tuple(
     RodParameter(f"tip_force_{axis}", "N", "any", 0.1, lambda of: 0.0) for axis in "xyz"
 )
-PAYLOAD = RodParameter("payload", "kg", "any", 0.1, lambda of: 0.0)
-"""What is carried at the tip cap's outer face; below zero what of the tip mass has gone."""
+PAYLOAD = RodParameter("payload", "kg", "any", 0.01, lambda of: 0.0)
+"""What is carried at the tip cap's outer face; below zero what of the tip mass has gone. Its
+deviation is in parts of the robot's own mass: nothing is picked up yet where a filter starts."""
 
 
 STIFFNESS = RodParameter("curvature_stiffness", "-", "any", 0.1, lambda of: 0.0)

@@ -12,11 +12,13 @@ from pydantic import Field
 
 from softcr_estimation import EstimatorSettings
 from softcr_models import load_robot
+from softcr_models.model import Parameter
 from softcr_models.models import make_model
+from softcr_models.rod.parameters import PAYLOAD
 from softcr_studies import drawn_plants
 from softcr_studies.drawn_plants import TEST_MOTIONS, TRAIN_MOTION
 from softcr_studies.study import Cell, Result, Results, Study, StudySettings
-from softcr_studies.whole_loops import CHAINED, EVERYTHING, LOOPS, OURS
+from softcr_studies.whole_loops import CHAINED, EVERYTHING, LOOPS, OURS, PLAIN
 
 SHIPPED = "shipped"
 
@@ -28,26 +30,37 @@ class Factors:
     Attributes:
         priors: on deviations at the start of the chain's parameters.
         walks: on their random walks.
+        hoses: on the deviations at the start of the hoses' weights, beside `priors`.
+        payload: on the deviation at the start of the payload.
         opening: on how fast all parameters may walk while the filter finds that it is wrong.
     """
 
     priors: float = 1.0
     walks: float = 1.0
+    hoses: float = 1.0
+    payload: float = 1.0
     opening: float = 1.0
 
     @property
     def settings(self) -> EstimatorSettings:
         """Numbers of the filter."""
-        known = {each.name for each in make_model("rod", load_robot("licher2025")).parameters}
+        known = {each.name for each in make_model("rod", load_robot(PLAIN)).parameters}
         model = make_model("rod", load_robot(CHAINED))
         own = [each for each in model.parameters if each.name not in known]
         return EVERYTHING.model_copy(
             update={
-                "deviations": {each.name: self.priors * each.deviation for each in own},
-                "noises": {each.name: self.walks * each.noise for each in own},
+                "deviations": {each.name: self._prior(each) for each in own},
+                "noises": {each.name: self.walks * each.noise * each.scale for each in own},
                 "opening_factor": self.opening,
             }
         )
+
+    def _prior(self, parameter: Parameter) -> float:
+        """A deviation at the start, in the parameter's unit."""
+        factor = self.payload if parameter.name == PAYLOAD.name else self.priors
+        if parameter.name.startswith("hose"):
+            factor *= self.hoses
+        return factor * parameter.deviation * parameter.scale
 
 
 VARIANTS: Mapping[str, Factors] = {
@@ -57,6 +70,8 @@ VARIANTS: Mapping[str, Factors] = {
     "priors x 4": Factors(priors=4.0),
     "walks x 0.3": Factors(walks=0.3),
     "walks x 3": Factors(walks=3.0),
+    "hoses x 0.3": Factors(hoses=0.3),
+    "payload x 10": Factors(payload=10.0),
     "opening x 0.5": Factors(opening=0.5),
     "opening x 2": Factors(opening=2.0),
 }
