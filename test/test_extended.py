@@ -64,7 +64,7 @@ def test_equals_the_linear_kalman_filter():
 
 
 def test_covariances_are_those_of_exact_jacobians():
-    extended = seven_state_filter()
+    extended = seven_state_filter(relative_step=1e-7)
     x = np.array([0.3, 0.2, -0.4, 1.0, -2.0, 0.5, 0.1])
     extended.start(x, SEVEN_COVARIANCE)
     jacobian = complex_step_jacobian(lambda p: seven_state_predict(p, drive(7), DT), x)
@@ -85,6 +85,25 @@ def test_covariances_are_those_of_exact_jacobians():
     extended.update(moments.mean + innovation, TIP_NOISE)
     np.testing.assert_allclose(extended.mean - x, gain @ innovation, atol=1e-7)
     np.testing.assert_allclose(extended.covariance, before - gain @ total @ gain.T, atol=1e-8)
+
+
+def test_a_model_in_single_precision_has_almost_the_same_covariances():
+    x = np.array([0.3, 0.2, -0.4, 1.0, -2.0, 0.5, 0.1])
+    covariances = []
+    for precision in (float, np.float32):
+        extended = ExtendedFilter(
+            lambda points, inputs, dt, kind=precision: (
+                seven_state_predict(points, inputs, dt).astype(kind).astype(float)
+            ),
+            seven_state_measure,
+            SEVEN_NOISE,
+            scale=SEVEN_SCALE,
+        )
+        extended.start(x, SEVEN_COVARIANCE)
+        extended.predict(drive(7), DT)
+        covariances.append(extended.covariance)
+    exact, single = covariances
+    assert 0.0 < np.abs(single - exact).max() < 5e-3 * exact.max()
 
 
 def test_the_squared_error_is_what_the_covariance_says():
