@@ -37,7 +37,7 @@ class GaussNewtonSettings(HorizonSettings):
     """Numbers of the algorithm; those of its file in config/controllers are the defaults."""
 
     knots: tuple[int, ...] = Field(
-        default=(2, 8),
+        default=(1, 7),
         min_length=1,
         description="which commands are knots, counted from 1; the last is the horizon's last [-]",
     )

@@ -32,7 +32,7 @@ class HorizonSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     horizon: int = Field(
-        default=8, ge=2, le=400, description="optimised commands, N of (39) [ticks]"
+        default=7, ge=2, le=400, description="optimised commands, N of (39) [ticks]"
     )
     estimate_lag: bool = Field(
         default=True, description="whether the inputs' lag is found from commands and readings"

@@ -10,6 +10,7 @@ from pydantic.config import JsonDict
 
 from softcr_control.command import Command, broken_plan
 from softcr_control.costs.rollout import Rollout
+from softcr_control.costs.settings import CostSettings
 from softcr_control.costs.term import evaluate, stacked_residuals
 from softcr_control.evolution import Evolution
 from softcr_control.horizon import Horizon, HorizonSettings, Positive, Problem
@@ -82,6 +83,10 @@ class NempcSettings(HorizonSettings):
         default=True,
         description="whether the best candidate is refined by a fitted Gauss-Newton step (ours)",
         json_schema_extra=_LIVE,
+    )
+
+    costs: CostSettings = Field(
+        default=CostSettings(input_rate=0.15), description="what is minimised"
     )
 
     @model_validator(mode="after")

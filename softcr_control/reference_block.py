@@ -33,6 +33,9 @@ from softcr_runtime.plugin_settings import plugin_settings, with_plugin
 from softcr_runtime.robot_topics import robot_topics
 from softcr_runtime.settings import NodeSettings, SampledNodeSettings, setting_values
 
+USUAL_HORIZON = 8
+"""As far as any shipped controller looks ahead [periods]."""
+
 _BEFORE = -1e3  # [s] when all rows of the horizon are the first
 
 
@@ -44,7 +47,7 @@ class RowsSettings(SampledNodeSettings):
         description="when the motion begins; at its beginning it stands still until then, for "
         "~/start (std_srvs/srv/Trigger) to be called",
     )
-    horizon: int = Field(8, ge=1, le=200, description="of the controller, in periods")
+    horizon: int = Field(USUAL_HORIZON, ge=1, le=200, description="of the controller, in periods")
     model: str = Field(
         "",
         description="that the controller predicts with, and that makes the motion where it is no "

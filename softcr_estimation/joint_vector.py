@@ -56,7 +56,7 @@ class Sensors:
         gains = tuple(
             Parameter(
                 name, "-", 1.0, 1.0 / spread, spread,
-                noise=2e-4, deviation=0.003, opened=_GAIN_OPENED,
+                noise=2e-4, deviation=inputs.gain_deviation, opened=_GAIN_OPENED,
             )
             for name in inputs.gain_names
         )  # fmt: skip

@@ -131,6 +131,8 @@ class Inputs:
         lag: from a command to what the model feels; None where commands are followed at once.
         memory: what the model feels of the inputs' past beside them; None for nothing. Inputs of a
             model with a memory have m + k columns.
+        gain_deviation: standard deviation of the logarithm of a gain, see `gain_names`, where a
+            filter begins [-].
     """
 
     quantity: str
@@ -141,6 +143,7 @@ class Inputs:
     rate: np.ndarray
     lag: PressureLag | None = None
     memory: InputMemory | None = None
+    gain_deviation: float = 0.003
 
     def __post_init__(self) -> None:
         shape = (len(self.names),)

@@ -53,6 +53,22 @@ TEST_MOTIONS = (
         ReferenceSettings(kind="trajectory", frequencies=(0.3, 0.8, 1.3)),
     ),
 )  # fmt: skip
+ALL_TRAIN_MOTIONS = (
+    TRAIN_MOTION,
+    Motion(
+        "train: slow motion to 0.3 Hz", TRAIN,
+        ReferenceSettings(kind="trajectory", frequencies=(0.1, 0.2, 0.3)),
+    ),
+    Motion(
+        "train: setpoint", TRAIN, ReferenceSettings(kind="setpoint", inputs=(20e3, 40e3, 30e3))
+    ),
+)  # fmt: skip
+ALL_TEST_MOTIONS = (
+    *TEST_MOTIONS,
+    Motion("test: setpoint", TEST, ReferenceSettings(kind="setpoint", inputs=(35e3, 10e3, 40e3))),
+)
+"""With slow ones and at rest, for what is not to be chosen on fast motions alone."""
+
 SPLIT = (
     "Plants are drawn, each field of a plant's errors evenly from its spread but for calibration "
     "and events: hysteresis as play or as a smooth loop, hoses, dead bands, lost and wrong poses "

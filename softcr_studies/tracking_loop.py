@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from softcr_control.controller import ControllerBlock, ControllerBlockSettings
+from softcr_control.controller_file import named_settings
 from softcr_control.horizon import MAXIMUM_DELAY
 from softcr_control.koopman_lqr import KoopmanDesign, KoopmanLqr
 from softcr_control.learned_motion import LearnedMotion
@@ -50,7 +51,6 @@ RATE_HZ = 70.0
 PERIOD = 1 / RATE_HZ
 SETTLED = 2.0  # from here on a setpoint counts, and a motion that fades in [s]
 MODEL_INTERVALS = 5
-HORIZON = 8 * PERIOD  # of the predictive controllers [s]
 LONGEST_HORIZON = 40  # [ticks]: more do not fit into a tick at 500 Hz
 REFERENCE_INTERVALS = Difference().intervals
 BASELINE = "koopman"
@@ -123,15 +123,16 @@ def sampled_reference(
     return at_nodes(settings.source(model, period), fine, coarse)
 
 
-def controller_parameters(name: str, case: Case) -> Parameters:
-    """What a shipped controller is told, for the case: one thread, as cells have; a learned policy
-    has neither threads nor a horizon."""
+def controller_parameters(name: str, case: Case, file: str = "") -> Parameters:
+    """What a shipped controller is told, for the case: one thread, as cells have, and a horizon of
+    as many seconds as its file says at the usual rate; a learned policy has neither."""
+    told: Parameters = {"controller": name, "intervals": case.model_intervals}
     if name.startswith("policy:"):
-        return {"controller": name, "intervals": case.model_intervals}
-    horizon = min(round(HORIZON * case.rate_hz), LONGEST_HORIZON)
-    told: Parameters = {
-        "controller": name, "intervals": case.model_intervals, "horizon": horizon, "threads": 1,
-    }  # fmt: skip
+        return told
+    told["threads"] = 1
+    if case.rate_hz != RATE_HZ:
+        ahead = named_settings(name, file).horizon * case.rate_hz / RATE_HZ
+        told["horizon"] = min(round(ahead), LONGEST_HORIZON)
     return told if case.learns_lag else told | {"estimate_lag": False}
 
 
@@ -265,7 +266,9 @@ def loop_blocks(
         numbers = numbers.model_copy(update={"parameters": None})  # the model's: no pressures
     told: Parameters = shared | {"intervals": case.model_intervals} | (filter_parameters or {})
     filter_block = estimator(robot, told, numbers)
-    told = shared | {"model": "rod"} | controller_parameters(controller, case) | (parameters or {})
+    own = parameters or {}
+    usual = controller_parameters(controller, case, str(own.get("controller_file", "")))
+    told = shared | {"model": "rod"} | usual | own
     control = _controller(robot, case, controller, told, design)
     node = BASELINE if design else registry.entry("controller", controller).node
     return {

@@ -6,6 +6,7 @@ parts that stand for the robot, and in how samples are joined and commands are t
 
 from pathlib import Path
 
+from softcr_control.reference_block import USUAL_HORIZON
 from softcr_hardware.plant_errors import SAME_STRUCTURE
 from softcr_models.plugins import load_class
 from softcr_models.robot import kind_of
@@ -164,14 +165,15 @@ def _controller(options: RunOptions, common: Parameters) -> Part:
 
 
 def _reference(options: RunOptions, common: Parameters, controller: Part | None) -> Part:
-    """What the controller's model follows, as far ahead as the settings of its block look."""
+    """What the controller's model follows, as far ahead as the settings of its block look, or those
+    of another shipped controller that may take its place."""
     horizon: int | None = options.horizon
     if controller is not None:
         controller = told(controller, options)  # by a file of parameters
         block: type[BlockBase] = load_class(controller.runs, "block", BlockBase)
         horizon = getattr(block.settings_of(controller.parameters), "horizon", None)
     parameters = common | {"duration": options.duration} | priority(common, 25)
-    parameters |= {"horizon": horizon} if horizon else {}
+    parameters |= {"horizon": max(horizon, USUAL_HORIZON)} if horizon else {}
     parameters |= {"model": options.model} if options.model != "rod" else {}
     parameters |= {"file": options.reference_file} if options.reference_file else {}
     parameters |= {"learned": options.learned} if options.learned else {}

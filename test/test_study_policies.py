@@ -47,7 +47,7 @@ def test_random_rods_are_tried_where_plants_are():
 def test_a_policy_is_told_neither_horizon_nor_threads():
     told = controller_parameters("policy:here", FAST)
     assert told == {"controller": "policy:here", "intervals": 5}
-    assert "horizon" in controller_parameters("rod_mpc", FAST)
+    assert "threads" in controller_parameters("rod_mpc", FAST)
 
 
 def test_what_counts_of_runs_begins_late():

@@ -276,7 +276,10 @@ def test_rates_and_finer_models_reach_filter_and_controller():
     assert (settings.rate_hz, settings.horizon) == (500.0, 40)
     finer = next(case for case in model_errors.cases() if case.model_intervals == 10)
     assert settings_of("nempc", finer).intervals == 10
-    assert settings_of("nempc", finer).horizon == 8
+    assert settings_of("nempc", finer).horizon == 7
+    twice = dataclasses.replace(FAST, rate_hz=140.0)
+    assert settings_of("nempc", twice).horizon == 14
+    assert controller_parameters("nempc", twice, "nempc_licher2025")["horizon"] == 16
     fast = dataclasses.replace(fast, duration=0.2)
     run = run_loop(ROBOT, fast, reference_of(ROBOT, fast), "rod_mpc", (0, 0))
     assert len(run["times"]) == 100

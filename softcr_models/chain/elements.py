@@ -31,7 +31,7 @@ def elements_of(chain: PressureChain, count: int) -> Iterator[tuple[int, tuple[P
         own = (_weight(f"hysteresis_{j}_of_{i}", 0.01, opened=0.3) for i in chambers for j in stops)
         yield acting.DEVIATIONS, tuple(map(begun, own))
     if chain.hose_time:
-        hoses = (_weight(f"hose_{i}", 0.3, opened=0.5) for i in chambers)
+        hoses = (_weight(f"hose_{i}", 0.15, opened=0.5) for i in chambers)
         yield acting.HOSE, tuple(map(begun, hoses))
     if chain.creep_time:
         yield acting.CREEP, (begun(_weight("creep", 0.02, opened=0.05)),)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pydantic import Field
 
 from softcr_estimation import EstimatorSettings
+from softcr_estimation.estimator_settings import ALL_GAINS
 from softcr_models import load_robot
 from softcr_models.model import Parameter
 from softcr_models.models import make_model
@@ -31,6 +32,8 @@ class Factors:
         priors: on deviations at the start of the chain's parameters.
         walks: on their random walks.
         hoses: on the deviations at the start of the hoses' weights, beside `priors`.
+        gains: on the deviations at the start of the pressures' gains.
+        compliance: on the deviation at the start of the bending compliance.
         payload: on the deviation at the start of the payload.
         opening: on how fast all parameters may walk while the filter finds that it is wrong.
     """
@@ -38,18 +41,26 @@ class Factors:
     priors: float = 1.0
     walks: float = 1.0
     hoses: float = 1.0
+    gains: float = 1.0
+    compliance: float = 1.0
     payload: float = 1.0
     opening: float = 1.0
 
     @property
     def settings(self) -> EstimatorSettings:
         """Numbers of the filter."""
-        known = {each.name for each in make_model("rod", load_robot(PLAIN)).parameters}
+        of_rod = {each.name for each in make_model("rod", load_robot(PLAIN)).parameters}
         model = make_model("rod", load_robot(CHAINED))
-        own = [each for each in model.parameters if each.name not in known]
+        known = {each.name: each for each in model.parameters}
+        own = [each for name, each in known.items() if name not in of_rod]
+        compliance = known["bending_compliance"]
         return EVERYTHING.model_copy(
             update={
-                "deviations": {each.name: self._prior(each) for each in own},
+                "deviations": {
+                    **{each.name: self._prior(each) for each in own},
+                    compliance.name: self.compliance * compliance.deviation,
+                    ALL_GAINS: self.gains * model.inputs.gain_deviation,
+                },
                 "noises": {each.name: self.walks * each.noise * each.scale for each in own},
                 "opening_factor": self.opening,
             }
@@ -70,7 +81,10 @@ VARIANTS: Mapping[str, Factors] = {
     "priors x 4": Factors(priors=4.0),
     "walks x 0.3": Factors(walks=0.3),
     "walks x 3": Factors(walks=3.0),
-    "hoses x 0.3": Factors(hoses=0.3),
+    "hoses x 2": Factors(hoses=2.0),
+    "gains x 0.2": Factors(gains=0.2),
+    "compliance x 0.7": Factors(compliance=0.7),
+    "compliance x 1.4": Factors(compliance=1.4),
     "payload x 10": Factors(payload=10.0),
     "opening x 0.5": Factors(opening=0.5),
     "opening x 2": Factors(opening=2.0),

@@ -11,28 +11,14 @@ from dataclasses import replace
 
 from pydantic import Field
 
-from softcr_control.reference_settings import ReferenceSettings
 from softcr_studies import drawn_plants
-from softcr_studies.drawn_plants import TEST, TEST_MOTIONS, TRAIN, TRAIN_MOTION, Motion
+from softcr_studies.drawn_plants import ALL_TEST_MOTIONS, ALL_TRAIN_MOTIONS
 from softcr_studies.study import Cell, Result, Results, Study, StudySettings
 from softcr_studies.whole_loops import LOOPS, OURS
 
 NONE = "no offset"
 GAINS = {NONE: 0.0} | {f"gain {gain:g}": gain for gain in (0.005, 0.01, 0.02, 0.04)}
 """Per tick, by the method's name [-]."""
-
-TRAINED = (
-    TRAIN_MOTION,
-    Motion("train: slow motion to 0.3 Hz", TRAIN,
-           ReferenceSettings(kind="trajectory", frequencies=(0.1, 0.2, 0.3))),
-    Motion("train: setpoint", TRAIN,
-           ReferenceSettings(kind="setpoint", inputs=(20e3, 40e3, 30e3))),
-)  # fmt: skip
-JUDGED = (
-    *TEST_MOTIONS,
-    Motion("test: setpoint", TEST,
-           ReferenceSettings(kind="setpoint", inputs=(35e3, 10e3, 40e3))),
-)  # fmt: skip
 
 
 class Settings(StudySettings):
@@ -50,7 +36,7 @@ def run(cell: Cell) -> Result:
 
 def later(results: Results) -> Iterable[Cell]:
     """The TEST plants, without an offset and with the chosen gain."""
-    return drawn_plants.judged(results, NONE, JUDGED)
+    return drawn_plants.judged(results, NONE, ALL_TEST_MOTIONS)
 
 
 STUDY = Study(
@@ -58,7 +44,7 @@ STUDY = Study(
     source="",
     summary="the gain of offset-free prediction with the pressure chain, on random plants",
     run=run,
-    cases=TRAINED,
+    cases=ALL_TRAIN_MOTIONS,
     methods=tuple(GAINS),
     settings=Settings,
     exact=f"{drawn_plants.SPLIT}A seed is a plant. The gain is per tick of 70 Hz, of the low-pass "
