@@ -52,10 +52,10 @@ def test_what_a_file_leaves_out_of_its_costs_keeps_the_default_of_its_controller
 
 def test_knots_keep_their_places_under_another_horizon(tmp_path):
     knots = lambda given, file="": named_settings("rod_mpc", file, given).knots  # noqa: E731
-    assert knots({"horizon": 56}) == (14, 56)
+    assert knots({"horizon": 56}) == (8, 56)
     assert knots({"horizon": 2}) == (1, 2)
     path = written(tmp_path, "type: rod_mpc\nhorizon: 16\n")
-    assert knots({}, path) == (4, 16)
+    assert knots({}, path) == (2, 16)
     assert knots({"horizon": 4, "knots": [1, 2, 4]}, path) == (1, 2, 4)
 
 

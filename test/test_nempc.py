@@ -33,7 +33,7 @@ def make(model=None, rate=0.05, seed=1, **numbers) -> Nempc:
     model = model or LinearModel()
     if "max_rate" in numbers:
         limited(model, rate=numbers.pop("max_rate"))
-    numbers = {"population": 300, "costs": costs(rate), **numbers}
+    numbers = {"population": 300, "horizon": 8, "costs": costs(rate), **numbers}
     return Nempc(context(model, seed), NempcSettings(**numbers))
 
 
