@@ -233,10 +233,10 @@ def test_a_swarm_in_generations_is_the_swarm():
 def test_a_controller_file_with_other_values():
     file = loaded("rod_mpc", "rod_mpc")
     names = [parameter.name for parameter in ROD_MPC]
-    assert values_of(file, names)["rod_mpc.knots"] == "2 8"
-    other = changed(file, {"rod_mpc.knots": "2 4 8", "costs.input_rate": 0.3})
+    assert values_of(file, names)["rod_mpc.knots"] == "1 7"
+    other = changed(file, {"rod_mpc.knots": "2 4 7", "costs.input_rate": 0.3})
     settings = named_settings("rod_mpc", other)
-    assert (settings.knots, settings.costs.input_rate) == ((2, 4, 8), 0.3)
+    assert (settings.knots, settings.costs.input_rate) == ((2, 4, 7), 0.3)
     assert changed(other, values_of(file, names)) == file
     assert not follows_states(file)
     assert follows_states(loaded("nempc_licher2025", "nempc"))

@@ -94,7 +94,7 @@ WEIGHTS = (
 # Ours; knots as text, because a study keeps no lists
 ROD_MPC = (
     Parameter(
-        f"{GRADIENT_MPC}.knots", Range(choices=("1 8", "2 8", "3 8", "2 4 8", "1 3 8", "2 5 8"))
+        f"{GRADIENT_MPC}.knots", Range(choices=("1 7", "2 7", "3 7", "2 4 7", "1 3 7", "2 5 7"))
     ),
     Parameter("costs.input_rate", _log(1e-3, 5.0)),
     Parameter(f"{GRADIENT_MPC}.damping", _log(1e-9, 1e-2)),
