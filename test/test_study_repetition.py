@@ -11,6 +11,7 @@ from softcr_studies.control import repetition
 from softcr_studies.robustness import chain_identification
 from softcr_studies.study import Cell
 from softcr_studies.tracking_loop import PERIOD
+from softcr_studies.whole_loops import OURS, WITHOUT
 
 
 def test_what_cameras_lost_lies_between_its_neighbours():
@@ -26,9 +27,15 @@ def test_what_cameras_lost_lies_between_its_neighbours():
 def test_what_was_learned_helps_the_next_run(monkeypatch):
     monkeypatch.setattr(repetition, "REPETITIONS", 1)
     monkeypatch.setattr(repetition, "DURATION", 3.0)
-    cell = Cell("hard", "shipped filter", 0, repetition.Settings())
+    cell = Cell("hard", WITHOUT, 0, repetition.STUDY.settings())
     first, second = repetition.run(cell)["errors"]
     assert second < 0.8 * first
+
+
+def test_a_closed_filter_opens_in_the_first_runs_alone():
+    closed = repetition.METHODS[f"{OURS}, closed after 2 runs"]
+    assert [closed.filter(run).reopening for run in range(4)] == [True, True, False, False]
+    assert repetition.METHODS[OURS].filter(5).reopening
 
 
 @pytest.mark.parametrize("truth", chain_identification.TRUTHS, ids=lambda each: each.parameter)

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from pydantic import Field
 
 from softcr_control.learned_motion import LearnedMotion, shift_after
 from softcr_estimation import EstimatorSettings
@@ -15,8 +14,9 @@ from softcr_runtime.block import Output
 from softcr_runtime.registry import GRADIENT_MPC
 from softcr_studies.closed_loop import mean_error_mm
 from softcr_studies.robustness.plants import NAMED
-from softcr_studies.study import Cell, Result, Results, Row, Study, StudySettings
+from softcr_studies.study import Cell, Result, Results, Row, Study
 from softcr_studies.tracking_loop import FAST, PERIOD, SETTLED, reference_of, run_loop
+from softcr_studies.whole_loops import LOOPS, OURS, PLAIN, WITHOUT
 
 REPETITIONS = 6  # after a first run without anything learned
 DURATION = 6.0  # [s]
@@ -27,51 +27,39 @@ PLANTS = {
     "chamber 2 angle +3 deg": NAMED["chamber 2 angle +3 deg"],
     "play +-0.4, 1.0, 1.6 kPa": NAMED["play +-0.4, 1.0, 1.6 kPa"],
 }
-CHAIN = {
-    "hysteresis_radii": (300.0, 1000.0, 3000.0), "hose_time": 0.025, "chamber_angles": True,
-    "curvature_stiffness": True, "marker_offset": True,
-}  # fmt: skip
 
 
 class Method(NamedTuple):
     """How a run is made.
 
     Attributes:
-        chained: whether the model has a chain, and the filter is the extended one.
+        loop: robot and filter of the loop.
         closes: whether reopening is off from run OPENED on.
     """
 
-    chained: bool = False
+    loop: str
     closes: bool = False
+
+    def filter(self, repetition: int) -> EstimatorSettings:
+        """Numbers of the filter in a run, counted from 0."""
+        opens = not self.closes or repetition < OPENED
+        return LOOPS[self.loop].filter.model_copy(update={"reopening": opens})
 
 
 METHODS: Mapping[str, Method] = {
-    "shipped filter": Method(),
-    "shipped filter, closed after 2 runs": Method(closes=True),
-    "pressure chain": Method(chained=True),
-    "pressure chain, closed after 2 runs": Method(chained=True, closes=True),
+    name + told: Method(name, closes)
+    for name in (WITHOUT, OURS)
+    for told, closes in (("", False), (f", closed after {OPENED} runs", True))
 }
-
-
-class Settings(StudySettings):
-    """Of which robot."""
-
-    robot: str = Field("licher2025", min_length=1, description="a rod of chambers: name or file")
 
 
 def run(cell: Cell) -> Result:
     """errors (REPETITIONS + 1,) settled error of the true tip in each run [mm]."""
-    method, plain = METHODS[cell.method], load_robot(cell.settings.robot)
-    robot = plain.replace(pressure_chain=CHAIN) if method.chained else plain
+    method, plain = METHODS[cell.method], load_robot(PLAIN)
+    robot = load_robot(LOOPS[method.loop].robot)
     source = reference_of(plain, replace(FAST, duration=DURATION))
     shift, errors = np.zeros((round(DURATION / PERIOD), 3)), []
     for repetition in range(REPETITIONS + 1):
-        numbers = EstimatorSettings(
-            filter="ekf" if method.chained else "ukf",
-            reopening=not method.closes or repetition < OPENED,
-        )
-        if method.chained:
-            numbers = numbers.model_copy(update={"parameters": None})
         seen = _Cameras(len(shift))
         found = run_loop(
             robot,
@@ -79,7 +67,7 @@ def run(cell: Cell) -> Result:
             source,
             GRADIENT_MPC,
             (cell.stream(f"plant {repetition}"), cell.stream(f"controller {repetition}")),
-            filter_settings=numbers,
+            filter_settings=method.filter(repetition),
             learned=_learned(robot, shift),
             observe=seen,
         )
@@ -131,7 +119,6 @@ STUDY = Study(
     run=run,
     cases=tuple(PLANTS),
     methods=tuple(METHODS),
-    settings=Settings,
     further_rows=rows,
     exact="Plants are those of robustness/plants, on the trajectory of Experiment 4a for 6 s with "
     f"{GRADIENT_MPC}. What is learned is learned from measured tips alone, as `softcr learn "
