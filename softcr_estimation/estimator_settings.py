@@ -50,7 +50,7 @@ class ModelEstimatorSettings(FilterSettings):
     )
 
     state_noise: _Positive = Field(
-        default=0.01, description="of states without a noise of their own [state scale/sqrt(s)]"
+        default=0.007, description="of states without a noise of their own [state scale/sqrt(s)]"
     )
     state_noises: Mapping[str, _NonNegative] = Field(
         default={}, description="by group of the model's state [state scale/sqrt(s)]"

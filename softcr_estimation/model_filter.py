@@ -63,7 +63,7 @@ class ModelFilterSettings(BaseModel):
         False, description="whether a force at the tip is looked for; with the model rod"
     )
     state_noise: float = Field(
-        0.01,
+        0.007,
         gt=0.0,
         le=10.0,
         description="random walk of every state, of its scale",

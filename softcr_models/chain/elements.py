@@ -28,7 +28,7 @@ def elements_of(chain: PressureChain, count: int) -> Iterator[tuple[int, tuple[P
     if stops:
         shared = (_weight(f"hysteresis_{j}", 0.3, opened=0.3) for j in stops)
         yield acting.HYSTERESIS, tuple(map(begun, shared))
-        own = (_weight(f"hysteresis_{j}_of_{i}", 0.01, opened=0.3) for i in chambers for j in stops)
+        own = (_weight(f"hysteresis_{j}_of_{i}", 0.03, opened=0.3) for i in chambers for j in stops)
         yield acting.DEVIATIONS, tuple(map(begun, own))
     if chain.hose_time:
         hoses = (_weight(f"hose_{i}", 0.15, opened=0.5) for i in chambers)

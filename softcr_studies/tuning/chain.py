@@ -35,6 +35,7 @@ class Factors:
         gains: on the deviations at the start of the pressures' gains.
         compliance: on the deviation at the start of the bending compliance.
         payload: on the deviation at the start of the payload.
+        states: on the random walk of the states.
         opening: on how fast all parameters may walk while the filter finds that it is wrong.
     """
 
@@ -44,6 +45,7 @@ class Factors:
     gains: float = 1.0
     compliance: float = 1.0
     payload: float = 1.0
+    states: float = 1.0
     opening: float = 1.0
 
     @property
@@ -62,6 +64,7 @@ class Factors:
                     ALL_GAINS: self.gains * model.inputs.gain_deviation,
                 },
                 "noises": {each.name: self.walks * each.noise * each.scale for each in own},
+                "state_noise": self.states * EVERYTHING.state_noise,
                 "opening_factor": self.opening,
             }
         )
@@ -86,6 +89,8 @@ VARIANTS: Mapping[str, Factors] = {
     "compliance x 0.7": Factors(compliance=0.7),
     "compliance x 1.4": Factors(compliance=1.4),
     "payload x 10": Factors(payload=10.0),
+    "states x 0.7": Factors(states=0.7),
+    "states x 1.4": Factors(states=1.4),
     "opening x 0.5": Factors(opening=0.5),
     "opening x 2": Factors(opening=2.0),
 }
