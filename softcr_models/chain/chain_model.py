@@ -19,8 +19,8 @@ from softcr_models.rod_model import RodModel
 
 _GAIN_DEVIATION = 0.018
 _DEVIATIONS = {"bending_compliance": 0.05}
-"""Where a filter begins [-]: as if lever arms lay evenly within 3 % of what their file says, sensors
-within 1 %; a rod at rest tells its compliance from the chain only by where they begin."""
+"""Where a filter begins [-]: as if lever arms lay evenly within 3 % of what their file says, and
+sensors within 1 %; a rod at rest tells its compliance from the chain by where they begin."""
 
 
 class ChainModel(RodModel):
