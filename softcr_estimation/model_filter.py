@@ -66,7 +66,8 @@ class ModelFilterSettings(BaseModel):
         0.007,
         gt=0.0,
         le=10.0,
-        description="random walk of every state, of its scale",
+        description="random walk of every state, of its scale; for rods of five intervals: "
+        "coarser ones leave more over",
         json_schema_extra={"unit": "1/sqrt(s)", **_LIVE},
     )
     initial_state_deviation: float = Field(

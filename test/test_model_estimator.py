@@ -489,7 +489,7 @@ def test_an_entry_by_name_counts_before_a_rods_own_name(rod):
     gains = [deviation[f"pressure_gain_{i}"] for i in (1, 2, 3)]
     assert gains == [0.2, 0.4, 0.2]
     np.testing.assert_array_equal(vector.noise[rod.state["velocity"]], 0.5)
-    np.testing.assert_array_equal(vector.noise[rod.state["torque"]], 0.01)
+    np.testing.assert_array_equal(vector.noise[rod.state["torque"]], settings.state_noise)
 
 
 @pytest.mark.parametrize("kind", FILTERS)
