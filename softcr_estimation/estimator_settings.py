@@ -104,7 +104,7 @@ class EstimatorSettings(ModelEstimatorSettings):
     that rests does not tell them from the compliance. A moving one does: a gain 5 % off, sixteen
     times that, costs 1.2 mm in the first second and nothing from the third on.
 
-    Behind a pressure chain, which tells them from the compliance, the gains' start is wide.
+    Behind a pressure chain the gains' start is wide, because a wrong lever arm is such a gain.
 
     A name of its own and the mapping's entry mean the same number; given both, the entry counts.
     """
@@ -141,7 +141,7 @@ class EstimatorSettings(ModelEstimatorSettings):
     damping_factor_deviation: _Positive = Field(default=0.05, description="at the start [-]")
     pressure_offset_deviation: _Positive = Field(default=100.0, description="at the start [Pa]")
     pressure_gain_deviation: _Positive = Field(
-        default=0.003, description="at the start [-]; not given: 0.018 behind a pressure chain"
+        default=0.003, description="at the start [-]; not given: what the model's inputs say"
     )
     pressure_offset_limit: _Positive = Field(
         default=2e4, description="largest estimated offset [Pa]"

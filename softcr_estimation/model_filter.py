@@ -63,7 +63,7 @@ class ModelFilterSettings(BaseModel):
         False, description="whether a force at the tip is looked for; with the model rod"
     )
     state_noise: float = Field(
-        0.007,
+        ModelEstimatorSettings().state_noise,
         gt=0.0,
         le=10.0,
         description="random walk of every state, of its scale; for rods of five intervals: "
