@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from softcr_control.controller_file import named_settings
 from softcr_estimation import ModelEstimator, ModelEstimatorSettings
 from softcr_hardware import drifting_plant
 from softcr_hardware.drifting_plant import DriftingPlant, between, far_ends
@@ -16,7 +17,7 @@ from softcr_studies.drawn_plants import ERROR, TEST_MOTIONS, TRAIN_MOTION
 from softcr_studies.results import Results
 from softcr_studies.robustness import draws, fair, hour
 from softcr_studies.tracking_loop import FAST, reference_of
-from softcr_studies.tuning import chain
+from softcr_studies.tuning import chain, horizon
 
 ROBOT = load_robot("licher2025")
 TYPICAL = load_plant_errors("typical")
@@ -81,6 +82,12 @@ def test_the_variant_is_chosen_on_train_plants_alone():
     cells = chain.later(results)
     assert {cell.method for cell in cells} == {chain.SHIPPED, "walks x 3"}
     assert {cell.case for cell in cells} == set(TEST_MOTIONS)
+
+
+def test_the_knots_that_count_as_shipped_are():
+    shipped = named_settings("rod_mpc")
+    told = horizon.VARIANTS[horizon.SHIPPED]
+    assert (told["horizon"], tuple(told["knots"])) == (shipped.horizon, shipped.knots)
 
 
 def test_variants_change_the_chain_alone():
