@@ -125,12 +125,13 @@ def sampled_reference(
 
 def controller_parameters(name: str, case: Case, file: str = "") -> Parameters:
     """What a shipped controller is told, for the case: one thread, as cells have, and a horizon of
-    as many seconds as its file says at the usual rate; a learned policy has neither."""
+    as many seconds as its file says at the usual rate; a learned policy has neither,
+    the baseline no horizon."""
     told: Parameters = {"controller": name, "intervals": case.model_intervals}
     if name.startswith("policy:"):
         return told
     told["threads"] = 1
-    if case.rate_hz != RATE_HZ:
+    if case.rate_hz != RATE_HZ and name != BASELINE:
         ahead = named_settings(name, file).horizon * case.rate_hz / RATE_HZ
         told["horizon"] = min(round(ahead), LONGEST_HORIZON)
     return told if case.learns_lag else told | {"estimate_lag": False}
