@@ -50,7 +50,7 @@ def nempc(population: int, effort: Effort, robot: str = ROBOT) -> Result:
 
 def gauss_newton(rate_hz: int, horizon: int, effort: Effort, robot: str = ROBOT) -> Result:
     """The shipped gradient MPC, on one core."""
-    note = f"config/controllers/{GRADIENT_MPC}.yaml but for the horizon, one sub-step, float64 lanes"
+    note = f"config/controllers/{GRADIENT_MPC}.yaml, this horizon, one sub-step, float64 lanes"
     numbers = {"rate_hz": float(rate_hz), "horizon": horizon}
     return _ticks({"robot": robot, "controller": GRADIENT_MPC, **numbers}, 1, note, effort)
 
