@@ -59,7 +59,7 @@ LOOPS: Mapping[str, Loop] = {
 """The paper's form, our controller on the paper's filter, ours whole with either controller, and
 ours without a chain."""
 
-OURS, WITHOUT = "rod_mpc, chain", "rod_mpc, no chain"
+OURS, EVOLUTIONARY, WITHOUT = "rod_mpc, chain", "nempc, chain", "rod_mpc, no chain"
 
 
 def run_whole(cell: Cell, case: Case, source: SampledReference, loop: Loop) -> Result:

@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from test_model_estimator import Swing, SwingPlant
 
 from softcr_estimation import ModelEstimator, ModelEstimatorSettings
-from softcr_estimation.lasting_error import LastingError
+from softcr_estimation.lasting_error import MEMORY, LastingError
 from softcr_models.model import TIP
 
 NOISE = 2e-4  # [m]
@@ -29,6 +30,17 @@ def test_noise_alone_is_next_to_no_error():
     found = [np.linalg.eigvalsh(of(noises(2000, seed))) for seed in range(20)]
     assert np.max(found) < 0.2 * NOISE**2
     assert np.min(found) > -1e-18
+
+
+@pytest.mark.parametrize("count", [400, 2000])
+def test_what_may_be_missed_is_as_large_as_the_deviation_of_the_mean(count):
+    """In one direction, so that the mean is a number, whose positive part is 0.4 deviations on the
+    average; its deviation comes from the means of many runs."""
+    runs = NOISE * np.random.default_rng(4).standard_normal((400, count))
+    kept = (1.0 - 1.0 / MEMORY) ** np.arange(count - 1)[::-1]
+    means = (runs[:, 1:] * runs[:, :-1]) @ kept / kept.sum()
+    found = [of(np.outer(each, [1.0, 0.0, 0.0]))[0, 0] for each in runs]
+    assert np.mean(found) == pytest.approx(1.4 * means.std(), rel=0.1)
 
 
 def test_a_constant_error_is_found_in_size_and_direction():
@@ -82,4 +94,4 @@ def test_an_estimate_is_as_good_as_it_says_though_its_model_is_wrong():
     """The plant is 4 % longer than the model, and nothing of that is estimated."""
     assert sigmas(0.208, lasting=False) > 2.5
     assert 0.7 < sigmas(0.208, lasting=True) < 1.2
-    assert 0.7 < sigmas(0.2, lasting=True) < 1.2  # a right model's says the same as before
+    assert 0.7 < sigmas(0.2, lasting=True) < 1.2  # a right model's says little else

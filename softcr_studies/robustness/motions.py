@@ -11,6 +11,7 @@ from softcr_studies.licher2025.tracking_slow import SLOW_TRAJECTORY
 from softcr_studies.robustness.fair import run
 from softcr_studies.study import Must, Study
 from softcr_studies.tracking_study import METRICS, SETTLED_TIP
+from softcr_studies.whole_loops import EVOLUTIONARY, OURS
 
 _MUSTS = {SETPOINT: 0.2, SLOW_TRAJECTORY: 0.25, circle(0.6): 0.4, circle(1.5): 0.4}  # [mm]
 
@@ -20,7 +21,7 @@ STUDY = Study(
     summary="ours whole on the typical plant: a setpoint, a slow trajectory, two circles",
     run=run,
     cases=[replace(case, errors=load_plant_errors("typical")) for case in _MUSTS],
-    methods=("rod_mpc, chain", "nempc, chain"),
+    methods=(OURS, EVOLUTIONARY),
     metrics=(*METRICS, *lock_in.METRICS),
     musts=[
         Must(SETTLED_TIP, must, must / 2, case=case.name) for case, must in _MUSTS.items()

@@ -17,10 +17,10 @@ from softcr_hardware.plant_errors import PlantErrors, about_field, load_plant_er
 from softcr_models import load_robot
 from softcr_studies import lock_in
 from softcr_studies.closed_loop import mean_error_mm
-from softcr_studies.study import Cell, Metric, Must, Result, Results, Seeds, Study, StudySettings
+from softcr_studies.study import Cell, Metric, Must, Result, Results, Study, StudySettings
 from softcr_studies.tracking_loop import FAST, SETTLED, Case, reference_of
 from softcr_studies.tracking_study import METRICS, SETTLED_TIP
-from softcr_studies.whole_loops import LOOPS, OURS, PLAIN, WITHOUT, run_whole
+from softcr_studies.whole_loops import EVOLUTIONARY, LOOPS, OURS, PLAIN, WITHOUT, run_whole
 
 DURATION = 6.0  # [s]
 OF_EVENT = 8.0  # where something happens [s]
@@ -99,22 +99,22 @@ _BESIDE: dict[str, dict[str, Any]] = {
 """What stands beside a field that says nothing without it."""
 
 
-class Settings(StudySettings):
-    """See StudySettings."""
-
-    seeds: Seeds = 3
-
-
 def _case(name: str, errors: PlantErrors) -> Case:
     duration = OF_EVENT if errors.payload_mass else DURATION
     return replace(FAST, name=name, duration=duration, errors=errors)
 
 
-def cases(settings: Settings | None = None) -> list[Case]:
+def cases(settings: StudySettings | None = None) -> list[Case]:
     """Named plants, presets, and every field at both ends of its spread."""
     named = [_case(name, errors) for name, errors in NAMED.items()]
     presets = [_case(name, load_plant_errors(name)) for name in PRESETS]
     return named + presets + [_case(name, errors) for name, errors in _ends()]
+
+
+def methods(case: Case) -> tuple[str, ...]:
+    """Both controllers on named plants and presets; on a single field, `rod_mpc` alone."""
+    both = case.name in NAMED or case.name in PRESETS
+    return (WITHOUT, OURS, EVOLUTIONARY) if both else (WITHOUT, OURS)
 
 
 def run(cell: Cell) -> Result:
@@ -179,18 +179,40 @@ RECOVERED = "time to 0.5 mm after the event, at most to the end"
 _KEPT = (SETTLED_TIP, "filter's tip error", "compliance error, at the end")
 
 
-def _must(case: str, bound: float, goal: float) -> Must:
-    return Must(SETTLED_TIP, bound, goal, case=case)
+_ASKED = {
+    "same structure": (0.13, 0.11),
+    "length +2 %": (0.4, 0.2),
+    "length -2 %": (0.4, 0.2),
+    "base tilted 2 deg": (0.4, 0.2),
+    "chamber 2 angle +3 deg": (0.4, 0.2),
+    "mass at the tip (fraction 0.05)": (0.4, 0.2),
+    "dilatation compliance +10 %": (0.4, 0.2),
+    "compliance -20 % at 15/m": (0.4, 0.2),
+    "play +-1 kPa": (0.5, 0.25),
+    "play +-0.4, 1.0, 1.6 kPa": (0.5, 0.25),
+    "smooth loop 12 % to 6 kPa, creep 8 %": (0.5, 0.25),
+    "hose, pole 30 1/s": (0.7, 0.25),
+    "typical": (0.4, 0.25),
+    "hard": (0.9, 0.5),
+}  # [mm], and what is hoped for
+_ASKED_TIMES = {"+20 g picked up at 3 s": (0.6, 0.4), "+50 g picked up at 3 s": (1.0, 0.6)}  # [s]
+
+
+def _musts(method: str) -> Iterator[Must]:
+    """Of a loop with a chain; those without stand beside to show what it is worth."""
+    for quantity, asked in ((SETTLED_TIP, _ASKED), (RECOVERED, _ASKED_TIMES)):
+        for case, bounds in asked.items():
+            yield Must(quantity, *bounds, case=case, method=method)
+    yield Must(lock_in.SILENT_TIP, 1.0, 0.3, method=method)
 
 
 STUDY = Study(
     name="robustness/plants",
     source="",
-    summary="rod_mpc on plants that are not the model: what each idealisation is worth",
+    summary="controllers on plants that are not the model: what each idealisation is worth",
     run=run,
     cases=cases,
-    methods=(WITHOUT, OURS),
-    settings=Settings,
+    methods=methods,
     metrics=(
         *(metric for metric in METRICS if metric.quantity in _KEPT),
         *lock_in.METRICS,
@@ -198,29 +220,7 @@ STUDY = Study(
         Metric(RECOVERED, "s", _recovered),
         Metric("mean from 1.5 s after the event on", "mm", _later),
     ),
-    musts=(
-        _must("same structure", 0.13, 0.11),
-        *(
-            _must(name, 0.4, 0.2)
-            for name in (
-                "length +2 %", "length -2 %", "base tilted 2 deg", "chamber 2 angle +3 deg",
-                "mass at the tip (fraction 0.05)", "dilatation compliance +10 %",
-                "compliance -20 % at 15/m",
-            )
-        ),
-        *(
-            _must(name, 0.5, 0.25)
-            for name in (
-                "play +-1 kPa", "play +-0.4, 1.0, 1.6 kPa", "smooth loop 12 % to 6 kPa, creep 8 %"
-            )
-        ),
-        _must("hose, pole 30 1/s", 0.7, 0.25),
-        _must("typical", 0.4, 0.25),
-        _must("hard", 0.9, 0.5),
-        Must(RECOVERED, 0.6, 0.4, case="+20 g picked up at 3 s"),
-        Must(RECOVERED, 1.0, 0.6, case="+50 g picked up at 3 s"),
-        Must(lock_in.SILENT_TIP, 1.0, 0.3),
-    ),
+    musts=(*_musts(OURS), *_musts(EVOLUTIONARY)),
     exact="The plant is a chain of 20 beam elements with an integrator of its own, the model a rod "
     "of 5 intervals; both are the same continuum, a Cosserat rod of a linear viscoelastic material "
     "with the file's geometry, chambers and lag, as far as a row does not say otherwise. Beside "
@@ -234,4 +234,4 @@ STUDY = Study(
     + lock_in.EXPLAINED,
     about={"settled_from_s": SETTLED, "duration_s": DURATION},
     draw=draw,
-)  # fmt: skip
+)
