@@ -1,9 +1,12 @@
-"""What repetitions of one motion have taught: by how much its tip's goal is shifted, over time.
+"""What repetitions of one motion have taught: by how much its tip's goal is shifted, over time, and
+where the filter's parameters ended.
 
 Iterative learning control: after each repetition the shift is moved against the error that the tip
 still had (Bristow, Tharayil and Alleyne, IEEE Control Systems Magazine 26(3), 2006, eq. (5), with
 an L filter of one number and a Q filter that smooths the error). It needs no model, and what
 repeats from run to run, whatever causes it, fades; noise is passed on by gain and smoothing.
+A filter that begins each run with the robot file's numbers and finds others on the way spoils each
+run in another manner, which no shift takes back; so the next one begins where the last one ended.
 """
 
 from collections.abc import Mapping
@@ -30,6 +33,7 @@ class LearnedMotion(BaseModel):
         errors: of each repetition so far, the mean distance of the measured tip from its goal [m].
         shift: (T, 3) of the tip's goal from the motion's begin on [m], base frame; the last row
             holds.
+        parameters: that the last repetition's filter ended with, by name [their units].
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -39,6 +43,7 @@ class LearnedMotion(BaseModel):
     period: Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
     errors: list[Annotated[float, Field(ge=0.0, allow_inf_nan=False)]]
     shift: Annotated[list[tuple[_Finite, _Finite, _Finite]], Field(min_length=1)]
+    parameters: dict[str, _Finite] = {}
 
     @classmethod
     def load(cls, path: Path) -> "LearnedMotion":

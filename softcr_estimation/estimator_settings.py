@@ -78,6 +78,11 @@ class ModelEstimatorSettings(FilterSettings):
         "says",
     )
 
+    begins_with: Mapping[str, float] = Field(
+        default={},
+        description="where estimated parameters begin, by name [unit]; not named: at the model's",
+    )
+
     parameter_range: _Range | None = Field(
         default=None,
         description="logarithmic parameters stay within nominal / range and nominal * range [-]; "

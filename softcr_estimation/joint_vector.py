@@ -17,6 +17,7 @@ _GAIN_RANGE = 2.0
 # Random walks while the filter finds that it is wrong [1/sqrt(s)].
 _OFFSET_OPENED, _GAIN_OPENED = 1.0, 0.03
 _NEAR_BOUND = 0.01  # [distance of the bounds]
+_ROUNDING = 1e-6  # of a number that was written down and read again [-]
 
 
 @dataclass(frozen=True)
@@ -187,6 +188,30 @@ class JointVector:
         """(n,) of a state (nx,), everything else nominal."""
         return self.moved(np.zeros((1, self.size)), state)[0]
 
+    def at_values(self, values: Mapping[str, float]) -> np.ndarray:
+        """(n,) of estimated parameters by name [their units], everything else nominal, states zero.
+
+        Raises:
+            EstimatorError: a name is not estimated, or its value lies outside its bounds.
+        """
+        vector = np.zeros(self.size)
+        known = {p.name: (i, p) for i, p in enumerate(self._estimated, self.state_part.stop)}
+        for name, value in values.items():
+            if name not in known:
+                raise EstimatorError(
+                    f"begins_with: {name!r} is not estimated; allowed are {', '.join(known)}"
+                )
+            place, parameter = known[name]
+            number, ends = _coordinate(parameter, value), (self.low[place], self.high[place])
+            if not ends[0] - _ROUNDING <= number <= ends[1] + _ROUNDING:
+                low, high = (_value(parameter, end) for end in ends)
+                raise EstimatorError(
+                    f"begins_with: {name} = {value:g} is outside its bounds: must be from {low:g} "
+                    f"to {high:g}"
+                )
+            vector[place] = np.clip(number, *ends)
+        return vector
+
     def values(self, mean: np.ndarray, parameters: np.ndarray) -> dict[str, float]:
         """Name -> value of all parameters (P,) of the model, then of the estimated sensors."""
         offsets = (self._offset_scale * mean[self._offset_part]).tolist()
@@ -224,6 +249,21 @@ class JointVector:
         vector[self.state_part] = of_states
         vector[self.state_part.stop :] = tuple(of_parameters)
         return vector
+
+
+def _coordinate(parameter: Parameter, value: float) -> float:
+    """In the filter's vector, of a value in the parameter's unit."""
+    if parameter.transform == "linear":
+        return (value - parameter.nominal) / parameter.scale
+    ratio = value / parameter.nominal
+    return math.log(ratio) if ratio > 0.0 else -math.inf
+
+
+def _value(parameter: Parameter, coordinate: float) -> float:
+    """The other way round."""
+    if parameter.transform == "linear":
+        return parameter.nominal + parameter.scale * coordinate
+    return parameter.nominal * math.exp(coordinate)
 
 
 def _places(parameters: Sequence[Parameter], chosen: Sequence[str]) -> list[int]:

@@ -211,6 +211,7 @@ class ModelEstimator:
         self._model, self._settings = model, numbers.model_copy(update={"filter": self.kind})
         self._vector = JointVector(model, self._settings, parameter_noise_factor)
         self._measurements = Measurements(model.outputs, self._settings.measurement_noises)
+        self._first = self._vector.at_values(self._settings.begins_with)
         bounds = self._vector.low, self._vector.high
         self._filter = make_filter(
             self._settings, self._predict, self._tip_positions, self._vector.noise, bounds,
@@ -292,7 +293,7 @@ class ModelEstimator:
     def start(
         self, inputs: np.ndarray, stamp: float, state: np.ndarray | None = None
     ) -> ModelEstimate:
-        """Begin, or begin again.
+        """Begin, or begin again, with the parameters that the settings say.
 
         Args:
             inputs: (m,) as read [inputs' unit].
@@ -301,7 +302,10 @@ class ModelEstimator:
         """
         inputs = self._checked_inputs(inputs)
         if state is None:
-            state = self._model.equilibrium(inputs, self._nominal)
+            (acting,) = self._vector.acting(self._first[None], inputs)
+            state = self._model.equilibrium(
+                acting[0], self._vector.parameters(self._first[None])[0]
+            )
         else:
             state = checked("state", state, (self._model.state.size,))
         self._inputs, self._stamp = inputs, float(stamp)
@@ -314,7 +318,8 @@ class ModelEstimator:
         self._opened, self._safe_until, self._fallbacks = (0.0, 0.0), None, 0
         self._held.clear()
         self._use_noise()
-        self._filter.start(self._vector.at_nominal(state), np.diag(self._vector.deviation**2))
+        begin = self._vector.moved(self._first[None], state[None])[0]
+        self._filter.start(begin, np.diag(self._vector.deviation**2))
         return self._estimate(None, math.nan, False, True)
 
     def update(

@@ -1,5 +1,6 @@
 """The house's estimator: an unscented or extended Kalman filter on a model."""
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
@@ -38,6 +39,11 @@ class ModelFilterSettings(BaseModel):
         (EVERYTHING,),
         description="estimated beside the state: names of the model's parameters, "
         "pressure_offset_1 ..., pressure_offsets, pressure_gains; everything: all there are",
+    )
+    begins_with: str = Field(
+        "",
+        description="where estimated parameters begin, in their units and with commas between, "
+        "such as bending_compliance=49.9,tip_mass=0.07; not named: at the robot file's numbers",
     )
     use_orientation: bool = Field(
         False, description="whether the tip's orientation is used too", json_schema_extra=_LIVE
@@ -272,6 +278,24 @@ class ModelFilter:
         return [] if self._last is None else self._last.warnings()
 
 
+def _values_of(told: str) -> dict[str, float]:
+    """Name -> number of name=number,...; raises UserError where it is not that."""
+    found: dict[str, float] = {}
+    for text in told.split(",") if told else ():
+        name, _, number = text.strip().partition("=")
+        try:
+            value = float(number)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value) or name in found:
+            raise UserError(
+                f"begins_with: {text!r} is not allowed: must be name=number,name=number,..., each "
+                "name once"
+            )
+        found[name] = value
+    return found
+
+
 def _usual_deviation(robot: Any) -> float:
     """Of the state at the start, in its scale [-].
 
@@ -302,6 +326,7 @@ def _numbers_of(
     return ModelEstimatorSettings(
         filter=settings.filter,
         parameters=parameters,
+        begins_with=_values_of(settings.begins_with),
         period=context.period,
         state_noise=settings.state_noise,
         initial_state_deviation=deviation,

@@ -32,7 +32,8 @@ def motion(
 
     Where the tip ended beside its goal, as the cameras saw it, the next run aims to the other side:
     `softcr up simulation --learned FILE`. Each repetition is taught to the same file. What repeats
-    fades, whatever causes it; what is random stays, and so does what is faster than the loop.
+    fades, whatever causes it; what is random stays, and so does what is faster than the loop. The
+    next run's filter begins with the parameters that this one's ended with.
 
     Args:
         run: a bag, or the directory of a run with its bag in bag/.
@@ -100,7 +101,22 @@ def learn_from(run: Run, gain: float = 0.7, smoothing: float = 1.5) -> LearnedMo
         period=period,
         errors=[float(error.norm().values.mean())],
         shift=shift.tolist(),
+        parameters=_found(run),
     )
+
+
+def _found(run: Run) -> dict[str, float]:
+    """Name -> number of all parameters that the filter estimated, when the motion ended."""
+    assert run.window is not None
+    told = {
+        name: tuple(each.between(*run.window) for each in pair)
+        for name, pair in run.parameters().items()
+    }
+    return {
+        name: float(values.values[-1])
+        for name, (values, deviations) in told.items()
+        if len(values) and len(deviations) and deviations.values[-1] > 0.0
+    }
 
 
 def _on_grid(signal: Signal, start: int, grid: np.ndarray) -> np.ndarray:

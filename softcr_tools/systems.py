@@ -6,6 +6,7 @@ parts that stand for the robot, and in how samples are joined and commands are t
 
 from pathlib import Path
 
+from softcr_control.learned_motion import LearnedMotion
 from softcr_control.reference_block import USUAL_HORIZON
 from softcr_hardware.plant_errors import SAME_STRUCTURE
 from softcr_models.plugins import load_class
@@ -112,11 +113,21 @@ def loop_parts(
     controller where a node of somebody else commands."""
     parameters = common | _model(options, options.filter_model) | priority(common, 30)
     parameters |= _of_strain_model(options)
+    parameters |= _found_before(options)
     parameters |= options.plugin_settings.get("estimator", {})
     estimator = registry.part("estimator", options.estimator, parameters)
     controller = None if options.controller == NOBODY else _controller(options, common)
     reference = _reference(options, common, controller)
     return _recorder(common, bag), estimator, reference, controller
+
+
+def _found_before(options: RunOptions) -> Parameters:
+    """Where the filter's parameters begin: where they ended in the last repetition of a motion."""
+    if not options.learned or options.estimator != RunOptions.model_fields["estimator"].default:
+        return {}
+    found = LearnedMotion.load(Path(options.learned)).parameters
+    told = ",".join(f"{name}={value!r}" for name, value in found.items())
+    return {"begins_with": told} if told else {}
 
 
 def priority(common: Parameters, value: int) -> Parameters:

@@ -175,6 +175,10 @@ def recorded(error, **settings):
         ("pressure/command", "pressure"): np.zeros((51, 3)),
         ("pressure/state", "pressure"): np.zeros((51, 3)),
         ("estimate/tip/pose", "position"): goal,
+        ("estimate/rod", "parameter.softness"): np.linspace(1.0, 2.0, 51),
+        ("estimate/rod", "std.softness"): np.full(51, 0.1),
+        ("estimate/rod", "parameter.length"): np.full(51, 0.12),  # not estimated
+        ("estimate/rod", "std.length"): np.zeros(51),
     }
     signals = {key: Signal(stamps, values, *key) for key, values in told.items()}
     said = {"settings": {**MOTION, "learned": "", **settings}, "start_stamp": int(stamps[0])}
@@ -189,6 +193,7 @@ def test_a_recorded_run_teaches_the_next_one():
     assert found.robot == "licher2025"
     assert found.errors == [pytest.approx(np.sqrt(5.0) * 1e-3)]
     np.testing.assert_allclose(found.shift, -0.7 * error, atol=1e-12)
+    assert found.parameters == {"softness": 2.0}
 
 
 def test_half_a_run_teaches_nothing():
