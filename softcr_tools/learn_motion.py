@@ -10,7 +10,6 @@ from rich.console import Console
 from softcr_control.learned_motion import LearnedMotion, shift_after
 from softcr_control.reference_block import motion_of
 from softcr_models.errors import UserError
-from softcr_models.yaml_files import is_path
 from softcr_runtime.bags.robots import robot_bag
 from softcr_runtime.bags.signals import Signal, read_signals
 from softcr_runtime.command_line import command
@@ -46,12 +45,7 @@ def motion(
     """
     recorded = Run(read_signals(robot_bag(run, None)))
     said = recorded.said(("reference",), "settings") or {}
-    used = str(said.get("learned", ""))
-    target = output or (Path(used) if used else None)
-    if target is None:
-        raise UserError("--output: the run had no file of what was learned before; one is needed")
-    if not is_path(target) or target.suffix != ".json":
-        raise UserError(f"--output {target}: must end in .json")
+    target = file_to_teach(output, str(said.get("learned", "")))
     taught = learn_from(recorded, gain, smoothing)
     if target.is_file():
         before = LearnedMotion.load(target)
@@ -61,6 +55,16 @@ def motion(
     errors = ", ".join(f"{1e3 * error:.2f}" for error in taught.errors)
     say(Console(), f"{target}: repetitions so far had a mean error of {errors} mm")
     return 0
+
+
+def file_to_teach(output: Path | None, used: str) -> Path:
+    """The file that was asked for, or the one that the run had; UserError where there is none."""
+    target = output or (Path(used) if used else None)
+    if target is None:
+        raise UserError("--output: the run had no file of what was learned before; one is needed")
+    if target.suffix != ".json":
+        raise UserError(f"--output {target}: must end in .json")
+    return target
 
 
 def learn_from(run: Run, gain: float = 0.7, smoothing: float = 1.5) -> LearnedMotion:
