@@ -258,6 +258,11 @@ class ModelEstimator:
         """Names of the parameters that are estimated, those that are held among them."""
         return self._vector.names
 
+    @property
+    def initial(self) -> dict[str, float]:
+        """Name -> value of all parameters where it begins, as in `ModelEstimate`."""
+        return self._vector.values(self._first, self._vector.parameters(self._first[None])[0])
+
     def numbers(self, names: Sequence[str]) -> Numbers:
         """What is known of some estimated parameters now."""
         return Numbers(*self._filter.part(self._vector.places(names)))

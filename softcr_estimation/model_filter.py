@@ -256,6 +256,7 @@ class ModelFilter:
     def describe(self) -> dict[str, Any]:
         """Counts since `reset`, and what the last estimate says of its own innovations."""
         told: dict[str, Any] = {
+            "initial_parameters": self._filter.initial,
             "filter": self.kind,
             "repairs": self.repairs,
             "gated": self.gated,

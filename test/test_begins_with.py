@@ -68,6 +68,7 @@ def test_a_reset_begins_there_again_and_safety_does_not():
     estimator.reset()
     again = estimator.update(PRESSURES, {}, 0.0)
     assert again.parameters["bending_compliance"] == pytest.approx(45.0)
+    assert estimator.describe()["initial_parameters"] == again.parameters
     estimator._filter._fall_back()
     safe = estimator._filter.update(PRESSURES, {}, PERIOD)
     assert safe.parameters["bending_compliance"] == pytest.approx(ROBOT.bending_compliance)
