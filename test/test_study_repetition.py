@@ -6,7 +6,7 @@ import pytest
 from softcr_models import load_robot
 from softcr_models.errors import UserError
 from softcr_runtime.block import Output
-from softcr_runtime.values import Pose
+from softcr_runtime.values import Pose, StateEstimate
 from softcr_studies.control import repetition
 from softcr_studies.robustness import chain_identification
 from softcr_studies.study import Cell
@@ -15,7 +15,7 @@ from softcr_studies.whole_loops import OURS, WITHOUT
 
 
 def test_what_cameras_lost_lies_between_its_neighbours():
-    seen = repetition._Cameras(4)
+    seen = repetition._Seen(4)
     for row in (0, 1, 3):
         stamp = round(1e9 * PERIOD * (row + 1))
         pose = Pose(np.array([row, 2.0 * row, 0.0]), np.array([0.0, 0.0, 0.0, 1.0]))
@@ -32,10 +32,14 @@ def test_what_was_learned_helps_the_next_run(monkeypatch):
     assert second < 0.8 * first
 
 
-def test_a_closed_filter_opens_in_the_first_runs_alone():
-    closed = repetition.METHODS[f"{OURS}, closed after 2 runs"]
-    assert [closed.filter(run).reopening for run in range(4)] == [True, True, False, False]
-    assert repetition.METHODS[OURS].filter(5).reopening
+def test_the_next_filter_begins_with_what_was_estimated_alone():
+    seen = repetition._Seen(1)
+    numbers, deviations = {"softness": 2.0, "length": 0.1}, {"softness": 0.1, "length": 0.0}
+    estimate = StateEstimate(np.zeros(1), numbers, deviations)
+    seen("estimator", Output("estimate/rod", 0, estimate))
+    assert seen.parameters == {"softness": 2.0}
+    goes_on = {name for name, each in repetition.METHODS.items() if each.goes_on}
+    assert goes_on == {OURS, WITHOUT}
 
 
 @pytest.mark.parametrize("truth", chain_identification.TRUTHS, ids=lambda each: each.parameter)
