@@ -64,10 +64,14 @@ class LearnedMotion(BaseModel):
         """Raises UserError where it cannot be written."""
         write_whole(path, self.model_dump_json())
 
-    def refuse_others(self, path: Path, robot: str, motion: Mapping[str, Any]) -> None:
-        """Raises UserError where it was learned of another robot or another motion."""
+    def refuse_robot(self, path: Path, robot: str) -> None:
+        """Raises UserError where it was learned of another robot."""
         if robot != self.robot:
             raise UserError(f"{path}: learned of robot {self.robot}, must be of {robot}")
+
+    def refuse_others(self, path: Path, robot: str, motion: Mapping[str, Any]) -> None:
+        """Raises UserError where it was learned of another robot or another motion."""
+        self.refuse_robot(path, robot)
         for name in sorted({*self.motion, *motion}):
             mine, asked = self.motion.get(name), motion.get(name)
             if mine != asked:

@@ -184,10 +184,6 @@ class JointVector:
         np.multiply(states, self._inverse_scale, out=images[:, self.state_part])
         return images
 
-    def at_nominal(self, state: np.ndarray) -> np.ndarray:
-        """(n,) of a state (nx,), everything else nominal."""
-        return self.moved(np.zeros((1, self.size)), state)[0]
-
     def at_values(self, values: Mapping[str, float]) -> np.ndarray:
         """(n,) of estimated parameters by name [their units], everything else nominal, states zero.
 
@@ -342,10 +338,6 @@ def _by_group(
 
 def _bounds(parameter: Parameter, spread: float | None) -> tuple[float, float]:
     """In the filter's coordinates; `spread` is settings.parameter_range."""
-    if parameter.transform == "linear":
-        low, high = parameter.low - parameter.nominal, parameter.high - parameter.nominal
-        return low / parameter.scale, high / parameter.scale
-    if spread is not None:
+    if parameter.transform == "log" and spread is not None:
         return -math.log(spread), math.log(spread)
-    low = math.log(parameter.low / parameter.nominal) if parameter.low > 0.0 else -math.inf
-    return low, math.log(parameter.high / parameter.nominal)
+    return _coordinate(parameter, parameter.low), _coordinate(parameter, parameter.high)

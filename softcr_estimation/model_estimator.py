@@ -249,11 +249,6 @@ class ModelEstimator:
         return use
 
     @property
-    def _nominal(self) -> np.ndarray:
-        """(P,) of the model."""
-        return self._vector.parameters(np.zeros((1, self._vector.size)))[0]
-
-    @property
     def estimated(self) -> tuple[str, ...]:
         """Names of the parameters that are estimated, those that are held among them."""
         return self._vector.names
@@ -307,10 +302,7 @@ class ModelEstimator:
         """
         inputs = self._checked_inputs(inputs)
         if state is None:
-            (acting,) = self._vector.acting(self._first[None], inputs)
-            state = self._model.equilibrium(
-                acting[0], self._vector.parameters(self._first[None])[0]
-            )
+            state = self._at_rest(inputs, self._first)
         else:
             state = checked("state", state, (self._model.state.size,))
         self._inputs, self._stamp = inputs, float(stamp)
@@ -323,7 +315,7 @@ class ModelEstimator:
         self._opened, self._safe_until, self._fallbacks = (0.0, 0.0), None, 0
         self._held.clear()
         self._use_noise()
-        begin = self._vector.moved(self._first[None], state[None])[0]
+        begin = self._vector.moved(self._first[None], state)[0]
         self._filter.start(begin, np.diag(self._vector.deviation**2))
         return self._estimate(None, math.nan, False, True)
 
@@ -406,10 +398,11 @@ class ModelEstimator:
         From the shape at rest where the measurements lie outside the gate, because nothing is then
         known of the state either; otherwise from the state that explains them.
         """
+        safe = np.zeros(self._vector.size)
         state = self._vector.states(self._filter.mean[None])[0]
         if self._recent.most_gated:
             with suppress(ArithmeticError):  # there may be no shape at rest
-                state = self._model.equilibrium(self._inputs, self._nominal)
+                state = self._at_rest(self._inputs, safe)
         self._fallbacks += 1
         self._recent = _Recent()
         self._colour.restart()
@@ -419,8 +412,13 @@ class ModelEstimator:
         self._held |= {*self._vector.structural}
         deviation = self._vector.deviation.copy()
         deviation[self._vector.places(self._held)] = HELD
-        self._filter.start(self._vector.at_nominal(state), np.diag(deviation**2))
+        self._filter.start(self._vector.moved(safe[None], state)[0], np.diag(deviation**2))
         self._use_noise()
+
+    def _at_rest(self, inputs: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """(nx,) state under inputs as read, with the parameters of a vector (n,)."""
+        (acting,) = self._vector.acting(numbers[None], inputs)
+        return self._model.equilibrium(acting[0], self._vector.parameters(numbers[None])[0])
 
     def _leave_safety(self) -> None:
         """Once the innovations have been white for long."""

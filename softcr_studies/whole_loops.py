@@ -14,7 +14,9 @@ from softcr_estimation import EstimatorSettings
 from softcr_models import load_robot
 from softcr_runtime.registry import GRADIENT_MPC, NEMPC
 from softcr_runtime.system import Parameters
+from softcr_studies import lock_in
 from softcr_studies.cell import Cell, Result
+from softcr_studies.study import Must
 from softcr_studies.tracking_loop import Case, run_loop
 from softcr_studies.tuning.parameters import FILTER, published_values
 
@@ -60,6 +62,23 @@ LOOPS: Mapping[str, Loop] = {
 ours without a chain."""
 
 OURS, EVOLUTIONARY, WITHOUT = "rod_mpc, chain", "nempc, chain", "rod_mpc, no chain"
+WHOLE = (OURS, EVOLUTIONARY)
+"""Ours with the chain: of these much is asked, others stand beside them."""
+
+ON_PRESETS = {"typical": (0.4, 0.25), "hard": (0.9, 0.5)}
+"""Bound and goal of the settled tip error [mm]."""
+
+
+def musts_of_both(quantity: str, asked: Mapping[str, tuple[float, float]]) -> list[Must]:
+    """Bound and goal by case, for either controller with the chain."""
+    return [
+        Must(quantity, *bounds, case=case, method=method)
+        for method in WHOLE
+        for case, bounds in asked.items()
+    ]
+
+
+NO_SILENT_LOCK_IN = [Must(lock_in.SILENT_TIP, 1.0, 0.3, method=method) for method in WHOLE]
 
 
 def run_whole(cell: Cell, case: Case, source: SampledReference, loop: Loop) -> Result:

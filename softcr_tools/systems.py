@@ -10,7 +10,7 @@ from softcr_control.learned_motion import LearnedMotion
 from softcr_control.reference_block import USUAL_HORIZON
 from softcr_hardware.plant_errors import SAME_STRUCTURE
 from softcr_models.plugins import load_class
-from softcr_models.robot import kind_of
+from softcr_models.robot import kind_of, load_robot
 from softcr_runtime import registry
 from softcr_runtime.block import BlockBase
 from softcr_runtime.system import Parameters, Part, System
@@ -123,10 +123,14 @@ def loop_parts(
 
 def _found_before(options: RunOptions) -> Parameters:
     """Where the filter's parameters begin: where they ended in the last repetition of a motion."""
-    if not options.learned or options.estimator != RunOptions.model_fields["estimator"].default:
+    takes = "begins_with" in registry.declared("estimator", options.estimator)
+    if not (options.learned and takes):
         return {}
-    found = LearnedMotion.load(Path(options.learned)).parameters
-    told = ",".join(f"{name}={value!r}" for name, value in found.items())
+    path = Path(options.learned)
+    learned = LearnedMotion.load(path)
+    # here already: the filter of another robot would refuse its parameters, in other words
+    learned.refuse_robot(path, load_robot(options.robot, ("rod", "arm", "strain")).name)
+    told = ",".join(f"{name}={value!r}" for name, value in learned.parameters.items())
     return {"begins_with": told} if told else {}
 
 

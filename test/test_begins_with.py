@@ -118,6 +118,21 @@ def test_a_repeated_motion_begins_where_its_filter_ended(tmp_path):
     motion.model_copy(update={"parameters": found}).save(path)
     texts = estimator_of(path)["begins_with"]
     assert first(texts).parameters["bending_compliance"] == pytest.approx(47.123456789012345)
-    assert "begins_with" not in estimator_of(
-        path, estimator="softcr_estimation.model_filter:ModelFilter"
+    place = "softcr_estimation.model_filter:ModelFilter"
+    assert estimator_of(path, robot=ROBOT.name, estimator=place)["begins_with"] == texts
+    with pytest.raises(UserError, match="learned of robot licher2025_chain, must be of licher2025"):
+        estimator_of(path, robot="licher2025")
+
+
+def test_an_estimator_without_such_a_setting_is_not_told(tmp_path):
+    path = tmp_path / "motion.json"
+    LearnedMotion(
+        robot=ROBOT.name, motion={}, period=0.01, errors=[], shift=[(0.0, 0.0, 0.0)],
+        parameters={"bending_compliance": 47.0},
+    ).save(path)  # fmt: skip
+    own = tmp_path / "own.py"
+    own.write_text(
+        "class Mine:\n    def __init__(self, context, settings): ...\n"
+        "    def reset(self): ...\n    def update(self, inputs, measurements, stamp): ...\n"
     )
+    assert "begins_with" not in estimator_of(path, robot=ROBOT.name, estimator=f"{own}:Mine")

@@ -78,24 +78,26 @@ class _Seen:
     """What cameras saw of the tip, and what the filter found: all that may be learned from.
 
     Attributes:
-        parameters: that were estimated, and their last values.
+        estimate: the last one.
     """
+
+    estimate: StateEstimate
 
     def __init__(self, rows: int) -> None:
         self._tips = np.full((rows, 3), np.nan)
-        self.parameters: Mapping[str, float] = {}
 
     def __call__(self, name: str, output: Output) -> None:
         row = round(1e-9 * output.stamp / PERIOD) - 1  # the first cycle ends a period from 0
         if output.topic == "mocap/tip/pose" and 0 <= row < len(self._tips):
             self._tips[row] = output.value.position
         elif output.topic == "estimate/rod":
-            estimate: StateEstimate = output.value
-            self.parameters = {
-                name: estimate.parameters[name]
-                for name, deviation in estimate.parameters_std.items()
-                if deviation > 0.0
-            }
+            self.estimate = output.value
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """Name -> last value of what was estimated."""
+        deviations = self.estimate.parameters_std
+        return {name: value for name, value in self.estimate.parameters.items() if deviations[name]}
 
     def filled(self) -> np.ndarray:
         """(T, 3) with lost poses between their neighbours [m]."""

@@ -13,7 +13,15 @@ from softcr_studies import lock_in
 from softcr_studies.study import Cell, Must, Result, Study
 from softcr_studies.tracking_loop import FAST, Case, reference_of
 from softcr_studies.tracking_study import METRICS, SETTLED_TIP
-from softcr_studies.whole_loops import EVOLUTIONARY, LOOPS, OURS, PLAIN, run_whole
+from softcr_studies.whole_loops import (
+    LOOPS,
+    NO_SILENT_LOCK_IN,
+    ON_PRESETS,
+    OURS,
+    PLAIN,
+    musts_of_both,
+    run_whole,
+)
 
 DURATION = 6.0  # [s]
 SAME = replace(FAST, name="same_structure", duration=DURATION)
@@ -47,16 +55,8 @@ STUDY = Study(
     methods=methods,
     metrics=(*METRICS, *lock_in.METRICS),
     musts=(
-        *(
-            must
-            for method in (OURS, EVOLUTIONARY)
-            for must in (
-                Must(SETTLED_TIP, 0.13, 0.11, case=SAME.name, method=method),
-                Must(SETTLED_TIP, 0.4, 0.25, case="typical", method=method),
-                Must(SETTLED_TIP, 0.9, 0.5, case="hard", method=method),
-                Must(lock_in.SILENT_TIP, 1.0, 0.3, method=method),
-            )
-        ),
+        *musts_of_both(SETTLED_TIP, {SAME.name: (0.13, 0.11)} | ON_PRESETS),
+        *NO_SILENT_LOCK_IN,
         Must(COMPLIANCE, 1.0, 0.5, case=AT_REST.name, method=OURS),
     ),
     exact="same_structure has the model's equations, integrator and material law on 20 intervals "

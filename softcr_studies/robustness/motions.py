@@ -9,9 +9,9 @@ from softcr_studies.licher2025.circles import circle
 from softcr_studies.licher2025.setpoint import SETPOINT
 from softcr_studies.licher2025.tracking_slow import SLOW_TRAJECTORY
 from softcr_studies.robustness.fair import run
-from softcr_studies.study import Must, Study
+from softcr_studies.study import Study
 from softcr_studies.tracking_study import METRICS, SETTLED_TIP
-from softcr_studies.whole_loops import EVOLUTIONARY, OURS
+from softcr_studies.whole_loops import NO_SILENT_LOCK_IN, WHOLE, musts_of_both
 
 _MUSTS = {SETPOINT: 0.2, SLOW_TRAJECTORY: 0.25, circle(0.6): 0.4, circle(1.5): 0.4}  # [mm]
 
@@ -21,10 +21,11 @@ STUDY = Study(
     summary="ours whole on the typical plant: a setpoint, a slow trajectory, two circles",
     run=run,
     cases=[replace(case, errors=load_plant_errors("typical")) for case in _MUSTS],
-    methods=(OURS, EVOLUTIONARY),
+    methods=WHOLE,
     metrics=(*METRICS, *lock_in.METRICS),
     musts=[
-        Must(SETTLED_TIP, must, must / 2, case=case.name) for case, must in _MUSTS.items()
+        *musts_of_both(SETTLED_TIP, {case.name: (must, must / 2) for case, must in _MUSTS.items()}),
+        *NO_SILENT_LOCK_IN,
     ],
     exact="The plant is a chain of beam elements with an integrator of its own, and has all that "
     "typical in config/plant_errors says; filter and controllers are the shipped ones with the "
