@@ -15,7 +15,7 @@ OPTIONS = $(foreach name,$(filter-out ARGS PYTHON,$(GIVEN)),--$(shell echo '$(na
 HAS_LIBGOMP := $(VENV)/bin/python -c 'import ctypes; \
 	[ctypes.CDLL(name) for name in ("libgomp.so.1", "libgomp.so.1.0.0")]'
 
-.PHONY: help setup sim rehearsal test test-wire bench docs lint clean
+.PHONY: help setup sim rehearsal test test-wire bench wheels docs lint clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -45,6 +45,9 @@ test-wire: $(STAMP) ## install pysoem (GPL or commercial) and run what needs it,
 bench: export OPENBLAS_NUM_THREADS := 1
 bench: $(STAMP) ## measure rod, filter and controller beside their baselines
 	@$(VENV)/bin/softcr study run speed
+
+wheels: $(STAMP) ## download into .whl what the study speed/gpu needs where no registry is
+	@$(VENV)/bin/python -m softcr_studies.speed.gpu_wheels .whl
 
 docs: export OPENBLAS_NUM_THREADS := 1
 docs: $(STAMP) ## build the documentation into build/docs; warnings are errors

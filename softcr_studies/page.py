@@ -123,8 +123,9 @@ def _when(about: Mapping[str, Any]) -> str:
     if "cores" not in machine:  # of a run from before the machine was noted
         return f"{machine['time'][:10]}, {machine['processor']}"
     load = machine["load_average_at_start"][0]
+    gpu = f", {machine['gpu']}" if machine.get("gpu") else ""
     return (f"{machine['time'][:10]}, {machine['processor']}, {machine['cores']} cores at load "
-            f"{load:g}, code {about['code']}")  # fmt: skip
+            f"{load:g}{gpu}, code {about['code']}")  # fmt: skip
 
 
 def _settings(about: Mapping[str, Any]) -> str:
