@@ -1,1 +1,1 @@
-"""The exact rod on CUDA: the same text as on the processor, one thread per candidate."""
+"""The exact rod on CUDA: `rod.cu`, several lanes of a warp to a candidate."""

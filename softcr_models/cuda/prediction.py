@@ -1,54 +1,48 @@
-"""The exact rod on CUDA as a prediction model, with arrays on the host or on the device."""
+"""The exact rod as a model whose batches run on a GPU."""
 
+import ctypes
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numba import cuda
-from numba.cuda.cudadrv.devicearray import is_cuda_ndarray
+import torch
 
 from softcr_models.arguments import ArgumentError
-from softcr_models.cuda import kernels
+from softcr_models.cuda.launcher import ATTEMPTS, Call, Kernels
 from softcr_models.devices import resolve_device
+from softcr_models.prediction import RodPrediction
 from softcr_models.rod import stepper
 from softcr_models.rod.cosserat_rod import CosseratRod, linearisations
-from softcr_models.rod_model import RodModel
 
-# numba finds a thousand candidates few for a GPU, and would say so
-warnings.filterwarnings("ignore", "Grid size .* low occupancy")
-
-# One warp: a thousand candidates are few for a GPU, and small blocks spread them over its
-# multiprocessors.
-THREADS_PER_BLOCK = 32
-STATE, TIPS = 0, 1  # what a kernel writes after each step
+LEAST_BATCH = 256
+"""Candidates for which the arrays of the protocol's methods travel to the GPU and back; fewer are
+computed on the processor, which is done sooner."""
 
 
-class CudaRodPrediction(RodModel):
-    """The rod as a prediction model on the first GPU, a thread per candidate.
+class CudaRodPrediction(RodPrediction):
+    """The rod as a prediction model on the first GPU.
 
     What `RodPrediction` is on the processor: same equations, method, parameters and retries.
 
-    The methods of the protocol take and return numpy arrays. Those named `..._on_device` do the
-    same with arrays that stay on the device: anything with a `__cuda_array_interface__` (CUDA
-    tensors of torch, CuPy's and numba's arrays), contiguous, of type `dtype`. They only enqueue
-    work on `stream` (a CUDA stream's handle, as torch.cuda.current_stream().cuda_stream; 0 is the
-    default stream), and given `out` they allocate nothing.
+    The methods of the protocol take and return numpy arrays, and compute small batches on the
+    processor. Those named `..._on_device` do the same with tensors that stay on the GPU: of
+    `device` and `tensor_type`, contiguous. They only enqueue work on torch's current stream, and
+    may be recorded in a CUDA graph.
 
     Candidates whose result is not finite are done again in finer steps, with the factors of the
     processor's retries, in float64 and with fresh linearisations; what is still not finite is NaN.
-    They are not counted, because that would wait for the device.
+    On the GPU they are not counted, because that would wait for it.
     A candidate that is well leaves a retry at once, but a batch waits for the one that needs them:
     2 + 4 + 8 + 16 times its rollout. Where a tick must not, give fewer `retry_factors`, or none.
 
-    A kernel is compiled at its first call (seconds), see `warm_up`, and serves this rod only.
+    Its kernels are compiled when it is made, in seconds, unless they were before.
 
     Attributes:
-        rod, substeps, single_precision: as of `RodPrediction`.
+        device: the GPU.
+        tensor_type: torch's float type of rollouts and of all tensors: float32 if
+            `single_precision`, else float64.
         retry_factors: by which the number of sub-steps is multiplied, one retry each.
-        dtype: float type of rollouts and of all arrays on the device: np.float32 if
-            `single_precision`, else np.float64.
     """
 
     def __init__(
@@ -61,159 +55,154 @@ class CudaRodPrediction(RodModel):
         """A model of `rod` on the GPU.
 
         Raises:
-            UserError: if there is no GPU that can be used; the line says what is missing.
+            UserError: if there is no GPU that can be used, the line says what is missing; or the
+                rod is none for a GPU; or there are more than 8 retries.
         """
-        resolve_device("cuda", "numba")
-        super().__init__(rod)
-        self.substeps = substeps
-        self.single_precision = single_precision
+        resolve_device("cuda", "rod")
+        super().__init__(rod, substeps, single_precision)
+        if len(retry_factors) > ATTEMPTS:
+            raise ArgumentError(f"retry_factors: {len(retry_factors)}: allowed are {ATTEMPTS}")
         self.retry_factors = tuple(retry_factors)
-        self.dtype: type[np.floating] = np.float32 if single_precision else np.float64
-        self._attempt = cuda.to_device(np.array([substeps]))
-        self._retries = cuda.to_device(substeps * np.array(self.retry_factors, dtype=int))
-        self._rollout, self._tip_poses = (
-            {dtype: cuda.jit(text(rod, dtype)) for dtype in (np.float32, np.float64)}
-            for text in (kernels.rollout_text, kernels.tip_text)
-        )
+        self.device = torch.device("cuda", 0)
+        self.tensor_type = torch.float32 if single_precision else torch.float64
+        self._precise = Kernels(rod, np.float64, self.device)
+        self._quick = Kernels(rod, np.float32, self.device) if single_precision else self._precise
 
     def rollout_on_device(
         self,
-        states: Any,
-        inputs: Any,
-        parameters: Any,
+        states: torch.Tensor,
+        inputs: torch.Tensor,
+        parameters: torch.Tensor,
         dt: float,
-        out: Any = None,
-        stream: int = 0,
-    ) -> Any:
-        """States after each step, all arrays on the device.
+        out: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """States after each step.
 
         Args:
             states: (B, state_size), or (1, state_size) for all.
             inputs: (B, T + 1, m) [Pa, N] at begin and end of the steps, linear in between.
             parameters: (B, P), or (1, P) for all.
             dt: length of a step [s].
-            out: (B, T, state_size) to write to; None makes a numba array.
-            stream: handle of the CUDA stream the work is put on.
+            out: (B, T, state_size) to write to.
 
         Returns:
-            `out`.
+            `out`, or a new tensor.
 
         Raises:
-            UserError: if an array has another shape, type or layout, or dt is not above 0. Signs of
-                parameters are not looked at, because that would wait for the device.
+            UserError: if a tensor has another shape, type, device or layout, or dt is not above 0.
+                Signs of parameters are not looked at, because that would wait for the device.
         """
-        arrays = (states, inputs, parameters)
-        return self._from_device("rollout_on_device", arrays, dt, STATE, out, stream)
+        return self._rolled("rollout_on_device", states, inputs, parameters, dt, False, out)
 
     def rollout_tips_on_device(
         self,
-        states: Any,
-        inputs: Any,
-        parameters: Any,
+        states: torch.Tensor,
+        inputs: torch.Tensor,
+        parameters: torch.Tensor,
         dt: float,
-        out: Any = None,
-        stream: int = 0,
-    ) -> Any:
+        out: torch.Tensor | None = None,
+    ) -> torch.Tensor:
         """As `rollout_on_device`, but (B, T, 3, 4) tip poses as of `rollout_tips`."""
-        arrays = (states, inputs, parameters)
-        return self._from_device("rollout_tips_on_device", arrays, dt, TIPS, out, stream)
+        return self._rolled("rollout_tips_on_device", states, inputs, parameters, dt, True, out)
 
     def tip_poses_on_device(
-        self, states: Any, parameters: Any, out: Any = None, stream: int = 0
-    ) -> Any:
+        self, states: torch.Tensor, parameters: torch.Tensor, out: torch.Tensor | None = None
+    ) -> torch.Tensor:
         """(B, 3, 4) tip poses of states (B, state_size), parameters (B, P) or (1, P) for all.
 
         Raises:
-            UserError: if an array has another shape, type or layout.
+            UserError: if a tensor has another shape, type, device or layout.
         """
         method = "tip_poses_on_device"
-        rows = self._on_device(method, "states", states)
-        numbers = self._on_device(method, "parameters", parameters)
-        self._arguments.require_observed(method, tuple(rows.shape), tuple(numbers.shape))
-        out = self._room(method, out, (rows.shape[0], 3, 4))
-        self._enqueue_poses(rows, numbers, self.dtype, out, stream)
+        self._check(method, states=states, parameters=parameters)
+        self._arguments.require_observed(method, tuple(states.shape), tuple(parameters.shape))
+        out = self._room(method, out, (len(states), 3, 4))
+        self._enqueue_poses(states, parameters, out)
+        return out
+
+    def _rolled(self, method, states, inputs, parameters, dt, tips, out):
+        """A rollout of tensors that are checked."""
+        dt = self._arguments.step_length(method, dt)
+        self._check(method, states=states, inputs=inputs, parameters=parameters)
+        shapes = (tuple(each.shape) for each in (states, inputs, parameters))
+        self._arguments.require_batch(method, *shapes)
+        out = self._room(method, out, self._shape(inputs, tips))
+        self._enqueue(states, inputs, parameters, dt, tips, out)
         return out
 
     def _advance(self, states, levels, parameters, dt, *, tips, precise):
-        dtype = np.float64 if precise else self.dtype
-        arrays = [_to_device(values, dtype) for values in (states, levels, parameters)]
-        shape = self._shape(levels, TIPS if tips else STATE)
-        out = cuda.device_array(shape, dtype)
-        self._enqueue(arrays, dt, dtype, TIPS if tips else STATE, out)
-        return out.copy_to_host()
+        if len(levels) < LEAST_BATCH:
+            return super()._advance(states, levels, parameters, dt, tips=tips, precise=precise)
+        kind = torch.float64 if precise else self.tensor_type
+        tensors = [self._tensor(values, kind) for values in (states, levels, parameters)]
+        out = torch.empty(self._shape(levels, tips), dtype=kind, device=self.device)
+        self._enqueue(*tensors, dt, tips, out)
+        return out.cpu().numpy()
 
     def _tips(self, states, parameters):
-        dtype = states.dtype.type
-        out = cuda.device_array((len(states), 3, 4), dtype)
-        arrays = (_to_device(values, dtype) for values in (states, parameters))
-        self._enqueue_poses(*arrays, dtype, out)
-        return out.copy_to_host()
-
-    def _from_device(self, method, arrays, dt, tips, out, stream):
-        """A rollout of arrays on the device, which are checked."""
-        dt = self._arguments.step_length(method, dt)
-        named = zip(("states", "inputs", "parameters"), arrays, strict=True)
-        arrays = [self._on_device(method, name, values) for name, values in named]
-        self._arguments.require_batch(method, *(tuple(array.shape) for array in arrays))
-        out = self._room(method, out, self._shape(arrays[1], tips))
-        self._enqueue(arrays, dt, self.dtype, tips, out, stream)
-        return out
+        if len(states) < LEAST_BATCH:
+            return super()._tips(states, parameters)
+        kind = torch.float32 if states.dtype == np.float32 else torch.float64
+        out = torch.empty((len(states), 3, 4), dtype=kind, device=self.device)
+        self._enqueue_poses(self._tensor(states, kind), self._tensor(parameters, kind), out)
+        return out.cpu().numpy()
 
     def _shape(self, levels, tips):
         batch, count, _ = levels.shape
         return (batch, count - 1, *((3, 4) if tips else (self.state_size,)))
 
-    def _enqueue(self, arrays, dt, dtype, tips, out, stream=0):
-        """Enqueues rollout and retries; `tips` is STATE or TIPS."""
+    def _enqueue(self, states, inputs, parameters, dt, tips, out):
+        """Enqueues rollout and retries; of what is checked."""
         batch, steps = out.shape[:2]
-        rows = _seen(out).reshape(batch, steps, math.prod(out.shape[2:]))
-        pieces, launch = linearisations(dt), _launch(batch, stream)
-        if batch:
-            compute, fresh, again = self._rollout[dtype][launch], 0, 0
-            compute(*arrays, pieces, self._attempt, fresh, tips, again, dt, rows)
-            if self.retry_factors:
-                compute, fresh, again = self._rollout[np.float64][launch], 1, 1
-                compute(*arrays, pieces, self._retries, fresh, tips, again, dt, rows)
+        if not batch:
+            return
+        pieces = linearisations(dt)
+        call = Call(
+            batch=batch, steps=steps, one_state=len(states) == 1,
+            one_parameters=len(parameters) == 1, pieces=pieces, tips=tips, attempts=1,
+            substeps=(ctypes.c_int * ATTEMPTS)(self.substeps), length=dt / pieces,
+        )  # fmt: skip
+        tensors = states, inputs, parameters, out
+        quick = self._quick if out.dtype == torch.float32 else self._precise
+        quick.rollout(*tensors, call)
+        if self.retry_factors:
+            call.fresh = call.again = 1
+            call.attempts = len(self.retry_factors)
+            finer = (self.substeps * factor for factor in self.retry_factors)
+            call.substeps = (ctypes.c_int * ATTEMPTS)(*finer)
+            self._precise.rollout(*tensors, call)
 
-    def _enqueue_poses(self, states, parameters, dtype, out, stream=0):
-        batch = out.shape[0]
-        if batch:
-            compute = self._tip_poses[dtype][_launch(batch, stream)]
-            compute(states, parameters, _seen(out).reshape(batch, 12))
+    def _enqueue_poses(self, states, parameters, out):
+        call = Call(batch=len(states), one_state=0, one_parameters=len(parameters) == 1)
+        if len(states):
+            kernels = self._quick if out.dtype == torch.float32 else self._precise
+            kernels.tips(states, parameters, out, call)
+
+    def _tensor(self, values: Any, kind: torch.dtype) -> torch.Tensor:
+        return torch.as_tensor(np.ascontiguousarray(values), device=self.device).to(kind)
 
     def _room(self, method, out, shape):
-        """`out`, if it is of this shape, or a new array."""
+        """`out`, if it is of this shape, or a new tensor."""
         if out is None:
-            return cuda.device_array(shape, self.dtype)
-        found = tuple(self._on_device(method, "out", out).shape)
-        if found != shape:
+            return torch.empty(shape, dtype=self.tensor_type, device=self.device)
+        self._check(method, out=out)
+        if tuple(out.shape) != shape:
             raise ArgumentError(
-                f"{self._arguments.owner}.{method}: out of shape {found}: allowed is {shape}"
+                f"{self._arguments.owner}.{method}: out of shape {tuple(out.shape)}: allowed is "
+                f"{shape}"
             )
         return out
 
-    def _on_device(self, method, name, values):
-        """The array as numba sees it, of the model's type and contiguous."""
-        array = _seen(values)
-        if array.dtype != self.dtype or not array.flags["C_CONTIGUOUS"]:
-            layout = "contiguous" if array.flags["C_CONTIGUOUS"] else "not contiguous"
-            raise ArgumentError(
-                f"{self._arguments.owner}.{method}: {name} on the device of type {array.dtype}, "
-                f"{layout}: allowed is {np.dtype(self.dtype)}, contiguous"
-            )
-        return array
-
-
-def _to_device(values, dtype):
-    return cuda.to_device(np.ascontiguousarray(values, dtype))
-
-
-def _launch(batch, stream):
-    """Grid, block and stream of a kernel with a thread for each of `batch`."""
-    blocks = (batch + THREADS_PER_BLOCK - 1) // THREADS_PER_BLOCK
-    return blocks, THREADS_PER_BLOCK, cuda.external_stream(stream) if stream else 0
-
-
-def _seen(values):
-    """The array as numba sees it."""
-    return values if is_cuda_ndarray(values) else cuda.as_cuda_array(values, sync=False)
+    def _check(self, method: str, **tensors: torch.Tensor) -> None:
+        """Refuses what a kernel must not be given."""
+        for name, tensor in tensors.items():
+            if (tensor.dtype, tensor.device) != (self.tensor_type, self.device):
+                raise ArgumentError(
+                    f"{self._arguments.owner}.{method}: {name} of type {tensor.dtype} on "
+                    f"{tensor.device}: allowed is {self.tensor_type} on {self.device}"
+                )
+            if not tensor.is_contiguous():
+                raise ArgumentError(
+                    f"{self._arguments.owner}.{method}: {name} is not contiguous: allowed are "
+                    "contiguous tensors"
+                )
