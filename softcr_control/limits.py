@@ -1,6 +1,6 @@
 """Projection of candidates onto the limits of the command; `softcr_models.limits` guards it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,12 @@ def largest_steps(max_steps: np.ndarray, span: np.ndarray) -> list[np.ndarray | 
 
 
 def limit_knots(
-    knots: Any, previous: Any, low: Any, high: Any, max_steps: Sequence[Any | None]
+    knots: Any,
+    previous: Any,
+    low: Any,
+    high: Any,
+    max_steps: Sequence[Any | None],
+    clip: Callable[..., Any] = np.clip,
 ) -> None:
     """Makes piecewise-linear candidates feasible, in place.
 
@@ -32,10 +37,11 @@ def limit_knots(
         previous: (m,) command active before the first knot, inside the box.
         low, high: (m,) the box.
         max_steps: of each knot, see `largest_steps`.
+        clip: of arrays; of tensors torch.clamp.
     """
-    knots[:] = knots.clip(low, high)
+    clip(knots, low, high, out=knots)
     before = previous
     for index, step in enumerate(max_steps):
         if step is not None:
-            knots[:, index] = knots[:, index].clip(before - step, before + step)
+            clip(knots[:, index], before - step, before + step, out=knots[:, index])
         before = knots[:, index]

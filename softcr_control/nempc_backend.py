@@ -1,5 +1,6 @@
 """The NEMPC by what its population lives in: arrays of numpy or tensors of torch."""
 
+import importlib.util
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -14,7 +15,7 @@ class NempcBackendSettings(NempcSettings):
 
     backend: Literal["auto", "numpy", "torch"] = Field(
         default="auto",
-        description="what the population lives in; auto: torch where a network computes on a GPU",
+        description="what the population lives in; auto: torch where the model computes on a GPU",
     )
 
 
@@ -28,18 +29,19 @@ class NempcBackend(Nempc):
         """`Nempc`, or its twin on tensors where `backend` asks for it; see `NempcTorch`.
 
         Raises:
-            UserError: "torch" with a model that does not compute with tensors.
+            UserError: "torch" with a model or a cost term that does not compute with tensors.
         """
-        approximate = getattr(context.model, "approximate", False)
-        if settings.backend == "torch" and not approximate:
-            raise UserError("backend: 'torch' needs the model 'ddpinn', a trained network")
-        if settings.backend == "numpy" or not approximate:
+        chosen, on_gpu = settings.backend, getattr(context.model, "on_gpu", False)
+        if chosen == "torch" and importlib.util.find_spec("torch") is None:
+            raise UserError("backend: 'torch' needs PyTorch: pip install 'softcr[surrogate]'")
+        if chosen == "numpy" or (chosen == "auto" and not on_gpu):
             return Nempc(context, settings)
-        # torch is imported only where a network is the model
-        from softcr_control.nempc_torch import NempcTorch, what_is_missing
+        # torch is imported only where it is wanted
+        from softcr_control.nempc_torch import NempcTorch
 
-        on_gpu = context.model.device.type == "cuda"  # type: ignore[attr-defined]
-        useless = not on_gpu or bool(what_is_missing(context.model, context.period))
-        if settings.backend == "auto" and useless:
+        try:
+            return NempcTorch(context, settings)
+        except UserError:
+            if chosen == "torch":
+                raise
             return Nempc(context, settings)
-        return NempcTorch(context, settings)

@@ -101,6 +101,10 @@ class TensorPolish:
         knots: K, of a candidate.
         low, high: (m,) the box [unit of the inputs].
         device: of all tensors.
+
+    Attributes:
+        samples: candidates that it looks at, the best first.
+        possible: whether they are enough.
     """
 
     def __init__(
@@ -112,8 +116,8 @@ class TensorPolish:
         device: torch.device,
     ) -> None:
         dimension = knots * len(low)
-        self._samples = min(SAMPLES_PER_NUMBER * dimension, population)
-        self.possible = self._samples > dimension
+        self.samples = min(SAMPLES_PER_NUMBER * dimension, population)
+        self.possible = self.samples > dimension
         span = np.tile(high - low, knots)
         self._span, self._low, self._high = (
             torch.as_tensor(value, dtype=torch.float64, device=device)
@@ -128,13 +132,14 @@ class TensorPolish:
         """(8, K, m) candidates [unit of the inputs] on the line from the best one, not yet limited.
 
         Args:
-            population: (B, K, m) candidates inside the box [unit of the inputs], the best first.
-            residuals: (B, R) whose squares add up to the costs.
-            costs: (B,) their costs, ascending. Those that are not finite do not count; where too
+            population: (S, K, m) at least `samples` candidates inside the box [unit of the
+                inputs], the best first.
+            residuals: (S, R) whose squares add up to the costs.
+            costs: (S,) their costs, ascending. Those that are not finite do not count; where too
                 few are, the proposals mean nothing.
         """
-        fitted, span = slice(1, self._samples), self._span
-        points = population[: self._samples].double().flatten(1) / span
+        fitted, span = slice(1, self.samples), self._span
+        points = population[: self.samples].double().flatten(1) / span
         counts = torch.isfinite(costs[fitted])[:, None]
         offsets = torch.where(counts, points[1:] - points[0], 0.0)
         first = residuals[0].double()

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from softcr_models.rod.description import (
 )
 from softcr_models.rod.parameters import PAYLOAD
 from softcr_models.tendon_lengths import tendon_lengths
+
+if TYPE_CHECKING:
+    from softcr_models.device_model import DeviceModel
 
 OPENED: Mapping[str, float] = {
     "bending_compliance": 0.08,
@@ -74,6 +77,22 @@ class RodModel:
     def state_scale(self) -> np.ndarray:
         """(state_size,) typical magnitude of each state."""
         return self.state.scale
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether large batches are computed on a GPU."""
+        return False
+
+    def on_device(self, period: float) -> "DeviceModel":
+        """What a controller predicts with whose candidates are tensors.
+
+        Args:
+            period: of a tick [s].
+
+        Raises:
+            UserError: the model does not compute with tensors, or not steps of this period.
+        """
+        raise UserError("the rod on the processor does not compute with tensors")
 
     def step(
         self,

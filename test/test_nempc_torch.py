@@ -348,11 +348,11 @@ def test_the_node_chooses_by_model_backend_and_period():
     assert kind() is Nempc
     assert kind(model="ddpinn") is Nempc  # on the processor
     assert kind(model="ddpinn", backend="torch") is NempcTorch
-    with pytest.raises(UserError, match="backend: 'torch' needs the model 'ddpinn'"):
+    with pytest.raises(UserError, match="backend 'torch': the rod on the processor does not"):
         kind(backend="torch")
     with pytest.raises(UserError, match=r"period 0.01 s: the network was trained for 0\.0142857 s"):
         make(NempcTorch, period=0.01)
-    with pytest.raises(UserError, match="only the network"):
+    with pytest.raises(UserError, match="the rod on the processor does not compute with"):
         make(NempcTorch, prediction=ROD)
 
 

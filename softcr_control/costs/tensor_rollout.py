@@ -1,15 +1,16 @@
 """What cost terms look at where the candidates are tensors on a device: `rollout` for torch."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
 
+from softcr_control.costs.keep_away import KeepAway
+from softcr_control.costs.output_error import OutputError
 from softcr_control.costs.term import CostTerm
+from softcr_models.device_model import DeviceFutures
 from softcr_models.errors import UserError
 from softcr_models.model import TIP
-from softcr_models.surrogate.ddpinn import DDPINN
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,7 +18,7 @@ class TensorRollout:
     """What `Rollout` is, on a device; for `residuals` of cost terms.
 
     Attributes:
-        coordinates: (B, N, nx) predicted, in those of the network.
+        futures: states and tip poses of the candidates.
         commands: (B, N, m) [unit of the inputs].
         previous_command: (m,).
         wanted_states: (N, nx), zeros where unknown.
@@ -27,11 +28,9 @@ class TensorRollout:
         orientation_known: (N,) 1 where the wanted orientation is known, else 0.
         wanted_tip_directions: (N, 3) third axes that are asked for, zeros where none is.
         direction_asked: (N,) 1 where one is asked for, else 0.
-        network: that coordinates belong to.
-        poses: coordinates (R, nx) to tip poses (R, 3, 4) [m].
     """
 
-    coordinates: torch.Tensor
+    futures: DeviceFutures
     commands: torch.Tensor
     previous_command: torch.Tensor
     wanted_states: torch.Tensor
@@ -41,19 +40,16 @@ class TensorRollout:
     orientation_known: torch.Tensor
     wanted_tip_directions: torch.Tensor
     direction_asked: torch.Tensor
-    network: DDPINN
-    poses: Callable[[torch.Tensor], torch.Tensor]
 
-    @cached_property
+    @property
     def states(self) -> torch.Tensor:
         """(B, N, nx) predicted states."""
-        return self.network.decode(self.coordinates)
+        return self.futures.states()
 
-    @cached_property
+    @property
     def tip_poses(self) -> torch.Tensor:
         """(B, N, 3, 4) predicted tip poses, rotation beside position [m]."""
-        poses = self.poses(self.coordinates.flatten(0, 1))
-        return poses.view(*self.coordinates.shape[:2], 3, 4)
+        return self.futures.tip_poses()
 
     def output(self, name: str) -> torch.Tensor:
         """(B, N, 3, 4) the tip; there is no other output on a device.
@@ -82,7 +78,15 @@ def check_output(name: str) -> None:
 
 
 def with_tensors(term: CostTerm, device: torch.device) -> CostTerm:
-    """The same term, its arrays as tensors, so that its residuals can be asked on a device."""
+    """The same term, its arrays as tensors, so that its residuals can be asked on a device.
+
+    Raises:
+        UserError: the term looks at what no device computes.
+    """
+    if isinstance(term, OutputError):
+        check_output(term.output)
+    if isinstance(term, KeepAway):
+        raise UserError("costs.obstacles: backend 'torch' knows none, 'numpy' does")
     tensors = {
         name: torch.as_tensor(value, dtype=torch.float32, device=device)
         for name, value in term.arrays.items()

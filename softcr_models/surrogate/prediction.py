@@ -16,6 +16,7 @@ from softcr_models.rod_model import RodModel, rod_robot
 from softcr_models.surrogate import files
 from softcr_models.surrogate.card import Card, differing_field
 from softcr_models.surrogate.ddpinn import DDPINN
+from softcr_models.surrogate.device_network import DeviceNetwork
 from softcr_models.surrogate.folded import FoldedNetwork
 from softcr_models.surrogate.freed_memory import keep_freed_memory
 from softcr_models.surrogate.parameter_range import ParameterRange
@@ -134,6 +135,15 @@ class SurrogatePrediction(RodModel):
                 f"{chosen.rod.intervals}"
             )
         return chosen
+
+    @property
+    def on_gpu(self) -> bool:
+        """See RodModel."""
+        return self.device.type == "cuda"
+
+    def on_device(self, period: float) -> DeviceNetwork:
+        """See RodModel; on the processor, too."""
+        return DeviceNetwork(self, period)
 
     def warm_up(self) -> None:
         """See RodModel; the network also for a step of its own period."""
