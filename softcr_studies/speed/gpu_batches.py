@@ -128,7 +128,7 @@ def _batch(robot: str, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _deviation(tips: np.ndarray, robot: str, substeps: int) -> float:
-    """Largest distance [mm] of tips (B, T, 3, 4) from the processor's in float64; infinite where
+    """Largest distance [mm] of tips (B, T, 3, 4) from the processor's in float64; NaN where
     one of them is not finite; the first COMPARED are compared."""
     exact = _rod(robot, RodSettings(single_precision=False, substeps=substeps))
     state, inputs = _batch(robot, len(tips))
@@ -136,7 +136,7 @@ def _deviation(tips: np.ndarray, robot: str, substeps: int) -> float:
     others = exact.rollout_tips(state, inputs[some], exact.nominal_parameters, PERIOD)
     distances = np.linalg.norm(tips[some, :, :, 3] - others[:, :, :, 3], axis=-1)
     finite = np.isfinite(tips).all() and np.isfinite(distances).all()
-    return float(1e3 * distances.max()) if finite else float("inf")
+    return float(1e3 * distances.max()) if finite else float("nan")
 
 
 # -- its network ----------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """How fast a network is trained on a GPU and on the processor, and when it is good enough."""
 
+import math
 import tempfile
 import time
 from contextlib import suppress
@@ -54,7 +55,7 @@ def until_good_enough(effort: GpuEffort) -> Result:
 
     Returns:
         reached: when both errors of GOOD_ENOUGH were kept for the first time [s], counted from the
-        first iteration, infinite if never; data: what came before [s]; the last errors [mm];
+        first iteration, NaN if never; data: what came before [s]; the last errors [mm];
         iterations done.
     """
     require_gpu()
@@ -77,7 +78,7 @@ def until_good_enough(effort: GpuEffort) -> Result:
     made = time.monotonic()
     first: list[float] = []  # when the first iteration was over
     figures: dict[str, float] = {}
-    reached = float("inf")
+    reached = math.nan
 
     def report(progress: Progress) -> None:
         nonlocal reached
@@ -86,10 +87,10 @@ def until_good_enough(effort: GpuEffort) -> Result:
             first.append(now)
         if progress.validation:
             figures.update(progress.validation)
-            good = all(figures.get(name, float("inf")) <= most
+            good = all(figures.get(name, math.inf) <= most
                        for name, most in GOOD_ENOUGH.items())  # fmt: skip
-            if good and first:
-                reached = min(reached, now - first[0])
+            if good and first and math.isnan(reached):
+                reached = now - first[0]
         if first and now - first[0] > 2.0 * effort.training_seconds:
             raise _TimeIsUp
 
@@ -100,8 +101,8 @@ def until_good_enough(effort: GpuEffort) -> Result:
         "reached": reached,
         "data": made - begun,
         "prepared": prepared,
-        "smooth": figures.get("tip smooth mm", float("inf")),
-        "steps": figures.get("tip steps mm", float("inf")),
+        "smooth": figures.get("tip smooth mm", math.nan),
+        "steps": figures.get("tip steps mm", math.nan),
         "iterations": iterations,
         "rate": known,
         "note": f"on {gpu_name()}, the shipped recipe with {iterations} iterations",
