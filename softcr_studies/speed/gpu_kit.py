@@ -34,8 +34,13 @@ LIMITS = {"machine": 40.0, "tests": 130.0, "batches": 120.0, "loops": 190.0, "tr
           "network": 40.0}  # fmt: skip
 """Part, in the order in which they run -> seconds that it may take."""
 
-KERNELS = ("rod", "fittings")
-"""Sets that are compiled beside the first parts, each by a process; see `softcr_models.warm_up`."""
+KERNELS = (
+    ("-m", "softcr_models.warm_up", "rod"),
+    ("-m", "softcr_models.warm_up", "fittings"),
+    ("-c", "from softcr_studies.speed.gpu_loops import rehearse; rehearse()"),
+)
+"""What compiles the processor's kernels beside the first parts: arguments of Python, a process
+each. They share a cache."""
 
 COMPILING = 170.0
 """Parts after the tests wait so long for these at most [s]."""
@@ -167,18 +172,18 @@ def run_parts(
 
 
 class Kernels:
-    """The processor's kernels, compiled in the background: a process for each set."""
+    """The processor's kernels, compiled in the background."""
 
-    def __init__(self, env: Mapping[str, str], sets: Sequence[str] = KERNELS) -> None:
-        """Begins at once."""
+    def __init__(self, env: Mapping[str, str], commands: Sequence[Sequence[str]]) -> None:
+        """Begins at once: a process for each of the commands, which are arguments of Python."""
         told = {**env, "PYTHONHASHSEED": "0"}
         self._begun = time.monotonic()
         self._running = [
             subprocess.Popen(
-                [sys.executable, "-m", "softcr_models.warm_up", each], env=told, text=True,
+                [sys.executable, *each], env=told, text=True,
                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
             )
-            for each in sets
+            for each in commands
         ]  # fmt: skip
 
     def wait(self, seconds: float, log: Callable[[str], None]) -> None:
@@ -407,7 +412,7 @@ def main(words: Sequence[str]) -> int:
     with (folder / _LOG).open("a", encoding="utf-8") as file:
         log = Log(file)
         parts = [part for part in LIMITS if part in chosen.parts]
-        kernels = Kernels(env)
+        kernels = Kernels(env, KERNELS)
 
         def ready(part: str, left: float) -> None:
             if part not in ("machine", "tests"):

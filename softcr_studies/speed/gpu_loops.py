@@ -94,6 +94,11 @@ def ticks(loop: LoopOf, effort: GpuEffort) -> Result:
     }
 
 
+def rehearse() -> None:
+    """A short loop on the processor, which compiles what loops need."""
+    ticks(LoopOf(32, device="cpu"), GpuEffort.model_validate({"loop_seconds": 0.5}))
+
+
 @cache
 def _reference(case: Case) -> SampledReference:
     return reference_of(load_robot("licher2025"), case)
