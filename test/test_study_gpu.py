@@ -301,9 +301,14 @@ def test_a_part_is_measured_cell_by_cell(monkeypatch, tmp_path, capsys):
 
 def test_the_command_runs_a_part_in_a_process(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(gpu_kit, "KERNELS", ())
-    assert gpu_kit.main(["--output", str(tmp_path), "--parts", "machine"]) == 0
-    assert "machine: done after" in (tmp_path / "log.txt").read_text()
-    assert "cores" in json.loads((tmp_path / "machine.json").read_text())
+    earlier, folder = tmp_path / "earlier", tmp_path / "now"
+    earlier.mkdir()
+    gpu_kit.Measurements(earlier, SMALL).add(RODS[0], gpu.GPU, {"median": 0.4})
+    words = ["--output", str(folder), "--parts", "machine", "--begin-with", str(earlier)]
+    assert gpu_kit.main(words) == 0
+    assert gpu_kit.Measurements(folder, SMALL).has(RODS[0], gpu.GPU)
+    assert "machine: done after" in (folder / "log.txt").read_text()
+    assert "cores" in json.loads((folder / "machine.json").read_text())
     assert "[" in capsys.readouterr().out
 
 

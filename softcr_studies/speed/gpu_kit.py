@@ -6,13 +6,14 @@ Every part runs in a process of its own, for its own time at most: one that fail
 error that leaves the GPU unusable, does not stop the others. After each measurement all of them are
 written to FOLDER/table.json, which `softcr study page` reads at results/studies/speed/gpu/latest;
 what is printed is in FOLDER/log.txt, too. A second call with --parts measures these again and keeps
-the others.
+the others, in the same folder or in another one --begin-with the first.
 """
 
 import argparse
 import ctypes
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -373,6 +374,9 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--output", type=Path, default=Path("results/gpu"), help="folder")
     parser.add_argument(
+        "--begin-with", type=Path, metavar="FOLDER", help="of an earlier call, whose figures stay"
+    )
+    parser.add_argument(
         "--parts", nargs="+", choices=list(LIMITS), default=list(LIMITS), help="in their order"
     )
     parser.add_argument("--seconds", type=float, default=470.0, help="for all parts together")
@@ -407,6 +411,10 @@ def main(words: Sequence[str]) -> int:
     if chosen.missing:
         note_missing(json.loads(chosen.missing), folder, _effort(chosen.set))
         return 0
+    if chosen.begin_with is not None:
+        for name in (_CELLS, _MACHINE):
+            if (chosen.begin_with / name).is_file() and not (folder / name).exists():
+                shutil.copy(chosen.begin_with / name, folder)
     env = environment(folder.absolute() / "libraries")
     given = ["--output", str(folder), *(["--set", *chosen.set] if chosen.set else [])]
     with (folder / _LOG).open("a", encoding="utf-8") as file:

@@ -1,7 +1,8 @@
 """Wheels for a machine that has a GPU, PyTorch and no package registry: what it lacks, made small.
 
 `python -m softcr_studies.speed.gpu_wheels FOLDER` downloads them for Python 3.12 on Linux x86-64.
-Numpy, SciPy, numba, PyTorch, pandas, rich, PyYAML and pytest are expected there. The package itself
+Numpy, SciPy, numba, PyTorch, safetensors, threadpoolctl, pandas, rich, PyYAML and pytest are
+expected there. The package itself
 runs from its tree.
 """
 
@@ -28,7 +29,6 @@ PACKAGES = (
     "pin", "pykdtree",
     # bags, which the executor of virtual time can write
     "apsw", "backports-zstd", "lz4", "mcap", "rosbags", "ruamel-yaml", "zstandard",
-    "safetensors", "threadpoolctl",
 )  # fmt: skip
 MOST = 36 * 2**20
 """Bytes of all wheels: beside the package's own tree they shall stay below 64 MiB."""
