@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from softcr_models.pressure_chain import PressureChain
 from softcr_models.robot import Robot
 from softcr_models.rod.parameters import STIFFNESS
 from softcr_models.rod_model import RodModel
+
+if TYPE_CHECKING:
+    from softcr_models.device_model import DeviceModel
 
 _GAIN_DEVIATION = 0.018
 _DEVIATIONS = {"bending_compliance": 0.05}
@@ -36,6 +39,7 @@ class ChainModel(RodModel):
 
     Attributes:
         of_rod: how many of the parameters are the rod's.
+        moves_marker: whether an offset of the marker is among the parameters.
     """
 
     suited_filter: ClassVar = "ekf"
@@ -75,7 +79,7 @@ class ChainModel(RodModel):
         for part, each in elements.items():
             self._parts[part], place = place, place + len(each)
         self._stops, self._columns = stops, columns
-        self._moves_marker = chain.marker_offset
+        self.moves_marker = chain.marker_offset
         self._turned = _turned(robot, chain)
         stiffness = int(self._parts[acting.STIFFNESS])
         self._rod_columns = [*range(self.of_rod), *([stiffness] if stiffness >= 0 else [])]
@@ -128,18 +132,44 @@ class ChainModel(RodModel):
         if memory is not None and row.shape == (self.inputs.size,):
             row = np.concatenate((row, memory.begin(row)))
         row, numbers = self._arguments.equilibrium(row, parameters)
-        (acts,) = self._acting(row[None, None], numbers[None])[0]
+        (acts,) = self.acting_pressures(row[None, None], numbers[None])[0]
         return self._inner.equilibrium(acts, self.rod_parameters(numbers[None])[0])
 
     def rod_parameters(self, parameters: np.ndarray) -> np.ndarray:
         """See RodModel."""
         return np.ascontiguousarray(parameters[:, self._rod_columns])
 
+    def acting_pressures(self, levels: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+        """(B, L, m) pressures that act on the rod [Pa]; see `acting.acting_pressures`."""
+        found = np.empty((*levels.shape[:2], self.inputs.size))
+        acting.acting_pressures(levels, parameters, self._parts, self._stops, self._turned, found)
+        return found
+
+    def marker_offset(self, parameters: np.ndarray) -> np.ndarray:
+        """(..., 3) of the marker in the frame of the tip [m], of parameters (..., P)."""
+        if not self.moves_marker:
+            return np.zeros((*parameters.shape[:-1], 3))
+        first = int(self._parts[acting.MARKER])
+        return parameters[..., first : first + 3]
+
+    @property
+    def on_gpu(self) -> bool:
+        """See RodModel; of the model underneath."""
+        return self._inner.on_gpu
+
+    def on_device(self, period: float) -> "DeviceModel":
+        """See RodModel; where the model underneath computes with tensors."""
+        rod = self._inner.on_device(period)
+        # torch is imported only where tensors are wanted
+        from softcr_models.chain.device_chain import DeviceChain
+
+        return DeviceChain(self, rod, period)
+
     def tip_beyond(self, end: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         """See RodModel."""
         tip = super().tip_beyond(end, parameters)
-        if self._moves_marker:
-            tip[:3, 3] += tip[:3, :3] @ parameters[self._marker]
+        if self.moves_marker:
+            tip[:3, 3] += tip[:3, :3] @ self.marker_offset(parameters)
         return tip
 
     def warm_up(self) -> None:
@@ -158,11 +188,6 @@ class ChainModel(RodModel):
         """See SelfReport; of the model underneath."""
         return told_by(self._inner)[1]
 
-    @property
-    def _marker(self) -> slice:
-        first = int(self._parts[acting.MARKER])
-        return slice(first, first + 3)
-
     def _whole(self, inputs: Any) -> Any:
         """Inputs (..., m) with nothing remembered, (..., m + k); others as they are."""
         found = np.asarray(inputs)
@@ -170,12 +195,6 @@ class ChainModel(RodModel):
             return inputs
         nothing = np.zeros((*found.shape[:-1], self._columns - self.inputs.size))
         return np.concatenate((found, nothing), axis=-1)
-
-    def _acting(self, levels: np.ndarray, parameters: np.ndarray) -> np.ndarray:
-        """(B, L, m) pressures that act on the rod [Pa]; see `acting_pressures`."""
-        found = np.empty((*levels.shape[:2], self.inputs.size))
-        acting.acting_pressures(levels, parameters, self._parts, self._stops, self._turned, found)
-        return found
 
     def _advance(
         self,
@@ -187,7 +206,7 @@ class ChainModel(RodModel):
         tips: bool,
         precise: bool,
     ) -> np.ndarray:
-        acts = self._acting(levels, parameters)
+        acts = self.acting_pressures(levels, parameters)
         of_rod = self.rod_parameters(parameters)
         rolled = self._inner._advance(states, acts, of_rod, dt, tips=tips, precise=precise)
         return self._seen_marker(rolled, parameters[:, None]) if tips else rolled
@@ -198,8 +217,8 @@ class ChainModel(RodModel):
 
     def _seen_marker(self, poses: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         """Tips (..., 3, 4) at the marker, in place."""
-        if self._moves_marker:
-            offset = parameters[..., None, self._marker]
+        if self.moves_marker:
+            offset = self.marker_offset(parameters)[..., None, :]
             poses[..., 3] += (poses[..., :3] * offset).sum(axis=-1)
         return poses
 
@@ -211,7 +230,7 @@ class ChainModel(RodModel):
         acts = None
         if inputs is not None:
             levels = self._arguments.inputs_of(name, inputs, len(states))
-            acts = self._acting(levels[:, None], parameters)[:, 0]
+            acts = self.acting_pressures(levels[:, None], parameters)[:, 0]
         of_rod = self.rod_parameters(parameters)
         return self._inner._observed(name, states, acts, of_rod)
 

@@ -28,15 +28,15 @@ class ChainMemory:
             times: (K,) time constants of the lags [s].
         """
         self._inputs = inputs
-        self._radii, self._times = np.array(radii, float), np.array(times, float)
+        self.radii, self.times = np.array(radii, float), np.array(times, float)
         self.size = inputs * (len(radii) + len(times))
         # inside the play of a stop an input does nothing: a difference must reach beyond it
-        self.least_change = float(np.median(self._radii)) if len(radii) else 0.0
+        self.least_change = float(np.median(self.radii)) if len(radii) else 0.0
 
     def begin(self, inputs: np.ndarray) -> np.ndarray:
         """(size,) after inputs (m,) have slowly risen from zero and stayed for long."""
-        stops = np.clip(inputs[:, None], -self._radii, self._radii)
-        return np.concatenate((stops.ravel(), np.zeros(self._inputs * len(self._times))))
+        stops = np.clip(inputs[:, None], -self.radii, self.radii)
+        return np.concatenate((stops.ravel(), np.zeros(self._inputs * len(self.times))))
 
     def along(self, remembered: np.ndarray, inputs: np.ndarray, dt: float) -> np.ndarray:
         """(B, T + 1, size) at each of inputs (B, T + 1, m), `dt` [s] apart and linear in between.
@@ -48,8 +48,22 @@ class ChainMemory:
         """
         batch, levels, _ = inputs.shape
         found = np.empty((batch, levels, self.size))
-        _along(remembered, inputs, dt, self._radii, self._times, found)
+        _along(remembered, inputs, dt, self.radii, self.times, found)
         return found
+
+    def lags(self, ticks: int, dt: float) -> tuple[np.ndarray, np.ndarray]:
+        """The lags of T + 1 readings, `dt` [s] apart and linear in between, are linear in them.
+
+        Returns:
+            ((T + 1) m, (T + 1) K m) by which all readings are multiplied [-]; (T + 1, K m) what is
+            then left of the lags at the first one [-].
+        """
+        count, levels, lags = self._inputs, ticks + 1, len(self.times)
+        one = ChainMemory(1, (), tuple(self.times))
+        of_reading = one.along(np.zeros(lags), np.eye(levels)[..., None], dt)
+        response = np.einsum("stk,ij->sitkj", of_reading, np.eye(count))
+        left = one.along(np.ones(lags), np.zeros((1, levels, 1)), dt)[0]
+        return response.reshape(levels * count, -1), np.repeat(left, count, axis=1)
 
 
 @numba.njit(cache=True, error_model="numpy")
