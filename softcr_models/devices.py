@@ -5,7 +5,6 @@ Libraries are imported only once a GPU is known to be there.
 
 import ctypes
 import importlib.util
-import os
 import platform
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,11 @@ from softcr_models.errors import UserError
 DeviceName = Literal["auto", "cpu", "cuda"]
 DEVICES: tuple[str, ...] = get_args(DeviceName)
 DRIVER = "libcuda.so.1"
+LEAST_CUDA = 12
+"""Major version that a driver must know for the rod's kernels."""
+LEAST_CAPABILITY = (8, 0)
+"""Of a GPU, for the rod's kernels: a smaller one has too little room for a candidate."""
+_MAJOR, _MINOR = 75, 76  # the driver's numbers of the attributes that are a GPU's capability
 
 
 def resolve_device(device: str, library: str) -> str:
@@ -23,7 +27,7 @@ def resolve_device(device: str, library: str) -> str:
 
     Args:
         device: "cpu", "cuda", or "auto": "cuda" if it can be used, else "cpu".
-        library: "torch" (the surrogate) or "numba" (the exact rod).
+        library: "torch" (the surrogate) or "rod" (the exact rod's kernels, beside torch).
 
     Returns:
         "cpu" or "cuda".
@@ -42,9 +46,7 @@ def resolve_device(device: str, library: str) -> str:
 
 
 def what_cuda_lacks(library: str) -> str:
-    """Why `library` ("torch" or "numba") cannot use CUDA on this machine; empty if it can."""
-    if library == "numba" and os.environ.get("NUMBA_ENABLE_CUDASIM") == "1":
-        return ""  # numba's simulator needs nothing
+    """Why `library` ("torch" or "rod") cannot use CUDA on this machine; empty if it can."""
     return _driver_lacks() or _LIBRARIES[library]()
 
 
@@ -92,14 +94,38 @@ def _torch_lacks() -> str:
     return f"PyTorch {torch.__version__} (CUDA {torch.version.cuda}) cannot use this driver"
 
 
-def _numba_lacks() -> str:
-    if importlib.util.find_spec("numba_cuda") is None:
-        return "the package numba-cuda is not installed (pip install 'softcr[cuda]')"
-    from numba import cuda
+def _rod_lacks() -> str:
+    return _gpu_lacks() or _torch_lacks() or _compiler_lacks()
 
-    if not cuda.is_available():
-        return "numba-cuda finds no CUDA it can use (`numba -s` says more)"
+
+def _gpu_lacks() -> str:
+    """Why the rod's kernels cannot run on the first GPU."""
+    driver, version = ctypes.CDLL(DRIVER), ctypes.c_int(0)
+    driver.cuDriverGetVersion(ctypes.byref(version))
+    if version.value < 1000 * LEAST_CUDA:
+        known = f"{version.value // 1000}.{version.value % 1000 // 10}"
+        return f"the NVIDIA driver is for CUDA {known}, and {LEAST_CUDA} or later is needed"
+    device, found = ctypes.c_int(0), (ctypes.c_int(0), ctypes.c_int(0))
+    driver.cuDeviceGet(ctypes.byref(device), 0)
+    for number, attribute in zip(found, (_MAJOR, _MINOR), strict=True):
+        driver.cuDeviceGetAttribute(ctypes.byref(number), attribute, device)
+    capability = found[0].value, found[1].value
+    if capability < LEAST_CAPABILITY:
+        own, least = (".".join(map(str, each)) for each in (capability, LEAST_CAPABILITY))
+        return f"{gpu_name()} has compute capability {own}, and {least} or more is needed"
     return ""
 
 
-_LIBRARIES: dict[str, Callable[[], str]] = {"torch": _torch_lacks, "numba": _numba_lacks}
+def _compiler_lacks() -> str:
+    try:
+        from cuda.bindings import nvrtc
+
+        nvrtc.nvrtcVersion()
+    except ImportError:
+        return "the package cuda-bindings is not installed (pip install 'softcr[cuda]')"
+    except RuntimeError:
+        return "NVIDIA's compiler NVRTC is not installed (pip install 'softcr[cuda]')"
+    return ""
+
+
+_LIBRARIES: dict[str, Callable[[], str]] = {"torch": _torch_lacks, "rod": _rod_lacks}

@@ -70,7 +70,7 @@ class RodPrediction(RodModel):
             payload=known.estimated_payload,
             curvature_stiffness=known.stiffens,
         )
-        if resolve_device(own.device, "numba") == "cuda":
+        if resolve_device(own.device, "rod") == "cuda":
             from softcr_models.cuda.prediction import CudaRodPrediction
 
             if own.tip_force:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,7 +20,6 @@ def without_driver(monkeypatch):
     def no_library(name):
         raise OSError(f"{name}: cannot open shared object file")
 
-    monkeypatch.delenv("NUMBA_ENABLE_CUDASIM", raising=False)
     monkeypatch.setattr(devices.ctypes, "CDLL", no_library)
 
 
@@ -28,7 +28,7 @@ def with_driver(monkeypatch):
     monkeypatch.setattr(devices, "_driver_lacks", lambda: "")
 
 
-@pytest.mark.parametrize("library", ["torch", "numba"])
+@pytest.mark.parametrize("library", ["torch", "rod"])
 def test_with_a_gpu(with_cuda, library):
     assert [resolve_device(device, library) for device in devices.DEVICES] == [
         "cuda",
@@ -37,7 +37,7 @@ def test_with_a_gpu(with_cuda, library):
     ]
 
 
-@pytest.mark.parametrize("library", ["torch", "numba"])
+@pytest.mark.parametrize("library", ["torch", "rod"])
 def test_without_a_driver(without_driver, library):
     assert resolve_device("auto", library) == "cpu"
     assert resolve_device("cpu", library) == "cpu"
@@ -53,8 +53,9 @@ def test_another_word_is_refused():
 class Driver:
     """As much of NVIDIA's driver as is asked."""
 
-    def __init__(self, error, count):
+    def __init__(self, error=0, count=1, version=12080, capability=(9, 0)):
         self.error, self.count = error, count
+        self.version, self.capability = version, capability
 
     def cuInit(self, flags):
         return self.error
@@ -65,6 +66,14 @@ class Driver:
 
     def cuDeviceGet(self, device, ordinal):
         device._obj.value = 7 + ordinal
+        return 0
+
+    def cuDriverGetVersion(self, version):
+        version._obj.value = self.version
+        return 0
+
+    def cuDeviceGetAttribute(self, number, attribute, device):
+        number._obj.value = self.capability[attribute - 75]
         return 0
 
     def cuDeviceGetName(self, name, size, device):
@@ -84,17 +93,67 @@ def test_the_name_of_the_gpu(monkeypatch):
     assert devices.gpu_name() == "GPU number 7"
 
 
-@pytest.mark.parametrize(
-    ("library", "package", "said"),
-    [("numba", "numba_cuda", r"softcr\[cuda\]"), ("torch", "torch", "PyTorch is not installed")],
-)
-def test_a_driver_without_the_library(with_driver, monkeypatch, library, package, said):
+@pytest.fixture
+def a_gpu(monkeypatch):
+    """Puts a GPU and its driver in the place of this machine's."""
+    return lambda **known: monkeypatch.setattr(devices.ctypes, "CDLL", lambda name: Driver(**known))
+
+
+def lacks_of_the_rod():
+    with pytest.raises(UserError) as caught:
+        resolve_device("cuda", "rod")
+    assert resolve_device("auto", "rod") == "cpu"
+    return str(caught.value)
+
+
+def test_a_driver_that_is_too_old(a_gpu):
+    a_gpu(version=11080)
+    assert "the NVIDIA driver is for CUDA 11.8, and 12 or later is needed" in lacks_of_the_rod()
+
+
+def test_a_gpu_that_is_too_small(a_gpu):
+    a_gpu(capability=(7, 5))
+    said = "GPU number 7 has compute capability 7.5, and 8.0 or more is needed"
+    assert said in lacks_of_the_rod()
+
+
+@pytest.mark.parametrize("capability", [(8, 0), (8, 9), (12, 0)])
+def test_a_gpu_that_will_do(a_gpu, monkeypatch, capability):
+    a_gpu(capability=capability)
+    monkeypatch.setattr(devices, "_torch_lacks", lambda: "")
+    monkeypatch.setattr(devices, "_compiler_lacks", lambda: "")
+    assert resolve_device("auto", "rod") == "cuda"
+
+
+@pytest.mark.parametrize("library", ["torch", "rod"])
+def test_a_driver_without_pytorch(a_gpu, monkeypatch, library):
     find = devices.importlib.util.find_spec
+    a_gpu()
     monkeypatch.setattr(
-        devices.importlib.util, "find_spec", lambda name: None if name == package else find(name)
+        devices.importlib.util, "find_spec", lambda name: None if name == "torch" else find(name)
     )
-    with pytest.raises(UserError, match=said):
+    with pytest.raises(UserError, match="PyTorch is not installed"):
         resolve_device("cuda", library)
+
+
+def not_to_be_loaded():
+    raise RuntimeError("libnvrtc: cannot be found")
+
+
+@pytest.mark.parametrize(
+    ("bindings", "said"),
+    [
+        (None, r"the package cuda-bindings is not installed \(pip install 'softcr\[cuda\]'\)"),
+        (SimpleNamespace(nvrtc=SimpleNamespace(nvrtcVersion=not_to_be_loaded)), "compiler NVRTC"),
+    ],
+)
+def test_a_gpu_without_a_compiler_for_the_rod(a_gpu, monkeypatch, bindings, said):
+    a_gpu()
+    monkeypatch.setattr(devices, "_torch_lacks", lambda: "")
+    monkeypatch.setitem(sys.modules, "cuda.bindings", bindings)
+    monkeypatch.setitem(sys.modules, "cuda", bindings and SimpleNamespace(bindings=bindings))
+    with pytest.raises(UserError, match=said):
+        resolve_device("cuda", "rod")
 
 
 def test_a_torch_without_cuda(with_driver):
@@ -108,6 +167,6 @@ def test_a_torch_without_cuda(with_driver):
 def test_nothing_heavy_is_imported_for_it():
     code = (
         "import sys, softcr_models.devices as d; d.resolve_device('cpu', 'torch');"
-        "sys.exit(any(name == 'torch' or name.startswith('numba.cuda') for name in sys.modules))"
+        "sys.exit(any(name == 'torch' or name.startswith('cuda') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0

@@ -153,7 +153,7 @@ def test_what_acts_makes_the_wrench_of_the_formula(model, robot):
         lever += turn * chamber.lever_arm * np.array([-np.sin(theta), np.cos(theta), 0.0])
         wrench += np.concatenate(([0.0, 0.0, force], np.cross(lever, [0.0, 0.0, force])))
     wrench *= np.sign(wrench[2]) * np.sign(robot.actuation_matrix[2, 0])
-    acts = model._acting(levels, row)[0, 0]
+    acts = model.acting_pressures(levels, row)[0, 0]
     np.testing.assert_allclose(robot.actuation_matrix @ acts, wrench, atol=1e-12)
 
 
@@ -161,7 +161,7 @@ def test_weights_beyond_one_are_scaled(model):
     levels = np.zeros((1, 1, 18))
     levels[0, 0, :3], levels[0, 0, 3:6] = 30e3, (300.0, 1000.0, 3000.0)
     row = numbers(model, hysteresis_1=1.0, hysteresis_2=1.0, hysteresis_3=1.0)
-    lost = 30e3 - model._acting(levels, row)[0, 0]
+    lost = 30e3 - model.acting_pressures(levels, row)[0, 0]
     np.testing.assert_allclose(lost, [0.95 * 4300.0 / 3.0, 0.0, 0.0])
 
 

@@ -73,7 +73,7 @@ def test_every_row_of_ours_runs(group, faster, tmp_path):
     assert list(rows) == [(cell.case, cell.method) for cell in study.cells(SMALL)]
     for (case, method), found in rows.items():
         if found["median"].note.startswith("skipped"):
-            assert "two cores" in method or what_cuda_lacks("numba") in found["median"].note
+            assert "two cores" in method or what_cuda_lacks("rod") in found["median"].note
             assert math.isnan(found["median"].mean)
             assert found["median"].mark == ""
             continue

@@ -47,7 +47,7 @@ class Way:
 
 def ways() -> dict[tuple[str, str], Way]:
     """(case, method) -> what is compared; with GPU rows where there is one."""
-    gpu = "cuda" in (resolve_device("auto", "torch"), resolve_device("auto", "numba"))
+    gpu = "cuda" in (resolve_device("auto", "torch"), resolve_device("auto", "rod"))
     devices: tuple[DeviceName, ...] = ("cpu", "cuda") if gpu else ("cpu",)
     models: tuple[ModelName, ...] = ("rod", "ddpinn")
     listed = [

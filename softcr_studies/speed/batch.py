@@ -66,7 +66,7 @@ def scalar_step(effort: Effort) -> Result:
 
 def cuda(on_device: bool, effort: Effort) -> Result:
     """The rod on a GPU in float32: arrays on the host, or on the GPU."""
-    if lacks := what_cuda_lacks("numba"):
+    if lacks := what_cuda_lacks("rod"):
         raise timing.Skipped(lacks)
     from softcr_models.cuda.prediction import CudaRodPrediction
 
@@ -75,7 +75,7 @@ def cuda(on_device: bool, effort: Effort) -> Result:
     on_gpu = rollout_on_device(prediction, batch.state, batch.pressures, PERIOD)
     work = on_gpu if on_device else lambda: _roll(batch, prediction)
     durations = 1e6 / (CANDIDATES * HORIZON) * timing.measure(work, effort)
-    note = f"on {gpu_name() or 'the simulator'}, float32, {SUBSTEPS} sub-steps"
+    note = f"on {gpu_name()}, float32, {SUBSTEPS} sub-steps"
     return told(durations, UNIT, _tip_error(batch, prediction), note)
 
 
@@ -110,18 +110,18 @@ def rollout_on_device(
         state: (nx,) of all candidates; pressures: (B, T + 1, m) [Pa].
         period: of a step [s].
     """
-    from numba import cuda
+    import torch
 
     values = (state[None], pressures, prediction.nominal_parameters[None])
     states, levels, parameters = (
-        cuda.to_device(value.astype(prediction.dtype)) for value in values
+        torch.as_tensor(value, dtype=prediction.tensor_type, device=prediction.device)
+        for value in values
     )
-    shape = (len(pressures), pressures.shape[1] - 1, prediction.state_size)
-    out = cuda.device_array(shape, prediction.dtype)
+    out = prediction.rollout_on_device(states, levels, parameters, period)
 
     def work() -> None:
         prediction.rollout_on_device(states, levels, parameters, period, out)
-        cuda.synchronize()
+        torch.cuda.synchronize()
 
     return work
 

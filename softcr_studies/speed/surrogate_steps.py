@@ -120,7 +120,7 @@ def _on_gpu(network: DDPINN, rod: CosseratRod) -> Iterator[StepTime]:
     runs.append((f", {TICK.horizon} steps", TICK.population, TICK.horizon))
     for what, batch, steps in runs:
         pressures = _pressures(rod, batch, steps)
-        if not what_cuda_lacks("numba"):
+        if not what_cuda_lacks("rod"):
             from softcr_models.cuda.prediction import CudaRodPrediction
 
             model = CudaRodPrediction(rod)
@@ -166,7 +166,7 @@ def _ticks(network: DDPINN, card: Card, rod: CosseratRod) -> Iterator[tuple[str,
         return SurrogatePrediction(rod.robot, copy.deepcopy(network), card, device)
 
     yield "exact rod", _tick(Nempc, RodPrediction(rod, substeps=1))
-    if not what_cuda_lacks("numba"):
+    if not what_cuda_lacks("rod"):
         from softcr_models.cuda.prediction import CudaRodPrediction
 
         yield f"exact rod on {gpu_name()}, arrays", _tick(Nempc, CudaRodPrediction(rod, 1))
