@@ -95,7 +95,7 @@ def test_without_a_gpu_one_line_says_so(no_gpu):
 def test_a_batch_on_the_processor():
     case = gpu.rollout("licher2025", 256)
     found = gpu.run(Cell(case, gpu.ALL_CORES, 0, SMALL))
-    assert 0.0 < found["median"] <= found["p99"] <= found["worst"]
+    assert 0.0 < found["median"] <= found["p99"]
     assert found["per candidate-step"] == pytest.approx(1e6 * found["median"] / (256 * 8))
     assert 0.0 < found["deviation"] < 0.01
     larger = gpu.run(Cell(RODS[0], gpu.ALL_CORES, 0, SMALL))

@@ -167,7 +167,6 @@ STUDY = Study(
         Metric("tip error, smooth", "mm", "smooth"),
         Metric("tip error, steps", "mm", "steps"),
         Metric("iterations", "-", "iterations"),
-        Metric("repeats", "-", "repeats", timing=True),
     ),
     published=tuple(
         Published("median", HORIZON * OF_PAPER_MS, "simulation", case, GPU)

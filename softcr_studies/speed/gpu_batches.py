@@ -224,10 +224,9 @@ def _by_events(work: Callable[[], object], effort: Effort) -> np.ndarray:
 
 
 def in_milliseconds(durations: np.ndarray, note: str) -> dict[str, Any]:
-    """Median, 99th percentile, worst and count of durations (R,) [ms]."""
+    """Median, 99th percentile and count of durations (R,) [ms]."""
     median, p99 = np.percentile(durations, (50, 99)).tolist()
-    worst = float(durations.max())
-    return {"median": median, "p99": p99, "worst": worst, "repeats": len(durations), "note": note}
+    return {"median": median, "p99": p99, "repeats": len(durations), "note": note}
 
 
 def _per_step(durations: np.ndarray, count: int, note: str) -> dict[str, Any]:

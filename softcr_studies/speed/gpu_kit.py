@@ -43,7 +43,7 @@ KERNELS = (
 """What compiles the processor's kernels beside the first parts: arguments of Python, a process
 each. They share a cache."""
 
-COMPILING = 170.0
+COMPILING = 120.0
 """Parts after the tests wait so long for these at most [s]."""
 
 _HERE = "softcr_studies.speed.gpu_kit"

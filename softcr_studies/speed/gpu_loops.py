@@ -56,7 +56,7 @@ def ticks(loop: LoopOf, effort: GpuEffort) -> Result:
     """Times of the ticks after the first ones, and how well the tip followed.
 
     Returns:
-        As `in_milliseconds`, and: first, the longest of the first ticks [ms]; missed, the share of
+        As `in_milliseconds`, and: worst [ms]; first, the longest of the first ticks [ms]; missed, the share of
         ticks that took more than a period [%]; tip error, its mean once the filter has settled
         [mm]; wall, what the whole run took [s].
     """
@@ -87,6 +87,7 @@ def ticks(loop: LoopOf, effort: GpuEffort) -> Result:
     note = f"{CHAINED} on the plant {PLANT!r}, {seconds:g} s; the controller on {where}"
     return {
         **in_milliseconds(counted, note),
+        "worst": float(counted.max()),
         "first": float(durations[:FIRST].max()),
         "missed": float(100.0 * np.mean(counted > 1e3 / loop.rate_hz)),
         "tip error": float(1e3 * found["error"][settled].mean()),
