@@ -56,9 +56,9 @@ def ticks(loop: LoopOf, effort: GpuEffort) -> Result:
     """Times of the ticks after the first ones, and how well the tip followed.
 
     Returns:
-        As `in_milliseconds`, and: worst [ms]; first, the longest of the first ticks [ms]; missed, the share of
-        ticks that took more than a period [%]; tip error, its mean once the filter has settled
-        [mm]; wall, what the whole run took [s].
+        As `in_milliseconds`, and: worst [ms]; first, the longest of the first ticks [ms]; missed,
+        the share of ticks that took more than a period [%]; tip error, its mean once the filter has
+        settled [mm]; wall, what the whole run took [s].
     """
     if loop.device == "cuda":
         require_gpu()
