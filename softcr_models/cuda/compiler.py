@@ -59,7 +59,9 @@ def compiled(text: str, architecture: str, cache: Path | None = None) -> Compile
     nvrtc = _nvrtc()
     version = _checked(nvrtc, nvrtc.nvrtcVersion())
     told = "\n".join((*OPTIONS, architecture, str(version), text))
-    folder = cache or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "softcr/cuda"
+    folder = (
+        cache or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "softcr/cuda"
+    )
     path = folder / f"{hashlib.sha256(told.encode()).hexdigest()[:32]}.{architecture}"
     try:
         return _read(path)
@@ -126,9 +128,7 @@ def _read(path: Path) -> Compiled:
     if not separator or not cubin:
         raise ValueError(path)
     lines = (line.split() for line in head.decode().splitlines())
-    return Compiled(
-        cubin, {name: Resources(*map(int, numbers)) for name, *numbers in lines}
-    )
+    return Compiled(cubin, {name: Resources(*map(int, numbers)) for name, *numbers in lines})
 
 
 def _write(path: Path, made: Compiled) -> None:

@@ -84,8 +84,17 @@ class Kernels:
             stream = torch.cuda.current_stream().cuda_stream
             self._checked(
                 self._driver.cuLaunchKernel(
-                    self._functions[f"{kernel}_{ending}"], blocks, 1, 1, WARP, 1, 1, self._room,
-                    stream, ctypes.addressof(places), 0,
+                    self._functions[f"{kernel}_{ending}"],
+                    blocks,
+                    1,
+                    1,
+                    WARP,
+                    1,
+                    1,
+                    self._room,
+                    stream,
+                    ctypes.addressof(places),
+                    0,
                 )  # fmt: skip
             )
 

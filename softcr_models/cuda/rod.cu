@@ -20,7 +20,11 @@
 #define FUNCTION __device__ __forceinline__
 #define FIXED __device__ const
 #define EACH_LANE { const int lane = threadIdx.x % LANES; Lane& own = lanes[0]; (void)own;
-#define DONE } __syncwarp();
+#define BARRIER __syncwarp();
+#define DONE } BARRIER
+#define PASSED }
+#define LOAD_AGAIN asm volatile("" ::: "memory");  // rather than to keep it in registers
+#define LINK_OF(k, turn) __shfl_sync(0xffffffffu, own.link[turn], k, LANES)
 #define BY_VALUE const __grid_constant__
 #define ANY_OF_WARP(flag) __any_sync(0xffffffffu, flag)
 #define NAN_OF_IO __int_as_float(0x7fc00000)
@@ -30,7 +34,11 @@
 #define FUNCTION static inline
 #define FIXED static const
 #define EACH_LANE for (int lane = 0; lane < LANES; ++lane) { Lane& own = lanes[lane]; (void)own;
+#define BARRIER
 #define DONE }
+#define PASSED }
+#define LOAD_AGAIN
+#define LINK_OF(k, turn) lanes[k].link[turn]
 #define BY_VALUE
 #define ANY_OF_WARP(flag) (flag)
 #define NAN_OF_IO NAN
@@ -52,40 +60,42 @@ constexpr real ZERO = 0, ONE = 1, HALF = real(0.5);
 // -- what a candidate shares, and what a lane keeps ---------------------------------------------
 
 struct alignas(16) Shared {
-    alignas(16) real inverse[ROWS][36];       // S^-1 of each interval; before that what S is made of
-    alignas(16) real carry[ROWS][36];         // H
-    alignas(16) real wrench_carry[ROWS][36];  // W; before that Y
+    alignas(16) real inverse[ROWS - 1][36];       // S^-1 of each interval; before that what S is made of
+    alignas(16) real carry[ROWS - 1][36];         // H
+    alignas(16) real wrench_carry[ROWS - 1][36];  // W; before that Y
     alignas(16) real slope[ROWS][36];         // K of each row
 #if FITTED
     alignas(16) real effective_mass[ROWS][36];  // N of each row
 #endif
     alignas(16) real state[ROWS][12];      // of each row: velocity, elastic wrench
-    alignas(16) real actuation[ROWS][12];  // at the begin of this piece of a step, and its change
-    alignas(16) real acting[ROWS][6];      // in this sub-step
     alignas(16) real base[8];              // base state
-    alignas(16) real increments[4][ROWS][12];  // of the stages: velocities, then wrenches
-    alignas(16) real frozen[ROWS][32];         // of the linearisation: P (18), strain (6), wrench (6)
+    alignas(16) real increments[3][ROWS][12];  // of the stages: velocities, then wrenches
+    alignas(16) real frozen[ROWS - 1][36];     // of the linearisation: P (18), strain (6), wrench (6)
     alignas(16) real rows[ROWS][12];           // for the lane below: velocities, then wrenches
-    alignas(16) real turn[ROWS][12];           // rotation from a row to the next; in poses also the way
+    alignas(16) real turn[ROWS - 1][12];           // rotation from a row to the next; in poses also the way
     alignas(16) real first[ROWS][6], second[ROWS][6], third[ROWS][6];
-    alignas(16) real section[SEGMENTS][24];    // C, 1/C, D, 1/D of each segment
+    alignas(16) real section[SEGMENTS][36];    // of each segment C, 1/C, D, 1/D, a D + 1, 1/(a D + 1)
     real density[ROWS + 2];        // mass per length of each interval
     real decay[8];                 // of the base state, in a sub-step
     int sound[LANES];
 };
 
 struct Lane {
-    real w[6];              // actuation wrench of the row, of tendons of the exact model, too
+    real w_begin[6], w_change[6];  // actuation wrench of the row in this piece of a step
+    real w[6];              // in this sub-step, with the tendons of the exact model
+    real link[2];           // of a chain along the rod, at one row and at the next, by turns
     real columns[4][6];     // of S^-1, H, W and K while they are made
     real strain[6], velocity[6], stress[6];  // in the middle of the interval
     real balance[6];        // of the interval, what does not depend on other intervals
     real mean_turn[9];      // mean rotation over the interval
     real density;           // mass per length of the interval
+    real twice_per_density;
     bool sound;             // whether what was written last is finite
 #if VARYING
     real mean_w[6];         // of the interval
 #endif
 #if TENDONS
+    real pull[6];           // of all but these tendons
     real tension_begin[TENDONS], tension_change[TENDONS], tension[TENDONS];
 #endif
 };
@@ -133,20 +143,26 @@ template <int N> FUNCTION void store_wide(real* to, const real* from) {
 
 // -- twists and wrenches, linear first ----------------------------------------------------------
 
-FUNCTION void add_cross(real* out, const real* x, const real* y, real sign) {
-    out[0] += sign * (x[1] * y[2] - x[2] * y[1]);
-    out[1] += sign * (x[2] * y[0] - x[0] * y[2]);
-    out[2] += sign * (x[0] * y[1] - x[1] * y[0]);
+FUNCTION void add_cross(real* out, const real* x, const real* y) {
+    out[0] += x[1] * y[2]; out[1] += x[2] * y[0]; out[2] += x[0] * y[1];
+    out[0] -= x[2] * y[1]; out[1] -= x[0] * y[2]; out[2] -= x[1] * y[0];
 }
+FUNCTION void subtract_cross(real* out, const real* x, const real* y) { add_cross(out, y, x); }
 FUNCTION void add_ad(real* out, const real* x, const real* y) {
-    add_cross(out, x + 3, y, ONE);
-    add_cross(out, x, y + 3, ONE);
-    add_cross(out + 3, x + 3, y + 3, ONE);
+    add_cross(out, x + 3, y);
+    add_cross(out, x, y + 3);
+    add_cross(out + 3, x + 3, y + 3);
 }
+// out += [w x n; q x n + w x m], which is -ad(x)^T y
 FUNCTION void subtract_ad_transposed(real* out, const real* x, const real* y) {
-    add_cross(out, x + 3, y, ONE);
-    add_cross(out + 3, x, y, ONE);
-    add_cross(out + 3, x + 3, y + 3, ONE);
+    add_cross(out, x + 3, y);
+    add_cross(out + 3, x, y);
+    add_cross(out + 3, x + 3, y + 3);
+}
+FUNCTION void add_ad_transposed(real* out, const real* x, const real* y) {
+    subtract_cross(out, x + 3, y);
+    subtract_cross(out + 3, x, y);
+    subtract_cross(out + 3, x + 3, y + 3);
 }
 // (row of a matrix in shared memory) y, in two chains
 FUNCTION real dot6(const real* row, const real* y) {
@@ -215,6 +231,21 @@ FUNCTION const real* compliance(const Shared& shared, int a) { return shared.sec
 FUNCTION const real* stiffness(const Shared& shared, int a) { return shared.section[a] + 6; }
 FUNCTION const real* relaxation(const Shared& shared, int a) { return shared.section[a] + 12; }
 FUNCTION const real* relaxation_rate(const Shared& shared, int a) { return shared.section[a] + 18; }
+FUNCTION const real* damping(const Shared& shared, int a) { return shared.section[a] + 24; }
+FUNCTION const real* per_damping(const Shared& shared, int a) { return shared.section[a] + 30; }
+
+// Ends the life of what lanes without an interval do not set: registers are free in between.
+FUNCTION void forget(Lane& own) {
+    UNROLL for (int k = 0; k < 6; ++k)
+        own.strain[k] = own.velocity[k] = own.stress[k] = own.balance[k] = ZERO;
+    UNROLL for (int k = 0; k < 9; ++k) own.mean_turn[k] = ZERO;
+#if VARYING
+    UNROLL for (int k = 0; k < 6; ++k) own.mean_w[k] = ZERO;
+#endif
+    UNROLL for (int k = 0; k < 6; ++k)
+        own.columns[0][k] = own.columns[1][k] = own.columns[2][k] = own.columns[3][k] = ZERO;
+    own.link[0] = own.link[1] = ZERO;
+}
 
 FUNCTION real positive_part(real x) { return x > ZERO ? x : ZERO * x; }
 
@@ -239,8 +270,8 @@ FUNCTION void multiply_inertia(
 }
 // row becomes M^-1 row times two
 FUNCTION void accelerate(real* row, const Lane& own, const Numbers& numbers, int i, int a) {
-    const real share = real(2) / own.density;
-    const real bending = share / BENDING_INERTIA[a], torsion = share / TORSION_INERTIA[a];
+    const real share = own.twice_per_density;
+    const real bending = share * PER_BENDING_INERTIA[a], torsion = share * PER_TORSION_INERTIA[a];
     if (i == PAYLOAD_ROW) {
         const real lever = PAYLOAD_LEVER, carried = numbers.payload;
         const real whole = own.density + carried;
@@ -282,10 +313,10 @@ FUNCTION void add_tendons(real* acting, const real* s, const real* c, const Lane
         if (a > TENDON_REACHES[tendon]) continue;
         const real* r = TENDON_OFFSETS + 6 * (TENDONS * row + tendon);
         real q[3] = {strain[0] + r[3], strain[1] + r[4], strain[2] + r[5]};
-        add_cross(q, strain + 3, r, ONE);
+        add_cross(q, strain + 3, r);
         const real pull = own.tension[tendon] / sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2]);
         UNROLL for (int k = 0; k < 3; ++k) { q[k] *= pull; acting[k] -= q[k]; }
-        add_cross(acting + 3, r, q, -ONE);
+        subtract_cross(acting + 3, r, q);
     }
 }
 #endif
@@ -299,9 +330,9 @@ FUNCTION void add_body_force(real* out, const real* velocity, const real* up, in
         real sum = ZERO;
         UNROLL for (int k = 0; k < 6; ++k) sum += mass[6 * r + k] * velocity[k];
         UNROLL for (int k = 0; k < 3; ++k) out[r] -= mass[6 * r + k] * up[k];
-        momentum[r] = -sum;
+        momentum[r] = sum;
     }
-    subtract_ad_transposed(out, velocity, momentum);
+    add_ad_transposed(out, velocity, momentum);
 }
 // out += X^T y of the connector after segment a
 FUNCTION void add_across(real* out, const real* y, int a) {
@@ -331,22 +362,26 @@ FUNCTION void set_section(
     numbers.stiffening = ZERO;
     if (STIFFENS)
         numbers.stiffening = real(parameters[BENDINGS + 2 + PAYLOADS]) * PER_SQUARED_CURVATURE;
-    const real damping = parameters[BENDINGS + 1];
+    const real slower = parameters[BENDINGS + 1];
+    numbers.alpha = ONE / (GAMMA * substep);
     EACH_LANE
         for (int item = lane; item < 6 * SEGMENTS; item += LANES) {
             const int a = item / 6, k = item % 6;
             const real bending = parameters[BENDINGS > 1 ? a : 0];
             const real soft = COMPLIANCE[item] + BENDING_SHARE[item] * bending;
-            const real slow = RELAXATION[item] * damping;
+            const real slow = RELAXATION[item] * slower;
             real* section = shared.section[a];
             section[k] = soft;
             section[6 + k] = ONE / soft;
             section[12 + k] = slow;
             section[18 + k] = ONE / slow;
+            section[24 + k] = numbers.alpha * slow + ONE;
+            section[30 + k] = ONE / section[24 + k];
             if (a == 0) shared.decay[k] = exp(-substep / slow);
         }
         const int row = lane < ROWS ? lane : 0;
         own.density = LINE_DENSITY[segment_of(row)] + tip_mass * TIP_SHARE[row];
+        own.twice_per_density = real(2) / own.density;
         shared.density[row] = own.density;
     DONE
 }
@@ -408,7 +443,7 @@ FUNCTION real pulled(real input, int i) { return PULLS[i] ? positive_part(input)
 // actuation of a piece of a step whose inputs go from `now` to `later`
 template <class IO>
 FUNCTION void set_actuation(
-    Lane* lanes, Shared& shared, const IO* now, const IO* later, real begins, real ends_at) {
+    Lane* lanes, const IO* now, const IO* later, real begins, real ends_at) {
     EACH_LANE
         const int row = lane < ROWS ? lane : ROWS - 1;
         const real* place = ACTUATION + 6 * INPUTS * (FITTED ? row : segment_of(row));
@@ -418,8 +453,8 @@ FUNCTION void set_actuation(
                 begin += place[INPUTS * k + i] * pulled(now[i], i);
                 end += place[INPUTS * k + i] * pulled(later[i], i);
             }
-            shared.actuation[row][k] = begin + begins * (end - begin);
-            shared.actuation[row][6 + k] = (ends_at - begins) * (end - begin);
+            own.w_begin[k] = begin + begins * (end - begin);
+            own.w_change[k] = (ends_at - begins) * (end - begin);
         }
 #if TENDONS
         UNROLL for (int tendon = 0; tendon < TENDONS; ++tendon) {
@@ -555,21 +590,22 @@ FUNCTION void chain_of_rates(Lane* lanes, Shared& shared, const Numbers& numbers
 
 // Rates of the stage, which stands in `rows`: e' to `third`, s' to `first`.
 FUNCTION void derivative(Lane* lanes, Shared& shared, const Numbers& numbers) {
+#if VARYING || SEGMENTS > 1
     EACH_LANE
         if (lane < ROWS) {
-            load<6>(own.w, shared.acting[lane]);
 #if TENDONS
             real s[6];
             load<6>(s, shared.rows[lane] + 6);
+            UNROLL for (int k = 0; k < 6; ++k) own.w[k] = own.pull[k];
             add_tendons(own.w, s, compliance(shared, segment_of(lane)), own, lane);
 #endif
-#if VARYING || SEGMENTS > 1
             store<6>(shared.third[lane], own.w);
-#endif
         }
     DONE
+#endif
     // strains, compatibility and rotations of all intervals; wrenches that act at ends
     EACH_LANE
+        forget(own);
         if (lane < ROWS) {
             const int a = segment_of(lane);
             const real* c = compliance(shared, a);
@@ -617,7 +653,8 @@ FUNCTION void derivative(Lane* lanes, Shared& shared, const Numbers& numbers) {
                     UNROLL for (int k = 0; k < 9; ++k) own.mean_turn[k] += share * turn[k];
                 }
                 UNROLL for (int k = 0; k < 9; k += 4) own.mean_turn[k] += weight;
-                UNROLL for (int k = 0; k < 9; ++k) shared.turn[lane][k] = turn[k];
+                store<8>(shared.turn[lane], turn);
+                shared.turn[lane][8] = turn[8];
                 if (STIFFENS) {
                     real below[2], above[2];
                     unresisted(below, s, c, numbers);
@@ -638,7 +675,7 @@ FUNCTION void derivative(Lane* lanes, Shared& shared, const Numbers& numbers) {
 #else
                 UNROLL for (int k = 0; k < 6; ++k) own.stress[k] -= own.w[k];
 #endif
-            } else {
+            } else if (lane < ROWS - 1) {
                 UNROLL for (int k = 0; k < 9; ++k) shared.turn[lane][k] = k % 4 ? ZERO : ONE;
 #if FITTED
                 if (a < SEGMENTS - 1)
@@ -668,8 +705,7 @@ FUNCTION void derivative(Lane* lanes, Shared& shared, const Numbers& numbers) {
                         + own.mean_turn[3 * r + 2] * up[2];
                 multiply_inertia(momentum, own.velocity, own, numbers, lane, a);
                 subtract_ad_transposed(own.balance, own.strain, own.stress);
-                UNROLL for (int k = 0; k < 6; ++k) momentum[k] = -momentum[k];
-                subtract_ad_transposed(own.balance, own.velocity, momentum);
+                add_ad_transposed(own.balance, own.velocity, momentum);
                 UNROLL for (int k = 0; k < 3; ++k) own.balance[k] -= own.density * mean_up[k];
                 if (lane == PAYLOAD_ROW) {
                     const real carried = numbers.payload, lever = PAYLOAD_LEVER;
@@ -772,11 +808,11 @@ FUNCTION void inverse_times_shifted_ad(
 FUNCTION real stress_to_balance(
     const real* strain, const real* lam, const real* gain, real shift, int r, int c) {
     const int i = r % 3, j = c % 3;
-    const real diagonal = r == c ? shift * gain[c] : ZERO;
-    if (r < 3 && c < 3) return diagonal - hat(strain + 3, i, j) * gain[c];
+    if (i == j) return r == c ? shift * gain[c] : ZERO;
+    if (r < 3 && c < 3) return -hat(strain + 3, i, j) * gain[c];
     if (r < 3) return hat(lam, i, j);
     if (c < 3) return hat(lam, i, j) - hat(strain, i, j) * gain[c];
-    return diagonal - hat(strain + 3, i, j) * gain[c] + hat(lam + 3, i, j);
+    return hat(lam + 3, i, j) - hat(strain + 3, i, j) * gain[c];
 }
 // column c of alpha M - ad(e)^T M - adT(M e) of a body, from M's column and M e
 FUNCTION void body_inertia_column(
@@ -800,7 +836,7 @@ FUNCTION void prepare_intervals(Lane* lanes, Shared& shared, const Numbers& numb
             const real shift = ONE / INTERVAL_LENGTH[a], alpha = numbers.alpha;
             const real* relaxed = relaxation(shared, a);
             const real* stiff = stiffness(shared, a);
-            real lam[6], gain[6], mass[6], momentum[6], damping[6], inverse[18], below[6], next[6];
+            real lam[6], gain[6], mass[6], momentum[6], diagonal[6], inverse[18], below[6], next[6];
             load<6>(lam, shared.rows[lane + 1] + 6);
             load<6>(below, shared.rows[lane] + 6);
             UNROLL for (int k = 0; k < 6; ++k) lam[k] = HALF * (lam[k] + below[k]);
@@ -813,18 +849,23 @@ FUNCTION void prepare_intervals(Lane* lanes, Shared& shared, const Numbers& numb
 #else
                 lam[k] -= own.w[k];
 #endif
-                gain[k] = (alpha * relaxed[k] + ONE) * stiff[k];
+                gain[k] = damping(shared, a)[k] * stiff[k];
                 mass[k] = HALF * inertia_of(own, a, k);
                 momentum[k] = mass[k] * own.velocity[k];
-                damping[k] = alpha * mass[k];
+                diagonal[k] = alpha * mass[k];
 #if IN_FLUID
-                damping[k] += HALF * DRAG[6 * a + k];
+                diagonal[k] += HALF * DRAG[6 * a + k];
 #endif
             }
             inverse_of_shifted_ad(inverse, alpha, own.velocity);
-            store<18>(shared.frozen[lane], inverse);
-            store<6>(shared.frozen[lane] + 18, own.strain);
-            store<6>(shared.frozen[lane] + 24, lam);
+            real frozen[32];
+            UNROLL for (int k = 0; k < 18; ++k) frozen[k] = inverse[k];
+            UNROLL for (int k = 0; k < 6; ++k) {
+                frozen[18 + k] = own.strain[k];
+                frozen[24 + k] = lam[k];
+            }
+            frozen[30] = frozen[31] = ZERO;
+            store_wide<32>(shared.frozen[lane], frozen);
             real plus[18], minus[18];
             inverse_times_shifted_ad(plus, inverse, own.strain, shift);
             inverse_times_shifted_ad(minus, inverse, own.strain, -shift);
@@ -835,17 +876,29 @@ FUNCTION void prepare_intervals(Lane* lanes, Shared& shared, const Numbers& numb
                     q[c] = stress_to_balance(own.strain, lam, gain, 2 * shift, r, c);
                     const int j = c % 3;
                     // half of alpha M - ad(e)^T M - adT(M e)
-                    real inertia = r == c ? damping[r] : ZERO;
-                    if (r / 3 == c / 3) inertia += hat(own.velocity + 3, i, j) * mass[c];
-                    if (c >= 3) inertia -= hat(momentum + (r < 3 ? 0 : 3), i, j);
+                    real inertia = ZERO;
+                    if (r == c)
+                        inertia = diagonal[r];
+                    else if (r / 3 == c / 3)
+                        inertia = hat(own.velocity + 3, i, j) * mass[c];
+                    if (r / 3 == 1 && c / 3 == 1 && r != c) inertia -= hat(momentum + 3, i, j);
+                    if (r < 3 && c >= 3 && i != j) inertia = -hat(momentum, i, j);
                     upper[c] = lower[c] = inertia;
                 }
                 UNROLL for (int c = 0; c < 3; ++c)
                     UNROLL for (int k = 0; k < 3; ++k) {
-                        upper[c] += q[k] * plus[3 * k + c];
-                        lower[c] += q[k] * minus[3 * k + c];
-                        upper[c + 3] += q[k] * plus[9 + 3 * k + c] + q[k + 3] * plus[3 * k + c];
-                        lower[c + 3] += q[k] * minus[9 + 3 * k + c] + q[k + 3] * minus[3 * k + c];
+                        const bool left = r < 3 || k != i, right = r >= 3 || k != i;
+                        const bool none = r >= 3 && k == (i == 0 ? 1 : 0);  // all still zero
+                        if (left) {
+                            upper[c] = none ? q[k] * plus[3 * k + c] : upper[c] + q[k] * plus[3 * k + c];
+                            lower[c] = none ? q[k] * minus[3 * k + c] : lower[c] + q[k] * minus[3 * k + c];
+                            upper[c + 3] += q[k] * plus[9 + 3 * k + c];
+                            lower[c + 3] += q[k] * minus[9 + 3 * k + c];
+                        }
+                        if (right) {
+                            upper[c + 3] += q[k + 3] * plus[3 * k + c];
+                            lower[c + 3] += q[k + 3] * minus[3 * k + c];
+                        }
                     }
                 store<6>(shared.inverse[lane] + 6 * r, upper);
                 store<6>(shared.carry[lane] + 6 * r, lower);
@@ -900,7 +953,7 @@ FUNCTION void slope_of_end(Lane* lanes, Shared& shared, const Numbers& numbers, 
 #else
                     beyond[r] = shared.slope[end + 1][6 * r + lane];
 #endif
-                    beyond[r] *= numbers.alpha * relaxation(shared, a + 1)[r] + ONE;
+                    beyond[r] *= damping(shared, a + 1)[r];
                 }
                 add_across(column, beyond, a);
             }
@@ -919,7 +972,7 @@ FUNCTION void slope_of_end(Lane* lanes, Shared& shared, const Numbers& numbers, 
 #endif
             UNROLL for (int r = 0; r < 6; ++r)
                 shared.slope[end][6 * r + lane] =
-                    column[r] / (numbers.alpha * relaxation(shared, a)[r] + ONE);
+                    column[r] * per_damping(shared, a)[r];
         }
     DONE
 }
@@ -936,16 +989,17 @@ FUNCTION void linearise(Lane* lanes, Shared& shared, const Numbers& numbers) {
         const int a = segment_of(i);
         const real twice = real(2) / INTERVAL_LENGTH[a];
         EACH_LANE
+            forget(own);
             if (lane < 6) {
-                real slope[36], a_matrix[36];
-                load_wide<36>(slope, shared.slope[i + 1]);
+                real a_matrix[36], own_damping = ONE;
                 load_wide<36>(a_matrix, shared.inverse[i]);
-                real own_damping = ONE;
                 UNROLL for (int r = 0; r < 6; ++r) {
-                    const real damping = twice * (numbers.alpha * relaxation(shared, a)[r] + ONE);
-                    if (r == lane) own_damping = damping;
+                    real slope[6];
+                    load<6>(slope, shared.slope[i + 1] + 6 * r);
+                    const real damped = twice * damping(shared, a)[r];
+                    if (r == lane) own_damping = damped;
                     UNROLL for (int c = 0; c < 6; ++c)
-                        a_matrix[6 * r + c] -= damping * slope[6 * r + c];
+                        a_matrix[6 * r + c] -= damped * slope[c];
                 }
                 factorise(a_matrix);
                 UNROLL for (int r = 0; r < 6; ++r) {
@@ -954,11 +1008,13 @@ FUNCTION void linearise(Lane* lanes, Shared& shared, const Numbers& numbers) {
                 }
                 substitute(a_matrix, own.columns[0]);
                 substitute(a_matrix, own.columns[1]);
+                LOAD_AGAIN
                 UNROLL for (int r = 0; r < 6; ++r) {
-                    real row[6], w = ZERO, k_below = shared.slope[i][6 * r + lane];
+                    real row[6], slope[6], w = ZERO, k_below = shared.slope[i][6 * r + lane];
                     load<6>(row, shared.wrench_carry[i] + 6 * r);
+                    load<6>(slope, shared.slope[i + 1] + 6 * r);
                     UNROLL for (int k = 0; k < 6; ++k) {
-                        row[k] -= slope[6 * r + k];
+                        row[k] -= slope[k];
                         w += row[k] * own.columns[0][k];
                         k_below -= row[k] * own.columns[1][k];
                     }
@@ -979,15 +1035,17 @@ FUNCTION void linearise(Lane* lanes, Shared& shared, const Numbers& numbers) {
     }
 }
 
-// Solves (alpha A - G) d = A r; the rates r stand in `rows`, and d goes to a stage's increments.
+// Solves (alpha A - G) d = A r; the rates r stand in `rows`, and d goes to a stage's increments; at
+// the last stage the state becomes that after the sub-step.
 FUNCTION void solve(Lane* lanes, Shared& shared, const Numbers& numbers, int stage) {
     EACH_LANE
+        forget(own);
         if (lane < ROWS) {
             const int a = segment_of(lane);
             const real* relaxed = relaxation(shared, a);
             if (!ends(lane)) {
-                const real shift = ONE / INTERVAL_LENGTH[a], alpha = numbers.alpha;
-                real row[6], mean[6], next[6], damped[6], inverse[18], strain[6], lam[6];
+                const real shift = ONE / INTERVAL_LENGTH[a];
+                real row[6], mean[6], next[6], damped[6];
                 real below[6];
                 load<6>(below, shared.rows[lane]);
                 load<6>(next, shared.rows[lane + 1]);
@@ -1001,9 +1059,9 @@ FUNCTION void solve(Lane* lanes, Shared& shared, const Numbers& numbers, int sta
                     row[k] -= relaxed[k] * (next[k] - below[k]) * shift;
                     mean[k] *= compliance(shared, a)[k];
                 }
-                load<18>(inverse, shared.frozen[lane]);
-                load<6>(strain, shared.frozen[lane] + 18);
-                load<6>(lam, shared.frozen[lane] + 24);
+                real frozen[32];
+                load_wide<32>(frozen, shared.frozen[lane]);
+                const real *inverse = frozen, *strain = frozen + 18, *lam = frozen + 24;
                 subtract_ad_transposed(row, strain, damped);
                 real y[6], known[6];
                 UNROLL for (int r = 0; r < 3; ++r) {
@@ -1018,16 +1076,16 @@ FUNCTION void solve(Lane* lanes, Shared& shared, const Numbers& numbers, int sta
                 real gained[6];
                 UNROLL for (int k = 0; k < 6; ++k) {
                     known[k] = 2 * stiffness(shared, a)[k] * y[k];
-                    gained[k] = (alpha * relaxed[k] + ONE) * HALF * known[k];
+                    gained[k] = damping(shared, a)[k] * HALF * known[k];
                     row[k] -= 2 * shift * gained[k];
                 }
                 subtract_ad_transposed(row, strain, gained);
-                add_cross(row, lam, y + 3, -ONE);
-                add_cross(row + 3, lam, y, -ONE);
-                add_cross(row + 3, lam + 3, y + 3, -ONE);
+                subtract_cross(row, lam, y + 3);
+                subtract_cross(row + 3, lam, y);
+                subtract_cross(row + 3, lam + 3, y + 3);
                 UNROLL for (int k = 0; k < 6; ++k)
                     own.balance[k] =
-                        row[k] * HALF * INTERVAL_LENGTH[a] / (alpha * relaxed[k] + ONE);
+                        row[k] * (HALF * INTERVAL_LENGTH[a]) * per_damping(shared, a)[k];
                 add_product(known, shared.wrench_carry[lane], own.balance);
                 store<6>(shared.first[lane], known);
             } else {
@@ -1047,37 +1105,42 @@ FUNCTION void solve(Lane* lanes, Shared& shared, const Numbers& numbers, int sta
                     UNROLL for (int k = 0; k < 6; ++k)
                         row[r] += BODY_MASS[36 * a + 6 * r + k] * rate[k];
 #endif
-                UNROLL for (int k = 0; k < 6; ++k) row[k] /= numbers.alpha * relaxed[k] + ONE;
+                UNROLL for (int k = 0; k < 6; ++k) row[k] *= per_damping(shared, a)[k];
                 store<6>(shared.first[lane], row);
             }
         }
     DONE
     // towards the base: k of each row
+    EACH_LANE
+        own.link[(ROWS - 1) % 2] = lane < 6 ? shared.first[ROWS - 1][lane] : ZERO;
+    PASSED
     UNROLL for (int i = ROWS - 2; i >= 0; --i) {
         const int a = segment_of(i);
         EACH_LANE
+            real beyond[6];
+            UNROLL for (int k = 0; k < 6; ++k) beyond[k] = LINK_OF(k, (i + 1) % 2);
             if (lane < 6) {
-                real k_beyond[6];
-                load<6>(k_beyond, shared.first[i + 1]);
+                real known = shared.first[i][lane];
                 if (ends(i)) {
                     real sum = ZERO;
                     UNROLL for (int k = 0; k < 6; ++k) {
-                        const real damped = numbers.alpha * relaxation(shared, a + 1)[k] + ONE;
+                        const real damped = damping(shared, a + 1)[k];
 #if FITTED
-                        sum += ADJOINT[36 * a + 6 * k + lane] * damped * k_beyond[k];
+                        sum += ADJOINT[36 * a + 6 * k + lane] * damped * beyond[k];
 #else
-                        sum += k == lane ? damped * k_beyond[k] : ZERO;
+                        sum += k == lane ? damped * beyond[k] : ZERO;
 #endif
                     }
-                    shared.first[i][lane] +=
-                        sum / (numbers.alpha * relaxation(shared, a)[lane] + ONE);
+                    known += sum * per_damping(shared, a)[lane];
                 } else {
-                    shared.first[i][lane] += dot6(shared.wrench_carry[i] + 6 * lane, k_beyond)
-                        - shared.first[i + 1][lane];
+                    known += dot6(shared.wrench_carry[i] + 6 * lane, beyond)
+                        - own.link[(i + 1) % 2];
                 }
+                shared.first[i][lane] = own.link[i % 2] = known;
             }
-        DONE
+        PASSED
     }
+    BARRIER
     EACH_LANE
         if (has_interval(lane)) {
             real y[6], g[6] = {ZERO, ZERO, ZERO, ZERO, ZERO, ZERO};
@@ -1086,39 +1149,48 @@ FUNCTION void solve(Lane* lanes, Shared& shared, const Numbers& numbers, int sta
             add_product(g, shared.inverse[lane], y);
             store<6>(shared.second[lane], g);
         }
+        own.link[0] = ZERO;
         if (lane < 6) shared.third[0][lane] = ZERO;
     DONE
     // towards the tip: d_e of each row
     UNROLL for (int i = 0; i < ROWS - 1; ++i) {
-        const int a = segment_of(i);
         EACH_LANE
+            real d_e[6];
+            UNROLL for (int k = 0; k < 6; ++k) d_e[k] = LINK_OF(k, i % 2);
             if (lane < 6) {
-                real d_e[6];
-                load<6>(d_e, shared.third[i]);
-                if (ends(i)) {
+                real next = own.link[i % 2];
+                if (!ends(i)) {
+                    next = shared.second[i][lane] - dot6(shared.carry[i] + 6 * lane, d_e);
+                } else if (FITTED) {
 #if FITTED
-                    real sum = ZERO;
+                    next = ZERO;
                     UNROLL for (int k = 0; k < 6; ++k)
-                        sum += ADJOINT[36 * a + 6 * lane + k] * d_e[k];
-                    shared.third[i + 1][lane] = sum;
-#else
-                    shared.third[i + 1][lane] = shared.third[i][lane];
+                        next += ADJOINT[36 * segment_of(i) + 6 * lane + k] * d_e[k];
 #endif
-                } else {
-                    shared.third[i + 1][lane] =
-                        shared.second[i][lane] - dot6(shared.carry[i] + 6 * lane, d_e);
                 }
+                shared.third[i + 1][lane] = own.link[(i + 1) % 2] = next;
             }
-        DONE
-        (void)a;
+        PASSED
     }
+    BARRIER
     EACH_LANE
         if (lane < ROWS) {
             real d[12];
             load<6>(d, shared.third[lane]);
             load<6>(d + 6, shared.first[lane]);
             add_product(d + 6, shared.slope[lane], d);
-            store_wide<12>(shared.increments[stage][lane], d);
+            if (stage < 3) {
+                store_wide<12>(shared.increments[stage][lane], d);
+            } else {
+                real row[12], u[12];
+                load_wide<12>(row, shared.state[lane]);
+                UNROLL for (int k = 0; k < 12; ++k) row[k] += INCREMENT[3] * d[k];
+                UNROLL for (int j = 0; j < 3; ++j) {
+                    load_wide<12>(u, shared.increments[j][lane]);
+                    UNROLL for (int k = 0; k < 12; ++k) row[k] += INCREMENT[j] * u[k];
+                }
+                store_wide<12>(shared.state[lane], row);
+            }
         }
     DONE
 }
@@ -1126,8 +1198,7 @@ FUNCTION void solve(Lane* lanes, Shared& shared, const Numbers& numbers, int sta
 // -- time: `rosenbrock` ---------------------------------------------------------------------------
 
 // Advances the rows over h [s] under constant wrenches, `anew` after a linearisation.
-FUNCTION void advance(Lane* lanes, Shared& shared, Numbers& numbers, real h, bool anew) {
-    numbers.alpha = ONE / (GAMMA * h);
+FUNCTION void advance(Lane* lanes, Shared& shared, const Numbers& numbers, real h, bool anew) {
     const real per_step = ONE / h;
     ONE_BY_ONE for (int stage = 0; stage < 4; ++stage) {
         EACH_LANE
@@ -1158,32 +1229,19 @@ FUNCTION void advance(Lane* lanes, Shared& shared, Numbers& numbers, real h, boo
         DONE
         solve(lanes, shared, numbers, stage);
     }
-    EACH_LANE
-        if (lane < ROWS) {
-            real row[12], u[12];
-            load_wide<12>(row, shared.state[lane]);
-            UNROLL for (int j = 0; j < 4; ++j) {
-                load_wide<12>(u, shared.increments[j][lane]);
-                UNROLL for (int k = 0; k < 12; ++k) row[k] += INCREMENT[j] * u[k];
-            }
-            store_wide<12>(shared.state[lane], row);
-        }
-    DONE
 }
 
 // A piece of a step in equal sub-steps; each holds the wrench in its middle.
 FUNCTION void piece(
-    Lane* lanes, Shared& shared, Numbers& numbers, real length, int substeps, bool fresh) {
+    Lane* lanes, Shared& shared, const Numbers& numbers, real length, int substeps, bool fresh) {
     const real h = length / real(substeps);
     ONE_BY_ONE for (int substep = 0; substep < substeps; ++substep) {
         const real fraction = (real(substep) + HALF) / real(substeps);
         EACH_LANE
-            if (lane < ROWS) {
-                const real* actuation = shared.actuation[lane];
-                UNROLL for (int k = 0; k < 6; ++k)
-                    shared.acting[lane][k] = actuation[k] + fraction * actuation[6 + k];
-            }
+            UNROLL for (int k = 0; k < 6; ++k)
+                own.w[k] = own.w_begin[k] + fraction * own.w_change[k];
 #if TENDONS
+            UNROLL for (int k = 0; k < 6; ++k) own.pull[k] = own.w[k];
             UNROLL for (int tendon = 0; tendon < TENDONS; ++tendon)
                 own.tension[tendon] =
                     own.tension_begin[tendon] + fraction * own.tension_change[tendon];
@@ -1191,7 +1249,7 @@ FUNCTION void piece(
             if (lane == 0) {
                 real base[6], s[6], rest[2];
                 load<6>(s, shared.state[0] + 6);
-                UNROLL for (int k = 0; k < 6; ++k) base[k] = shared.acting[0][k];
+                UNROLL for (int k = 0; k < 6; ++k) base[k] = own.w[k];
                 if (STIFFENS) {
                     unresisted(rest, s, compliance(shared, 0), numbers);
                     base[3] += rest[0];
@@ -1282,9 +1340,9 @@ template <class IO> FUNCTION void tip_pose(Lane* lanes, Shared& shared, IO* pose
                         * (ONE - t * real(1.0 / 30) * (ONE - t * real(1.0 / 56))));
                     const real cubic = real(1.0 / 6) * (ONE - t * real(1.0 / 20)
                         * (ONE - t * real(1.0 / 42) * (ONE - t * real(1.0 / 72))));
-                    add_cross(a_cross, u, move, ONE);
+                    add_cross(a_cross, u, move);
                     real b_cross[3] = {ZERO, ZERO, ZERO};
-                    add_cross(b_cross, u, a_cross, ONE);
+                    add_cross(b_cross, u, a_cross);
                     UNROLL for (int k = 0; k < 3; ++k)
                         move[k] += cosine * a_cross[k] + cubic * b_cross[k];
                     UNROLL for (int r = 0; r < 3; ++r)
@@ -1306,7 +1364,7 @@ template <class IO> FUNCTION void tip_pose(Lane* lanes, Shared& shared, IO* pose
                 UNROLL for (int k = 0; k < 3; ++k) turn[9 + k] = TRANSLATION[3 * a + k];
             }
 #endif
-            store_wide<12>(shared.turn[lane], turn);
+            if (lane < ROWS - 1) store_wide<12>(shared.turn[lane], turn);
         }
     DONE
     EACH_LANE
@@ -1366,7 +1424,7 @@ FUNCTION bool follow(
         ONE_BY_ONE for (int part = 0; part < call.pieces; ++part) {
             const real begins = real(part) / real(call.pieces);
             const real ends_at = real(part + 1) / real(call.pieces);
-            set_actuation(lanes, shared, now, now + INPUTS, begins, ends_at);
+            set_actuation(lanes, now, now + INPUTS, begins, ends_at);
             piece(lanes, shared, numbers, length, substeps, call.fresh);
         }
         if (call.tips)
@@ -1413,7 +1471,7 @@ FUNCTION void pose_of(
     Numbers numbers;
     set_section(
         lanes, shared, numbers, parameters + (call.one_parameters ? 0 : candidate * PARAMETERS),
-        ZERO);
+        ONE);  // the sub-step plays no part
     load_state(lanes, shared, states + (call.one_state ? 0 : candidate * STATES));
     tip_pose(lanes, shared, out + 12 * candidate, number < call.batch);
 }

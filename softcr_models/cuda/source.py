@@ -13,8 +13,6 @@ from softcr_models.rod.stiffening import SOFTEST, STIFFEST, USUAL_CURVATURE
 WARP = 32
 LEAST_LANES = 8
 """Of a candidate: six of them work along the rod, one for each component of a twist."""
-BLOCKS_PER_MULTIPROCESSOR = {np.float32: 12, np.float64: 4}
-"""For which registers are shared out: 128 and 255 for a thread."""
 
 
 def lanes_of(rod: CosseratRod) -> int:
@@ -57,7 +55,7 @@ def source_of(rod: CosseratRod, dtype: type[np.floating]) -> str:
         "DOUBLE": int(double),
         "LANES": lanes,
         "THREADS": WARP,
-        "BLOCKS": BLOCKS_PER_MULTIPROCESSOR[dtype],
+        "BLOCKS": _blocks(fittings is not None, double),
         "ROWS": rows,
         "INTERVALS": rod.total_intervals,
         "SEGMENTS": rod.segments,
@@ -89,6 +87,8 @@ def source_of(rod: CosseratRod, dtype: type[np.floating]) -> str:
         "INTERVAL_LENGTH": grid.interval_length,
         "BENDING_INERTIA": grid.bending_inertia,
         "TORSION_INERTIA": grid.torsion_inertia,
+        "PER_BENDING_INERTIA": 1.0 / grid.bending_inertia,
+        "PER_TORSION_INERTIA": 1.0 / grid.torsion_inertia,
         "GRAVITY": grid.gravity,
         "COMPLIANCE": body.compliance,
         "BENDING_SHARE": body.bending_share,
@@ -142,3 +142,10 @@ def _table(kind: str, name: str, values: Any) -> str:
     flat = np.asarray(values).ravel()
     told = (f"{kind}({_number(value)})" if kind == "real" else str(int(value)) for value in flat)
     return f"TABLE {kind} {name}[] = {{{', '.join(told)}}};"
+
+
+def _blocks(fitted: bool, double: bool) -> int:
+    """Of a warp each, that a multiprocessor is to have registers for: 128, 168 or 255 a thread."""
+    if double:
+        return 4
+    return 12 if fitted else 16
