@@ -55,8 +55,7 @@ class PhysicsLoss:
         self, network: DDPINN, points: Physics, generator: torch.Generator
     ) -> torch.Tensor:
         """Mean over points and rows of the squared residual, rows in their own size."""
-        # random numbers are the processor's on every device, so that seeds mean the same
-        part = torch.rand(len(points.states), generator=generator).to(points.states.device)
+        part = torch.rand(len(points.states), generator=generator, device=generator.device)
         told = network.tell(points.begin, points.end, points.parameters)
         coordinates, rates = network.at(network.encode(points.states), told, network.period * part)
         states, state_rates = network.decode(coordinates), rates @ network.decoder.T

@@ -4,9 +4,9 @@ import csv
 import math
 import shutil
 import time
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +16,9 @@ import torch
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from softcr_learning.surrogate import initial_network, training_data
+from softcr_learning.surrogate.device_optimisers import DeviceAdam, DeviceMuon, DeviceOptimiser
 from softcr_learning.surrogate.losses import PhysicsLoss, error_size, loop_error
+from softcr_learning.surrogate.recorder import Recorder
 from softcr_learning.surrogate.rod_residual import RodResidual
 from softcr_learning.surrogate.training_data import Physics, RodData, Samples, Windows, chosen
 from softcr_learning.surrogate.training_settings import Stage, TrainingSettings
@@ -39,6 +41,7 @@ EPOCH, PATIENCE = 1000, 75
 _LEAST_RATE = 1e-3  # of the learning rate
 _UNIT = 100.0  # losses are squares of a few hundredths
 _LOSSES = ("one step", "noisy", "loop", "physics")
+_MOST_SKIPPED = 100  # iterations without finite losses
 
 
 @dataclass(frozen=True)
@@ -200,8 +203,26 @@ def _prepared(
     return network, _Data(windows, noisy, physics)
 
 
+class _Kind(NamedTuple):
+    """What iterations may differ in beside their numbers.
+
+    Attributes:
+        steps: of the self-loop.
+        physics: whether the physics loss is in it.
+        compute: type of the hidden layers.
+    """
+
+    steps: int
+    physics: bool
+    compute: torch.dtype
+
+
 class _Trainer:
-    """Optimisation of one network: what changes while it is trained."""
+    """Optimisation of one network: what changes while it is trained.
+
+    On a GPU an iteration is recorded, one recording for every kind, and the host looks at no value
+    but where it reports. Random numbers are drawn on the device of the network.
+    """
 
     def __init__(
         self, network: DDPINN, data: _Data, settings: TrainingSettings, path: Path
@@ -210,86 +231,116 @@ class _Trainer:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.checkpoint_path = path.with_name(path.name + ".checkpoint")
         self.log_path = path.with_name(path.name + ".csv")
-        self.generator = torch.Generator().manual_seed(settings.seed)
-        self.iteration, self.seconds, self.skipped = 0, 0.0, 0
-        self.epoch_loss = 0.0  # sum over the iterations of the epoch
-        trained, rate = [*network.hidden, network.last], settings.learning_rate
-        matrices = [layer.weight for layer in trained]
-        others = [layer.bias for layer in trained]
-        if settings.optimiser == "muon":
-            # after equal time (120 s, one pair of runs) 1.2 mm of free running, Adam 1.6 mm
-            self.optimisers: list[torch.optim.Optimizer] = [
-                torch.optim.Muon(matrices, lr=5 * rate, weight_decay=0.0),
-                torch.optim.Adam(others, lr=rate, betas=(0.9, 0.99)),
-            ]
-        else:
-            self.optimisers = [torch.optim.Adam([*matrices, *others], lr=rate)]
+        device = network.mean.device
+        self.generator = torch.Generator(device).manual_seed(settings.seed)
+        self.iteration, self.seconds = 0, 0.0
+        records = _recordable(device)
+        self._recorder = Recorder(self.generator) if records else None
+        self.optimisers = _optimisers(network, settings, on_device=records)
         self.plateaus = [
             ReduceLROnPlateau(each, factor=0.5, patience=PATIENCE, threshold=0.0, eps=0.0)
             for each in self.optimisers
         ]
         self._stateful: tuple[Any, ...] = (network, *self.optimisers, *self.plateaus)
-        self._loop_error = _compiled_loop() if _compiling_pays(settings) else loop_error
-        on_gpu = network.mean.device.type == "cuda"
-        self._mixed = settings.precision == "mixed" and (on_gpu or _bfloat16_pays())
+        # counted on the device: sums over the iterations of the epoch and since the last figures
+        number = partial(torch.zeros, (), dtype=torch.float64, device=device)
+        self.skipped, self.epoch_loss = number(), number()
+        self._sums = {name: number() for name in _LOSSES}
+        self._summed = 0  # iterations
+        self._names: dict[_Kind, frozenset[str]] = {}  # of the losses
+        self._seen: frozenset[str] = frozenset()  # names since the last figures
+        compiled = not records and _compiling_pays(settings)
+        self._loop_error = _compiled_loop() if compiled else loop_error
+        bfloat16 = device.type == "cuda" or _bfloat16_pays()
+        self._mixed = settings.precision == "mixed" and bfloat16
 
     def run(self, validation: Validation, report: Report) -> None:
         """All iterations that are left."""
         settings = self.settings
-        sums: dict[str, float] = defaultdict(float)
         figures: dict[str, float] = {}
-        summed = 0
         saved = told = time.monotonic()
         next_validation = self.iteration / settings.iterations + settings.validate_every
         begun = time.monotonic() - self.seconds
+        if self.network.architecture.shapes == "shared":
+            self.network.kept_amplitudes = self.network.amplitudes()
         while self.iteration < settings.iterations:
-            for name, value in self._iterate().items():
-                sums[name] += value
-            summed += 1
+            self._iterate()
             done = self.iteration / settings.iterations
             now = time.monotonic()
             if done >= next_validation or now - told > 1.0:
-                means = {name: value / summed for name, value in sums.items()}
+                means = self._means()
                 told = now
                 if done >= next_validation:
                     next_validation += settings.validate_every
                     figures = validation(self.network)
                     self._log(means, figures, now - begun)
-                    sums.clear()
-                    summed = 0
+                    self._forget_sums()
                 report(Progress("training", done, means, figures))
             if now - saved > CHECKPOINT_EVERY:
                 self.seconds = now - begun
                 self.save()
                 saved = now
+        self._means()
         self.seconds = time.monotonic() - begun
-        self.network.compute_type = torch.float32
+        self.network.compute_type, self.network.kept_amplitudes = torch.float32, None
 
-    def _iterate(self) -> dict[str, float]:
+    def _iterate(self) -> None:
         settings, network = self.settings, self.network
         done = self.iteration / settings.iterations
         tail = done >= 1.0 - FLOAT32_TAIL
         network.compute_type = torch.bfloat16 if self._mixed and not tail else torch.float32
+        physics = self.data.physics is not None and self.iteration % settings.physics_every == 0
+        kind = _Kind(stage_at(settings.stages, done).steps, physics, network.compute_type)
         self._set_rates(done)
-        losses = self._losses(stage_at(settings.stages, done))
+        if self._recorder is None:
+            self._optimise(kind)
+        else:
+            for optimiser in self.optimisers:
+                if isinstance(optimiser, DeviceOptimiser):
+                    optimiser.tell_rate()
+            self._recorder(kind, partial(self._optimise, kind))
+        self.iteration += 1
+        self._summed += 1
+        self._seen |= self._names[kind]
+
+    def _optimise(self, kind: _Kind) -> None:
+        """What an iteration computes; with optimisers on a device no value is looked at."""
         for optimiser in self.optimisers:
             optimiser.zero_grad()
+        losses = self._losses(kind)
+        self._names[kind] = frozenset(losses)
         torch.stack(list(losses.values())).sum().backward()
-        norm = torch.nn.utils.clip_grad_norm_(network.parameters(), settings.clip)
-        if torch.isfinite(norm):
-            for optimiser in self.optimisers:
+        norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.clip)
+        good = torch.isfinite(norm)
+        for optimiser in self.optimisers:  # where it is not, nothing is changed
+            if isinstance(optimiser, DeviceOptimiser):
+                optimiser.step_where(good)
+            elif good:
                 optimiser.step()
-        else:  # nothing is changed
-            self.skipped += 1
-        if self.skipped > 100:
+        self.skipped.add_(torch.logical_not(good))
+        values = {name: value.detach().double() / _UNIT for name, value in losses.items()}
+        for name, value in values.items():
+            self._sums[name].add_(value)
+        self.epoch_loss.add_(sum(values.values()))
+
+    def _means(self) -> dict[str, float]:
+        """Losses by name, over the iterations since the last figures.
+
+        Raises:
+            UserError: losses were not finite too often.
+        """
+        if (skipped := int(self.skipped)) > _MOST_SKIPPED:
             raise UserError(
-                f"training: losses not finite in {self.skipped} iterations up to {self.iteration}; "
+                f"training: losses not finite in {skipped} iterations up to {self.iteration}; "
                 "lower learning_rate, or the steps of the stages"
             )
-        self.iteration += 1
-        values = {name: value.item() / _UNIT for name, value in losses.items()}
-        self.epoch_loss += sum(values.values())
-        return values
+        seen = [name for name in _LOSSES if name in self._seen]
+        return {name: float(self._sums[name]) / self._summed for name in seen}
+
+    def _forget_sums(self) -> None:
+        for each in self._sums.values():
+            each.zero_()
+        self._summed, self._seen = 0, frozenset()
 
     def _set_rates(self, done: float) -> None:
         if self.settings.schedule == "falling":
@@ -299,15 +350,15 @@ class _Trainer:
                 optimiser.param_groups[0]["lr"] = factor * optimiser.defaults["lr"]
         elif self.iteration and self.iteration % EPOCH == 0:
             for plateau in self.plateaus:
-                plateau.step(self.epoch_loss / EPOCH)
-            self.epoch_loss = 0.0
+                plateau.step(float(self.epoch_loss) / EPOCH)
+            self.epoch_loss.zero_()
 
-    def _losses(self, stage: Stage) -> dict[str, torch.Tensor]:
+    def _losses(self, kind: _Kind) -> dict[str, torch.Tensor]:
         settings, data, network = self.settings, self.data, self.network
         losses: dict[str, torch.Tensor] = {}
         if settings.supervised:
-            count = settings.batch if stage.steps == 1 else settings.loop_batch
-            states, told, inner = data.windows.draw(count, stage.steps, self.generator)
+            count = settings.batch if kind.steps == 1 else settings.loop_batch
+            states, told, inner = data.windows.draw(count, kind.steps, self.generator)
             marks = torch.cat((inner, states[:, 1:2]), dim=1)
             before, first_told = states[:, 0], told[:, 0]
             if data.noisy is not None:
@@ -324,13 +375,13 @@ class _Trainer:
             losses["one step"] = errors[:count].mean()
             if data.noisy is not None:
                 losses["noisy"] = settings.noisy * errors[count:].sum() / len(errors)
-            if stage.steps > 1:
+            if kind.steps > 1:
                 # the sum over the loop grows with its length: so does its weight, but slower
-                weight = _UNIT * settings.loop / math.sqrt(stage.steps)
+                weight = _UNIT * settings.loop / math.sqrt(kind.steps)
                 losses["loop"] = weight * self._loop_error(
                     network, answers[:count, -1], states, told, settings.distance
                 )
-        if data.physics is not None and self.iteration % settings.physics_every == 0:
+        if kind.physics and data.physics is not None:
             physics, points = data.physics
             some = chosen(points, settings.physics_points, self.generator)
             residual = physics(network, some, self.generator)
@@ -344,7 +395,8 @@ class _Trainer:
             "settings": self.settings.model_dump_json(),
             "states": [each.state_dict() for each in self._stateful],
             "generator": self.generator.get_state(),
-            "numbers": [self.iteration, self.seconds, self.skipped, self.epoch_loss],
+            "device": self.network.mean.device.type,
+            "numbers": [self.iteration, self.seconds, float(self.skipped), float(self.epoch_loss)],
         }
         torch.save(kept, part)
         part.replace(self.checkpoint_path)
@@ -357,16 +409,26 @@ class _Trainer:
         """
         if not self.checkpoint_path.is_file():
             return
-        kept: dict[str, Any] = torch.load(self.checkpoint_path, weights_only=True)
-        if kept["settings"] != self.settings.model_dump_json() or "states" not in kept:
+        device = self.network.mean.device
+        # a generator's state lies on the host, wherever it draws
+        kept: dict[str, Any] = torch.load(
+            self.checkpoint_path, weights_only=True, map_location="cpu"
+        )
+        if (
+            kept["settings"] != self.settings.model_dump_json()
+            or "states" not in kept
+            or kept.get("device") != device.type
+        ):
             raise UserError(
-                f"{self.checkpoint_path}: is of a training with other settings, or by another "
-                "version of softcr; remove it, or train with --fresh"
+                f"{self.checkpoint_path}: is of a training with other settings, on another device "
+                "or by another version of softcr; remove it, or train with --fresh"
             )
         for each, state in zip(self._stateful, kept["states"], strict=True):
             each.load_state_dict(state)
         self.generator.set_state(kept["generator"])
-        self.iteration, self.seconds, self.skipped, self.epoch_loss = kept["numbers"]
+        self.iteration, self.seconds, skipped, epoch_loss = kept["numbers"]
+        self.skipped.fill_(skipped)
+        self.epoch_loss.fill_(epoch_loss)
 
     def _log(self, losses: dict[str, float], figures: dict[str, float], seconds: float) -> None:
         row = {
@@ -384,10 +446,35 @@ class _Trainer:
             writer.writerow(row)
 
 
+def _optimisers(
+    network: DDPINN, settings: TrainingSettings, on_device: bool
+) -> list[torch.optim.Optimizer]:
+    """Of all that is trained; `on_device`: those that look at no value."""
+    trained, rate = [*network.hidden, network.last], settings.learning_rate
+    matrices = [layer.weight for layer in trained]
+    others = [layer.bias for layer in trained]
+    if settings.optimiser == "muon":
+        # after equal time (120 s, one pair of runs) 1.2 mm of free running, Adam 1.6 mm
+        betas = (0.9, 0.99)
+        if on_device:
+            return [DeviceMuon(matrices, 5 * rate), DeviceAdam(others, rate, betas)]
+        return [
+            torch.optim.Muon(matrices, lr=5 * rate, weight_decay=0.0),
+            torch.optim.Adam(others, lr=rate, betas=betas),
+        ]
+    both = [*matrices, *others]
+    return [DeviceAdam(both, rate) if on_device else torch.optim.Adam(both, lr=rate)]
+
+
 def stage_at(stages: tuple[Stage, ...], done: float) -> Stage:
     """The stage of a training of which a part is done."""
     ends = np.cumsum([stage.share for stage in stages])
     return stages[min(int(np.searchsorted(ends / ends[-1], done, side="right")), len(stages) - 1)]
+
+
+def _recordable(device: torch.device) -> bool:
+    """Whether iterations are recorded there."""
+    return device.type == "cuda"
 
 
 def _bfloat16_pays() -> bool:

@@ -62,8 +62,9 @@ def on_device(points: Points, device: torch.device) -> Points:
 
 
 def chosen(points: Points, count: int, generator: torch.Generator) -> Points:
-    """`count` random ones."""
-    rows = torch.randint(0, len(points[0]), (count,), generator=generator)
+    """`count` random ones, drawn on the device of the generator."""
+    device = generator.device
+    rows = torch.randint(0, len(points[0]), (count,), generator=generator, device=device)
     return type(points)(*[values[rows] for values in points])
 
 
@@ -169,13 +170,18 @@ class Windows:
     def draw(
         self, count: int, steps: int, generator: torch.Generator
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """States (count, steps + 1, nx), told (count, steps, k), inner marks of the first step."""
-        row = torch.randint(0, self.motions, (count, 1), generator=generator)
-        tick = torch.randint(0, self.ticks - steps + 1, (count, 1), generator=generator)
-        begins = torch.rand((count, 1), generator=generator) < BEGINNINGS
+        """States (count, steps + 1, nx), told (count, steps, k), inner marks of the first step.
+
+        They are drawn on the device of the generator.
+        """
+        device, size = generator.device, (count, 1)
+        integers = partial(torch.randint, 0, size=size, generator=generator, device=device)
+        row, tick = integers(high=self.motions), integers(high=self.ticks - steps + 1)
+        begins = torch.rand(size, generator=generator, device=device) < BEGINNINGS
         tick = torch.where(begins, 0, tick)
-        states = row * (self.ticks + 1) + tick + torch.arange(steps + 1)
-        told = row * self.ticks + tick + torch.arange(steps)
+        further = torch.arange(steps + 1, device=device)
+        states = row * (self.ticks + 1) + tick + further
+        told = row * self.ticks + tick + further[:-1]
         return self._states[states], self._told[told], self._inner[told[:, 0]]
 
 

@@ -205,6 +205,8 @@ class DDPINN(torch.nn.Module):
     def on(self, device: torch.device) -> "DDPINN":
         """This network with everything it needs on a device."""
         self._told = {name: value.to(device) for name, value in self._told.items()}
+        if self.kept_amplitudes is not None:
+            self.kept_amplitudes = self.kept_amplitudes.to(device)
         return self.to(device)
 
     def spectral_radius(self) -> float:
@@ -290,6 +292,13 @@ class DDPINN(torch.nn.Module):
         return functional.glu(values)
 
     compute_type: torch.dtype = torch.float32  # of the hidden layers
+    # `amplitudes`, where the shapes do not change any more: a CUDA graph cannot invert a matrix
+    kept_amplitudes: torch.Tensor | None = None
+
+    def amplitudes(self) -> torch.Tensor:
+        """(I, I) `amplitudes_per_mark` of the shared shapes, in double precision: they are
+        thousands, and their sines nearly cancel."""
+        return amplitudes_per_mark(self.shapes.double(), self.period)
 
     def at_marks(self, coordinates: torch.Tensor, told: torch.Tensor) -> torch.Tensor:
         """(..., PIECES, nx) coordinates at the ends of the equal parts of a step."""
@@ -308,8 +317,7 @@ class DDPINN(torch.nn.Module):
         """
         if self._shared:
             return coordinates + self.outputs(coordinates, told, slice(-self.state_size, None))
-        time = torch.tensor(self.period, dtype=coordinates.dtype, device=coordinates.device)
-        return self.at(coordinates, told, time)[0]
+        return self.at(coordinates, told, coordinates.new_full((), self.period))[0]
 
     def at(
         self, coordinates: torch.Tensor, told: torch.Tensor, time: torch.Tensor
@@ -328,9 +336,8 @@ class DDPINN(torch.nn.Module):
         terms, size = self.architecture.terms, self.state_size
         if self._shared:
             changes = out.reshape(*out.shape[:-1], terms, size)
-            # in double precision: amplitudes are thousands, and their sines nearly cancel
-            shapes = self.shapes.double()
-            per_mark = amplitudes_per_mark(shapes, self.period)
+            shapes, kept = self.shapes.double(), self.kept_amplitudes
+            per_mark = self.amplitudes() if kept is None else kept
             shape = shapes[:, 0], shapes[:, 1], shapes[:, 2]
             values = (basis(*shape, time.double()) @ per_mark.T).to(out.dtype)
             rates = (basis_rate(*shape, time.double()) @ per_mark.T).to(out.dtype)
