@@ -73,9 +73,11 @@ class RodPrediction(RodModel):
         if resolve_device(own.device, "rod") == "cuda":
             from softcr_models.cuda.prediction import CudaRodPrediction
 
-            if own.tip_force:
-                raise UserError("tip_force: the rod on a GPU has none; allowed on the device cpu")
-            return CudaRodPrediction(rod, own.substeps, own.single_precision)
+            try:
+                return CudaRodPrediction(rod, own.substeps, own.single_precision)
+            except UserError:  # a rod that is none for a GPU
+                if own.device == "cuda":
+                    raise
         return cls(rod, own.substeps, own.single_precision)
 
     def counts(self) -> dict[str, int]:

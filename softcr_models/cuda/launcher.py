@@ -14,20 +14,19 @@ ATTEMPTS = 8
 """Of a call, at most: the room that `rod.cu` has for their sub-steps."""
 
 
+_INTEGERS = (
+    "batch", "steps", "one_state", "one_parameters", "pieces", "fresh", "tips", "again", "attempts",
+)  # fmt: skip
+
+
 class Call(ctypes.Structure):
     """What all candidates of a call share: `Call` of `rod.cu`, which says what each number is."""
 
     _fields_ = [
-        *(
-            (name, ctypes.c_int)
-            for name in (
-                "batch", "steps", "one_state", "one_parameters", "pieces", "fresh", "tips", "again",
-                "attempts",
-            )
-        ),
+        *((name, ctypes.c_int) for name in _INTEGERS),
         ("substeps", ctypes.c_int * ATTEMPTS),
         ("length", ctypes.c_double),
-    ]  # fmt: skip
+    ]
 
 
 class Kernels:
@@ -79,23 +78,15 @@ class Kernels:
         values: list[Any] = [ctypes.c_void_p(tensor.data_ptr()) for tensor in tensors]
         values.append(call)
         places = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
+        where = ctypes.addressof(places), self._room
         blocks = -(-call.batch // self._candidates)
         with torch.cuda.device(self._device):
             stream = torch.cuda.current_stream().cuda_stream
+            function, (places_at, room) = self._functions[f"{kernel}_{ending}"], where
             self._checked(
                 self._driver.cuLaunchKernel(
-                    self._functions[f"{kernel}_{ending}"],
-                    blocks,
-                    1,
-                    1,
-                    WARP,
-                    1,
-                    1,
-                    self._room,
-                    stream,
-                    ctypes.addressof(places),
-                    0,
-                )  # fmt: skip
+                    function, blocks, 1, 1, WARP, 1, 1, room, stream, places_at, 0
+                )
             )
 
     def _constant(self, name: str) -> int:

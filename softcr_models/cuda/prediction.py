@@ -1,7 +1,6 @@
 """The exact rod as a model whose batches run on a GPU."""
 
 import ctypes
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,8 +8,10 @@ import numpy as np
 import torch
 
 from softcr_models.arguments import ArgumentError
+from softcr_models.cuda.device_rod import DeviceRod
 from softcr_models.cuda.launcher import ATTEMPTS, Call, Kernels
 from softcr_models.devices import resolve_device
+from softcr_models.errors import UserError
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod import stepper
 from softcr_models.rod.cosserat_rod import CosseratRod, linearisations
@@ -67,6 +68,19 @@ class CudaRodPrediction(RodPrediction):
         self.tensor_type = torch.float32 if single_precision else torch.float64
         self._precise = Kernels(rod, np.float64, self.device)
         self._quick = Kernels(rod, np.float32, self.device) if single_precision else self._precise
+
+    @property
+    def on_gpu(self) -> bool:
+        """See RodModel."""
+        return True
+
+    def on_device(self, period: float) -> DeviceRod:
+        """See RodModel."""
+        if not self.single_precision:
+            raise UserError(
+                "single_precision: false is not allowed where candidates are tensors on a GPU"
+            )
+        return DeviceRod(self, period)
 
     def rollout_on_device(
         self,
