@@ -75,7 +75,7 @@ class EstimatorBlock(BlockBase):
     name = "estimator"
     Settings = EstimatorBlockSettings
     kinds = ("rod", "arm", "strain")
-    offered = ("patience", "longest_prediction", "substeps")
+    offered = ("patience", "longest_prediction", "substeps", "device")
     _last: float | None
     _last_pose: float
     _blind: bool

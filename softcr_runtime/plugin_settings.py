@@ -27,7 +27,9 @@ class ModelSettings(SampledNodeSettings):
         description="path of another network than the robot's own",
         json_schema_extra={"endings": [".safetensors", ".json"]},
     )
-    device: DeviceName = Field("cpu", description="where the model computes")
+    device: DeviceName = Field(
+        "cpu", description="where the model computes; auto: on a GPU that can be used, if any"
+    )
     intervals: int = Field(5, ge=2, le=MAX_INTERVALS, description="intervals of the model's rod")
 
 

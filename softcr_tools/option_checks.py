@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from softcr_hardware.plant_errors import SAME_STRUCTURE
 from softcr_hardware.plant_presets import errors_of
+from softcr_models.devices import gpu_name, resolve_device, what_cuda_lacks
 from softcr_models.errors import UserError
 from softcr_models.models import model_class
 from softcr_models.obstacle_files import load_obstacles
@@ -28,7 +29,7 @@ ROLES: tuple[registry.Kind, ...] = ("controller", "estimator", "plant", "referen
 NOBODY = "none"
 """In place of a controller or a device: a node of somebody else does its work."""
 
-OF_CONTROLLER = {"controller_file", "population"}
+OF_CONTROLLER = {"controller_file", "population", "device"}
 OF_SAME_STRUCTURE = {
     "bending_compliance_factor", "tip_mass_factor", "tip_noise_mm", "payload_kg", "loads",
     "obstacles",
@@ -36,6 +37,7 @@ OF_SAME_STRUCTURE = {
 OF_OWN_PLANT = OF_SAME_STRUCTURE | {"plant_intervals", "plant_errors"}
 ROD_CLOSED_LOOP = {
     "controller", "controller_file", "model", "filter_model", "network", "population", "learned",
+    "device",
 }  # fmt: skip
 _ROD_PLANT = {
     "plant_intervals", "bending_compliance_factor", "tip_mass_factor", "estimator", "horizon",
@@ -47,7 +49,7 @@ _MEANINGLESS: dict[Kind, set[str]] = {
     "arm": ROD_CLOSED_LOOP | _ROD_PLANT | _OF_STRAIN,
     "strain": _OF_ARM | {
         "plant_intervals", "bending_compliance_factor", "tip_mass_factor", "payload_kg", "loads",
-        "obstacles", "model", "filter_model", "network", "learned", "plant_errors",
+        "obstacles", "model", "filter_model", "network", "learned", "plant_errors", "device",
     },
 }  # fmt: skip
 """Options that say nothing to a robot of a kind."""
@@ -143,6 +145,36 @@ def check_classes(options: "RunOptions") -> None:
             f"model = {models[0]!r} with filter_model = {models[1]!r}: the controller gets states "
             "of another model; must be the same, or both of rods: rod, ddpinn"
         )
+
+
+def check_devices(options: "RunOptions") -> None:
+    """Raise UserError for a device that a model has not, or that is not here."""
+    of_filter = options.plugin_settings.get("estimator", {}).get("device", "cpu")
+    chosen = {
+        "device": (options.device, options.model),
+        "estimator.device": (of_filter, options.filter_model),
+    }
+    for name, (device, model) in chosen.items():
+        if device == "cpu":
+            continue
+        if "device" not in settings_class(model_class(model)).model_fields:
+            raise UserError(
+                f"{name} = {device!r} with model {model!r}: which computes on the processor alone"
+            )
+        resolve_device(device, _library(model))
+
+
+def where_it_computes(options: "RunOptions") -> str:
+    """In words, where the controller's model computes; empty where nobody asked for a GPU."""
+    if options.device == "cpu":
+        return ""
+    lacks = what_cuda_lacks(_library(options.model))
+    return f"the processor: {lacks}" if lacks else gpu_name()
+
+
+def _library(model: str) -> str:
+    """With which a model computes on a GPU."""
+    return "rod" if model == "rod" else "torch"
 
 
 def check_fit(options: "RunOptions", kind: Kind) -> None:

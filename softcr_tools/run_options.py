@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from softcr_hardware.plant_errors import SAME_STRUCTURE
+from softcr_models.devices import DeviceName
 from softcr_models.errors import UserError
 from softcr_models.models import MODELS
 from softcr_models.plugins import Place
@@ -40,6 +41,7 @@ from softcr_tools.option_checks import (
     ROD_CLOSED_LOOP,
     ROLES,
     check_classes,
+    check_devices,
     check_fit,
     check_surroundings,
     defaults_of,
@@ -105,6 +107,11 @@ class RunOptions(BaseModel):
     model: Place = _named("rod", "of the controller", tuple(MODELS))
     filter_model: Place = _named("rod", "of the filter", tuple(MODELS))
     network: str = Field("", description="path of another network than the robot's own")
+    device: DeviceName = Field(
+        "cpu",
+        description="where the controller's model computes: cuda, an NVIDIA GPU; auto, one that "
+        "can be used, or the processor",
+    )
     population: int = Field(
         0,
         ge=0,
@@ -207,11 +214,11 @@ class RunOptions(BaseModel):
         check_classes(options)
         check_surroundings(options)
         of_plugins = {name: value for name, value in values.items() if name not in own}
-        if not of_plugins:
-            return options
-        return options.model_copy(
-            update={"plugin_settings": settings_of_plugins(options, of_plugins)}
-        )
+        if of_plugins:
+            told = settings_of_plugins(options, of_plugins)
+            options = options.model_copy(update={"plugin_settings": told})
+        check_devices(options)
+        return options
 
     @model_validator(mode="after")
     def _names_are_known(self) -> "RunOptions":

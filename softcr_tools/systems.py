@@ -175,6 +175,8 @@ def _controller(options: RunOptions, common: Parameters) -> Part:
     for name in ("controller_file", "horizon", "population"):
         if value := getattr(options, name):  # 0 and nothing leave it to the controller
             parameters[name] = value
+    if options.device != "cpu":
+        parameters["device"] = options.device
     parameters |= options.plugin_settings.get("controller", {})
     return registry.part("controller", options.controller, parameters)
 

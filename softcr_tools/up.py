@@ -28,7 +28,7 @@ from softcr_runtime.system import System
 from softcr_tools.exchanged_controller import other_controller
 from softcr_tools.hardware_system import HardwareOptions, hardware_system
 from softcr_tools.node_parameters import system_with_file
-from softcr_tools.option_checks import left_out_of_preset
+from softcr_tools.option_checks import left_out_of_preset, where_it_computes
 from softcr_tools.run_options import RunOptions, SimulationOptions
 from softcr_tools.systems import simulation_system
 from softcr_tools.visuals.part import with_visuals
@@ -131,6 +131,8 @@ def _run_to_the_end(system_of: SystemOf, options: RunOptions, results: Path) -> 
     console = Console()
     set_environment()
     say(console, whereabouts())
+    if where := where_it_computes(options):
+        say(console, f"device {options.device}: the controller's model computes on {where}")
     directory = new_run_directory(results / options.namespace)
     try:
         # before anything that would compile them in this process

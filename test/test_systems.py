@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softcr_models import load_robot
+from softcr_models import devices, load_robot
 from softcr_models.errors import UserError
 from softcr_models.plugins import load_class
 from softcr_runtime.settings import build_settings, declared_settings
 from softcr_runtime.system import Part, System
 from softcr_tools.hardware_system import HardwareOptions, hardware_system
+from softcr_tools.option_checks import where_it_computes
 from softcr_tools.run_options import SimulationOptions
 from softcr_tools.systems import simulation_system
 
@@ -66,6 +67,14 @@ def parameters_of(system, name):
         ({"reference_file": "x.csv"}, "a file goes with reference 'file'"),
         ({"model": "constant_curvature"}, "with filter_model = 'rod': the controller gets states"),
         ({"reference": "file", "reference_file": "x.csv"}, "'x.csv': no such file"),
+        ({"device": "gpu"}, "device = 'gpu': must be one of auto, cpu, cuda"),
+        ({"device": "cuda", "controller": "none"}, "has no meaning for controller 'none'"),
+        ({"device": "auto", "estimator": "cc"}, "device = 'auto': has no meaning for estimator cc"),
+        ({"device": "cuda", "robot": "pcs_two_segments"}, "device = 'cuda': has no meaning for"),
+        (
+            {"device": "auto", "model": "strain", "filter_model": "strain"},
+            "device = 'auto' with model 'strain': which computes on the processor alone",
+        ),
     ],
 )
 def test_a_wrong_option_is_one_line_with_name_value_and_what_is_allowed(texts, line):
@@ -225,6 +234,29 @@ def test_what_a_controller_listens_to_is_told_by_others(model):
         made[name] = load_class(part.runs, "block")(load_robot("licher2025"), settings_of(part))
     told = {*made["estimator"].outputs, *made["reference"].outputs}
     assert {each.topic for each in made["rod_mpc"].inputs} <= told
+
+
+@pytest.mark.parametrize("options", [SimulationOptions, HardwareOptions])
+def test_a_gpu_that_is_not_here_is_told_before_anything_starts(monkeypatch, options):
+    monkeypatch.setattr(devices, "_driver_lacks", lambda: "no NVIDIA driver")
+    for texts in ({"device": "cuda"}, {"estimator.device": "cuda"}):
+        with pytest.raises(UserError, match=r"^device: 'cuda' cannot be used here: no NVIDIA"):
+            options.of_options(texts)
+    left_to_us = options.of_options({"device": "auto"})
+    assert where_it_computes(left_to_us) == "the processor: no NVIDIA driver"
+    assert not where_it_computes(options.of_options({}))
+
+
+@pytest.mark.parametrize("model", ["rod", "ddpinn"])
+def test_a_gpu_is_for_the_controller_and_for_a_filter_that_asks(monkeypatch, model):
+    monkeypatch.setattr(devices, "what_cuda_lacks", lambda library: "")
+    for asked in ("cuda", "auto"):
+        system = system_of(device=asked, model=model)
+        assert settings_of(system.part("nempc_controller")).device == asked
+        assert settings_of(system.part("estimator")).device == "cpu"
+    filtered = system_of(**{"estimator.device": "cuda"})
+    assert settings_of(filtered.part("estimator")).device == "cuda"
+    assert settings_of(filtered.part("nempc_controller")).device == "cpu"
 
 
 def test_units_at_the_boundary():
