@@ -11,6 +11,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from softcr_learning.surrogate import training
 from softcr_learning.surrogate.device_optimisers import DeviceAdam, DeviceMuon, orthogonal
+from softcr_learning.surrogate.gathered_loop import gathered_loop_error
+from softcr_learning.surrogate.initial_network import blank_network
+from softcr_learning.surrogate.losses import loop_error
 from softcr_learning.surrogate.training import train
 from softcr_learning.surrogate.training_data import on_device, rod_data
 from softcr_learning.surrogate.training_settings import Stage
@@ -29,7 +32,7 @@ FEW = SMALL.model_copy(
         "iterations": 40,
         "batch": 64,
         "loop_batch": 16,
-        "stages": (Stage(steps=1, share=0.6), Stage(steps=2, share=0.4)),
+        "stages": (Stage(steps=1, share=0.6), Stage(steps=3, share=0.4)),
         "physics_every": 3,
         "validate_every": 0.5,
         "precision": "float32",
@@ -184,6 +187,42 @@ def test_iterations_without_finite_losses_change_nothing_and_are_told(
         trained(tmp_path / "broken", data, FEW.model_copy(update={"validate_every": 1.0}))
     for before, after in zip(learnt[0], learnt[-1], strict=True):
         assert torch.equal(before, after)
+
+
+# -- the self-loop in few operations ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize(
+    "kind", [("gated", True), ("silu", True), ("gated", False), ("silu", False)]
+)
+def test_the_gathered_self_loop_is_the_loop(layers, kind):
+    """Its error and the gradient of everything that is trained, from rest and from anywhere."""
+    architecture = Architecture(neurons=24, layers=layers, activation=kind[0], directions=kind[1])
+    network = blank_network(ROD, FEW.model_copy(update={"architecture": architecture}))
+    generator = torch.Generator().manual_seed(layers)
+    with torch.no_grad():
+        for values in (*network.parameters(), network.linear):
+            values.copy_(0.05 * torch.randn(values.shape, generator=generator))
+        if architecture.directions:
+            size = network.bending.shape
+            network.bending.copy_(3e-3 * torch.randn(size, generator=generator))
+            network.bending[:, -1] = 0.0
+        network.output_scale.copy_(torch.rand(len(network.output_scale), generator=generator))
+    states, told = (torch.randn(6, k, n, generator=generator) for k, n in ((6, 72), (5, 9)))
+    told[:, :, -3:] = told[:, :1, -3:]  # parameters stay over a motion
+    first = torch.cat((torch.zeros(1, 72), torch.randn(5, 72, generator=generator)))
+    first.requires_grad_()
+    found = []
+    for function in (loop_error, gathered_loop_error):
+        network.zero_grad()
+        first.grad = None
+        value = function(network, first, states, told, 0.05)
+        value.backward()
+        found.append([value.detach(), first.grad, *(each.grad for each in network.parameters())])
+    for ours, theirs in zip(*found, strict=True):
+        distance = torch.linalg.vector_norm(ours - theirs)
+        assert distance < 1e-5 * torch.linalg.vector_norm(theirs)
 
 
 # -- what can be recorded --------------------------------------------------------------------------

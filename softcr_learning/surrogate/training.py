@@ -17,6 +17,7 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from softcr_learning.surrogate import initial_network, training_data
 from softcr_learning.surrogate.device_optimisers import DeviceAdam, DeviceMuon, DeviceOptimiser
+from softcr_learning.surrogate.gathered_loop import gathered_loop_error
 from softcr_learning.surrogate.losses import PhysicsLoss, error_size, loop_error
 from softcr_learning.surrogate.recorder import Recorder
 from softcr_learning.surrogate.rod_residual import RodResidual
@@ -249,8 +250,11 @@ class _Trainer:
         self._summed = 0  # iterations
         self._names: dict[_Kind, frozenset[str]] = {}  # of the losses
         self._seen: frozenset[str] = frozenset()  # names since the last figures
-        compiled = not records and _compiling_pays(settings)
-        self._loop_error = _compiled_loop() if compiled else loop_error
+        self._loop_error = loop_error
+        if records and network.architecture.shapes == "shared":
+            self._loop_error = gathered_loop_error
+        elif not records and _compiling_pays(settings):
+            self._loop_error = _compiled_loop()
         bfloat16 = device.type == "cuda" or _bfloat16_pays()
         self._mixed = settings.precision == "mixed" and bfloat16
 
