@@ -37,7 +37,7 @@ class _Evaluation:
     knots: torch.Tensor  # (S, K, m) parents of the next generation, and what the polish looks at
     costs: torch.Tensor  # (S,) inf where not finite
     residuals: torch.Tensor  # (S', R) whose squares add up to the costs, of the first ones
-    best: torch.Tensor  # (F,) what is told of the first: see `_Outputs`
+    best: torch.Tensor  # (F,) of the first: costs of its terms, knots, tips; all that is told
 
 
 class NempcTorch(Nempc):
@@ -104,7 +104,6 @@ class NempcTorch(Nempc):
         )
         self._outputs = _Exchange(
             {
-                "cost": (),
                 "terms": (len(self._terms),),
                 "knots": (count, channels),
                 "tips": (horizon, 3),
@@ -128,7 +127,7 @@ class NempcTorch(Nempc):
         self._write(problem)
         self._search()
         found = self._outputs.from_device()
-        cost = float(found["cost"])
+        cost = float(found["terms"].sum())
         self._begins = not math.isfinite(cost)
         if self._begins:
             return None
@@ -204,17 +203,17 @@ class NempcTorch(Nempc):
             )
             evaluated = self._evaluated_on_device(bred, begun, told)
         parents, best = evaluated.knots[: len(self._population)], evaluated.best
-        if self._polishes:
-            proposals = self._polish.proposals(
-                evaluated.knots, evaluated.residuals, evaluated.costs
-            )
-            polished = self._evaluated_on_device(proposals, begun, told)
-            # the better one becomes the first, and the last parent leaves
-            better = polished.costs[0] < evaluated.costs[0]
-            parents = torch.where(better, torch.cat((polished.knots[:1], parents[:-1])), parents)
-            best = torch.where(better, polished.best, best)
-        self._population.copy_(parents)
-        self._outputs.flat.copy_(best)
+        if not self._polishes:
+            self._population.copy_(parents)
+            self._outputs.flat.copy_(best)
+            return
+        proposals = self._polish.proposals(evaluated.knots, evaluated.residuals, evaluated.costs)
+        polished = self._evaluated_on_device(proposals, begun, told)
+        # the better one becomes the first, and the last parent leaves
+        better = polished.costs[0] < evaluated.costs[0]
+        with_it = torch.cat((polished.knots[:1], parents[:-1]))
+        torch.where(better, with_it, parents, out=self._population)
+        torch.where(better, polished.best, best, out=self._outputs.flat)
 
     def _first_candidates(self, told: Mapping[str, torch.Tensor]) -> torch.Tensor:
         """(B, K, m) from the last generation, one tick later, or a first generation."""
@@ -245,8 +244,8 @@ class NempcTorch(Nempc):
         cheapest = knots.index_select(0, kept)
         first = fitted[0].split([part.shape[1] for part in parts])
         tips = rollout.tip_poses.index_select(0, kept[:1])[0, :, :, 3]
-        told_of_best = [torch.dot(part, part)[None] for part in first]
-        best = torch.cat((costs[:1], *told_of_best, cheapest[0].flatten(), tips.flatten()))
+        terms = [torch.dot(part, part)[None] for part in first]
+        best = torch.cat((*terms, cheapest[0].flatten(), tips.flatten()))
         return _Evaluation(cheapest, costs, fitted, best)
 
     def _rollout(
