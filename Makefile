@@ -15,13 +15,16 @@ OPTIONS = $(foreach name,$(filter-out ARGS PYTHON,$(GIVEN)),--$(shell echo '$(na
 HAS_LIBGOMP := $(VENV)/bin/python -c 'import ctypes; \
 	[ctypes.CDLL(name) for name in ("libgomp.so.1", "libgomp.so.1.0.0")]'
 
-.PHONY: help setup sim rehearsal test test-wire bench wheels docs lint clean
+.PHONY: help setup setup-cuda sim rehearsal test test-wire bench wheels docs lint clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 setup: $(STAMP) ## create .venv with everything, ROS 2 included (again only when a pin changes)
+
+setup-cuda: $(STAMP) ## add NVIDIA's compiler: the rod's kernels for a GPU, which compile without one
+	@$(VENV)/bin/python -m pip install --quiet -c constraints.txt --no-build-isolation -e '.[cuda]'
 
 sim: $(STAMP) ## run the closed loop in simulation; options as DURATION=60 MODE=lockstep ...
 	@$(VENV)/bin/softcr up simulation $(OPTIONS) $(ARGS)

@@ -113,7 +113,8 @@ setup(
     extras_require={
         "bench": ["pyelastica"],
         "cluster": ["distributed"],  # studies on more machines than one
-        "cuda": ["numba-cuda[cu13]>=0.30"],  # the rod on a GPU; some 400 MB of NVIDIA's compiler
+        # the rod on a GPU, beside a torch that is built with CUDA; nvdisasm is for its tests alone
+        "cuda": ["cuda-bindings", "nvidia-cuda-nvdisasm", "nvidia-cuda-nvrtc", "torch"],
         "docs": ["furo", "myst-parser", "sphinx"],
         "ethercat": ["pysoem"],  # of SOEM: GPL-3.0 or commercial, so only on request
         "images": ["opencv-python-headless"],  # shapes from images of marks

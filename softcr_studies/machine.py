@@ -11,7 +11,7 @@ import numba
 from softcr_models.devices import gpu_name, processor_name
 from softcr_models.rod.stepper import FLOAT32_LANES, FLOAT64_LANES
 
-PACKAGES = ("softcr", "numpy", "scipy", "numba", "llvmlite", "numba-cuda", "pyelastica")
+PACKAGES = ("softcr", "numpy", "scipy", "numba", "llvmlite", "cuda-bindings", "pyelastica")
 
 
 def describe_machine() -> dict[str, Any]:

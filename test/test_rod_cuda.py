@@ -1,193 +1,375 @@
-"""The rod on CUDA says what the processor says: in numba's simulator, as PTX, and on a GPU."""
+"""The rod on CUDA says what the processor says: its text compiled for this processor, as machine
+code of GPUs, and on a GPU."""
 
-import importlib.util
-import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-import cuda_cases
 import numpy as np
 import pytest
+from host_rod import COMPILER, HostRod
 
-from softcr_models import CosseratRod, UserError
+from softcr_models import CosseratRod, UserError, load_robot
 from softcr_models.devices import what_cuda_lacks
-from softcr_models.rod import linear_solver, packing, rosenbrock
+from softcr_models.prediction import RodPrediction, RodSettings
+from softcr_models.rod.cosserat_rod import linearisations
 
-SIMULATED = {"NUMBA_ENABLE_CUDASIM": "1"}
+PERIOD = 1 / 70
+SHIPPED = ("licher2025", "licher2025_chain", "two_segments", "tendon_arm")
+OTHERS = ("till_tendon", "three_segments", "four_chambers", "rao_two_segments")
+ARCHITECTURES = ("sm_80", "sm_90", "sm_120")
+HOPELESS = 3
 
-
-@pytest.fixture(scope="module")
-def expected():
-    return cuda_cases.expected()
-
-
-@pytest.fixture(scope="module")
-def simulated(tmp_path_factory):
-    return found_by_a_process(tmp_path_factory.mktemp("simulator"), SIMULATED)
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no g++ is here")
 
 
-def found_by_a_process(folder, environment):
-    """What `cuda_cases` finds where numba starts anew."""
-    path = folder / "found.npz"
-    command = [sys.executable, str(Path(__file__).with_name("cuda_cases.py")), str(path)]
-    done = subprocess.run(
-        command, env=os.environ | environment, capture_output=True, text=True, timeout=300
+def rod_of(name, intervals=5):
+    robot = load_robot(name)
+    return CosseratRod(
+        robot, intervals, payload=robot.estimated_payload, curvature_stiffness=robot.stiffens
     )
-    assert done.returncode == 0, done.stderr
-    return dict(np.load(path))
 
 
-def assert_same(found, expected, exact):
-    """`exact` is the tolerance in float64, absolute below 1 and relative above."""
-    for name, value in expected.items():
-        tolerance = 3e-4 if value.dtype == np.float32 else exact
-        assert found[name].dtype == value.dtype, name
-        close = pytest.approx(value, rel=tolerance, abs=tolerance, nan_ok=True)
-        assert found[name] == close, name
+class Case:
+    """Candidates of a robot in motion, each with a state, inputs and parameters of its own.
+
+    They set out from rest, so that their states are ones that the robot can have.
+    """
+
+    def __init__(self, name, intervals=5, count=5, steps=3, seed=0, effort=0.5):
+        random = np.random.default_rng(seed)
+        self.rod = rod_of(name, intervals)
+        model = RodPrediction(self.rod, single_precision=False)
+        self.scale, low, high = model.state_scale, model.inputs.low, model.inputs.high
+        levels = low + effort * (high - low) * random.uniform(size=(count, 4 + steps, len(low)))
+        change = np.diff(levels, axis=1)
+        most = model.inputs.rate * PERIOD
+        levels = levels[:, :1] + np.cumsum(
+            np.concatenate((np.zeros_like(change[:, :1]), change.clip(-most, most)), axis=1), axis=1
+        ).clip(low - levels[:, :1], high - levels[:, :1])
+        nominal = self.rod.nominal_parameters
+        self.parameters = nominal * random.uniform(0.9, 1.1, (count, len(nominal)))
+        for column, parameter in enumerate(model.parameters):
+            if parameter.transform == "linear":
+                share = random.uniform(0.1 if parameter.low >= 0.0 else -0.1, 0.3, count)
+                self.parameters[:, column] = share * min(parameter.high, 0.5)
+        rest = np.tile(self.rod.rest_state(), (count, 1))
+        before = model._advance(
+            rest, levels[:, :4], self.parameters, PERIOD, tips=False, precise=True
+        )
+        self.moving, self.inputs = before[:, -1], levels[:, 3:]
+
+    @property
+    def arrays(self):
+        return self.moving, self.inputs, self.parameters
+
+    def expected(self, tips, single=False, substeps=2, dt=PERIOD):
+        model = RodPrediction(self.rod, substeps, single_precision=single)
+        rolled = model._advance(*self.arrays, dt, tips=tips, precise=False)
+        return rolled.reshape(*rolled.shape[:2], -1)
 
 
-def test_the_kernels_agree_with_the_processor_in_the_simulator(simulated, expected):
-    assert {value.dtype for value in expected.values()} == {np.dtype("f4"), np.dtype("f8")}
-    assert_same(simulated, expected, 1e-12)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("host")
 
 
-def test_a_candidate_that_leaves_the_numbers_is_done_again_finer_or_nan(simulated):
-    raw = np.isnan(simulated["without retries"])
-    assert raw.all(axis=(1, 2)).tolist() == [False, True, True, True, True]
-    assert not raw[0].any()
-    for name in ("failing rollout", "failing tips"):
-        lost = np.isnan(simulated[name])
-        hopeless = np.arange(5) == cuda_cases.HOPELESS
-        assert (lost == hopeless.reshape(-1, *(1,) * (lost.ndim - 1))).all(), name
+def assert_close(found, expected, scale, bound):
+    assert np.isfinite(expected).all()
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_less(np.abs(found - expected) / scale, bound)
 
 
-def test_arrays_a_kernel_must_not_be_given_are_refused(simulated):
-    assert "parameters of shape (3, 3)" in str(simulated["refused shape"])
-    assert "(1, 3) or (5, 3)" in str(simulated["refused shape"])
-    assert "inputs on the device of type float32" in str(simulated["refused type"])
-    assert "CudaRodPrediction.rollout: state of shape (12,)" in str(simulated["refused state"])
-    assert "CudaRodPrediction.rollout: inputs of shape" in str(simulated["refused chambers"])
-    assert "CudaRodPrediction.step: dt: -0.1 s" in str(simulated["refused dt"])
-    assert "bending_compliance: -1.0 is not allowed" in str(simulated["refused sign"])
+@needs_compiler
+@pytest.mark.parametrize("name", SHIPPED + OTHERS)
+def test_in_double_precision_the_text_says_what_the_processor_says(name, folder):
+    case = Case(name)
+    host = HostRod(case.rod, np.float64, folder)
+    for tips, scale in ((False, case.scale), (True, 1.0)):
+        expected = case.expected(tips)
+        assert np.ptp(expected, axis=1).max() > 1e-4 * np.max(scale)  # it moves
+        assert_close(host.rollout(*case.arrays, PERIOD, tips=tips), expected, scale, 1e-12)
+    poses = RodPrediction(case.rod).tip_poses(case.moving, case.parameters)
+    assert_close(host.tips(case.moving, case.parameters), poses.reshape(-1, 12), 1.0, 1e-12)
 
 
-def test_the_bench_measures_it(simulated):
-    assert (simulated["bench medians"] > 0.0).all()
-    # two sub-steps in float32 against sixteen: neither nothing nor a different rod
-    assert ((simulated["bench tip errors"] > 1e-7) & (simulated["bench tip errors"] < 2e-4)).all()
+@needs_compiler
+@pytest.mark.parametrize("name", SHIPPED)
+def test_in_single_precision_it_is_within_the_bound(name, folder):
+    case = Case(name)
+    host = HostRod(case.rod, np.float32, folder)
+    for tips, scale in ((False, case.scale), (True, 1.0)):
+        found = host.rollout(*case.arrays, PERIOD, tips=tips, dtype=np.float32)
+        assert_close(found, case.expected(tips, single=True), scale, 2e-5)
+
+
+@needs_compiler
+def test_long_steps_shared_rows_and_other_grids(folder):
+    long = 1 / 40
+    assert linearisations(long) == 2
+    case = Case("licher2025", intervals=2, count=3)
+    host = HostRod(case.rod, np.float64, folder)
+    found = host.rollout(*case.arrays, long / 2, pieces=2)
+    assert_close(found, case.expected(False, dt=long), case.scale, 1e-12)
+    one = case.moving[:1], case.inputs, case.parameters[:1]
+    every = np.repeat(one[0], 3, axis=0), case.inputs, np.repeat(one[2], 3, axis=0)
+    assert (host.rollout(*one, PERIOD) == host.rollout(*every, PERIOD)).all()
+    case = Case("licher2025", intervals=12, count=2)
+    found = HostRod(case.rod, np.float64, folder).rollout(*case.arrays, PERIOD, tips=True)
+    assert_close(found, case.expected(True), 1.0, 1e-12)
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_candidate_whose_result_is_not_finite_is_done_again_finer_or_nan(folder, dtype):
+    """The second kernel computes in double precision and does only what the first left NaN."""
+    case = Case("licher2025", intervals=2)
+    case.moving[1:] *= 1.0 + 4000.0 * (np.abs(case.moving[1:]) > 0.0)
+    case.moving[HOPELESS] = 1e200 if dtype is np.float64 else 1e30
+    quick = HostRod(case.rod, dtype, folder)
+    precise = HostRod(case.rod, np.float64, folder)
+    for tips in (False, True):
+        expected = case.expected(tips, single=dtype is np.float32, substeps=1)
+        out = quick.rollout(*case.arrays, PERIOD, substeps=(1,), tips=tips, dtype=dtype)
+        lost = np.isnan(out).all(axis=(1, 2))
+        assert (lost == np.isnan(out).any(axis=(1, 2))).all()  # all of a candidate or nothing
+        assert not lost[0]
+        assert lost[HOPELESS]
+        first = out[0].copy()
+        precise.rollout(
+            *case.arrays, PERIOD, substeps=(2, 4, 8, 16), fresh=1, tips=tips, out=out, again=1,
+            dtype=dtype,
+        )  # fmt: skip
+        assert (out[0] == first).all()
+        hopeless = np.arange(5) == HOPELESS
+        assert (np.isnan(out) == hopeless[:, None, None]).all()
+        assert (np.isnan(expected) == hopeless[:, None, None]).all()
+        retried = lost & ~hopeless
+        assert retried.any()
+        scale = 1.0 if tips else np.abs(expected[retried]).max(axis=(0, 1))
+        bound = 1e-9 if dtype is np.float64 else 1e-4
+        assert (np.abs(out[retried] - expected[retried]) / scale).max() < bound
+
+
+@needs_compiler
+def test_what_is_not_finite_disturbs_no_other_candidate(folder):
+    case = Case("two_segments", count=3)
+    host = HostRod(case.rod, np.float64, folder)
+    alone = host.rollout(*case.arrays, PERIOD)
+    case.inputs[1, 1, 0] = np.nan
+    found = host.rollout(*case.arrays, PERIOD)
+    assert np.isnan(found[1]).all()
+    assert (found[[0, 2]] == alone[[0, 2]]).all()
 
 
 def test_without_a_gpu_one_line_says_what_is_missing():
-    from softcr_models.cuda.prediction import CudaRodPrediction
-
-    if not what_cuda_lacks("numba"):
+    lacks = what_cuda_lacks("rod")
+    if not lacks:
         pytest.skip("a GPU is here")
     with pytest.raises(UserError, match="'cuda' cannot be used here: ") as caught:
-        CudaRodPrediction(CosseratRod(cuda_cases.ROBOT, 2))
-    assert what_cuda_lacks("numba") in str(caught.value)
+        RodPrediction.of_robot(load_robot("licher2025"), RodSettings(device="cuda"))
+    assert lacks in str(caught.value)
+    model = RodPrediction.of_robot(load_robot("licher2025"), RodSettings(device="auto"))
+    assert type(model) is RodPrediction
 
 
-def test_device_functions_are_the_text_itself():
-    """Same bytecode; only constants and globals differ."""
-    from softcr_models.cuda.device_functions import DeviceFunctions
+def test_rods_that_are_none_for_a_gpu_are_refused_in_one_line():
+    from softcr_models.cuda.source import lanes_of
 
-    grid = CosseratRod(cuda_cases.ROBOT, 3).grid
-    functions = DeviceFunctions(grid, 0, np.float32)
-    for function in (
-        rosenbrock.step, rosenbrock._advance, linear_solver.solve, packing.tip_pose
-    ):  # fmt: skip
-        made = functions.of(function).py_func
-        assert made.__code__.co_code == function.__code__.co_code
-        assert functions.of(function) is functions.of(function)
-    made = functions.of(rosenbrock._advance).py_func
-    assert made.__globals__["MAX_NODES"] == 4
-    assert made.__globals__["STAGE_POINT"].dtype == np.float32
-    assert made.__globals__["solve"] is functions.of(linear_solver.solve)
-    assert {type(c) for c in made.__code__.co_consts} >= {np.float32}
-    assert float not in {type(c) for c in made.__code__.co_consts}
+    assert lanes_of(rod_of("licher2025")) == 8
+    assert lanes_of(rod_of("two_segments")) == 16
+    with pytest.raises(UserError, match="40 intervals in 1 segments are 41 rows: a GPU takes 32"):
+        lanes_of(rod_of("licher2025", 40))
+    with pytest.raises(UserError, match="no obstacles and no force at the tip"):
+        lanes_of(CosseratRod(load_robot("licher2025"), 5, tip_force=True))
 
 
-@pytest.fixture
-def compile_ptx(monkeypatch):
-    """Compiles a kernel's text for an H200 (sm_90), which needs no GPU but the compiler."""
-    if importlib.util.find_spec("numba_cuda") is None:
-        pytest.skip("numba-cuda is not installed (pip install 'softcr[cuda]')")
-    from numba import cuda, float32, float64, int64, void
-    from numba.cuda import dispatcher
-    from numba.cuda.cudadrv import nvvm
+# -- compiled for GPUs -----------------------------------------------------------------------------
 
+
+@pytest.fixture(scope="module")
+def nvrtc():
     try:
-        nvvm.NVVM()
-    except Exception as error:  # what it raises depends on which library is missing
-        pytest.skip(f"NVVM, CUDA's compiler library, is not here: {error}")
+        from cuda.bindings import nvrtc
 
-    class H200:
-        compute_capability = (9, 0)
-
-    monkeypatch.setattr(dispatcher, "get_current_device", lambda: H200)
-
-    def compile_ptx(rollout_text, dtype):
-        real = float32 if dtype is np.float32 else float64
-        rows, levels = real[:, ::1], real[:, :, ::1]
-        integers = (int64, int64[::1], int64, int64, int64)
-        types = void(rows, levels, rows, *integers, float64, levels)
-        rod = CosseratRod(cuda_cases.ROBOT, 5)
-        return cuda.compile_ptx(rollout_text(rod, dtype), types, cc=(9, 0))[0]
-
-    return compile_ptx
+        nvrtc.nvrtcVersion()
+    except (ImportError, RuntimeError) as error:
+        pytest.skip(f"NVRTC is not here (make setup-cuda): {error}")
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_rollout_compiles_for_an_h200(compile_ptx, dtype):
-    from softcr_models.cuda.kernels import rollout_text
+# registers, stack and spills of the rollout in single precision, at most
+BOUNDS = {
+    "licher2025": (128, 0, 0),
+    "licher2025_chain": (128, 0, 0),
+    "tendon_arm": (128, 0, 0),
+    "two_segments": (168, 64, 128),
+}
 
-    ptx = compile_ptx(rollout_text, dtype)
-    assert ".target sm_90" in ptx
-    assert len(re.findall(r"\.entry", ptx)) == 1
-    multiplied = {bits: len(re.findall(rf"(fma\.rn|mul)\.f{bits}", ptx)) for bits in (32, 64)}
-    scratch = sum(int(size) for size in re.findall(r"__local_depot\d+\[(\d+)\]", ptx))
-    # factors, increments, stages and nodes of five intervals; 64 would take over 100 kB
-    numbers = 5 * 168 + 6 * 36 + 14 * 36
-    assert 0.9 * numbers < scratch / np.dtype(dtype).itemsize < 1.5 * numbers
-    if dtype is np.float32:
-        # what is left in float64: reciprocals and exponentials of the section, times, weights
-        assert multiplied[64] < 0.1 * multiplied[32]
-    else:
-        assert multiplied[32] < 0.01 * multiplied[64]
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_kernel_compiles_within_its_bounds(nvrtc, tmp_path, name, architecture):
+    from softcr_models.cuda.compiler import compiled
+    from softcr_models.cuda.source import source_of
+
+    rod = rod_of(name)
+    single = compiled(source_of(rod, np.float32), architecture, tmp_path)
+    assert set(single.resources) == {"rollout_float", "tips_float"}
+    rollout = single.resources["rollout_float"]
+    registers, stack, spilled = BOUNDS[name]
+    assert rollout.registers <= registers
+    assert rollout.stack <= stack
+    assert rollout.spilled <= spilled
+    assert single.resources["tips_float"].spilled == 0
+    double = compiled(source_of(rod, np.float64), architecture, tmp_path)
+    assert set(double.resources) == {f"{k}_{t}" for k in ("rollout", "tips") for t in REALS}
+    assert all(each.registers <= 255 and each.stack <= 1024 for each in double.resources.values())
+    assert compiled(source_of(rod, np.float32), architecture, tmp_path) == single  # of the cache
+    opcodes = disassembled(single.cubin, tmp_path)
+    assert opcodes["rollout_float"]["FFMA"] > 500
+    for kernel in ("rollout_float", "tips_float"):
+        doubles = [each for each in opcodes[kernel] if re.fullmatch(r"D(FMA|ADD|MUL|SETP)", each)]
+        assert not doubles, kernel
+    assert sum(disassembled(double.cubin, tmp_path)["rollout_double"][op] for op in DOUBLES) > 500
+
+
+REALS = ("float", "double")
+DOUBLES = ("DFMA", "DADD", "DMUL")
+
+
+def disassembled(cubin, folder):
+    """How often each kernel has each instruction, by its name without modifiers."""
+    from collections import Counter
+
+    beside = Path(sys.prefix) / "lib"
+    found = [*beside.glob("python3*/site-packages/nvidia/cu13/bin/nvdisasm")]
+    tool = shutil.which("nvdisasm") or (str(found[0]) if found else None)
+    if tool is None:
+        pytest.skip("nvdisasm is not here (make setup-cuda)")
+    (folder / "module.cubin").write_bytes(cubin)
+    command = [tool, "-c", str(folder / "module.cubin")]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    counts, kernel = {}, None
+    for line in text.splitlines():
+        if begins := re.match(r"\.text\.(\w+):", line):
+            kernel = counts.setdefault(begins.group(1), Counter())
+        elif kernel is not None and (
+            one := re.match(r"\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9]*)", line)
+        ):
+            kernel[one.group(1)] += 1
+    return counts
+
+
+def test_the_compiler_says_what_it_refuses(nvrtc, tmp_path):
+    from softcr_models.cuda.compiler import compiled
+
+    with pytest.raises(RuntimeError, match=r"(?s)refuses the text for sm_90:.*undefined"):
+        compiled("__global__ void k() { undefined(); }", "sm_90", tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_broken_file_of_the_cache_is_made_anew(nvrtc, tmp_path):
+    from softcr_models.cuda.compiler import compiled
+
+    text = 'extern "C" __global__ void k(float* x) { *x = 2.0f * *x; }'
+    made = compiled(text, "sm_90", tmp_path)
+    (path,) = tmp_path.iterdir()
+    path.write_bytes(b"k 1 2")
+    assert compiled(text, "sm_90", tmp_path) == made
+    assert path.read_bytes().endswith(made.cubin)
+
+
+# -- on a GPU --------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def gpu():
-    lacks = what_cuda_lacks("numba")
+    lacks = what_cuda_lacks("rod")
     if lacks:
         pytest.skip(lacks)
+    import torch
+
+    return torch.device("cuda", 0)
 
 
-@pytest.mark.gpu
-def test_the_gpu_agrees_with_the_processor(gpu, tmp_path, expected):
-    found = found_by_a_process(tmp_path, {})
-    # fused multiply-adds, and retries of rods that move at hundreds of metres per second
-    assert_same(found, expected, 1e-9)
-
-
-@pytest.mark.gpu
-def test_tensors_of_torch_stay_on_the_gpu(gpu, expected):
-    torch = pytest.importorskip("torch")
-    lacks = what_cuda_lacks("torch")
-    if lacks:
-        pytest.skip(lacks)
+def on_gpu(rod, single, substeps=2, **settings):
     from softcr_models.cuda.prediction import CudaRodPrediction
 
-    case = cuda_cases.Case(5)
-    model = CudaRodPrediction(case.rod, single_precision=False)
-    inputs = [
-        torch.as_tensor(array, device="cuda")
-        for array in (case.moving, case.pressures, case.parameters)
-    ]
-    out = torch.empty((5, 2, 3, 4), dtype=torch.float64, device="cuda")
-    stream = torch.cuda.current_stream().cuda_stream
-    same = model.rollout_tips_on_device(*inputs, cuda_cases.PERIOD, out, stream)
-    assert same is out
-    assert out.cpu().numpy() == pytest.approx(expected["on device tips"], rel=1e-9, abs=1e-9)
+    return CudaRodPrediction(rod, substeps, single, **settings)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize("name", SHIPPED)
+def test_the_gpu_agrees_with_the_processor(gpu, name, single):
+    import torch
+
+    case = Case(name, count=37)  # fills no warp evenly
+    model = on_gpu(case.rod, single)
+    tensors = [torch.tensor(each, dtype=model.tensor_type, device=gpu) for each in case.arrays]
+    for tips, scale in ((False, case.scale), (True, 1.0)):
+        advance = model.rollout_tips_on_device if tips else model.rollout_on_device
+        found = advance(*tensors, PERIOD).cpu().numpy().reshape(37, 3, -1)
+        expected = case.expected(tips, single)
+        assert_close(found, expected, scale, 2e-5 if single else 1e-11)
+    poses = model.tip_poses_on_device(tensors[0], tensors[2]).cpu().numpy()
+    expected = RodPrediction(case.rod).tip_poses(case.moving, case.parameters)
+    assert np.abs(poses - expected).max() < (1e-5 if single else 1e-12)
+
+
+@pytest.mark.gpu
+def test_the_gpu_retries_and_gives_up_as_the_processor(gpu):
+    import torch
+
+    case = Case("licher2025", intervals=2)
+    case.moving[1:] *= 1.0 + 4000.0 * (np.abs(case.moving[1:]) > 0.0)
+    case.moving[HOPELESS] = 1e30
+    for single in (False, True):
+        model = on_gpu(case.rod, single, 1)
+        tensors = [torch.tensor(each, dtype=model.tensor_type, device=gpu) for each in case.arrays]
+        raw = on_gpu(case.rod, single, 1, retry_factors=()).rollout_on_device(*tensors, PERIOD)
+        found = model.rollout_on_device(*tensors, PERIOD).cpu().numpy()
+        assert torch.isnan(raw).any()
+        hopeless = np.arange(5) == HOPELESS
+        assert (np.isnan(found) == hopeless[:, None, None]).all()
+
+
+@pytest.mark.gpu
+def test_large_batches_of_arrays_go_to_the_gpu_and_come_back(gpu):
+    from softcr_models.cuda.prediction import LEAST_BATCH
+
+    case = Case("licher2025", count=LEAST_BATCH)
+    model = on_gpu(case.rod, True)
+    found = model._advance(*case.arrays, PERIOD, tips=True, precise=False)
+    assert found.dtype == np.float32
+    assert_close(found.reshape(LEAST_BATCH, 3, 12), case.expected(True, True), 1.0, 2e-5)
+    stepped = model.step(case.moving, case.inputs[:, 0], case.inputs[:, 1], case.parameters, PERIOD)
+    assert stepped.dtype == np.float64
+    assert_close(stepped, case.expected(False)[:, 0], case.scale, 1e-11)
+
+
+@pytest.mark.gpu
+def test_a_rollout_can_be_recorded_and_tensors_are_checked(gpu):
+    import torch
+
+    case = Case("licher2025_chain", count=64)
+    model = on_gpu(case.rod, True)
+    tensors = [torch.tensor(each, dtype=torch.float32, device=gpu) for each in case.arrays]
+    expected = model.rollout_tips_on_device(*tensors, PERIOD)
+    graph, out = torch.cuda.CUDAGraph(), torch.zeros_like(expected)
+    with torch.cuda.graph(graph):
+        model.rollout_tips_on_device(*tensors, PERIOD, out)
+    graph.replay()
+    torch.cuda.synchronize()
+    assert torch.equal(out, expected)
+    states, inputs, parameters = tensors
+    with pytest.raises(UserError, match=r"inputs of type torch\.float64 on cuda:0: allowed is"):
+        model.rollout_on_device(states, inputs.double(), parameters, PERIOD)
+    with pytest.raises(UserError, match="states is not contiguous"):
+        model.rollout_on_device(states.T.contiguous().T, inputs, parameters, PERIOD)
+    with pytest.raises(UserError, match=r"parameters of shape \(3, "):
+        model.rollout_on_device(states, inputs, parameters[:3].contiguous(), PERIOD)
+    with pytest.raises(UserError, match=r"out of shape"):
+        model.rollout_on_device(*tensors, PERIOD, out)

@@ -1,0 +1,59 @@
+"""The text of the rod's CUDA kernels, compiled for this processor: for tests without a GPU."""
+
+import ctypes
+import hashlib
+import shutil
+import subprocess
+
+import numpy as np
+
+from softcr_models.cuda.launcher import ATTEMPTS, Call
+from softcr_models.cuda.source import source_of
+
+COMPILER = shutil.which("g++")
+OPTIONS = ("-O1", "-std=c++17", "-ffp-contract=off", "-shared", "-fPIC", "-Wno-unknown-pragmas")
+
+
+class HostRod:
+    """A rod's kernels, which compute in `dtype`, on the processor."""
+
+    def __init__(self, rod, dtype, folder):
+        self._rod = rod
+        text = source_of(rod, dtype)
+        name = hashlib.sha256(text.encode()).hexdigest()[:16]
+        path = folder / f"{name}.so"
+        (folder / f"{name}.cpp").write_text(text)
+        command = [COMPILER, *OPTIONS, str(folder / f"{name}.cpp"), "-o", str(path)]
+        subprocess.run(command, check=True, capture_output=True)
+        self._library = ctypes.CDLL(str(path))
+
+    def rollout(
+        self, states, inputs, parameters, length, *, substeps=(2,), pieces=1, tips=False,
+        fresh=0, out=None, again=0, dtype=np.float64,
+    ):  # fmt: skip
+        """(B, T, nx or 12), as the kernel of tensors of `dtype` writes it."""
+        arrays = [np.ascontiguousarray(each, dtype) for each in (states, inputs, parameters)]
+        batch, steps = inputs.shape[0], inputs.shape[1] - 1
+        if out is None:
+            out = np.full((batch, steps, 12 if tips else states.shape[1]), 7.0, dtype)
+        call = Call(
+            batch=batch, steps=steps, one_state=len(states) == 1,
+            one_parameters=len(parameters) == 1, pieces=pieces, fresh=fresh, tips=tips,
+            again=again, attempts=len(substeps), substeps=(ctypes.c_int * ATTEMPTS)(*substeps),
+            length=length,
+        )  # fmt: skip
+        self._call("rollout", (*arrays, out), call)
+        return out
+
+    def tips(self, states, parameters, dtype=np.float64):
+        """(B, 12) of states."""
+        out = np.full((len(states), 12), 7.0, dtype)
+        call = Call(batch=len(states), one_parameters=len(parameters) == 1)
+        arrays = (np.ascontiguousarray(each, dtype) for each in (states, parameters))
+        self._call("tips", (*arrays, out), call)
+        return out
+
+    def _call(self, kernel, arrays, call):
+        ending = "float" if arrays[0].dtype == np.float32 else "double"
+        function = getattr(self._library, f"{kernel}_{ending}")
+        function(*(ctypes.c_void_p(array.ctypes.data) for array in arrays), call)
