@@ -7,10 +7,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_models.devices import DeviceName, resolve_device
 from softcr_models.errors import UserError
+from softcr_models.plugins import load_class
 from softcr_models.rod import stepper
 from softcr_models.rod.cosserat_rod import CosseratRod, linearisations
 from softcr_models.rod.stepper import Retries, Run
 from softcr_models.rod_model import RodModel, rod_robot
+
+_ON_GPU = "softcr_models.cuda.prediction:CudaRodPrediction"
+"""By its place: it is derived from the class here, and imports torch."""
 
 
 class RodSettings(BaseModel):
@@ -71,10 +75,9 @@ class RodPrediction(RodModel):
             curvature_stiffness=known.stiffens,
         )
         if resolve_device(own.device, "rod") == "cuda":
-            from softcr_models.cuda.prediction import CudaRodPrediction
-
+            on_gpu: type[RodPrediction] = load_class(_ON_GPU, "model")
             try:
-                return CudaRodPrediction(rod, own.substeps, own.single_precision)
+                return on_gpu(rod, own.substeps, own.single_precision)
             except UserError:  # a rod that is none for a GPU
                 if own.device == "cuda":
                     raise

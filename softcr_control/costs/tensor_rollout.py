@@ -57,7 +57,8 @@ class TensorRollout:
         Raises:
             UserError: any other name.
         """
-        check_output(name)
+        if name != TIP:
+            raise UserError(f"controller: backend 'torch' has no output {name!r}, only {TIP!r}")
         return self.tip_poses
 
     @cached_property
@@ -67,26 +68,15 @@ class TensorRollout:
         return torch.cat((first, self.commands), dim=1)
 
 
-def check_output(name: str) -> None:
-    """Refuses what no device computes.
-
-    Raises:
-        UserError: any other output than the tip.
-    """
-    if name != TIP:
-        raise UserError(f"controller: backend 'torch' knows the output {TIP!r} only, no {name!r}")
-
-
 def with_tensors(term: CostTerm, device: torch.device) -> CostTerm:
     """The same term, its arrays as tensors, so that its residuals can be asked on a device.
 
     Raises:
         UserError: the term looks at what no device computes.
     """
-    if isinstance(term, OutputError):
-        check_output(term.output)
-    if isinstance(term, KeepAway):
-        raise UserError("costs.obstacles: backend 'torch' knows none, 'numpy' does")
+    for kind, field in ((OutputError, "outputs"), (KeepAway, "obstacles")):
+        if isinstance(term, kind):
+            raise UserError(f"costs.{field}: backend 'torch' knows none, 'numpy' does")
     tensors = {
         name: torch.as_tensor(value, dtype=torch.float32, device=device)
         for name, value in term.arrays.items()
