@@ -14,6 +14,7 @@ from softcr_control.costs import CostSettings
 from softcr_control.costs.rollout import Rollout
 from softcr_control.estimated_parameters import Estimated
 from softcr_control.nempc import Nempc, NempcSettings
+from softcr_control.nempc_backend import NempcBackend, NempcBackendSettings
 from softcr_control.nempc_torch import NempcTorch
 from softcr_control.observation import ControlContext, Observation
 from softcr_control.reference_settings import ReferenceSettings
@@ -21,6 +22,7 @@ from softcr_control.references import Reference
 from softcr_models import load_robot
 from softcr_models.chain.chain_model import ChainModel
 from softcr_models.device_model import Moment
+from softcr_models.errors import UserError
 from softcr_models.models import make_model
 from softcr_models.surrogate.prediction import SurrogatePrediction
 from softcr_studies.tracking_loop import FAST, reference_of, run_loop
@@ -256,3 +258,19 @@ def test_a_candidate_without_a_future_is_not_chosen(model, motion):
     answers = commands(controller, motion)
     assert not any(answer.fallback for answer in answers)
     assert all(np.isfinite(answer.predicted_tips).all() for answer in answers)
+
+
+def test_a_model_on_a_gpu_gets_tensors_unless_a_cost_term_knows_none(model, monkeypatch):
+    def kind(**numbers):
+        chosen = NempcBackendSettings(population=16, **numbers)
+        return type(NempcBackend.made(ControlContext(ROBOT, model, PERIOD), chosen))
+
+    assert kind() is Nempc
+    assert kind(backend="torch") is NempcTorch
+    monkeypatch.setattr(TensorRod, "on_gpu", True)
+    assert kind() is NempcTorch
+    assert kind(backend="numpy") is Nempc
+    obstacles = CostSettings(obstacles="ball")
+    assert kind(costs=obstacles) is Nempc
+    with pytest.raises(UserError, match=r"costs\.obstacles: backend 'torch' knows none"):
+        kind(costs=obstacles, backend="torch")
