@@ -23,8 +23,10 @@ from softcr_runtime.console import say
 class _Preset(BaseModel):
     """A preset of `TrainingSettings`, and what the command line replaces of it."""
 
-    preset: Literal["softcr", "published"] = Field(
-        "softcr", description="our recipe, or the published one: physics loss alone"
+    preset: Literal["softcr", "gpu", "published"] = Field(
+        "softcr",
+        description="our recipe, the same in large batches for a GPU, or the published one: "
+        "physics loss alone",
     )
 
     @classmethod

@@ -20,6 +20,8 @@ PERIOD = 1 / 70
 SHIPPED = ("licher2025", "licher2025_chain", "two_segments", "tendon_arm")
 OTHERS = ("till_tendon", "three_segments", "four_chambers", "rao_two_segments")
 ARCHITECTURES = ("sm_80", "sm_90", "sm_120")
+FINE = ("till_tendon", "rao_two_segments")
+"""Whose steps of a whole period are not finite before a retry."""
 HOPELESS = 3
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no g++ is here")
@@ -71,6 +73,14 @@ class Case:
         return rolled.reshape(*rolled.shape[:2], -1)
 
 
+def failing(hopeless):
+    """Rods so fast that all need retries but the first; one is beyond help."""
+    case, random = Case("licher2025", intervals=2), np.random.default_rng(1)
+    case.moving[1:] = 10.0 * case.scale * random.normal(size=case.moving[1:].shape)
+    case.moving[HOPELESS] = hopeless
+    return case
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("host")
@@ -87,10 +97,11 @@ def assert_close(found, expected, scale, bound):
 def test_in_double_precision_the_text_says_what_the_processor_says(name, folder):
     case = Case(name)
     host = HostRod(case.rod, np.float64, folder)
+    dt = 1e-4 if name in FINE else PERIOD
     for tips, scale in ((False, case.scale), (True, 1.0)):
-        expected = case.expected(tips)
-        assert np.ptp(expected, axis=1).max() > 1e-4 * np.max(scale)  # it moves
-        assert_close(host.rollout(*case.arrays, PERIOD, tips=tips), expected, scale, 1e-12)
+        expected = case.expected(tips, dt=dt)
+        assert np.ptp(expected, axis=1).max() > 1e-5 * np.max(scale)  # it moves
+        assert_close(host.rollout(*case.arrays, dt, tips=tips), expected, scale, 1e-12)
     poses = RodPrediction(case.rod).tip_poses(case.moving, case.parameters)
     assert_close(host.tips(case.moving, case.parameters), poses.reshape(-1, 12), 1.0, 1e-12)
 
@@ -102,7 +113,9 @@ def test_in_single_precision_it_is_within_the_bound(name, folder):
     host = HostRod(case.rod, np.float32, folder)
     for tips, scale in ((False, case.scale), (True, 1.0)):
         found = host.rollout(*case.arrays, PERIOD, tips=tips, dtype=np.float32)
-        assert_close(found, case.expected(tips, single=True), scale, 2e-5)
+        expected = case.expected(tips)
+        assert_close(found, expected.astype(np.float32), scale, 2e-5)
+        assert_close(case.expected(tips, single=True), expected.astype(np.float32), scale, 2e-5)
 
 
 @needs_compiler
@@ -125,9 +138,7 @@ def test_long_steps_shared_rows_and_other_grids(folder):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_candidate_whose_result_is_not_finite_is_done_again_finer_or_nan(folder, dtype):
     """The second kernel computes in double precision and does only what the first left NaN."""
-    case = Case("licher2025", intervals=2)
-    case.moving[1:] *= 1.0 + 4000.0 * (np.abs(case.moving[1:]) > 0.0)
-    case.moving[HOPELESS] = 1e200 if dtype is np.float64 else 1e30
+    case = failing(1e200 if dtype is np.float64 else 1e30)
     quick = HostRod(case.rod, dtype, folder)
     precise = HostRod(case.rod, np.float64, folder)
     for tips in (False, True):
@@ -312,7 +323,7 @@ def test_the_gpu_agrees_with_the_processor(gpu, name, single):
     for tips, scale in ((False, case.scale), (True, 1.0)):
         advance = model.rollout_tips_on_device if tips else model.rollout_on_device
         found = advance(*tensors, PERIOD).cpu().numpy().reshape(37, 3, -1)
-        expected = case.expected(tips, single)
+        expected = case.expected(tips).astype(found.dtype)
         assert_close(found, expected, scale, 2e-5 if single else 1e-11)
     poses = model.tip_poses_on_device(tensors[0], tensors[2]).cpu().numpy()
     expected = RodPrediction(case.rod).tip_poses(case.moving, case.parameters)
@@ -323,9 +334,7 @@ def test_the_gpu_agrees_with_the_processor(gpu, name, single):
 def test_the_gpu_retries_and_gives_up_as_the_processor(gpu):
     import torch
 
-    case = Case("licher2025", intervals=2)
-    case.moving[1:] *= 1.0 + 4000.0 * (np.abs(case.moving[1:]) > 0.0)
-    case.moving[HOPELESS] = 1e30
+    case = failing(1e30)
     for single in (False, True):
         model = on_gpu(case.rod, single, 1)
         tensors = [torch.tensor(each, dtype=model.tensor_type, device=gpu) for each in case.arrays]
@@ -344,7 +353,8 @@ def test_large_batches_of_arrays_go_to_the_gpu_and_come_back(gpu):
     model = on_gpu(case.rod, True)
     found = model._advance(*case.arrays, PERIOD, tips=True, precise=False)
     assert found.dtype == np.float32
-    assert_close(found.reshape(LEAST_BATCH, 3, 12), case.expected(True, True), 1.0, 2e-5)
+    expected = case.expected(True).astype(np.float32)
+    assert_close(found.reshape(LEAST_BATCH, 3, 12), expected, 1.0, 2e-5)
     stepped = model.step(case.moving, case.inputs[:, 0], case.inputs[:, 1], case.parameters, PERIOD)
     assert stepped.dtype == np.float64
     assert_close(stepped, case.expected(False)[:, 0], case.scale, 1e-11)

@@ -8,6 +8,7 @@ import pytest
 import torch
 from surrogate_models import SMALL, quick_fits, small_network
 
+from softcr_learning.surrogate import time_to_musts
 from softcr_models.surrogate import files
 from softcr_studies import verify_surrogate as verify
 from softcr_studies.speed import surrogate_steps
@@ -101,3 +102,23 @@ def test_verify_writes_table_figures_and_numbers(tmp_path, monkeypatch):
     found = json.loads((latest / "verification.json").read_text())
     assert found["bounded"]["lagged_steps, 1000 steps"][:2] == [8, 8]
     assert found["spectral radius of the linear part"] < 1.0
+
+
+def test_how_long_a_training_takes_until_its_network_is_good_enough(monkeypatch):
+    """With musts that any network meets, and with those of the shipped one."""
+    few = FEW.model_dump(include={"architecture", "trajectories", "ticks", "noisy_samples"})
+    few |= {"iterations": 20, "threads": 1, "validate_every": 0.5, "batch": 64, "loop_batch": 16}
+    monkeypatch.setattr(time_to_musts, "COUNT", 1)
+    monkeypatch.setattr(time_to_musts, "TICKS", 20)
+    lines = []
+    found = time_to_musts.time_to_musts("cpu", 60.0, tell=lines.append, **few)
+    assert found.iterations == 20
+    assert found.rate == pytest.approx(20 / found.training)
+    assert found.all_reached is None
+    assert found.figures["lagged steps 100 %: tip position [mm]"] > 0.9
+    assert [line for line in lines if "of 6 are good enough" in line]
+    monkeypatch.setattr(time_to_musts, "MUSTS", dict.fromkeys(time_to_musts.MUSTS, 1e6))
+    found = time_to_musts.time_to_musts("cpu", 60.0, **few)
+    assert len(found.reached) == 6
+    assert 0.0 < found.all_reached <= found.training
+    assert time_to_musts.time_to_musts("cpu", 0.0, **few).iterations < 20

@@ -63,6 +63,7 @@ class Progress:
 
 
 Report = Callable[[Progress], None]
+Judge = Callable[[DDPINN], dict[str, float]]
 
 
 class _Data(NamedTuple):
@@ -79,6 +80,7 @@ def train(
     resume: bool = True,
     start: Path | None = None,
     data: RodData | None = None,
+    validation: Judge | None = None,
 ) -> tuple[DDPINN, Card]:
     """Trains a network and writes it, its card, a log (CSV) and checkpoints beside `path`.
 
@@ -90,6 +92,7 @@ def train(
         resume: whether to go on from a checkpoint of the same settings.
         start: a trained network to begin from, of the same structure, whose coordinates are kept.
         data: of the same robot and settings, where many networks share it; made if not given.
+        validation: figures of the network by name, while it is trained; `Validation`, if not given.
 
     Raises:
         UserError: a start that does not fit, settings that do not fit the robot, or losses that
@@ -108,7 +111,7 @@ def train(
             rod, settings, lambda phase, done: report(Progress(phase, done))
         )
     network, tensors = _prepared(rod, data, settings, begin, report)
-    validation = Validation(rod, settings)
+    validation = validation or Validation(rod, settings)
     prepared = time.monotonic() - begun
     trainer = _Trainer(network, tensors, settings, path)
     if resume:
@@ -184,13 +187,12 @@ def _prepared(
     else:
         network.load_state_dict(start.state_dict())
     device = torch.device(resolve_device(settings.device, "torch"))
+    network.on(device)
     windows = Windows(network, motions, device)
     noisy = points = physics = None
     if data.noisy is not None:
         points, answers = data.noisy
-        noisy = training_data.on_device(
-            training_data.encoded_steps(network, points, answers), device
-        )
+        noisy = training_data.encoded_steps(network, points, answers)
     if settings.box_samples:
         points = training_data.box_points(rod, motions, settings)
     if settings.physics and points is not None:
@@ -198,7 +200,6 @@ def _prepared(
             RodResidual(rod, device=device), training_data.ends_of_steps(motions, every=50)
         )
         physics = loss, training_data.on_device(points, device)
-    network.on(device)
     if start is None and shared:
         initial_network.fit_linear_part(network, windows, noisy, settings)
     return network, _Data(windows, noisy, physics)
@@ -258,7 +259,7 @@ class _Trainer:
         bfloat16 = device.type == "cuda" or _bfloat16_pays()
         self._mixed = settings.precision == "mixed" and bfloat16
 
-    def run(self, validation: Validation, report: Report) -> None:
+    def run(self, validation: Judge, report: Report) -> None:
         """All iterations that are left."""
         settings = self.settings
         figures: dict[str, float] = {}
@@ -267,6 +268,7 @@ class _Trainer:
         begun = time.monotonic() - self.seconds
         if self.network.architecture.shapes == "shared":
             self.network.kept_amplitudes = self.network.amplitudes()
+        report(Progress("training", self.iteration / settings.iterations))
         while self.iteration < settings.iterations:
             self._iterate()
             done = self.iteration / settings.iterations

@@ -159,7 +159,7 @@ class Windows:
 
     @torch.no_grad()
     def __init__(self, network: DDPINN, motions: Trajectories, device: torch.device) -> None:
-        """Encodes all motions once, and keeps them on a device."""
+        """Encodes all motions once, where the network is, and keeps them on a device."""
         told = told_of(network, motions)
         self.motions, self.ticks = told.shape[:2]
         states, inner = _encoded(network, motions.states), _encoded(network, motions.inner)
@@ -186,8 +186,9 @@ class Windows:
 
 
 def _encoded(network: DDPINN, states: np.ndarray) -> torch.Tensor:
-    """In parts, so that less memory is needed."""
-    return torch.cat([network.encode(as_tensor(part)) for part in np.array_split(states, 16)])
+    """On the network's device, in parts, so that less memory is needed."""
+    device, parts = network.mean.device, np.array_split(states, 16)
+    return torch.cat([network.encode(as_tensor(part).to(device)) for part in parts])
 
 
 def told_of(network: DDPINN, motions: Trajectories) -> torch.Tensor:
@@ -200,7 +201,8 @@ def told_of(network: DDPINN, motions: Trajectories) -> torch.Tensor:
 
 @torch.no_grad()
 def encoded_steps(network: DDPINN, points: Physics, answers: np.ndarray) -> Samples:
-    """Single steps in a network's coordinates."""
+    """Single steps in a network's coordinates, on its device."""
+    points = on_device(points, network.mean.device)
     told = network.tell(points.begin, points.end, points.parameters)
     return Samples(network.encode(points.states), _encoded(network, answers), told)
 

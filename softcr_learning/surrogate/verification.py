@@ -202,14 +202,14 @@ class Verification:
         """As `free_run`, and the ansatz's rates (B, T, nx) at the ends of the steps."""
         network = self.network
         told = told_of(network, motions)
-        coordinates = network.encode(as_tensor(motions.states[:, 0]))
-        end = torch.tensor(network.period)
+        coordinates = network.encode(as_tensor(motions.states[:, 0]).to(told.device))
+        end = told.new_full((), network.period)
         states, rates = [], []
         for tick in range(told.shape[1]):
             coordinates, rate = network.at(coordinates, told[:, tick], end)
             states.append(network.decode(coordinates))
             rates.append(rate @ network.decoder.T)
-        return torch.stack(states, dim=1).numpy(), torch.stack(rates, dim=1).numpy()
+        return torch.stack(states, 1).cpu().numpy(), torch.stack(rates, 1).cpu().numpy()
 
     def _wrench_errors(
         self, states: np.ndarray, rates: np.ndarray, motions: Trajectories
