@@ -115,7 +115,6 @@ def test_in_single_precision_it_is_within_the_bound(name, folder):
         found = host.rollout(*case.arrays, PERIOD, tips=tips, dtype=np.float32)
         expected = case.expected(tips)
         assert_close(found, expected.astype(np.float32), scale, 2e-5)
-        assert_close(case.expected(tips, single=True), expected.astype(np.float32), scale, 2e-5)
 
 
 @needs_compiler
