@@ -267,7 +267,7 @@ def test_a_model_on_a_gpu_gets_tensors_unless_a_cost_term_knows_none(model, monk
 
     assert kind() is Nempc
     assert kind(backend="torch") is NempcTorch
-    monkeypatch.setattr(TensorRod, "on_gpu", True)
+    monkeypatch.setattr(type(model._inner), "on_gpu", True)
     assert kind() is NempcTorch
     assert kind(backend="numpy") is Nempc
     obstacles = CostSettings(obstacles="ball")
