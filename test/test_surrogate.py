@@ -194,6 +194,20 @@ def test_samples_are_the_rods_motion():
         assert 1e3 * np.abs(tips[0] - tips[1]).max() < 0.15  # mm, after jumps
 
 
+def test_motions_that_leave_the_numbers_are_left_out():
+    """The others are what they are alone, in their order."""
+    rod = rods()
+    signal = Signal.of(rod.robot, 8, PERIOD, 6e4)
+    levels, parameters = draw_inputs(rod, signal, {"smooth": 1.0}, {}, 5, np.random.default_rng(0))
+    whole = simulate(rod, levels, parameters, PERIOD)
+    broken = levels.copy()
+    broken[:, [1, 3], 4:] = np.nan
+    kept = simulate(rod, broken, parameters, PERIOD)
+    for name in ("states", "inner", "parameters"):
+        np.testing.assert_array_equal(getattr(kept, name), getattr(whole, name)[[0, 2, 4]])
+    np.testing.assert_array_equal(kept.levels, levels[:, [0, 2, 4]])
+
+
 # --- a small network, trained for a few seconds ---------------------------------------------------
 
 

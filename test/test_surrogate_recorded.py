@@ -8,6 +8,7 @@ import pytest
 import torch
 from surrogate_models import SMALL, quick_fits
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from softcr_learning.surrogate import training
 from softcr_learning.surrogate.device_optimisers import DeviceAdam, DeviceMuon, orthogonal
@@ -233,10 +234,12 @@ class Operations(TorchDispatchMode):
 
     def __init__(self):
         super().__init__()
-        self.names = []
+        self.names, self.devices = [], set()
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         self.names.append(func.overloadpacket.__name__)
+        given = tree_leaves((args, kwargs))
+        self.devices |= {each.device.type for each in given if isinstance(each, torch.Tensor)}
         return func(*args, **(kwargs or {}))
 
 
@@ -285,6 +288,7 @@ def test_an_iteration_consists_of_what_a_cuda_graph_can_record(
         with Operations() as seen:
             trainer._optimise(kind)
         assert len(seen.names) > 100
+        assert seen.devices == {"meta"}
         # constants come from the host; decompositions tell the host whether they went well
         forbidden = {"lift_fresh", "_local_scalar_dense", "nonzero", "item"}
         assert not forbidden & set(seen.names)

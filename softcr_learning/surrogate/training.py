@@ -376,7 +376,7 @@ class _Trainer:
             answers = network.at_marks(before, first_told)
             errors = error_size((answers - marks) * network.weight, settings.distance)
             inside = errors.new_full((errors.shape[1],), settings.inner)
-            inside[-1] = 1.0
+            inside[-1].fill_(1.0)
             errors = (errors * inside).sum(dim=-1) * _UNIT * settings.supervised
             losses["one step"] = errors[:count].mean()
             if data.noisy is not None:
