@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from surrogate_models import SMALL, small_network
+from surrogate_models import SMALL, quick_fits, small_network
 
 from softcr_learning.surrogate.initial_network import blank_network
 from softcr_learning.surrogate.losses import loop_error
@@ -614,17 +614,17 @@ def test_stages_follow_their_shares():
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 def test_a_gpu_trains_and_predicts_as_the_processor(tmp_path):
-    few = SMALL.model_copy(update={"iterations": 40, "precision": "float32"})
-    robot = load_robot("licher2025")
-    networks = [
-        train(robot, few.model_copy(update={"device": device}), tmp_path / device)
-        for device in ("cpu", "cuda")
-    ]
+    """It draws other batches: its networks are as good, and not the same."""
+    there, robot = SMALL.model_copy(update={"device": "cuda"}), load_robot("licher2025")
+    with quick_fits():
+        network, card = train(robot, there, tmp_path / "cuda")
+    for name, value in small_network()[1].validation.items():
+        assert card.validation[name] < 1.5 * value
     pressures = np.random.default_rng(0).uniform(0, 4e4, (8, 5, 3))
     tips = [
-        SurrogatePrediction(robot, network, card, device).rollout_tips(
+        SurrogatePrediction(robot, copy.deepcopy(network), card, device).rollout_tips(
             np.zeros(72), pressures, rods().nominal_parameters, PERIOD
         )[..., 3]
-        for (network, card), device in zip(networks, ("cpu", "cuda"), strict=True)
+        for device in ("cpu", "cuda")
     ]
-    assert 1e3 * np.abs(tips[0] - tips[1]).max() < 1.0  # mm
+    assert 1e3 * np.abs(tips[0] - tips[1]).max() < 0.1  # mm
