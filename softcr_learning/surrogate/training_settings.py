@@ -157,7 +157,7 @@ def gpu_settings() -> TrainingSettings:
     return TrainingSettings(
         device="cuda",
         threads=min(256, numba.config.NUMBA_NUM_THREADS),
-        iterations=16_000,
+        iterations=12_000,
         batch=4096,
         loop_batch=1536,
         physics=4e-3,
