@@ -183,18 +183,27 @@ FUNCTION void add_product(real* out, const real* a, const real* y) {
         }
     }
 }
-// Exp(-u) as a matrix (9): series of `twists.rotate_back`
+// Of t = |u|^2, the series of `twists.rotate_back`: sin(|u|) / |u|, (1 - cos(|u|)) / t and
+// (|u| - sin(|u|)) / (|u| t).
+FUNCTION real sine_of(real t) {
+    return ONE + t * (real(-1.0 / 6) + t * (real(1.0 / 120) + t * (real(-1.0 / 5040)
+        + t * real(1.0 / 362880))));
+}
+FUNCTION real cosine_of(real t) {
+    return HALF + t * (real(-1.0 / 24) + t * (real(1.0 / 720) + t * real(-1.0 / 40320)));
+}
+FUNCTION real cubic_of(real t) {
+    return real(1.0 / 6) + t * (real(-1.0 / 120) + t * (real(1.0 / 5040) + t * real(-1.0 / 362880)));
+}
+// Exp(-u) as a matrix (9)
 FUNCTION void turn_back(real* r, const real* u) {
     const real t = u[0] * u[0] + u[1] * u[1] + u[2] * u[2];
-    const real sine = ONE - t * real(1.0 / 6) * (ONE - t * real(1.0 / 20)
-        * (ONE - t * real(1.0 / 42) * (ONE - t * real(1.0 / 72))));
-    const real cosine = HALF * (ONE - t * real(1.0 / 12) * (ONE - t * real(1.0 / 30)
-        * (ONE - t * real(1.0 / 56))));
+    const real sine = sine_of(t), cosine = cosine_of(t);
     const real cx = cosine * u[0], cy = cosine * u[1], cz = cosine * u[2];
     const real sx = sine * u[0], sy = sine * u[1], sz = sine * u[2];
-    r[0] = ONE - (cy * u[1] + cz * u[2]);
-    r[4] = ONE - (cx * u[0] + cz * u[2]);
-    r[8] = ONE - (cx * u[0] + cy * u[1]);
+    r[0] = ONE - cy * u[1] - cz * u[2];
+    r[4] = ONE - cx * u[0] - cz * u[2];
+    r[8] = ONE - cx * u[0] - cy * u[1];
     r[1] = cx * u[1] + sz; r[3] = cx * u[1] - sz;
     r[2] = cx * u[2] - sy; r[6] = cx * u[2] + sy;
     r[5] = cy * u[2] + sx; r[7] = cy * u[2] - sx;
@@ -568,10 +577,11 @@ FUNCTION void chain_of_rates(Lane* lanes, Shared& shared, const Numbers& numbers
         if (has_interval(lane)) {
             const int a = segment_of(lane);
             const real per_length = real(2) / INTERVAL_LENGTH[a];
-            real row[6];
+            real row[6], relaxed[6], next[6];
+            load<6>(relaxed, relaxation(shared, a));
+            load<6>(next, shared.first[lane + 1]);
             UNROLL for (int k = 0; k < 6; ++k)
-                row[k] = own.balance[k]
-                    + per_length * relaxation(shared, a)[k] * shared.first[lane + 1][k];
+                row[k] = own.balance[k] + per_length * relaxed[k] * next[k];
             accelerate(row, own, numbers, lane, a);
             store<6>(shared.second[lane], row);
         }
@@ -608,9 +618,11 @@ FUNCTION void derivative(Lane* lanes, Shared& shared, const Numbers& numbers) {
         forget(own);
         if (lane < ROWS) {
             const int a = segment_of(lane);
-            const real* c = compliance(shared, a);
             if (!ends(lane)) {
-                real e[6], s[6], e_next[6], s_next[6], row[6];
+                real c[6], stiff[6], relaxed[6], e[6], s[6], e_next[6], s_next[6], row[6];
+                load<6>(c, compliance(shared, a));
+                load<6>(stiff, stiffness(shared, a));
+                load<6>(relaxed, relaxation(shared, a));
                 load<6>(e, shared.rows[lane]);
                 load<6>(s, shared.rows[lane] + 6);
                 load<6>(e_next, shared.rows[lane + 1]);
@@ -626,21 +638,24 @@ FUNCTION void derivative(Lane* lanes, Shared& shared, const Numbers& numbers) {
                 add_ad(row, own.strain, own.velocity);
                 UNROLL for (int k = 0; k < 6; ++k) {
                     // the sum of both rates s' of the interval
-                    row[k] *= real(2) * stiffness(shared, a)[k];
+                    row[k] *= real(2) * stiff[k];
                     own.balance[k] = (s_next[k] - s[k]) * per_length;
-                    own.balance[k] -= relaxation(shared, a)[k] * row[k] * per_length;
-                    own.stress[k] += HALF * relaxation(shared, a)[k] * row[k];
+                    relaxed[k] *= row[k];
+                    own.balance[k] -= relaxed[k] * per_length;
+                    own.stress[k] += HALF * relaxed[k];
                 }
                 store<6>(shared.first[lane], row);
-                real turn[9], part[9], u[3];
+                real turn[9], part[9], u[3], begin[3], change[3];
                 const real length = INTERVAL_LENGTH[a] / SUBINTERVALS;
                 const real weight = HALF / SUBINTERVALS;
-                UNROLL for (int k = 0; k < 9; ++k) own.mean_turn[k] = ZERO;
+                UNROLL for (int k = 0; k < 3; ++k) {
+                    begin[k] = length * c[k + 3] * s[k + 3];
+                    change[k] = length * c[k + 3] * s_next[k + 3] - begin[k];
+                }
                 UNROLL for (int j = 0; j < SUBINTERVALS; ++j) {
                     const real fraction = (j + STRAIN_POINT) / SUBINTERVALS;
                     UNROLL for (int k = 0; k < 3; ++k)
-                        u[k] = length * c[k + 3]
-                            * (s[k + 3] + fraction * (s_next[k + 3] - s[k + 3]));
+                        u[k] = begin[k] + fraction * change[k];
                     turn_back(part, u);
                     if (j == 0) {
                         UNROLL for (int k = 0; k < 9; ++k) turn[k] = part[k];
@@ -650,9 +665,10 @@ FUNCTION void derivative(Lane* lanes, Shared& shared, const Numbers& numbers) {
                         UNROLL for (int k = 0; k < 9; ++k) turn[k] = product[k];
                     }
                     const real share = j + 1 < SUBINTERVALS ? 2 * weight : weight;
-                    UNROLL for (int k = 0; k < 9; ++k) own.mean_turn[k] += share * turn[k];
+                    UNROLL for (int k = 0; k < 9; ++k)
+                        own.mean_turn[k] = j == 0 ? share * turn[k] + (k % 4 ? ZERO : weight)
+                                                  : own.mean_turn[k] + share * turn[k];
                 }
-                UNROLL for (int k = 0; k < 9; k += 4) own.mean_turn[k] += weight;
                 store<8>(shared.turn[lane], turn);
                 shared.turn[lane][8] = turn[8];
                 if (STIFFENS) {
@@ -1042,11 +1058,16 @@ FUNCTION void solve(Lane* lanes, Shared& shared, const Numbers& numbers, int sta
         forget(own);
         if (lane < ROWS) {
             const int a = segment_of(lane);
-            const real* relaxed = relaxation(shared, a);
+            real relaxed[6];
+            load<6>(relaxed, relaxation(shared, a));
             if (!ends(lane)) {
                 const real shift = ONE / INTERVAL_LENGTH[a];
                 real row[6], mean[6], next[6], damped[6];
-                real below[6];
+                real below[6], c[6], stiff[6], damped_by[6], undamped[6];
+                load<6>(c, compliance(shared, a));
+                load<6>(stiff, stiffness(shared, a));
+                load<6>(damped_by, damping(shared, a));
+                load<6>(undamped, per_damping(shared, a));
                 load<6>(below, shared.rows[lane]);
                 load<6>(next, shared.rows[lane + 1]);
                 UNROLL for (int k = 0; k < 6; ++k) mean[k] = HALF * (below[k] + next[k]);
@@ -1057,7 +1078,7 @@ FUNCTION void solve(Lane* lanes, Shared& shared, const Numbers& numbers, int sta
                     mean[k] = HALF * (below[k] + next[k]);
                     damped[k] = -relaxed[k] * mean[k];
                     row[k] -= relaxed[k] * (next[k] - below[k]) * shift;
-                    mean[k] *= compliance(shared, a)[k];
+                    mean[k] *= c[k];
                 }
                 real frozen[32];
                 load_wide<32>(frozen, shared.frozen[lane]);
@@ -1075,8 +1096,8 @@ FUNCTION void solve(Lane* lanes, Shared& shared, const Numbers& numbers, int sta
                 // row -= Q y; its products with ad(xi)^T and adT(lam) as cross products
                 real gained[6];
                 UNROLL for (int k = 0; k < 6; ++k) {
-                    known[k] = 2 * stiffness(shared, a)[k] * y[k];
-                    gained[k] = damping(shared, a)[k] * HALF * known[k];
+                    known[k] = 2 * stiff[k] * y[k];
+                    gained[k] = damped_by[k] * stiff[k] * y[k];
                     row[k] -= 2 * shift * gained[k];
                 }
                 subtract_ad_transposed(row, strain, gained);
@@ -1085,7 +1106,7 @@ FUNCTION void solve(Lane* lanes, Shared& shared, const Numbers& numbers, int sta
                 subtract_cross(row + 3, lam + 3, y + 3);
                 UNROLL for (int k = 0; k < 6; ++k)
                     own.balance[k] =
-                        row[k] * (HALF * INTERVAL_LENGTH[a]) * per_damping(shared, a)[k];
+                        row[k] * (HALF * INTERVAL_LENGTH[a]) * undamped[k];
                 add_product(known, shared.wrench_carry[lane], own.balance);
                 store<6>(shared.first[lane], known);
             } else {
@@ -1336,10 +1357,7 @@ template <class IO> FUNCTION void tip_pose(Lane* lanes, Shared& shared, IO* pose
                     }
                     const real* u = move + 3;
                     const real t = u[0] * u[0] + u[1] * u[1] + u[2] * u[2];
-                    const real cosine = HALF * (ONE - t * real(1.0 / 12)
-                        * (ONE - t * real(1.0 / 30) * (ONE - t * real(1.0 / 56))));
-                    const real cubic = real(1.0 / 6) * (ONE - t * real(1.0 / 20)
-                        * (ONE - t * real(1.0 / 42) * (ONE - t * real(1.0 / 72))));
+                    const real cosine = cosine_of(t), cubic = cubic_of(t);
                     add_cross(a_cross, u, move);
                     real b_cross[3] = {ZERO, ZERO, ZERO};
                     add_cross(b_cross, u, a_cross);
