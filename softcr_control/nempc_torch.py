@@ -17,6 +17,7 @@ import torch
 from softcr_control.command import Command
 from softcr_control.costs.rollout import known_rows, known_states, tip_directions, tip_rotations
 from softcr_control.costs.tensor_rollout import TensorRollout, with_tensors
+from softcr_control.costs.tip_orientation import TipOrientation
 from softcr_control.horizon import MAXIMUM_DELAY, Problem
 from softcr_control.knots import mapped
 from softcr_control.limits import limit_knots
@@ -78,6 +79,7 @@ class NempcTorch(Nempc):
             settings.mutation_probability,
             self._generator,
         )
+        self._turns = any(isinstance(term, TipOrientation) for term in self._terms)
         self._polish = TensorPolish(settings.population, count, inputs.low, inputs.high, device)
         self._polishes = settings.polish and self._polish.possible
         parents = settings.shares[0]
@@ -146,7 +148,11 @@ class NempcTorch(Nempc):
     def _write(self, problem: Problem) -> None:
         """What the tick is about, to the device."""
         reference, model = problem.reference, self._model
-        rotations = tip_rotations(reference, model)
+        # the kernel is asked for poses of the reference only where a term compares them
+        count = len(reference.tip_positions)
+        rotations = np.zeros((count, 3, 3))
+        if self._turns:
+            rotations = tip_rotations(reference, model)
         directions = tip_directions(reference)
         of_model = self._futures_of.told(_moment(problem))
         self._told.to_device(
@@ -287,11 +293,11 @@ def _device_model(context: ControlContext) -> DeviceModel:
 def _moment(problem: Problem) -> Moment:
     """What a model is told of a tick."""
     delay = len(problem.approach) - 1
-    pad = ((0, MAXIMUM_DELAY - delay), (0, 0))
+    rows = np.minimum(np.arange(MAXIMUM_DELAY + 1), delay)
     return Moment(
         present_state=problem.present_state,
         delay=delay,
-        approach=np.pad(problem.approach, pad, mode="edge"),
+        approach=problem.approach[rows],
         start_state=lambda: problem.state,
         remembered=problem.remembered,
         gain=problem.estimated.gain,

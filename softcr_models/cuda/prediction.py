@@ -146,7 +146,11 @@ class CudaRodPrediction(RodPrediction):
 
     def _advance(self, states, levels, parameters, dt, *, tips, precise):
         if len(levels) < LEAST_BATCH:
-            return super()._advance(states, levels, parameters, dt, tips=tips, precise=precise)
+            # of one candidate the processor's float64 is done before its lanes have begun
+            double = precise or len(levels) == 1
+            rolled = super()._advance(states, levels, parameters, dt, tips=tips, precise=double)
+            single = self.single_precision and not precise
+            return rolled.astype(np.float32, copy=False) if single else rolled
         kind = torch.float64 if precise else self.tensor_type
         tensors = [self._tensor(values, kind) for values in (states, levels, parameters)]
         out = torch.empty(self._shape(levels, tips), dtype=kind, device=self.device)
